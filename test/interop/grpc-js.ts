@@ -22,11 +22,11 @@ const runtimeService = definitions['runtime.v1.RuntimeService'] as ServiceDefini
 const limits = {
   'grpc.max_receive_message_length': 16 << 20,
   'grpc.max_send_message_length': -1,
-  // Two channels of one process must not share a connection here: tests count them.
+  // Two channels of one process must not share a connection here, because tests count connections.
   'grpc.use_local_subchannel_pool': 1,
 };
 
-/** A real grpc-js server of CRI's runtime service, with the methods given. */
+/** A real grpc-js server of CRI's runtime service with the given methods. */
 export async function foreignServer(
   path: string,
   methods: Readonly<Record<string, ForeignUnary | ForeignStream>>,

@@ -1,4 +1,4 @@
-// Our gRPC client against a real grpc-js server.
+// The gRPC client against a real grpc-js server.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { status as foreignStatus, type ServerUnaryCall, type ServerWritableStream } from '@grpc/grpc-js';
@@ -57,7 +57,7 @@ function failsWith(code: GrpcCode, message?: string | RegExp): (error: unknown) 
 const version: ForeignUnary = (_call, done) =>
   done(null, { version: '0.1.0', runtimeName: 'other', runtimeVersion: '1', runtimeApiVersion: 'v1' });
 
-/** Runs for as long as the caller lets it, and remembers what became of it. */
+/** Runs until the caller ends it, and records its outcome. */
 function patient(seen: string[]): ForeignUnary {
   return (call: ServerUnaryCall<object, object>) => {
     seen.push('begun');
@@ -66,7 +66,7 @@ function patient(seen: string[]): ForeignUnary {
 }
 
 describe('unary calls', () => {
-  test('bring the request there and the answer back', async () => {
+  test('deliver the request and return the response', async () => {
     await using pair = await connectTo({
       execSync: ({ request }, done) => {
         assert.deepEqual(request, { containerId: 'c', cmd: ['a', 'ü'], timeout: '-9223372036854775808' });
@@ -80,7 +80,7 @@ describe('unary calls', () => {
     assert.deepEqual(answer, { stdout: Buffer.from('out'), stderr: Buffer.alloc(0), exitCode: -1 });
   });
 
-  test('carry every code', async () => {
+  test('report every status code', async () => {
     await using pair = await connectTo({
       status: ({ request }, done) => {
         const code = request['verbose'] === true ? 5 : 0;
@@ -100,7 +100,7 @@ describe('unary calls', () => {
     assert.equal(pair.relay.connections, 1);
   });
 
-  test('carry messages of every kind', async () => {
+  test('return messages of every kind', async () => {
     const messages = [
       '',
       'plain',
@@ -121,23 +121,23 @@ describe('unary calls', () => {
     }
   });
 
-  test('carry error messages of many kilobytes', async () => {
+  test('report error messages of many kilobytes', async () => {
     const long = 'failed: '.repeat(5_000);
     await using pair = await connectTo({ version: (_call, done) => done({ code: 2, details: long }) });
     await assert.rejects(pair.client.version({}, forever), failsWith('UNKNOWN', long));
     assert.equal(pair.relay.connections, 1);
   });
 
-  test('of a method the other side does not have are UNIMPLEMENTED', async () => {
+  test('of a method that the server does not implement are UNIMPLEMENTED', async () => {
     await using pair = await connectTo({ version });
     await assert.rejects(pair.client.status({}, forever), failsWith('UNIMPLEMENTED'));
     assert.equal((await pair.client.version({}, forever)).runtimeName, 'other');
   });
 
-  test('run 500 at once over one connection', async () => {
+  test('run 500 concurrently over one connection', async () => {
     const waiting: (() => void)[] = [];
     await using pair = await connectTo({
-      // Nobody is answered before all have asked: truly at once.
+      // Responses are sent only after all requests have arrived, which requires concurrency.
       version: (_call, done) => {
         waiting.push(() => done(null, { version: String(waiting.length) }));
         if (waiting.length === 500) for (const answer of waiting) answer();
@@ -155,7 +155,7 @@ describe('large messages', () => {
     execSync: (_call, done) => done(null, { stdout: Buffer.alloc(bytes, 7) }),
   });
 
-  test('of 15 MiB pass both ways', async () => {
+  test('of 15 MiB pass in both directions', async () => {
     await using pair = await connectTo({
       execSync: ({ request }, done) =>
         done(null, { stdout: Buffer.from((request['cmd'] as string[])[0] ?? '') }),
@@ -166,7 +166,7 @@ describe('large messages', () => {
     assert.ok(Buffer.from(stdout).equals(Buffer.alloc(15 << 20, 'z')));
   });
 
-  test('over 16 MiB are refused by us, and the connection lives on', async () => {
+  test('over 16 MiB are rejected by the client without closing the connection', async () => {
     await using pair = await connectTo(large((16 << 20) + 1));
     for (let round = 0; round < 3; round++) {
       await assert.rejects(
@@ -178,7 +178,7 @@ describe('large messages', () => {
     assert.equal(pair.relay.connections, 1);
   });
 
-  test('over 16 MiB are refused by the other side, and the connection lives on', async () => {
+  test('over 16 MiB are rejected by the server without closing the connection', async () => {
     await using pair = await connectTo(large(1));
     await assert.rejects(
       pair.client.execSync({ cmd: ['z'.repeat(17 << 20)] }, forever),
@@ -202,7 +202,7 @@ describe('streams', () => {
     for await (const { containerId } of stream) into.push(containerId);
   }
 
-  test('bring every answer in its order, then end', async () => {
+  test('deliver every response in order, then end', async () => {
     await using pair = await connectTo(events(5_000, (call) => call.end()));
     const read: string[] = [];
     await readAll(pair.client.getContainerEvents({}, forever), read);
@@ -212,12 +212,12 @@ describe('streams', () => {
     );
   });
 
-  test('may end with nothing', async () => {
+  test('may end without a response', async () => {
     await using pair = await connectTo(events(0, (call) => call.end()));
     await readAll(pair.client.getContainerEvents({}, forever), []);
   });
 
-  test('bring what was sent before a failure, then the failure', async () => {
+  test('deliver the responses sent before a failure, then the failure', async () => {
     await using pair = await connectTo(
       events(3, (call) => call.emit('error', { code: 13, details: 'ran dry' })),
     );
@@ -229,7 +229,7 @@ describe('streams', () => {
     assert.deepEqual(read, ['0', '1', '2']);
   });
 
-  test('that fail at once bring the failure', async () => {
+  test('that fail immediately report the failure', async () => {
     await using pair = await connectTo(events(0, (call) => call.emit('error', { code: 12, details: 'no' })));
     await assert.rejects(
       readAll(pair.client.getContainerEvents({}, forever), []),
@@ -237,7 +237,7 @@ describe('streams', () => {
     );
   });
 
-  test('left early are cancelled there', async () => {
+  test('left early are cancelled on the server', async () => {
     const seen: string[] = [];
     await using pair = await connectTo(
       events(10, (call) => call.on('cancelled', () => seen.push('cancelled'))),
@@ -245,10 +245,10 @@ describe('streams', () => {
     for await (const { containerId } of pair.client.getContainerEvents({}, forever)) {
       if (containerId === '4') break;
     }
-    await until('the server saw it', () => seen.length === 1);
+    await until('the server received it', () => seen.length === 1);
   });
 
-  test('aborted between two answers end at once, without what was already here', async () => {
+  test('aborted between two responses end immediately, without buffered responses', async () => {
     const seen: string[] = [];
     await using pair = await connectTo(
       events(10, (call) => call.on('cancelled', () => seen.push('cancelled'))),
@@ -263,10 +263,10 @@ describe('streams', () => {
     })();
     await assert.rejects(reading, failsWith('CANCELLED'));
     assert.equal(read.length, 5);
-    await until('the server saw it', () => seen.length === 1);
+    await until('the server received it', () => seen.length === 1);
   });
 
-  test('aborted while waiting for an answer end at once', async () => {
+  test('aborted while waiting for a response end immediately', async () => {
     await using pair = await connectTo(events(1, () => {}));
     const controller = new AbortController();
     const reading = (async () => {
@@ -277,7 +277,7 @@ describe('streams', () => {
     await assert.rejects(reading, failsWith('CANCELLED'));
   });
 
-  test('read slowly hold the sender back, and do not block other calls', async () => {
+  test('read slowly throttle the sender and do not block other calls', async () => {
     let sent = 0;
     const flood: ForeignStream = (call) => {
       const fill = () => {
@@ -292,19 +292,19 @@ describe('streams', () => {
     );
     await Promise.all(readers.map((reader) => reader.next()));
     let before = -1;
-    // Quiet for a while means that the sender waits for us.
+    // A quiet period means that the sender waits for the client.
     while (before !== sent) {
       before = sent;
       await new Promise((resolve) => setTimeout(resolve, 200));
     }
-    assert.ok(sent < 20 * (4 << 20), `${sent} bytes for 20 readers who took one answer each`);
+    assert.ok(sent < 20 * (4 << 20), `${sent} bytes for 20 readers that read one response each`);
     assert.equal((await pair.client.version({}, forever)).runtimeName, 'other');
     await Promise.all(readers.map((reader) => reader.return?.()));
   });
 });
 
 describe('deadlines and cancellation', () => {
-  test('the time-out is told, and the other side ends the call by it', async () => {
+  test('the deadline is sent to the server, which ends the call by it', async () => {
     let deadline: unknown;
     await using pair = await connectTo({
       version: (call: ServerUnaryCall<object, object>) => {
@@ -320,18 +320,18 @@ describe('deadlines and cancellation', () => {
     assert.ok(tellsMs > 100 && tellsMs < 60_000, String(tellsMs));
   });
 
-  test('an aborted call ends at once and is cancelled there', async () => {
+  test('an aborted call ends immediately and is cancelled on the server', async () => {
     const seen: string[] = [];
     await using pair = await connectTo({ version: patient(seen) });
     const controller = new AbortController();
     const call = pair.client.version({}, { signal: controller.signal });
-    await until('the call is there', () => seen.length === 1);
+    await until('the call has arrived', () => seen.length === 1);
     controller.abort(new Error('enough'));
     await assert.rejects(call, failsWith('CANCELLED'));
-    await until('the server saw it', () => seen.includes('cancelled'));
+    await until('the server received it', () => seen.includes('cancelled'));
   });
 
-  test('an abort for a time-out is DEADLINE_EXCEEDED', async () => {
+  test('an abort for a timeout is DEADLINE_EXCEEDED', async () => {
     await using pair = await connectTo({ version: patient([]) });
     await assert.rejects(
       pair.client.version({}, { signal: AbortSignal.timeout(100) }),
@@ -339,7 +339,7 @@ describe('deadlines and cancellation', () => {
     );
   });
 
-  test('a signal aborted before the call makes no call', async () => {
+  test('a signal aborted before the call prevents the call', async () => {
     await using pair = await connectTo({ version });
     const gone = { signal: AbortSignal.abort(new Error('no')) };
     await assert.rejects(pair.client.version({}, gone), failsWith('CANCELLED'));
@@ -347,7 +347,7 @@ describe('deadlines and cancellation', () => {
     assert.equal(pair.relay.connections, 0);
   });
 
-  test('a request that cannot be written names its field and makes no call', async () => {
+  test('a request that cannot be encoded reports its field and sends no call', async () => {
     await using pair = await connectTo({ version });
     await assert.rejects(
       pair.client.stopContainer({ timeout: 2n ** 70n }, forever),
@@ -357,8 +357,8 @@ describe('deadlines and cancellation', () => {
   });
 });
 
-describe('a server that goes away', () => {
-  test('in the middle of calls ends them with UNAVAILABLE; the next call connects again', async () => {
+describe('server that closes', () => {
+  test('during calls: calls end with UNAVAILABLE and the next call reconnects', async () => {
     const seen: string[] = [];
     await using pair = await connectTo({
       version,
@@ -369,14 +369,14 @@ describe('a server that goes away', () => {
       pair.client.status({}, forever),
       Array.fromAsync(pair.client.getContainerEvents({}, forever)),
     ];
-    await until('both are there', () => seen.length === 2);
+    await until('both have arrived', () => seen.length === 2);
     pair.relay.cut();
     for (const call of calls) await assert.rejects(call, failsWith('UNAVAILABLE'));
     assert.equal((await pair.client.version({}, forever)).runtimeName, 'other');
     assert.equal(pair.relay.connections, 2);
   });
 
-  test('gracefully lets the calls under way finish, and new ones go to a new connection', async () => {
+  test('gracefully: calls in flight finish and new ones use a new connection', async () => {
     let finish: (() => void) | undefined;
     await using pair = await connectTo({
       version,
@@ -385,7 +385,7 @@ describe('a server that goes away', () => {
       },
     });
     const slow = pair.client.status({}, forever);
-    await until('the call is there', () => finish !== undefined);
+    await until('the call has arrived', () => finish !== undefined);
     pair.server.tryShutdown(() => {});
     await using _next = await nextServer(pair.serverPath);
     const { runtimeName } = await retried(() => pair.client.version({}, forever));

@@ -1,4 +1,4 @@
-// A real grpc-js client against our gRPC server.
+// A real grpc-js client against the gRPC server.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync, statSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ interface Pair extends AsyncDisposable {
   readonly server: GrpcServer;
   readonly relay: Relay;
   readonly path: string;
-  /** What the server reported as mistakes of the implementation. */
+  /** The implementation errors that the server reported. */
   readonly bugs: string[];
 }
 
@@ -76,7 +76,7 @@ describe('unary calls', () => {
     });
   });
 
-  test('fail with the code and message given, of every kind', async () => {
+  test('fail with the given code and message of every kind', async () => {
     const messages = ['plain', '100% %41', 'two\nlines\r\n\ttab', 'grüße 日本 \u{1f600}', 'y'.repeat(4_000)];
     await using pair = await serve({
       stopContainer: async ({ containerId, timeout }) => {
@@ -110,7 +110,7 @@ describe('unary calls', () => {
     );
   });
 
-  test('that break in a way of their own are UNKNOWN to the caller and reported here', async () => {
+  test('that throw another error are UNKNOWN to the caller and reported to the server', async () => {
     await using pair = await serve({
       version: async () => {
         throw new TypeError('oops');
@@ -121,7 +121,7 @@ describe('unary calls', () => {
     assert.deepEqual(pair.bugs, ['/runtime.v1.RuntimeService/Version TypeError: oops']);
   });
 
-  test('with an answer that cannot be written are reported', async () => {
+  test('with a response that cannot be encoded are reported', async () => {
     await using pair = await serve({ version: async () => ({ version: 5 as unknown as string }) });
     await assert.rejects(
       pair.client.unary('version', {}).answer,
@@ -130,7 +130,7 @@ describe('unary calls', () => {
     assert.match(pair.bugs[0] ?? '', /VersionResponse\.version/);
   });
 
-  test('of methods nobody implements are UNIMPLEMENTED', async () => {
+  test('of unimplemented methods are UNIMPLEMENTED', async () => {
     await using pair = await serve({ version });
     const { answer } = pair.client.unary('status', {});
     await assert.rejects(answer, failsWith(foreignStatus.UNIMPLEMENTED, /RuntimeService\/Status/));
@@ -138,7 +138,7 @@ describe('unary calls', () => {
     assert.equal(pair.relay.connections, 1);
   });
 
-  test('are served 500 at once', async () => {
+  test('are served 500 concurrently', async () => {
     let asked = 0;
     const all = Promise.withResolvers<void>();
     await using pair = await serve({
@@ -161,13 +161,13 @@ describe('large messages', () => {
     }),
   };
 
-  test('of 15 MiB pass both ways', async () => {
+  test('of 15 MiB pass in both directions', async () => {
     await using pair = await serve(echo);
     const { answer } = pair.client.unary('execSync', { cmd: ['z'.repeat(15 << 20)] });
     assert.equal(((await answer)['stdout'] as Buffer).length, 15 << 20);
   });
 
-  test('over 16 MiB are refused by us, and the connection lives on', async () => {
+  test('over 16 MiB are rejected by the server without closing the connection', async () => {
     await using pair = await serve(echo);
     for (let round = 0; round < 3; round++) {
       const { answer } = pair.client.unary('execSync', { cmd: ['z'.repeat(17 << 20)] });
@@ -177,7 +177,7 @@ describe('large messages', () => {
     assert.equal(pair.relay.connections, 1);
   });
 
-  test('over 16 MiB are refused by the caller, and the connection lives on', async () => {
+  test('over 16 MiB are rejected by the client without closing the connection', async () => {
     await using pair = await serve(echo);
     const { answer } = pair.client.unary('execSync', { timeout: 17 << 20 });
     await assert.rejects(answer, failsWith(foreignStatus.RESOURCE_EXHAUSTED));
@@ -200,12 +200,12 @@ describe('streams', () => {
     );
   });
 
-  test('may end with nothing', async () => {
+  test('may end without a response', async () => {
     await using pair = await serve({ async *getContainerEvents() {} });
     assert.deepEqual(await Array.fromAsync(pair.client.stream('getContainerEvents', {})), []);
   });
 
-  test('fail after what they sent', async () => {
+  test('fail after the responses they sent', async () => {
     await using pair = await serve({
       async *getContainerEvents() {
         yield { containerId: 'a' };
@@ -220,7 +220,7 @@ describe('streams', () => {
     assert.equal(read.length, 1);
   });
 
-  test('end here when the caller leaves', async () => {
+  test('end on the server when the client cancels', async () => {
     const seen: string[] = [];
     await using pair = await serve({
       async *getContainerEvents(_request, { signal }) {
@@ -240,7 +240,7 @@ describe('streams', () => {
     assert.deepEqual(pair.bugs, []);
   });
 
-  test('wait for a slow reader, and end when he goes', async () => {
+  test('wait for a slow reader, and end when it disconnects', async () => {
     let sent = 0;
     let ended = false;
     await using pair = await serve({
@@ -264,7 +264,7 @@ describe('streams', () => {
       before = sent;
       await new Promise((resolve) => setTimeout(resolve, 200));
     }
-    assert.ok(sent < 8 << 20, `${sent} bytes for a reader who took nothing`);
+    assert.ok(sent < 8 << 20, `${sent} bytes for a reader that read nothing`);
     assert.equal((await pair.client.unary('version', {}).answer)['runtimeName'], 'ours');
     stream.cancel();
     await until('the source was closed', () => ended);
@@ -272,7 +272,7 @@ describe('streams', () => {
 });
 
 describe('deadlines and cancellation', () => {
-  test('the time-out is handed to the method, and its end is seen there', async () => {
+  test('the deadline is passed to the method, which observes its expiry', async () => {
     const seen: string[] = [];
     await using pair = await serve({
       version: async (_request, { signal, timeoutMs }) => {
@@ -284,19 +284,19 @@ describe('deadlines and cancellation', () => {
     });
     const { answer } = pair.client.unary('version', {}, { deadline: new Date(Date.now() + 300) });
     await assert.rejects(answer, failsWith(foreignStatus.DEADLINE_EXCEEDED));
-    await until('the method saw it', () => seen.length === 2);
+    await until('the method observed it', () => seen.length === 2);
     assert.deepEqual(seen, ['told', 'ended']);
     assert.deepEqual(pair.bugs, []);
   });
 
-  test('a cancelled call is seen by the method, and what it throws then is no bug', async () => {
+  test('a cancelled call aborts the method, and an error it throws then is not reported', async () => {
     const seen: string[] = [];
     await using pair = await serve({
       version: async (_request, { signal }) => {
         seen.push('begun');
         await new Promise((resolve) => signal.addEventListener('abort', resolve));
         seen.push('ended');
-        throw new Error('given up');
+        throw new Error('cancelled');
       },
     });
     const call = pair.client.unary('version', {});
@@ -307,7 +307,7 @@ describe('deadlines and cancellation', () => {
     assert.deepEqual(pair.bugs, []);
   });
 
-  test('the signal of a call that was answered is not aborted', async () => {
+  test('the signal of a completed call is not aborted', async () => {
     const signals: AbortSignal[] = [];
     await using pair = await serve({
       version: async (_request, { signal }) => {
@@ -320,7 +320,7 @@ describe('deadlines and cancellation', () => {
     assert.equal(signals[0]?.aborted, false);
   });
 
-  test('closing the server ends the calls under way', async () => {
+  test('closing the server ends the calls in flight', async () => {
     let begun = false;
     await using pair = await serve({
       version: async (_request, { signal }) => {
@@ -336,17 +336,17 @@ describe('deadlines and cancellation', () => {
   });
 });
 
-describe('callers who do not speak the protocol', () => {
+describe('clients that violate the protocol', () => {
   for (const [what, bytes] of [
     ['HTTP/1', Buffer.from('GET / HTTP/1.1\r\nhost: x\r\n\r\n')],
     ['garbage', Buffer.alloc(4_096, 0xff)],
     [
-      'the greeting, then garbage',
+      'the preface, then garbage',
       Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), Buffer.alloc(64, 0xff)]),
     ],
     ['nothing', Buffer.alloc(0)],
   ] as const) {
-    test(`with ${what} harm nobody else`, async () => {
+    test(`with ${what} do not affect other clients`, async () => {
       await using pair = await serve({ version });
       const socket = connect(pair.path);
       socket.on('error', () => {});
@@ -358,7 +358,7 @@ describe('callers who do not speak the protocol', () => {
     });
   }
 
-  test('with requests that are not gRPC are refused one by one', async () => {
+  test('with requests that are not gRPC are rejected one by one', async () => {
     await using pair = await serve({ version });
     const session = connectHttp2('http://localhost', { path: pair.path });
     for (const [headers, body] of [
@@ -381,8 +381,8 @@ describe('callers who do not speak the protocol', () => {
   });
 });
 
-describe('the socket', () => {
-  test('is for its owner, takes the place of one left over, and goes with the server', async () => {
+describe('socket', () => {
+  test('is accessible to its owner only, replaces a stale socket, and is removed with the server', async () => {
     using folder = socketFolder();
     const path = folder.path('a.sock');
     {
@@ -396,7 +396,7 @@ describe('the socket', () => {
     assert.equal(existsSync(path), false);
   });
 
-  test('does not replace a file that is no socket', async () => {
+  test('does not replace a file that is not a socket', async () => {
     using folder = socketFolder();
     const path = folder.path('notes.txt');
     writeFileSync(path, 'mine');
@@ -406,7 +406,7 @@ describe('the socket', () => {
   });
 });
 
-test('trailers of an immediate failure come with the headers', async () => {
+test('trailers of an immediate failure are sent with the headers', async () => {
   await using pair = await serve({});
   const { answer, trailers } = pair.client.unary('version', {});
   await assert.rejects(answer);

@@ -1,5 +1,6 @@
-// Every message of our wire definitions, with random content, must read the same to protobufjs and to us, whoever
-// wrote it. protobufjs reads the .proto files itself, so this also judges our parser and the generated table.
+// Every message of the wire definitions, with random content, must decode identically in protobufjs
+// and here, whichever encoded it. protobufjs parses the .proto files itself, so this also checks
+// the parser and the generated table.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -62,17 +63,17 @@ function valueContent(definitions: Definitions, type: string): fc.Arbitrary<unkn
   return scalars[type] ?? (names === undefined ? contentOf(definitions, type) : fc.constantFrom(...names));
 }
 
-/** Written apart from the generator's: names must come out as everybody expects them. */
+/** Written independently of the generator: names must follow the protobuf JSON convention. */
 function camel(name: string): string {
   const [first = '', ...rest] = name.split('_');
   return first + rest.map((part) => part.charAt(0).toUpperCase() + part.slice(1)).join('');
 }
 
-/** protobufjs brings Any itself, and spells this one field as the definition does. */
+/** protobufjs has a built-in Any and spells this one field as the definition does. */
 const foreignNames: Readonly<Record<string, string>> = { typeUrl: 'type_url' };
 const ownNames: Readonly<Record<string, string>> = { type_url: 'typeUrl' };
 
-/** Both sides' content in one form: whole numbers past 32 bits as text, absence left out. */
+/** Both decoded contents in one form: integers over 32 bits as text, unset fields omitted. */
 function comparable(value: unknown): unknown {
   if (typeof value === 'bigint') return String(value);
   if (value instanceof Uint8Array) return Buffer.from(value).toString('hex');
@@ -82,7 +83,7 @@ function comparable(value: unknown): unknown {
   return Object.fromEntries(entries.map(([key, item]) => [ownNames[key] ?? key, comparable(item)]));
 }
 
-/** What the other side takes as input: its 64-bit numbers come as text. */
+/** Converts to what protobufjs takes as input: 64-bit numbers as text. */
 function forForeign(value: unknown): unknown {
   if (typeof value === 'bigint') return String(value);
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
@@ -99,10 +100,18 @@ function compare(definitions: Definitions, fullName: string, name: string): void
     fc.property(contentOf(definitions, name), (content) => {
       const expected = comparable(ours.create(content));
       const bytes = ours.encode(content);
-      assert.deepEqual(comparable(theirs.deserialize(bytes)), expected, 'they read ours');
+      assert.deepEqual(
+        comparable(theirs.deserialize(bytes)),
+        expected,
+        "protobufjs decodes kubeling's message",
+      );
       const foreignBytes = theirs.serialize(forForeign(content) as object);
-      assert.deepEqual(comparable(ours.decode(foreignBytes)), expected, 'we read theirs');
-      assert.deepEqual(comparable(ours.decode(bytes)), expected, 'we read ours');
+      assert.deepEqual(
+        comparable(ours.decode(foreignBytes)),
+        expected,
+        'kubeling decodes the protobufjs message',
+      );
+      assert.deepEqual(comparable(ours.decode(bytes)), expected, 'kubeling decodes its own message');
     }),
     { numRuns: 25 },
   );
@@ -113,23 +122,23 @@ for (const [what, matching, types] of [
   ['containerd', /^containerd\//, containerd],
 ] as const) {
   const definitions: Definitions = { ...parseOwn(matching), types };
-  describe(`${what}: every message reads the same to protobufjs`, () => {
+  describe(`${what}: every message decodes identically in protobufjs`, () => {
     for (const file of definitions.files) {
       for (const { name } of file.messages) {
-        // Nested messages have a longer name there than here; CRI nests enums only.
+        // Nested messages have a longer name there than here; CRI nests only enums.
         test(name, () => compare(definitions, `${file.package}.${name}`, name));
       }
     }
   });
 }
 
-test('there are as many messages as the definitions have, and none was left out', () => {
+test('covers every message of the definitions', () => {
   const { messages } = parseOwn(/^[^/]+\.proto$/);
   assert.ok(messages.size > 150, String(messages.size));
   for (const name of messages.keys()) assert.ok(name in runtime, name);
 });
 
-test('what a newer runtime adds is skipped by us', () => {
+test('skips unknown fields of a newer runtime', () => {
   const theirs = foreignMessage(foreign, 'runtime.v1.ContainerStatus');
   const bytes = theirs.serialize({ id: 'a', createdAt: '5', labels: { x: 'y' }, state: 'CONTAINER_EXITED' });
   assert.deepEqual(runtime.ImageSpec.decode(bytes).image, 'a');

@@ -5,12 +5,12 @@ import { type ProtoEnum, type ProtoFile, type ProtoMessage, parseProto } from '.
 
 export const protoFolder = join(import.meta.dirname, '../../src/cri/proto');
 
-/** Every .proto file of the CRI room, relative to its folder. */
+/** Every .proto file of the CRI package, relative to its directory. */
 export const protoFiles: readonly string[] = readdirSync(protoFolder, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.proto'))
   .sort();
 
-/** Our definitions as another implementation understands them, reading the same files. */
+/** The definitions as another implementation parses them from the same files. */
 export function loadForeign(): PackageDefinition {
   return loadSync([...protoFiles], {
     includeDirs: [protoFolder],
@@ -32,7 +32,7 @@ export function foreignMessage(definitions: PackageDefinition, fullName: string)
   return found as ForeignMessage;
 }
 
-/** Our own reading of the definitions under a folder, as one. */
+/** The definitions below a directory, parsed by kubeling and merged. */
 export function parseOwn(matching: RegExp): {
   readonly files: readonly ProtoFile[];
   readonly messages: ReadonlyMap<string, ProtoMessage>;

@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib';
 
 export const canaryText = 'canary-9d1f77aa2c: of the host, for root alone\n';
 
-/** A directory of root's outside of all pods, with names that logs and volumes have too. */
+/** A directory owned by root outside of all pods, with names that logs and volumes have too. */
 export class Canary {
   readonly directory: string;
   readonly file: string;
@@ -19,7 +19,7 @@ export class Canary {
     this.#before = this.#look();
   }
 
-  /** What has become of it, line by line; both are the same if nothing has. */
+  /** The current and the initial state, line by line; both are equal if nothing was changed. */
   compare(): readonly [now: string, before: string] {
     return [this.#look(), this.#before];
   }
@@ -32,13 +32,16 @@ export class Canary {
 
 function describe(path: string): string {
   const facts = lstatSync(path);
-  // Whatever is done to it but reading changes this time.
+  // Every access except reading changes this time.
   const { ino, uid, gid, nlink, ctimeMs } = facts;
   const content = facts.isFile() ? JSON.stringify(readFileSync(path, 'latin1')) : '';
   return [path, ino, facts.mode.toString(8), uid, gid, nlink, ctimeMs, content].join(' ');
 }
 
-/** The regular files below the directory that have the canary's text, packed ones too. Follows no link. */
+/**
+ * The regular files below the directory that contain the canary's text, compressed ones too.
+ * Follows no link.
+ */
 export function filesWithCanary(directory: string): readonly string[] {
   return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
     const path = join(directory, entry.name);

@@ -2,20 +2,20 @@ import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync }
 import { dirname, join } from 'node:path';
 
 export interface Fresh {
-  /** The directory that is to be removed, with `at` in it. */
+  /** The directory that is removed, with `at` in it. */
   readonly tree: string;
-  /** What is swapped with the link. */
+  /** The path that is swapped with the link. */
   readonly at: string;
   readonly link: string;
-  /** Where the link leads. */
+  /** The target of the link. */
   readonly target: string;
 }
 
 let number = 0;
 
 /**
- * Makes a tree that was removed anew, and its link. What is written is written aside: the link must not lead the test
- * itself out of the tree. Without effect while there is a tree.
+ * Recreates a removed tree and its link. It is written beside the tree and then renamed, because
+ * the link must not lead the test itself out of the tree. Does nothing while the tree exists.
  */
 export function makeFresh({ tree, at, link, target }: Fresh): void {
   if (existsSync(tree)) return;

@@ -9,7 +9,7 @@ import type { Arena, Attack, Place } from './place.ts';
 
 const user = 4_242;
 
-/** A file of somebody's, which becomes a link to the canary's and back. */
+/** A user's file that becomes a link to the canary's file and back. */
 function fileOf({ root, canary }: Arena, owner = 0) {
   const directory = join(root, 'home');
   const [path, link] = [join(directory, 'config'), join(directory, 'link')];
@@ -32,8 +32,7 @@ const changing = (seen: string[]) => (text: string) => {
 const context: Place = {
   place: "kubeling context: a user's kubeconfig",
   changedBy: 'the user, while root changes it',
-  heldBy:
-    'by a handle of its directory; owner and mode are set by that of the new file before it has its name',
+  heldBy: 'opened by its directory handle; owner and mode are set on the new file before it is renamed',
   attack(arena): Attack {
     const { path, swaps } = fileOf(arena, user);
     return {
@@ -71,7 +70,7 @@ const contextDirectory: Place = {
 const sockets: Place = {
   place: 'sockets in device-plugins and pod-resources',
   changedBy: 'plugins in pods with a hostPath there',
-  heldBy: 'the mode is set by a handle of the socket, and of nothing else',
+  heldBy: 'the mode is set by a handle of the socket and of nothing else',
   attack(arena): Attack {
     const { directory, link } = fileOf(arena);
     const socket = join(directory, 'kubelet.sock');
@@ -91,7 +90,7 @@ const sockets: Place = {
 const checkpoints: Place = {
   place: 'checkpoint of device-plugins and others, read and replaced',
   changedBy: 'plugins in pods with a hostPath there',
-  heldBy: 'read without links, and replaced by a new file that gets its mode by handle',
+  heldBy: 'read without following links, and replaced by a new file whose mode is set by its handle',
   attack(arena): Attack {
     const { directory, path, link } = fileOf(arena);
     const files = realRuntimeFiles();
@@ -110,8 +109,8 @@ const checkpoints: Place = {
 
 const inPlace: Place = {
   place: '/dev/termination-log, read back, and /etc/hosts of a pod, written in place',
-  changedBy: 'the content by each container; the name by none, as only the file is mounted',
-  heldBy: 'opened without following a link, and given its mode by handle',
+  changedBy: 'the content by each container; the name by none, because only the file is mounted',
+  heldBy: 'opened without following a link; the mode is set by its handle',
   attack(arena): Attack {
     const { path, swaps } = fileOf(arena);
     const files = realRuntimeFiles();
@@ -129,7 +128,7 @@ const nodeLogs: Place = {
   place: 'logs of the node at /logs/',
   changedBy: 'pods with a hostPath on /var/log',
   heldBy:
-    'each step is opened in the handle of the one before; links are followed by hand, below the root only',
+    'each component is opened from the handle of its parent; links are resolved in kubeling, below the root only',
   attack(arena): Attack {
     const { directory, swaps } = fileOf(arena);
     const tree = createLogTree(directory);
@@ -146,10 +145,10 @@ const nodeLogs: Place = {
 };
 
 const logLinks: Place = {
-  place: 'links in /var/log/containers, made, checked and removed',
+  place: 'links in /var/log/containers, created, checked and removed',
   changedBy: 'log collectors with a hostPath there',
   heldBy:
-    'a link is made, replaced or removed by its name, which follows none; where it leads is only looked at',
+    'a link is created, replaced or removed by its name, which follows no link; its target is only read',
   attack(arena): Attack {
     const { path, swaps } = fileOf(arena);
     const files = realRuntimeFiles();
@@ -165,9 +164,9 @@ const logLinks: Place = {
   },
 };
 
-const rootOnly = 'nobody: every directory on the way is of root and closed to others';
+const rootOnly = 'none: every directory on the path is owned by root and closed to others';
 
-/** Where a path is safe as it cannot be changed. */
+/** Paths that are safe because no pod or user can change them. */
 const closed: readonly Place[] = [
   {
     place: 'configMap, secret, projected and downwardAPI: the atomic writer',
@@ -175,7 +174,7 @@ const closed: readonly Place[] = [
     heldBy: 'test/local-api/volume-attacks.test.ts, CVE-2017-1002102',
   },
   {
-    place: 'parts of volumes (subPath)',
+    place: 'subPaths of volumes',
     changedBy: 'every container with the volume',
     heldBy: 'handles; test/local-api/volume-attacks.test.ts, CVE-2021-25741',
   },
@@ -192,12 +191,12 @@ const closed: readonly Place[] = [
   {
     place: 'directories of emptyDir themselves: mode, group, quota',
     changedBy: rootOnly,
-    heldBy: 'made aside and renamed; a link in that place is refused',
+    heldBy: 'created beside and renamed; a link at that path is rejected',
   },
   {
-    place: 'sizes of directories with few files, as those of logs',
+    place: 'sizes of directories with few files, such as logs',
     changedBy: 'as container logs',
-    heldBy: 'by path: names and sizes are counted, nothing is opened, written or shown by name',
+    heldBy: 'by path: names and sizes are counted, nothing is opened, written or returned by name',
   },
 ];
 

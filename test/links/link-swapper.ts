@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads';
 
 /**
- * Two names that change places: what one names is named by the other from then on. `<directory>/*` stands for the
- * temporary files in a directory.
+ * Two names that are exchanged repeatedly. `<directory>/*` stands for the temporary files in a
+ * directory.
  */
 export type Swap = readonly [string, string];
 
@@ -24,7 +24,7 @@ const script = `
     Atomics.add(stop, 1, 1);
   }`;
 
-/** Swaps names as fast as the kernel can, in a thread of its own, until it is disposed of. */
+/** Exchanges names as fast as the kernel can in a separate thread until disposed. */
 export class LinkSwapper implements AsyncDisposable {
   readonly #stop = new Int32Array(new SharedArrayBuffer(8));
   readonly #worker: Worker;
@@ -34,12 +34,12 @@ export class LinkSwapper implements AsyncDisposable {
     this.#worker = new Worker(script, { eval: true, execArgv, workerData: { swaps, stop: this.#stop } });
   }
 
-  /** How often it has swapped all of them. */
+  /** How often all names were exchanged. */
   get rounds(): number {
     return Atomics.load(this.#stop, 1);
   }
 
-  /** Resolves once it is at work. */
+  /** Resolves once the thread is running. */
   async begun(): Promise<void> {
     while (this.rounds === 0) await new Promise((resolve) => setImmediate(resolve));
   }

@@ -10,15 +10,15 @@ import { LinkSwapper } from './link-swapper.ts';
 import { logPlaces } from './log-attacks.ts';
 import { volumePlaces } from './volume-attacks.ts';
 
-/** How long each place is attacked; more of it is for those who want to know: `npm run test:links`. */
+/** How long each path is attacked; `npm run test:links` attacks longer. */
 const attackMs = Number(process.env['KUBELING_ATTACK_SECONDS'] ?? 1.5) * 1_000;
 const leastRounds = 5;
 const notRoot = process.getuid?.() === 0 ? false : 'needs root';
 
-/** Every place where kubeling works by a path: who can change that path, and what protects it. */
+/** Every path that kubeling opens by name: who can change that path, and what protects it. */
 const places = [...logPlaces, ...volumePlaces, ...hostPlaces];
 
-describe('a path that becomes a link while kubeling uses it', { skip: notRoot }, () => {
+describe('path that becomes a link while kubeling uses it', { skip: notRoot }, () => {
   let base: string;
 
   before(async () => {
@@ -28,7 +28,7 @@ describe('a path that becomes a link while kubeling uses it', { skip: notRoot },
 
   for (const [number, { place, attack }] of places.entries()) {
     if (attack === undefined) continue;
-    it(`leads nowhere: ${place}`, async (t) => {
+    it(`is not followed: ${place}`, async (t) => {
       const root = join(base, String(number), 'own');
       await mkdir(root, { recursive: true });
       const canary = new Canary(join(base, String(number), 'outside'));
@@ -57,14 +57,14 @@ describe('a path that becomes a link while kubeling uses it', { skip: notRoot },
     });
   }
 
-  it('is looked at here wherever there is one', () => {
+  it('is tested wherever kubeling has one', () => {
     const names = places.map(({ place }) => place);
     assert.deepEqual(names, [...new Set(names)]);
     for (const { changedBy, heldBy, place } of places) assert.ok(changedBy !== '' && heldBy !== '', place);
   });
 });
 
-/** A refusal is fine; a mistake of the test, or being led away, is not. */
+/** A rejection is fine; an error of the test or a followed link is not. */
 function outcomeOf(error: unknown): string {
   if (error instanceof assert.AssertionError || !(error instanceof Error)) throw error;
   if ('code' in error) return String(error.code);

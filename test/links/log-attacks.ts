@@ -28,7 +28,7 @@ function logs({ root, canary }: Arena) {
 const reading: Place = {
   place: 'container log, read',
   changedBy,
-  heldBy: 'the place of the open file must be the one it should have; no link as the last step',
+  heldBy: 'the path of the open file must match its log; no link as the last component',
   attack(arena): Attack {
     const { pods, container, swaps } = logs(arena);
     const files = realRuntimeFiles();
@@ -48,7 +48,7 @@ const reading: Place = {
 const rotation: Place = {
   place: 'container log, rotated, compressed and removed',
   changedBy,
-  heldBy: 'by a handle of its directory, below the directory of logs without links',
+  heldBy: 'opened by the handle of its directory, below the log directory without links',
   attack(arena): Attack {
     const { container, swaps, write } = logs(arena);
     const files = realRotationFiles();
@@ -72,7 +72,7 @@ const rotation: Place = {
 const removal: Place = {
   place: 'container logs, removed with their container',
   changedBy,
-  heldBy: 'by a handle of their directory, below the directory of logs without links',
+  heldBy: 'opened by the handle of their directory, below the log directory without links',
   attack(arena): Attack {
     const { container, swaps, write } = logs(arena);
     const status = { labels: {}, annotations: {}, mounts: [], logPath: join(container, '0.log') };
@@ -97,9 +97,9 @@ const removal: Place = {
 };
 
 const directories: Place = {
-  place: 'directory of container logs, made',
+  place: 'directory of container logs, created',
   changedBy,
-  heldBy: 'each step is made and opened in the handle of the one before, without links',
+  heldBy: 'each component is created and opened from the handle of its parent, without links',
   attack(arena): Attack {
     const { pods, swaps } = logs(arena);
     const files = realRuntimeFiles();
@@ -117,7 +117,7 @@ const directories: Place = {
 const wholePod: Place = {
   place: 'logs of a pod, removed with the pod',
   changedBy,
-  heldBy: 'the tree is removed by handles, each step in that of the one before',
+  heldBy: 'the tree is removed by handles, each component opened from its parent',
   attack({ root, canary }): Attack {
     const tree = join(root, 'logs/ns_pod_uid');
     const [at, link] = [join(tree, 'd'), join(root, 'link')];

@@ -2,24 +2,24 @@ import type { Canary } from './canary.ts';
 import type { Swap } from './link-swapper.ts';
 
 export interface Arena {
-  /** For all that belongs to the attack; the canary is elsewhere. */
+  /** The directory of the attack; the canary is elsewhere. */
   readonly root: string;
   readonly canary: Canary;
 }
 
 export interface Attack {
   readonly swaps: readonly Swap[];
-  /** Does what kubeling does there, once; answers all it has read. May reject. */
+  /** Performs the operation of kubeling once; returns everything it has read. May reject. */
   act(): Promise<string>;
 }
 
-/** A place where kubeling works by a path. */
+/** A path that kubeling opens by name. */
 export interface Place {
   readonly place: string;
   /** Besides root of the host. */
   readonly changedBy: string;
-  /** What keeps kubeling from being led elsewhere. */
+  /** What prevents kubeling from following a planted link. */
   readonly heldBy: string;
-  /** Undefined where nobody can change the path. */
+  /** Undefined where no pod or user can change the path. */
   readonly attack?: (arena: Arena) => Attack | Promise<Attack>;
 }

@@ -10,10 +10,13 @@ import type { Arena, Attack, Place } from './place.ts';
 
 const changedBy = 'every container with the volume';
 const group = 4_242;
-/** Deeper than handles are held for. */
+/** Deeper than the limit of open handles. */
 const deep = 'x/'.repeat(40);
 
-/** A volume where a directory becomes a link to the canary's and back; near its top, and far below. */
+/**
+ * A volume with a directory that becomes a link to the canary's directory and back, near its top
+ * and far below.
+ */
 function volumeOf({ root, canary }: Arena, at = '') {
   const volume = join(root, 'volume');
   const directory = join(volume, at, 'd');
@@ -30,7 +33,7 @@ function givingTo(at: string): (arena: Arena) => Attack {
     return {
       swaps,
       async act() {
-        // Whose files they are is asked first: what is given already is left alone.
+        // The owner is read first: files of the right group are not changed.
         await walkForGroup(volume, { group, bits: 0o660 });
         await walkForGroup(volume, { group: 0, bits: 0o660 });
         return '';
@@ -60,7 +63,7 @@ function removing(at: string): (arena: Arena) => Attack {
 const reading: Place = {
   place: 'file of a volume that variables are read from',
   changedBy,
-  heldBy: 'each step is opened in the handle of the one before, without links',
+  heldBy: 'each component is opened from the handle of its parent, without links',
   attack(arena): Attack {
     const { volume, swaps } = volumeOf(arena);
     const parts = hostSubPaths(realClock());
@@ -71,7 +74,7 @@ const reading: Place = {
 const counting: Place = {
   place: 'emptyDir, its size counted',
   changedBy,
-  heldBy: 'each step is opened in the handle of the one before, without links; nothing is read',
+  heldBy: 'each component is opened from the handle of its parent, without links; nothing is read',
   attack(arena): Attack {
     const { volume, swaps } = volumeOf(arena);
     const around = { mountPoints: () => [], rest: async () => 'go-on' as const };
@@ -80,7 +83,7 @@ const counting: Place = {
       async act() {
         const { inodesUsed } = await walkTree({ path: volume, parts: undefined }, around);
         // The volume, the directory or the link, and at most two files.
-        if (inodesUsed > 4) throw new Error(`the walk was led to ${inodesUsed} inodes`);
+        if (inodesUsed > 4) throw new Error(`the walk reached ${inodesUsed} inodes`);
         return '';
       },
     };
@@ -93,23 +96,23 @@ export const volumePlaces: readonly Place[] = [
   {
     place: 'volume, given to the group of a pod',
     changedBy,
-    heldBy: 'each step is opened in the handle of the one before, without links, and changed by its own',
+    heldBy: 'each component is opened from the handle of its parent, without links, and changed by its own',
     attack: givingTo(''),
   },
   {
-    place: 'volume of many steps, given to the group of a pod',
+    place: 'deep volume, given to the group of a pod',
     changedBy,
-    heldBy: 'as above; the way back up must be where it was come from',
+    heldBy: 'as above; the parent reached on the way back must be the original one',
     attack: givingTo(deep),
   },
   {
     place: 'emptyDir, removed with its pod',
     changedBy,
-    heldBy: 'each step is opened in the handle of the one before, without links',
+    heldBy: 'each component is opened from the handle of its parent, without links',
     attack: removing(''),
   },
   {
-    place: 'emptyDir of many steps, removed with its pod',
+    place: 'deep emptyDir, removed with its pod',
     changedBy,
     heldBy: 'as above',
     attack: removing(deep.repeat(2)),

@@ -14,8 +14,8 @@ async function unknown(...listeners: readonly FoundListener[]): Promise<readonly
   return (await sortListeners(listeners, listenerTable, places, plain)).unknown;
 }
 
-describe('the table of listeners', () => {
-  it('knows each listener of a node under its own row', async () => {
+describe('table of listeners', () => {
+  it('assigns each listener of a node to its row', async () => {
     const listeners = [
       tcp('containerd', 40_001),
       tcp('node-MainThread', 40_002),
@@ -40,7 +40,7 @@ describe('the table of listeners', () => {
     assert.ok(!sorted.missing.some(({ ways }) => !ways.includes('up')));
   });
 
-  it('does not know what is on another address, of another process, abstract, or one more of a kind', async () => {
+  it('rejects a listener on another address or of another process, an abstract one, and a duplicate', async () => {
     for (const listener of [
       tcp('containerd', 40_001, '0.0.0.0'),
       tcp('containerd', 40_001, '127.0.0.1', 'udp'),

@@ -1,16 +1,19 @@
 import { execFileSync } from 'node:child_process';
 import type { ListenerRow, Way } from './table.ts';
 
-/** A socket that listens, as ss shows it. */
+/** A listening socket as shown by ss. */
 export interface FoundListener {
   readonly process: string;
   /** Of TCP, UDP and raw sockets. */
   readonly at?: { readonly protocol: string; readonly host: string; readonly port: number };
-  /** Of Unix sockets; an abstract one begins with @. */
+  /** Of Unix sockets; the name of an abstract one begins with @. */
   readonly path?: string;
 }
 
-/** All sockets that listen in the network namespace that the words lead into, abstract ones included. */
+/**
+ * All listening sockets in the network namespace that the command prefix enters, including abstract
+ * ones.
+ */
 export function findListeners(inside: readonly string[]): readonly FoundListener[] {
   const list = (...flags: readonly string[]) => {
     const [file = '', ...words] = [...inside, 'ss', '-H', '-l', '-p', ...flags];
@@ -50,8 +53,9 @@ export interface SortedListeners {
 }
 
 /**
- * Assigns each listener to its row: rows with a port of their own first, then those whose port the kernel chose, which
- * `isTls` tells apart. A row with `*` may have several listeners and every other row has one.
+ * Assigns each listener to its row: rows with a fixed port first, then those whose port the kernel
+ * chose, which `isTls` distinguishes. A row with `*` may have several listeners and every other row
+ * has one.
  */
 export async function sortListeners(
   listeners: readonly FoundListener[],

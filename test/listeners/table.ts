@@ -1,11 +1,14 @@
 /** The ways to run kubeling, with what each starts besides itself. */
 export type Way = 'up' | 'run';
 
-/** What a caller without a credential gets from a listener, tried by test/integration/listeners.test.ts. */
+/**
+ * What a caller without credentials gets from a listener, verified by
+ * test/integration/listeners.test.ts.
+ */
 export interface ListenerRow {
   readonly name: string;
   readonly ways: readonly Way[];
-  /** Of the process as the kernel has it. */
+  /** The name of the process in the kernel. */
   readonly process: 'node-MainThread' | 'containerd' | 'containerd-shim';
   readonly place: TcpPlace | SocketPlace;
   /** The permitted callers, and what keeps all others out. */
@@ -16,10 +19,10 @@ export interface ListenerRow {
 export interface TcpPlace {
   readonly kind: 'tcp';
   readonly host: '127.0.0.1' | '0.0.0.0';
-  /** A number, or `any` for one that the kernel chooses. */
+  /** A number, or `any` for a port chosen by the kernel. */
   readonly port: number | 'any';
   readonly tls: boolean;
-  /** HTTP status by request line, for a caller on the network that the address belongs to. */
+  /** HTTP status by request line for a caller on the network of the address. */
   readonly answers: Readonly<Record<string, number>>;
 }
 
@@ -34,8 +37,8 @@ export interface SocketPlace {
 const root = 'root';
 
 /**
- * Everything that listens in the processes of a node. A listener that a node opens belongs here, or the test that finds
- * the real ones fails; docs/SECURITY.md shows the table.
+ * Every listener of the processes of a node. A listener that is missing here fails the test that
+ * finds the real ones; docs/SECURITY.md contains the table.
  */
 export const listenerTable: readonly ListenerRow[] = [
   {
@@ -189,7 +192,7 @@ export const listenerTable: readonly ListenerRow[] = [
   },
 ];
 
-/** The lines of the table in docs/SECURITY.md, without its head. */
+/** The lines of the table in docs/SECURITY.md, without its header. */
 export function renderListeners(): readonly string[] {
   return listenerTable.map(({ name, ways, place, callers, check }) => {
     const under = ways.map((way) => `\`${way}\``).join(', ');

@@ -25,8 +25,8 @@ const claim = (name: string) => claimOf(name, block);
 const pod = (name: string, of: string, script: string, readOnly = false) =>
   podWith(name, script, asDevice, { volumes: [{ name: 'data', ...claimed(of, readOnly) }] });
 
-/** With the real kubectl, the real containerd, and disks that are real to the kernel. */
-describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
+/** With the real kubectl, the real containerd and real kernel block devices. */
+describe('block volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
   let folder: string;
   let rootDir: string;
@@ -45,8 +45,11 @@ describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutK
     for (const disk of disks) disk[Symbol.dispose]();
     await rm(folder, { recursive: true, force: true });
     assert.deepEqual([left, held], [[], []]);
-    // What holds one after its place is gone has no name for it; but the disk stays for as long as something holds it.
-    await eventually('the disks to be gone', async () => (holders(folder).length === 0 ? 'gone' : undefined));
+    // A holder of a device whose path is removed has no name for it, but the disk stays as long as
+    // it is held.
+    await eventually('the disks to be released', async () =>
+      holders(folder).length === 0 ? 'gone' : undefined,
+    );
   });
 
   function disk(name: string): LoopDisk {
@@ -55,7 +58,7 @@ describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutK
     return made;
   }
 
-  /** As the cluster does once the volume has become larger elsewhere. */
+  /** As the cluster does after it has expanded the volume. */
   const grow = async (name: string, storage: string) => {
     const to = (change: object) => ['--type=merge', '-p', JSON.stringify(change)];
     await cluster.kubectl('patch', 'pv', name, ...to({ spec: { capacity: { storage } } }));
@@ -65,7 +68,7 @@ describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutK
   };
   const globals = () => join(rootDir, 'plugins/kubernetes.io~local-volume/volumeDevices');
   const isMounted = (path: string) => readFileSync('/proc/self/mountinfo', 'utf8').includes(` ${path} `);
-  /** The devices that hold what is shown at a path or below it. */
+  /** The loop devices that back a path or paths below it. */
   const holders = (path: string) =>
     readdirSync('/sys/block').filter((name) => {
       const file = join('/sys/block', name, 'loop/backing_file');
@@ -77,7 +80,7 @@ describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutK
       return !existsSync(globals()) && holders(rootDir).length === 0;
     });
 
-  it('a container is given the device, through a link of its pod, and nothing is left of it', async () => {
+  it('give a container the device through a link of its pod, and leave nothing behind', async () => {
     const made = disk('plain');
     made.write(Buffer.from('from outside'));
     await cluster.apply(volume('plain', made.device), claim('plain'));
@@ -105,13 +108,13 @@ describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutK
     await grow('plain', '2Gi');
     await cluster.kubectl('annotate', 'pod', 'plain', 'look=now');
     const capacity = ['get', 'pvc', 'plain', '-o', 'jsonpath={.status.capacity.storage}'];
-    await cluster.until('the claim to know', capacity, (out) => out === '2Gi');
+    await cluster.until('the claim to report the size', capacity, (out) => out === '2Gi');
     await cluster.kubectl('delete', 'pod', 'plain');
     await nothingLeft();
     assert.equal(readFileSync(made.device).subarray(0, 12).toString(), 'insideutside');
   });
 
-  it('who may only read cannot write, and two pods may have one device', async () => {
+  it('are read-only where requested, and can be shared by two pods', async () => {
     const made = disk('both');
     await cluster.apply(volume('both', made.device), claim('both'));
     const script = 'echo no > /dev/data && echo written || echo refused';
@@ -125,7 +128,7 @@ describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutK
     await nothingLeft();
   });
 
-  it('what is no device is told', async () => {
+  it('report a path that is not a device', async () => {
     await cluster.apply(volume('file', folder), claim('file'), pod('file', 'file', 'echo here'));
     await cluster.event(
       'the event',
@@ -136,7 +139,7 @@ describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutK
     await nothingLeft();
   });
 
-  it('a node that was killed goes on with them, and undoes them', async () => {
+  it('are adopted and removed by a node after a kill', async () => {
     const made = disk('killed');
     await cluster.apply(volume('killed', made.device), claim('killed'), pod('killed', 'killed', 'echo here'));
     await cluster.ready('killed');

@@ -9,7 +9,10 @@ import { json } from './volume-objects.ts';
 
 const image = 'localhost/kubeling/busybox:1';
 const nodeName = hostname().toLowerCase();
-/** A sync that failed is done again after ten seconds at the earliest: whoever is faster has heard of the claim. */
+/**
+ * A failed sync is retried after ten seconds at the earliest: a faster start means that the claim's
+ * change triggered it.
+ */
 const promptMs = 9_500;
 
 function volume(name: string, source: object) {
@@ -74,7 +77,7 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
   });
 
   after(async () => {
-    // The last pod still runs: what it was given must outlive even this.
+    // The last pod still runs: its volumes must survive even this.
     const left = await cluster?.leave();
     const content = await readFile(join(disks, 'last/canary'), 'utf8').catch(String);
     await rm(disks, { recursive: true, force: true });
@@ -90,7 +93,7 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
 
   const mounted = async (path: string) => (await readFile('/proc/self/mountinfo', 'utf8')).includes(path);
 
-  it('a static pod has the volume that lies beside it in the directory', async () => {
+  it('give a static pod the volume defined beside it in the manifest directory', async () => {
     const path = await disk('beside');
     const name = `beside-${nodeName}`;
     await cluster.node.put(
@@ -106,16 +109,16 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
     assert.equal(await readFile(join(path, 'note'), 'utf8'), 'written\n');
     assert.equal(await mounted('kubernetes.io~local-volume/beside'), true);
     await cluster.node.take('beside.yaml');
-    await cluster.until('all of it to go', ['get', 'pods,pv,pvc', '-o', 'name'], (out) => out === '');
+    await cluster.until('all of it to be deleted', ['get', 'pods,pv,pvc', '-o', 'name'], (out) => out === '');
     await cluster.node.until(
-      'its mount to go',
+      'its mount to be removed',
       async () => !(await mounted('kubernetes.io~local-volume/beside')),
     );
     assert.equal(await readFile(join(path, 'canary'), 'utf8'), 'alive\n');
     assert.equal(await readFile(join(path, 'note'), 'utf8'), 'written\n');
   });
 
-  it('a pod waits for its claim, says why, and starts as soon as it is bound', async () => {
+  it('delay a pod that reports why, and starts as soon as its claim is bound', async () => {
     const path = await disk('late');
     await cluster.apply(pod('late', 'cat /data/canary'));
     const events = ['get', 'events', '-o', 'jsonpath={range .items[*]}{.reason} {.message}{"\\n"}{end}'];
@@ -139,7 +142,7 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
     assert.equal(await readFile(join(path, 'canary'), 'utf8'), 'alive\n');
   });
 
-  it('parts of a volume, its group and what may only be read are as the pod says', async () => {
+  it('apply subPath, fsGroup and readOnly of the pod', async () => {
     const path = await disk('parts');
     await cluster.apply(
       volume('parts', { local: { path }, mountOptions: ['nosuid'] }),
@@ -153,7 +156,9 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
       }),
     );
     await cluster.ready('parts');
-    const log = await cluster.until('its last words', ['logs', 'parts'], (out) => out.includes('read-only'));
+    const log = await cluster.until('its termination message', ['logs', 'parts'], (out) =>
+      out.includes('read-only'),
+    );
     assert.match(log, /groups=.*4321/);
     const made = await stat(join(path, 'some/part/made'));
     assert.deepEqual([made.uid, made.gid], [1000, 4321]);
@@ -163,7 +168,7 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
     assert.equal(await mounted('volume-subpaths/parts'), false);
   });
 
-  it('a pod has the claim that was made for it, which goes with it while the volume stays', async () => {
+  it('that are generated for a pod are deleted with it while the volume stays', async () => {
     const path = await disk('own');
     const ephemeral = { volumeClaimTemplate: { spec: claimSpec('own') } };
     await cluster.apply(
@@ -174,12 +179,16 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
     assert.equal(await cluster.kubectl('logs', 'own'), 'alive\n');
     assert.match(await cluster.kubectl('get', 'pvc', 'own-data'), /Bound/);
     await cluster.kubectl('delete', 'pod', 'own');
-    await cluster.until('its claim to go', ['get', 'pvc', '-o', 'name'], (out) => !out.includes('own-data'));
+    await cluster.until(
+      'its claim to be deleted',
+      ['get', 'pvc', '-o', 'name'],
+      (out) => !out.includes('own-data'),
+    );
     assert.match(await cluster.kubectl('get', 'pv', 'own'), /Released/);
     assert.equal(await readFile(join(path, 'canary'), 'utf8'), 'alive\n');
   });
 
-  it('a volume of a kind that cannot be mounted is refused by its name, and the pod can be deleted', async () => {
+  it('of an unsupported volume type are rejected by its name, and the pod can be deleted', async () => {
     const source = { iscsi: { targetPortal: '127.0.0.1:3260', iqn: 'iqn.2001-04.com.example:disk', lun: 0 } };
     await cluster.apply(volume('far', source), claim('far'), pod('far', 'true'));
     const message =
@@ -188,14 +197,14 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
     await cluster.kubectl('delete', 'pod', 'far');
   });
 
-  it('a pod keeps its volume when kubeling is killed and its containers start again', async () => {
+  it('keep their volume when kubeling is killed and the containers restart', async () => {
     const path = await disk('last');
     const script = 'cat /data/canary; until [ -e /end ]; do sleep 0.1; done; exit 1';
     await cluster.apply(volume('last', { local: { path } }), claim('last'), pod('last', script));
     await cluster.ready('last');
     await cluster.node.end('SIGKILL');
     await cluster.node.start();
-    // As one that is found again it is measured like one that was mounted just now.
+    // An adopted volume is measured like one that was just mounted.
     const capacity =
       /^kubelet_volume_stats_capacity_bytes\{namespace="default",persistentvolumeclaim="last"\} (.+)$/m;
     const total =

@@ -41,7 +41,7 @@ class Collected extends Writable {
   }
 }
 
-/** The client most programs in JavaScript use, as it is published. */
+/** The published client that most JavaScript programs use. */
 describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, () => {
   let cluster: LocalCluster;
   let config: KubeConfig;
@@ -67,7 +67,7 @@ describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, ()
     });
   }
 
-  it('makes, reads, lists, changes and deletes objects', async () => {
+  it('creates, reads, lists, changes and deletes objects', async () => {
     const nodes = await core.listNode();
     assert.equal(nodes.items.length, 1);
     const body = { metadata: { name: 'words' }, data: { a: 'b' } };
@@ -91,7 +91,7 @@ describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, ()
     );
   });
 
-  it('watches, and hears of every change in order', async () => {
+  it('watches and receives every change in order', async () => {
     const seen: string[] = [];
     const { metadata } = await core.listNamespacedConfigMap({ namespace });
     const request = await new Watch(config).watch(
@@ -109,7 +109,7 @@ describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, ()
         body: { ...body, data: { n: '2' } },
       });
       await core.deleteNamespacedConfigMap({ namespace, name: 'watched' });
-      await eventually('all that happened', async () => (seen.length >= 3 ? true : undefined));
+      await eventually('all events', async () => (seen.length >= 3 ? true : undefined));
       assert.deepEqual(seen, ['ADDED 1', 'MODIFIED 2', 'DELETED 2']);
     } finally {
       request.abort();
@@ -130,12 +130,12 @@ describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, ()
     try {
       await core.createNamespacedPod({ namespace, body: podOf('informed', ['sleep', '1000']) });
       await running('informed');
-      await eventually('the informer to see it run', async () =>
+      await eventually('the informer to report it running', async () =>
         seen.includes('update informed Running') ? true : undefined,
       );
       assert.equal(seen[0], 'add informed Pending');
       await core.deleteNamespacedPod({ namespace, name: 'informed' });
-      await eventually('the informer to see it go', async () =>
+      await eventually('the informer to report its deletion', async () =>
         seen.some((each) => each.startsWith('delete informed')) ? true : undefined,
       );
     } finally {
@@ -143,7 +143,7 @@ describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, ()
     }
   });
 
-  it('runs a command in a container, with its input, its output and its end', async () => {
+  it('runs a command in a container with its input, output and exit code', async () => {
     await core.createNamespacedPod({ namespace, body: podOf('worker', ['sleep', '1000']) });
     await running('worker');
     const [out, err] = [new Collected(), new Collected()];
@@ -174,7 +174,7 @@ describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, ()
     await eventually('the lines', async () => (text === 'line 1\nline 2\nline 3\n' ? true : undefined));
     const all = await core.readNamespacedPodLog({ namespace, name: 'writer' });
     assert.equal(all, 'line 1\nline 2\nline 3\n');
-    // To break it off would be an error nobody could catch; it ends with its container.
+    // Aborting would raise an error that cannot be caught; the stream ends with its container.
     await core.deleteNamespacedPod({ namespace, name: 'writer' });
     await ended;
   });

@@ -25,8 +25,11 @@ const claim = (name: string) => claimOf(name, block);
 const pod = (name: string, of: string, script: string) =>
   podWith(name, script, asDevice, { volumes: [{ name: 'data', ...claimed(of) }] });
 
-/** With a driver in a process of its own, the real kubectl, the real containerd and devices that are real to the kernel. */
-describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
+/**
+ * With a separate driver process, the real kubectl, the real containerd and real kernel block
+ * devices.
+ */
+describe('block volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
   let driver: DriverProcess;
   let folder: string;
@@ -54,7 +57,7 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     assert.deepEqual(left, []);
   });
 
-  /** As the cluster does once the volume has become larger elsewhere. */
+  /** As the cluster does after it has expanded the volume. */
   const grow = async (to: string, from: string) => {
     const capacity = { capacity: { storage: to } };
     await cluster.kubectl('patch', 'pv', 'grown', '-p', JSON.stringify({ spec: capacity }));
@@ -72,14 +75,14 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     existsSync(join(base(), name)) ||
     readdirSync('/sys/block').some((loop) => {
       const file = join('/sys/block', loop, 'loop/backing_file');
-      // Others may have devices of the same name, also those that a run before this one has left.
+      // Other users may have devices of the same name, as may a previous run.
       return (
         existsSync(file) && readFileSync(file, 'utf8').startsWith(`${driver.contentOf(`handle-${name}`)}.img`)
       );
     });
   const gone = (name: string) => cluster.node.until('nothing to be left', async () => !isLeft(name));
 
-  it('are staged once, published to each pod, and keep what is written to them', async () => {
+  it('are staged once, published to each pod, and keep their content', async () => {
     await cluster.apply(
       volume('both'),
       claim('both'),
@@ -113,7 +116,7 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     );
   });
 
-  it('that a driver refuses are told, and given once it does not', async () => {
+  it("report the driver's rejection, and are published once it succeeds", async () => {
     driver.trouble({ NodePublishVolume: 'out of paper' });
     await cluster.apply(volume('late'), claim('late'), pod('late', 'late', 'echo here'));
     await cluster.until('the event', ['get', 'events'], (out) =>
@@ -127,7 +130,7 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await gone('late');
   });
 
-  it('are found again by a node that was killed, and wait for a driver that is away', async () => {
+  it('are adopted by a node after a kill, and wait for an absent driver', async () => {
     await cluster.apply(volume('killed'), claim('killed'), pod('killed', 'killed', 'echo here'));
     await cluster.ready('killed');
     await cluster.node.end('SIGKILL');
@@ -145,7 +148,7 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await gone('killed');
   });
 
-  it('of a pod that runs are given to its next container, too, though the driver stays away after a restart', async () => {
+  it('are given to a restarted container, although the driver is absent after a restart of kubeling', async () => {
     const ends = 'until [ "$(dd if=/dev/data bs=3 count=1 2>/dev/null)" = end ]; do sleep 0.2; done; exit 1';
     await cluster.apply(volume('kept'), claim('kept'), pod('kept', 'kept', `echo here; ${ends}`));
     await cluster.ready('kept');
@@ -160,7 +163,7 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await gone('kept');
   });
 
-  it('grow before a pod has them and while it runs, and say how large they are', async () => {
+  it('grow before a pod has them and while it runs, and report their size', async () => {
     const sizes = 'while true; do dd if=/dev/data bs=1M 2>/dev/null | wc -c; sleep 1; done';
     await cluster.apply(volume('grown'), claim('grown'));
     await cluster.until('the claim', ['get', 'pvc', 'grown'], (out) => out.includes('Bound'));
@@ -174,7 +177,7 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.kubectl('annotate', 'pod', 'grown', 'look=now');
     await cluster.said('grown', `${48 * mebi}`);
     const capacity = ['get', 'pvc', 'grown', '-o', 'jsonpath={.status.capacity.storage}'];
-    await cluster.until('the claim to know', capacity, (out) => out === '48Mi');
+    await cluster.until('the claim to report the size', capacity, (out) => out === '48Mi');
     const metrics = ['get', '--raw', `/api/v1/nodes/${nodeName}/proxy/metrics`];
     const size = /^kubelet_volume_stats_capacity_bytes\{.*persistentvolumeclaim="grown"\} (.+)$/m;
     await cluster.until('the metric', metrics, (out) => Number(size.exec(out)?.[1]) === 48 * mebi);
@@ -191,7 +194,7 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
   });
 
   for (const step of ['NodeUnpublishVolume', 'NodeUnstageVolume'])
-    it(`of a pod of which nothing else is left are taken away by a later process, killed in ${step}`, async () => {
+    it(`of a pod without other traces are removed by a later process after a kill in ${step}`, async () => {
       const name = `lost-${step.toLowerCase()}`;
       await cluster.apply(volume(name), claim(name), pod(name, name, 'echo here'));
       await cluster.ready(name);
@@ -200,11 +203,11 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
       const before = driver.calls(step, `handle-${name}`).length;
       await cluster.kubectl('delete', 'pod', name, '--wait=false');
       await cluster.node.until(
-        `it to be asked`,
+        `the driver to be called`,
         async () => driver.calls(step, `handle-${name}`).length > before,
       );
       await cluster.node.end('SIGKILL');
-      // As if somebody had cleaned up by hand what belongs to the pod alone.
+      // As if a user had manually removed everything that belongs to the pod alone.
       await rm(join(rootDir, 'pods', uid), { recursive: true, force: true });
       driver.trouble({});
       await cluster.node.start();
@@ -213,7 +216,7 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
       assert.equal(existsSync(join(base(), 'staging', name)), false);
     });
 
-  it('are of no driver that says the node is elsewhere than its label, until it does not', async () => {
+  it("are rejected while the driver's topology contradicts the node label", async () => {
     await driver.leave();
     const label = ['get', 'node', nodeName, '-o', `jsonpath={.metadata.labels}`];
     await cluster.until('the label', label, (out) => out.includes(`"topology.${driverName}/node":"here"`));
@@ -225,6 +228,9 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     );
     const before = driver.calls('registered').length;
     driver.place('here');
-    await cluster.node.until('it to be registered', async () => driver.calls('registered').length > before);
+    await cluster.node.until(
+      'the driver to be registered',
+      async () => driver.calls('registered').length > before,
+    );
   });
 });

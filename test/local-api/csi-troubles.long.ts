@@ -11,13 +11,13 @@ import { eventually } from '../kubeling-node.ts';
 import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './tour-commands.ts';
 
-/** Drivers have two minutes for each answer, and pods two for their volumes. */
+/** The deadline of a driver call is two minutes, as is that of a pod for its volumes. */
 const long = async (what: string, isSo: () => Promise<boolean>) => {
   await eventually(what, async () => ((await isSo()) ? true : undefined), 400_000);
 };
 
-/** With a driver in a process of its own, the real kubectl, the real containerd and real mounts. */
-describe('a CSI driver that is slow to answer, or never does', {
+/** With a separate driver process, the real kubectl, the real containerd and real mounts. */
+describe('CSI driver that responds slowly or never', {
   timeout: 1_800_000,
   skip: withoutKubectl(),
 }, () => {
@@ -58,11 +58,11 @@ describe('a CSI driver that is slow to answer, or never does', {
   }
 
   for (const method of ['NodeStageVolume', 'NodePublishVolume'])
-    it(`${method} that never ends: others start, it is told, and goes on when the driver does`, async () => {
+    it(`${method} without end: other pods start, it is reported, and continues when the driver does`, async () => {
       const [stuck, other] = [`stuck-${method.toLowerCase()}`, `other-${method.toLowerCase()}`];
       driver.trouble({ [`${method} ${stuck}`]: 'hang' });
       await start(stuck);
-      await cluster.node.until('the driver to be asked', async () => driver.calls(method, stuck).length > 0);
+      await cluster.node.until('the driver to be called', async () => driver.calls(method, stuck).length > 0);
       await start(other);
       await cluster.apply(pod(`plain-${other}`, { emptyDir: {} }));
       await ready(other);
@@ -80,13 +80,13 @@ describe('a CSI driver that is slow to answer, or never does', {
       await cluster.kubectl('delete', 'pod', stuck);
     });
 
-  it('NodeUnpublishVolume that never ends: others end and start, it is told, and goes on when the driver does', async () => {
+  it('NodeUnpublishVolume without end: other pods stop and start, it is reported, and continues when the driver does', async () => {
     await start('sticky');
     await ready('sticky');
     driver.trouble({ 'NodeUnpublishVolume sticky': 'hang' });
     await cluster.kubectl('delete', 'pod', 'sticky', '--wait=false');
     await cluster.node.until(
-      'the driver to be asked',
+      'the driver to be called',
       async () => driver.calls('NodeUnpublishVolume', 'sticky').length > 0,
     );
     await start('loose');
@@ -105,20 +105,20 @@ describe('a CSI driver that is slow to answer, or never does', {
     );
     driver.trouble({});
     await long(
-      'the pod to go',
+      'the pod to be deleted',
       async () => !(await cluster.kubectl('get', 'pods', '-o', 'name')).includes('sticky'),
     );
     await long('all to be unmounted', async () => mounts().length === 0);
     assert.ok(existsSync(join(driver.contentOf('sticky'), 'canary')));
   });
 
-  it('NodeUnstageVolume that never ends holds up no pod, and is asked for again by a kubeling that comes after', async () => {
+  it('NodeUnstageVolume without end blocks no pod and is retried by a restarted kubeling', async () => {
     await start('held');
     await ready('held');
     driver.trouble({ 'NodeUnstageVolume held': 'hang' });
     await cluster.kubectl('delete', 'pod', 'held');
     await cluster.node.until(
-      'the driver to be asked',
+      'the driver to be called',
       async () => driver.calls('NodeUnstageVolume', 'held').length > 0,
     );
     await start('free');
@@ -127,7 +127,7 @@ describe('a CSI driver that is slow to answer, or never does', {
     await cluster.node.end('SIGKILL');
     assert.ok(
       mounts().some((line) => line.includes('globalmount')),
-      'it is staged still',
+      'it is still staged',
     );
     driver.trouble({});
     await cluster.node.start();
@@ -136,7 +136,7 @@ describe('a CSI driver that is slow to answer, or never does', {
     assert.deepEqual(mounts(), []);
   });
 
-  it('what says whose a volume is was cut off: the pod runs on and can be removed by a kubeling that comes after', async () => {
+  it('a truncated vol_data.json: the pod keeps running and a restarted kubeling removes it', async () => {
     await start('cut');
     await ready('cut');
     const { uid } = JSON.parse(await cluster.kubectl('get', 'pod', 'cut', '-o', 'json')).metadata;
@@ -153,7 +153,7 @@ describe('a CSI driver that is slow to answer, or never does', {
     assert.ok(existsSync(join(driver.contentOf('cut'), 'canary')));
   });
 
-  it('a pod whose volume finds no room on the node in two minutes is rejected, and the limit is asked for', async () => {
+  it('rejects a pod whose volume exceeds the attachment limit for two minutes, and reads the limit again', async () => {
     await cluster.kubectl('delete', 'csidriver', driverName);
     await cluster.apply(
       driverObject({ nodeAllocatableUpdatePeriodSeconds: 3600 }),

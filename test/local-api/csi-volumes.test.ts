@@ -18,7 +18,7 @@ import { DriverProcess } from '../csi/driver-process.ts';
 import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './tour-commands.ts';
 
-/** With a driver in a process of its own, the real kubectl, the real containerd and real mounts. */
+/** With a separate driver process, the real kubectl, the real containerd and real mounts. */
 describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
   let driver: DriverProcess;
@@ -33,7 +33,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
   });
 
   after(async () => {
-    // Pods still run: what they were given must outlive even this.
+    // Pods still run: their volumes must survive even this.
     await driver?.kill();
     const left = await cluster?.leave();
     const lost = readdirSync(join(driver.folder, 'volumes')).filter(
@@ -58,7 +58,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
   };
   const csiNode = ['get', 'csinode', nodeName, '-o', 'json'];
 
-  it('a pod says which driver it waits for, and starts once that has registered', async () => {
+  it('report the driver a pod waits for, and are mounted once it has registered', async () => {
     await cluster.apply(
       driverObject({
         attachRequired: false,
@@ -78,7 +78,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     assert.ok(tookMs < 30_000, `it took ${tookMs} ms`);
   });
 
-  it('the cluster is told of the driver', async () => {
+  it('publish the driver in CSINode', async () => {
     const text = await cluster.until('the driver', csiNode, (out) => out.includes(driverName));
     const { spec, metadata } = JSON.parse(text);
     assert.deepEqual(spec.drivers, [
@@ -98,7 +98,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     );
   });
 
-  it('a volume that the pod describes has what its driver put there, who is told of the pod', async () => {
+  it("of the ephemeral kind have the driver's content, and the driver receives the pod info", async () => {
     const told = JSON.parse(await cluster.kubectl('exec', 'own', '--', 'cat', '/data/told.json'));
     const { uid } = JSON.parse(await cluster.kubectl('get', 'pod', 'own', '-o', 'json')).metadata;
     assert.deepEqual(told.volume_context, {
@@ -117,10 +117,10 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.kubectl('delete', 'pod', 'own');
     assert.equal(existsSync(at), false);
     assert.equal(mounts('kubernetes.io~csi'), 0);
-    assert.ok(existsSync(join(driver.contentOf(data.volumeHandle), 'written')), 'its content stays');
+    assert.ok(existsSync(join(driver.contentOf(data.volumeHandle), 'written')), 'its content is kept');
   });
 
-  it('a volume has the secret it names, is read-only, and has tokens for the driver', async () => {
+  it('pass secrets, readOnly and service account tokens to the driver', async () => {
     await cluster.apply(
       driverObject({
         attachRequired: false,
@@ -147,7 +147,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.kubectl('delete', 'pod', 'sealed');
   });
 
-  it('a driver that wants so publishes again to a running pod, with what is new', async () => {
+  it('are republished to a running pod with new tokens where the driver requires it', async () => {
     await cluster.apply(
       driverObject({
         attachRequired: false,
@@ -177,7 +177,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     );
   });
 
-  it('a volume is staged once for two pods, and unstaged with the last', async () => {
+  it('are staged once for two pods, and unstaged with the last', async () => {
     content('shared');
     await cluster.apply(
       volume('shared'),
@@ -208,12 +208,12 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     assert.equal(readFileSync(join(driver.contentOf('shared'), 'note'), 'utf8'), 'hello\n');
   });
 
-  it('a volume that has grown is expanded as it is mounted, and under the pod that runs', async () => {
+  it('are expanded when mounted and under a running pod', async () => {
     content('growing');
     await cluster.apply(volume('growing'), claim('growing'));
     const bound = ['get', 'pvc', 'growing', '-o', 'json'];
     await cluster.until('the claim to be bound', bound, (out) => JSON.parse(out).status.phase === 'Bound');
-    /** As whoever makes volumes larger does. */
+    /** As the external resizer does. */
     const grow = async (storage: string) => {
       const to = (spec: object) => ['--type=merge', '-p', JSON.stringify(spec)];
       await cluster.kubectl('patch', 'pv', 'growing', ...to({ spec: { capacity: { storage } } }));
@@ -246,7 +246,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.kubectl('delete', 'pod', 'growing');
   });
 
-  it('a driver says how full a volume is and that it is broken, in the metrics', async () => {
+  it('report usage and an abnormal condition in the metrics', async () => {
     content('measured');
     writeFileSync(join(driver.contentOf('measured'), 'broken'), '');
     await cluster.apply(volume('measured'), claim('measured'), pod('measured', claimed('measured')));
@@ -271,7 +271,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
       used_bytes: 300,
     });
     const publish = `driver_name="${driverName}",method_name="/csi.v1.Node/NodePublishVolume",grpc_status_code="OK"`;
-    assert.ok(text.includes(`csi_operations_seconds_count{${publish}`), 'calls of drivers are counted');
+    assert.ok(text.includes(`csi_operations_seconds_count{${publish}`), 'driver calls are counted');
     const summary = JSON.parse(
       await cluster.kubectl('get', '--raw', `/api/v1/nodes/${nodeName}/proxy/stats/summary`),
     );
@@ -293,7 +293,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.kubectl('delete', 'pod', 'measured');
   });
 
-  it('a driver that refuses is told in an event and asked again, while other pods start', async () => {
+  it('report a failing driver in an event and retry, while other pods start', async () => {
     content('stubborn');
     driver.trouble({ NodePublishVolume: 'not in the mood' });
     await cluster.apply(volume('stubborn'), claim('stubborn'), pod('stubborn', claimed('stubborn')));
@@ -309,7 +309,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.node.until('the volume to be unstaged', async () => staged().length === 0);
   });
 
-  it('a driver is killed and registers again under a running pod', async () => {
+  it('stay mounted when the driver is killed and registers again under a running pod', async () => {
     content('lasting');
     await cluster.apply(volume('lasting'), claim('lasting'), pod('lasting', claimed('lasting')));
     await cluster.ready('lasting');
@@ -318,26 +318,27 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await driver.start();
     assert.equal(await cluster.kubectl('exec', 'lasting', '--', 'cat', '/data/canary'), 'lasting\n');
     const published = driver.calls('NodePublishVolume', 'lasting').length;
-    // Gone in order: the cluster hears of it, and the pod cannot end before it is back.
+    // Shut down in order: the driver is removed from CSINode, and the pod cannot terminate before
+    // it is back.
     await driver.leave();
-    await cluster.until('the driver to go', csiNode, (out) => !out.includes(`"${driverName}"`));
+    await cluster.until('the driver to be removed', csiNode, (out) => !out.includes(`"${driverName}"`));
     await cluster.kubectl('delete', 'pod', 'lasting', '--wait=false');
-    await cluster.until('it to end', ['get', 'pod', 'lasting', '-o', 'json'], (out) =>
+    await cluster.until('it to terminate', ['get', 'pod', 'lasting', '-o', 'json'], (out) =>
       out.includes('"deletionTimestamp"'),
     );
     await driver.start();
-    await cluster.until('it to go', ['get', 'pods', '-o', 'name'], (out) => !out.includes('lasting'));
+    await cluster.until('it to be deleted', ['get', 'pods', '-o', 'name'], (out) => !out.includes('lasting'));
     assert.equal(driver.calls('NodePublishVolume', 'lasting').length, published);
     await cluster.node.until('the volume to be unstaged', async () => staged().length === 0);
     assert.equal(mounts('csi'), 0);
   });
 
-  it('kubeling is killed between the stages and goes on with what is there', async () => {
+  it('continue from the reached step when kubeling is killed between the steps', async () => {
     content('halfway');
     driver.trouble({ NodePublishVolume: 'hang' });
     await cluster.apply(volume('halfway'), claim('halfway'), pod('halfway', claimed('halfway')));
     await cluster.node.until(
-      'the driver to be asked',
+      'the driver to be called',
       async () => driver.calls('NodePublishVolume', 'halfway').length > 0,
     );
     await cluster.node.end('SIGKILL');
@@ -356,24 +357,24 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     assert.equal(mounts('csi'), 0);
   });
 
-  it('what was staged for a pod that went while kubeling was away is unstaged', async () => {
+  it('are unstaged when their pod is deleted while kubeling is down', async () => {
     content('widow');
     driver.trouble({ NodePublishVolume: 'hang' });
     await cluster.apply(volume('widow'), claim('widow'), pod('widow', claimed('widow')));
     await cluster.node.until(
-      'the driver to be asked',
+      'the driver to be called',
       async () => driver.calls('NodePublishVolume', 'widow').length > 0,
     );
     await cluster.kubectl('delete', 'pod', 'widow', '--wait=false');
     await cluster.node.end('SIGKILL');
     driver.trouble({});
     await cluster.node.start();
-    await cluster.until('it to go', ['get', 'pods', '-o', 'name'], (out) => !out.includes('widow'));
+    await cluster.until('it to be deleted', ['get', 'pods', '-o', 'name'], (out) => !out.includes('widow'));
     await cluster.node.until('the volume to be unstaged', async () => staged().length === 0);
     assert.equal(mounts('csi'), 0);
   });
 
-  it('a volume that must be attached waits until the node and its attachment say so', async () => {
+  it('that must be attached wait for the node status and the VolumeAttachment', async () => {
     content('attached');
     await cluster.kubectl('delete', 'csidriver', driverName);
     await cluster.apply(volume('attached'), claim('attached'), pod('attached', claimed('attached')));
@@ -407,7 +408,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.until('it to be out of use', status, (out) => !out.includes(unique));
   });
 
-  it('without a CSIDriver object a pod cannot describe the volume itself', async () => {
+  it('of the ephemeral kind are rejected without a CSIDriver object', async () => {
     await cluster.apply(pod('refused', inline()));
     await cluster.event(
       'the event',
@@ -416,7 +417,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.kubectl('delete', 'pod', 'refused');
   });
 
-  it('a volume outlives the node it is mounted on', async () => {
+  it('outlive the node they are mounted on', async () => {
     content('last');
     await cluster.apply(
       driverObject({ attachRequired: false }),

@@ -21,13 +21,13 @@ const asking = (count: number) => ({ resources: { limits: { [resource]: `${count
 const pod = (name: string, count: number, script = 'echo started') =>
   podWith(name, script, asking(count), { restartPolicy: 'Always' });
 
-/** What a runtime that knows CDI does for who gets one of these. */
+/** The edits a runtime with CDI support makes for a container with one of these devices. */
 function namesOf(kind: string, ...names: readonly string[]): object {
   const devices = names.map((name) => ({ name, containerEdits: { env: [`NAMED=by-its-name-${name}`] } }));
   return { cdiVersion: '0.6.0', kind, devices };
 }
 
-/** With plugins in processes of their own, the real kubectl and the real containerd. */
+/** With separate plugin processes, the real kubectl and the real containerd. */
 describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
   let plugin: PluginProcess;
@@ -67,7 +67,7 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
   const noted = () =>
     JSON.parse(readFileSync(join(directory, 'kubelet_internal_checkpoint'), 'utf8')).Data.PodDeviceEntries;
 
-  it('are offered by the node, and given to containers with all they need', async () => {
+  it('are offered by the node, and given to containers with everything they need', async () => {
     await nodeHas('3 of 3');
     await cluster.apply(pod('one', 2));
     await cluster.ready('one');
@@ -95,7 +95,7 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
     );
   });
 
-  it('are told of to agents of the node', async () => {
+  it('are reported to monitoring agents of the node', async () => {
     const target = `unix://${join(cluster.node.dataDir, 'kubelet/pod-resources/kubelet.sock')}`;
     using channel = new GrpcChannel({ target, clock: realClock(), random: systemRandom() });
     const agent = channel.client(PodResourcesLister);
@@ -112,7 +112,7 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
     );
   });
 
-  it('are not given twice: a pod that cannot have them is rejected', async () => {
+  it('are not assigned twice: a pod without free devices is rejected', async () => {
     await cluster.apply(pod('greedy', 2));
     const rejected = await eventually('the pod to be rejected', async () => {
       const { status } = await podOf('greedy');
@@ -127,7 +127,7 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
     await remove('greedy');
   });
 
-  it('stay with their containers over a kill of kubeling, and go to nobody else', async () => {
+  it('stay assigned to their containers when kubeling is killed', async () => {
     await cluster.apply(pod('two', 1));
     await cluster.ready('two');
     const before = [await given('one'), await given('two')];
@@ -158,7 +158,7 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
     await remove('three', 'one');
   });
 
-  it('of a plugin that is killed are offered no more until it is back, and pods keep theirs', async () => {
+  it('of a killed plugin are not offered until it is back, and pods keep theirs', async () => {
     await cluster.apply(pod('keeps', 1));
     await cluster.ready('keeps');
     const devices = await given('keeps');
@@ -179,7 +179,7 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
     await remove('comes', 'keeps');
   });
 
-  it('that are not well are not given out, and whoever has one sees it', async () => {
+  it('that are unhealthy are not assigned, and their pod reports it', async () => {
     await cluster.apply(pod('has', 1));
     await cluster.ready('has');
     const devices = await given('has');
@@ -192,15 +192,15 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
     });
     plugin.tell(told('Unhealthy'));
     await nodeHas('2 of 3');
-    await cluster.node.until('the pod to tell', async () => (await healthOf()) === 'Unhealthy');
+    await cluster.node.until('the pod to report it', async () => (await healthOf()) === 'Unhealthy');
     assert.equal((await podOf('has')).status?.phase, 'Running');
     plugin.tell(told('Healthy'));
     await nodeHas('3 of 3');
-    await cluster.node.until('the pod to tell', async () => (await healthOf()) === 'Healthy');
+    await cluster.node.until('the pod to report it', async () => (await healthOf()) === 'Healthy');
     await remove('has');
   });
 
-  it('of a plugin that is found by its socket are offered as well, and those it prefers given first', async () => {
+  it('of a plugin discovered by its socket are offered too, and its preferred ones are assigned first', async () => {
     const name = 'devices.test/found';
     const found = new PluginProcess(
       name,
@@ -211,7 +211,7 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
         registry: join(cluster.node.dataDir, 'kubelet/plugins_registry'),
       },
     );
-    // What a name stands for is the runtime's to know, if it is one that knows such names.
+    // Only a runtime with CDI support resolves such a device name.
     const { runtimeVersion } = await cluster.node.cri.version({}, signal);
     const knowsNames = Number.parseInt(runtimeVersion.replace(/^v/, ''), 10) >= 2;
     const names = '/var/run/cdi/devices.test-found.json';

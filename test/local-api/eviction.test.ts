@@ -17,7 +17,7 @@ describe('eviction on kubeling up', { timeout: 300_000, skip: withoutKubectl() }
     assert.deepEqual(left, []);
   });
 
-  it('a pod over the limit of its empty directory is shown as evicted, with why, and stays so', async () => {
+  it('evicts a pod over its emptyDir limit, reports the reason and keeps it failed', async () => {
     const emptyDir = { sizeLimit: '1Mi' };
     const fill = 'dd if=/dev/zero of=/data/x bs=1M count=3';
     await cluster.apply(podWith('over', fill, mounted, { volumes: [{ name: 'data', emptyDir }] }));

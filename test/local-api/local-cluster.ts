@@ -14,21 +14,21 @@ export interface CommandOutcome {
   readonly stderr: string;
 }
 
-/** One that runs on: what it has said so far, and how to end it. */
+/** A background command: its output so far and how to end it. */
 export interface RunningCommand {
   readonly child: ChildProcessWithoutNullStreams;
   readonly stdout: () => string;
   readonly stderr: () => string;
-  /** Waits until what it writes fits. */
+  /** Waits until its output matches. */
   says(pattern: RegExp): Promise<string>;
   readonly ended: Promise<CommandOutcome>;
 }
 
 const commandWithinMs = 90_000;
-/** Where the README's reader is. */
+/** The working directory of a reader of the README. */
 const checkout = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A `kubeling up` of the test's own with its API, and the real kubectl that speaks to it. */
+/** A separate `kubeling up` with its API, and the real kubectl for it. */
 export class LocalCluster implements AsyncDisposable {
   readonly node: KubelingNode;
   readonly #scratch: string;
@@ -56,37 +56,37 @@ export class LocalCluster implements AsyncDisposable {
     return join(this.node.dataDir, 'kubeconfig');
   }
 
-  /** All that was given to kubectl so far, each in one line. */
+  /** All kubectl commands so far, one line each. */
   get typed(): readonly string[] {
     return this.#typed;
   }
 
-  /** A place for files of the test. */
+  /** A directory for files of the test. */
   get scratch(): string {
     return this.#scratch;
   }
 
-  /** Where the API answers. */
+  /** The address of the API. */
   async url(): Promise<string> {
     const { api } = JSON.parse(await readFile(join(this.node.dataDir, 'up.json'), 'utf8'));
     return api.url;
   }
 
-  /** Runs kubectl to its end, whatever that is. */
+  /** Runs kubectl to its end, with any exit code. */
   async attempt(args: readonly string[], input = ''): Promise<CommandOutcome> {
     const { child, ended } = this.start(args);
     child.stdin.end(input);
     return await ended;
   }
 
-  /** Runs kubectl, which must go well; answers what it wrote. */
+  /** Runs kubectl, which must succeed; returns its output. */
   async kubectl(...args: readonly string[]): Promise<string> {
     return await this.feed('', ...args);
   }
 
   async feed(input: string, ...args: readonly string[]): Promise<string> {
     const { code, stdout, stderr } = await this.attempt(args, input);
-    assert.equal(code, 0, `kubectl ${args.join(' ')} ended with ${code}:\n${stdout}\n${stderr}`);
+    assert.equal(code, 0, `kubectl ${args.join(' ')} exited with ${code}:\n${stdout}\n${stderr}`);
     return stdout;
   }
 
@@ -102,17 +102,17 @@ export class LocalCluster implements AsyncDisposable {
     return await this.kubectl('get', 'pod', pod, '-o', 'jsonpath={.metadata.uid}');
   }
 
-  /** Waits until the log of a pod has the text. */
+  /** Waits until the log of a pod contains the text. */
   async said(pod: string, text: string): Promise<string> {
-    return await this.until(`what ${pod} says`, ['logs', pod], (out) => out.includes(text));
+    return await this.until(`the log of ${pod}`, ['logs', pod], (out) => out.includes(text));
   }
 
-  /** Waits until an event has the text. */
+  /** Waits until an event contains the text. */
   async event(what: string, text: string): Promise<string> {
     return await this.until(what, ['get', 'events'], (out) => out.includes(text));
   }
 
-  /** Starts kubectl and lets it run. */
+  /** Starts kubectl in the background. */
   start(args: readonly string[], env: Readonly<Record<string, string>> = {}): RunningCommand {
     this.#typed.push(args.join(' '));
     return this.run('kubectl', ['--kubeconfig', this.kubeconfig, ...args], env);
@@ -152,7 +152,7 @@ export class LocalCluster implements AsyncDisposable {
       stderr: () => said.err,
       says: (pattern) =>
         eventually(
-          `${file} ${args.join(' ')} to say ${pattern}`,
+          `${file} ${args.join(' ')} to print ${pattern}`,
           async () => (pattern.test(said.out) ? said.out : undefined),
           60_000,
           told,
@@ -161,7 +161,7 @@ export class LocalCluster implements AsyncDisposable {
     };
   }
 
-  /** Waits until kubectl says something that fits. */
+  /** Waits until the output of kubectl matches. */
   until(what: string, args: readonly string[], fits: (out: string) => boolean): Promise<string> {
     let last = '';
     return eventually(
@@ -176,7 +176,7 @@ export class LocalCluster implements AsyncDisposable {
     );
   }
 
-  /** What is left on the machine, and the node is gone. */
+  /** Removes the node and returns what is left on the machine. */
   async leave(): Promise<readonly string[]> {
     for (const child of this.#started) child.kill('SIGKILL');
     const left = await this.node.leave();

@@ -19,8 +19,8 @@ function pod(name: string, of: string, script: string, more: { fsGroup?: number;
   return podWith(name, script, mounted, { ...securityContext, volumes });
 }
 
-/** With the real kubectl, the real containerd, and disks that are real to the kernel. */
-describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
+/** With the real kubectl, the real containerd and real kernel block devices. */
+describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
   let folder: string;
   const disks: LoopDisk[] = [];
@@ -50,11 +50,11 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
       .split('\n')
       .filter((line) => line.includes(text));
   const unused = (name: string, { device }: LoopDisk) =>
-    cluster.node.until('the disk to be free', async () => {
+    cluster.node.until('the disk to be released', async () => {
       return mounts(` ${device} `).length === 0 && !existsSync(global(name));
     });
 
-  it('one with nothing on it is formatted, mounted once, shown to its pods, and keeps what they write', async () => {
+  it('are formatted when empty, mounted once, shared by pods, and keep their content', async () => {
     const made = disk('empty');
     await cluster.apply(
       volume('empty', { path: made.device }, { mountOptions: ['noatime'] }),
@@ -88,7 +88,7 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
     await unused('empty', made);
   });
 
-  it('one with another file system is told on the pod and on the volume, and stays as it is', async () => {
+  it('report another file system on the pod and on the volume, and leave it unchanged', async () => {
     const made = disk('other');
     made.format();
     await cluster.apply(volume('other', { path: made.device, fsType: 'xfs' }), claim('other'));
@@ -105,7 +105,7 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
     await unused('other', made);
   });
 
-  it('one with partitions is never formatted', async () => {
+  it('are never formatted when they have partitions', async () => {
     const made = disk('parts');
     const table = Buffer.alloc(512);
     Buffer.from([0x80, 0, 2, 0, 0x83, 0, 0x10, 0, 0, 8, 0, 0, 0, 0x10, 0, 0]).copy(table, 446);
@@ -122,7 +122,7 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
     await unused('parts', made);
   });
 
-  it('one that is damaged is told, and one with nothing on it is not formatted for who may only read', async () => {
+  it('report damage, and are not formatted for read-only use', async () => {
     const [broken, blank] = [disk('broken'), disk('blank')];
     broken.format();
     broken.damage();
@@ -143,7 +143,7 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
     await unused('blank', blank);
   });
 
-  it('neither a file nor a device of characters is a volume', async () => {
+  it('reject files and character devices', async () => {
     await cluster.apply(
       volume('null', { path: '/dev/null' }),
       claim('null'),
@@ -156,9 +156,9 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
     await cluster.kubectl('delete', 'pod', 'null');
   });
 
-  it('one that has become larger is followed by what is on it, before a pod has it and while it runs', async () => {
+  it('grow their file system with the disk, before a pod has it and while it runs', async () => {
     const mebi = 2 ** 20;
-    // Of a type that the kernel lets grow without rights beyond those to mount it.
+    // Of a type that the kernel grows with no rights beyond those to mount it.
     const made = disk('grown', 400 * mebi);
     made.format('xfs');
     await cluster.apply(volume('grown', { path: made.device }), claim('grown'));
@@ -177,12 +177,12 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
     };
     const follows = async (to: number) => {
       const known = ['get', 'pvc', 'grown', '-o', 'jsonpath={.status.capacity.storage}'];
-      await cluster.until('the claim to know', known, (out) => out === `${to}Mi`);
-      // A little of it is the file system's own.
+      await cluster.until('the claim to report the size', known, (out) => out === `${to}Mi`);
+      // The file system itself uses a little of it.
       const isLarge = (out: string) =>
         Number(out.trim().split('\n').at(-1)) > (to - 90) * 1024 &&
         Number(out.trim().split('\n').at(-1)) <= to * 1024;
-      await cluster.until('the pod to see it', ['logs', 'grown'], isLarge);
+      await cluster.until('the pod to have it', ['logs', 'grown'], isLarge);
     };
     await grow(500, '1Mi');
     const sizes = "while true; do df -k /data | awk 'END { print $2 }'; sleep 1; done";
@@ -197,7 +197,7 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
     await unused('grown', made);
   });
 
-  it('a node that was killed finds them again, and unmounts what no pod has', async () => {
+  it('are adopted by a node after a kill, and unmounted when no pod uses them', async () => {
     const made = disk('killed');
     await cluster.apply(
       volume('killed', { path: made.device }),

@@ -29,10 +29,10 @@ const claimed = (name: string, annotations: object, spec: object) => [
 ];
 
 /**
- * With the real kubectl and containerd, and a file system that is real to the kernel. Its client and server stand in for
- * those of NFS: no test here has seen a server of NFS.
+ * With the real kubectl and containerd, and a real kernel file system. Its client and server
+ * replace those of NFS: no test here uses an NFS server.
  */
-describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
+describe('NFS volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
   let folder: string;
   let standIn: NfsStandIn;
@@ -66,11 +66,11 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
     join(cluster.node.dataDir, 'kubelet/pods', uid, 'volumes/kubernetes.io~nfs', name);
   const remove = (name: string) => cluster.kubectl('delete', 'pod', name, '--wait=false');
   const gone = (uid: string) =>
-    cluster.node.until('the pod to be gone', async () => {
+    cluster.node.until('the pod to be deleted', async () => {
       return !existsSync(join(cluster.node.dataDir, 'kubelet/pods', uid));
     });
 
-  it('a pod reads what it names itself, and nothing is left of it', async () => {
+  it('are mounted for a pod that names them, and removed completely', async () => {
     await cluster.apply(pod('plain', inline('/export', { readOnly: true })));
     await cluster.ready('plain');
     await log('plain', 'served\n');
@@ -83,7 +83,7 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
     assert.equal(isMounted(), false);
   });
 
-  it('a claimed one has the options of its volume, those of the annotation before those of the spec', async () => {
+  it("are mounted for a claim with the options of the volume, the annotation's before the spec's", async () => {
     await cluster.apply(...claimed('spec', {}, { mountOptions: ['nfsvers=4.1', 'hard'] }));
     const annotations = { 'volume.beta.kubernetes.io/mount-options': 'soft,timeo=10' };
     await cluster.apply(...claimed('note', annotations, { mountOptions: ['hard'] }));
@@ -104,7 +104,7 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
   });
 
   for (const trouble of ['fail', 'half'] as const) {
-    it(`one that cannot be mounted (${trouble}) is told, leaves nothing and is tried again`, async () => {
+    it(`that cannot be mounted (${trouble}) are reported, leave nothing and are retried`, async () => {
       standIn.mounting(trouble);
       await cluster.apply(pod(trouble, inline(`/${trouble}`)));
       await cluster.event(
@@ -120,7 +120,7 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
     });
   }
 
-  it('a mount that hangs holds up its pod alone, and goes on once it can', async () => {
+  it('block only their pod while a mount hangs, and continue when it ends', async () => {
     standIn.mounting('hang');
     await cluster.apply(pod('waits', inline('/slow')));
     await cluster.event('the event', 'mounting files.test:/slow has not ended after 10 s, it goes on');
@@ -135,7 +135,7 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
     await gone(uid);
   });
 
-  it('a pod whose mount hangs can be deleted', async () => {
+  it('let a pod be deleted whose mount hangs', async () => {
     standIn.mounting('hang');
     await cluster.apply(pod('never', inline('/never')));
     await cluster.node.until('the mount to begin', async () => standIn.calls('mount', '/never').length > 0);
@@ -145,7 +145,7 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
     assert.equal(isMounted(), false);
   });
 
-  it('an unmount that hangs is told, holds up nobody else, and ends once it can', async () => {
+  it('report a hanging unmount that blocks no other pod, and continue when it ends', async () => {
     await cluster.apply(pod('leaves', inline('/held')));
     await cluster.ready('leaves');
     const uid = await cluster.uidOf('leaves');
@@ -163,7 +163,7 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
     assert.equal(isMounted(), false);
   });
 
-  it('a node whose server is silent starts anew, runs other pods, and lets the pods of the server go', async () => {
+  it("with an unresponsive server let the node restart, run other pods, and delete the server's pods", async () => {
     const part = { ...whole, mountPath: '/data/canary', subPath: 'canary' };
     await cluster.apply(
       pod('silent', inline('/silent')),
@@ -178,7 +178,9 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
     await cluster.node.start();
     await cluster.apply(pod('fresh', [], 'echo here'));
     await cluster.ready('fresh');
-    await cluster.until('the pod to run on', ['get', 'pod', 'silent'], (out) => out.includes('Running'));
+    await cluster.until('the pod to keep running', ['get', 'pod', 'silent'], (out) =>
+      out.includes('Running'),
+    );
     assert.equal(await cluster.uidOf('silent'), uid);
     for (const name of ['silent', 'part']) await remove(name);
     await gone(uid);
@@ -186,7 +188,7 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
     assert.equal(isMounted(), false);
   });
 
-  it('a part of what does not answer is told, and holds up nobody else', async () => {
+  it('report an unresponsive subPath that blocks no other pod', async () => {
     standIn.server('silent');
     const part = { ...whole, mountPath: '/data/canary', subPath: 'canary' };
     const names = ['a', 'b', 'c', 'd', 'e'];
@@ -202,6 +204,6 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
     standIn.server('answers');
     for (const name of names) await log(name, 'served\n');
     for (const name of names) await remove(name);
-    await cluster.node.until('all of it to go', async () => !isMounted());
+    await cluster.node.until('all of it to be removed', async () => !isMounted());
   });
 });

@@ -18,7 +18,7 @@ interface Amounts {
   readonly memory: string;
 }
 
-/** A container with the same at least and at most. */
+/** A container with equal requests and limits. */
 function container(name: string, amounts: Amounts, over: object = {}): object {
   return {
     name,
@@ -34,8 +34,8 @@ function podOf(name: string, ...containers: readonly object[]): object {
   return { apiVersion: 'v1', kind: 'Pod', metadata, spec: { terminationGracePeriodSeconds: 0, containers } };
 }
 
-/** With the real kubectl and the real containerd: what the kernel has is what was asked for. */
-describe('pods are resized on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
+/** With the real kubectl and the real containerd: the kernel values must match the spec. */
+describe('resize of pods on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
 
   before(async () => {
@@ -57,15 +57,15 @@ describe('pods are resized on kubeling up', { timeout: 900_000, skip: withoutKub
     (status?.conditions ?? []).filter(({ type }) => type.startsWith('PodResize'));
 
   const settled = async (name: string): Promise<Pod> =>
-    await eventually(`the resize of ${name} to be over`, async () => {
+    await eventually(`the resize of ${name} to be complete`, async () => {
       const pod = await get(name);
       const isSeen = pod.status?.observedGeneration === pod.metadata?.generation;
       return isSeen && conditionsOf(pod).length === 0 ? pod : undefined;
     });
 
-  /** The directories of a pod, and of a container in it, below the tree of a controller. */
+  /** The directories of a pod and of its container below the tree of a controller. */
   const podDirectory = (controller: string, uid: string): string => {
-    // Not beyond this node's own: those of other tests may go while they are read.
+    // Only this node's own, because those of other tests may be removed while they are read.
     const root = `/sys/fs/cgroup/${controller}/${networkName(cluster.node.dataDir)}`;
     const found = readdirSync(root, { recursive: true, withFileTypes: true }).find(
       (entry) => entry.isDirectory() && entry.name === `pod${uid}`,
@@ -91,7 +91,7 @@ describe('pods are resized on kubeling up', { timeout: 900_000, skip: withoutKub
     };
   };
 
-  it('the kernel, the status and the events show it, and nothing restarts', async () => {
+  it('is applied in the kernel, the status and the events without a restart', async () => {
     const [small, large] = [
       { cpu: '100m', memory: '64Mi' },
       { cpu: '200m', memory: '128Mi' },
@@ -114,7 +114,7 @@ describe('pods are resized on kubeling up', { timeout: 900_000, skip: withoutKub
     for (const reason of ['ResizeStarted', 'ResizeCompleted']) await cluster.event(reason, reason);
   });
 
-  it('a container that wants to is started anew, and only for what it wants that for', async () => {
+  it('restarts a container that requests it, only for the resources it names', async () => {
     const both = { cpu: '100m', memory: '64Mi' };
     const resizePolicy = [{ resourceName: 'memory', restartPolicy: 'RestartContainer' }];
     await cluster.apply(podOf('anew', container('main', both, { resizePolicy })));
@@ -134,7 +134,7 @@ describe('pods are resized on kubeling up', { timeout: 900_000, skip: withoutKub
     assert.deepEqual(held(second), { shares: 153, quota: 15_000, memory: 100 });
   });
 
-  it('memory that is in use is not taken away, and the pod says why', async () => {
+  it('does not take away memory in use, and the pod reports why', async () => {
     const both = { cpu: '100m', memory: '100Mi' };
     const hog = container('main', both, {
       command: ['sh', '-c', 'head -c 40m /dev/zero > /tmp/full/f; trap exit TERM; while :; do sleep 1; done'],
@@ -164,7 +164,7 @@ describe('pods are resized on kubeling up', { timeout: 900_000, skip: withoutKub
     assert.equal(held(await settled('hog'), 'main').memory, 110);
   });
 
-  it('what the node cannot give is refused or waits, over a restart of kubeling, until there is room', async () => {
+  it('is rejected or deferred when the node lacks capacity, also after a restart of kubeling', async () => {
     const node = JSON.parse(await cluster.kubectl('get', 'node', '-o', 'json')).items[0];
     const milli =
       Number.parseFloat(node.status.allocatable.cpu) * (/m$/.test(node.status.allocatable.cpu) ? 1 : 1_000);
@@ -221,7 +221,7 @@ describe('pods are resized on kubeling up', { timeout: 900_000, skip: withoutKub
     assert.equal(grown.status?.containerStatuses?.[0]?.restartCount, 0);
   });
 
-  it('applies each of fifteen resizes in a row to the cgroup', async (t) => {
+  it('applies each of fifteen consecutive resizes to the cgroup', async (t) => {
     await cluster.apply(podOf('quick', container('main', { cpu: '100m', memory: '32Mi' })));
     await cluster.ready('quick');
     const pod = await get('quick');

@@ -12,7 +12,7 @@ const web = 'examples/web.yaml';
 const image = 'localhost/kubeling/busybox:1';
 const nodeName = hostname().toLowerCase();
 
-/** The lines of a table behind its head, each as its cells. */
+/** The rows of a table below its header, each as its cells. */
 function rows(table: string): readonly (readonly string[])[] {
   return table
     .trim()
@@ -21,7 +21,7 @@ function rows(table: string): readonly (readonly string[])[] {
     .map((line) => line.trim().split(/\s{2,}/));
 }
 
-/** The tour of the README with the real kubectl. Each step stands on those before it. */
+/** The tour of the README with the real kubectl. Each step depends on those before it. */
 describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
 
@@ -33,7 +33,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.deepEqual(await cluster?.leave(), []);
   });
 
-  it('is told where the kubeconfig is and what to try, and nobody else can read it', async () => {
+  it('is told the kubeconfig and first commands, and only the owner can read the file', async () => {
     assert.match(cluster.node.out, /^api .* answers at https:\/\/127\.0\.0\.1:\d+, its kubeconfig is /m);
     assert.equal(cluster.node.out.match(/^try .*kubectl --kubeconfig/gm)?.length, 3);
     assert.equal((await stat(cluster.kubeconfig)).mode & 0o777, 0o600);
@@ -41,21 +41,21 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.match(status, /^api +answers at https:\/\/127\.0\.0\.1/m);
   });
 
-  it('top node: what it uses is known at once', async () => {
+  it('top node: shows usage immediately', async () => {
     const [row] = rows(await cluster.kubectl('top', 'node'));
     assert.equal(row?.[0], nodeName);
     assert.match(row?.[1] ?? '', /^\d+m$/);
     assert.match(row?.[3] ?? '', /^\d+Mi$/);
   });
 
-  it('get nodes: there is one, and it is ready', async () => {
+  it('get nodes: shows one ready node', async () => {
     const [row] = rows(await cluster.kubectl('get', 'nodes'));
     assert.deepEqual(row?.slice(0, 3), [nodeName, 'Ready', '<none>']);
     assert.match(row?.[4] ?? '', /^v1\.36/);
     assert.match(await cluster.kubectl('version'), /Server Version: v1\.36/);
   });
 
-  it('apply -f: the pods come to run, are told of in a watch, and apply again changes nothing', async () => {
+  it('apply -f: the pods run, a watch reports them, and a second apply changes nothing', async () => {
     const watch = cluster.start(['get', 'pods', '-w']);
     assert.equal(
       await cluster.kubectl('apply', '-f', 'examples/'),
@@ -68,7 +68,8 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
       cluster.kubectl('get', 'pod', 'greeter', '-o', 'jsonpath={.metadata.resourceVersion}');
     await cluster.kubectl('wait', '--for=condition=Ready', 'pod/greeter', '--timeout=60s');
     const before = await version();
-    // kubectl sends the order of mounts where the server has added one, and then takes it for a change.
+    // kubectl sends the order of mounts where the server has added one, and then treats it as a
+    // change.
     assert.match(
       await cluster.kubectl('apply', '-f', 'examples/'),
       /^configmap\/greeting unchanged\npod\/greeter configured\npod\/web unchanged\n$/,
@@ -84,7 +85,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.equal(wide?.[6], nodeName);
   });
 
-  it('describe shows the pod with its events, and the node with its pods', async () => {
+  it('describe: shows the pod with its events, and the node with its pods', async () => {
     const pod = await cluster.until('the events of the pod', ['describe', 'pod', 'web'], (out) =>
       ['Scheduled', 'Pulled', 'Created', 'Started'].every((reason) => out.includes(reason)),
     );
@@ -98,7 +99,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.match(await cluster.kubectl('get', 'events'), /Started +pod\/web/);
   });
 
-  it('run: a pod made of words, whose log is shown and followed', async () => {
+  it('run: creates a pod from arguments, and logs shows and follows its log', async () => {
     const script =
       'trap "exit 0" TERM; for i in 1 2 3; do echo line $i; done; while true; do sleep 0.2; date +%s; done';
     const made = await cluster.kubectl('run', 'talker', `--image=${image}`, '--', 'sh', '-c', script);
@@ -121,7 +122,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.match(wrong.stderr, /container nobody is not valid for pod talker/);
   });
 
-  it('exec: what is said goes in and comes out, and the exit code is the command’s', async () => {
+  it('exec: forwards input and output and returns the exit code of the command', async () => {
     assert.equal(await cluster.kubectl('exec', 'web', '--', 'echo', 'hello'), 'hello\n');
     assert.equal(await cluster.feed('through\n', 'exec', '-i', 'web', '--', 'cat'), 'through\n');
     const failed = await cluster.attempt(['exec', 'web', '--', 'sh', '-c', 'echo bad >&2; exit 7']);
@@ -136,7 +137,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.match(missing.stderr, /pods "nobody" not found/);
   });
 
-  it('exec -it: a shell in a terminal', async () => {
+  it('exec -it: opens a shell in a terminal', async () => {
     const shell = cluster.startInTerminal('exec', '-it', 'web', '--', 'sh');
     shell.child.stdin.write('echo $((40+2)); test -t 0 && echo terminal\n');
     await shell.says(/42\r\nterminal/);
@@ -144,7 +145,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.equal((await shell.ended).code, 3);
   });
 
-  it('port-forward: the port of the pod answers on this machine', async () => {
+  it('port-forward: the port of the pod responds on this machine', async () => {
     for (const websockets of ['true', 'false']) {
       const [port] = await freePorts(1);
       const forward = cluster.start(['port-forward', 'pod/web', `${port}:80`], {
@@ -160,7 +161,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     }
   });
 
-  it('cp: files go in and come back', async () => {
+  it('cp: copies files in and out', async () => {
     const [sent, back] = [join(cluster.scratch, 'sent'), join(cluster.scratch, 'back')];
     const content = Buffer.alloc(2_000_000, 'kubeling ').toString();
     await writeFile(sent, content);
@@ -172,7 +173,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.equal(there, '# kubeling\n');
   });
 
-  it('create configmap, secret, namespace, serviceaccount and token', async () => {
+  it('create: creates configmap, secret, namespace, serviceaccount and token', async () => {
     await cluster.kubectl('create', 'configmap', 'colours', '--from-literal=sky=blue');
     assert.deepEqual(rows(await cluster.kubectl('get', 'cm', 'colours'))[0]?.slice(0, 2), ['colours', '1']);
     await cluster.kubectl('create', 'secret', 'generic', 'quiet', '--from-literal=word=shh');
@@ -185,7 +186,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.match(again.stderr, /configmaps "colours" already exists/);
   });
 
-  it('a pod reads what it is given, and its token is for nothing', async () => {
+  it('pods: read their volumes and variables, and their token has no rights', async () => {
     const pod = {
       apiVersion: 'v1',
       kind: 'Pod',
@@ -231,7 +232,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.match(edited.stdout, /configmap\/greeting edited/, edited.stderr);
     const data = (name: string) => cluster.kubectl('get', 'cm', name, '-o', 'jsonpath={.data}');
     assert.deepEqual(JSON.parse(await data('greeting')), { words: 'good evening' });
-    await cluster.until('the greeter to say it', ['logs', 'greeter', '--tail=1'], (out) =>
+    await cluster.until('the greeter to print it', ['logs', 'greeter', '--tail=1'], (out) =>
       out.endsWith('and now: good evening\n'),
     );
     const patch = ['patch', 'configmap', 'colours'];
@@ -292,7 +293,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.match(await cluster.kubectl('auth', 'whoami'), /kubeling-admin/);
   });
 
-  it('apply --server-side says that it is not there, and changes nothing', async () => {
+  it('apply --server-side: is reported as unsupported and changes nothing', async () => {
     const version = () => cluster.kubectl('get', 'pod', 'web', '-o', 'jsonpath={.metadata.resourceVersion}');
     const before = await version();
     const { code, stderr } = await cluster.attempt(['apply', '--server-side', '-f', web]);
@@ -304,11 +305,11 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.equal(await version(), before);
   });
 
-  it('debug: another container in a pod that runs', async () => {
+  it('debug: adds a container to a running pod', async () => {
     const helper = ['debug', 'web', `--image=${image}`, '--container=helper', '--'];
     const { code, stderr } = await cluster.attempt([...helper, 'sh', '-c', 'echo debugging; sleep 2']);
     assert.equal(code, 0, stderr);
-    await cluster.until('what it says', ['logs', 'web', '-c', 'helper'], (out) => out === 'debugging\n');
+    await cluster.until('its output', ['logs', 'web', '-c', 'helper'], (out) => out === 'debugging\n');
     const shell = cluster.startInTerminal('debug', '-it', 'web', `--image=${image}`, '--', 'sh');
     await shell.says(/# /);
     shell.child.stdin.write('echo $((6*7)); test -t 0 && echo terminal\n');
@@ -333,7 +334,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
       await cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=60s');
   });
 
-  it('delete waits for the end, and delete --force does not', async () => {
+  it('delete: waits for the end, and with --force does not', async () => {
     assert.match(await cluster.kubectl('delete', 'pod', 'greeter'), /pod "greeter" deleted/);
     assert.equal(await cluster.kubectl('get', 'pods', '-o', 'name'), 'pod/web\n');
     assert.match(await cluster.kubectl('delete', 'pod', 'web', '--force'), /pod "web" force deleted/);
@@ -351,7 +352,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     await cluster.kubectl('wait', '--for=condition=Ready', 'pod/stubborn', '--timeout=60s');
     await cluster.kubectl('delete', 'pod', 'stubborn', '--force', '--grace-period=0');
     assert.match((await cluster.attempt(['get', 'pod', 'stubborn'])).stderr, /pods "stubborn" not found/);
-    await eventually('its container to be gone', async () =>
+    await eventually('its container to be removed', async () =>
       (await cluster.node.containersOf('stubborn')).length === 0 ? true : undefined,
     );
     await cluster.kubectl('delete', 'namespace', 'elsewhere');
@@ -361,7 +362,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     );
   });
 
-  it('run -it --rm: a pod for one question', async () => {
+  it('run -it --rm: runs a pod for one command', async () => {
     const out = await cluster.feed(
       'echo asked and answered\n',
       ...['run', 'once', '-i', '--rm', '--restart=Never', `--image=${image}`, '--', 'sh'],
@@ -370,7 +371,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.match((await cluster.attempt(['get', 'pod', 'once'])).stderr, /not found/);
   });
 
-  it('is all that the README tells its readers to type', async () => {
+  it('covers every command of the README', async () => {
     const typed = new Set(cluster.typed.map((line) => line.replace(/\b\d+:80$/, '8080:80')));
     assert.deepEqual(
       (await tourCommands()).filter((line) => !typed.has(line)),
@@ -378,7 +379,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     );
   });
 
-  it('what lies in the manifest directory is in the API too', async () => {
+  it('manifest directory: its objects are in the API too', async () => {
     const name = `static-${nodeName}`;
     await cluster.node.put(
       'static.yaml',
@@ -394,15 +395,19 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     await cluster.until('the mirror pod', ['get', 'pod', name], (out) => out.includes('Running'));
     await cluster.until('what it reads', ['logs', name], (out) => out === 'herequiet\n');
     await cluster.node.put('greeter.yaml', await readFile('examples/greeter.yaml', 'utf8'));
-    await cluster.until('the words of the greeter', ['logs', `greeter-${nodeName}`], (out) =>
+    await cluster.until('the output of the greeter', ['logs', `greeter-${nodeName}`], (out) =>
       out.startsWith('good day, and now: good day\n'),
     );
     await cluster.node.take('greeter.yaml');
     await cluster.node.take('static.yaml');
-    await cluster.until('the mirror pod to go', ['get', 'pods', '-o', 'name'], (out) => !out.includes(name));
+    await cluster.until(
+      'the mirror pod to be deleted',
+      ['get', 'pods', '-o', 'name'],
+      (out) => !out.includes(name),
+    );
   });
 
-  it('volumes and claims of the manifest directory are bound, follow their file and go with it', async () => {
+  it('manifest directory: its volumes and claims are bound, follow their file and are deleted with it', async () => {
     const volume = (path: string) =>
       [
         'apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec:\n  storageClassName: ""\n',
@@ -420,8 +425,8 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
       'other.yaml',
       'apiVersion: v1\nkind: Secret\nmetadata: {name: aside, namespace: default}\nstringData: {a: b}\n',
     );
-    await cluster.until('another look at the directory', ['get', 'secrets'], (out) => out.includes('aside'));
-    assert.equal(await cluster.kubectl(...versions), before, 'what is read again changes nothing');
+    await cluster.until('the next read of the directory', ['get', 'secrets'], (out) => out.includes('aside'));
+    assert.equal(await cluster.kubectl(...versions), before, 'reading again changes nothing');
     await cluster.node.put('volume.yaml', volume('rw'));
     const options = ['get', 'pv', 'disk', '-o', 'jsonpath={.spec.mountOptions[0]} {.status.phase}'];
     await cluster.until('the volume to change', options, (out) => out === 'rw Bound');
@@ -430,11 +435,11 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
       'other.yaml',
       'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine, namespace: default}\ndata: {a: by-file}\n',
     );
-    await cluster.until('the secret to go', ['get', 'secrets'], (out) => !out.includes('aside'));
+    await cluster.until('the secret to be deleted', ['get', 'secrets'], (out) => !out.includes('aside'));
     assert.equal(await cluster.kubectl('get', 'cm', 'mine', '-o', 'jsonpath={.data.a}'), 'by-hand');
     await cluster.node.take('volume.yaml');
     await cluster.node.take('other.yaml');
-    await cluster.until('all of it to go', ['get', 'pv,pvc'], (out) => out === '');
+    await cluster.until('all of it to be deleted', ['get', 'pv,pvc'], (out) => out === '');
     assert.match(await cluster.kubectl('get', 'cm'), /^mine /m);
   });
 

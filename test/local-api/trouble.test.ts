@@ -21,7 +21,7 @@ const command = promisify(execFile);
 const image = 'localhost/kubeling/busybox:1';
 const configMaps = '/api/v1/namespaces/default/configmaps';
 const dayMs = 86_400_000;
-/** Where Debian has it, if anybody installed it. */
+/** The path on Debian, if it is installed. */
 const [fakeTime = ''] = globSync('/usr/lib/*/faketime/libfaketime.so.1');
 
 async function fillUp(path: string): Promise<void> {
@@ -42,8 +42,8 @@ function configMap(name: string, data: Readonly<Record<string, string>> = {}) {
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data };
 }
 
-/** A data directory on a disk of its own, and small; what happens to it happens to nobody else. */
-describe('kubeling up in trouble', { timeout: 400_000 }, () => {
+/** A data directory on a separate small disk, so that its failures affect no other program. */
+describe('kubeling up with failures', { timeout: 400_000 }, () => {
   let node: KubelingNode;
   let containers: readonly string[] = [];
 
@@ -75,7 +75,7 @@ describe('kubeling up in trouble', { timeout: 400_000 }, () => {
     assert.deepEqual(await node.leave(), []);
   });
 
-  /** With what the kubeconfig says now. */
+  /** With the current kubeconfig. */
   async function ask(method: string, path: string, body?: object): Promise<Answer> {
     using api = await ApiCaller.open(join(node.dataDir, 'kubeconfig'));
     return await api.call(method, path, body);
@@ -86,11 +86,11 @@ describe('kubeling up in trouble', { timeout: 400_000 }, () => {
     return all.filter(({ state }) => state === 'CONTAINER_RUNNING').map(({ id }) => id);
   }
 
-  it('goes on when its disk is full, says so to who writes, and takes writes again when there is room', async () => {
+  it('keeps running with a full disk, reports it to writers, and accepts writes again when there is space', async () => {
     const filler = join(node.dataDir, 'filler');
     await fillUp(filler);
     try {
-      const refused = await eventually('a write to be refused', async () => {
+      const refused = await eventually('a write to be rejected', async () => {
         const answer = await ask('POST', configMaps, configMap(`full-${performance.now()}`));
         return answer.status >= 500 ? answer : undefined;
       });
@@ -101,7 +101,7 @@ describe('kubeling up in trouble', { timeout: 400_000 }, () => {
     } finally {
       await rm(filler);
     }
-    const name = await eventually('a write to be taken', async () => {
+    const name = await eventually('a write to be accepted', async () => {
       const name = `room-${Math.floor(performance.now())}`;
       return (await ask('POST', configMaps, configMap(name))).status === 201 ? name : undefined;
     });
@@ -111,14 +111,14 @@ describe('kubeling up in trouble', { timeout: 400_000 }, () => {
     assert.deepEqual(await runningContainers(), containers);
   });
 
-  it('says so when it cannot start as its disk is full', async () => {
+  it('reports a full disk when it cannot start', async () => {
     await node.end('SIGTERM');
     const filler = join(node.dataDir, 'filler');
     await fillUp(filler);
     const said = node.out.length;
     try {
       node.launch();
-      await node.until('it to end', async () => node.exitCode !== null);
+      await node.until('it to exit', async () => node.exitCode !== null);
     } finally {
       await rm(filler);
     }
@@ -128,7 +128,7 @@ describe('kubeling up in trouble', { timeout: 400_000 }, () => {
     assert.deepEqual(await runningContainers(), containers);
   });
 
-  it('makes certificates anew that have expired or are about to', async () => {
+  it('renews certificates that have expired or are about to', async () => {
     await node.end('SIGTERM');
     const pki = join(node.dataDir, 'api', 'pki');
     const now = Date.now();
@@ -139,13 +139,13 @@ describe('kubeling up in trouble', { timeout: 400_000 }, () => {
     for (const who of ['serving', 'admin', 'node']) {
       const text = await readFile(join(pki, `${who}.pem`), 'utf8');
       const { leaf } = readKeyPair({ certificate: text, key: text, from: who });
-      assert.ok(leaf.notAfterMs > now + 300 * dayMs, `${who} ends ${leaf.notAfterMs}`);
+      assert.ok(leaf.notAfterMs > now + 300 * dayMs, `${who} expires at ${leaf.notAfterMs}`);
     }
     assert.equal((await ask('GET', configMaps)).status, 200);
     assert.deepEqual(await runningContainers(), containers);
   });
 
-  it('finds its way when the clock was ahead, and back', {
+  it('recovers when the clock was ahead, and back', {
     skip: fakeTime === '' ? 'needs libfaketime, which the set-up installs on Debian only' : false,
   }, async () => {
     for (const offset of ['+400d', '+0']) {
@@ -160,14 +160,14 @@ describe('kubeling up in trouble', { timeout: 400_000 }, () => {
       assert.deepEqual(await runningContainers(), containers);
     }
     node.change({ LD_PRELOAD: '' });
-    // The API believes the kubelet again, too.
+    // The API trusts the kubelet again, too.
     const pods = `/api/v1/nodes/${hostname().toLowerCase()}/proxy/pods`;
-    await node.until('the kubelet to be reached', async () => (await ask('GET', pods)).status === 200);
+    await node.until('the kubelet to be reachable', async () => (await ask('GET', pods)).status === 200);
     assert.equal((await ask('GET', configMaps)).status, 200);
   });
 
-  it('ends with a clear message when its store is damaged while it runs', async () => {
-    // More than is kept in memory of the file.
+  it('exits with a clear message when its store is damaged while it runs', async () => {
+    // More than the memory cache of the file holds.
     const filling = 'x'.repeat(200_000);
     for (let index = 0; index < 20; index++)
       assert.equal((await ask('POST', configMaps, configMap(`c${index}`, { filling }))).status, 201);
@@ -177,7 +177,7 @@ describe('kubeling up in trouble', { timeout: 400_000 }, () => {
     const said = node.out.length;
     for (let index = 0; node.exitCode === null && index < 20; index++)
       await ask('PATCH', `${configMaps}/c${index}`, { data: { filling: 'y' } }).catch(() => {});
-    await node.until('it to end', async () => node.exitCode !== null);
+    await node.until('it to exit', async () => node.exitCode !== null);
     assert.equal(node.exitCode, 1);
     assert.match(node.out.slice(said), /^kubeling up: Cannot write to the store .*objects\.db as /m);
     assert.deepEqual(await runningContainers(), containers);
@@ -188,7 +188,7 @@ describe('kubeling up in trouble', { timeout: 400_000 }, () => {
   });
 });
 
-/** Whoever it is, with another life. */
+/** A certificate of the same name with another lifetime. */
 async function reissue(
   pki: string,
   who: string,
@@ -217,7 +217,7 @@ async function reissue(
   await writeFile(join(pki, `${who}.pem`), certificate + keyPem(key));
 }
 
-/** As a disk does that loses what it was given: the size stays. */
+/** As a disk that loses written data: the size stays. */
 async function overwrite(path: string): Promise<void> {
   const file = await open(path, 'r+');
   try {

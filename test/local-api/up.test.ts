@@ -66,8 +66,8 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     );
   });
 
-  it('takes over a data directory that had none, and its pods run on', async () => {
-    // As somebody has it who comes from a version without.
+  it('adopts a data directory without an API, and its pods keep running', async () => {
+    // As left by a version without the API.
     first = await KubelingNode.open(undefined, ['--local-api=false']);
     assert.doesNotMatch(first.out, /^api /m);
     await first.put('old.json', sleeper('old'));
@@ -78,7 +78,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     await first.start();
     const name = `old-${hostname().toLowerCase()}`;
     const node = first;
-    // The node is ready before its mirror pods are all there.
+    // The node is ready before all its mirror pods exist.
     await node.until('its mirror', async () =>
       (await kubectl(node, 'get', 'pods', '-o', 'name')).includes(name),
     );
@@ -112,7 +112,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     assert.equal(await port(), before);
   });
 
-  it('leaves another kubeling on the same machine alone', async () => {
+  it('does not affect another kubeling on the same machine', async () => {
     assert.ok(first);
     second = await KubelingNode.open();
     assert.notEqual(await apiUrl(first), await apiUrl(second));
@@ -121,13 +121,13 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     assert.doesNotMatch(await kubectl(second, 'get', 'pods'), /old-/);
   });
 
-  it('says of its node where its kubelet really answers, and takes any port for that', async () => {
+  it('reports the real address of its kubelet in the node, on any free port', async () => {
     assert.ok(first && second);
     const ports = new Set<string>();
     for (const node of [first, second]) {
       const where = '{.items[0].status.daemonEndpoints.kubeletEndpoint.Port}';
       const port = await kubectl(node, 'get', 'nodes', '-o', `jsonpath=${where}`);
-      // Only who knows the authority of this very home is content.
+      // Only a client with the CA of this home trusts the certificate.
       const ca = await readFile(join(node.dataDir, 'api', 'pki', 'ca.crt'), 'utf8');
       const socket = connect({
         host: '127.0.0.1',
@@ -142,7 +142,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     assert.equal(ports.size, 2);
   });
 
-  it('takes another port when somebody has the one it had', async () => {
+  it('uses another port when its previous one is in use', async () => {
     assert.ok(second);
     const url = new URL(await apiUrl(second));
     await second.end('SIGTERM');
@@ -157,7 +157,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     }
   });
 
-  it('comes back where it was, with what it knew', async () => {
+  it('restarts at the same address with its data', async () => {
     assert.ok(second);
     const url = await apiUrl(second);
     await second.end('SIGKILL');
@@ -166,7 +166,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     assert.match(await kubectl(second, 'get', 'configmaps'), /^mine /m);
   });
 
-  it('begins empty with --reset, its pods end, and what was there is kept', async () => {
+  it('starts empty with --reset, terminates its pods, and keeps a backup of the data', async () => {
     assert.ok(second);
     await kubectl(second, 'run', 'gone', `--image=${image}`, '--', 'sleep', '1000');
     await kubectl(second, 'wait', '--for=condition=Ready', 'pod/gone', '--timeout=60s');
@@ -184,11 +184,11 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     kept.close();
     assert.ok(names.includes('/configmaps/default/mine') && names.includes('/pods/default/gone'), `${names}`);
     const node = second;
-    await node.until('the pod to end', async () => (await node.containersOf('gone')).length === 0);
+    await node.until('the pod to terminate', async () => (await node.containersOf('gone')).length === 0);
     second.change({}, []);
   });
 
-  it('goes into the kubeconfig of who asks for it, and out of none', async () => {
+  it('adds its context to a kubeconfig on request, and to none otherwise', async () => {
     assert.ok(second);
     const path = join(second.dataDir, 'own', 'config');
     await mkdir(join(second.dataDir, 'own'));
@@ -200,7 +200,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     assert.equal(code, 0, out);
   });
 
-  it('says so when the place it is to answer at is taken, and touches nothing', async () => {
+  it('reports an address in use and changes nothing', async () => {
     assert.ok(second);
     await second.end('SIGTERM');
     const server = createServer().listen(0, '127.0.0.1');
@@ -224,7 +224,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     }
   });
 
-  it('makes anew what it lost of its certificates', async () => {
+  it('recreates lost certificates', async () => {
     assert.ok(second);
     await rm(join(second.dataDir, 'api', 'pki', 'serving.pem'));
     await writeFile(join(second.dataDir, 'api', 'pki', 'node.pem'), 'this is no certificate');
@@ -232,7 +232,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     assert.match(await kubectl(second, 'get', 'nodes'), / Ready /);
   });
 
-  it('refuses a store that is damaged or of a later version, keeps it, and leaves pods running', async () => {
+  it('rejects a damaged or newer store, keeps it, and leaves pods running', async () => {
     assert.ok(second);
     await kubectl(second, 'run', 'survivor', `--image=${image}`, '--', 'sleep', '1000');
     await kubectl(second, 'wait', '--for=condition=Ready', 'pod/survivor', '--timeout=60s');
@@ -240,7 +240,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     const path = join(second.dataDir, 'api', 'store', 'objects.db');
     const good = await readFile(path);
     const later = Buffer.from(good);
-    // Where SQLite keeps the number of the schema.
+    // The offset of SQLite's schema version.
     later.writeUInt32BE(99, 60);
     const args = ['up', '--data-dir', second.dataDir, '--runtime-endpoint', 'private'];
     for (const [bad, why] of [
@@ -263,7 +263,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     assert.match(await kubectl(second, 'get', 'pod', 'survivor'), /1\/1 +Running +0 /);
   });
 
-  it('keeps events for as long as it is told to, and tells how large its store is', async () => {
+  it('keeps events for the configured time and reports the size of its store', async () => {
     assert.ok(second);
     const node = second;
     const scheduled = ['get', 'events', '--field-selector=involvedObject.name=survivor,reason=Scheduled'];
@@ -271,13 +271,15 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     await node.end('SIGTERM');
     node.change({}, ['--event-ttl=1s']);
     await node.start();
-    await node.until('old events to go', async () => /No resources/.test(await kubectl(node, ...scheduled)));
+    await node.until('old events to be deleted', async () =>
+      /No resources/.test(await kubectl(node, ...scheduled)),
+    );
     const metrics = await kubectl(node, 'get', '--raw', '/metrics');
     assert.match(metrics, /^apiserver_storage_size_bytes\{storage_cluster_id="local"\} [1-9]\d+$/m);
     assert.match(metrics, /^kubeling_store_commits_total [1-9]/m);
   });
 
-  it('is told of wrong flags before anything is touched', async () => {
+  it('reports wrong flags before anything is changed', async () => {
     assert.ok(second);
     const dataDir = join(second.dataDir, 'never');
     for (const flag of ['--event-ttl=0s', '--listen=somewhere', '--grant=everything']) {

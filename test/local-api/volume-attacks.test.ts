@@ -9,14 +9,14 @@ import { withoutKubectl } from './tour-commands.ts';
 
 const image = 'localhost/kubeling/busybox:1';
 const podsPath = '/api/v1/namespaces/default/pods';
-/** How long the race is run; more of it is for those who want to know. */
+/** How long the race runs; a longer run is optional. */
 const attackMs = Number(process.env['KUBELING_ATTACK_SECONDS'] ?? 10) * 1_000;
 const victimsAtOnce = 4;
 const containersOfVictim = 4;
 
 /**
- * Makes a directory a link out of the volume and back, as fast as it can. Whoever binds it meanwhile makes what is
- * missing: that has to be out of the way again.
+ * Exchanges a directory with a link out of the volume and back as fast as it can. A concurrent bind
+ * mount creates the missing directory, which must be removed again.
  */
 const swapping = [
   'cd /v; mkdir -p d; touch d/inside; ln -sfn "$OUTSIDE" l',
@@ -106,7 +106,7 @@ describe('attacks on volumes', { timeout: 600_000, skip: withoutKubectl() }, () 
     );
   }
 
-  /** Every container has ended, or is told why it cannot start. */
+  /** Every container has exited, or its status reports why it cannot start. */
   async function decided(name: string, count: number): Promise<readonly string[]> {
     let reasons: readonly string[] = [];
     await cluster.node.until(`${name} to be decided`, async () => {
@@ -117,7 +117,7 @@ describe('attacks on volumes', { timeout: 600_000, skip: withoutKubectl() }, () 
     return reasons;
   }
 
-  it('CVE-2017-1002101: a subPath that is a link out of its volume starts nothing, and says no path of the host', async () => {
+  it('CVE-2017-1002101: a subPath that is a link out of its volume starts no container and exposes no host path', async () => {
     await symlink(join(host, 'outside'), join(host, 'volume/link'));
     await symlink('/', join(host, 'volume/root'));
     for (const [name, subPath] of [
@@ -160,14 +160,18 @@ describe('attacks on volumes', { timeout: 600_000, skip: withoutKubectl() }, () 
     await remove('attacker');
     const found = (await seen()).filter((name) => name !== 'attacking');
     const texts = await Promise.all(found.map((name) => readFile(join(host, 'results', name), 'utf8')));
-    assert.deepEqual(new Set(texts).difference(new Set(['', 'inside\n'])), new Set(), 'what was seen');
-    const told = `${victims} pods: ${JSON.stringify([...outcomes])}, ${texts.length} of them looked`;
+    assert.deepEqual(
+      new Set(texts).difference(new Set(['', 'inside\n'])),
+      new Set(),
+      "the containers' output",
+    );
+    const told = `${victims} pods: ${JSON.stringify([...outcomes])}, ${texts.length} of them read the volume`;
     assert.ok(texts.length > 0, told);
     t.diagnostic(told);
     for (const name of await seen()) await rm(join(host, 'results', name));
   });
 
-  it('CVE-2017-1002102: what is filled from here cannot be written in a container', async () => {
+  it('CVE-2017-1002102: containers cannot write payload volumes', async () => {
     await cluster.kubectl('create', 'configmap', 'settings', '--from-literal=key=value');
     await cluster.kubectl('create', 'secret', 'generic', 'keys', '--from-literal=key=value');
     const fieldRef = { fieldPath: 'metadata.name' };
@@ -192,7 +196,7 @@ describe('attacks on volumes', { timeout: 600_000, skip: withoutKubectl() }, () 
     await remove('writer');
   });
 
-  it('CVE-2023-3676, CVE-2023-3955, CVE-2023-5528, CVE-2018-1002101: names are names, no shell reads them', async () => {
+  it('CVE-2023-3676, CVE-2023-3955, CVE-2023-5528, CVE-2018-1002101: names are not interpreted by a shell', async () => {
     const script = 'echo here > /sub/$NAME';
     const names = [
       '$(touch pwned)',
@@ -214,7 +218,7 @@ describe('attacks on volumes', { timeout: 600_000, skip: withoutKubectl() }, () 
       assert.ok(!(await readdir(place)).includes('pwned'), place);
   });
 
-  it('CVE-2024-10220, CVE-2025-1767: a volume that is a git repository is refused', async () => {
+  it('CVE-2024-10220, CVE-2025-1767: a gitRepo volume is rejected', async () => {
     const gitRepo = { repository: join(host, 'outside'), directory: '.' };
     const mounts = [{ name: 'git', mountPath: '/git' }];
     await create(podOf('git', { script: 'ls /git', mounts, volumes: [{ name: 'git', gitRepo }] }));
@@ -224,10 +228,10 @@ describe('attacks on volumes', { timeout: 600_000, skip: withoutKubectl() }, () 
     await remove('git');
   });
 
-  it('leave nothing mounted, and no directory of a pod', async () => {
+  it('no mount and no pod directory is left', async () => {
     const { dataDir } = cluster.node;
     await cluster.node.until(
-      'all directories to be gone',
+      'all directories to be removed',
       async () => (await readdir(join(dataDir, 'kubelet/pods'))).length === 0,
     );
     assert.ok(!(await readFile('/proc/self/mountinfo', 'utf8')).includes(join(dataDir, 'kubelet/pods')));

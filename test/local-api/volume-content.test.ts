@@ -50,7 +50,7 @@ function podOf(
 }
 
 /** With the real kubectl, the real containerd and real mounts. */
-describe('the content of volumes on kubeling up', { timeout: 600_000, skip: withoutKubectl() }, () => {
+describe('volume content on kubeling up', { timeout: 600_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
   let api: ApiCaller;
 
@@ -74,7 +74,7 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
   const volumeOf = (uid: string, kind: string, name: string) =>
     join(cluster.node.dataDir, 'kubelet/pods', uid, 'volumes', `kubernetes.io~${kind}`, name);
 
-  it('changes in one step: a reader in the pod sees no torn, missing or older file while the API is written 1,000 times', async (t) => {
+  it('changes atomically: a reader in the pod observes no torn, missing or older file during 1,000 API writes', async (t) => {
     const map = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'numbers' } };
     await create('configmaps', { ...map, data: data(0) });
     const volumes = [
@@ -84,7 +84,7 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
     const uid = await create('pods', podOf('reader', reading, volumes));
     await cluster.ready('reader');
     const [config, said] = [volumeOf(uid, 'configmap', 'config'), volumeOf(uid, 'empty-dir', 'said')];
-    await cluster.node.until('the first look', async () => (await readerLooks(said)).count > 0);
+    await cluster.node.until('the first read', async () => (await readerLooks(said)).count > 0);
     const versions = new Set<string>();
     for (let number = 1; number <= updates; number++) {
       const { status, body } = await api.call('PATCH', `${namespace}/configmaps/numbers`, {
@@ -93,19 +93,19 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
       assert.equal(status, 200, JSON.stringify(body));
       versions.add(await readlink(join(config, '..data')));
     }
-    await cluster.node.until('the last one to be read', () => hasRead(said, updates));
+    await cluster.node.until('the last version to be read', () => hasRead(said, updates));
     const { wrong, count } = await readerLooks(said);
     assert.equal(wrong, '');
-    // Those that follow each other closely come as one.
+    // Updates in quick succession are merged.
     assert.ok(versions.size > 1);
-    t.diagnostic(`${count} looks, ${versions.size} versions of the volume or more`);
+    t.diagnostic(`${count} reads, ${versions.size} versions of the volume or more`);
     const kept = (await readdir(config)).filter((name) => name.startsWith('..'));
-    // The link, what it leads to, and for those who still read there what it led to before.
+    // The link, its target, and for readers of the previous version its old target.
     assert.ok(kept.length <= 3, kept.join(' '));
     await cluster.kubectl('delete', 'pod', 'reader');
   });
 
-  it('changes in one step each of 1,000 times that a volume is written under a reader in a container', async (t) => {
+  it('changes atomically in each of 1,000 volume writes under a reader in a container', async (t) => {
     const podsDir = join(cluster.scratch, 'pods');
     const world = new PayloadWorld(new HostVolumeFiles(realClock()), podsDir, realClock());
     const [written, filled] = [podWith([{ name: 'cm', configMap: { name: 'cm' } }]), world.volumes()];
@@ -122,7 +122,7 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
     const uid = await create('pods', podOf('hasty', reading, volumes));
     await cluster.ready('hasty');
     const said = volumeOf(uid, 'empty-dir', 'said');
-    await cluster.node.until('the first look', async () => (await readerLooks(said)).count > 0);
+    await cluster.node.until('the first read', async () => (await readerLooks(said)).count > 0);
     const { count: before } = await readerLooks(said);
     const versions = new Set<string>();
     for (let number = 1; number <= updates; number++) {
@@ -130,15 +130,15 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
       versions.add(await readlink(join(path, '..data')));
     }
     assert.equal(versions.size, updates);
-    await cluster.node.until('the last one to be read', () => hasRead(said, updates));
+    await cluster.node.until('the last version to be read', () => hasRead(said, updates));
     const { wrong, count } = await readerLooks(said);
     assert.equal(wrong, '');
-    assert.ok(count > before + 10, `${count} looks, ${before} of them before`);
-    t.diagnostic(`${count - before} looks`);
+    assert.ok(count > before + 10, `${count} reads, ${before} of them before`);
+    t.diagnostic(`${count - before} reads`);
     await cluster.kubectl('delete', 'pod', 'hasty');
   });
 
-  /** Files on the disk of the node that have the text; what lies in memory is on no disk. */
+  /** Files on the disk of the node that contain the text; memory-backed files are not included. */
   function onDisk(text: string): readonly string[] {
     const { dataDir } = cluster.node;
     const find = [
@@ -148,11 +148,11 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
       text,
     ];
     const found = execFileSync('sh', find, { encoding: 'utf8' }).split('\n');
-    // The embedded API is where the secret comes from: its store is all that has it.
+    // The secret comes from the embedded API, so only its store may contain it.
     return found.filter((path) => path !== '' && !path.startsWith(join(dataDir, 'api/store/')));
   }
 
-  it('is there for a container that is added to a running pod, and of no other container', async () => {
+  it('is available to an ephemeral container of a running pod, and only its own', async () => {
     const volumes = [
       { name: 'disk', emptyDir: {} },
       { name: 'memory', emptyDir: { medium: 'Memory', sizeLimit: '5Mi' } },
@@ -183,7 +183,7 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
     assert.match(said, /^here\n777\n1777\ntmpfs +5120 /);
   });
 
-  it('says what the node has to give where a container has no limit', async () => {
+  it('reports node allocatable where a container has no limit', async () => {
     const names = ['cpu', 'memory', 'ephemeral-storage'];
     const items = names.map((name) => ({
       path: name,
@@ -200,7 +200,7 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
     assert.equal(said, amounts.join(''));
   });
 
-  it('is never on a disk if it is secret, also when kubeling is killed and started again', async () => {
+  it('is never written to disk if it is secret, also when kubeling is killed and restarted', async () => {
     const canary = 'canary-7d0c4e1b95';
     await create('secrets', {
       apiVersion: 'v1',
@@ -238,7 +238,7 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
     await cluster.node.start();
     assert.equal(await read('/secret/key'), canary);
     assert.equal(await read('/both/key'), canary);
-    // The search would find it: what is no secret is on the disk.
+    // The search works: content that is not secret is on the disk.
     assert.ok(onDisk(known).length > 0);
     look();
     for (const [kind, name] of [

@@ -3,11 +3,11 @@ import { hostname } from 'node:os';
 export const nodeName = hostname().toLowerCase();
 const image = 'localhost/kubeling/busybox:1';
 
-/** As kubectl takes them. */
+/** In the form kubectl accepts. */
 export const json = (...items: readonly object[]) =>
   items.map((item) => `---\n${JSON.stringify(item)}\n`).join('');
 
-/** With a class of its own: only the claim of the same name gets it. */
+/** With its own storage class: only the claim of the same name gets it. */
 export const persistentVolume = (name: string, spec: object, metadata: object = {}) => ({
   apiVersion: 'v1',
   kind: 'PersistentVolume',
@@ -27,7 +27,7 @@ export const claim = (name: string, spec: object = {}) => ({
   },
 });
 
-/** Where a volume that is on this machine says it is. */
+/** The node affinity of a volume on this machine. */
 export const onThisNode = {
   required: {
     nodeSelectorTerms: [
@@ -40,11 +40,11 @@ export const claimed = (name: string, readOnly = false) => ({
   persistentVolumeClaim: { claimName: name, ...(readOnly ? { readOnly } : {}) },
 });
 
-/** What a container is shown of the one volume that its pod has. */
+/** How a container uses the single volume of its pod. */
 export const mounted = { volumeMounts: [{ name: 'data', mountPath: '/data' }] };
 export const asDevice = { volumeDevices: [{ name: 'data', devicePath: '/dev/data' }] };
 
-/** A pod that runs the script with what it is shown, and stays. */
+/** A pod that runs the script with its volume and keeps running. */
 export const podWith = (name: string, script: string, container: object, spec: object) => ({
   apiVersion: 'v1',
   kind: 'Pod',

@@ -37,8 +37,8 @@ function pod(name: string, source: object): object {
   };
 }
 
-/** With a driver in a process of its own, the real kubectl, the real containerd and real mounts. */
-describe('volumes in trouble on kubeling up', { timeout: 600_000, skip: withoutKubectl() }, () => {
+/** With a separate driver process, the real kubectl, the real containerd and real mounts. */
+describe('volume failures on kubeling up', { timeout: 600_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
   let driver: DriverProcess;
   let folder: string;
@@ -68,7 +68,7 @@ describe('volumes in trouble on kubeling up', { timeout: 600_000, skip: withoutK
     return join(cluster.node.dataDir, 'kubelet/pods', uid);
   };
 
-  /** Somebody who is in there, and so keeps it from being unmounted. */
+  /** A process in the volume that prevents its unmount. */
   async function hold(directory: string): Promise<ChildProcess> {
     const holder = spawn('sleep', ['1000'], { cwd: directory });
     holders.push(holder);
@@ -82,11 +82,11 @@ describe('volumes in trouble on kubeling up', { timeout: 600_000, skip: withoutK
     await ended;
   }
 
-  it('a driver that hangs holds up nobody else, and the pod starts once it is restarted', async () => {
+  it('a hanging driver blocks no other pod, and the pod starts once the driver is restarted', async () => {
     driver.trouble({ NodePublishVolume: 'hang' });
     await cluster.apply(pod('stuck', driven));
     const isAsked = async () => driver.calls('NodePublishVolume').length > 0;
-    await cluster.node.until('the driver to be asked', isAsked);
+    await cluster.node.until('the driver to be called', isAsked);
     await cluster.apply(pod('other', { emptyDir: { medium: 'Memory' } }));
     await cluster.ready('other');
     await cluster.kubectl('delete', 'pod', 'other');
@@ -111,7 +111,7 @@ describe('volumes in trouble on kubeling up', { timeout: 600_000, skip: withoutK
     ],
     ['driven', driven, 'kubernetes.io~csi/data/mount'],
   ] as const) {
-    it(`a volume that is in use when its pod ends is named, stays, and goes when nobody uses it: ${name}`, async () => {
+    it(`a volume in use after its pod has terminated is reported, stays, and is removed when released: ${name}`, async () => {
       await cluster.apply(pod(name, source));
       await cluster.ready(name);
       const podDir = await podDirOf(name);
@@ -130,11 +130,11 @@ describe('volumes in trouble on kubeling up', { timeout: 600_000, skip: withoutK
       await release(holder);
       await gone(name);
       assert.ok(!isMounted());
-      await cluster.node.until('its directory to go', async () => !existsSync(podDir));
+      await cluster.node.until('its directory to be removed', async () => !existsSync(podDir));
     });
   }
 
-  it('what a plugin nobody knows has mounted for a pod keeps the pod until it is unmounted', async () => {
+  it('a mount of an unknown plugin keeps the pod until it is unmounted', async () => {
     await cluster.apply(pod('foreign', { emptyDir: {} }));
     await cluster.ready('foreign');
     const podDir = await podDirOf('foreign');
@@ -146,13 +146,13 @@ describe('volumes in trouble on kubeling up', { timeout: 600_000, skip: withoutK
       await cluster.until('the event', events('foreign'), (out) =>
         out.includes(`mounted volumes=[theirs]: ${point} is mounted`),
       );
-      // It is there, though all of it has ended.
+      // It still exists, although all its containers have exited.
       const phase = await cluster.kubectl('get', 'pod', 'foreign', '-o', 'jsonpath={.status.phase}');
       assert.notEqual(phase, '');
     } finally {
       execFileSync('umount', [point]);
     }
     await gone('foreign');
-    await cluster.node.until('its directory to go', async () => !existsSync(podDir));
+    await cluster.node.until('its directory to be removed', async () => !existsSync(podDir));
   });
 });

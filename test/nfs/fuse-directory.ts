@@ -1,8 +1,7 @@
 /**
- * A directory with one file that a server of the test's own has: real to the kernel, which asks this process for all of
- * it. While there is a file `silent` in the control folder nothing is answered, and whoever asks is stuck for good; with
- * a file `gone` it ends.
- * usage: fuse-directory.ts <directory> <control folder>
+ * A FUSE directory with one file, served by this process: real to the kernel. While the control
+ * directory has a file `silent` nothing is answered and every caller is stuck; with a file `gone`
+ * the server exits. usage: fuse-directory.ts <directory> <control directory>
  */
 import { spawn } from 'node:child_process';
 import { constants, existsSync, openSync, read, writeSync } from 'node:fs';
@@ -72,7 +71,7 @@ function initialized(request: Buffer): Buffer {
   return buffer;
 }
 
-/** What the kernel is told; a number for an error, nothing where it wants no answer. */
+/** The reply to the kernel; a number for an error, undefined where it expects no reply. */
 function answerTo(code: number, node: bigint, request: Buffer): Buffer | number | undefined {
   switch (code) {
     case operation.init:
@@ -123,7 +122,7 @@ function answer(request: Buffer): void {
   try {
     writeSync(device, Buffer.concat([head, body]));
   } catch {
-    // Whoever asked is gone.
+    // The caller was killed.
   }
 }
 
@@ -134,7 +133,7 @@ setInterval(() => {
   if (!isSilent()) for (const request of kept.splice(0)) answer(request);
 }, lookEveryMs).unref();
 
-/** What the kernel wants next; undefined when it has changed its mind, which it may while it is read. */
+/** The next request of the kernel; undefined when it was withdrawn while it was read. */
 async function nextRequest(buffer: Buffer): Promise<Buffer | undefined> {
   try {
     const { bytesRead } = await promisify(read)(device, buffer, 0, buffer.length, null);

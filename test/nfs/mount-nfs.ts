@@ -1,8 +1,8 @@
 /**
- * What `mount -t nfs` is while a test runs: notes what it was given, and mounts a directory that a server of the test's
- * own has. What the file `trouble` in the control folder says happens first: `fail`, `half` (mounted, and failed all the
- * same), or `hang` for as long as it says so.
- * usage: mount-nfs.ts <control folder> <arguments of mount>
+ * Replaces `mount -t nfs` in a test: records its arguments and mounts a directory of a server of
+ * the test. The file `trouble` in the control directory selects a failure: `fail`, `half` (mounted,
+ * but failed), or `hang` as long as the file says so. usage: mount-nfs.ts <control directory>
+ * <arguments of mount>
  */
 import { spawn } from 'node:child_process';
 import { appendFileSync, readFileSync } from 'node:fs';

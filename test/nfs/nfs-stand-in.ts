@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 const mountProgram = fileURLToPath(new URL('mount-nfs.ts', import.meta.url));
 
 /**
- * Stands in for a client of NFS, which not every kernel has, and for its server: a folder of programs to be found before
- * those of the machine. What they mount is a real file system, which can be silenced.
+ * Replaces the NFS client, which not every kernel has, and its server: a directory of programs that
+ * precedes those of the machine. They mount a real file system, which can be made unresponsive.
  */
 export class NfsStandIn {
   readonly #control: string;
@@ -21,19 +21,19 @@ export class NfsStandIn {
       `  exec '${process.execPath}' '${mountProgram}' '${this.#control}' "$@"`,
       'fi',
     ]);
-    // A forced or lazy unmount is never held up.
+    // A forced or lazy unmount is never delayed.
     this.#write('umount', [
       `echo "umount $*" >> '${this.#control}/calls.log'`,
       `[ "$1" = -f ] || [ "$1" = -l ] || while [ -e '${this.#control}/hold' ]; do sleep 0.05; done`,
     ]);
   }
 
-  /** Of a process that is to use it. */
+  /** The environment of a process that uses it. */
   get path(): string {
     return `${this.#programs}:${process.env['PATH']}`;
   }
 
-  /** What was run, each with its arguments. */
+  /** The recorded commands with their arguments. */
   calls(of: 'mount' | 'umount', part = ''): readonly string[] {
     const log = join(this.#control, 'calls.log');
     const lines = existsSync(log) ? readFileSync(log, 'utf8').split('\n') : [];
@@ -48,7 +48,10 @@ export class NfsStandIn {
     this.#flag('hold', what === 'hang');
   }
 
-  /** Whoever asks a silent one is stuck in the kernel, and not even a kill ends it. What is asked of one that is gone fails. */
+  /**
+   * A caller of an unresponsive server is stuck in the kernel and cannot be killed. Calls to a
+   * server that has exited fail.
+   */
   server(what: 'answers' | 'silent' | 'gone'): void {
     for (const name of ['silent', 'gone']) this.#flag(name, what === name);
   }
@@ -61,7 +64,7 @@ export class NfsStandIn {
 
   #write(name: string, lines: readonly string[]): void {
     const path = join(this.#programs, name);
-    // The machine's own is the next one on the way.
+    // The machine's own program is the next one on the PATH.
     const rest = [`PATH="\${PATH#*:}"`, `exec ${name} "$@"`];
     writeFileSync(path, `${['#!/bin/sh', ...lines, ...rest].join('\n')}\n`);
     chmodSync(path, 0o755);

@@ -1,10 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { registryPassword, registryUser } from '../registry.ts';
 
-/** Test files that run at the same time push images with it, so it also stands in the arguments of their programs. */
+/**
+ * Test files that run concurrently push images with this password, so it also occurs in the
+ * arguments of their programs.
+ */
 export const sharedPassword = 'registry password';
 
-/** Secrets of which each is in one place only, so that a leaked one names its source. */
+/** Secrets that each exist in one place only, so that a leaked one identifies its source. */
 export class Canaries {
   readonly #texts = new Map<string, string>();
   readonly #forms: (readonly [name: string, form: Buffer])[] = [];
@@ -13,7 +16,7 @@ export class Canaries {
     this.#watch(sharedPassword, `${registryUser}:${registryPassword}`);
   }
 
-  /** The secret of that name; another one in each run. */
+  /** The secret of that name; different in each run. */
   of(name: string): string {
     const known = this.#texts.get(name);
     if (known !== undefined) return known;
@@ -23,13 +26,13 @@ export class Canaries {
     return text;
   }
 
-  /** A secret that others have made. */
+  /** Adds a secret that another program has created. */
   add(name: string, text: string): void {
     this.#texts.set(name, text);
     this.#watch(name, text);
   }
 
-  /** The names of those in a text or a file, as they are or in Base64. */
+  /** The names of the secrets in a text or a file, plain or in Base64. */
   in(content: string | Buffer): readonly string[] {
     const bytes = typeof content === 'string' ? Buffer.from(content) : content;
     return [...new Set(this.#forms.flatMap(([name, form]) => (bytes.includes(form) ? [name] : [])))];
@@ -37,7 +40,7 @@ export class Canaries {
 
   #watch(name: string, text: string): void {
     this.#forms.push([name, Buffer.from(text)]);
-    // Wherever it begins in what is encoded: what its neighbours have a part in is left out.
+    // For any offset in the encoded text: characters shared with adjacent bytes are omitted.
     for (const shift of [0, 1, 2]) {
       const encoded = Buffer.from(`${'x'.repeat(shift)}${text}`)
         .toString('base64')

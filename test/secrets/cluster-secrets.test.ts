@@ -16,14 +16,14 @@ interface User {
   readonly user: Readonly<Record<string, string>>;
 }
 
-/** Where secrets may be below the node's own directory, each for root alone. */
+/** Where secrets may be below the node's own directory, each readable by root only. */
 const allowed: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/^kubelet\.conf$/, 'how the API is reached'],
   [/^kubelet\/(?:pods|pki)\//, 'volumes in memory, and certificates'],
 ];
 
-/** A node of a cluster that says all it can: what its log is told to have is most of all. */
-describe('secrets on a node of a cluster that logs all it can', {
+/** A cluster node with the most detailed log. */
+describe('secrets on a cluster node with full logging', {
   timeout: 400_000,
   skip: withoutKubectl(),
 }, () => {
@@ -56,7 +56,9 @@ describe('secrets on a node of a cluster that logs all it can', {
     return path;
   }
 
-  /** Answers the flags for a plugin that knows how to pull; nobody listens where it pulls from. */
+  /**
+   * Prints the flags for a credential provider plugin; no server listens at the image's registry.
+   */
   async function credentialProvider(): Promise<readonly string[]> {
     const apiVersion = 'credentialprovider.kubelet.k8s.io/v1';
     const auth = {
@@ -78,7 +80,7 @@ describe('secrets on a node of a cluster that logs all it can', {
     ];
   }
 
-  /** Its certificate comes from a program from now on. */
+  /** Its certificate comes from an exec plugin from now on. */
   async function useCredentialPlugin(): Promise<void> {
     const { node } = cluster;
     await node.stop();
@@ -127,7 +129,7 @@ describe('secrets on a node of a cluster that logs all it can', {
     await plane.kubectl('delete', 'pod', 'app', 'probe');
   }
 
-  it('are in nothing that kubeling has said', () => {
+  it('are not in the output of kubeling', () => {
     const { out } = cluster.node;
     assert.ok(out.length > 10_000);
     const lines = out.split('\n').flatMap((line) => {
@@ -137,7 +139,7 @@ describe('secrets on a node of a cluster that logs all it can', {
     assert.deepEqual(lines, []);
   });
 
-  it('are on no page of the node, and in no event', async () => {
+  it('are on no endpoint of the node and in no event', async () => {
     const { plane } = cluster;
     const proxy = `/api/v1/nodes/${cluster.node.name}/proxy`;
     const pages = [
@@ -161,11 +163,11 @@ describe('secrets on a node of a cluster that logs all it can', {
     assert.deepEqual(leaks, []);
   });
 
-  it('are in no arguments and no environment of a process of the host', () => {
+  it('are in no arguments and no environment of a host process', () => {
     assert.deepEqual([...watch.found], []);
   });
 
-  it('are on disk only where they belong, and there for root alone', (t) => {
+  it('are on disk only at allowed paths, readable by root only', (t) => {
     assert.ok(files.some(({ path }) => path.includes('kubernetes.io~secret')));
     for (const { path, mode, canaries: found } of files) t.diagnostic(`${mode} ${path}: ${found.join(', ')}`);
     const isAllowed = (path: string) => allowed.some(([pattern]) => pattern.test(path));

@@ -3,7 +3,10 @@ import { type Canaries, sharedPassword } from './canaries.ts';
 
 const lookEveryMs = 10;
 
-/** Looks at the arguments and the environment of all processes of the host again and again; containers see their own. */
+/**
+ * Samples the arguments and the environment of all host processes repeatedly; containers may hold
+ * their own secrets.
+ */
 export class ProcessWatch implements Disposable {
   readonly #canaries: Canaries;
   readonly #own = readlinkSync('/proc/self/ns/pid');
@@ -28,7 +31,7 @@ export class ProcessWatch implements Disposable {
   #lookAt(pid: string): void {
     try {
       if (Number(pid) === process.pid || readlinkSync(`/proc/${pid}/ns/pid`) !== this.#own) return;
-      // What a user types is the user's, also before setpriv has become kubectl.
+      // Commands typed by a user are excluded, also before setpriv has executed kubectl.
       if (
         readFileSync(`/proc/${pid}/cmdline`, 'utf8')
           .split('\0')
@@ -42,7 +45,7 @@ export class ProcessWatch implements Disposable {
           if (name !== sharedPassword) this.found.add(`${program} has ${name} in its ${part}`);
       }
     } catch {
-      // It has ended.
+      // The process has exited.
     }
   }
 }

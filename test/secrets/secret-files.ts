@@ -6,14 +6,14 @@ export interface SecretFile {
   /** Below the directory that was searched. */
   readonly path: string;
   readonly canaries: readonly string[];
-  /** Who but root can read it. */
+  /** Which users besides root can read it. */
   readonly readableBy: 'root' | 'others';
   readonly mode: string;
 }
 
 const largestBytes = 64 << 20;
 
-/** All files below the directory that have a secret in them, whatever is mounted there. */
+/** All files below the directory that contain a secret, across mounts. */
 export function secretFilesBelow(directory: string, canaries: Canaries): readonly SecretFile[] {
   return filesBelow(directory).flatMap((path) => {
     const found = canariesIn(path, canaries);
@@ -39,14 +39,14 @@ function canariesIn(path: string, canaries: Canaries): readonly string[] {
   return unlessGone(() => canaries.in(readFileSync(path)), []);
 }
 
-/** Others must be let through every directory on the way to it. */
+/** A user can read a file only if every directory above it is accessible. */
 function readersOf(path: string, top: string): SecretFile['readableBy'] {
   const { mode, uid } = lstatSync(path);
   if (uid === 0 && (mode & 0o077) === 0) return 'root';
   for (let at = dirname(path); at.startsWith(top); at = dirname(at)) {
     const way = lstatSync(at);
     if (way.uid === 0 && (way.mode & 0o011) === 0) return 'root';
-    // A group of root's is as good as root.
+    // The group root counts as root.
     if (way.uid === 0 && way.gid === 0 && (way.mode & 0o001) === 0) return 'root';
   }
   return uid === 0 && lstatSync(path).gid === 0 && (mode & 0o007) === 0 ? 'root' : 'others';

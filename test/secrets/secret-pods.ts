@@ -3,7 +3,7 @@ import type { Canaries } from './canaries.ts';
 
 export const busybox = 'localhost/kubeling/busybox:1';
 
-/** A secret with all that pods take from one, and one that images are pulled with. */
+/** A secret with everything that pods use of one, and an image pull secret. */
 export function secretObjects(
   canaries: Canaries,
   registry: { host: string; login: string },
@@ -42,7 +42,7 @@ export function secretObjects(
 
 const shell = (script: string) => ({ exec: { command: ['sh', '-c', script] } });
 
-/** A pod that has its secrets in every way; what it does with them says nothing. */
+/** A pod that receives its secrets in every way and does not print them. */
 export function secretPod(canaries: Canaries, name: string, image: string): object {
   const probe = { periodSeconds: 1, failureThreshold: 1_000 };
   return {
@@ -93,7 +93,7 @@ export function secretPod(canaries: Canaries, name: string, image: string): obje
   };
 }
 
-/** Pods in which each of these goes wrong: a hook, a probe, a program that is not there, a variable, a pull. */
+/** Pods in which each of these fails: a hook, a probe, a missing program, a variable, a pull. */
 export function failingPods(canaries: Canaries, image: string): readonly object[] {
   const pod = (name: string, container: object, spec: object = {}) => ({
     apiVersion: 'v1',
@@ -124,7 +124,7 @@ export function failingPods(canaries: Canaries, image: string): readonly object[
   ];
 }
 
-/** Objects that are refused, by what is wrong with them; answers must not repeat their secrets. */
+/** Objects that are rejected, by their mistake; responses must not repeat their secrets. */
 export function wrongObjects(canaries: Canaries): readonly object[] {
   const secret = (name: string, rest: object) => ({
     apiVersion: 'v1',

@@ -15,20 +15,21 @@ import { secretFilesBelow } from './secret-files.ts';
 import { failingPods, secretObjects, secretPod, wrongObjects } from './secret-pods.ts';
 
 /**
- * Where secrets may be below the data directory, each for root alone; whatever is not here must have none. What a
- * container is to see is in its own file systems, whose directories are closed to others too.
+ * Where secrets may be below the data directory, each readable by root only; every other path must
+ * have none. Containers read them in their own file systems, whose directories are closed to other
+ * users too.
  */
 const allowed: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/^api\//, 'the objects of the API, its keys and its copies'],
-  [/^kubeconfig$/, 'for whoever uses the API'],
-  [/^manifests\//, 'as somebody put it there'],
-  [/^kubelet\/last-good-manifests\//, 'manifests as they were'],
+  [/^kubeconfig$/, 'for clients of the API'],
+  [/^manifests\//, 'as the user wrote it'],
+  [/^kubelet\/last-good-manifests\//, 'previous manifests'],
   [/^kubelet\/pods\/[^/]+\/volumes\/kubernetes\.io~(?:secret|projected)\//, 'volumes, in memory'],
-  [/^containerd\//, 'what containers are made from'],
+  [/^containerd\//, "containerd's container specs"],
 ];
 
 /** With the real containerd, a real registry and kubectl. */
-describe('secrets', { timeout: 400_000, skip: withoutKubectl() }, () => {
+describe('secrets on kubeling up', { timeout: 400_000, skip: withoutKubectl() }, () => {
   const canaries = new Canaries();
   let cluster: LocalCluster;
   let registry: Registry;
@@ -59,7 +60,7 @@ describe('secrets', { timeout: 400_000, skip: withoutKubectl() }, () => {
     assert.deepEqual(left, []);
   });
 
-  /** Everything that secrets are for, and what goes wrong with them. */
+  /** Uses secrets in every way, including failures. */
   async function live(): Promise<void> {
     const { node } = cluster;
     await cluster.apply(...secretObjects(canaries, { host: registry.host, login: registryPassword }));
@@ -83,7 +84,7 @@ describe('secrets', { timeout: 400_000, skip: withoutKubectl() }, () => {
       `apiVersion: v1\nkind: Pod\nspec: {env: "${canaries.of('broken manifest')}\n: [`,
     );
     await node.put('wrong.yaml', wrongManifest());
-    await eventually('problems to be told', async () =>
+    await eventually('problems to be reported', async () =>
       /wrong\.yaml/.test(await node.command('explain')) ? true : undefined,
     );
     for (const text of ['FailedPostStartHook', 'Unhealthy', 'no-such-program', 'ErrImagePull'])
@@ -114,11 +115,11 @@ describe('secrets', { timeout: 400_000, skip: withoutKubectl() }, () => {
   const leaks = (pages: ReadonlyMap<string, string>) =>
     [...pages].flatMap(([page, text]) => canaries.in(text).map((name) => `${page} has ${name}`));
 
-  it('are in no answer that refuses something', () => {
+  it('are not in the response of a rejected request', () => {
     assert.deepEqual(leaks(answers), [], [...answers].map(String).join('\n'));
   });
 
-  it('are in no event, no story of a pod and on no page about the node', async () => {
+  it('are in no event, no timeline of a pod and on no endpoint of the node', async () => {
     const { node } = cluster;
     const pages = new Map<string, string>([
       ['events', await cluster.kubectl('get', 'events', '-A', '-o', 'json')],
@@ -136,7 +137,7 @@ describe('secrets', { timeout: 400_000, skip: withoutKubectl() }, () => {
     assert.deepEqual(leaks(pages), []);
   });
 
-  it('are in no log, and in nothing that kubeling has said', async () => {
+  it('are in no log and no output of kubeling', async () => {
     const { dataDir, out } = cluster.node;
     const logs = new Map([
       ['output', out],
@@ -146,12 +147,12 @@ describe('secrets', { timeout: 400_000, skip: withoutKubectl() }, () => {
     assert.deepEqual(leaks(logs), []);
   });
 
-  it('are in no arguments and no environment of a process of the host', () => {
+  it('are in no arguments and no environment of a host process', () => {
     assert.ok(watch.looks > 10);
     assert.deepEqual([...watch.found], []);
   });
 
-  it('are on disk only where they belong, and there for root alone', (t) => {
+  it('are on disk only at allowed paths, readable by root only', (t) => {
     const files = secretFilesBelow(cluster.node.dataDir, canaries);
     for (const { path, mode, canaries: found } of files) t.diagnostic(`${mode} ${path}: ${found.join(', ')}`);
     const astray = files.filter(({ path }) => !allowed.some(([pattern]) => pattern.test(path)));
@@ -159,14 +160,14 @@ describe('secrets', { timeout: 400_000, skip: withoutKubectl() }, () => {
     assert.deepEqual(
       files.filter(({ readableBy }) => readableBy === 'others'),
       [],
-      'others can read',
+      'other users can read it',
     );
     assert.ok(files.some(({ path }) => path.startsWith('api/')));
     assert.ok(files.some(({ path }) => path.includes('kubernetes.io~secret')));
   });
 });
 
-/** A line of a key that no other key has. */
+/** A line that only this key has. */
 function keyLine(pem: string): string {
   return pem.split('\n').at(2) ?? pem;
 }

@@ -20,7 +20,7 @@ export interface Told {
 
 const answerWithinMs = 60_000;
 
-/** Goes through the steps of a chapter and writes down what a server says to each. */
+/** Runs the steps of a chapter and records the responses of a server. */
 export class Conversation implements Disposable {
   readonly #server: Server;
   readonly #namespace: string;
@@ -42,7 +42,7 @@ export class Conversation implements Disposable {
     return told;
   }
 
-  /** Makes the namespace, and waits until all that comes with one is there. */
+  /** Creates the namespace and waits until all objects created with one exist. */
   async begin(): Promise<void> {
     const metadata = { name: this.#namespace };
     const make = { method: 'POST', path: '/api/v1/namespaces', body: { metadata } };
@@ -122,7 +122,7 @@ export class Conversation implements Disposable {
 
   async #hear({ what, watch, events, keep }: Hear): Promise<Told> {
     const ear = this.#ears.get(watch);
-    if (ear === undefined) throw new Error(`Nobody listens as ${watch}: it was refused`);
+    if (ear === undefined) throw new Error(`Cannot read the watch ${watch}: it was rejected`);
     const heard = await ear.next(events, answerWithinMs);
     if (keep !== undefined) this.#kept.set(keep, heard.at(-1));
     return { what, events: heard.map((one) => this.#steady.of(one)) };
@@ -137,7 +137,7 @@ export class Conversation implements Disposable {
   #open(step: Asked): Promise<IncomingMessage> {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const content = this.#content(step);
-    // Node says by itself how long a body is for some methods only.
+    // Node.js sets the body length itself only for some methods.
     const type =
       content === undefined ? {} : { 'content-type': 'application/json', 'content-length': content.length };
     const call = request(`${this.#server.url}${this.#filled(step.path)}`, {
@@ -162,7 +162,7 @@ export class Conversation implements Disposable {
     return typeof as === 'string' ? {} : { authorization: `Bearer ${this.#filled(as.token)}` };
   }
 
-  /** A connection of each that asks; a watch has one of its own, as it is kept. */
+  /** One connection per user; a watch has its own, because it stays open. */
   #agent({ as }: Asked): Agent {
     const who = typeof as === 'string' ? as : 'nobody';
     const known = this.#agents.get(who);
@@ -208,12 +208,12 @@ function plainHeaders(headers: IncomingMessage['headers']): Answer['headers'] {
   );
 }
 
-/** As it comes back when it is written down. */
+/** As read back from the recording. */
 function asJson(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value ?? null));
 }
 
-/** What is not JSON is a text. */
+/** Text that is not JSON. */
 function parsed(body: string): unknown {
   try {
     return JSON.parse(body);

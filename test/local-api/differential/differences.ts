@@ -1,7 +1,9 @@
-/** A row of the document that lists differences, by its first column, and the steps in which it is seen. */
+/**
+ * A row of the document that lists differences, by its first column, and the steps that show it.
+ */
 export interface Difference {
   readonly row: string;
-  /** What is the same all the same. */
+  /** What both servers still have in common. */
   readonly alike: 'code' | 'nothing';
   readonly steps: Readonly<Record<string, readonly string[]>>;
 }
@@ -13,7 +15,7 @@ function each(...names: readonly string[]): readonly string[] {
   return names.flatMap((name) => [`get as ${name}`, `list as ${name}`]);
 }
 
-/** How bodies, patches and options are refused that are none. */
+/** Rejections of malformed bodies, patches and options. */
 const unreadable: Difference = {
   row: 'a body, patch or option that cannot be parsed',
   alike: 'code',

@@ -11,7 +11,7 @@ import type { Chapter, Step } from './step.ts';
 
 const listed = readFileSync(new URL('../../../docs/embedded-api-differences.md', import.meta.url), 'utf8');
 
-/** What is different on purpose is listed, and is different indeed: else the list is wrong. */
+/** Every intended difference is listed and must really differ, otherwise the list is outdated. */
 function compare(chapter: string, step: Step, ours: Told, theirs: Told): void {
   const difference = differenceOf(chapter, step.what);
   if (difference === undefined) {
@@ -19,11 +19,14 @@ function compare(chapter: string, step: Step, ours: Told, theirs: Told): void {
     return;
   }
   assert.ok(listed.includes(`| ${difference.row} |`), `the document has no row "${difference.row}"`);
-  assert.notDeepEqual(ours, theirs, 'it differs no more');
+  assert.notDeepEqual(ours, theirs, 'it no longer differs');
   if (difference.alike === 'code') assert.equal(ours.code, theirs.code);
 }
 
-/** A step that went another way may leave nothing to go on with; what was said until then is compared all the same. */
+/**
+ * A step with another result may prevent the following steps; the responses until then are still
+ * compared.
+ */
 async function converse(server: Server, chapter: Chapter): Promise<readonly Told[]> {
   using conversation = new Conversation(server, chapter.name);
   await conversation.begin();
@@ -33,7 +36,7 @@ async function converse(server: Server, chapter: Chapter): Promise<readonly Told
   return told;
 }
 
-describe('the embedded API answers as a real API server did', { timeout: 600_000 }, () => {
+describe('the embedded API responds like a recorded real API server', { timeout: 600_000 }, () => {
   let server: Server;
   before(async () => {
     server = await openEmbeddedServer();
@@ -47,7 +50,7 @@ describe('the embedded API answers as a real API server did', { timeout: 600_000
       before(async () => {
         told = await converse(server, chapter);
       });
-      it('is recorded as it is written', () => {
+      it('has a recording of the same steps', () => {
         assert.deepEqual(
           recorded.map(({ what }) => what),
           chapter.steps.map(({ what }) => what),

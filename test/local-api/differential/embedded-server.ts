@@ -6,7 +6,7 @@ import { collectLogs, realClock, systemRandom, Verbosity } from '../../../src/li
 import { type LocalApiOptions, openLocalApi } from '../../../src/local-api/index.ts';
 import type { Identity, Server } from './server.ts';
 
-/** So few changes of a resource are remembered that a chapter can make it forget them. */
+/** So few changes of a resource are kept that a chapter can expire them. */
 const remembered = 60;
 
 function optionsIn(directory: string): LocalApiOptions {
@@ -27,7 +27,7 @@ function optionsIn(directory: string): LocalApiOptions {
   };
 }
 
-/** The embedded API with all it does by itself, on loopback, without a kubelet. */
+/** The embedded API with all its controllers on loopback, without a kubelet. */
 export async function openEmbeddedServer(): Promise<Server> {
   await using opened = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), 'kubeling-differential-'));
@@ -36,7 +36,7 @@ export async function openEmbeddedServer(): Promise<Server> {
   const api = opened.use(await openLocalApi(optionsIn(directory), stop.signal));
   const running = api.run(stop.signal).catch(() => {});
   opened.defer(async () => {
-    stop.abort(new Error('the conversation is over'));
+    stop.abort(new Error('the conversation has ended'));
     await running;
   });
   const pair = async (who: string) => {
@@ -64,7 +64,7 @@ interface Way {
   readonly admin: Identity;
 }
 
-/** So many changes that none from before is remembered. */
+/** So many changes that no earlier one is kept. */
 async function churn(way: Way): Promise<void> {
   const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'churn' } };
   const path = '/api/v1/namespaces/default/configmaps';

@@ -3,7 +3,7 @@ import { ControlPlane } from '../../cluster/control-plane.ts';
 import { clusterAssets, noCluster } from '../../cluster/programs.ts';
 import type { Server } from './server.ts';
 
-/** Those that do what the embedded API does by itself. */
+/** The controllers that do what the embedded API does itself. */
 const controllers = [
   'namespace-controller',
   'serviceaccount-controller',
@@ -16,14 +16,17 @@ const controllers = [
   'persistentvolumeclaim-protection-controller',
 ];
 
-/** A kube-apiserver of one's own, with a few controllers. Its etcd must be one that can stream lists: 3.5.13 or later. */
+/**
+ * A separate kube-apiserver with a few controllers. Its etcd must support streamed lists: 3.5.13 or
+ * later.
+ */
 export async function openRealServer(): Promise<Server> {
   const missing = noCluster();
   if (missing !== false) throw new Error(`Cannot start a control plane: ${missing}`);
   const plane = await ControlPlane.open(clusterAssets(), {
     controllerManagerFlags: [`--controllers=${controllers.join(',')}`],
   });
-  // Called as the embedded API calls its own.
+  // Has the name that the embedded API gives its own.
   const admin = plane.issue({ subject: '/O=system:masters/CN=kubeling-admin' });
   const node = plane.issue({ subject: '/O=system:nodes/CN=system:node:n1' });
   return {

@@ -5,7 +5,7 @@ function fileOf(chapter: string): URL {
   return new URL(`../../testdata/conversation/${chapter}.jsonl`, import.meta.url);
 }
 
-/** What a real server said in a chapter, one line a step. */
+/** The responses of a real server in a chapter, one line per step. */
 export function readTold(chapter: string): readonly Told[] {
   const lines = readFileSync(fileOf(chapter), 'utf8').trimEnd().split('\n');
   return lines.map((line) => JSON.parse(line));

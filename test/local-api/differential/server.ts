@@ -6,11 +6,11 @@ export interface Identity {
   readonly token?: string;
 }
 
-/** Somebody who speaks the API: a real server, or the embedded one. */
+/** A server of the API: a real one or the embedded one. */
 export interface Server extends AsyncDisposable {
   readonly url: string;
   readonly ca: string | Buffer;
   identity(who: Exclude<Who, object>): Identity;
-  /** Forgets what happened so far. */
+  /** Drops the history of changes. */
   forget(): Promise<void>;
 }

@@ -4,13 +4,15 @@ const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 const microTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}Z$/;
 const age = /^\d+[smhdy](?:\d+[smhdy])?$/;
-/** Where both servers take the addresses of services from. */
+/** The range from which both servers allocate service addresses. */
 const serviceAddress = /\b10\.96\.\d{1,3}\.\d{1,3}\b/g;
 
-/** The dump of values in a refusal, or what stands there instead; what was not allowed is told before it. */
+/**
+ * The value dump of a rejection, or its replacement; the forbidden change is described before it.
+ */
 const goValues = /((?:may not (?:change|be changed)|immutable after creation)[^\n]*)\n[\s\S]*$/;
 
-/** By chance, or by the server: that it is there is all there is to compare. */
+/** Random or chosen by the server: only its presence is compared. */
 const chosen: Readonly<Record<string, string>> = {
   nodePort: '<port>',
   healthCheckNodePort: '<port>',
@@ -18,14 +20,14 @@ const chosen: Readonly<Record<string, string>> = {
   'ca.crt': '<certificate>',
   'authentication.kubernetes.io/credential-id': '<credential>',
   continue: '<continue>',
-  // Each has words of its own.
+  // The wording differs between servers.
   description: '<words>',
   'kubernetes.io/description': '<words>',
 };
 
 /**
- * Makes answers of two servers comparable: what a server chooses is replaced by a name that tells whether it is the
- * same as before. One for each chapter.
+ * Makes responses of two servers comparable: a value chosen by a server is replaced by a name that
+ * shows whether it is the same as before. One per chapter.
  */
 export class Steady {
   readonly #names = new Map<string, string>();
@@ -33,7 +35,7 @@ export class Steady {
   readonly #counts = new Map<string, number>();
   readonly #prefixes = new Set<string>();
 
-  /** What is made of this by chance is of no interest wherever it is told. */
+  /** Random suffixes after this prefix are ignored everywhere. */
   byChance(prefix: string): void {
     this.#prefixes.add(prefix);
   }
@@ -69,20 +71,20 @@ export class Steady {
     return Object.fromEntries(fields);
   }
 
-  /** Counted for each object apart, so that versions of one tell nothing of others. */
+  /** Counted per object, so that versions of one object do not depend on others. */
   #version(version: string, uid: string): string {
     const object = uid.replace(uuid, (one) => this.#named('uid', one));
     return this.#named(`${object.replaceAll(/[<>]/g, '')} at`, version);
   }
 
-  /** What chance made of a name. */
+  /** The random suffix of a generated name. */
   #learnName({ metadata }: Json): void {
     const { name, generateName } = (metadata ?? {}) as { name?: string; generateName?: string };
     if (generateName !== undefined && name !== undefined && name !== generateName)
       this.#texts.set(name, `${generateName}<chance>`);
   }
 
-  /** An object that was made again has another one. */
+  /** A recreated object has another UID. */
   #learnUid({ name, uid }: Json): void {
     if (typeof uid !== 'string' || typeof name !== 'string' || this.#names.has(`uid ${uid}`)) return;
     const shown = this.#texts.get(name) ?? name;
@@ -134,12 +136,12 @@ export class Steady {
   }
 }
 
-/** A field that is not set is shown as null by some, and not at all by others; a list is a list. */
+/** Some servers return an unset field as null and others omit it; an empty list is kept. */
 function isUnset(name: string, value: unknown): boolean {
   return value === null && !/(?:items|rows|s)$/.test(name);
 }
 
-/** Two causes that say the same may be told twice. */
+/** Two causes with the same text may both be reported. */
 function distinct(causes: readonly unknown[]): readonly unknown[] {
   return [...new Map(causes.map((cause) => [JSON.stringify(cause), cause])).values()];
 }

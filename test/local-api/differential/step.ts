@@ -1,16 +1,19 @@
-/** Who asks: an administrator unless said, the node `n1` by its certificate, nobody, or whoever a kept token is of. */
+/**
+ * The user of a request: the administrator by default, the node `n1` by its certificate, an
+ * anonymous caller, or the account of a saved token.
+ */
 export type Who = 'admin' | 'node' | 'nobody' | { readonly token: string };
 
-/** What is sent as it is, where it is not JSON. */
+/** A body that is sent unchanged, where it is not JSON. */
 export type RawBody = { readonly text: string } | { readonly base64: string };
 
 /**
- * One request of a script. In all its texts `<ns>` stands for the namespace of the chapter, and `<a.metadata.uid>` for
- * what an earlier answer held that was kept as `a`.
+ * One request of a script. In all its texts `<ns>` stands for the namespace of the chapter, and
+ * `<a.metadata.uid>` for a value of the earlier response saved as `a`.
  */
 export interface Ask {
   readonly kind: 'ask';
-  /** Names it in the recording; the method and the path unless given. */
+  /** Its name in the recording; by default the method and the path. */
   readonly what: string;
   readonly method: string;
   readonly path: string;
@@ -19,29 +22,29 @@ export interface Ask {
   readonly body?: unknown;
   readonly raw?: RawBody;
   readonly keep?: string;
-  /** Asked again and again until this holds; only the last answer counts. */
+  /** Repeated until this holds; only the last response counts. */
   readonly until?: (answer: { readonly code: number; readonly body: unknown }) => boolean;
-  /** Where not all of the answer is of interest. */
+  /** Selects the part of the response to compare. */
   readonly compare?: (body: unknown) => unknown;
 }
 
-/** Begins to listen. What it is refused with is heard like anything else. */
+/** Opens a watch. A rejection is recorded like any response. */
 export interface OpenWatch extends Omit<Ask, 'kind' | 'until' | 'keep'> {
   readonly kind: 'watch';
   readonly name: string;
 }
 
-/** Waits until so many events have come, or for the end. */
+/** Waits until this many events have arrived, or for the end. */
 export interface Hear {
   readonly kind: 'hear';
   readonly what: string;
   readonly watch: string;
   readonly events: number | 'to-the-end';
-  /** Remembers the last one. */
+  /** Saves the last one. */
   readonly keep?: string;
 }
 
-/** What happened so far is forgotten by the server. */
+/** Makes the server drop its history of changes. */
 export interface Forget {
   readonly kind: 'forget';
   readonly what: string;
@@ -49,7 +52,7 @@ export interface Forget {
 
 export type Step = Ask | OpenWatch | Hear | Forget;
 
-/** Steps that need each other, in a namespace of their own. */
+/** Steps that depend on each other, in a separate namespace. */
 export interface Chapter {
   readonly name: string;
   readonly steps: readonly Step[];
@@ -103,7 +106,7 @@ export function hear(name: string, events: Hear['events'], given: Partial<Omit<H
   return { kind: 'hear', what: `hear ${name}`, watch: name, events, ...given };
 }
 
-/** Steps are told apart by what they are called: of several that are called the same the later ones get a number. */
+/** Step names must be unique: of several equal names the later ones get a number. */
 export function chapter(name: string, steps: readonly Step[]): Chapter {
   const counts = new Map<string, number>();
   const named = steps.map((step) => {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Hears what a watch tells, and gives it out piece by piece. */
+/** Receives the events of a watch and returns them in pieces. */
 export class WatchEar {
   readonly #response: IncomingMessage;
   readonly #events: unknown[] = [];
@@ -15,13 +15,13 @@ export class WatchEar {
     for (const end of ['end', 'close', 'error'] as const) response.on(end, () => this.#end());
   }
 
-  /** Rejects when they do not come in time. */
+  /** Rejects when they do not arrive in time. */
   async next(wanted: number | 'to-the-end', withinMs: number): Promise<readonly unknown[]> {
     const deadline = AbortSignal.timeout(withinMs);
     while (!this.#has(wanted)) {
       if (this.#state === 'ended' || deadline.aborted)
         throw new Error(
-          `heard ${this.#events.length} events instead of ${wanted}: ${JSON.stringify(this.#events)}`,
+          `received ${this.#events.length} events instead of ${wanted}: ${JSON.stringify(this.#events)}`,
         );
       await this.#change(deadline);
     }

@@ -2,7 +2,7 @@ import { ask, chapter, create, patch, type Step } from '../step.ts';
 
 const all = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 
-/** For `/O=system:nodes/CN=system:node:n1`, with a key nobody has. */
+/** For `/O=system:nodes/CN=system:node:n1`, with a discarded key. */
 const request = [
   'LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIc01JR1NBZ0VBTURBeEZUQVRCZ05WQkFvTURITj',
   'VjM1JsYlRwdWIyUmxjekVYTUJVR0ExVUVBd3dPYzNsegpkR1Z0T201dlpHVTZiakV3V1RBVEJnY3Foa2pPUFFJQkJn',
@@ -46,7 +46,7 @@ function asking(): readonly Step[] {
   ];
 }
 
-/** How it is worded that it was approved is everybody's own. */
+/** The wording of the approval differs between servers. */
 function issued(body: unknown): unknown {
   const { kind, spec, status } = body as {
     readonly kind?: string;

@@ -4,10 +4,10 @@ import { ask, chapter, type Step } from '../step.ts';
 type Json = Readonly<Record<string, unknown>>;
 const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json';
 
-/** Groups only a whole cluster has; versions are told in one order by all. */
+/** Groups that only a complete cluster has; all servers list versions in the same order. */
 const served = new Set(servedGroups);
 
-/** Resources only a whole cluster has. */
+/** Resources that only a complete cluster has. */
 const unserved = new Set([
   'componentstatuses',
   'podtemplates',
@@ -20,7 +20,7 @@ const unserved = new Set([
   'volumeattributesclasses/status',
 ]);
 
-/** What is the same for a resource wherever it is. */
+/** The part of a resource that does not depend on the server. */
 function resources(body: unknown): unknown {
   const { resources: all = [], ...rest } = body as { readonly resources?: readonly Json[] };
   const known = all
@@ -58,7 +58,7 @@ function versions(item: Json): Json {
   };
 }
 
-/** Which facts there are: each has its own. */
+/** Which kinds of information exist: each server has its own. */
 function keys(body: unknown): unknown {
   return Object.keys(body as Json).toSorted();
 }

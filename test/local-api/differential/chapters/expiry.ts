@@ -4,7 +4,10 @@ import { configMap, core } from './objects.ts';
 const maps = `${core}/configmaps`;
 const at = '<a.metadata.resourceVersion>';
 
-/** What a server says of a time it remembers no more. The last chapter, as the memory of others goes with it. */
+/**
+ * The response of a server for a resource version that it no longer remembers. The last chapter,
+ * because it removes the history of all others.
+ */
 export const expiry = chapter('expiry', [
   create(maps, configMap('a'), { keep: 'a' }),
   create(maps, configMap('b')),

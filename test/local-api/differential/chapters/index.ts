@@ -16,7 +16,7 @@ import { tables } from './tables.ts';
 import { watches } from './watches.ts';
 import { writes } from './writes.ts';
 
-/** The whole script. What one chapter leaves behind is there in the next, in another namespace. */
+/** The complete script. Objects of a chapter stay in its own namespace. */
 export const chapters: readonly Chapter[] = [
   lists,
   watches,

@@ -103,7 +103,7 @@ function joining(): readonly Step[] {
   ];
 }
 
-/** One that nobody would take off again. */
+/** A taint that no controller removes. */
 function withoutTaints(body: unknown): unknown {
   const { spec, status, ...rest } = body as { readonly spec?: object; readonly status?: object };
   const { taints: _, ...others } = { taints: [], ...spec };
