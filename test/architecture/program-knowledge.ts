@@ -135,7 +135,10 @@ export const knowledge: Knowledge = {
       starts: ['blkid', 'lsattr', 'mkfs.ext4', 'resize2fs', 'stat'],
     },
     // Stand-ins for containerd.
-    'test/integration/containerd.test.ts': { places: ['a script', 'program'], starts: ['sh', 'sleep'] },
+    'test/integration/containerd.test.ts': {
+      places: ["'/bin/sh'", 'a script', 'program'],
+      starts: ['sh', 'sleep'],
+    },
     'test/integration/directory-quotas.test.ts': { places: ['file'], starts: ['mkfs.ext4', 'mkfs.xfs'] },
     'test/integration/group-walk.test.ts': { places: ["'bash'"], starts: ['find', 'wc'] },
     'test/integration/host-firewall.test.ts': {
