@@ -40,6 +40,10 @@ const binarySuffixes: readonly (readonly [string, number])[] = [
   ['Pi', 50],
   ['Ei', 60],
 ];
+/** Each divides the next one. */
+const decimalUnits = decimalSuffixes.map(
+  ([suffix, exponent]) => [suffix, 10n ** BigInt(exponent + 9)] as const,
+);
 const suffixes: ReadonlyMap<string, Suffix> = new Map<string, Suffix>([
   ...decimalSuffixes.map(([text, exponent]) => [text, { base: 10, exponent, format: 'DecimalSI' }] as const),
   ...binarySuffixes.map(([text, exponent]) => [text, { base: 2, exponent, format: 'BinarySI' }] as const),
@@ -121,9 +125,9 @@ function formatBinary(value: bigint): string {
 
 function formatDecimal(nanos: bigint): string {
   let text = `${nanos}n`;
-  for (const [suffix, exponent] of decimalSuffixes) {
-    const unit = 10n ** BigInt(exponent + 9);
-    if (nanos % unit === 0n) text = `${nanos / unit}${suffix}`;
+  for (const [suffix, unit] of decimalUnits) {
+    if (nanos % unit !== 0n) break;
+    text = `${nanos / unit}${suffix}`;
   }
   return text;
 }

@@ -9,6 +9,7 @@ export {
   withAllocation,
 } from './allocation.ts';
 export { changeOf, isLocalAnnotation, type PodChange, sameJson } from './equality.ts';
+export { allNamed, findNamed } from './find-named.ts';
 export { actionPort, actionRequest } from './http-action.ts';
 export { bareImageName, type ImageName, type PullPolicy, pullPolicyOf, readImageName } from './image-name.ts';
 export type { PodEvent, PodJournal, PodStage, PodStep } from './journal.ts';

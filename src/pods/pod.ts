@@ -7,6 +7,7 @@ import type {
   Volume,
   Pod as WrittenPod,
 } from '../kinds/index.ts';
+import { findNamed } from './find-named.ts';
 import type { ObservedContainer, ObservedPod } from './observed.ts';
 
 export type PodUid = string & { readonly __brand: 'PodUid' };
@@ -115,7 +116,7 @@ export function ephemeralContainersOf(pod: Pod): readonly EphemeralContainer[] {
 
 /** The newest instance, which "the status of a container" refers to. */
 export function newestInstance(observed: ObservedPod, name: string): ObservedContainer | undefined {
-  return observed.containers.find((container) => container.name === name);
+  return findNamed(observed.containers, name);
 }
 
 /**

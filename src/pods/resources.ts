@@ -49,20 +49,21 @@ export function podLimits(pod: Pod, { overhead = 'included' }: PodSumOptions = {
  */
 export function containerSum(pod: Pod, side: ResourceSide): ResourceList {
   const own = (container: Container) => readResources(container.resources?.[side]);
-  let running = pod.spec.containers.map(own).reduce(add, none);
-  let sidecars: ResourceList = none;
-  let initializing: ResourceList = none;
+  const running = new Map<string, Quantity>();
+  for (const container of pod.spec.containers) addTo(running, own(container));
+  const sidecars = new Map<string, Quantity>();
+  const peak = new Map<string, Quantity>();
   for (const container of initContainersOf(pod)) {
-    const needed = add(sidecars, own(container));
-    initializing = max(initializing, needed);
+    const list = own(container);
+    // Amounts of sidecars only grow, so the amounts of this container decide which peaks rise.
+    for (const [name, amount] of list) raise(peak, name, plus(sidecars.get(name), amount));
     if (!isSidecar(container)) continue;
-    running = add(running, own(container));
-    sidecars = needed;
+    addTo(running, list);
+    addTo(sidecars, list);
   }
-  return max(running, initializing);
+  for (const [name, amount] of peak) raise(running, name, amount);
+  return running;
 }
-
-const none: ResourceList = new Map();
 
 /** Pod-level amounts take precedence over the sum of the containers. */
 function withPodLevel(
@@ -91,25 +92,27 @@ export function hasPodLevelResources(pod: Pod, side: ResourceSide | 'any' = 'any
 }
 
 export function addResources(...lists: readonly ResourceList[]): ResourceList {
-  return lists.reduce(add, none);
+  const total = new Map<string, Quantity>();
+  for (const list of lists) addTo(total, list);
+  return total;
 }
 
 function add(a: ResourceList, b: ResourceList): ResourceList {
-  const sum = new Map(a);
-  for (const [name, amount] of b) {
-    const before = sum.get(name);
-    sum.set(name, before === undefined ? amount : addQuantities(before, amount));
-  }
-  return sum;
+  return addResources(a, b);
 }
 
-function max(a: ResourceList, b: ResourceList): ResourceList {
-  const larger = new Map(a);
-  for (const [name, amount] of b) {
-    const before = larger.get(name);
-    if (before === undefined || compareQuantities(amount, before) > 0) larger.set(name, amount);
-  }
-  return larger;
+/** In place: the containers of a pod may name thousands of resources. */
+function addTo(total: Map<string, Quantity>, list: ResourceList): void {
+  for (const [name, amount] of list) total.set(name, plus(total.get(name), amount));
+}
+
+function plus(before: Quantity | undefined, amount: Quantity): Quantity {
+  return before === undefined ? amount : addQuantities(before, amount);
+}
+
+function raise(peaks: Map<string, Quantity>, name: string, amount: Quantity): void {
+  const before = peaks.get(name);
+  if (before === undefined || compareQuantities(amount, before) > 0) peaks.set(name, amount);
 }
 
 export function isPositive(amount: Quantity | undefined): amount is Quantity {

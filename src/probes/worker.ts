@@ -7,7 +7,14 @@ import {
   type Logger,
   type Random,
 } from '../lib/index.ts';
-import { isTerminalPhase, type Pod, type PodJournal, type PodUid, restartsAfterExit } from '../pods/index.ts';
+import {
+  findNamed,
+  isTerminalPhase,
+  type Pod,
+  type PodJournal,
+  type PodUid,
+  restartsAfterExit,
+} from '../pods/index.ts';
 import type { ProbeObserver } from './metrics.ts';
 import { type ActionTarget, probeAction } from './probe-action.ts';
 import { ProbeRecorder } from './probe-recorder.ts';
@@ -333,8 +340,7 @@ function secondsOr(given: number | undefined, fallback: number): number {
 }
 
 function containerIn(status: PodStatus, name: string): Running | undefined {
-  const all = [...(status.containerStatuses ?? []), ...(status.initContainerStatuses ?? [])];
-  const found = all.find((one) => one.name === name);
+  const found = findNamed(status.containerStatuses, name) ?? findNamed(status.initContainerStatuses, name);
   return found?.containerID === undefined || found.containerID === '' ? undefined : (found as Running);
 }
 

@@ -1,5 +1,5 @@
 import type { ContainerStatus, PodCondition, PodStatus } from '../kinds/index.ts';
-import { initContainersOf, isSidecar, type ObservedPod, type Pod } from '../pods/index.ts';
+import { findNamed, initContainersOf, isSidecar, type ObservedPod, type Pod } from '../pods/index.ts';
 import { restartingConditions } from './restart-all.ts';
 
 /** Conditions that only the kubelet writes. */
@@ -105,7 +105,7 @@ function containersReady(pod: Pod, status: PodStatus): Verdict {
   const statuses = statusesOf(status);
   if (status.containerStatuses === undefined) return { is: 'False', reason: 'UnknownContainerStatuses' };
   const names = [...initContainersOf(pod).filter(isSidecar), ...pod.spec.containers].map(({ name }) => name);
-  const found = (name: string) => statuses.find((one) => one.name === name);
+  const found = (name: string) => findNamed(statuses, name);
   const unknown = names.filter((name) => found(name) === undefined);
   const unready = names.filter((name) => found(name)?.ready === false);
   if (status.phase === 'Succeeded' && unknown.length === 0) return { is: 'False', reason: 'PodCompleted' };
@@ -130,7 +130,7 @@ function gatesReady(pod: Pod, status: PodStatus): Verdict {
 function initialized({ pod, status, previous }: ConditionInput): Verdict {
   const statuses = status.initContainerStatuses ?? [];
   const containers = initContainersOf(pod);
-  const found = (name: string) => statuses.find((one) => one.name === name);
+  const found = (name: string) => findNamed(statuses, name);
   const unknown = containers.filter(({ name }) => found(name) === undefined).map(({ name }) => name);
   const incomplete = containers
     .filter(({ name }) => found(name) !== undefined)

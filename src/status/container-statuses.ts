@@ -1,6 +1,8 @@
 import type { Container, ContainerState, ContainerStatus, VolumeMountStatus } from '../kinds/index.ts';
 import {
+  allNamed,
   ephemeralContainersOf,
+  findNamed,
   initContainersOf,
   isSidecar,
   isTerminalPhase,
@@ -61,7 +63,7 @@ export function containerStatuses(
   const restarting = isRestartingAll(pod, observed, previous);
   const make = (list: ListName, containers: readonly Container[], old: readonly ContainerStatus[] = []) =>
     containers.map((container) => {
-      const before = old.find((status) => status.name === container.name);
+      const before = findNamed(old, container.name);
       return containerStatus({
         pod,
         observed,
@@ -93,7 +95,7 @@ function withDevices(status: ContainerStatus, { devices }: StatusContext): Conta
 
 function containerStatus(subject: Subject): ContainerStatus {
   const { observed, container } = subject;
-  const [newest, before] = observed.containers.filter(({ name }) => name === container.name);
+  const [newest, before] = allNamed(observed.containers, container.name);
   if (newest === undefined) return withStartError(subject, withoutInstance(subject));
   const status = ofInstance(newest, subject);
   const last = before === undefined ? undefined : stateOf(before, subject).terminated;

@@ -1,5 +1,6 @@
 import type { ContainerStatus } from '../kinds/index.ts';
 import type { MetricRegistry } from '../lib/index.ts';
+import { findNamed } from '../pods/index.ts';
 import type { StatusChange } from './status-manager.ts';
 
 const lists = [
@@ -26,7 +27,7 @@ export function endedContainers(registry: MetricRegistry): (change: StatusChange
 
 function newlyEnded(before: readonly ContainerStatus[] = [], after: readonly ContainerStatus[] = []) {
   return after.flatMap(({ name, state }) => {
-    const known = before.find((one) => one.name === name)?.state?.terminated;
+    const known = findNamed(before, name)?.state?.terminated;
     return state?.terminated === undefined || known !== undefined ? [] : [state.terminated];
   });
 }

@@ -17,7 +17,8 @@ export function normalizeStatus(pod: Pod, status: PodStatus): PodStatus {
   const limit = Math.floor(messageBytes / Math.max(1, count));
   const all = (statuses: readonly ContainerStatus[] | undefined) =>
     statuses?.map((one) => normalizeContainer(one, limit));
-  const orderOf = (name: string) => init.findIndex((one) => one.name === name);
+  const order = new Map(init.map(({ name }, index) => [name, index]));
+  const orderOf = (name: string) => order.get(name) ?? -1;
   const initStatuses = all(status.initContainerStatuses);
   return {
     ...status,

@@ -1,5 +1,6 @@
 import type { Container, ContainerStatus } from '../kinds/index.ts';
 import {
+  findNamed,
   initContainersOf,
   isSidecar,
   isStaticPod,
@@ -85,7 +86,7 @@ type Seen =
   | { readonly is: 'waiting' };
 
 function see({ pod, statuses }: PhaseInput, container: Container): Seen {
-  const status = statuses.find(({ name }) => name === container.name);
+  const status = findNamed(statuses, container.name);
   if (status === undefined) return { is: 'missing' };
   const { state, lastState, started } = status;
   if (state?.running !== undefined) return { is: 'running', started: started === true };

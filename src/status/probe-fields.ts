@@ -1,5 +1,5 @@
 import type { Container, ContainerStatus } from '../kinds/index.ts';
-import { initContainersOf, isSidecar, type Pod } from '../pods/index.ts';
+import { findNamed, initContainersOf, isSidecar, type Pod } from '../pods/index.ts';
 import type { ContainerStatusLists } from './container-statuses.ts';
 import type { ProbedFlags, StatusContext } from './context.ts';
 
@@ -9,12 +9,10 @@ export function withProbeFields(
   lists: ContainerStatusLists,
   context: StatusContext,
 ): ContainerStatusLists {
-  const find = (containers: readonly Container[], name: string) =>
-    containers.find((one) => one.name === name);
+  const find = (containers: readonly Container[], name: string) => findNamed(containers, name);
+  const { containerStatuses, initContainerStatuses } = context.previous;
   const oldOf = (name: string) =>
-    [...(context.previous.containerStatuses ?? []), ...(context.previous.initContainerStatuses ?? [])].find(
-      (status) => status.name === name,
-    );
+    findNamed(containerStatuses, name) ?? findNamed(initContainerStatuses, name);
   const probed = (status: ContainerStatus, container: Container | undefined) =>
     fields({ pod, status, container, old: oldOf(status.name), context });
   return {

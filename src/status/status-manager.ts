@@ -9,6 +9,7 @@ import {
 } from '../lib/index.ts';
 import {
   describePod,
+  findNamed,
   initContainersOf,
   isSidecar,
   isStaticPod,
@@ -365,9 +366,9 @@ function forbidden(
   after: readonly ContainerStatus[] = [],
 ): readonly string[] {
   const back = containers.filter((container) => {
-    const old = before.find(({ name }) => name === container.name);
+    const old = findNamed(before, container.name);
     const ended = old?.state?.terminated;
-    const now = after.find(({ name }) => name === container.name);
+    const now = findNamed(after, container.name);
     if (ended === undefined || now === undefined || now.state?.terminated !== undefined) return false;
     return !wasAssumed(ended) && !restartsAfterExit(pod, container, ended.exitCode);
   });

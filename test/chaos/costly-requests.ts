@@ -224,6 +224,69 @@ const objects: Readonly<Record<string, Make>> = {
       containers: [container()],
       securityContext: { sysctls: times(n(1_000, 20_000), (i) => ({ name: `net.a${i}`, value: '1' })) },
     }),
+  'pod: 10,000 containers of different names': (n) =>
+    pod({ containers: times(n(5_000, 10_000), (i) => container({ name: `c${i}` })) }),
+  'pod: sidecars': (n) =>
+    pod({
+      containers: [container()],
+      initContainers: times(n(2_000, 8_000), (i) => container({ name: `s${i}`, restartPolicy: 'Always' })),
+    }),
+  'pod: resources of many names': (n) =>
+    pod({
+      containers: times(n(1_000, 5_000), (i) =>
+        container({ name: `c${i}`, resources: { limits: { [`example.com/r${i}`]: '1' } } }),
+      ),
+    }),
+  'pod: mounts inside mounts': (n) => {
+    const base = (depth: number) => '/x'.repeat(depth);
+    const nested = times(100, (i) => ({ name: 'm', mountPath: base(i + 1) }));
+    const inner = times(n(1_000, 8_000), (i) => ({ name: 'e', mountPath: `${base(100)}/p${i}` }));
+    const volumes = [
+      { name: 'e', emptyDir: {} },
+      { name: 'm', configMap: { name: 'm' } },
+    ];
+    return pod({ volumes, containers: [container({ volumeMounts: [...inner, ...nested] })] });
+  },
+  'pod: deep paths of a volume': (n) => {
+    const items = times(n(500, 2_000), (i) => ({ key: 'k', path: `${i}${'/a'.repeat(127)}` }));
+    return pod({ containers: [container()], volumes: [{ name: 'v', secret: { secretName: 's', items } }] });
+  },
+  'pod: volumes in memory': (n) => {
+    const volumes = times(n(500, 5_000), (i) => ({ name: `v${i}`, emptyDir: { medium: 'Memory' } }));
+    const volumeMounts = volumes.map(({ name }) => ({ name, mountPath: `/${name}` }));
+    return pod({ volumes, containers: [container({ volumeMounts })] });
+  },
+  'pod: a pull secret named many times': (n) =>
+    pod({ containers: [container()], imagePullSecrets: times(n(1_000, 15_000), () => ({ name: 's' })) }),
+  'pod: headers of a probe': (n) => {
+    const httpHeaders = times(n(1_000, 13_000), (i) => ({ name: 'X-A', value: `${i}` }));
+    return simplePod({ livenessProbe: { httpGet: { port: 1, httpHeaders } } });
+  },
+  'pod: host ports': (n) =>
+    simplePod({ ports: times(n(1_000, 9_900), (i) => ({ containerPort: 1 + i, hostPort: 1 + i })) }),
+  'pod: a long subPath': (n) =>
+    pod({
+      volumes: [{ name: 'v', emptyDir: {} }],
+      containers: [
+        container({
+          volumeMounts: [{ name: 'v', mountPath: '/v', subPath: `${fill('a/', n(100, 2_800) * 1_000)}b` }],
+        }),
+      ],
+    }),
+  'pod: gates, groups, options and constraints': (n) => {
+    const count = n(500, 4_000);
+    return pod({
+      containers: [container({ securityContext: { capabilities: { add: times(count, (i) => `C${i}`) } } })],
+      readinessGates: times(count, (i) => ({ conditionType: `a.b/g${i}` })),
+      securityContext: { supplementalGroups: times(count, (i) => i) },
+      dnsConfig: { options: times(count, (i) => ({ name: `o${i}` })) },
+      topologySpreadConstraints: times(count, (i) => ({
+        maxSkew: 1,
+        topologyKey: `k${i}`,
+        whenUnsatisfiable: 'ScheduleAnyway',
+      })),
+    });
+  },
   'config map: 1 MB in many keys': (n) =>
     postJson(maps, {
       metadata: { generateName: 'k-' },

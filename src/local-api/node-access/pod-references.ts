@@ -41,7 +41,18 @@ const referenceFields: Readonly<
   csi: [['driver', 'drivers']],
 };
 
+/** Stored objects never change, and each read of a node asks for the references of its pods. */
+const referencesOfPods = new WeakMap<StoredObject, PodObjectReferences>();
+
 export function referencesOf(pod: StoredObject): PodObjectReferences {
+  const known = referencesOfPods.get(pod);
+  if (known !== undefined) return known;
+  const references = findReferences(pod);
+  if (Object.isFrozen(pod)) referencesOfPods.set(pod, references);
+  return references;
+}
+
+function findReferences(pod: StoredObject): PodObjectReferences {
   const found: MutableReferences = {
     secrets: new Set(),
     configMaps: new Set(),

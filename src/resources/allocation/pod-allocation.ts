@@ -2,6 +2,7 @@ import type { ContainerStatus, ResourceRequirements } from '../../kinds/index.ts
 import { compareQuantities } from '../../lib/index.ts';
 import {
   allocationOf,
+  findNamed,
   type Pod,
   type PodAllocation,
   readResources,
@@ -20,7 +21,7 @@ export function publishedAllocation(pod: Pod): PodAllocation | undefined {
   if ((!waits && !isBehind) || statuses.length === 0) return undefined;
   const wanted = allocationOf(pod);
   const containers = Object.entries(wanted.containers).map(([name, resources]) => {
-    const told = statuses.find((one) => one.name === name);
+    const told = findNamed(statuses, name);
     return [name, told === undefined ? resources : allocationFromStatus(told, resources)] as const;
   });
   return { containers: Object.fromEntries(containers), pod: wanted.pod };

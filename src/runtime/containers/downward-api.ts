@@ -3,6 +3,7 @@ import type { Container, ObjectFieldSelector, ResourceFieldSelector } from '../.
 import { KubelingError, milliQuantity, parseQuantity, type Quantity, quantityOf } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import {
+  findNamed,
   initContainersOf,
   isHugePages,
   isPodLevelResource,
@@ -100,7 +101,7 @@ export function resourceField(
 
 function namedContainer(pod: Pod, container: Container, name: string): Container {
   if (name === '') return container;
-  const found = [...pod.spec.containers, ...initContainersOf(pod)].find((other) => other.name === name);
+  const found = findNamed(pod.spec.containers, name) ?? findNamed(initContainersOf(pod), name);
   if (found !== undefined) return found;
   throw new KubelingError('CONTAINER_CONFIG', `container ${name} not found`);
 }

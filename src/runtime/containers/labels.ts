@@ -1,6 +1,6 @@
 import type { Container, ContainerPort, LifecycleHandler } from '../../kinds/index.ts';
 import type { ObservedContainer, ObservedPod } from '../../pods/index.ts';
-import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
+import { newestInstance, type Pod, type PodUid, podUid } from '../../pods/index.ts';
 import { specHash } from './spec-hash.ts';
 
 /** Labels that identify the kubelet's sandboxes and containers. */
@@ -150,7 +150,7 @@ export function restorePod(observed: ObservedPod): Pod {
     spec: {
       terminationGracePeriodSeconds: grace?.terminationGraceSeconds,
       containers: names.flatMap((name) => {
-        const newest = observed.containers.find((container) => container.name === name);
+        const newest = newestInstance(observed, name);
         return newest === undefined ? [] : [restoreContainer(newest)];
       }),
     },

@@ -1,5 +1,6 @@
 import type { Container } from '../../kinds/index.ts';
 import {
+  allNamed,
   effectiveRestartPolicy,
   ephemeralContainersOf,
   exitRestartsAllContainers,
@@ -186,10 +187,8 @@ interface Instance {
 }
 
 function instancesOf(container: Container, observed: ObservedPod): Instance[] {
-  return observed.containers
-    .filter(({ name }) => name === container.name)
-    .map((instance) => ({
-      trigger: exitRestartsAllContainers(container, instance),
-      reset: { id: instance.id, container, stopFirst: instance.state !== 'exited' },
-    }));
+  return allNamed(observed.containers, container.name).map((instance) => ({
+    trigger: exitRestartsAllContainers(container, instance),
+    reset: { id: instance.id, container, stopFirst: instance.state !== 'exited' },
+  }));
 }

@@ -1,6 +1,7 @@
 import type { Container } from '../../kinds/index.ts';
 import { type BackoffState, formatDurationMs, KeyedBackoff, LruMap, type Random } from '../../lib/index.ts';
 import {
+  allNamed,
   describePod,
   type ObservedContainer,
   type ObservedPod,
@@ -153,7 +154,7 @@ export class CrashBackoff {
   }
 
   #lastExit({ name }: Container, observed: ObservedPod): ObservedContainer | undefined {
-    const ended = observed.containers.find((seen) => seen.name === name && seen.state === 'exited');
+    const ended = allNamed(observed.containers, name).find(({ state }) => state === 'exited');
     return ended?.exitCode === 0 && this.#cleanExits === 'restart-at-once' ? undefined : ended;
   }
 }

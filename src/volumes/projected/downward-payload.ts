@@ -5,7 +5,7 @@ import type {
   ResourceFieldSelector,
 } from '../../kinds/index.ts';
 import { describeError } from '../../lib/index.ts';
-import { initContainersOf, type Pod } from '../../pods/index.ts';
+import { findNamed, initContainersOf, type Pod } from '../../pods/index.ts';
 import {
   cleanPath,
   oneMessage,
@@ -85,8 +85,8 @@ function checkedField(selector: ObjectFieldSelector): ObjectFieldSelector {
 
 /** A file belongs to no container, so the item must name one. */
 function containerOf(pod: Pod, { containerName = '' }: ResourceFieldSelector): Container {
-  const all = [...pod.spec.containers, ...initContainersOf(pod)];
-  const found = all.find(({ name }) => name === containerName);
+  const found =
+    findNamed(pod.spec.containers, containerName) ?? findNamed(initContainersOf(pod), containerName);
   if (found === undefined) throw unusable(`container ${containerName} not found`);
   return found;
 }
