@@ -53,10 +53,10 @@ function runningPods(): readonly string[] {
     .toSorted();
 }
 
-it('tells each bad manifest once, as an event of the node and in the log, and leaves other pods alone', async () => {
+it('reports each invalid manifest once, as a Node event and in the log, and runs the other pods', async () => {
   const [before] = world.runtime.runningContainers();
   for (const { file, content } of manifests) world.manifests.write(`${manifestDirectory}/${file}`, content);
-  // Many looks: what is told once must not be told at each.
+  // Many relists: a reported problem must not be reported again at each one.
   await world.clock.advance(120_000);
   for (const { file, told } of manifests.filter(({ file }) => file !== 'first.yaml')) {
     const lines = toldOf(file);
@@ -72,13 +72,13 @@ it('tells each bad manifest once, as an event of the node and in the log, and le
   assert.ok(world.runtime.runningContainers().some(({ id }) => id === before?.id));
 });
 
-it('tells a mistake again when it has become another', async () => {
+it('reports a manifest problem again when it changes to a different one', async () => {
   world.manifests.write(manifestPath('kind'), 'apiVersion: v1\nkind: Node\n');
   await world.clock.advance(60_000);
   assert.deepEqual(toldOf('kind.yaml').slice(1), [':2:1: kind: must be Pod: current value is "Node"']);
 });
 
-it('tells once that a mistake is mended', async () => {
+it('reports once that a manifest problem is resolved', async () => {
   for (const { file } of manifests) world.manifests.remove(`${manifestDirectory}/${file}`);
   await world.clock.advance(60_000);
   for (const { file } of manifests.filter(({ file }) => file !== 'first.yaml'))

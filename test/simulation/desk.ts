@@ -7,14 +7,14 @@ interface Sheet {
   readonly state: 'good' | 'broken';
 }
 
-/** What lies in the manifest directory, and what that asks for. */
+/** The contents of the manifest directory, and the pods that they request. */
 export class Desk {
   readonly #nowMs: () => number;
   readonly #sheets = new Map<string, Sheet>();
   readonly #sketches = new Map<string, PodSketch>();
-  /** What pods that are deleted were given, where that is less than they ask for. */
+  /** The grace of deleted pods, where it is shorter than their spec requests. */
   readonly #graces = new Map<string, number>();
-  /** When each pod was last not asked for. */
+  /** When each pod was last not desired. */
   readonly #unwantedMs = new Map<string, number>();
 
   constructor(nowMs: () => number) {
@@ -37,23 +37,23 @@ export class Desk {
     this.#sheets.delete(name);
   }
 
-  /** Whoever deletes a pod may give it less time than it asks for. */
+  /** A delete request may give a pod less grace than its spec. */
   shorten(uid: string, graceSeconds: number): void {
     this.#graces.set(uid, Math.min(graceSeconds, this.graceOf(uid)));
   }
 
-  /** How long a pod that was ever asked for has to end. */
+  /** How long a pod that was ever desired has to terminate. */
   graceOf(uid: string): number {
     return this.#graces.get(uid) ?? this.#sketches.get(uid)?.graceSeconds ?? 0;
   }
 
-  /** What was asked for before counts on, for every kubelet that comes. */
+  /** Pods that were already desired stay desired for every later kubelet. */
   spoil(name: string): void {
     const sheet = this.#sheets.get(name);
     if (sheet !== undefined) this.#sheets.set(name, { ...sheet, state: 'broken' });
   }
 
-  /** The manifest is whole again, and says what it said. */
+  /** The manifest is valid again, with its previous content. */
   restore(name: string): void {
     const sheet = this.#sheets.get(name);
     if (sheet !== undefined) this.#sheets.set(name, { ...sheet, state: 'good' });
@@ -63,12 +63,12 @@ export class Desk {
     return [...this.#sketches.keys()];
   }
 
-  /** Those whose manifest is whole. */
+  /** The pods whose manifest is valid. */
   wanted(): readonly { readonly uid: string; readonly sketch: PodSketch }[] {
     return [...this.#sheets.values()].filter(({ state }) => state === 'good');
   }
 
-  /** Every pod that was ever asked for. */
+  /** Every pod that was ever desired. */
   *all(): Iterable<{ readonly uid: string; readonly sketch: PodSketch }> {
     for (const [uid, sketch] of this.#sketches) yield { uid, sketch };
   }
@@ -85,12 +85,12 @@ export class Desk {
     return this.#sheets.get(name)?.sketch;
   }
 
-  /** Any pod that was ever asked for. */
+  /** Any pod that was ever desired. */
   known(uid: string): PodSketch | undefined {
     return this.#sketches.get(uid);
   }
 
-  /** Whether the pod has been asked for without a break since then. */
+  /** Whether the pod has been desired without interruption since then. */
   wantedSince(uid: string, sinceMs: number): boolean {
     const isThere = [...this.#sheets.values()].some((sheet) => sheet.uid === uid);
     return isThere && (this.#unwantedMs.get(uid) ?? Number.NEGATIVE_INFINITY) < sinceMs;

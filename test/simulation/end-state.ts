@@ -8,7 +8,10 @@ import type { World } from './world.ts';
 const farMs = 10 * 60_000;
 const phases = { running: 'Running', succeeded: 'Succeeded', failed: 'Failed' } as const;
 
-/** What of a wanted pod is not yet as it should be; `disturbed` if its containers ended other than it says. */
+/**
+ * Differences between a desired pod and its expected state; `disturbed` if its containers exited
+ * differently from the sketch.
+ */
 export function unsettled(
   world: World,
   uid: string,
@@ -27,7 +30,7 @@ export function unsettled(
   };
   const told = (problems: readonly string[]) =>
     problems.map((problem) => `${uid} of ${sketch.name} ${problem}`);
-  // Who came when there were too few devices is refused for good.
+  // A pod that was rejected because there were too few devices stays rejected.
   if (status?.reason === 'UnexpectedAdmissionError' && everyContainer(sketch).some(hasDevices))
     return told(unsound(seen));
   if (outcome === 'never-settles')
@@ -54,19 +57,19 @@ function stillThere({ runtime }: World, uid: string): readonly string[] {
   ];
 }
 
-/** Of those who look into a pod nobody is started again, however they ended. */
+/** Ephemeral containers are never restarted, however they exited. */
 function withFate(sketch: PodSketch, fate: 'left-alone' | 'disturbed'): PodSketch {
   return fate === 'left-alone' ? sketch : { ...sketch, ephemeral: [] };
 }
 
-/** After the clock was set back a pod may have far more time than its manifest says. */
+/** After the clock was set back a pod may have far more grace than its manifest requests. */
 export function isFarFromDeadline(world: World, uid: string, { deadlineSeconds }: PodSketch): boolean {
   const startTime = world.life?.kubelet.state.statuses.getPodStatus(uid as PodUid)?.startTime;
   if (deadlineSeconds === undefined || startTime === undefined) return false;
   return Date.parse(startTime) + deadlineSeconds * 1_000 - world.clock.now() > farMs;
 }
 
-/** A pod that runs has all its volumes as their objects say; one that is over has none. */
+/** A running pod has mounted all volumes of its spec; a terminated pod has mounted none. */
 function unlikeItsVolumes({ volumes }: World, uid: string, { phase, running }: Seen): readonly string[] {
   if (volumes === undefined) return [];
   if (phase === 'Succeeded' || phase === 'Failed')
@@ -81,12 +84,12 @@ interface Seen {
 }
 
 function unlike(seen: Seen, sketch: PodSketch, outcome: keyof typeof phases): readonly string[] {
-  // One that is about to fail only looks as if it would stay.
+  // A container that is about to fail only appears to stay.
   const stays = ({ name, failsBefore = 0 }: ContainerSketch) =>
     seen.running.filter((one) => one.name === name && one.attempt >= failsBefore).length;
   const expected = outcome === 'running' ? lastingOf(sketch) : [];
   return [
-    ...(seen.phase === phases[outcome] ? [] : [`is ${seen.phase}, not ${outcome}`]),
+    ...(seen.phase === phases[outcome] ? [] : [`is ${seen.phase}, expected ${outcome}`]),
     ...expected.flatMap((one) => (stays(one) === 1 ? [] : [`has ${stays(one)} instances of ${one.name}`])),
     ...seen.running
       .filter(({ name }) => expected.every((one) => one.name !== name) && !name.startsWith('debug'))
@@ -95,7 +98,10 @@ function unlike(seen: Seen, sketch: PodSketch, outcome: keyof typeof phases): re
   ];
 }
 
-/** A pod that is not started again may have ended early, or begun anew where the runtime forgot it. */
+/**
+ * A pod that is not restarted may have terminated early, or been restarted because the runtime lost
+ * it.
+ */
 function unsound({ phase, running: instances, sandboxes }: Seen): readonly string[] {
   const running = instances.map(({ name }) => name);
   const isOver = phase === 'Failed' || phase === 'Succeeded';
@@ -106,7 +112,7 @@ function unsound({ phase, running: instances, sandboxes }: Seen): readonly strin
   ];
 }
 
-/** Everything of pods but those that are wanted. */
+/** All state of pods except that of the desired pods. */
 export async function leftovers(world: World, wanted: ReadonlySet<string>): Promise<readonly string[]> {
   const { runtime, cgroups, machine, files } = world;
   const isLeft = (uid: string) => !wanted.has(uid);
@@ -130,10 +136,10 @@ export async function leftovers(world: World, wanted: ReadonlySet<string>): Prom
   ];
 }
 
-/** What a kubelet without pods still remembers. */
+/** State that a kubelet without pods still holds. */
 export function remembered(world: World): readonly string[] {
   const kubelet = world.life?.kubelet;
-  if (kubelet === undefined) return ['no kubelet runs'];
+  if (kubelet === undefined) return ['no kubelet is running'];
   return Object.entries(kubelet.endpoints.held()).flatMap(([what, count]) =>
     count === 0 ? [] : [`${what}: ${count}`],
   );

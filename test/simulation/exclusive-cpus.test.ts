@@ -55,7 +55,7 @@ interface Placed {
   readonly isAlone: boolean;
 }
 
-/** What runs, as the runtime has it, which lists it in any order. */
+/** Running containers as the runtime reports them; it lists them in any order. */
 async function placed(node: RaceNode): Promise<readonly Placed[]> {
   const cri = node.behindTheBack();
   const { signal } = new AbortController();
@@ -76,8 +76,8 @@ async function placed(node: RaceNode): Promise<readonly Placed[]> {
   return await node.settled(look());
 }
 
-describe('processors of their own in a simulated node', () => {
-  it('are pinned, kept over restarts, and given back', async () => {
+describe('exclusive CPUs on a simulated node', () => {
+  it('pins exclusive CPUs, restores them after a restart, and releases them', async () => {
     await using node = await start();
     node.api(asking('alone', '2'), asking('shared', undefined));
     await node.runs('uid-alone');
@@ -96,7 +96,7 @@ describe('processors of their own in a simulated node', () => {
     assert.equal((await placed(node))[0]?.cpus.size, 8);
   });
 
-  it('a pod that has to wait for one that is ending gets what that gives back', async () => {
+  it('a pod that waits for a terminating pod gets the CPUs which that pod releases', async () => {
     await using node = await start();
     node.api(asking('first', '6'));
     await node.runs('uid-first');
@@ -106,7 +106,8 @@ describe('processors of their own in a simulated node', () => {
   });
 
   for (let seed = 1; seed <= 12; seed++) {
-    it(`whatever comes, goes and crashes, none belongs to two: seed ${seed}`, () => shuffled(seed));
+    it(`assigns no CPU to two containers through starts, stops and crashes: seed ${seed}`, () =>
+      shuffled(seed));
   }
 });
 
@@ -121,14 +122,14 @@ async function shuffled(seed: number): Promise<void> {
     await node.pass(200 + randomInt(random, 12_000));
     const alone = (await placed(node)).filter(({ isAlone }) => isAlone);
     const all = alone.flatMap(({ cpus }) => [...cpus]);
-    assert.equal(new Set(all).size, all.length, `two have one processor after step ${step}`);
-    assert.ok(!all.includes(0), 'what is reserved is nobody’s');
+    assert.equal(new Set(all).size, all.length, `two containers share a CPU after step ${step}`);
+    assert.ok(!all.includes(0), 'reserved CPUs are assigned to no container');
   }
   await node.pass(45_000);
   const last = await placed(node);
   const exclusive = new Set(last.flatMap(({ cpus, isAlone }) => (isAlone ? [...cpus] : [])));
   for (const { uid, cpus, isAlone } of last)
-    if (!isAlone) assert.ok(cpus.isDisjointFrom(exclusive), `${uid} runs on what belongs to another`);
+    if (!isAlone) assert.ok(cpus.isDisjointFrom(exclusive), `${uid} runs on a CPU of another container`);
 }
 
 function changed(pods: readonly Pod[], step: number, random: Random): readonly Pod[] {

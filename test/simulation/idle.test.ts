@@ -4,10 +4,13 @@ import { manifest } from '../races/pods.ts';
 import { RaceNode } from '../races/race-node.ts';
 
 const minutes = 5;
-/** A look at all pods and a round of housekeeping each half minute, and a look at each of two pods each minute. */
+/**
+ * A relist and a housekeeping round each half minute, and a status query for each of two pods each
+ * minute.
+ */
 const mostListings = minutes * (2 + 2 + 2) + 5;
 
-test('a node on which nothing happens hardly asks the runtime, and still notices what does', async () => {
+test("sends an idle node's runtime few requests, and still notices changes", async () => {
   await using node = await RaceNode.start();
   for (const name of ['one', 'two']) await node.runsStatic(name, manifest(name));
   await node.pass(60_000);
@@ -23,7 +26,7 @@ test('a node on which nothing happens hardly asks the runtime, and still notices
   assert.ok(listings <= mostListings, `${listings} listings in ${minutes} minutes`);
   node.remove('one');
   await node.until(
-    'all of it is forgotten',
+    'all pod state is released',
     () => node.kubelet.endpoints.held()['workers.pods'] === 1,
     5_000,
   );

@@ -6,19 +6,22 @@ const seeds = 40;
 const repeatedSeeds = 5;
 const hardSeeds = [205];
 const joined = { cluster: 'joined' } as const;
-/** Sandboxes are lost under containers with policies of their own: one that never comes back came back. */
+/**
+ * Sandboxes are lost under containers with their own restart policies: a container with policy
+ * Never was restarted.
+ */
 const ownPolicies = { ...joined, always: ['policies'], trouble: 'runtime' } as const;
 
 describe('the whole kubelet in simulation, in a cluster', () => {
   const lives: Lives = new Map();
   before(prepareSimulation);
 
-  it(`keeps its promises under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), joined, lives));
+  it(`holds its invariants under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), joined, lives));
 
-  it('keeps them under seeds that once broke one', () => playSeeds(hardSeeds, joined));
+  it('holds its invariants under seeds that once violated one', () => playSeeds(hardSeeds, joined));
 
-  it('keeps them where each container says whether it comes back', () => playSeeds([3], ownPolicies));
+  it('holds its invariants with restart policies per container', () => playSeeds([3], ownPolicies));
 
-  it('lives the same life again under the same seed', () =>
+  it('replays the same history under the same seed', () =>
     playAgain(seedsUpTo(repeatedSeeds), joined, lives));
 });

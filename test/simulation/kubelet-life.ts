@@ -19,15 +19,15 @@ import type { ClusterWorld } from './cluster/cluster-world.ts';
 import { manifestDirectory, nodeName } from './manifests.ts';
 import { ProcessGate } from './process-gate.ts';
 
-/** A bug put into a kubelet on purpose, to show that the simulation finds it. */
+/** A bug that is put into a kubelet on purpose, to show that the simulation finds it. */
 export interface Mutation {
-  /** Changes the kubelet before it runs. */
+  /** Changes the kubelet before it starts. */
   readonly kubelet?: (kubelet: Kubelet) => void;
-  /** Changes what it says to the runtime, or hears from it. */
+  /** Changes calls to the runtime, or their results. */
   readonly cri?: (client: CriClient) => CriClient;
-  /** Changes what reaches the machine. */
+  /** Changes operations on the machine. */
   readonly machine?: (machine: NodeMachine) => NodeMachine;
-  /** Changes what it says to the API, or hears from it. */
+  /** Changes requests to the API, or their responses. */
   readonly api?: (client: ApiClient, kubelet: () => Kubelet | undefined) => ApiClient;
 }
 
@@ -37,27 +37,27 @@ export interface LifeOptions {
   readonly logger: Logger;
   readonly runtime: SimulatedRuntime;
   readonly machine: NodeMachine;
-  /** The cluster the node belongs to; it is alone unless given. */
+  /** The cluster the node belongs to; the node is standalone unless given. */
   readonly cluster?: ClusterWorld | undefined;
   readonly mutate?: Mutation | undefined;
-  /** How containers answer probes over the network; they succeed unless given. */
+  /** The responses of containers to network probes; success unless given. */
   readonly probes?: ScriptedProberOptions['script'];
-  /** Instead of those every seed has. */
+  /** Replaces the default settings of every seed. */
   readonly settings?: Partial<KubeletSettings> | undefined;
-  /** Put between the kubelet and the runtime. */
+  /** Wraps the runtime client of the kubelet. */
   readonly aroundCri?: ((client: CriClient) => CriClient) | undefined;
-  /** Told of each call to the runtime before it is made. */
+  /** Called for each runtime call before it is sent. */
   readonly calling: (method: string, request: unknown) => void;
-  /** Told of each answer to a command run in a container. */
+  /** Called for each result of a command executed in a container. */
   readonly answered: (request: ExecSyncRequest, answer: ExecSyncResponse | undefined) => void;
   /** Runs beside the kubelet, in its process. */
   readonly beside?: ((kubelet: Kubelet, clock: Clock, signal: AbortSignal) => Promise<void>) | undefined;
   readonly died: () => void;
-  /** The kubelet gave up by itself, which it never should. */
+  /** Called when the kubelet exits by itself, which it must never do. */
   readonly ended: (error: unknown) => void;
 }
 
-/** Those that are on by themselves and change what a manifest may say. */
+/** The feature gates that are on by default and change which manifests are valid. */
 const enabledGates: ReadonlySet<string> = new Set([
   'ContainerRestartRules',
   'RestartAllContainersOnContainerExits',
@@ -104,7 +104,7 @@ export const settings: KubeletSettings = {
   isGateEnabled: (gate) => enabledGates.has(gate),
 };
 
-/** Events that are still to be told when the kubelet ends get this long. */
+/** Time to deliver pending events when the kubelet exits. */
 const lastWordsMs = 1_000;
 
 /** One kubelet process from its start until it is stopped or killed. */
@@ -180,23 +180,26 @@ export class KubeletLife {
     return this.#gate.alive;
   }
 
-  /** As kill -9 does. */
+  /** Like kill -9. */
   kill(): void {
     this.#gate.die();
   }
 
-  /** The same, between two steps some way on. */
+  /** Kills the process between two later steps. */
   killSoon(crossings: number): void {
     this.#gate.dieAfter(crossings);
   }
 
-  /** As SIGTERM does; settles when its work has ended. Answers how many timers and watches it left behind. */
+  /**
+   * Like SIGTERM; resolves when the shutdown is complete. Returns how many timers and watches are
+   * left.
+   */
   async stop(): Promise<number> {
     this.#controller.abort(new Error('The kubelet was told to stop'));
     await this.#running;
     await this.#cluster?.end(lastWordsMs);
     this.#transport.close();
-    // Calls given up together end one after the other, within the same moment.
+    // Calls aborted together end sequentially, within the same moment.
     await settle();
     const left = this.#gate.held;
     this.#gate.die();
@@ -212,7 +215,7 @@ export class KubeletLife {
   }
 }
 
-/** The machine as the process reaches it. */
+/** The machine as the process accesses it. */
 function gatedMachine(gate: ProcessGate, machine: NodeMachine): NodeMachine {
   const around = <T extends object>(part: T | undefined) => part && gate.around(part);
   const { httpGet, dialHttp, readFile, plugins, devices } = machine;
@@ -238,7 +241,7 @@ function gatedMachine(gate: ProcessGate, machine: NodeMachine): NodeMachine {
   };
 }
 
-/** Also what it says to those it has once connected to. */
+/** Includes data sent over existing connections. */
 function gatedPlugins(gate: ProcessGate, plugins: PluginHost): PluginHost {
   const { prepare, sockets, watch } = gate.around(plugins);
   const open: PluginHost['open'] = (socket) => {

@@ -43,7 +43,7 @@ function podOf(sketch: PodSketch) {
   };
 }
 
-/** As an API server hands it out, with all it fills in. */
+/** The pod as an API server returns it, with defaulted fields. */
 export function apiPodOf(sketch: PodSketch, status: Pod['status']): Pod {
   const { metadata, spec } = withPodDefaults(JSON.parse(manifestText(sketch)), () => false);
   return {
@@ -58,7 +58,7 @@ export function apiPodOf(sketch: PodSketch, status: Pod['status']): Pod {
 const kinds = new KindTable();
 const uids = new StaticUidGenerator();
 
-/** The UID kubeling gives the pod of this sketch, or the API has given it. */
+/** The UID that kubeling derives for the pod of this sketch, or that the API assigned. */
 export function uidOf(sketch: PodSketch): string {
   if (sketch.source === 'api')
     return createHash('md5').update(`${sketch.name} ${sketch.revision}`).digest('hex');

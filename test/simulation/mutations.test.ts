@@ -14,7 +14,7 @@ import { volumeMutations } from './volumes/volume-mutations.ts';
 
 const mutatedSeeds = 1_000;
 
-describe('the rules of the simulation', () => {
+describe('the invariants of the simulation', () => {
   before(prepareSimulation);
 
   for (const [name, mutate] of Object.entries({
@@ -27,15 +27,15 @@ describe('the rules of the simulation', () => {
     ...resizeMutations,
     ...pressureMutations,
   })) {
-    it(`find a classic bug: ${name}`, async () => {
+    it(`find a typical kubelet bug: ${name}`, async () => {
       const options: SeedOptions = { cluster: 'alone', ...mutate.shows };
       let found: SeedResult | undefined;
       for (let seed = 1; seed <= mutatedSeeds && found === undefined; seed++) {
         const result = await simulate(seed, { ...options, mutate });
         if (result.violations.some((violation) => violation.startsWith(mutate.breaks ?? ''))) found = result;
       }
-      assert.ok(found !== undefined, `${mutatedSeeds} seeds did not show it`);
-      // A world that no test plays otherwise: it must be the bug that breaks the rule there.
+      assert.ok(found !== undefined, `${mutatedSeeds} seeds did not find it`);
+      // A simulation that no other test runs: the mutation must be what violates the rule there.
       if (mutate.shows?.always !== undefined) await playSeeds([found.seed], options);
     });
   }

@@ -4,11 +4,11 @@ import { initContainersOf, isSidecar } from '../../src/pods/index.ts';
 import type { Mutation } from './kubelet-life.ts';
 import type { SeedOptions } from './seed-options.ts';
 
-/** A bug that kubelets have had, put in from outside. */
+/** A bug that kubelets have had, injected from outside. */
 export interface KnownBug extends Mutation {
-  /** The rule that finds it; any will do unless given. */
+  /** The rule that finds it; any rule will do unless given. */
   readonly breaks?: string;
-  /** Where it shows soonest; the seeds as they are show it, too, but later. */
+  /** Where the bug shows soonest; the default seeds find it too, but later. */
   readonly shows?: Pick<
     SeedOptions,
     'trouble' | 'always' | 'killedAt' | 'cluster' | 'volumes' | 'disk' | 'devices' | 'pressure' | 'patienceMs'
@@ -17,14 +17,16 @@ export interface KnownBug extends Mutation {
 
 /** The simulation must find each. */
 export const mutations: Readonly<Record<string, KnownBug>> = {
-  /** A worker goes by what was seen before its last sync ended, and does again what is done. */
+  /**
+   * A pod worker uses a status observed before its last sync ended, and repeats completed actions.
+   */
   'an old observation is taken for the truth': {
     kubelet: ({ state: { cache } }) => {
       cache.getNewerThan = async (uid) => cache.get(uid);
     },
   },
 
-  /** Of an edited static pod only the new one is told, and the old one stays. */
+  /** An edited static pod is delivered only as an addition, and the old pod stays. */
   'REMOVE is forgotten when ADD follows': {
     kubelet: ({ state: { config } }) => {
       const take = config.takeUpdate.bind(config);
@@ -39,7 +41,7 @@ export const mutations: Readonly<Record<string, KnownBug>> = {
     },
   },
 
-  /** A pod that ran its time runs it again with each kubelet. */
+  /** A pod that exceeded its active deadline runs again under each kubelet. */
   'how a pod has ended is forgotten with the kubelet': {
     kubelet: ({ control: { workers } }) => {
       const update = workers.updatePod.bind(workers);
@@ -125,7 +127,7 @@ export const mutations: Readonly<Record<string, KnownBug>> = {
   },
 };
 
-/** Shows workers another container than there is, or none. */
+/** Shows pod workers a modified container status, or none. */
 function seeing(change: (pod: Pod, one: ObservedContainer) => ObservedContainer | undefined): Mutation {
   return {
     kubelet: ({ state: { cache, pods } }) => {
@@ -140,7 +142,7 @@ function seeing(change: (pod: Pod, one: ObservedContainer) => ObservedContainer 
   };
 }
 
-/** Keeps one thing out of the notes on pods. */
+/** Keeps one field out of the pod checkpoints. */
 function forgetting(field: string): (machine: NodeMachine) => NodeMachine {
   const without = (text: string) => {
     const { [field]: _forgotten, ...notes } = JSON.parse(text) as Record<string, unknown>;

@@ -3,18 +3,18 @@ import type { Kubelet } from '../../src/kubelet/index.ts';
 import { apiPodOf, uidOf } from './manifests.ts';
 import type { PodSketch } from './sketch.ts';
 
-/** An API server as far as a kubelet sees one: it hands out pods, and remembers what it is told of them. */
+/** An API server as one kubelet uses it: it serves pods and stores their statuses. */
 export class PodApi {
   readonly #sketches = new Map<string, PodSketch>();
   readonly #statuses = new Map<string, PodStatus>();
   #isUsed = false;
 
-  /** Whether there is one at all. */
+  /** Whether there is an API server. */
   get state(): 'expected' | 'none' {
     return this.#isUsed ? 'expected' : 'none';
   }
 
-  /** To be said before the first kubelet starts. */
+  /** Must be called before the first kubelet starts. */
   open(): void {
     this.#isUsed = true;
   }
@@ -33,7 +33,7 @@ export class PodApi {
     this.#tell(kubelet);
   }
 
-  /** A kubelet that has just started lists its pods. */
+  /** A newly started kubelet lists its pods. */
   serve(kubelet: Kubelet): void {
     if (!this.#isUsed) return;
     kubelet.state.statuses.onChange(({ uid, after }) => this.#statuses.set(uid, after));

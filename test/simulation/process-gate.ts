@@ -3,8 +3,8 @@ import { type Clock, sleepOn, type Timer } from '../../src/lib/clock.ts';
 type Method = (...args: readonly unknown[]) => unknown;
 
 /**
- * All ways out of one simulated process. When the process dies nothing of it goes on: calls under way are never
- * answered, timers never fire, and nothing it still does in memory reaches the machine.
+ * All outputs of one simulated process. When the process is killed, its calls in flight are never
+ * answered, its timers never fire, and no later operation in its memory reaches the machine.
  */
 export class ProcessGate {
   readonly #timers = new Set<Timer>();
@@ -22,12 +22,15 @@ export class ProcessGate {
     return this.#alive;
   }
 
-  /** Timers that are set and files that are watched. */
+  /** Active timers and file watches. */
   get held(): number {
     return this.#timers.size + this.#handles.size;
   }
 
-  /** The process dies at the so-manieth call or answer from now on: between any two steps it may take. */
+  /**
+   * Kills the process at the given call or response counted from now: between any two steps of the
+   * process.
+   */
   dieAfter(crossings: number): void {
     this.#fuse = crossings;
   }
@@ -44,7 +47,7 @@ export class ProcessGate {
     this.#streams.clear();
   }
 
-  /** The clock as the process has it. */
+  /** The clock as the process uses it. */
   clock(inner: Clock): Clock {
     const clock: Clock = {
       now: () => inner.now(),
@@ -56,7 +59,7 @@ export class ProcessGate {
     return clock;
   }
 
-  /** The same thing as the process reaches it. */
+  /** The same object as the process accesses it. */
   around<T extends object>(target: T): T {
     return new Proxy(target, {
       get: (inner, name) => {
@@ -92,7 +95,7 @@ export class ProcessGate {
 
   #stream(inner: AsyncIterable<unknown>): AsyncIterator<unknown> {
     const iterator = inner[Symbol.asyncIterator]();
-    // A dead process reads no further: whoever sends must learn that it has gone.
+    // A killed process reads no further: the sender must learn that it has exited.
     const left = {
       [Symbol.dispose]: () => void Promise.resolve(iterator.return?.()).catch(() => {}),
     };

@@ -4,7 +4,7 @@ import type { Behaviour, HookSketch, ProbeSketch } from './sketch.ts';
 
 const earlyMs = 200;
 
-/** Reads back what `manifestText` wrote. */
+/** Parses the output of `manifestText`. */
 export function scriptOf(config: ContainerConfig): ContainerScript | undefined {
   const [program, text] = config.command;
   if (program !== 'app' || text === undefined) return undefined;
@@ -18,7 +18,7 @@ export function scriptOf(config: ContainerConfig): ContainerScript | undefined {
   return runMs === undefined ? script : { ...script, runMs, exitCode: exitCode ?? 0 };
 }
 
-/** What one instance answers to hooks and probes. */
+/** The responses of one instance to hooks and probes. */
 function commandsOf(attempt: number): NonNullable<ContainerScript['exec']> {
   const asked = new Map<string, number>();
   return ([program, which = '', text = '']) => {
@@ -38,10 +38,10 @@ function hookAnswer(hook: HookSketch): ExecAnswer {
 }
 
 const promptMs = 5;
-/** Later than any probe waits. */
+/** Longer than any probe timeout. */
 const lateMs = 1_500;
 
-/** When it is asked for the so-manieth time. */
+/** For the given number of the request. */
 export function probeAnswer(
   { failsFrom, failsTo, untilAttempt, badly }: ProbeSketch,
   attempt: number,

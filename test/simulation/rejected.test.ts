@@ -4,7 +4,7 @@ import type { PodUid } from '../../src/pods/index.ts';
 import { apiPod } from '../races/pods.ts';
 import { RaceNode } from '../races/race-node.ts';
 
-it('a pod that is refused says why, what class it is and that it is not ready', async () => {
+it('the status of a rejected pod contains the reason, its QoS class and a false Ready condition', async () => {
   await using node = await RaceNode.start({ settings: { apiPods: 'expected', maxPods: 1 } });
   const at = (minute: number) => ({ metadata: { creationTimestamp: `2025-12-31T01:0${minute}:00Z` } });
   await node.api(apiPod('first', 'uid-first', at(1)), apiPod('second', 'uid-second', at(2)));

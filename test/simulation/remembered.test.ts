@@ -9,25 +9,25 @@ import { images } from './sketch.ts';
 const url = 'http://manifests.example/pods';
 const broken = '{"kind": "Pod"';
 
-/** When each stop of a container was asked for, and how long it was given. */
+/** The time and the timeout of each stop request of a container. */
 function stops(node: RaceNode): readonly (readonly [number, number])[] {
   return node.calls
     .filter(({ method }) => method === 'stopContainer')
     .map(({ request, atMs }) => [atMs, Number(request['timeout'])]);
 }
 
-describe('a restart of the kubelet in the middle of a kill', () => {
+describe('a restart of the kubelet during a pod termination', () => {
   const stubborn = { graceSeconds: 30, onTerm: 'ignore' } as const;
 
-  it('goes on with the grace that is left of a pod whose manifest is gone', async () => {
+  it('continues with the remaining grace of a pod whose manifest was removed', async () => {
     await using node = await RaceNode.start();
     const uid = await node.runsStatic('web', manifest('web', stubborn));
     node.remove('web');
-    await node.until('it is told to end', () => stops(node).length === 1);
+    await node.until('its stop is requested', () => stops(node).length === 1);
     const [first] = stops(node);
     await node.pass(10_000);
     await node.restartKubelet();
-    await node.until('it is told again', () => stops(node).length === 2);
+    await node.until('its stop is requested again', () => stops(node).length === 2);
     const [, second] = stops(node);
     assert.ok(first !== undefined && second !== undefined);
     const [endMs, againMs] = [first, second].map(([atMs, seconds]) => atMs + seconds * 1_000);
@@ -36,24 +36,28 @@ describe('a restart of the kubelet in the middle of a kill', () => {
     assert.deepEqual(node.running(uid), []);
   });
 
-  it('goes on with it of a pod that is wanted again, and begins it anew then', async () => {
+  it('continues the termination of a pod that is desired again, and restarts the pod afterwards', async () => {
     await using node = await RaceNode.start();
     const text = manifest('web', stubborn);
     const uid = await node.runsStatic('web', text);
     node.remove('web');
-    await node.until('it is told to end', () => stops(node).length === 1);
+    await node.until('its stop is requested', () => stops(node).length === 1);
     await node.pass(10_000);
     await node.restartKubelet(() => node.write('web', text));
-    await node.until('it has ended', () => node.of(uid, 'container-exited').length === 1, 25_000);
-    await node.until('it runs anew', () => node.of(uid, 'container-started').length === 2, 10_000);
+    await node.until('the pod has terminated', () => node.of(uid, 'container-exited').length === 1, 25_000);
+    await node.until('the pod runs again', () => node.of(uid, 'container-started').length === 2, 10_000);
     assert.ok(Number(stops(node).at(-1)?.[1]) < 30);
     await node.restartKubelet();
     await node.pass(60_000);
-    assert.equal(node.of(uid, 'container-exited').length, 1, 'it is over, for every later kubelet too');
+    assert.equal(
+      node.of(uid, 'container-exited').length,
+      1,
+      'the pod stays terminated, for every later kubelet too',
+    );
   });
 });
 
-it('a restart of the kubelet is no way around the wait of a container that crashes again and again', async () => {
+it('a restart of the kubelet does not reset the crash back-off of a container', async () => {
   await using node = await RaceNode.start({ settings: { maxRestartWaitMs: 300_000 } });
   const uid = await node.runsStatic('crash', manifest('crash', { runMs: 10, exitCode: 1 }));
   const starts = () => node.of(uid, 'container-started').length;
@@ -62,7 +66,7 @@ it('a restart of the kubelet is no way around the wait of a container that crash
   await node.restartKubelet();
   await node.pass(30_000);
   assert.equal(starts(), 4);
-  await node.until('its wait is over', () => starts() === 5, 30_000);
+  await node.until('its back-off is over', () => starts() === 5, 30_000);
   await node.pass(5_000);
   node.world.clock.jumpWall(-3_600_000);
   await node.restartKubelet();
@@ -70,13 +74,13 @@ it('a restart of the kubelet is no way around the wait of a container that crash
   assert.ok(waitedMs > 60_000 && waitedMs <= 125_000, `${waitedMs}`);
 });
 
-it('init containers do not run again in their sandbox when the runtime has forgotten them', async () => {
+it('init containers do not run again in their sandbox after the runtime lost them', async () => {
   await using node = await RaceNode.start();
   const init = { name: 'setup', image: images.present, command: ['app', '{"runMs":10,"exitCode":0}'] };
   const text = manifest('web', { image: images.missing, spec: { initContainers: [init] } });
   node.write('web', text);
   const uid = await node.uidOf('web');
-  await node.until('it is set up', () => node.of(uid, 'container-exited').length === 1);
+  await node.until('the pod is initialized', () => node.of(uid, 'container-exited').length === 1);
   await node.pass(5_000);
   const cri = node.behindTheBack();
   const [old] = node.of(uid, 'container-exited');
@@ -87,7 +91,7 @@ it('init containers do not run again in their sandbox when the runtime has forgo
   assert.equal(node.of(uid, 'container-started').length, 1);
 });
 
-it('a pod that lives here is not refused when fewer pods may run here', async () => {
+it('a running pod is not rejected when a restarted kubelet has a lower pod limit', async () => {
   const settings = { maxPods: 2 };
   await using node = await RaceNode.start({ settings });
   const uids = [await node.runsStatic('a', manifest('a')), await node.runsStatic('b', manifest('b'))];
@@ -101,8 +105,8 @@ it('a pod that lives here is not refused when fewer pods may run here', async ()
   assert.equal(node.phase(await node.uidOf('c')), 'Failed');
 });
 
-describe('a kubelet of which one source never answers', () => {
-  it('ends what another source has no more, cleans up after it, and leaves the rest alone', async () => {
+describe('a kubelet of which one source never responds', () => {
+  it('terminates pods that another source has removed, cleans up after them, and leaves the other pods alone', async () => {
     await using node = await RaceNode.start({ settings: { staticPodUrl: url } });
     const [gone, stays] = [
       await node.runsStatic('gone', manifest('gone')),
@@ -118,7 +122,7 @@ describe('a kubelet of which one source never answers', () => {
     ]);
   });
 
-  it('leaves what nobody can attribute, until all have spoken', async () => {
+  it('leaves pods of unknown source alone until all sources are ready', async () => {
     const settings = { staticPodUrl: url };
     await using node = await RaceNode.start({ settings });
     const uid = await node.runsStatic('web', manifest('web'));
@@ -135,7 +139,7 @@ describe('a kubelet of which one source never answers', () => {
     await node.becomesClean(20_000);
   });
 
-  it('keeps the pods of that source from before the restart as they are', async () => {
+  it('keeps the restored pods of that source unchanged', async () => {
     let answer: string | undefined = manifest('far');
     const httpGet = async () => {
       if (answer === undefined) throw new Error('connect ECONNREFUSED');
@@ -149,11 +153,11 @@ describe('a kubelet of which one source never answers', () => {
     await node.restartKubelet();
     await node.pass(60_000);
     assert.equal(node.of(uid, 'container-started', 'container-exited').length, 1);
-    assert.equal(node.phase(uid), 'Running', 'it is looked after as before');
+    assert.equal(node.phase(uid), 'Running', 'the pod is synced as before');
   });
 });
 
-it('a manifest that is broken when the kubelet starts keeps its pod', async () => {
+it('a manifest that is invalid when the kubelet starts keeps its pod', async () => {
   await using node = await RaceNode.start();
   const uid = await node.runsStatic('web', manifest('web'));
   await node.restartKubelet(() => node.write('web', broken));
@@ -169,10 +173,10 @@ it('a manifest that is broken when the kubelet starts keeps its pod', async () =
   );
 });
 
-describe('how a static pod has ended', () => {
+describe('the terminal status of a static pod', () => {
   const deadline = { spec: { activeDeadlineSeconds: 4 } };
 
-  /** Forgets all the pod's containers and sandboxes, as a runtime does whose state is lost. */
+  /** Removes all containers and sandboxes of the pod, like a runtime that lost its state. */
   async function forget(node: RaceNode, uid: string): Promise<void> {
     const cri = node.behindTheBack();
     const { signal } = new AbortController();
@@ -181,10 +185,10 @@ describe('how a static pod has ended', () => {
       await node.settled(cri.removePodSandbox({ podSandboxId }, signal));
   }
 
-  it('is the same for every later kubelet, and gives no deadline twice', async () => {
+  it('is the same for every later kubelet, and its active deadline is not restarted', async () => {
     await using node = await RaceNode.start();
     const uid = await node.runsStatic('web', manifest('web', deadline));
-    await node.until('its time is over', () => node.of(uid, 'container-exited').length === 1);
+    await node.until('its deadline is over', () => node.of(uid, 'container-exited').length === 1);
     await node.pass(5_000);
     const before = node.kubelet.state.statuses.getPodStatus(uid);
     assert.deepEqual([before?.phase, before?.reason], ['Failed', 'DeadlineExceeded']);
@@ -203,36 +207,36 @@ describe('how a static pod has ended', () => {
     assert.equal(node.of(uid, 'sandbox-started').length, 1);
   });
 
-  it('does not depend on when the kubelet that ended it is killed', async () => {
+  it('does not depend on when the kubelet that terminated the pod is killed', async () => {
     await using node = await RaceNode.start();
     const text = manifest('web', { ...deadline, graceSeconds: 30, onTerm: 'ignore' });
     const uid = await node.runsStatic('web', text);
-    await node.until('it is told to end', () => stops(node).length === 1);
+    await node.until('its stop is requested', () => stops(node).length === 1);
     await node.pass(10_000);
     await node.restartKubelet();
-    await node.until('it has ended', () => node.of(uid, 'container-exited').length === 1, 25_000);
+    await node.until('the pod has terminated', () => node.of(uid, 'container-exited').length === 1, 25_000);
     await node.pass(60_000);
     assert.equal(node.phase(uid), 'Failed');
     assert.equal(node.of(uid, 'container-started').length, 1);
   });
 
-  it('comes when its deadline is over, whichever kubelet sees that', async () => {
+  it('is written when the active deadline expires, whichever kubelet observes it', async () => {
     await using node = await RaceNode.start();
     const uid = await node.runsStatic('web', manifest('web', { spec: { activeDeadlineSeconds: 30 } }));
     const startTime = node.kubelet.state.statuses.getPodStatus(uid)?.startTime;
     await node.pass(20_000);
     await node.restartKubelet();
     assert.equal(node.kubelet.state.statuses.getPodStatus(uid)?.startTime, startTime);
-    await node.until('its time is over', () => node.of(uid, 'container-exited').length === 1, 12_000);
+    await node.until('its deadline is over', () => node.of(uid, 'container-exited').length === 1, 12_000);
     assert.equal(node.of(uid, 'container-started').length, 1);
   });
 
-  it('is known also when the runtime has forgotten it', async () => {
+  it('is restored after the runtime lost the containers', async () => {
     await using node = await RaceNode.start();
     const once = { restartPolicy: 'Never', runMs: 100, exitCode: 0 } as const;
     node.write('once', manifest('once', once));
     const uid = await node.uidOf('once');
-    await node.until('it is done', () => node.phase(uid) === 'Succeeded');
+    await node.until('it has completed', () => node.phase(uid) === 'Succeeded');
     await node.pass(5_000);
     await node.restartKubelet(() => forget(node, uid));
     await node.pass(60_000);
@@ -240,7 +244,7 @@ describe('how a static pod has ended', () => {
     assert.equal(node.of(uid, 'container-started').length, 1);
   });
 
-  it('holds for one that was refused, until its manifest goes and comes again', async () => {
+  it('stays for a rejected pod until its manifest is removed and added again', async () => {
     const settings = { maxPods: 1 };
     await using node = await RaceNode.start({ settings });
     await node.runsStatic('a', manifest('a'));
@@ -258,11 +262,11 @@ describe('how a static pod has ended', () => {
     await node.runs(uid);
   });
 
-  it('is over when its manifest comes again, in this kubelet and the next', async () => {
+  it('ends when its manifest is added again, in this kubelet and the next', async () => {
     await using node = await RaceNode.start();
     const text = manifest('web', deadline);
     const uid = await node.runsStatic('web', text);
-    await node.until('its time is over', () => node.phase(uid) === 'Failed');
+    await node.until('its deadline is over', () => node.phase(uid) === 'Failed');
     await node.pass(3_000);
     node.remove('web');
     await node.pass(300);
@@ -277,7 +281,7 @@ describe('how a static pod has ended', () => {
   });
 });
 
-it('a container that an edit renames ends with its grace before the new one starts', async () => {
+it('a container that an edit renames terminates within its grace before the new one starts', async () => {
   await using node = await RaceNode.start();
   const metadata = { uid: '0f0e0d0c-0b0a-4908-8706-050403020100' as PodUid };
   const shape = { metadata, graceSeconds: 10, onTerm: 1_500 } as const;
@@ -303,7 +307,7 @@ it('a container that an edit renames ends with its grace before the new one star
   );
 });
 
-it('a start that was given up with the kubelet that asked for it is no failure of a pod that is not restarted', async () => {
+it('a start aborted by a kubelet restart does not fail a pod with restart policy Never', async () => {
   await using node = await RaceNode.start();
   const text = manifest('once', { restartPolicy: 'Never', containers: ['first', 'second'] });
   node.write('once', text);

@@ -1,11 +1,14 @@
 import type { SeedOptions, SeedResult } from './seed-options.ts';
 import { simulate } from './simulate.ts';
 
-/** So much is shown; the rest of a long history is told with `--seed`. */
+/** Number of lines shown; `--seed` prints the rest of a long history. */
 const shownLines = 120;
 const shownLogs = 40;
 
-/** A failed seed for people: what did not hold, what happened to the pods it is about, and what was said of them. */
+/**
+ * A readable report of a failed seed: the violated rule, the history of the affected pods, and the
+ * kubelet's log about them.
+ */
 export async function describeFailure(
   { seed, violations }: SeedResult,
   options: SeedOptions = {},
@@ -19,16 +22,16 @@ export async function describeFailure(
   return [
     `Seed ${seed} failed:`,
     ...violations.map((violation) => `  ${violation}`),
-    'What happened, in seconds from the start:',
-    ...(lines.length > shownLines ? [`  (${lines.length - shownLines} lines before this)`] : []),
+    'History, in seconds from the start:',
+    ...(lines.length > shownLines ? [`  (${lines.length - shownLines} earlier lines omitted)`] : []),
     ...lines.slice(-shownLines).map((line) => `  ${line}`),
-    'What the kubelet said of it:',
+    'Kubelet log:',
     ...logs.slice(-shownLogs).map((line) => `  ${line}`),
-    `All of it: npm run simulate -- --seed ${seed}`,
+    `Full history: npm run simulate -- --seed ${seed}`,
   ].join('\n');
 }
 
-/** Those of the pods, of their sandboxes and containers, and of the world around them. */
+/** The lines about the pods, their sandboxes and containers, and their environment. */
 function linesAbout(history: readonly string[], uids: readonly string[]): readonly string[] {
   if (uids.length === 0) return history;
   const own = history.filter((line) => uids.some((uid) => line.includes(`podUid=${uid.slice(0, 8)}`)));

@@ -10,7 +10,7 @@ function container(name: string, behaviour: object, more: object = {}) {
   return { name, image: images.present, imagePullPolicy: 'IfNotPresent', command, ...more };
 }
 
-/** The watcher ends with 42 after a while, which restarts everything. */
+/** The watcher exits with 42 after a while, which restarts all containers. */
 const spec: Partial<PodSpec> = {
   initContainers: [container('prepare', { runMs: 50 })],
   containers: [
@@ -26,13 +26,17 @@ const spec: Partial<PodSpec> = {
   ],
 };
 
-it('an exit that restarts all containers does so in the same sandbox, init containers first', async () => {
+it('an exit that restarts all containers restarts them in the same sandbox, init containers first', async () => {
   await using node = await RaceNode.start({ settings: { apiPods: 'expected' } });
   await node.api(apiPod('all', 'uid-all', { restartPolicy: 'Never', spec }));
   const started = (name: string) =>
     node.of('uid-all', 'container-started').filter((entry) => JSON.stringify(entry).includes(name)).length;
   await node.until('everything runs', () => started('watcher') === 1 && started('app') === 1);
-  await node.until('everything runs again', () => started('watcher') === 2 && started('app') === 2, 30_000);
+  await node.until(
+    'all containers run again',
+    () => started('watcher') === 2 && started('app') === 2,
+    30_000,
+  );
   assert.equal(started('prepare'), 2);
   assert.equal(node.of('uid-all', 'sandbox-started').length, 1);
   await node.pass(1_000);

@@ -25,20 +25,25 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '1000' },
     from: { type: 'string', default: '1' },
     seed: { type: 'string' },
-    /** `joined` for the worlds with an API server; those without unless given. */
+    /** `joined` simulates a node with an API server; without one unless given. */
     cluster: { type: 'string' },
-    /** `every-kind` for pods with all kinds of volumes, in worlds with an API server; few unless given. */
+    /**
+     * `every-kind` gives pods volumes of all kinds, on a node with an API server; few unless given.
+     */
     volumes: { type: 'string' },
-    /** `scarce` for worlds whose disk is often full; there is room for all unless given. */
+    /** `scarce` simulates an often full disk; the disk has enough space unless given. */
     disk: { type: 'string' },
-    /** `offered` for pods that ask for devices; none do unless given. */
+    /** `offered` simulates pods that request devices; none do unless given. */
     devices: { type: 'string' },
-    /** `many` for pods that are resized, in worlds with an API server; none unless given. */
+    /** `many` simulates pods that are resized, on a node with an API server; none unless given. */
     resizes: { type: 'string' },
-    /** `some` for nodes that are short of something now and then, in worlds with an API server. */
+    /**
+     * `some` simulates a node that is sometimes under resource pressure, with an API server; never
+     * unless given.
+     */
     pressure: { type: 'string' },
     jobs: { type: 'string', default: String(availableParallelism()) },
-    /** For a process that plays a part of the seeds for another. */
+    /** For a worker process that runs a part of the seeds. */
     part: { type: 'boolean', default: false },
   },
 });
@@ -51,7 +56,7 @@ const resizes = values.resizes === 'many' ? values.resizes : undefined;
 const pressure = values.pressure === 'some' ? values.pressure : undefined;
 const options: SeedOptions = { cluster, volumes, disk, devices, resizes, pressure };
 
-/** Until the first that fails. */
+/** Up to the first seed that fails. */
 async function play(from: number, count: number): Promise<Played> {
   let virtualMs = 0;
   for (let seed = from; seed < from + count; seed++) {
@@ -81,7 +86,10 @@ function playElsewhere(from: number, count: number): Promise<Played> {
   });
 }
 
-/** The one it plays for holds the other end of its input: when that is gone nobody wants to know any more. */
+/**
+ * The parent process holds the other end of stdin: when it closes, the parent has exited and the
+ * results are not needed.
+ */
 function endWithParent(): void {
   process.stdin.on('end', () => process.exit(1)).resume();
   (process.stdin as Socket).unref();

@@ -6,19 +6,19 @@ import { prepareSimulation, simulate } from './simulate.ts';
 const seeds = 25;
 const options = { disk: 'scarce' } as const;
 
-describe('a node with little room, in simulation', () => {
+describe('a simulated node with a small disk', () => {
   before(prepareSimulation);
 
-  it(`keeps its promises under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), options));
+  it(`holds its invariants under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), options));
 
-  it('lives the same life again under the same seed', () => playAgain(seedsUpTo(5), options, new Map()));
+  it('replays the same history under the same seed', () => playAgain(seedsUpTo(5), options, new Map()));
 
-  it('rotates logs and removes images while pods come and go', async () => {
+  it('rotates logs and removes images while pods are added and removed', async () => {
     const { history } = await simulate(4, options);
     for (const what of ['image-removed', 'call reopenContainerLog'])
       assert.ok(
         history.some((line) => line.includes(what)),
-        `nothing of ${what}`,
+        `${what} never happened`,
       );
   });
 });

@@ -7,14 +7,14 @@ import type { PodSketch } from './sketch.ts';
 import { type Feature, Sketcher } from './sketcher.ts';
 import type { VolumeStep } from './volumes/volume-steps.ts';
 
-/** One thing that is done to the world. */
+/** One action on the simulation. */
 export type Step =
   | { readonly do: 'write'; readonly sketch: PodSketch }
   | { readonly do: 'remove'; readonly name: string }
   | { readonly do: 'spoil'; readonly name: string }
   | { readonly do: 'mend'; readonly name: string }
   | { readonly do: 'kill-kubelet'; readonly crossings: number }
-  /** At the next call of that kind, or so many steps later. */
+  /** At the next call of that kind, or the given number of steps later. */
   | { readonly do: 'kill-kubelet-at'; readonly method: string; readonly crossings: number }
   | { readonly do: 'stop-kubelet' }
   | { readonly do: 'start-kubelet' }
@@ -37,20 +37,23 @@ export interface TimedStep {
   readonly step: Step;
 }
 
-/** What the script may contain. */
+/** The actions that the script may contain. */
 export type Trouble = 'none' | 'kubelet' | 'runtime' | 'faults';
 
 export const troubles: readonly Trouble[] = ['none', 'kubelet', 'runtime', 'faults'];
 
-/** What a script is made to have, besides what the numbers give it. */
+/** Required content of a script, in addition to the content drawn from the seed. */
 export interface ScriptWishes {
-  /** What every pod has. */
+  /** Fields that every pod has. */
   readonly always?: readonly Feature[] | undefined;
-  /** The call at which every kubelet in trouble is killed; that and all other ways to end unless given. */
+  /**
+   * The call at which every disturbed kubelet is killed; all calls and other ways to exit unless
+   * given.
+   */
   readonly killedAt?: DelicateCall | undefined;
 }
 
-/** What one seed does to the world, in the order of time. The same numbers give the same script. */
+/** The actions of one seed, in the order of time. The same numbers give the same script. */
 export function writeScript(
   random: Random,
   trouble: Trouble,
@@ -66,13 +69,13 @@ export function writeScript(
   return writer.steps();
 }
 
-/** Those that matter most stand here twice. */
+/** The most important kinds are listed twice. */
 const runtimeTroubles = [
   ...(['restart', 'restart', 'container', 'container'] as const),
   ...(['sandbox', 'network', 'disconnect', 'clock'] as const),
 ];
 
-/** After which much is begun and not yet noted. */
+/** Calls after which operations have begun and are not checkpointed yet. */
 const delicateCalls = ['startContainer', 'startContainer', 'execSync', 'stopContainer', 'pullImage'] as const;
 export type DelicateCall = (typeof delicateCalls)[number];
 
@@ -92,7 +95,7 @@ class ScriptWriter {
     return this.#steps.toSorted((one, other) => one.atMs - other.atMs);
   }
 
-  /** A pod comes, is edited, goes, comes back. */
+  /** A pod is added, edited, removed and added again. */
   pod(name: string, spanMs: number): void {
     let atMs = this.#below(spanMs / 4);
     let sketch = this.#sketcher.pod(name);
@@ -104,7 +107,7 @@ class ScriptWriter {
     }
   }
 
-  /** A pod of the API, into which somebody looks once or twice. */
+  /** A pod of the API that gets one or two ephemeral containers. */
   apiPod(name: string, spanMs: number): void {
     let atMs = this.#below(spanMs / 4);
     let sketch = this.#sketcher.apiPod(name);
@@ -156,7 +159,7 @@ class ScriptWriter {
     if (kind === 'kill') this.#add(atMs, { do: 'kill-kubelet', crossings: this.#whole(60) });
     if (kind === 'kill-at') {
       const method = this.#killedAt ?? this.#of(delicateCalls);
-      // Most of what is delicate happens while pods come.
+      // Most critical states occur while pods are added.
       this.#add(this.#below(atMs / 2), { do: 'kill-kubelet-at', method, crossings: 1 + this.#whole(3) });
     }
     this.#add(atMs + this.#some([1, 100, 15_000]), { do: 'start-kubelet' });

@@ -7,28 +7,37 @@ export interface SeedOptions extends ScriptWishes {
   readonly logs?: 'kept' | 'dropped';
   /** Chosen by the seed unless given. */
   readonly trouble?: Trouble | undefined;
-  /** Whether the node belongs to a cluster; it is alone unless given. */
+  /** Whether the node belongs to a cluster; it is standalone unless given. */
   readonly cluster?: 'joined' | 'alone' | undefined;
   /** Whether pods of the API have volumes of all kinds, on a node that belongs to a cluster; few unless given. */
   readonly volumes?: 'every-kind' | undefined;
-  /** Whether the disk is often full and containers talk much; there is room for all unless given. */
+  /**
+   * Whether the disk is often full and containers write many log lines; there is enough space
+   * unless given.
+   */
   readonly disk?: 'scarce' | undefined;
-  /** Whether pods ask for devices of a plugin that comes and goes; there is none unless given. */
+  /**
+   * Whether pods request devices of a plugin that stops and restarts; there is no plugin unless
+   * given.
+   */
   readonly devices?: 'offered' | undefined;
   /** Whether pods of the API are resized, on a node that belongs to a cluster; none unless given. */
   readonly resizes?: 'many' | undefined;
-  /** Whether the node is short of something now and then, on a node that belongs to a cluster; never unless given. */
+  /**
+   * Whether the node is sometimes under resource pressure, on a node that belongs to a cluster;
+   * never unless given.
+   */
   readonly pressure?: 'some' | undefined;
-  /** How long to wait for what is wanted; half an hour unless given. */
+  /** How long to wait for the desired state; half an hour unless given. */
   readonly patienceMs?: number | undefined;
 }
 
 export interface SeedResult {
   readonly seed: number;
-  /** The first rule that did not hold, and where. */
+  /** The first violated rule, and where. */
   readonly violations: readonly string[];
   readonly history: readonly string[];
-  /** Of the whole history: the same seed gives the same. */
+  /** Hash of the complete history: the same seed gives the same hash. */
   readonly hash: string;
   readonly virtualMs: number;
   readonly logs: World['logs'];

@@ -3,7 +3,7 @@ import { describeFailure } from './report.ts';
 import type { SeedOptions } from './seed-options.ts';
 import { simulate } from './simulate.ts';
 
-/** The hash of each life by its seed. */
+/** The hash of each run's history by its seed. */
 export type Lives = Map<number, string>;
 
 /** All seeds from the first one up to the last. */
@@ -11,7 +11,10 @@ export function seedsUpTo(last: number): readonly number[] {
   return Array.from({ length: last }, (_, index) => index + 1);
 }
 
-/** Plays seeds and writes their lives down; the first that breaks a rule is told with all that happened. */
+/**
+ * Runs seeds and records the hashes of their histories; prints the complete history of the first
+ * seed that violates a rule.
+ */
 export async function playSeeds(
   seeds: readonly number[],
   options: SeedOptions = {},
@@ -24,7 +27,10 @@ export async function playSeeds(
   }
 }
 
-/** Plays seeds once more, after all others: each must live as it did before, whatever the process went through. */
+/**
+ * Runs seeds once more, after all others: each must have the same history, whatever ran in the
+ * process before.
+ */
 export async function playAgain(
   seeds: readonly number[],
   options: SeedOptions,
@@ -32,6 +38,6 @@ export async function playAgain(
 ): Promise<void> {
   for (const seed of seeds) {
     const once = lives.get(seed) ?? (await simulate(seed, options)).hash;
-    assert.equal((await simulate(seed, options)).hash, once, `Seed ${seed} went another way`);
+    assert.equal((await simulate(seed, options)).hash, once, `Seed ${seed} had another history`);
   }
 }

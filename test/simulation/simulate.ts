@@ -30,17 +30,17 @@ const settleMs = 30 * 60_000;
 const emptyMs = 10 * 60_000;
 const lookMs = 1_000;
 const quietMs = 70_000;
-/** Whoever was asked to end before has ended after this long. */
+/** Pods whose termination was requested before have terminated after this time. */
 const calmMs = 35_000;
 
-/** What is loaded when it is first used takes real time: it must not fall into a simulation. */
+/** Lazy loading of modules takes real time and must not happen during a simulation. */
 export async function prepareSimulation(): Promise<void> {
   await readYaml('kind: Pod');
   await import('../../src/resources/devices/index.ts');
   await import('../../src/pods/validation/index.ts');
 }
 
-/** Plays one seed. */
+/** Runs one seed. */
 export async function simulate(seed: number, options: SeedOptions = {}): Promise<SeedResult> {
   const run = new SeedRun(seed, options);
   try {
@@ -53,7 +53,7 @@ export async function simulate(seed: number, options: SeedOptions = {}): Promise
   return run.result();
 }
 
-/** Ends a run whose rules did not hold. */
+/** Ends a run with a violated rule. */
 class Violated extends Error {}
 
 class SeedRun {
@@ -66,23 +66,26 @@ class SeedRun {
   readonly #desk: Desk;
   readonly #rules: readonly Rule[];
   readonly #scenario: Scenario | undefined;
-  /** Apart from the other, so that the seeds without a cluster are as they would be if there were none. */
+  /**
+   * A separate generator, so that the seeds without a cluster stay the same as before clusters
+   * existed.
+   */
   readonly #clusterRandom: Random;
   readonly #volumeRandom: Random;
   readonly #deviceRandom: Random;
-  /** Undefined where nothing is resized. */
+  /** Undefined if no pod is resized. */
   readonly #resizeRandom: Random | undefined;
   readonly #pressureRandom: Random;
   readonly #violations: string[] = [];
-  /** Pods the runtime was in trouble with, which may have to be made anew. */
+  /** Pods affected by runtime failures, which may have to be recreated. */
   readonly #damaged = new Set<string>();
-  /** Pods of which a container ended other than its manifest says. */
+  /** Pods of which a container exited differently from its sketch. */
   readonly #disturbed = new Set<string>();
-  /** Pods of which nothing may start or stop now. */
+  /** Pods in which no container may start or stop now. */
   #quiet: ReadonlySet<string> = new Set();
   #faulty: 'no' | 'events' | 'calls' = 'no';
   #uncertain = false;
-  /** The call that ends the kubelet. */
+  /** The call that kills the kubelet. */
   #fuse: { readonly method: string; readonly crossings: number } | undefined;
 
   constructor(seed: number, options: SeedOptions) {
@@ -185,7 +188,7 @@ class SeedRun {
   }
 
   readonly answered: NonNullable<Witness['answered']> = (request, answer) => {
-    // A hook that breaks off has failed as far as anybody can tell, and its container ends for that.
+    // An interrupted hook counts as failed, and its container is killed for it.
     const owner = this.#world.runtime.containers().find(({ id }) => id === request.containerId);
     if (answer === undefined && owner !== undefined) this.#disturbed.add(owner.podUid);
     for (const rule of this.#rules) rule.answered?.(request, answer);
@@ -252,7 +255,7 @@ class SeedRun {
           return this.#desk.sketchOf(step.sketch.name) === undefined
             ? this.#scenario.create(step.sketch)
             : this.#scenario.edit(step.sketch);
-        // What ran before is not run again by every policy.
+        // Not every restart policy restarts previously running containers.
         if (this.#desk.known(uidOf(step.sketch)) !== undefined && step.sketch.ephemeral === undefined)
           this.#disturbed.add(uidOf(step.sketch));
         this.#desk.write(step.sketch);
@@ -314,7 +317,7 @@ class SeedRun {
     }
   }
 
-  /** The manifest as it was before it was spoilt. */
+  /** The manifest before it was made invalid. */
   #mend(name: string): void {
     const sketch = this.#desk.sketchOf(name);
     if (sketch === undefined || !this.#desk.isBroken(name)) return;
@@ -388,7 +391,7 @@ class SeedRun {
       );
   }
 
-  /** Once more with nothing else going on: what runs must not notice. */
+  /** Once more without other changes: running containers must not notice. */
   async #restartInPeace(): Promise<void> {
     const stable = this.#desk
       .wanted()

@@ -3,7 +3,7 @@ import { type Lives, playAgain, playSeeds, seedsUpTo } from './seeds.ts';
 import { prepareSimulation } from './simulate.ts';
 
 const seeds = 200;
-/** Each showed a bug once: rare ones, far behind the seeds that are always played. */
+/** Each of these seeds found a bug once: rare ones, beyond the seeds that always run. */
 const hardSeeds = [289, 1_523, 3_021, 3_107, 5_971, 7_311];
 const repeatedSeeds = 20;
 
@@ -11,9 +11,9 @@ describe('the whole kubelet in simulation', () => {
   const lives: Lives = new Map();
   before(prepareSimulation);
 
-  it(`keeps its promises under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), {}, lives));
+  it(`holds its invariants under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), {}, lives));
 
-  it('keeps them under seeds that once broke one', () => playSeeds(hardSeeds));
+  it('holds its invariants under seeds that once violated one', () => playSeeds(hardSeeds));
 
-  it('lives the same life again under the same seed', () => playAgain(seedsUpTo(repeatedSeeds), {}, lives));
+  it('replays the same history under the same seed', () => playAgain(seedsUpTo(repeatedSeeds), {}, lives));
 });

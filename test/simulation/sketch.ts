@@ -1,33 +1,36 @@
-/** What the program of a simulated container does; the image tells nothing. */
+/** The behaviour of a simulated container's program; it does not depend on the image. */
 export interface Behaviour {
-  /** Runs for ever unless given. */
+  /** Runs permanently unless given. */
   readonly runMs?: number;
   readonly exitCode?: number;
-  /** Whether it dies at once when asked to end, never, or after a while. */
+  /** Whether it exits immediately on the stop signal, never, or after a delay. */
   readonly onTerm?: 'die' | 'ignore' | number;
-  /** Attempts before this one end early with a failure. */
+  /** Attempts before this one exit early with a failure. */
   readonly failsBefore?: number;
-  /** How those attempts end: 1 unless given. */
+  /** The exit code of those attempts: 1 unless given. */
   readonly failsWith?: number;
 }
 
-/** A hook: a command with its answer, one that never answers, or a sleep. */
+/** A hook: a command with its result, one that never returns, or a sleep. */
 export type HookSketch =
   | { readonly kind: 'exec'; readonly takesMs: number; readonly exitCode: number }
   | { readonly kind: 'hangs' }
   | { readonly kind: 'sleep'; readonly seconds: number };
 
-/** How an instance answers a probe: each time well, but for those asked in between. Counted from one. */
+/**
+ * The responses of an instance to a probe: success each time, except for the given requests.
+ * Counted from one.
+ */
 export interface ProbeSketch {
   readonly way: 'exec' | 'tcp';
   readonly periodSeconds: number;
   readonly failureThreshold: number;
   readonly initialDelaySeconds: number;
-  /** What a bad answer is: one too late is one, too. */
+  /** The kind of failure: a late response is one, too. */
   readonly badly: 'fails' | 'late';
   readonly failsFrom: number;
   readonly failsTo: number;
-  /** Only attempts before this one answer badly. */
+  /** Only attempts before this one fail. */
   readonly untilAttempt: number;
 }
 
@@ -42,7 +45,7 @@ export interface RestartRuleSketch {
 
 export type RestartPolicy = 'Always' | 'OnFailure' | 'Never';
 
-/** What a container asks for, and has at most. */
+/** The requests and limits of a container. */
 export interface ContainerSize {
   readonly milliCpu: number;
   readonly mebibytes: number;
@@ -52,17 +55,17 @@ export interface ContainerSketch extends Behaviour {
   readonly name: string;
   readonly image: string;
   readonly pullPolicy?: 'Always' | 'Never';
-  /** Its own; of an init container Always makes a sidecar. */
+  /** The container's own restart policy; Always makes an init container a sidecar. */
   readonly restartPolicy?: RestartPolicy;
   readonly restartRules?: readonly RestartRuleSketch[];
   readonly postStart?: HookSketch;
   readonly preStop?: HookSketch;
   readonly probes?: { readonly [type in ProbeType]?: ProbeSketch };
-  /** How many devices of a plugin it asks for. */
+  /** How many devices of a plugin it requests. */
   readonly devices?: number;
-  /** It asks for nothing unless given. */
+  /** No resource requests unless given. */
   readonly size?: ContainerSize;
-  /** Of which resource it has another amount only after it has begun anew. */
+  /** A resource whose change requires a container restart. */
   readonly restartsForSize?: 'cpu' | 'memory';
 }
 
@@ -75,11 +78,11 @@ export interface PodSketch {
   readonly graceSeconds: number;
   /** None unless given. */
   readonly priority?: number | undefined;
-  /** How long it may be active; for ever unless given. */
+  /** The active deadline; none unless given. */
   readonly deadlineSeconds?: number | undefined;
   readonly init: readonly ContainerSketch[];
   readonly containers: readonly ContainerSketch[];
-  /** Whether the node may have no room for it. */
+  /** Whether the node may lack the capacity for it. */
   readonly mayBeRefused?: true;
   /** Added to the pod while it runs. */
   readonly ephemeral?: readonly ContainerSketch[];
@@ -101,7 +104,7 @@ export function sidecarsOf({ init }: PodSketch): readonly ContainerSketch[] {
   return init.filter(isSidecar);
 }
 
-/** The ones that must run for the pod to be ready. */
+/** The containers that must run for the pod to be ready. */
 export function servingOf(sketch: PodSketch): readonly ContainerSketch[] {
   return [...sidecarsOf(sketch), ...sketch.containers];
 }
@@ -114,7 +117,7 @@ export function containerOf(sketch: PodSketch | undefined, name: string): Contai
   return sketch === undefined ? undefined : everyContainer(sketch).find((one) => one.name === name);
 }
 
-/** What the manifest says of a container that has ended like this. */
+/** The restart decision of the manifest for a container that has exited like this. */
 export function afterExit(
   sketch: PodSketch,
   container: ContainerSketch,
@@ -128,7 +131,9 @@ export function afterExit(
   return policy === 'Always' || (policy === 'OnFailure' && exitCode !== 0) ? 'restarts' : 'stays-ended';
 }
 
-/** A plain init container is done when it has succeeded, whatever its pod does with others. */
+/**
+ * A plain init container has completed when it has succeeded, whatever restart policy the pod has.
+ */
 export function policyOf(sketch: PodSketch, container: ContainerSketch): RestartPolicy {
   const policy = container.restartPolicy ?? sketch.restartPolicy;
   const isPlainInit = sketch.init.includes(container) && !isSidecar(container);

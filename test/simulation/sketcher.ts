@@ -10,7 +10,7 @@ import {
 
 type Nameless = Omit<ContainerSketch, 'name'>;
 
-/** What a pod has beyond containers that run and end. */
+/** Optional properties of a pod beyond containers that run and exit. */
 export type Feature = 'init' | 'sidecars' | 'hooks' | 'probes' | 'policies' | 'crashes' | 'deadline';
 
 const chances: Readonly<Record<Feature, number>> = {
@@ -24,13 +24,13 @@ const chances: Readonly<Record<Feature, number>> = {
 };
 const features = Object.keys(chances) as readonly Feature[];
 
-/** Invents pods. The same numbers give the same pods. */
+/** Generates pods. The same numbers give the same pods. */
 export class Sketcher {
   readonly #random: Random;
   readonly #always: ReadonlySet<Feature>;
   #revision = 0;
 
-  /** Every pod has those given. */
+  /** Every pod has the given properties. */
   constructor(random: Random, always: readonly Feature[] = []) {
     this.#random = random;
     this.#always = new Set(always);
@@ -40,9 +40,10 @@ export class Sketcher {
     const has = new Set(
       features.filter((one) => this.#random.next() < chances[one] || this.#always.has(one)),
     );
-    // One that is stopped for a probe ends otherwise than it would by itself, which matters where ends do.
+    // A container stopped because of a probe exits with another code than by itself, which matters
+    // where exit codes do.
     if (has.has('policies')) has.delete('probes');
-    // Of one that may end by itself nobody could tell which end comes first.
+    // For a container that may exit by itself it would be undefined which exit comes first.
     const mayHaveDeadline = has.has('deadline') && !has.has('policies');
     const policies = ['Always', 'Always', 'OnFailure', 'Never'] as const;
     const isSteady = mayHaveDeadline || has.has('policies') || has.has('probes');
@@ -58,13 +59,13 @@ export class Sketcher {
     };
   }
 
-  /** One that the API hands out: it lives long enough for somebody to look into it. */
+  /** A pod of the API that runs long enough for ephemeral containers to be added. */
   apiPod(name: string): PodSketch {
     const { deadlineSeconds: _none, ...sketch } = this.pod(name);
     return { ...sketch, source: 'api' };
   }
 
-  /** The pod with somebody looking into it. */
+  /** The pod with ephemeral containers. */
   withEphemeral(sketch: PodSketch): PodSketch {
     const index = sketch.ephemeral?.length ?? 0;
     const behaviour =
@@ -111,13 +112,13 @@ export class Sketcher {
     if (has.has('policies')) return { ...base, ...this.#withPolicy() };
     const kind = this.#of(['stays', 'stays', 'stays', 'stays', 'ends', 'flaky'] as const);
     if (has.has('crashes')) return { ...base, failsBefore: 3 + this.#whole(3) };
-    // What is probed must run to be asked.
+    // Only containers that run can be probed.
     if (kind === 'stays' || has.has('probes')) return base;
     if (kind === 'flaky') return { ...base, failsBefore: 1 + this.#whole(2) };
     return { ...base, runMs: this.#some([10, 1_000, 20_000]), exitCode: this.#of([0, 0, 1]) };
   }
 
-  /** Its own way to come back or not. */
+  /** The container's own restart policy, or none. */
   #withPolicy(): Partial<Nameless> {
     const failsBefore = 1 + this.#whole(2);
     switch (this.#of(['ends', 'never', 'rule', 'all', 'other'] as const)) {
@@ -164,7 +165,7 @@ export class Sketcher {
     return { ...base, ...own, ...(isFlaky && { failsBefore: 1 + this.#whole(2) }) };
   }
 
-  /** Some crash at first, some for ever, some take long to end. */
+  /** Some crash at first, some always, some stop slowly. */
   #sidecar(): Nameless {
     const base = { image: images.present, restartPolicy: 'Always', onTerm: this.#onTerm() } as const;
     const kind = this.#of(['stays', 'stays', 'stays', 'flaky', 'crashes'] as const);
@@ -184,7 +185,7 @@ export class Sketcher {
   }
 
   #hooks({ runMs }: Nameless, graceSeconds: number): Pick<ContainerSketch, 'postStart' | 'preStop'> {
-    // One that ends by itself may have ended before its hook has.
+    // A container that exits by itself may have exited before its hook has completed.
     const mayHavePostStart = runMs === undefined && this.#random.next() < 0.5;
     return {
       ...(mayHavePostStart && { postStart: this.#hook(graceSeconds) }),
@@ -194,7 +195,7 @@ export class Sketcher {
 
   #hook(graceSeconds: number): HookSketch {
     const kind = this.#of(['works', 'works', 'works', 'sleeps', 'sleeps', 'fails', 'hangs'] as const);
-    // No hook may sleep for longer than the pod has to end.
+    // No hook may sleep longer than the pod's grace.
     if (kind === 'sleeps') return { kind: 'sleep', seconds: Math.min(this.#of([0, 1, 3, 10]), graceSeconds) };
     if (kind === 'hangs') return { kind: 'hangs' };
     return { kind: 'exec', takesMs: this.#some([10, 2_000, 8_000]), exitCode: kind === 'fails' ? 1 : 0 };

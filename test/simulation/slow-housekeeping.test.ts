@@ -16,7 +16,7 @@ const sketch = (name: string): PodSketch => ({
 
 before(prepareSimulation);
 
-it('a disk that hangs while housekeeping looks keeps no pod waiting', async () => {
+it('a disk that hangs during housekeeping does not delay pods', async () => {
   const fail = (_method: string, error: unknown) => assert.fail(String(error));
   const world = new World(
     { seed: 1 },
@@ -44,7 +44,7 @@ it('a disk that hangs while housekeeping looks keeps no pod waiting', async () =
   await world.startKubelet();
   await world.clock.advance(10_000);
   hangs = true;
-  // On a quiet node it looks around twice a minute.
+  // On an idle node housekeeping runs twice a minute.
   await world.clock.advance(35_000);
   assert.equal(looks, 1);
   world.write(sketch('one'));
@@ -57,6 +57,6 @@ it('a disk that hangs while housekeeping looks keeps no pod waiting', async () =
   await world.clock.advance(3_000);
   assert.equal(running(), 1);
   await world.clock.advance(120_000);
-  assert.equal(looks, 1, 'the disk is not asked again while it hangs');
+  assert.equal(looks, 1, 'the disk is not read again while it hangs');
   assert.equal(await world.stopKubelet(), undefined);
 });

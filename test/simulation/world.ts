@@ -33,26 +33,32 @@ export interface WorldOptions {
   readonly seed: number;
   readonly flavour?: Flavour;
   readonly mutate?: Mutation | undefined;
-  /** Whether to keep the kubelet's log, which takes time. */
+  /** Whether to store the kubelet's log, which takes time. */
   readonly logs?: 'kept' | 'dropped';
   readonly settings?: LifeOptions['settings'];
   readonly aroundCri?: LifeOptions['aroundCri'];
   readonly probes?: LifeOptions['probes'];
   /** The machine with parts of it replaced. */
   readonly aroundMachine?: (machine: NodeMachine) => NodeMachine;
-  /** The cluster the node belongs to; it is alone unless given. */
+  /** The cluster the node belongs to; it is standalone unless given. */
   readonly cluster?: Pick<ClusterWorldOptions, 'random' | 'skewMs' | 'copies'> | undefined;
-  /** For pods with volumes of all kinds; their files lie nowhere and no driver is there unless given. */
+  /**
+   * For pods with volumes of all kinds; without it volume files are not stored and no driver
+   * exists.
+   */
   readonly volumes?: Pick<VolumeWorldOptions, 'random'> | undefined;
-  /** For a disk that is often full and containers that talk much; there is room for all unless given. */
+  /**
+   * For an often full disk and containers that write many log lines; there is enough space unless
+   * given.
+   */
   readonly scarceDisk?: { readonly random: Random } | undefined;
-  /** For pods that ask for devices; nobody offers any unless given. */
+  /** For pods that request devices; no plugin exists unless given. */
   readonly devices?: { readonly random: Random } | undefined;
-  /** For a node that may be short of something; it never is unless given. */
+  /** For a node that may be under resource pressure; it never is unless given. */
   readonly pressure?: 'some' | undefined;
 }
 
-/** Whoever watches the world: called at once, before anything else happens. */
+/** The observer of the simulation: called synchronously, before it continues. */
 export interface Witness extends Partial<ProbeWitness> {
   entry(entry: TraceEntry): void;
   calling(method: string, request: unknown): void;
@@ -63,11 +69,13 @@ export interface Witness extends Partial<ProbeWitness> {
   bug(method: string, error: unknown): void;
   apiChanged?(change: StoreChange): void;
   volumeChanging?(method: string, path: string): void;
-  /** Somebody else on the machine has seen that a rule does not hold. */
+  /** Another component on the machine has found a violated rule. */
   broken?(rule: string, what: string): void;
 }
 
-/** One simulated node under virtual time: the runtime and the machine stay, kubelets come and go. */
+/**
+ * One simulated node under virtual time: the runtime and the machine stay, kubelets are restarted.
+ */
 export class World {
   readonly clock: VirtualClock;
   readonly runtime: SimulatedRuntime;
@@ -75,7 +83,7 @@ export class World {
   readonly files: MemoryFiles = memoryFiles();
   readonly cgroups = new SimulatedCgroupHost({ mode: 'v2' });
   readonly machine: NodeMachine;
-  /** For a node that is alone. */
+  /** For a standalone node. */
   readonly api = new PodApi();
   readonly cluster: ClusterWorld | undefined;
   readonly volumes: VolumeWorld | undefined;
@@ -83,7 +91,7 @@ export class World {
   readonly devices: DeviceWorld | undefined;
   readonly pressure: PressureWorld | undefined;
   readonly network: PodNetwork;
-  /** Everything that happened, one line each. */
+  /** The complete history, one line per entry. */
   readonly history: string[] = [];
   readonly logs;
   readonly #random: Random;
@@ -105,7 +113,7 @@ export class World {
       flavour: options.flavour ?? 'containerd-1.6',
       script: (_sandbox, config) =>
         options.scarceDisk === undefined ? scriptOf(config) : ScarceDisk.talking(scriptOf(config)),
-      // Nobody offers it: once removed it would be gone for good.
+      // No registry provides it: once removed it would be lost for good.
       images: [{ reference: images.present, command: ['app'], pinned: options.scarceDisk !== undefined }],
       registry: registryOf([
         { reference: images.pulled, command: ['app'], pullMs: 2_000 },
@@ -206,7 +214,7 @@ export class World {
     this.life?.kill();
   }
 
-  /** Lets time pass until it has stopped; answers what it left behind. */
+  /** Advances the time until the kubelet has stopped; returns what it left behind. */
   async stopKubelet(): Promise<string | undefined> {
     const { life } = this;
     if (life === undefined) return undefined;

@@ -15,9 +15,9 @@ export interface ClusterLifeParts {
   readonly metrics: MetricRegistry;
   readonly cri: CriClient;
   readonly files: CopyFiles;
-  /** The same client, as this process reaches it. */
+  /** The API client as this kubelet process uses it. */
   readonly around: (client: ApiClient) => ApiClient;
-  /** Of the node, 110 unless given. */
+  /** Pod capacity of the node, 110 unless given. */
   readonly maxPods?: number | undefined;
 }
 
@@ -58,7 +58,7 @@ const machine: NodeMachine = {
   kernelRelease: () => '6.1.0',
 };
 
-/** The ties of one kubelet process to the API server of its world. */
+/** Connects one kubelet process to the simulated API server. */
 export function clusterLife({ api, node, copies }: ClusterWorld, parts: ClusterLifeParts): ClusterNode {
   const reach = new Reachability(parts.clock, parts.logger);
   const client = (deadlineMs: number) =>

@@ -5,10 +5,10 @@ import type { KnownBug } from '../mutations.ts';
 type PatchCall = Parameters<ApiClient['patch']>;
 
 const joined = { cluster: 'joined' } as const;
-/** For what will never be as it should. */
+/** For operations that must never succeed. */
 const impatient = { ...joined, patienceMs: 200_000 } as const;
 
-/** Bugs in the ties to the API; the simulation must find each. */
+/** Bugs in the API connection of the kubelet; the simulation must find each. */
 export const clusterMutations: Readonly<Record<string, KnownBug>> = {
   'a pod that is deleted goes from the API at once': {
     breaks: 'a pod goes from the API when nothing of it is left',

@@ -16,14 +16,14 @@ export interface RestScene {
   readonly kubelet: Kubelet | undefined;
   readonly wanted: readonly { readonly uid: string; readonly sketch: PodSketch }[];
   readonly now: number;
-  /** What the runtime runs. */
+  /** Containers that run according to the runtime. */
   readonly running: readonly { readonly podUid: string; readonly name: string; readonly id: string }[];
 }
 
-/** What the API does not have as a node at rest should have it. */
+/** Differences between the API objects and the state expected of a node at rest. */
 export function unlikeTheNode(scene: RestScene): readonly string[] {
   const { cluster, kubelet, wanted } = scene;
-  if (kubelet === undefined) return ['no kubelet runs'];
+  if (kubelet === undefined) return ['no kubelet is running'];
   const uids = new Set(wanted.map(({ uid }) => uid));
   const objects = cluster.pods();
   return [
@@ -46,7 +46,7 @@ function strange(object: StoredObject, wanted: ReadonlySet<string>): readonly st
   const { name, uid, deletionTimestamp } = object.metadata;
   const kind = isMirror(object) ? 'mirror' : 'pod';
   if (deletionTimestamp !== undefined) return [`the ${kind} ${name} (${uid}) is still being deleted`];
-  return wanted.has(ownUidOf(object)) ? [] : [`the ${kind} ${name} (${uid}) is wanted by nobody`];
+  return wanted.has(ownUidOf(object)) ? [] : [`the ${kind} ${name} (${uid}) exists but is not desired`];
 }
 
 function untrue(object: StoredObject, kubelet: Kubelet): readonly string[] {
@@ -58,7 +58,10 @@ function untrue(object: StoredObject, kubelet: Kubelet): readonly string[] {
   return [`the API tells of ${uid} (${object.metadata.name}) ${where}`];
 }
 
-/** Whatever the kubelet thinks of it: what runs in a pod that has come to rest has to be told as running. */
+/**
+ * Independent of the kubelet's own state: every container that runs in a settled pod must be
+ * reported as running.
+ */
 function untold({ cluster, wanted, running }: RestScene): readonly string[] {
   const uids = new Set(
     wanted.filter(({ sketch }) => outcomeOf(sketch) !== 'never-settles').map(({ uid }) => uid),
@@ -68,11 +71,11 @@ function untold({ cluster, wanted, running }: RestScene): readonly string[] {
     const told = toldContainers((object.status ?? {}) as PodStatus);
     return running
       .filter(({ podUid, id }) => podUid === uid && uids.has(uid) && !told.has(id))
-      .map(({ name, id }) => `the API does not tell of ${uid} that ${name} (${id}) runs`);
+      .map(({ name, id }) => `the API status of ${uid} does not report that ${name} (${id}) runs`);
   });
 }
 
-/** The ids of those that run, without the name of the runtime. */
+/** The IDs of the running containers, without the runtime prefix. */
 function toldContainers(status: PodStatus): ReadonlySet<string> {
   const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = status;
   return new Set(
@@ -95,8 +98,8 @@ function nodeProblems({ cluster, kubelet, now }: RestScene): readonly string[] {
   const found = [...(kubelet?.control.pressures() ?? [])].toSorted();
   const renewed = Date.parse(String(cluster.lease()?.spec?.['renewTime'] ?? ''));
   return [
-    ...(ready === 'True' ? [] : [`the Node is ${ready === undefined ? 'not there' : 'not ready'}`]),
-    ...(said.join() === found.join() ? [] : [`the Node says it has ${said} and has ${found}`]),
-    ...(Math.abs(now - renewed) < leaseMs ? [] : [`the lease was renewed at ${renewed}, and it is ${now}`]),
+    ...(ready === 'True' ? [] : [`the Node is ${ready === undefined ? 'missing' : 'not ready'}`]),
+    ...(said.join() === found.join() ? [] : [`the Node reports ${said}, expected ${found}`]),
+    ...(Math.abs(now - renewed) < leaseMs ? [] : [`the lease was renewed at ${renewed}, now is ${now}`]),
   ];
 }

@@ -22,13 +22,15 @@ export function clusterOf(
   random: Random,
   wish: 'joined' | 'alone',
 ): Pick<ClusterWorldOptions, 'random' | 'skewMs'> | undefined {
-  // One number is drawn before all others: seeds that were played before go on as they did.
+  // One number is drawn before all others, so that existing seeds replay as before.
   random.next();
   if (wish === 'alone') return undefined;
   return { random, skewMs: pick(random, skews) ?? 0 };
 }
 
-/** The same, with what others do through the API meanwhile, and to it. */
+/**
+ * The same script plus changes that users and controllers make through the API, and API failures.
+ */
 export function withCluster(random: Random, script: readonly TimedStep[]): readonly TimedStep[] {
   const spanMs = Math.max(60_000, script.at(-1)?.atMs ?? 0);
   const isCalm = random.next() < 0.3;
@@ -82,7 +84,7 @@ class ClusterScriptWriter {
         break;
       case 'delete':
         this.#add(atMs, { do: 'delete', name, grace: this.#of([undefined, undefined, 1, 10]) });
-        // Some are brought back later, when all of the last one has gone or not.
+        // Some pods are recreated later, whether or not the previous pod is completely removed.
         if (this.#random.next() < 0.5) this.#add(atMs + this.#below(60_000), { do: 'create', sketch: next });
         break;
       case 'force':
@@ -141,7 +143,7 @@ class ClusterScriptWriter {
     }
   }
 
-  /** Between what it says to the API and what it hears. */
+  /** Between sending a request to the API and receiving its watch events. */
   #kill(atMs: number, forMs: number): void {
     const method = this.#of(['api patch', 'api patch', 'api delete', 'api create', 'api update'] as const);
     const step = { do: 'kill-kubelet-at', method, crossings: 1 + this.#whole(3) } as const;

@@ -16,11 +16,11 @@ import type { ClusterStep } from './cluster-steps.ts';
 export interface ClusterWorldOptions {
   readonly clock: VirtualClock;
   readonly random: Random;
-  /** How far the clock of the API server is from the node's. */
+  /** Offset of the API server's clock from the node's clock. */
   readonly skewMs: number;
-  /** Whether the kubelet keeps copies of what the API says; it does not unless given. */
+  /** Whether the kubelet caches API objects; false unless given. */
   readonly copies?: 'kept' | undefined;
-  /** For pods with volumes of all kinds; they have few unless given. */
+  /** For pods with volumes of all kinds; pods have few volumes unless given. */
   readonly volumes?: VolumeWorld | undefined;
   readonly note: (what: string) => void;
   readonly changed: (change: StoreChange) => void;
@@ -29,10 +29,10 @@ export interface ClusterWorldOptions {
 const namespace = 'default';
 const pods = apiResources.pods;
 const leaseNamespace = 'kube-node-lease';
-/** How long claims wait for their volumes. */
+/** How long claims wait to be bound to a volume. */
 const latenesses = [0, 500, 5_000, 20_000];
 
-/** The API server of a world, and those who use it besides the kubelet. */
+/** The simulated API server and its clients other than the kubelet. */
 export class ClusterWorld {
   readonly api: SimulatedApi;
   readonly node = nodeUser(nodeName);
@@ -55,12 +55,12 @@ export class ClusterWorld {
     return this.#options.copies;
   }
 
-  /** Since when it cannot be reached; undefined while it can. */
+  /** Start of the current API outage; undefined while the API is reachable. */
   get awaySinceMs(): number | undefined {
     return this.#awaySinceMs;
   }
 
-  /** Those of this node, mirrors included. */
+  /** The pods bound to this node, including mirror pods. */
   pods(): readonly StoredObject[] {
     return this.api.objects(pods).filter(({ spec }) => spec?.['nodeName'] === nodeName);
   }
@@ -91,12 +91,12 @@ export class ClusterWorld {
     this.api.put(pods, { metadata, spec, status: { phase: 'Pending' } });
   }
 
-  /** Whether a pod was given volumes of all kinds. */
+  /** Whether the pod was given volumes of all kinds. */
   hadVolumes(uid: string): boolean {
     return this.#dressed.has(uid);
   }
 
-  /** The same pod, as the sketch has it now. */
+  /** The same pod with its current sketch. */
   edit(sketch: PodSketch): void {
     const { spec } = this.#podOf(sketch);
     const { containers, initContainers, ephemeralContainers } = spec;
@@ -134,7 +134,7 @@ export class ClusterWorld {
     if (this.pod(name) !== undefined) this.api.deletePod(namespace, name, grace);
   }
 
-  /** With all that belongs to it, as a garbage collector does. */
+  /** Deletes the pod and its dependents, as the garbage collector does. */
   deleteNode(): void {
     const node = this.theNode();
     if (node === undefined) return;
@@ -171,7 +171,7 @@ export class ClusterWorld {
     return withEveryVolume(pod);
   }
 
-  /** A claim for this pod; it may be bound at once, or late enough for the pod to wait. */
+  /** Creates a claim for this pod; it is bound immediately, or late enough for the pod to wait. */
   #claim(name: string): void {
     const { persistentVolumeClaims: claims, persistentVolumes: volumes } = apiResources;
     const metadata = { namespace, name, uid: `claim-${name}` };
@@ -198,7 +198,7 @@ export class ClusterWorld {
   }
 }
 
-/** By its UID, so that nothing is drawn for it: one pod in four has a claim. */
+/** Chosen by UID so that no random number is drawn: one pod in four has a claim. */
 function withVolumes(pod: Pod): Pod {
   const { uid } = pod.metadata;
   const scratch = { name: 'scratch', emptyDir: {} };
@@ -216,7 +216,7 @@ export function isMirror({ metadata }: StoredObject): boolean {
   return metadata.annotations?.[annotations.mirror] !== undefined;
 }
 
-/** The pod an object of the API stands for: itself, or the static pod it is the mirror of. */
+/** The pod that an API object represents: itself, or the static pod of which it is the mirror. */
 export function ownUidOf({ metadata }: StoredObject): string {
   return metadata.annotations?.[annotations.mirror] ?? metadata.uid;
 }

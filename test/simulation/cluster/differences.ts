@@ -1,4 +1,4 @@
-/** Where two values that JSON can say differ, as `path: one, not other`, for people. */
+/** Lists where two JSON values differ, as `path: one, not other`, for failure messages. */
 export function differences(one: unknown, other: unknown, path = ''): readonly string[] {
   if (!isTree(one) || !isTree(other)) {
     const [first, second] = [JSON.stringify(one), JSON.stringify(other)];

@@ -1,6 +1,6 @@
 import { type ApiClient, type ApiObject, isApiCode, type Reachability } from '../../../src/api/index.ts';
 
-/** A client that tells and hears, as the one over the wire does, whether the server is to be reached. */
+/** A client that reports whether the server is reachable, as the HTTP client does. */
 export function reachingClient(client: ApiClient, reach: Reachability): ApiClient {
   const note = <T>(asked: Promise<T>) => noted(asked, reach);
   return {

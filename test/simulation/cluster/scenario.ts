@@ -14,17 +14,20 @@ export interface ScenarioOptions {
   readonly desk: Desk;
   readonly clock: VirtualClock;
   readonly random: Random;
-  /** Told of each pod as it is asked for, and of one that is asked to be otherwise. */
+  /** Called for each pod when it is requested, and when its spec is edited. */
   readonly met: (sketch: PodSketch) => void;
-  /** A container ends other than its pod says. */
+  /** A container exits differently from its sketch. */
   readonly disturbed: (uid: string) => void;
   readonly note: (what: string) => void;
 }
 
-/** Does to the API what users, controllers and bad days do to it, and keeps the desk in step. */
+/**
+ * Applies the actions of users and controllers, and API failures, to the API server, and keeps the
+ * desired state in step.
+ */
 export class Scenario {
   readonly #options: ScenarioOptions;
-  /** Those that are to follow one of the same name. */
+  /** Pods that are to be created after a pod of the same name is removed. */
   readonly #next = new Map<string, PodSketch>();
   readonly #coming = new Set<string>();
 
@@ -32,13 +35,13 @@ export class Scenario {
     this.#options = options;
   }
 
-  /** What is not, or not yet, as a node at rest should have it. */
+  /** Differences, possibly temporary, from the state expected of a node at rest. */
   unlikeTheNode(kubelet: Kubelet | undefined, running: RestScene['running']): readonly string[] {
     const { cluster, desk, clock } = this.#options;
     const pending = [...this.#next.keys(), ...this.#coming];
     return [
       ...unlikeTheNode({ cluster, kubelet, running, wanted: desk.wanted(), now: clock.now() }),
-      ...pending.map((name) => `the next ${name} is still to come`),
+      ...pending.map((name) => `the next ${name} is not created yet`),
     ];
   }
 
@@ -94,7 +97,7 @@ export class Scenario {
     }
   }
 
-  /** A name that is taken stays so: nobody waits for it. */
+  /** A name that is in use stays in use: no pod is queued for it. */
   create(sketch: PodSketch): void {
     const { cluster, desk, met } = this.#options;
     if (cluster.pod(sketch.name) !== undefined) return;
@@ -103,7 +106,7 @@ export class Scenario {
     cluster.create(sketch);
   }
 
-  /** The same pod, asked to be otherwise. */
+  /** The same pod with an edited spec. */
   edit(sketch: PodSketch): void {
     const { cluster, desk, met } = this.#options;
     if (this.#current(sketch.name) === undefined) return;
@@ -135,7 +138,8 @@ export class Scenario {
     const { cluster, desk } = this.#options;
     const object = cluster.pod(name);
     if (object === undefined) return;
-    // Who asks for more than the pod does would get it. One that is wanted no more goes by force.
+    // A request for more grace than the pod has would be granted. A pod that is no longer desired
+    // is force-deleted.
     const most = desk.sketchOf(name)?.graceSeconds ?? 0;
     const given = grace === undefined ? undefined : Math.min(grace, most);
     if (given !== undefined) desk.shorten(object.metadata.uid, given);
@@ -175,7 +179,7 @@ export class Scenario {
     this.edit({ ...sketch, ephemeral: [...ephemeral, { ...container, name: `debug${ephemeral.length}` }] });
   }
 
-  /** The pod of that name that is wanted now. */
+  /** The currently desired pod of that name. */
   #current(name: string): PodSketch | undefined {
     const object = this.#options.cluster.pod(name);
     return object?.metadata.deletionTimestamp === undefined ? this.#options.desk.sketchOf(name) : undefined;

@@ -1,7 +1,7 @@
 import type { KnownBug } from '../mutations.ts';
 
 export const deviceMutations: Readonly<Record<string, KnownBug>> = {
-  /** What is noted is written in vain. */
+  /** Writes to the checkpoint are lost. */
   'who has which devices is forgotten with the kubelet': {
     machine: (machine) => ({
       ...machine,

@@ -6,11 +6,11 @@ import type { ContainerSketch, PodSketch } from '../sketch.ts';
 
 export const gadget = 'sim.example/gadget';
 
-/** What happens to the plugin and its devices. */
+/** Actions on the device plugin and its devices. */
 export type DeviceStep =
   | { readonly do: 'die' }
   | { readonly do: 'return' }
-  /** It makes itself known once more, though nothing was wrong. */
+  /** The plugin registers again although nothing failed. */
   | { readonly do: 'register' }
   | { readonly do: 'break' }
   | { readonly do: 'end-list' }
@@ -20,7 +20,7 @@ export type DeviceStep =
 
 const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'] as const;
 
-/** One plugin with a few devices, which lives on while kubelets come and go. */
+/** One device plugin with a few devices; it keeps running across kubelet restarts. */
 export class DeviceWorld {
   readonly host: SimulatedDevices;
   readonly #plugin: SimulatedPlugin;
@@ -78,7 +78,7 @@ function all() {
   return ids.map((id) => ({ id }));
 }
 
-/** The same, with pods that want devices, and what happens to those. */
+/** The same script, with pods that request devices, and actions on those pods. */
 export function withDevices(random: Random, script: readonly TimedStep[]): readonly TimedStep[] {
   const spanMs = Math.max(60_000, script.at(-1)?.atMs ?? 0);
   const known = new Map<PodSketch, PodSketch>();

@@ -5,12 +5,13 @@ import { prepareSimulation } from '../simulate.ts';
 const seeds = 20;
 const offered = { devices: 'offered' } as const;
 
-describe('the whole kubelet in simulation, with devices that come and go', () => {
+describe('the whole kubelet in simulation, with devices that are added and removed', () => {
   before(prepareSimulation);
 
-  it(`keeps its promises under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), offered));
+  it(`holds its invariants under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), offered));
 
-  it('keeps them in a cluster', () => playSeeds(seedsUpTo(seeds / 4), { ...offered, cluster: 'joined' }));
+  it('holds its invariants in a cluster', () =>
+    playSeeds(seedsUpTo(seeds / 4), { ...offered, cluster: 'joined' }));
 
-  it('lives the same life again under the same seed', () => playAgain(seedsUpTo(3), offered, new Map()));
+  it('replays the same history under the same seed', () => playAgain(seedsUpTo(3), offered, new Map()));
 });

@@ -3,12 +3,15 @@ import { type Clock, type Random, randomInt } from '../../../src/lib/index.ts';
 import { memoryRotationFiles } from '../../fakes/memory-rotation-files.ts';
 import type { ContainerScript, MemoryFiles } from '../../simulator/index.ts';
 
-/** Logs small enough that they are rotated all the time. */
+/** Log limits small enough that logs are rotated all the time. */
 export const logPolicy = { maxBytes: 2_000, maxFiles: 3, intervalMs: 10_000, workers: 1 };
 const printMs = 500;
 const line = `${'x'.repeat(100)}\n`;
 
-/** A node with a disk that is often full, containers that talk much, and images that come and go. */
+/**
+ * A node with an often full disk, containers that write many log lines, and images that are pulled
+ * and removed.
+ */
 export class ScarceDisk {
   readonly #random: Random;
   readonly #files: MemoryFiles;
@@ -31,12 +34,12 @@ export class ScarceDisk {
     };
   }
 
-  /** The same, and prints all the time. */
+  /** The same sketch, and its containers write log lines all the time. */
   static talking(script: ContainerScript | undefined): ContainerScript | undefined {
     return script && { ...script, output: [{ atMs: 0, everyMs: printMs, text: line }] };
   }
 
-  /** Somebody short of room has images removed, again and again. */
+  /** Disk pressure causes image garbage collection again and again. */
   async reclaim(kubelet: Kubelet, clock: Clock, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const waitMs = randomInt(this.#random, this.#random.next() < 0.5 ? 500 : 10_000);

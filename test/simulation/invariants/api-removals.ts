@@ -2,7 +2,7 @@ import { isMirror } from '../cluster/cluster-world.ts';
 import { settings } from '../kubelet-life.ts';
 import type { ClusterScene, Rule } from './scene.ts';
 
-/** Who sees a pod gone may start its successor, on the same volumes. */
+/** A controller that observes a pod's removal may start its replacement on the same volumes. */
 export function apiObjectsGoLast({ runtime, report, cluster, volumes }: ClusterScene): Rule {
   const { world, machine, cgroups } = cluster;
   const rule = 'a pod goes from the API when nothing of it is left';
@@ -12,14 +12,14 @@ export function apiObjectsGoLast({ runtime, report, cluster, volumes }: ClusterS
       if (before === undefined || isMirror(before)) return;
       const { uid, name } = object.metadata;
       if (before.metadata.deletionTimestamp === undefined)
-        report(rule, `${name} (${uid}) was removed though nobody asked for it`);
+        report(rule, `${name} (${uid}) was removed without a delete request`);
       for (const one of runtime.runningContainers().filter(({ podUid }) => podUid === uid))
         report(rule, `${name} (${uid}) was removed while ${one.name} runs`);
       for (const path of cgroups.directories().filter((one) => one.includes(`pod${uid}`)))
         report(rule, `${name} (${uid}) was removed and left the cgroup ${path}`);
       for (const place of volumes?.mountedFor(uid) ?? [])
         report(rule, `${name} (${uid}) was removed while ${place} was mounted`);
-      // What is there is looked up at once, and only told later.
+      // The state is checked immediately, and a difference is reported only later.
       void machine.files.names(`${settings.rootDir}/pods/${uid}/volumes`).then((names) => {
         for (const left of names) report(rule, `${name} (${uid}) was removed and left its volume ${left}`);
       });

@@ -7,12 +7,12 @@ import type { ClusterScene, Rule } from './scene.ts';
 
 const rule = 'no status in the API goes back';
 
-/** Of what a node writes to the API each is newer than the last. */
+/** Each pod status that a node writes to the API is newer than the previous one. */
 export function statusesGoOn({ report, cluster, isDamaged, desk, nowMs }: ClusterScene): Rule {
-  /** What kubelets have said of containers, and when each was said, by the pod. */
+  /** Container statuses that kubelets have written, with the time of each, by pod. */
   const said = new Map<string, Map<string, number[]>>();
   const written = new Map<string, number>();
-  /** When each was last written of. */
+  /** When a status of each container was last written. */
   const writtenMs = new Map<string, number>();
   let turn = 0;
   return {
@@ -30,7 +30,8 @@ export function statusesGoOn({ report, cluster, isDamaged, desk, nowMs }: Cluste
       const { uid, name } = object.metadata;
       const own = ownUidOf(object);
       const [was, is] = [statusOf(before), statusOf(object)];
-      // A static pod whose manifest went and came again begins anew under the same id.
+      // A static pod whose manifest was removed and added again starts from scratch under the same
+      // UID.
       const isNewLife = own !== uid && !desk.wantedSince(own, writtenMs.get(uid) ?? 0);
       writtenMs.set(uid, nowMs());
       if (isTerminalPhase(was.phase) && is.phase !== was.phase)
@@ -41,10 +42,9 @@ export function statusesGoOn({ report, cluster, isDamaged, desk, nowMs }: Cluste
       const turns = said.get(own)?.get(containersText(is));
       if (turns === undefined) return;
       const last = written.get(uid) ?? 0;
-      // One and the same may be said by two kubelets, and the first may be the one that is heard.
+      // Two kubelets may write the same status, and the API may have received the first one.
       const at = turns.find((one) => one >= last);
-      if (at === undefined)
-        report(rule, `${name} (${own}) was told what was said before what it was told last`);
+      if (at === undefined) report(rule, `${name} (${own}) got an older status after a newer one`);
       written.set(uid, at ?? last);
     },
   };
@@ -62,7 +62,7 @@ function containersText(status: PodStatus): string {
   return JSON.stringify(containersOf(plainStatus(status)), inOrder);
 }
 
-/** Fields in whatever order say the same. */
+/** The order of fields does not matter. */
 function inOrder(_key: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1)));
@@ -89,6 +89,6 @@ function regressionsOf(was: ContainerStatus, is: ContainerStatus): readonly stri
     ...(is.restartCount < was.restartCount
       ? [`${is.name} had restarted ${was.restartCount} times, and now ${is.restartCount}`]
       : []),
-    ...(hasRisen ? [`${is.name} had ended and runs again`] : []),
+    ...(hasRisen ? [`${is.name} had terminated and runs again`] : []),
   ];
 }

@@ -4,22 +4,30 @@ import type { Rule, RuleScene } from './scene.ts';
 
 const firstMs = 10_000;
 const resetMs = 10 * 60_000;
-/** The runtime tells ends in nanoseconds, the kubelet counts in milliseconds. */
+/** The runtime reports finish times in nanoseconds, the kubelet counts in milliseconds. */
 const roundingMs = 2;
 
 interface Crashes {
-  /** How often it was started again after an end of its own, since it last ran for long. */
+  /**
+   * How often the container was restarted after exiting by itself, since it last ran long enough to
+   * reset the back-off.
+   */
   readonly restarts: number;
   readonly last: Instance;
 }
 
-/** A container that ends by itself waits before it starts again: not at all, then 10 s and double each time. */
+/**
+ * A container that exits by itself waits before it is restarted: not at all, then 10 s, doubled
+ * each time.
+ */
 export function crashBackoffHolds(scene: RuleScene): Rule {
   const { report, desk, ledger, nowMs, maxRestartWaitMs = settings.maxRestartWaitMs } = scene;
   const crashes = new Map<string, Crashes>();
   const waitMs = (restarts: number) =>
     restarts === 0 ? 0 : Math.min(firstMs * 2 ** (restarts - 1), maxRestartWaitMs);
-  /** How often the one before it was started again, if this one is started after its end. */
+  /**
+   * The restart count of the previous instance, if this instance is started after that one exited.
+   */
   const before = (instance: Instance): number | undefined => {
     const known = crashes.get(keyOf(instance));
     const ended = known?.last.ended;
@@ -51,7 +59,7 @@ export function crashBackoffHolds(scene: RuleScene): Rule {
     },
   };
 
-  /** After an end that was ordered, or is not known any more, nothing is added. */
+  /** An exit that was requested, or is no longer recorded, does not increase the back-off. */
   function kept(known: Crashes | undefined): number {
     const isSame = known !== undefined && desk.wantedSince(known.last.podUid, known.last.startedMs ?? 0);
     const { ended, startedMs = 0 } = known?.last ?? {};
@@ -60,7 +68,7 @@ export function crashBackoffHolds(scene: RuleScene): Rule {
   }
 }
 
-/** In another sandbox init containers begin anew. */
+/** In a new sandbox init containers start from the first again. */
 function keyOf({ podUid, name, sandboxId }: Instance): string {
   return name.startsWith('init') ? `${podUid} ${sandboxId} ${name}` : `${podUid} ${name}`;
 }

@@ -20,7 +20,10 @@ interface Instance {
 
 const keyOf = ({ podUid, name, attempt }: Instance) => `${podUid} ${name} #${attempt}`;
 
-/** What runs has all the devices its manifest asks for, and no other has any of them. */
+/**
+ * A running container has all the devices its manifest requests, and no other container has any of
+ * them.
+ */
 export function devicesHaveOneOwner({ runtime, report, desk }: Scene): Rule {
   const given = new Map<string, readonly string[]>();
   const had = new Map<string, string>();
@@ -28,7 +31,7 @@ export function devicesHaveOneOwner({ runtime, report, desk }: Scene): Rule {
     calling(method, request) {
       if (method !== 'createContainer') return;
       const { metadata, labels = {}, envs = [], CDIDevices = [] } = (request as MadeContainer).config ?? {};
-      // A static pod that goes and comes again is another, and has the same UID.
+      // A static pod that is removed and added again is a new pod with the same UID.
       const life = `${(request as MadeContainer).podSandboxId} ${metadata?.name}`;
       const podUid = labels['io.kubernetes.pod.uid'] ?? '';
       const name = metadata?.name ?? '';
@@ -60,7 +63,7 @@ export function devicesHaveOneOwner({ runtime, report, desk }: Scene): Rule {
       const own = given.get(keyOf(entry)) ?? [];
       for (const other of runtime.runningContainers()) {
         if (other.id === entry.id) continue;
-        // Two instances of one container are the matter of another rule.
+        // Two instances of one container are covered by another rule.
         if (other.podUid === entry.podUid && other.name === entry.name) continue;
         const shared = (given.get(keyOf(other)) ?? []).filter((id) => own.includes(id));
         if (shared.length > 0)

@@ -9,8 +9,9 @@ const evictionGraceSeconds = 1;
 const evicted = ({ phase, reason }: PodStatus) => phase === 'Failed' && reason === 'Evicted';
 
 /**
- * A pod that was evicted ends as Failed and never runs again, whatever becomes of the kubelet. That begins when somebody
- * could know of it: the first of its containers is told to stop, or the API has heard.
+ * An evicted pod ends as Failed and never runs again, also across kubelet restarts. The rule
+ * applies from the moment the eviction is observable: the first StopContainer call, or the API
+ * status.
  */
 export function evictedStaysEvicted({ runtime, report, desk, kubelet }: ClusterScene): Rule {
   const gone = new Set<string>();
@@ -18,7 +19,7 @@ export function evictedStaysEvicted({ runtime, report, desk, kubelet }: ClusterS
   const meet = (uid: string) => {
     const sketch = desk.known(uid);
     if (sketch === undefined) return;
-    // It may have no more time than this.
+    // The maximum grace of the evicted pod.
     desk.shorten(uid, evictionGraceSeconds);
     if (sketch.source !== 'api' || isCritical(sketch))
       report('a critical pod is never evicted', `${uid} of ${sketch.name}`);

@@ -3,21 +3,27 @@ import type { PodUid } from '../../../src/pods/index.ts';
 import { containerOf, isSidecar } from '../sketch.ts';
 import type { Rule, Scene } from './scene.ts';
 
-/** Whole seconds are told to the runtime, so that one that has begun counts twice. */
+/** The runtime gets whole seconds, so that a started second counts twice. */
 const roundingMs = 1_000;
-/** What every container is given at least. */
+/** The minimum grace of every container. */
 const minimumGraceSeconds = 2;
 
 interface Order {
   readonly deadlineMs: number;
-  /** What it must have at least: a kubelet that goes on with an order of unknown beginning tells it rounded up. */
+  /**
+   * The minimum remaining grace: a kubelet that continues a termination with unknown start sends it
+   * rounded up.
+   */
   readonly dueMs: number;
-  /** Whether it was the whole pod that was to end, from the first order on: that the next kubelet must know. */
+  /**
+   * Whether the complete pod was to terminate, from the first stop request on: the next kubelet
+   * must know it.
+   */
   readonly ofPod: boolean;
   readonly by: Kubelet | undefined;
 }
 
-/** Of an order whose beginning only the wall clock knew, which was set since. */
+/** For a termination whose start was recorded only by the wall clock, which was set since. */
 const unknownSince = { deadlineMs: Number.POSITIVE_INFINITY, dueMs: Number.NEGATIVE_INFINITY } as const;
 
 export function graceOnlyShrinks({ runtime, report, desk, nowMs, kubelet }: Scene): Rule {
@@ -44,7 +50,8 @@ export function graceOnlyShrinks({ runtime, report, desk, nowMs, kubelet }: Scen
       const before = orders.get(containerId);
       const deadlineMs = nowMs() + Number(timeout) * 1_000;
       if (before !== undefined) compare(containerId, before, deadlineMs, timeout);
-      // Who waits for its hook or for others is first told when a part of a second may be gone, rounded up.
+      // A container that waits for its hook or for other containers gets its first stop call after
+      // part of a second may have passed, rounded up.
       const sketch = desk.known(uid ?? '');
       const container = runtime.containers().find(({ id }) => id === containerId)?.name ?? '';
       const sketched = containerOf(sketch, container);

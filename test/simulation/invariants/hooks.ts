@@ -2,7 +2,7 @@ import type { ExecSyncRequest } from '../../../src/cri/index.ts';
 import { containerOf } from '../sketch.ts';
 import type { Rule, RuleScene } from './scene.ts';
 
-/** A preStop hook is asked for once at most, whoever comes after who asked. */
+/** A preStop hook runs at most once, also across kubelet restarts. */
 export function preStopOnce({ report, ledger }: RuleScene): Rule {
   return {
     calling(method, request) {
@@ -17,7 +17,7 @@ export function preStopOnce({ report, ledger }: RuleScene): Rule {
   };
 }
 
-/** What runs on has had its postStart hook, whoever started it. */
+/** A container that keeps running has had its postStart hook, whichever kubelet started it. */
 export function postStartRuns({ report, desk, ledger }: RuleScene): Rule {
   return {
     settled() {
@@ -31,7 +31,7 @@ export function postStartRuns({ report, desk, ledger }: RuleScene): Rule {
   };
 }
 
-/** An ephemeral container is there to look once: nobody starts it again. */
+/** An ephemeral container runs once and is never restarted. */
 export function ephemeralOnce({ report, desk, ledger, isDamaged }: RuleScene): Rule {
   return {
     entry(entry) {

@@ -1,7 +1,9 @@
 import type { CreateContainerRequest } from '../../../src/cri/index.ts';
 import type { Rule, Scene } from './scene.ts';
 
-/** Whoever removes images leaves those alone that a container is about to be made of. */
+/**
+ * Image garbage collection must not remove an image from which a container is about to be created.
+ */
 export function imagesStayForContainers({ runtime, report, isUncertain }: Scene): Rule {
   const removed = new Set<string>();
   return {

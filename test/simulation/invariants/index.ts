@@ -29,7 +29,7 @@ import {
 
 export type { ClusterParts, Rule, Scene } from './scene.ts';
 
-/** All that must hold. The first of them writes down what the others go by. */
+/** All invariants. The first one records the facts that the others use. */
 export function allRules(scene: Scene): readonly Rule[] {
   const ledger = new Ledger(scene.nowMs);
   const rules = [

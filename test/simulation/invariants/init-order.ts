@@ -2,7 +2,10 @@ import { type ContainerSketch, isSidecar } from '../sketch.ts';
 import type { Instance } from './ledger.ts';
 import type { Rule, RuleScene } from './scene.ts';
 
-/** In every sandbox: an init container starts when those before it are done, a regular one when all are. */
+/**
+ * In every sandbox an init container starts when the previous ones have completed, a regular
+ * container when all have.
+ */
 export function initOrder({ report, desk, ledger }: RuleScene): Rule {
   return {
     entry(entry) {

@@ -4,16 +4,16 @@ import type { TraceEntry } from '../../simulator/index.ts';
 import { type ProbeType, probeTypes } from '../sketch.ts';
 import type { Rule } from './scene.ts';
 
-/** What the answers to one probe of an instance were. */
+/** The responses to one probe of an instance. */
 export interface ProbeAnswers {
   succeeded: boolean;
-  /** Bad answers since the last good one, to the kubelet that runs now. */
+  /** Failures since the last success, as counted for the current kubelet. */
   badInARow: number;
-  /** The most of them there ever were, to any one kubelet. */
+  /** The largest number of consecutive failures that any kubelet observed. */
   mostBadInARow: number;
 }
 
-/** All that happened to one instance of a container. */
+/** The history of one instance of a container. */
 export interface Instance {
   readonly id: string;
   readonly podUid: string;
@@ -24,21 +24,24 @@ export interface Instance {
   startedMs: number | undefined;
   ended: { readonly atMs: number; readonly exitCode: number; readonly cause: string } | undefined;
   removed: boolean;
-  /** When a kubelet first told it to stop. */
+  /** When a kubelet first requested its stop. */
   stopOrderedMs: number | undefined;
   postStarts: number;
-  /** Whether a kubelet was told, or may have been, that the hook has failed. */
+  /** Whether a kubelet was, or may have been, notified that the hook failed. */
   postStartFailed: boolean;
   preStops: number;
   readonly probes: Readonly<Record<ProbeType, ProbeAnswers>>;
 }
 
-/** What really happened to containers, whoever knows of it. Written before any rule reads it. */
+/**
+ * The actual history of containers, independent of any kubelet. It is recorded before any rule
+ * reads it.
+ */
 export class Ledger implements Rule {
   readonly #nowMs: () => number;
   readonly #instances = new Map<string, Instance>();
   readonly #pods = new Map<string, Instance[]>();
-  /** The last instance each sandbox had before it was empty. */
+  /** The last instance of each sandbox before the sandbox was empty. */
   readonly #lastBefore = new Map<string, string>();
 
   constructor(nowMs: () => number) {
@@ -53,12 +56,15 @@ export class Ledger implements Rule {
     return this.#instances.values();
   }
 
-  /** Every instance of the pod there ever was, oldest first. */
+  /** Every instance of the pod so far, oldest first. */
   ofPod(uid: string): readonly Instance[] {
     return this.#pods.get(uid) ?? [];
   }
 
-  /** Those in one sandbox, since it was last empty: a pod that restarts as a whole begins anew in the same one. */
+  /**
+   * The instances of one sandbox since it was last empty: a pod that restarts completely starts
+   * from scratch in the same sandbox.
+   */
   inSandbox(uid: string, sandboxId: string): readonly Instance[] {
     const all = this.ofPod(uid).filter((one) => one.sandboxId === sandboxId);
     const last = all.findLastIndex(({ id }) => id === this.#lastBefore.get(sandboxId));

@@ -3,12 +3,14 @@ import type { MemoryFiles } from '../../simulator/index.ts';
 import { logPolicy } from '../disk/scarce-disk.ts';
 import type { Rule, Scene } from './scene.ts';
 
-/** What one prints between two looks, and while the file that is full gets its name. */
+/** Maximum output of a container between two checks, and while the full file is renamed. */
 const slackBytes = 3_000;
-/** What was written while nobody could do anything about it is dealt with after so long. */
+/** Output written while no kubelet could rotate the log must be handled within this time. */
 const patienceMs = 15_000;
 
-/** When all is calm the logs of a container, of all its instances together, hold no more than they may. */
+/**
+ * On an idle node the logs of a container, of all its instances together, stay within their limit.
+ */
 export function logsStaySmall({ report, nowMs }: Scene, files: Pick<MemoryFiles, 'paths' | 'read'>): Rule {
   const most = logPolicy.maxBytes * logPolicy.maxFiles + slackBytes;
   let largeSince: ReadonlyMap<string, number> = new Map();

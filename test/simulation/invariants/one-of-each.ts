@@ -17,7 +17,10 @@ export function oneOfEachContainer({ runtime, report, isUncertain }: Scene): Rul
   };
 }
 
-/** Pods of one name that one kubelet knew never overlap; one left by an earlier kubelet may still be on its way out. */
+/**
+ * Pods of one name that one kubelet managed never overlap; a pod from a previous kubelet may still
+ * be terminating.
+ */
 export function oneOfEachName({ runtime, report, kubelet, isUncertain, desk }: Scene): Rule {
   let known = new Set<string>();
   return {
@@ -30,7 +33,7 @@ export function oneOfEachName({ runtime, report, kubelet, isUncertain, desk }: S
         if (now?.control.workers.queries.isPodTerminationRequested(metadata.uid) === false)
           known.add(metadata.uid);
       if (entry.kind !== 'container-started' || isUncertain()) return;
-      // Of the API one may be made while the last, which was deleted by force, is still on its way out.
+      // An API pod may be created while its force-deleted predecessor is still terminating.
       if (desk.known(entry.podUid)?.source === 'api') return;
       const nameOf = new Map(runtime.sandboxes().map(({ podUid, podName }) => [podUid, podName]));
       const name = nameOf.get(entry.podUid);

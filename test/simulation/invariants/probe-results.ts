@@ -3,7 +3,7 @@ import { servingOf } from '../sketch.ts';
 import { statusOf } from './readiness.ts';
 import type { Rule, RuleScene } from './scene.ts';
 
-/** What a probe found out is said of the instance it asked, and of no other. */
+/** A probe result is reported for the probed instance, and for no other. */
 export function probeResultsStay({ report, desk, ledger }: RuleScene): Rule {
   const rule = 'a probe tells of the instance it asked';
   const check = (uid: string, status: PodStatus) => {
@@ -14,9 +14,9 @@ export function probeResultsStay({ report, desk, ledger }: RuleScene): Rule {
       const instance = ledger.find(containerID.slice(containerID.indexOf('://') + 3));
       if (probes === undefined || instance === undefined) continue;
       if (ready === true && probes.readiness !== undefined && !instance.probes.readiness.succeeded)
-        report(rule, `${name} #${instance.attempt} of ${uid} is ready, and was never seen to be`);
+        report(rule, `${name} #${instance.attempt} of ${uid} is ready without a successful readiness probe`);
       if (started === true && probes.startup !== undefined && !instance.probes.startup.succeeded)
-        report(rule, `${name} #${instance.attempt} of ${uid} has started, and was never seen to`);
+        report(rule, `${name} #${instance.attempt} of ${uid} has started without a successful startup probe`);
     }
   };
   return {

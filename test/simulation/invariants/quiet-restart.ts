@@ -5,7 +5,7 @@ import { differences } from '../cluster/differences.ts';
 import { everyContainer, type PodSketch } from '../sketch.ts';
 import type { ClusterScene, Rule } from './scene.ts';
 
-/** What the API has already is not written again by the next kubelet. */
+/** A restarted kubelet does not write statuses that the API already has. */
 export function restartsWriteNothing({ report, cluster, desk }: ClusterScene): Rule {
   return {
     apiChanged({ type, resource, object, before, user }) {
@@ -18,13 +18,13 @@ export function restartsWriteNothing({ report, cluster, desk }: ClusterScene): R
   };
 }
 
-/** Nobody looks at a pod that is over and is edited then, but the next kubelet. */
+/** An edit of a terminated pod is noticed only by the next kubelet. */
 function isEditedAtRest(object: StoredObject | undefined): boolean {
   const { phase = '', observedGeneration } = (object?.status ?? {}) as PodStatus;
   return ['Succeeded', 'Failed'].includes(phase) && observedGeneration !== object?.metadata.generation;
 }
 
-/** Whether a probe may still change its mind by itself. */
+/** Whether a probe may still change its result without an event. */
 function mayBecomeReady(sketch: PodSketch | undefined): boolean {
   const containers = sketch === undefined ? [] : everyContainer(sketch);
   return containers.some(({ probes }) => (probes?.readiness?.untilAttempt ?? 0) > 0);

@@ -3,17 +3,17 @@ import type { PodUid } from '../../../src/pods/index.ts';
 import { type PodSketch, servingOf } from '../sketch.ts';
 import type { Rule, RuleScene } from './scene.ts';
 
-/** By then every look at the runtime that is due was made, and what it showed was worked upon. */
+/** By then every due relist has happened and its result has been synced. */
 const seenMs = 70_000;
 
 /**
- * A pod is ready only while all its regular containers and sidecars run: as far as the kubelet has looked when it says
- * so, and in truth as soon as it must have looked.
+ * A pod is ready only while all its regular containers and sidecars run: according to the kubelet's
+ * last relist when it writes the status, and in fact as soon as a relist was due.
  */
 export function readyMeansRunning(scene: RuleScene): Rule {
   const { report, desk, ledger, nowMs, kubelet, runtime } = scene;
   const rule = 'a pod is ready only while its containers run';
-  /** Since when nothing kept the kubelet from looking. */
+  /** Since when no failure prevented the kubelet from relisting. */
   let clearMs = 0;
   const onChange = (uid: string, status: PodStatus) => {
     const sketch = desk.known(uid);
@@ -21,10 +21,10 @@ export function readyMeansRunning(scene: RuleScene): Rule {
     const looked = kubelet()?.runtime.pleg.cache.get(uid as PodUid);
     for (const { name } of servingOf(sketch)) {
       const said = statusOf(status, name);
-      if (said?.state?.running === undefined) report(rule, `${name} of ${uid} is not even said to run`);
+      if (said?.state?.running === undefined) report(rule, `${name} of ${uid} is not reported as running`);
       const seen = looked?.containers.find(({ id }) => said?.containerID?.endsWith(`://${id}`));
       if (seen !== undefined && seen.state !== 'running')
-        report(rule, `${name} of ${uid} was seen to be ${seen.state}`);
+        report(rule, `${name} of ${uid} was observed as ${seen.state}`);
     }
   };
   const check = () => {

@@ -1,7 +1,10 @@
 import type { RemoveContainerRequest } from '../../../src/cri/index.ts';
 import type { Rule, Scene } from './scene.ts';
 
-/** Runtimes refuse to remove what is being removed: whoever asks twice is told of a failure where there is none. */
+/**
+ * Runtimes reject the removal of a container that is already being removed: a second request would
+ * report a failure that is none.
+ */
 export function removesOnce({ runtime, report, isUncertain }: Scene): Rule {
   return {
     calling(method, request) {

@@ -10,10 +10,13 @@ interface Request {
   readonly linux?: Partial<LinuxContainerResources>;
 }
 
-/** By what the runtime is told: what one gives back another may have only after that. */
+/**
+ * Computed from the calls to the runtime: resources that one container releases are available to
+ * another only afterwards.
+ */
 export function neverMoreThanTheNode({ runtime, isUncertain, report }: RuleScene): Rule {
   const look = (containerId: string, told: Partial<LinuxContainerResources> | undefined, starts: boolean) => {
-    // Of a call that was given up nobody knows whether it has an effect, nor when.
+    // It is unknown whether, or when, an aborted call takes effect.
     if (isUncertain()) return;
     const all = runtime.containers().filter(({ id, running }) => running || (starts && id === containerId));
     const sum = (amount: (resources: Partial<LinuxContainerResources>) => number) =>
@@ -24,7 +27,7 @@ export function neverMoreThanTheNode({ runtime, isUncertain, report }: RuleScene
       );
     const cpu = sum(({ cpuQuota = 0n }) => Number(cpuQuota)) / 100;
     const memory = sum(({ memoryLimitInBytes = 0n }) => Number(memoryLimitInBytes)) / mebibyte;
-    if (cpu > nodeSize.milliCpu) report(rule, `${cpu} thousandths of a core`);
+    if (cpu > nodeSize.milliCpu) report(rule, `${cpu} millicores`);
     if (memory > nodeSize.mebibytes) report(rule, `${memory} MiB`);
   };
   return {

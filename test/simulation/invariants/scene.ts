@@ -11,40 +11,40 @@ import type { KubeletLife } from '../kubelet-life.ts';
 import type { VolumeWorld } from '../volumes/volume-world.ts';
 import type { Ledger } from './ledger.ts';
 
-/** What a rule sees of the world. */
+/** The state of the simulation that a rule can read. */
 export interface Scene {
   readonly desk: Desk;
   readonly runtime: SimulatedRuntime;
   readonly nowMs: () => number;
   readonly kubelet: () => Kubelet | undefined;
-  /** Whether the runtime has been, or is, in such trouble that a pod may have to be made anew. */
+  /** Whether the runtime failed, or fails, such that a pod may have to be recreated. */
   readonly isDamaged: (podUid: string) => boolean;
   /** Whether calls may have had effects that their callers do not know of. */
   readonly isUncertain: () => boolean;
-  /** The longest wait of a container that crashes; that of the settings unless given. */
+  /** The maximum crash back-off; the one from the settings unless given. */
   readonly maxRestartWaitMs?: number;
-  /** The cluster the node belongs to; it is alone unless given. */
+  /** The cluster the node belongs to; the node is standalone unless given. */
   readonly cluster?: ClusterParts | undefined;
-  /** The volumes of a world that has all kinds of them. */
+  /** The volumes of a simulation that uses all volume types. */
   readonly volumes?: VolumeWorld | undefined;
-  /** Of a world in which they are rotated. */
+  /** The logs of a simulation that rotates them. */
   readonly logs?: Pick<MemoryFiles, 'paths' | 'read'> | undefined;
-  /** Whether pods ask for devices. */
+  /** Whether pods request devices. */
   readonly devices?: DeviceWorld | undefined;
   readonly report: (rule: string, what: string) => void;
 }
 
-/** The same, with all that has happened so far. */
+/** The same state, with the history so far. */
 export interface RuleScene extends Scene {
   readonly ledger: Ledger;
 }
 
-/** What there is besides on a node of a cluster. */
+/** Additional state of a node in a cluster. */
 export interface ClusterParts {
   readonly world: ClusterWorld;
   readonly machine: NodeMachine;
   readonly cgroups: SimulatedCgroupHost;
-  /** Whether nothing may change about the pod now. */
+  /** Whether nothing about the pod may change now. */
   readonly isQuiet: (podUid: string) => boolean;
 }
 
@@ -52,25 +52,28 @@ export interface ClusterScene extends RuleScene {
   readonly cluster: ClusterParts;
 }
 
-/** Something that must hold at every moment. Called at once, before anything else happens. */
+/**
+ * An invariant that must hold at every moment. It is called synchronously, before the simulation
+ * continues.
+ */
 export interface Rule {
   entry?(entry: TraceEntry): void;
   calling?(method: string, request: unknown): void;
-  /** A command run in a container has ended; undefined if the call failed. */
+  /** A command executed in a container has exited; undefined if the call failed. */
   answered?(request: ExecSyncRequest, answer: ExecSyncResponse | undefined): void;
-  /** A probe over the network is asked, and will be answered like this. */
+  /** A network probe is sent and will get this response. */
   probed?(question: ProbeRequest, answer: 'success' | 'failure'): void;
   kubeletStarted?(life: KubeletLife): void;
-  /** Nobody can tell any more how long ago something was that only the wall clock knew. */
+  /** Durations that only the wall clock recorded are no longer known. */
   clockJumped?(): void;
-  /** An object of the API has changed. */
+  /** An API object has changed. */
   apiChanged?(change: StoreChange): void;
   /** A volume, or a directory of volumes, is about to change. */
   volumeChanging?(method: string, path: string): void;
-  /** A pod was asked to be otherwise: what is edited begins anew. */
+  /** The spec of a pod was edited: the edited containers start from scratch. */
   edited?(podUid: string): void;
-  /** The runtime forgets what ran, or does not know how it ended. */
+  /** The runtime loses containers, or their exit codes. */
   runtimeLost?(): void;
-  /** All is as it should be, and nothing is going on. */
+  /** The node has reached its expected state and no work is pending. */
   settled?(): void;
 }

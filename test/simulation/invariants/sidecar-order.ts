@@ -5,18 +5,18 @@ import { sidecarsOf } from '../sketch.ts';
 import type { Rule, RuleScene } from './scene.ts';
 import { hasFailed, startsAllAnew } from './stops.ts';
 
-/** A moment counts for what is told in whole seconds, and takes a while to be told. */
+/** Stop timeouts are sent in whole seconds, rounded up, and sending takes a moment. */
 const slackMs = 50;
-/** What even a pod that is deleted by force is given, unless it asks for none. */
+/** The minimum grace of a force-deleted pod, unless its spec requests none. */
 const forcedGraceSeconds = 1;
 
 /**
- * A sidecar is told to stop when all regular containers and all later sidecars have ended, or its time is used up. One
- * that has failed itself may be stopped alone.
+ * A sidecar is stopped when all regular containers and all later sidecars have exited, or its grace
+ * has expired. A failed sidecar may be stopped alone.
  */
 export function sidecarOrder(scene: RuleScene): Rule {
   const { report, desk, ledger, nowMs, kubelet, isDamaged, runtime } = scene;
-  /** When each pod was first seen to be on its way out. */
+  /** When each pod was first observed terminating. */
   const ending = new Map<string, number>();
   const isEnding = (uid: string) =>
     kubelet()?.control.workers.queries.isPodTerminationRequested(uid as PodUid) === true;
@@ -26,7 +26,10 @@ export function sidecarOrder(scene: RuleScene): Rule {
       if (isEnding(uid) && !ending.has(uid)) ending.set(uid, nowMs());
     }
   };
-  /** Hooks that only sleep say nothing to anybody: the workers are watched while they are told. */
+  /**
+   * A hook that only sleeps causes no runtime call, so the pod workers are observed when they are
+   * updated.
+   */
   const watchClosely = ({ control: { workers }, state: { statuses } }: Kubelet) => {
     const update = workers.updatePod.bind(workers);
     workers.updatePod = (options) => {
@@ -37,13 +40,13 @@ export function sidecarOrder(scene: RuleScene): Rule {
   };
   return {
     kubeletStarted: (life) => watchClosely(life.kubelet),
-    // Who is left of the grace only the wall clock knows across kubelets.
+    // The remaining grace is known across kubelets only by the wall clock.
     clockJumped() {
       for (const uid of ending.keys()) ending.set(uid, Number.NEGATIVE_INFINITY);
     },
     entry(entry) {
       watch();
-      // One that was being started when its pod was told to end starts all the same.
+      // A sidecar that was being started when its pod began to terminate starts all the same.
       if (entry.kind === 'container-started' && !isEnding(entry.podUid)) ending.delete(entry.podUid);
     },
     calling(method, request) {
@@ -54,12 +57,12 @@ export function sidecarOrder(scene: RuleScene): Rule {
       const sketch = desk.known(instance?.podUid ?? '');
       if (instance === undefined || sketch === undefined) return;
       const { podUid, name } = instance;
-      // Of one that ends by itself nobody was told to end it.
+      // A sidecar that exits by itself was not requested to stop.
       if (cmd[1] === 'pre-stop' && !ending.has(podUid)) ending.set(podUid, nowMs());
       if (method !== 'stopContainer') return;
       const place = sketch.init.findIndex((one) => one.name === name);
       if (place < 0 || sketch.init[place]?.restartPolicy !== 'Always') return;
-      // Of a pod that only the runtime knows nobody can tell what is a sidecar.
+      // For a pod that only the runtime knows, sidecars cannot be told from regular containers.
       if (kubelet()?.control.workers.activePod(podUid as PodUid) === undefined) return;
       if (isDamaged(podUid) || hasFailed(sketch, instance)) return;
       if (startsAllAnew(sketch, instance, ledger)) return;

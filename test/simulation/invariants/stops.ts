@@ -4,7 +4,10 @@ import type { Rule, RuleScene } from './scene.ts';
 
 export function stopsOnlyWhatIsUnwanted(scene: RuleScene): Rule {
   const { runtime, report, desk, isDamaged, ledger, cluster } = scene;
-  /** Those a kubelet has seen to be over; what it asked for then may happen when it is gone. */
+  /**
+   * The pods a kubelet has observed as terminated; calls it sent then may take effect after it
+   * exits.
+   */
   const over = new Set<string>();
   return {
     kubeletStarted({ kubelet }) {
@@ -20,7 +23,8 @@ export function stopsOnlyWhatIsUnwanted(scene: RuleScene): Rule {
       const { id, podUid, name, attempt } = entry;
       const instance = ledger.find(id);
       const sketch = desk.known(podUid);
-      // A pod may be told to end, and be wanted again, while a start that was asked for before is under way.
+      // A pod may be terminated, and be desired again, while a start that was requested before is
+      // under way.
       if (!desk.wantedSince(podUid, instance?.createdMs ?? 0) || over.has(podUid)) return;
       if (sketch !== undefined && instance !== undefined && isCalledFor(sketch, instance, ledger)) return;
       const hasTwin = runtime
@@ -35,7 +39,7 @@ export function stopsOnlyWhatIsUnwanted(scene: RuleScene): Rule {
   };
 }
 
-/** Whether the manifest itself has the container stopped. */
+/** Whether the manifest itself requires the container to be stopped. */
 function isCalledFor(sketch: PodSketch, instance: Instance, ledger: Ledger): boolean {
   return (
     hasFailed(sketch, instance) ||
@@ -44,12 +48,13 @@ function isCalledFor(sketch: PodSketch, instance: Instance, ledger: Ledger): boo
   );
 }
 
-/** What was found out about this very instance is reason enough to stop it. */
+/** A probe result of this very instance justifies its stop. */
 export function hasFailed(sketch: PodSketch, { name, postStartFailed, probes }: Instance): boolean {
   const container = [...sketch.init, ...sketch.containers].find((one) => one.name === name);
   const isBad = (type: 'liveness' | 'startup') => {
     const probe = container?.probes?.[type];
-    // One whose preStop hook has begun for it is stopped by the next kubelet as well, whatever that finds out.
+    // An instance whose preStop hook has begun is stopped by the next kubelet as well, whatever its
+    // probes report.
     const { badInARow, mostBadInARow } = probes[type];
     const bad = container?.preStop === undefined ? badInARow : mostBadInARow;
     return probe !== undefined && bad >= probe.failureThreshold;
@@ -57,13 +62,17 @@ export function hasFailed(sketch: PodSketch, { name, postStartFailed, probes }: 
   return postStartFailed || isBad('liveness') || isBad('startup');
 }
 
-/** Whether nothing is left to run, or an init container has failed for good: then sidecars end, too. */
+/**
+ * Whether no container is left to run, or an init container has failed permanently: then sidecars
+ * terminate too.
+ */
 function isOver(sketch: PodSketch, uid: string, ledger: Ledger): boolean {
   const end = (name: string) => ledger.lastOf(uid, name)?.ended;
   const hasEnded = sketch.containers.every((one) => {
     const last = ledger.lastOf(uid, one.name);
     if (last?.ended !== undefined) return afterExit(sketch, one, last.ended.exitCode) === 'stays-ended';
-    // One whose probe has failed does not come back if it never does, whatever its rules say of exit codes.
+    // A container with a failed probe is not restarted if its restart policy is Never, whatever its
+    // exit code rules.
     return last !== undefined && hasFailed(sketch, last) && policyOf(sketch, one) === 'Never';
   });
   const hasFailedInit = sketch.init.some((one) => {

@@ -1,16 +1,22 @@
 import type { Rule, Scene } from './scene.ts';
 
-/** After this long a kubelet has noted what it saw. */
+/** After this time a kubelet has checkpointed what it observed. */
 const notedMs = 6_000;
 
 interface Ended {
   readonly phase: string;
   readonly atMs: number;
-  /** Whether it was noted, so that the next kubelet knows it whatever the runtime says. */
+  /**
+   * Whether the phase was checkpointed, so that the next kubelet restores it whatever the runtime
+   * reports.
+   */
   readonly isNoted: boolean;
 }
 
-/** For as long as the pod is asked for, across kubelets, unless the runtime forgets what ran before it was noted. */
+/**
+ * Holds while the pod is desired, across kubelets, unless the runtime loses the containers before
+ * the checkpoint is written.
+ */
 export function terminalPhaseStays({ report, desk, nowMs, isDamaged }: Scene): Rule {
   const ended = new Map<string, Ended>();
   const begunMs = new Map<string, number>();
@@ -40,7 +46,8 @@ export function terminalPhaseStays({ report, desk, nowMs, isDamaged }: Scene): R
             report('a terminal phase stays', `${uid} was ${before.phase} and is ${phase}`);
           return;
         }
-        // A pod that was told to end may be wanted again by now: the end is not the one of what is wanted.
+        // A terminated pod may be desired again by now: the recorded end is not the one of the
+        // desired pod.
         const isOwnEnd = desk.wantedSince(uid, begunMs.get(uid) ?? 0);
         if (isOwnEnd && (phase === 'Succeeded' || phase === 'Failed'))
           ended.set(uid, { phase, atMs: nowMs(), isNoted: false });

@@ -2,15 +2,18 @@ import type { VolumeWorld } from '../volumes/volume-world.ts';
 import type { ClusterScene, Rule, RuleScene } from './scene.ts';
 import { containerOfCall, podOfCall } from './starts.ts';
 
-/** What takes a volume away, or a part of it that containers would miss. */
+/** Operations that remove a volume, or a part of it that containers need. */
 const removals: ReadonlySet<string> = new Set([
   ...['unmount', 'unbind', 'unpin', 'removeTree', 'removeEmptyDirectory', 'unlink', 'NodeUnpublishVolume'],
 ]);
 
-/** The directory of a pod, of its volumes, of those of one plugin, or of one of them; what is in them is content. */
+/**
+ * The directory of a pod, of its volumes, of one plugin's volumes, or of one volume; paths below it
+ * are content.
+ */
 const volumePath =
   /\/pods\/([0-9a-f]{32})(?:\/volume(?:s|Devices)(?:\/[^/]+(?:\/[^/]+(?:\/(?:mount|vol_data\.json))?)?)?)?$/;
-/** Where the devices of pods are shown and held, or made by drivers. */
+/** Where the block devices of pods are mapped, or created by drivers. */
 const devicePath = /\/plugins\/.*\/volumeDevices\/.*\/([0-9a-f]{32})$/;
 /** Where the disks of the node are mounted. */
 const diskPath = /\/plugins\/kubernetes\.io\/local-volume\/mounts\/[^/]+$/;
@@ -43,7 +46,7 @@ export function volumesOutliveContainers({ runtime, report, volumes }: VolumeSce
     volumeChanging(method, path) {
       if (!removals.has(method)) return;
       const uid = volumePath.exec(path)?.[1] ?? devicePath.exec(path)?.[1];
-      // Whatever is there now is of no use to anybody.
+      // The content is not used by any container any more.
       if (uid === undefined || volumes.isLost(path)) return;
       const running = runtime.runningContainers().filter(({ podUid }) => podUid === uid);
       const isThere = volumes.memory.entry(path) !== undefined;
@@ -54,7 +57,7 @@ export function volumesOutliveContainers({ runtime, report, volumes }: VolumeSce
   };
 }
 
-/** What is mounted for the node is there for as long as a pod is shown it. */
+/** A global mount exists for as long as it is bind-mounted into a pod. */
 export function disksOutlivePods({ report, volumes }: VolumeScene): Rule {
   return {
     volumeChanging(method, path) {
@@ -75,7 +78,7 @@ export function readersSeeWholes({ runtime, report, volumes, cluster }: VolumeSc
     for (const what of volumes.torn(uid)) report('a reader sees all of an update or none', `${uid}: ${what}`);
   };
   return {
-    // Right before a change is right after the one before.
+    // A check right before a change equals one right after the previous change.
     volumeChanging(_method, path) {
       const uid = podPath.exec(path)?.[1];
       if (uid !== undefined) look(uid);
@@ -86,7 +89,7 @@ export function readersSeeWholes({ runtime, report, volumes, cluster }: VolumeSc
   };
 }
 
-/** Pods of manifests have none. */
+/** Pods from manifests have none. */
 function hasVolumes(cluster: ClusterScene['cluster'] | undefined, uid: string): boolean {
   return cluster?.world.hadVolumes(uid) === true;
 }

@@ -31,7 +31,7 @@ function sketch(name: string, more: Partial<PodSketch> = {}): PodSketch {
   };
 }
 
-it('the Node says what it is short of, refuses pods meanwhile, and takes some again after a while', async () => {
+it('the Node reports its pressure conditions, rejects pods meanwhile, and admits pods again after the transition period', async () => {
   const random = seededRandom(1);
   const world = new World({ seed: 1, pressure: 'some', cluster: { random, skewMs: 0 } }, witness);
   const cluster = world.cluster ?? assert.fail();
@@ -58,7 +58,7 @@ it('the Node says what it is short of, refuses pods meanwhile, and takes some ag
     world.pressure?.take({ resource, room: 0 });
     await until(told, () => pressures().includes(told));
   }
-  await until('all are evicted', () => ['a', 'b'].every((name) => status(name).phase === 'Failed'));
+  await until('all pods are evicted', () => ['a', 'b'].every((name) => status(name).phase === 'Failed'));
   assert.equal(status('a').reason, 'Evicted');
   assert.match(status('a').message ?? '', /^The node was low on resource: /);
   const target = status('a').conditions?.find(({ type }) => type === 'DisruptionTarget');
@@ -71,22 +71,22 @@ it('the Node says what it is short of, refuses pods meanwhile, and takes some ag
   assert.ok(Object.hasOwn(told?.metadata.annotations ?? {}, 'starved_resource'));
   cluster.create(sketch('late'));
   cluster.create(sketch('vital', { priority: 2_000_000_000 }));
-  await until('one is refused', () => status('late').phase === 'Failed');
+  await until('one pod is rejected', () => status('late').phase === 'Failed');
   const { reason, message } = status('late');
   const all = 'MemoryPressure DiskPressure PIDPressure';
   assert.deepEqual([reason, message], ['Evicted', `Pod was rejected: The node had condition: [${all}]. `]);
-  await until('a critical one runs', () => status('vital').phase === 'Running');
+  await until('a critical pod runs', () => status('vital').phase === 'Running');
   world.pressure?.heal();
-  await until('nothing is short', () => pressures().length === 0);
+  await until('the node has no pressure condition', () => pressures().length === 0);
   cluster.create(sketch('again'));
-  await until('it takes pods', () => status('again').phase === 'Running');
+  await until('the node admits pods', () => status('again').phase === 'Running');
   assert.equal(status('vital').phase, 'Running');
   assert.equal(await world.stopKubelet(), undefined);
   cluster.api.close();
   world.runtime.close();
 });
 
-it('who waits for the node to have enough is not evicted for who uses it', async () => {
+it('a pod rejected because of memory pressure is not evicted for the pod that uses the memory', async () => {
   const random = seededRandom(1);
   const world = new World({ seed: 1, pressure: 'some', cluster: { random, skewMs: 0 } }, witness);
   const cluster = world.cluster ?? assert.fail();
@@ -98,14 +98,14 @@ it('who waits for the node to have enough is not evicted for who uses it', async
   await until('it runs', () => status('hog').phase === 'Running');
   world.pressure?.take({ resource: 'memory', room: 1_000 });
   const { available = 0 } = (await world.pressure?.node())?.memory ?? {};
-  // Below the soft threshold, which acts only later.
+  // Below the soft threshold, which takes effect only later.
   world.pressure?.take({ resource: 'memory', room: 1_200 - available });
   await world.clock.advance(11_000);
   const late = Array.from({ length: 8 }, (_, index) => `late-${index}`);
   for (const name of late) cluster.create(sketch(name));
-  await until('some are refused', () => late.some((name) => status(name).phase === 'Failed'));
+  await until('some pods are rejected', () => late.some((name) => status(name).phase === 'Failed'));
   assert.ok(late.some((name) => status(name).phase === undefined || status(name).phase === 'Pending'));
-  await until('the one that uses it is evicted', () => status('hog').phase === 'Failed');
+  await until('the pod that uses the memory is evicted', () => status('hog').phase === 'Failed');
   await world.clock.advance(30_000);
   for (const name of late) assert.doesNotMatch(status(name).message ?? '', /The node was low/, name);
   assert.equal(await world.stopKubelet(), undefined);

@@ -3,7 +3,7 @@ import { withParts } from '../volumes/joint-files.ts';
 
 const short = { cluster: 'joined', pressure: 'some' } as const;
 
-/** Bugs with a node that is short of something; the simulation must find each. */
+/** Bugs on a node under resource pressure; the simulation must find each. */
 export const pressureMutations: Readonly<Record<string, KnownBug>> = {
   'that a pod was evicted is known to nobody but the kubelet that did it': {
     breaks: 'an evicted pod',

@@ -3,10 +3,13 @@ import type { Step, TimedStep } from '../script.ts';
 import type { Scarce } from './pressure-world.ts';
 
 const scarce: readonly Scarce[] = ['memory', 'memory', 'disk', 'pids'];
-/** From here on a pod is critical. */
+/** From this priority on a pod is critical. */
 const critical = 2_000_000_000;
 
-/** The same, with pods of which some matter more, on a node that is short of something now and then. */
+/**
+ * The same script, with pods of different priorities, on a node that is sometimes under resource
+ * pressure.
+ */
 export function withPressure(random: Random, script: readonly TimedStep[]): readonly TimedStep[] {
   const spanMs = Math.max(60_000, script.at(-1)?.atMs ?? 0);
   const times = 2 + randomInt(random, 3);
@@ -26,7 +29,7 @@ function shortage(random: Random, spanMs: number): readonly TimedStep[] {
   ];
 }
 
-/** By the name of the pod: whoever comes after it under the same name matters as much. */
+/** Derived from the pod name: a successor under the same name has the same priority. */
 function withPriority(step: Step): Step {
   if (step.do !== 'cluster' || (step.what.do !== 'create' && step.what.do !== 'delete')) return step;
   const { what } = step;

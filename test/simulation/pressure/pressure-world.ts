@@ -13,7 +13,7 @@ import type { SimulatedRuntime } from '../../simulator/index.ts';
 
 export type Scarce = 'memory' | 'disk' | 'pids';
 
-/** Somebody outside of all pods leaves only so much of something to them. */
+/** A process outside of all pods leaves only this much of a resource to them. */
 export interface PressureStep {
   readonly resource: Scarce;
   readonly room: number;
@@ -43,7 +43,7 @@ export const evictionSettings: EvictionSettings = {
   memoryGuard: 'off',
 };
 
-/** What pods use of a machine, by nothing but who they are and whether they run. */
+/** The resource usage of pods, derived only from their identity and whether they run. */
 export class PressureWorld implements EvictionStats {
   readonly #clock: VirtualClock;
   readonly #runtime: SimulatedRuntime;
@@ -105,7 +105,7 @@ function measuresOf(uid: string): PodResourceUsage {
   };
 }
 
-/** The same pod uses the same all its life. */
+/** A pod's usage stays constant. */
 function usageOf(uid: string, resource: Scarce): number {
   return 20 + (createHash('md5').update(`${uid} ${resource}`).digest().readUInt16BE() % 400);
 }

@@ -6,12 +6,11 @@ const seeds = 20;
 const repeatedSeeds = 4;
 const short = { cluster: 'joined', pressure: 'some' } as const;
 
-describe('the whole kubelet in simulation, on a node that is short now and then', () => {
+describe('the whole kubelet in simulation, on a node that is sometimes under resource pressure', () => {
   const lives: Lives = new Map();
   before(prepareSimulation);
 
-  it(`keeps its promises under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), short, lives));
+  it(`holds its invariants under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), short, lives));
 
-  it('lives the same life again under the same seed', () =>
-    playAgain(seedsUpTo(repeatedSeeds), short, lives));
+  it('replays the same history under the same seed', () => playAgain(seedsUpTo(repeatedSeeds), short, lives));
 });

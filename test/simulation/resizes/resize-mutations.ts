@@ -3,10 +3,10 @@ import { bound } from '../cluster/cluster-mutations.ts';
 import type { KnownBug } from '../mutations.ts';
 
 const resizing = { cluster: 'joined', resizes: 'many' } as const;
-/** For what will never be as it should. */
+/** For operations that must never succeed. */
 const impatient = { ...resizing, patienceMs: 400_000 } as const;
 
-/** Bugs about resources; the simulation must find each. */
+/** Bugs in pod resizes; the simulation must find each. */
 export const resizeMutations: Readonly<Record<string, KnownBug>> = {
   'the node is thought to have ten times what it has': {
     breaks: 'containers that run are never given more than the node has',

@@ -7,7 +7,10 @@ import type { World } from '../world.ts';
 export const nodeSize: ContainerSize = { milliCpu: 4_000, mebibytes: 8 * 1024 };
 const mebibyte = 2 ** 20;
 
-/** What of a pod at rest is not as it was resized: it has what it asks for, or waits because there is no room. */
+/**
+ * Differences of a pod at rest from its last resize: it has the resources it requests, or the
+ * resize is deferred because the node lacks capacity.
+ */
 export function unlikeItsSize(world: World, uid: string, sketch: PodSketch): readonly string[] {
   const status = world.life?.kubelet.state.statuses.getPodStatus(uid as PodUid);
   if (status === undefined || status.phase === 'Failed') return [];
@@ -19,7 +22,8 @@ export function unlikeItsSize(world: World, uid: string, sketch: PodSketch): rea
   const running = all.filter(({ podUid }) => podUid === uid);
   const others = all.filter(({ podUid }) => podUid !== uid).map(sizeOf);
   const wished = everyContainer(sketch).flatMap(({ size }) => size ?? []);
-  if (pending !== undefined && isFitting([...others, ...wished])) return ['waits though there is room'];
+  if (pending !== undefined && isFitting([...others, ...wished]))
+    return ['is deferred though the node has capacity'];
   return everyContainer(sketch).flatMap(({ name, size }) => {
     const found = running.find((one) => one.name === name);
     const wanted = pending === undefined ? size : toldSize(status, name);
@@ -27,7 +31,7 @@ export function unlikeItsSize(world: World, uid: string, sketch: PodSketch): rea
     const has = sizeOf(found);
     return has.milliCpu === wanted.milliCpu && has.mebibytes === wanted.mebibytes
       ? []
-      : [`has ${JSON.stringify(has)} in ${name}, not ${JSON.stringify(wanted)}`];
+      : [`has ${JSON.stringify(has)} in ${name}, expected ${JSON.stringify(wanted)}`];
   });
 }
 
@@ -41,7 +45,7 @@ function isFitting(sizes: readonly ContainerSize[]): boolean {
   return sum('milliCpu') <= nodeSize.milliCpu && sum('mebibytes') <= nodeSize.mebibytes;
 }
 
-/** What the pod is said to have been allocated. */
+/** The allocated resources in the pod's status. */
 function toldSize(status: PodStatus, name: string): ContainerSize | undefined {
   const all = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
   const { cpu, memory } = all.find((one) => one.name === name)?.allocatedResources ?? {};

@@ -10,8 +10,8 @@ describe('the whole kubelet in simulation, with pods that are resized', () => {
   const lives: Lives = new Map();
   before(prepareSimulation);
 
-  it(`keeps its promises under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), resizing, lives));
+  it(`holds its invariants under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), resizing, lives));
 
-  it('lives the same life again under the same seed', () =>
+  it('replays the same history under the same seed', () =>
     playAgain(seedsUpTo(repeatedSeeds), resizing, lives));
 });

@@ -10,7 +10,7 @@ export interface AttachControllerDeps {
   readonly api: SimulatedApi;
   readonly clock: Clock;
   readonly random: Random;
-  /** Where the node still has it. */
+  /** Where the node still uses the volume. */
   readonly placesOf: (volumeId: string) => readonly string[];
   readonly broken: (rule: string, what: string) => void;
   readonly note: (what: string) => void;
@@ -23,7 +23,10 @@ interface AttachedNodeStatus {
   readonly volumesAttached?: readonly { readonly name: string }[];
 }
 
-/** Attaches volumes for the pods of the node, and detaches what none of them wants and the node does not use. */
+/**
+ * Attaches volumes for the pods of the node, and detaches volumes that no pod requires and the node
+ * does not use.
+ */
 export class AttachController {
   readonly #deps: AttachControllerDeps;
   readonly #attached = new Set<string>();
@@ -60,7 +63,7 @@ export class AttachController {
     const wanted = new Set(this.#deps.api.objects(apiResources.pods).flatMap(attachedTo));
     for (const id of wanted) if (!this.#attached.has(id)) this.#attach(id);
     const { volumesInUse } = (node.status ?? {}) as AttachedNodeStatus;
-    // A node that has not said what it uses may use anything.
+    // A node that has not reported its volumes in use may use any.
     const isFree = (id: string) => volumesInUse?.includes(attachedName(drivers.far, id)) === false;
     for (const id of [...this.#attached]) if (!wanted.has(id) && isFree(id)) this.#detach(id);
     this.#tell(node);
@@ -99,7 +102,7 @@ export class AttachController {
   }
 }
 
-/** What the pod has that must be attached. */
+/** The volumes of the pod that must be attached. */
 function attachedTo({ metadata: { uid }, spec }: StoredObject): readonly string[] {
   const volumes = (spec?.['volumes'] ?? []) as readonly { readonly name: string }[];
   const own = attachedKinds.filter((kind) => volumes.some(({ name }) => name === kind));

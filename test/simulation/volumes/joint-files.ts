@@ -8,8 +8,8 @@ export interface JointFiles {
 }
 
 /**
- * Two halves of one tree in memory: what the runtime and the kubelet's notes have, and what volumes have with their
- * mounts. Whoever looks at a directory sees both halves of it, whoever removes it removes both.
+ * Combines two in-memory trees: one with the data of the runtime and the pod checkpoints, one with
+ * volumes and their mounts. Reading a directory returns entries of both, removing it removes both.
  */
 export function jointFiles(plain: RuntimeFiles, memory: MemoryVolumeFiles): JointFiles {
   const names = async (directory: string) => {
@@ -17,7 +17,7 @@ export function jointFiles(plain: RuntimeFiles, memory: MemoryVolumeFiles): Join
     return [...new Set(halves.flat())].sort();
   };
   const kindAt = async (path: string) => (await memory.kindAt(path)) ?? (await plain.kindAt(path));
-  // Refuses before it touches anything in either half.
+  // Throws before it changes either tree.
   const remove = async (path: string) => {
     await memory.removeTree(path);
     await plain.remove(path);
@@ -41,7 +41,7 @@ export function jointFiles(plain: RuntimeFiles, memory: MemoryVolumeFiles): Join
   };
 }
 
-/** The same thing with parts of it replaced. */
+/** The same object with some members replaced. */
 export function withParts<T extends object>(whole: T, parts: Partial<T>): T {
   return new Proxy(whole, {
     get: (target, name) => {
@@ -52,7 +52,7 @@ export function withParts<T extends object>(whole: T, parts: Partial<T>): T {
   });
 }
 
-/** As the kernel tells it, as far as anybody reads it here. */
+/** In the format of the kernel, with the fields that are read here. */
 export function mountinfoOf(memory: Pick<MemoryVolumeFiles, 'mounts'>): string {
   const line = (directory: string, index: number) =>
     `${index + 2} 1 0:${index + 2} / ${directory} rw - tmpfs tmpfs rw\n`;

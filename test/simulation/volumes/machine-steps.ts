@@ -8,21 +8,21 @@ import type {
   VolumeFiles,
 } from '../../../src/volumes/index.ts';
 
-/** One thing that is done to a machine, and may go wrong. */
+/** One operation on a machine, which may fail. */
 export interface PartStep {
-  /** What failures are called. */
+  /** The name of the part in failures. */
   readonly code: ErrorCode;
-  /** Of what is changed. */
+  /** The path that is changed. */
   readonly pathOf: (args: readonly unknown[]) => string;
-  /** When a program that does not end is given up; it always ends unless given. */
+  /** When a program that does not end is killed; it always ends unless given. */
   readonly deadlineMs?: number;
-  /** Whether it may find that something is in use. */
+  /** Whether it may fail with EBUSY. */
   readonly mayBeBusy?: boolean;
-  /** What only one program can have at a time. */
+  /** A resource that only one program can use at a time. */
   readonly takes?: (args: readonly unknown[]) => string;
 }
 
-/** What may go wrong with a part of the machine; what is not here never does. */
+/** Possible failures of a part of the machine; parts that are not listed never fail. */
 export interface MachinePart<T extends object> {
   readonly name: string;
   readonly steps: { readonly [Method in keyof T]?: PartStep };
@@ -52,7 +52,7 @@ export const fileSteps: MachinePart<VolumeFiles> = {
 };
 
 const disk: PartStep = { code: 'VOLUME_UNUSABLE', pathOf: first, deadlineMs: programMs };
-/** Whoever makes or checks a file system, or mounts it, has the disk for itself. */
+/** A program that creates, checks or mounts a file system uses the disk exclusively. */
 const wholeDisk: PartStep = { ...disk, deadlineMs: longMs, takes: first };
 const mounted = ([asked]: readonly unknown[]) => asked as DiskMount;
 
@@ -83,7 +83,7 @@ export const deviceSteps: MachinePart<BlockDevices> = {
   },
 };
 
-/** Whoever waits for a server does so without this. */
+/** Programs that wait for a server do so without this delay. */
 export const networkSteps: MachinePart<NetworkMounts> = {
   name: 'network',
   steps: {

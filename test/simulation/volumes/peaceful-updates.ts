@@ -7,16 +7,19 @@ export interface Peace {
   readonly random: Random;
   readonly pass: (ms: number) => Promise<void>;
   readonly known: (uid: string) => PodSketch | undefined;
-  /** Reports the rule if something is still open after that long. */
+  /** Reports a violation if a difference remains after that time. */
   readonly until: (limitMs: number, rule: string, open: () => Promise<readonly string[]>) => Promise<void>;
 }
 
 const updates = 5;
 const mostBetweenMs = 3_000;
-/** Longer than a sync may take that stops a container within its grace, and shorter than the time between two syncs. */
+/**
+ * Longer than a sync that stops a container within its grace, and shorter than the interval between
+ * two syncs.
+ */
 const soonMs = 40_000;
 
-/** With nothing else going on nobody waits long for what its volumes are to say. */
+/** On an idle node the volumes of pods are updated soon. */
 export async function updateInPeace({ world, random, pass, known, until }: Peace): Promise<void> {
   const { volumes, cluster } = world;
   if (volumes === undefined || cluster === undefined) return;
@@ -25,7 +28,7 @@ export async function updateInPeace({ world, random, pass, known, until }: Peace
     await pass(random.next() * mostBetweenMs);
   }
   await shown({ world, known, until });
-  // There and not, or the other way round: with nothing else that changes.
+  // Creates the object or deletes it: without other changes.
   for (let times = 0; times < 2; times++) {
     volumes.take({ do: 'come-or-go' }, cluster.api);
     await shown({ world, known, until });
@@ -42,7 +45,7 @@ async function shown({ world, known, until }: Pick<Peace, 'world' | 'known' | 'u
   });
 }
 
-/** Nothing is done for a pod while the hook of a container that has started goes on. */
+/** A pod is not synced while a hook of a started container runs. */
 function hangs(sketch: PodSketch | undefined): boolean {
   const containers = sketch === undefined ? [] : everyContainer(sketch);
   return containers.some(({ postStart }) => postStart?.kind === 'hangs');

@@ -5,14 +5,14 @@ import { settings } from '../kubelet-life.ts';
 
 export const drivers = { disks: 'disks.sim', plain: 'plain.sim', far: 'far.sim' } as const;
 export const objectNames = { config: 'settings', secret: 'keys', extra: 'extra' } as const;
-/** Of each pair of files that change together. */
+/** The files of each pair that change together. */
 export const fileNames = ['a', 'b'] as const;
-/** The label that downward files tell. */
+/** The label that downward API files contain. */
 const label = 'edited';
 
 export type VolumeKind = keyof typeof sources;
 
-/** By the name the volume has in the pod; each with the directory of its plugin. */
+/** By the volume's name in the pod; each with the directory of its plugin. */
 const sources = {
   config: ['configmap', () => ({ configMap: { name: objectNames.config } })],
   secret: ['secret', () => ({ secret: { secretName: objectNames.secret } })],
@@ -24,38 +24,38 @@ const sources = {
   shared: ['csi', () => ({ persistentVolumeClaim: { claimName: 'shared' } })],
   own: ['csi', (uid: string) => ({ persistentVolumeClaim: { claimName: uid } })],
   inline: ['csi', () => ({ csi: { driver: drivers.plain } })],
-  /** One that has to be attached before. */
+  /** A volume that must be attached before. */
   far: ['csi', (uid: string) => ({ persistentVolumeClaim: { claimName: `far-${uid}` } })],
-  /** A disk with a file system that has somebody's data. */
+  /** A disk with a file system that contains data. */
   disk: ['local-volume', () => ({ persistentVolumeClaim: { claimName: 'disk' } })],
-  /** A disk with nothing on it. */
+  /** An empty disk. */
   blank: ['local-volume', (uid: string) => ({ persistentVolumeClaim: { claimName: `blank-${uid}` } })],
-  /** Of a server. */
+  /** A volume of a server. */
   export: ['nfs', () => ({ nfs: { server: 'server', path: '/export' } })],
   claimed: ['nfs', () => ({ persistentVolumeClaim: { claimName: 'claimed' } })],
-  /** A disk, as the device it is. */
+  /** A disk as a block device. */
   device: ['local-volume', () => ({ persistentVolumeClaim: { claimName: 'device' } })],
-  /** A device of a driver, which has to be attached before. */
+  /** A block device of a driver, which must be attached before. */
   raw: ['csi', (uid: string) => ({ persistentVolumeClaim: { claimName: `raw-${uid}` } })],
-  /** Of an object that comes and goes. */
+  /** From an object that is created and deleted. */
   extra: ['configmap', () => ({ configMap: { name: objectNames.extra, optional: true } })],
-  /** Those that only visitors have. */
+  /** Volumes that only ephemeral containers mount. */
   read: ['configmap', () => ({ configMap: { name: objectNames.config } })],
   noted: ['empty-dir', () => ({ emptyDir: { medium: 'Memory' } })],
   lent: ['csi', () => ({ csi: { driver: drivers.plain } })],
 } as const satisfies Readonly<Record<string, readonly [string, (uid: string) => Omit<Volume, 'name'>]>>;
 
-/** Those in which files change together. */
+/** Volumes in which files change together. */
 export const filled: readonly VolumeKind[] = ['config', 'secret', 'labels', 'projected', 'extra', 'read'];
-/** Those that nobody in the pod has but who is added to look into it while it runs. */
+/** Volumes that only ephemeral containers mount, which are added while the pod runs. */
 export const visitorKinds: readonly VolumeKind[] = ['read', 'noted', 'lent'];
-/** Those that containers are given as devices. */
+/** Volumes that containers use as block devices. */
 export const devices: readonly VolumeKind[] = ['device', 'raw'];
-/** Those of which each pod that has any has its own, called by its UID. */
+/** Volumes that exist once per pod, named by its UID. */
 const ownKinds = { own: '', far: 'far-', blank: 'blank-', raw: 'raw-' } as const;
-/** Those that are attached to the node. */
+/** Volumes that are attached to the node. */
 export const attachedKinds = ['far', 'raw'] as const;
-/** As many bits as a part of a UID has that is looked at. */
+/** As many bits as the part of the UID that is used. */
 const partBits = 16;
 const kinds = (Object.keys(sources) as readonly VolumeKind[]).filter((kind) => !visitorKinds.includes(kind));
 
@@ -70,7 +70,10 @@ function projectedSources() {
   ];
 }
 
-/** What the containers have that the pod begins with. By its UID, so that nothing is drawn for it: about half of all. */
+/**
+ * The volumes of the pod's initial containers. Chosen by UID so that no random number is drawn:
+ * about half of all.
+ */
 export function kindsOf(uid: string): readonly VolumeKind[] {
   const isSet = (bit: number) => {
     const digits = partBits / 4;
@@ -81,7 +84,10 @@ export function kindsOf(uid: string): readonly VolumeKind[] {
   return kinds.filter((_kind, index) => isSet(index));
 }
 
-/** The pod with its volumes. Every container it begins with has all but those of visitors, and visitors have all. */
+/**
+ * The pod with its volumes. Every initial container mounts all but those for ephemeral containers,
+ * which mount all.
+ */
 export function withEveryVolume(pod: Pod): Pod {
   const { uid } = pod.metadata;
   const own = kindsOf(uid);
@@ -112,7 +118,7 @@ export function podDirOf(uid: string): string {
   return posix.join(settings.rootDir, 'pods', uid);
 }
 
-/** Where the pod has the volume. */
+/** The volume's directory in the pod. */
 export function placeOf(uid: string, kind: VolumeKind): string {
   const plugin = sources[kind][0];
   const isDevice = devices.includes(kind);
@@ -121,7 +127,7 @@ export function placeOf(uid: string, kind: VolumeKind): string {
   return plugin === 'csi' && !isDevice ? posix.join(at, 'mount') : at;
 }
 
-/** Where its device is shown, which is held there. */
+/** Where its device is mapped and held open. */
 export function shownAt(uid: string, kind: VolumeKind): string {
   const name = volumeName(uid, kind);
   const plugins = posix.join(settings.rootDir, 'plugins');
@@ -130,12 +136,15 @@ export function shownAt(uid: string, kind: VolumeKind): string {
     : posix.join(plugins, 'kubernetes.io~local-volume/volumeDevices', name, uid);
 }
 
-/** What its PersistentVolume is called. */
+/** The name of its PersistentVolume. */
 export function volumeName(uid: string, kind: VolumeKind): string {
   return Object.hasOwn(ownKinds, kind) ? `${ownKinds[kind as keyof typeof ownKinds]}${uid}` : kind;
 }
 
-/** What drivers call it; undefined for what no driver has to do with, or one that stages nothing. */
+/**
+ * The volume's driver handle; undefined for a volume without driver, or of a driver that does not
+ * stage.
+ */
 export function stagedIdOf(uid: string, kind: VolumeKind): string | undefined {
   return ['shared', 'own', 'far', 'raw'].includes(kind) ? volumeName(uid, kind) : undefined;
 }

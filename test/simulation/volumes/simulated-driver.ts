@@ -9,22 +9,22 @@ import {
 import type { MemoryVolumeFiles } from '../../fakes/memory-volume-files.ts';
 import { draw } from '../../simulator/fault-rules.ts';
 
-/** How likely a call of a driver goes wrong. */
+/** The probability that a driver call fails. */
 export interface DriverRates {
   readonly slow?: number;
-  /** It is not done, and the driver says so for good. */
+  /** The call has no effect, and the driver returns a final error. */
   readonly refused?: number;
-  /** It is not done, and nobody can tell. */
+  /** The call has no effect, and the result is lost. */
   readonly lost?: number;
-  /** It is done, and nobody can tell. */
+  /** The call takes effect, and the result is lost. */
   readonly unanswered?: number;
-  /** It is done long after whoever asked has given up. */
+  /** The call takes effect long after the caller's deadline. */
   readonly hung?: number;
 }
 
 type Fault = 'slow' | 'refused' | 'lost' | 'unanswered' | 'hung';
 
-/** What calls of all kinds that matter here say. */
+/** The relevant fields of all requests. */
 interface VolumeCall {
   readonly volumeId: string;
   readonly stagingTargetPath?: string;
@@ -33,7 +33,7 @@ interface VolumeCall {
 }
 
 export interface DriverWitness {
-  /** Told right before anything changes. */
+  /** Called right before any change. */
   changing(method: string, path: string): void;
   broken(rule: string, what: string): void;
   note(what: string): void;
@@ -50,22 +50,22 @@ export interface SimulatedDriverOptions {
 
 const promptMs = 20;
 const slowMs = 20_000;
-/** Longer than anybody waits for a driver. */
+/** Longer than any caller's deadline. */
 const hungMs = 200_000;
 const finalCodes: readonly GrpcCode[] = ['INTERNAL', 'INVALID_ARGUMENT', 'NOT_FOUND', 'FAILED_PRECONDITION'];
 const uncertainCodes: readonly GrpcCode[] = ['UNAVAILABLE', 'DEADLINE_EXCEEDED', 'ABORTED'];
 
 interface Pending {
   readonly volumeId: string;
-  /** The driver died: it is as it is. */
+  /** The driver was killed: the state stays unchanged. */
   readonly lose: () => void;
 }
 
-/** A CSI driver in a process of its own: kubelets come and go, what they asked it for goes on. */
+/** A CSI driver in its own process: its operations continue across kubelet restarts. */
 export class SimulatedDriver {
   readonly name: string;
   readonly socket: string;
-  /** Volumes by where they are. */
+  /** Volumes by their path. */
   readonly staged = new Map<string, string>();
   readonly published = new Map<string, string>();
   readonly #options: SimulatedDriverOptions;
@@ -84,12 +84,12 @@ export class SimulatedDriver {
     this.#rates = rates;
   }
 
-  /** Undefined while its socket is not there. */
+  /** Undefined while its socket does not exist. */
   seen(): PluginSocket | undefined {
     return this.#state === 'gone' ? undefined : { path: this.socket, identity: `${this.#lives}` };
   }
 
-  /** With its socket, or leaving it behind. */
+  /** Removes its socket, or leaves it behind. */
   die(how: 'deaf' | 'gone'): void {
     if (this.#state === 'there') for (const pending of [...this.#pending]) pending.lose();
     this.#state = how;
@@ -130,7 +130,7 @@ export class SimulatedDriver {
   async #serve(method: string, request: VolumeCall, signal: AbortSignal): Promise<object> {
     const { volumeId } = request;
     const { random, witness } = this.#options;
-    // As drivers do that have no queue.
+    // Like drivers that have no queue.
     if ([...this.#pending].some((pending) => pending.volumeId === volumeId))
       throw new GrpcError('ABORTED', `an operation on the volume ${volumeId} is under way`);
     const fault = this.#draw();
@@ -150,7 +150,7 @@ export class SimulatedDriver {
     return this.#options.random.next() * (fault === 'slow' ? slowMs : promptMs);
   }
 
-  /** Goes on without whoever asked for it. */
+  /** Continues after the caller has aborted. */
   #later(volumeId: string, ms: number, work: () => void, signal: AbortSignal): Promise<void> {
     const { clock, random } = this.#options;
     return new Promise((resolve, reject) => {
@@ -171,7 +171,7 @@ export class SimulatedDriver {
         });
       const abandon = () => reject(new GrpcError('CANCELLED', 'nobody waits for it any more'));
       const lose = () => {
-        // It may have come as far as that before it died.
+        // It may have run up to here before it was killed.
         if (random.next() < 0.5) done();
         end(() => reject(new GrpcError('UNAVAILABLE', 'the driver died')));
       };
@@ -231,7 +231,7 @@ export class SimulatedDriver {
         this.#options.witness.broken('no volume is unstaged while a pod has it', `${volumeId} at ${target}`);
   }
 
-  /** A device that goes while it is shown may come back as another. */
+  /** A device that is removed while it is mapped may return as another. */
   #refuseShown(volumeId: string, target: string): void {
     for (const { origin, directory } of this.#options.files.mounts())
       if (origin === volumeId && directory !== target)

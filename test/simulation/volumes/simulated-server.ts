@@ -7,31 +7,34 @@ export interface SimulatedServerOptions {
   readonly random: Random;
   readonly mounts: MemoryNetworkMounts;
   readonly note: (what: string) => void;
-  /** Told right before anything changes. */
+  /** Called right before any change. */
   readonly changing: (method: string, path: string) => void;
 }
 
-/** After how long programs that wait for a server are given up. */
+/** After how long programs that wait for a server are killed. */
 const limitsMs = { mount: 120_000, plain: 60_000, force: 30_000, look: 30_000 } as const;
-/** How likely nothing ends a program that is given up. */
+/** The probability that a killed program does not exit. */
 const stuckRate = 0.3;
-/** How likely a forced unmount waits for the server all the same. */
+/** The probability that a forced unmount waits for the server all the same. */
 const stubbornRate = 0.2;
 
-/** A server of directories that falls silent; programs of the machine wait for it, whoever has started them. */
+/**
+ * A file server that becomes unresponsive; programs of the machine wait for it, whichever kubelet
+ * started them.
+ */
 export class SimulatedServer implements NetworkMounts {
   readonly #options: SimulatedServerOptions;
   #isSilent = false;
-  /** Programs that wait for an answer. */
+  /** Programs that wait for a response. */
   readonly #waiting = new Set<() => void>();
-  /** Directories with programs that nothing ends, as the kubelet that runs knows them. */
+  /** Directories with programs that cannot be killed, as the current kubelet knows them. */
   readonly #stuck = new Set<string>();
 
   constructor(options: SimulatedServerOptions) {
     this.#options = options;
   }
 
-  /** A kubelet that begins knows nothing of the programs of earlier ones. */
+  /** A new kubelet does not know the programs of previous ones. */
   forgetStuck(): void {
     this.#stuck.clear();
   }
@@ -45,7 +48,7 @@ export class SimulatedServer implements NetworkMounts {
     for (const go of [...this.#waiting]) go();
   }
 
-  /** It knows nothing of what was mounted before. */
+  /** The server has lost the state of existing mounts. */
   lose(directories: readonly string[]): void {
     for (const directory of directories) this.#options.mounts.broken.add(directory);
   }
@@ -65,7 +68,7 @@ export class SimulatedServer implements NetworkMounts {
       changing('unmount', directory);
       return mounts.unmount(directory);
     };
-    // No server is asked for it.
+    // No server is contacted for it.
     if (how === 'lazy') return await act();
     if (how === 'force' && this.#isSilent && random.next() >= stubbornRate) return await act();
     return await this.#run(how, directory, act, signal);

@@ -4,12 +4,12 @@ import { drivers } from './pod-volumes.ts';
 
 const namespace = 'default';
 
-/** What a driver makes of it. */
+/** The state of the volume in a driver. */
 export function diskOf(handle: string, driver: string = drivers.disks): object {
   return { csi: { driver, volumeHandle: handle } };
 }
 
-/** A volume and the claim that has it. */
+/** A volume and the claim that is bound to it. */
 export function claim(api: SimulatedApi, name: string, source: object): void {
   const uid = `claim-${name}`;
   const accessModes = ['ReadWriteMany'];

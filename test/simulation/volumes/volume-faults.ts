@@ -2,16 +2,16 @@ import { type Clock, KubelingError, type Random } from '../../../src/lib/index.t
 import { draw } from '../../simulator/fault-rules.ts';
 import type { MachinePart, PartStep } from './machine-steps.ts';
 
-/** How likely what is done to the machine for volumes goes wrong. */
+/** The probability that a volume operation on the machine fails. */
 export interface FileRates {
   readonly slow?: number;
-  /** Nothing happens. */
+  /** No effect. */
   readonly refused?: number;
-  /** It happens, and is said to have failed. */
+  /** Takes effect, and is reported as failed. */
   readonly denied?: number;
-  /** No end before the deadline, and nobody knows whether it happens. */
+  /** Does not return before the deadline, and its effect is unknown. */
   readonly hung?: number;
-  /** What is to be unmounted is in use. */
+  /** The volume to unmount is in use. */
   readonly busy?: number;
 }
 
@@ -22,9 +22,9 @@ const slowMs = 3_000;
 export interface TroublesOptions {
   readonly clock: Clock;
   readonly random: Random;
-  /** Told of each step before anything else. */
+  /** Called for each step first. */
   readonly calling: (method: string, path: string) => void;
-  /** Told right before anything changes. */
+  /** Called right before any change. */
   readonly changing: (method: string, path: string) => void;
   readonly note: (what: string) => void;
 }
@@ -37,12 +37,12 @@ interface Call {
   readonly act: () => unknown;
 }
 
-/** What volumes need of a machine with troubles. */
+/** The machine as volumes use it, with failures. */
 export class MachineTroubles {
   readonly #options: TroublesOptions;
-  /** What programs that have not ended hold, whoever has started them. */
+  /** Resources that unfinished programs hold, whichever kubelet started them. */
   readonly #taken = new Set<string>();
-  /** When the machine is gone, and with it whatever was still being done there. */
+  /** When the machine is reset, and with it all pending operations. */
   readonly #gone = new AbortController();
   #rates: FileRates = {};
 
@@ -54,7 +54,7 @@ export class MachineTroubles {
     this.#rates = rates;
   }
 
-  /** Programs that a kubelet has started outlive it, but not their machine. */
+  /** Programs that a kubelet has started survive its restart, but not a reset of the machine. */
   close(): void {
     this.#gone.abort(new Error('The machine is gone'));
   }

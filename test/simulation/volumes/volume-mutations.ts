@@ -12,7 +12,7 @@ import { podDirOf } from './pod-volumes.ts';
 type Call = (request: object, options: object) => Promise<object>;
 
 export const mounting = { cluster: 'joined', volumes: 'every-kind' } as const;
-/** For what will never be as it should. */
+/** For operations that must never succeed. */
 const impatient = { ...mounting, patienceMs: 250_000 } as const;
 
 export const starts = 'no container starts before its volumes are mounted';
@@ -111,7 +111,7 @@ export const volumeMutations: Readonly<Record<string, KnownBug>> = {
     breaks: 'a reader sees all of an update or none',
     shows: mounting,
     machine: withFiles((files) => ({
-      // The link is taken away and made anew instead of being replaced.
+      // The link is removed and created again instead of being replaced.
       rename: async (from, to) => {
         await files.unlink(to);
         await files.rename(from, to);
@@ -170,7 +170,7 @@ function withFiles(
   };
 }
 
-/** Somebody who does not see what is mounted there. */
+/** A caller that does not see the mounts. */
 function blind(machine: NodeMachine, isHidden: (path: string) => boolean): Partial<NodeMachine> {
   const { volumeFiles } = withFiles((files) => ({
     mountAt: async (path) => (isHidden(path) ? 'none' : await files.mountAt(path)),
@@ -219,7 +219,7 @@ function withCalls(
   };
 }
 
-/** Does something to the volumes of a pod that is told to end, before anything of it has. */
+/** Changes the volumes of a terminating pod before any of its containers is stopped. */
 export function atTheEnd(
   act: (machine: NodeMachine, uid: string, signal: AbortSignal) => Promise<void>,
 ): Pick<KnownBug, 'machine' | 'kubelet'> {

@@ -3,16 +3,16 @@ import type { SimulatedApi } from '../../simulator/index.ts';
 import { fileNames, objectNames, type VolumeKind } from './pod-volumes.ts';
 
 const namespace = 'default';
-/** Of so many updates one takes the object away that pods can do without. */
+/** Of this many updates one deletes the optional object. */
 const updatesPerAbsence = 3;
 
-/** The objects that pods have as files. */
+/** The API objects that pods mount as files. */
 export class VolumeObjects {
   #number = 0;
-  /** What the one says that comes and goes; undefined while there is none. */
+  /** The content of the optional object; undefined while it does not exist. */
   #extra: string | undefined;
 
-  /** What files of that kind are to say; undefined when there are to be none. */
+  /** The expected content of files of that kind; undefined if there must be none. */
   said(kind: VolumeKind): string | undefined {
     return kind === 'extra' ? this.#extra : String(this.#number);
   }

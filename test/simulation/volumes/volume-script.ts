@@ -10,7 +10,7 @@ const troubles = [
   ...(['kill', 'kill', 'kill', 'kill', 'kill', 'kill'] as const),
 ];
 
-/** Between which much is mounted and not yet noted, or the other way round. */
+/** Calls between which volumes are mounted but not yet checkpointed, or the other way round. */
 const delicateCalls = [
   ...(['csi NodeStageVolume', 'csi NodePublishVolume', 'csi NodeUnpublishVolume'] as const),
   ...(['csi NodeUnstageVolume', 'volume mountMemory', 'volume unmount', 'volume bind'] as const),
@@ -19,7 +19,7 @@ const delicateCalls = [
   ...(['device bind', 'device pin', 'device unpin', 'device unbind', 'volume link'] as const),
 ];
 
-/** The same, with what happens to volumes meanwhile. */
+/** The same script, with changes to volumes. */
 export function withVolumeTrouble(random: Random, script: readonly TimedStep[]): readonly TimedStep[] {
   const spanMs = Math.max(60_000, script.at(-1)?.atMs ?? 0);
   const writer = new VolumeScriptWriter(random, spanMs);
@@ -108,7 +108,7 @@ class VolumeScriptWriter {
     };
   }
 
-  /** Programs are few, and each of them matters. */
+  /** There are few programs, and each of them matters. */
   #machineRates(): FileRates {
     return {
       slow: this.#upTo(0.5),

@@ -1,19 +1,19 @@
 import type { DriverRates } from './simulated-driver.ts';
 import type { FileRates } from './volume-faults.ts';
 
-/** One thing that is done to the volumes of a node, or to those who mount them. */
+/** One action on the volumes of a node, or on their drivers and servers. */
 export type VolumeStep =
   | { readonly do: 'driver-faults'; readonly rates: DriverRates }
   | { readonly do: 'file-faults'; readonly rates: FileRates }
-  /** With disks, devices and what is mounted from elsewhere. */
+  /** With disks, block devices and remote mounts. */
   | { readonly do: 'machine-faults'; readonly rates: FileRates }
   | { readonly do: 'no-faults' }
-  /** One of the drivers ends, and takes its socket away or not. */
+  /** One of the drivers exits and removes its socket or leaves it behind. */
   | { readonly do: 'driver-ends'; readonly choice: number; readonly how: 'deaf' | 'gone' }
   | { readonly do: 'drivers-come-back' }
-  /** The server of directories says nothing for a while, or forgets what it has given out. */
+  /** The file server is unresponsive for a while, or loses its exports. */
   | { readonly do: 'server'; readonly what: 'falls-silent' | 'answers' | 'forgets' }
-  /** What the objects say that pods have as files is another. */
+  /** Changes the content of the objects that pods mount as files. */
   | { readonly do: 'update' }
-  /** The object that pods can do without is made, or deleted if it is there. */
+  /** The optional object is created, or deleted if it exists. */
   | { readonly do: 'come-or-go' };

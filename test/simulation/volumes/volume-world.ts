@@ -34,7 +34,7 @@ import { VolumeObjects } from './volume-objects.ts';
 import type { VolumeStep } from './volume-steps.ts';
 
 export interface VolumeWitness {
-  /** Told right before a volume, or a directory of volumes, changes. */
+  /** Called right before a volume, or a directory of volumes, changes. */
   volumeChanging(method: string, path: string): void;
   broken(rule: string, what: string): void;
   calling(method: string, request: unknown): void;
@@ -44,21 +44,26 @@ export interface VolumeWitness {
 export interface VolumeWorldOptions {
   readonly clock: Clock;
   readonly random: Random;
-  /** What else the machine has. */
+  /** The other parts of the machine. */
   readonly files: RuntimeFiles;
   readonly witness: VolumeWitness;
 }
 
-/** One that its pod begins with, or one that is added later to look into it. */
+/** A volume that its initial containers mount, or one for an ephemeral container added later. */
 export type ContainerRole = 'own' | 'visitor';
 
 const namespace = 'default';
-/** A disk with data, one that is given as it is, and where the node has those that are mounted. */
+/**
+ * A disk with data, a disk used as a block device, and the global mount directories of the node.
+ */
 const sharedDisk = '/dev/shared';
 const rawDisk = '/dev/raw';
 const diskMounts = posix.join(settings.rootDir, 'plugins/kubernetes.io/local-volume/mounts');
 
-/** The volumes of a simulated node: its files and mounts, the drivers on it, and what the API has of them. */
+/**
+ * The volumes of a simulated node: its files and mounts, its drivers, and the volume objects of the
+ * API.
+ */
 export class VolumeWorld {
   readonly memory = new MemoryVolumeFiles();
   readonly files: RuntimeFiles;
@@ -73,15 +78,15 @@ export class VolumeWorld {
   readonly #mounts = new MemoryNetworkMounts(this.memory);
   readonly #server: SimulatedServer;
   readonly #objects = new VolumeObjects();
-  /** With files, and with all the rest. */
+  /** With files and all other parts. */
   readonly #troubles: MachineTroubles;
   readonly #programTroubles: MachineTroubles;
-  /** Disks that containers have written to, or others before. */
+  /** Disks with data, written by containers or earlier. */
   readonly #written = new Set<string>([sharedDisk]);
   readonly #options: VolumeWorldOptions;
-  /** Pods into which somebody was added who looks. */
+  /** Pods that got ephemeral containers. */
   readonly #visited = new Set<string>();
-  /** Where the server has ever forgotten what it had given out. */
+  /** Where the server has ever lost its exports. */
   readonly #forgotten = new Set<string>();
   #attacher: AttachController | undefined;
 
@@ -122,7 +127,7 @@ export class VolumeWorld {
     return mountinfoOf(this.memory);
   }
 
-  /** What pods refer to. */
+  /** The objects that pods refer to. */
   furnish(api: SimulatedApi): void {
     for (const name of Object.values(driverNames)) {
       const attachRequired = name === driverNames.far;
@@ -144,7 +149,7 @@ export class VolumeWorld {
     });
   }
 
-  /** Before the pod is there. */
+  /** Before the pod is created. */
   provide(api: SimulatedApi, { metadata: { uid } }: Pod): void {
     const own = kindsOf(uid);
     if (own.includes('own')) claim(api, uid, diskOf(uid));
@@ -194,18 +199,20 @@ export class VolumeWorld {
     this.#server.answer();
   }
 
-  /** Of what programs do that earlier kubelets have started it knows nothing. */
+  /** Does not include the effects of programs that previous kubelets started. */
   kubeletStarted(): void {
     this.#server.forgetStuck();
   }
 
-  /** Whether the server knows nothing any more of what is mounted there, or was until it was unmounted for that. */
+  /**
+   * Whether the server has lost this mount, or had lost it until it was unmounted for that reason.
+   */
   isLost(place: string): boolean {
     const isMounted = this.memory.mounts().some(({ directory }) => directory === place);
     return this.#mounts.broken.has(place) || (this.#forgotten.has(place) && !isMounted);
   }
 
-  /** A container of the pod is started, and may write to what it has from now on. */
+  /** A container of the pod is started, and may write to its volumes from now on. */
   started(uid: string, who: ContainerRole): void {
     if (who === 'visitor') this.#visited.add(uid);
     if (kindsOf(uid).includes('blank')) this.#written.add(blankDisk(uid));
@@ -217,23 +224,23 @@ export class VolumeWorld {
     this.#programTroubles.close();
   }
 
-  /** What a container of the pod would not find. */
+  /** The volumes that a container of the pod would miss. */
   missing(uid: string, who: ContainerRole): readonly string[] {
     const all = who === 'visitor' ? [...kindsOf(uid), ...visitorKinds] : kindsOf(uid);
     return all.filter((kind) => !this.#isThere(uid, kind));
   }
 
-  /** What readers in the pod see that is no whole. */
+  /** Partial updates that readers in the pod observe. */
   torn(uid: string): readonly string[] {
     return this.#filledOf(uid).flatMap((kind) => {
       const [a, b] = this.#texts(uid, kind);
-      // Names that are new come one after the other.
+      // New names are read sequentially.
       const isComing = kind === 'extra' && (a === undefined || b === undefined);
       return isComing || (a !== undefined && a === b) ? [] : [`${kind} says ${a} and ${b}`];
     });
   }
 
-  /** What files of the pod say that its objects do not. */
+  /** Differences between the files of the pod and its objects. */
   outdated(uid: string): readonly string[] {
     return this.#filledOf(uid)
       .filter((kind) => kind !== 'labels')
@@ -244,7 +251,7 @@ export class VolumeWorld {
       });
   }
 
-  /** What is mounted for the pod, whoever did it. */
+  /** The mounts of the pod, whichever kubelet created them. */
   mountedFor(uid: string): readonly string[] {
     const own = `${podDirOf(uid)}/`;
     const places = [
@@ -257,7 +264,7 @@ export class VolumeWorld {
     ];
   }
 
-  /** Everything of pods but those that are wanted. */
+  /** All volume state of pods except that of the desired pods. */
   leftovers(wanted: ReadonlySet<string>): readonly string[] {
     const isLeft = (path: string) => {
       const uid = /\/pods\/([0-9a-f]{32})(\/|$)/.exec(path)?.[1] ?? shownTo(path);
@@ -344,7 +351,7 @@ export class VolumeWorld {
     return this.memory.mounts().findLast(({ directory }) => directory === place)?.origin === origin;
   }
 
-  /** Linked in the pod, shown and held. */
+  /** Linked in the pod directory, mapped and held open. */
   #isGiven(uid: string, kind: VolumeKind, device: string): boolean {
     const shown = shownAt(uid, kind);
     const link = this.memory.entry(placeOf(uid, kind));
@@ -387,7 +394,7 @@ function blankDisk(uid: string): string {
   return `/dev/blank-${uid}`;
 }
 
-/** The pod that a device is shown to at a file, or for which a driver has made it there. */
+/** The pod to which a device is mapped at a path, or for which a driver has created it there. */
 function shownTo(path: string): string | undefined {
   return /\/plugins\/.*\/volumeDevices\/.*\/([0-9a-f]{32})$/.exec(path)?.[1];
 }
