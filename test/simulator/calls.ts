@@ -19,24 +19,28 @@ export interface CallGateOptions {
   readonly trace: Trace;
   readonly faults: () => FaultPlan;
   readonly latencyMs: (step: 'request' | 'answer') => number;
-  /** How likely a request takes effect though its caller gave up while it was on its way. */
+  /** The probability that a request takes effect though its caller aborted it in flight. */
   readonly abandonedEffect: number;
-  /** Told of failures in a handler that are no answers of a runtime: bugs of the simulator or its scripts. */
+  /**
+   * Called for failures in a handler that are no errors of a runtime: bugs of the simulator or its
+   * scripts.
+   */
   readonly onBug: (method: string, error: unknown) => void;
 }
 
-/** Where a call came from: closing it ends the calls. */
+/** The connection of a call: closing it ends its calls. */
 export interface Origin {
   closed: boolean;
 }
 
 const stalledPullMs = 5 * 60_000;
-/** After this the connection of a call that is not answered is found to be dead. */
+/** After this time an unanswered call's connection is found to be broken. */
 const deadConnectionMs = 60_000;
 
 /**
- * The only door to the simulated runtime: every call waits its time here, meets its fault, and ends at once when its
- * caller leaves, the connection breaks or the runtime dies, just as on a wire.
+ * The only entry point of the simulated runtime: every call gets its latency and its faults here,
+ * and ends immediately when its caller aborts, the connection breaks or the runtime is killed, as
+ * on a real connection.
  */
 export class CallGate {
   readonly #options: CallGateOptions;
@@ -92,14 +96,17 @@ export class CallGate {
     }
   }
 
-  /** The connection broke: calls in flight end, and the runtime calls off what it was doing for them. */
+  /** The connection broke: calls in flight end, and the runtime aborts their work. */
   disconnect(error: GrpcError, origin?: Origin): void {
     for (const call of this.#calls) {
       if (origin === undefined || call.origin === origin) call.break(error, 'called-off');
     }
   }
 
-  /** The runtime died: calls in flight end, and nobody is answered until it comes back. */
+  /**
+   * The runtime was killed: calls in flight fail, and no call is answered until it is running
+   * again.
+   */
   goDown(error: GrpcError): void {
     this.#up = false;
     for (const call of this.#calls) call.break(error, 'frozen');
@@ -129,7 +136,7 @@ export class CallGate {
     const asked = { name, request, fault };
     await this.#beforeEffect(asked, () => this.#inBackground(name, handler, request));
     await this.#travel('request');
-    // Nobody waits any more, but whether the request had left already is up to chance.
+    // No caller waits any more, but it is random whether the request was already sent.
     if (call.broken && this.#options.random.next() >= this.#options.abandonedEffect) return undefined;
     const answer = await this.#answer(name, handler, request, call.broken ? uncalledFor() : call);
     await this.#afterEffect(asked);
@@ -162,8 +169,9 @@ export class CallGate {
   }
 
   /**
-   * Callers set no deadline to a pull: the runtime itself ends one that does not get on. Nor do they to the command of a
-   * hook, which may run for as long as it likes: one that is not answered cannot be told from one that runs.
+   * Callers set no deadline for a pull: the runtime itself cancels one without progress. Nor do
+   * they for the command of a hook, which may run without limit: an unresponsive one cannot be told
+   * from one that runs.
    */
   async #hang({ name, request }: Asked): Promise<never> {
     if (name === 'pullImage') {
@@ -188,7 +196,7 @@ export class CallGate {
 
   #inBackground(name: SimulatedMethod, handler: Handler, request: never): void {
     this.#answer(name, handler, request, uncalledFor()).catch(() => {
-      // A refusal has nobody to go to; a bug was reported where it was found.
+      // An error without a caller is dropped; a bug was already reported where it was found.
     });
   }
 
@@ -222,7 +230,7 @@ function isUnlimited(request: unknown): boolean {
   return !((request as { readonly timeout?: bigint }).timeout ?? 0n);
 }
 
-/** For effects nobody waits for: they are never called off. */
+/** For effects without a waiting caller: they are never aborted. */
 function uncalledFor(): CallContext {
   return { signal: new AbortController().signal };
 }
@@ -234,7 +242,7 @@ function lostReply(code: GrpcCode): GrpcError {
   );
 }
 
-/** What a caller gets that gave up itself, in the words of the wire. */
+/** The error of a caller that aborted its call, in the words of gRPC. */
 export function givenUp(signal: AbortSignal): GrpcError {
   const reason: unknown = signal.reason;
   const late = reason instanceof KubelingError && reason.kind === 'DeadlineExceeded';
@@ -260,14 +268,14 @@ class Call implements CallContext {
     return this.#error !== undefined;
   }
 
-  /** Made only for handlers that wait: most answer at once. */
+  /** Created only for handlers that wait: most return immediately. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
     if (this.#error !== undefined) this.#controller.abort(this.#error);
     return this.#controller.signal;
   }
 
-  /** Settles as the work does, or fails at once when the call is broken. */
+  /** Settles with the work, or rejects immediately when the call is broken. */
   run<T>(work: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#error !== undefined) return reject(this.#error);
@@ -276,7 +284,7 @@ class Call implements CallContext {
     });
   }
 
-  /** A runtime that died does not even notice: its handler is told nothing and never goes on. */
+  /** Handlers of a killed runtime are not notified and never continue. */
   break(error: GrpcError, handler: 'called-off' | 'frozen'): void {
     if (this.#error !== undefined) return;
     this.#error = error;

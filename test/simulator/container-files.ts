@@ -1,7 +1,7 @@
 import type { Mount } from '../../src/cri/index.ts';
 import type { SimulatedFiles } from './files.ts';
 
-/** What a program finds at a path, or why it cannot have it. */
+/** The content a program finds at a path, or the reason of its failure. */
 export type FileAnswer =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly why: string };
@@ -12,7 +12,10 @@ const readOnly: FileAnswer = { ok: false, why: 'Read-only file system' };
 const full: FileAnswer = { ok: false, why: 'No space left on device' };
 const done: FileAnswer = { ok: true, text: '' };
 
-/** The files one container sees: its own, which end with it, and the machine's through its mounts. */
+/**
+ * The files one container sees: its own, which are deleted with it, and the machine's through its
+ * mounts.
+ */
 export class ContainerFiles {
   readonly #own = new Map<string, string>();
   readonly #mounts: readonly Mount[];
@@ -20,7 +23,7 @@ export class ContainerFiles {
   #ownBytes = 0;
 
   constructor(mounts: readonly Mount[], machine: SimulatedFiles) {
-    // The deepest mount wins where one lies inside another.
+    // The deepest mount wins if one lies inside another.
     this.#mounts = [...mounts].sort((a, b) => b.containerPath.length - a.containerPath.length);
     this.#machine = machine;
   }
@@ -84,7 +87,7 @@ export class ContainerFiles {
   }
 }
 
-/** What is left of the path below the directory, with its slash; empty for the directory itself. */
+/** The rest of the path below the directory, with its slash; empty for the directory itself. */
 function below(directory: string, path: string): string | undefined {
   const base = directory.endsWith('/') ? directory.slice(0, -1) : directory;
   if (path === base) return '';

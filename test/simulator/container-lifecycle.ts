@@ -23,7 +23,7 @@ import { failed, inContext } from './refusals.ts';
 import { mergeResources } from './resources.ts';
 import { required } from './store.ts';
 
-/** How a container ends whose end nobody saw. */
+/** The status of a container whose exit was not observed. */
 export const unseenCode = 255;
 
 interface WantedContainer {
@@ -34,7 +34,7 @@ interface WantedContainer {
   readonly sandboxConfig: PodSandboxConfig | undefined;
 }
 
-/** Makes, starts, stops and removes containers. */
+/** Creates, starts, stops and removes containers. */
 export class ContainerLifecycle {
   readonly #context: SimulatorContext;
   readonly #exits: Exits;
@@ -67,7 +67,7 @@ export class ContainerLifecycle {
     return { containerId: id };
   }
 
-  /** Says that a container is there now. */
+  /** Reports the creation of a container. */
   announceCreated(record: ContainerRecord): void {
     const { events, trace } = this.#context;
     trace.add({ kind: 'container-created', ...containerFacts(record) });
@@ -99,8 +99,9 @@ export class ContainerLifecycle {
   }
 
   /**
-   * Asks the container to end and kills it when its time is over; at once without any. Returns when the runtime has
-   * seen it end. What is not running is left as it is.
+   * Sends the stop signal and kills the container when the timeout expires; immediately without a
+   * timeout. Returns when the runtime has observed the exit. A container that does not run is left
+   * unchanged.
    */
   async stop(record: ContainerRecord, timeoutMs: number, call: CallContext): Promise<void> {
     const { work, rules } = this.#context;
@@ -118,7 +119,7 @@ export class ContainerLifecycle {
     await record.stopped.wait(call.signal);
   }
 
-  /** Kills it first if it runs. */
+  /** Kills the container first if it runs. */
   async remove(record: ContainerRecord, call: CallContext): Promise<void> {
     const { store, work, latencyMs, rules } = this.#context;
     const state = containerState(record);
@@ -201,7 +202,7 @@ export class ContainerLifecycle {
     });
   }
 
-  /** A runtime that does not know the field sees a mount without a path. */
+  /** A runtime that does not support the field sees a mount without a path. */
   #checkImageMounts(id: string, { mounts }: ContainerConfig): void {
     const { flavour, images } = this.#context;
     const context = `failed to generate container "${id}" spec: failed to generate spec`;
@@ -234,7 +235,7 @@ export class ContainerLifecycle {
     record.process?.signal(signal);
   }
 
-  /** It is gone; perhaps nobody knows how. */
+  /** The container has exited, possibly with an unknown exit code. */
   #giveUpOn(record: ContainerRecord): void {
     record.ended ??= { exitCode: unseenCode, cause: 'lost', at: this.#context.nowNs() };
     this.#exits.containerSeen(record);

@@ -6,7 +6,7 @@ import { busybox, SimulatedNode } from '../fakes/simulated-node.ts';
 const says = (code: string, message: RegExp) => (error: unknown) =>
   error instanceof GrpcError && error.grpcCode === code && message.test(error.message);
 
-test('a container goes from created to running to exited, each with its time', async () => {
+test('a container changes from created to running to exited, each with its time', async () => {
   using node = new SimulatedNode();
   const id = await node.create(await node.sandbox(), { script: 'sleep 2; exit 3' });
   const created = await node.status(id);
@@ -23,7 +23,7 @@ test('a container goes from created to running to exited, each with its time', a
   assert.ok(ranNs >= 2_000_000_000n && ranNs < 2_001_000_000n);
 });
 
-test('the event of an exit comes before the status shows it', async () => {
+test('the event of an exit is sent before the status shows it', async () => {
   using node = new SimulatedNode({ latency: (step) => (step === 'exit-seen' ? 500 : 0) });
   const { containerId } = await node.pod('sleep 1');
   await node.clock.advance(1_100);
@@ -33,7 +33,7 @@ test('the event of an exit comes before the status shows it', async () => {
   assert.equal((await node.status(containerId)).state, 'CONTAINER_EXITED');
 });
 
-test('a container that cannot be started ends with 128 and the reason', async () => {
+test('a container that cannot be started exits with 128 and the reason', async () => {
   using node = new SimulatedNode();
   const id = await node.create(await node.sandbox(), { command: ['/nope'] });
   await assert.rejects(node.start(id), says('UNKNOWN', /stat \/nope: no such file or directory: unknown$/));
@@ -69,7 +69,7 @@ test('only a created container can be started', async () => {
   await assert.rejects(node.start(containerId), says('UNKNOWN', /CONTAINER_EXITED state/));
 });
 
-test('a container being started cannot be started again or removed', async () => {
+test('a container that is being started cannot be started again or removed', async () => {
   using node = new SimulatedNode();
   const containerId = await node.create(await node.sandbox());
   const first = node.cri.startContainer({ containerId }, node.options);
@@ -79,7 +79,7 @@ test('a container being started cannot be started again or removed', async () =>
   assert.deepEqual(results.map(({ status }) => status).sort(), ['fulfilled', 'rejected', 'rejected']);
 });
 
-test('a container needs a running sandbox, an image and a free name', async () => {
+test('a container needs a running sandbox, an image and an unused name', async () => {
   using node = new SimulatedNode();
   await assert.rejects(node.create('nope'), says('NOT_FOUND', /failed to find sandbox id "nope": not found/));
   const podSandboxId = await node.sandbox();
@@ -99,7 +99,7 @@ test('a container needs a running sandbox, an image and a free name', async () =
   );
 });
 
-test('a container without a command uses what its image says', async () => {
+test('a container without a command uses the command of its image', async () => {
   using node = new SimulatedNode({
     images: [
       { reference: 'localhost/a:1', entrypoint: ['echo', 'entry'], command: ['cmd'] },
@@ -123,7 +123,7 @@ test('a container without a command uses what its image says', async () => {
   );
 });
 
-test('stopping asks, waits, and kills', async () => {
+test('stopping sends the signal, waits, and kills', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod("trap '' TERM; while true; do sleep 1; done");
   const beforeMs = node.clock.monotonicMs();
@@ -133,7 +133,7 @@ test('stopping asks, waits, and kills', async () => {
   assert.equal((await node.status(containerId)).exitCode, 137);
 });
 
-test('the first process of its own namespace does not die of SIGTERM by default', async () => {
+test('the first process of a PID namespace does not exit on SIGTERM by default', async () => {
   using node = new SimulatedNode();
   const podSandboxId = await node.sandbox();
   const linux = { securityContext: { namespaceOptions: { pid: 'CONTAINER' as const } } };
@@ -145,7 +145,7 @@ test('the first process of its own namespace does not die of SIGTERM by default'
   assert.equal((await node.status(shared)).exitCode, 143);
 });
 
-test('a second stop with less time ends the first one sooner, with one signal', async () => {
+test('a second stop with a shorter timeout kills the container sooner, with one signal', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod("trap '' TERM; sleep 1000");
   const first = node.cri.stopContainer({ containerId, timeout: 600n }, node.options);
@@ -168,7 +168,7 @@ test('stopping a created or exited container changes nothing', async () => {
   await node.stop(created, 5n);
 });
 
-test('the stop signal of the image is used, and that of the container before it', async () => {
+test('the stop signal of the container is used, otherwise that of its image', async () => {
   using node = new SimulatedNode({ images: [{ reference: busybox, stopSignal: 'SIGUSR1' }] });
   const podSandboxId = await node.sandbox();
   const script = "trap 'exit 1' TERM; trap 'exit 2' USR1; trap 'exit 3' QUIT; sleep 1000 & wait";
@@ -181,7 +181,7 @@ test('the stop signal of the image is used, and that of the container before it'
   assert.equal((await node.status(own)).exitCode, 3);
 });
 
-test('removing kills what runs, forgets it, and frees its name', async () => {
+test('removing kills a running container, deletes it, and frees its name', async () => {
   using node = new SimulatedNode();
   const { podSandboxId, containerId } = await node.pod();
   await node.done(node.cri.removeContainer({ containerId }, node.options));
@@ -191,14 +191,14 @@ test('removing kills what runs, forgets it, and frees its name', async () => {
   await node.create(podSandboxId);
 });
 
-test('stopping what is not there is an error in 1.6 and nothing from 2 on', async () => {
+test('stopping a missing container is an error in 1.6 and succeeds from 2 on', async () => {
   using old = new SimulatedNode({ flavour: 'containerd-1.6' });
   using fresh = new SimulatedNode({ flavour: 'containerd-2' });
   await assert.rejects(old.stop('nope'), says('NOT_FOUND', /not found/));
   await fresh.stop('nope');
 });
 
-test('statuses of the newer flavour tell the image, the user and the stop signal', async () => {
+test('statuses of the newer flavour contain the image, the user and the stop signal', async () => {
   using node = new SimulatedNode({
     flavour: 'containerd-2',
     images: [{ reference: busybox, user: '1000:2000' }],
@@ -210,7 +210,7 @@ test('statuses of the newer flavour tell the image, the user and the stop signal
   assert.equal(status.stopSignal, 'SIGTERM');
 });
 
-test('resources are told as given, and an update changes only what it names', async () => {
+test('resources are reported as given, and an update changes only the fields it names', async () => {
   using node = new SimulatedNode();
   const podSandboxId = await node.sandbox();
   const linux = { resources: { cpuShares: 100n, memoryLimitInBytes: 1_000_000n, oomScoreAdj: 5n } };
@@ -224,7 +224,7 @@ test('resources are told as given, and an update changes only what it names', as
   assert.equal(resources?.linux?.oomScoreAdj, 5n);
 });
 
-test('logs and the termination message go where they are asked to', async () => {
+test('logs and the termination message are written to the requested paths', async () => {
   using node = new SimulatedNode();
   const podSandboxId = await node.sandbox();
   const containerId = await node.create(podSandboxId, {
@@ -254,14 +254,14 @@ test('a renamed log is written until it is reopened', async () => {
   assert.ok((node.files.read('/logs/pod/old.log') ?? '').split('\n').length >= 5);
 });
 
-test('a process out of memory is told as such, by event first', async () => {
+test('a process out of memory is reported as such, by event first', async () => {
   using node = new SimulatedNode({ script: () => ({ oomAtMs: 1_000 }) });
   const { containerId } = await node.pod();
   const ended = await node.exited(containerId);
   assert.deepEqual([ended.exitCode, ended.reason], [137, 'OOMKilled']);
 });
 
-test('answers share nothing with the runtime', async () => {
+test('responses share no objects with the runtime', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod();
   const status = await node.status(containerId);

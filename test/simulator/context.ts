@@ -11,11 +11,11 @@ import type { Store } from './store.ts';
 import type { Trace } from './trace.ts';
 import type { Work } from './work.ts';
 
-/** What the parts of one simulated runtime share. */
+/** The shared state of the parts of one simulated runtime. */
 export interface SimulatorContext {
   readonly clock: Clock;
   readonly random: Random;
-  /** Nanoseconds since 1970, never the same twice. */
+  /** Nanoseconds since 1970, strictly increasing. */
   readonly nowNs: () => bigint;
   /** 64 hexadecimal digits. */
   readonly newId: () => string;
@@ -30,13 +30,13 @@ export interface SimulatorContext {
   readonly events: EventHub;
   readonly trace: Trace;
   readonly work: Work;
-  /** Processes live on while the runtime is down; it learns of their end when it is back. */
+  /** Processes keep running while the runtime is down; it observes their exit after its restart. */
   readonly isUp: () => boolean;
   readonly chooseScript: ScriptChooser;
 }
 
-/** What a handler knows of the call it answers. */
+/** The context of a call for its handler. */
 export interface CallContext {
-  /** Aborted, with a GrpcError as its reason, when nobody waits for the answer any more. */
+  /** Aborted, with a GrpcError as its reason, when the caller no longer waits for the response. */
   readonly signal: AbortSignal;
 }

@@ -9,7 +9,10 @@ type Check = (event: Filterable) => boolean;
 
 const condition = /^\s*(namespace|topic)\s*(==|!=|~=)\s*("(?:[^"\\]|\\.)*"|[^,]*?)\s*(?:,|$)/;
 
-/** containerd's filters: conditions joined by commas must all hold, and of several filters one suffices. */
+/**
+ * containerd's filters: conditions joined by commas must all match, and one of several filters
+ * suffices.
+ */
 export function eventFilter(filters: readonly string[]): Check {
   const checks = filters.map(parseFilter);
   return checks.length === 0 ? () => true : (event) => checks.some((check) => check(event));

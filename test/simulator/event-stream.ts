@@ -3,18 +3,20 @@ import { GrpcError } from '../../src/protocols/grpc/index.ts';
 import type { EventFault } from './faults.ts';
 import type { Work } from './work.ts';
 
-/** A subscriber that falls so far behind loses its stream: nothing grows without bound. */
+/** A subscriber with this many undelivered events loses its stream: memory use is bounded. */
 const maxWaiting = 4_096;
 
 export interface EventStreamOptions<T> {
   readonly work: Work;
   readonly latencyMs: () => number;
-  /** What befalls this event on its way, asked once for each. */
+  /** The fault of this event, called once for each. */
   readonly fault: (item: T) => EventFault | undefined;
   readonly onClose: (stream: EventStream<T>) => void;
 }
 
-/** The way of events to one subscriber: each takes its time, in order, unless a fault strikes. */
+/**
+ * Delivers events to one subscriber: each with its latency, in order, unless a fault is injected.
+ */
 export class EventStream<T> {
   readonly #options: EventStreamOptions<T>;
   readonly #underway: T[] = [];
@@ -39,7 +41,7 @@ export class EventStream<T> {
     this.#finish(error);
   }
 
-  /** Throws what ended the stream; leaving the loop ends it too. */
+  /** Throws the error that ended the stream; leaving the loop ends it too. */
   async *items(signal: AbortSignal): AsyncGenerator<T, void, undefined> {
     using _link = onAbort(signal, (reason) => this.#finish(reason as GrpcError));
     try {
@@ -61,7 +63,8 @@ export class EventStream<T> {
       this.fail(new GrpcError('UNAVAILABLE', 'the subscriber is too slow'));
       return;
     }
-    // What follows before the first has arrived comes along with it: events never overtake each other.
+    // Events sent before the first one has arrived are delivered with it: events never overtake
+    // each other.
     if (this.#underway.length > 1) return;
     this.#options.work.after(this.#options.latencyMs(), () => {
       for (const arrived of this.#underway.splice(0)) this.#arrive(arrived);

@@ -15,7 +15,7 @@ import type { EventFault, PassingEvent } from './faults.ts';
 import type { Rules } from './mutations.ts';
 import type { Work } from './work.ts';
 
-/** The topics of containerd's own events, and the message each carries. */
+/** The topics of containerd's own events, and the message of each. */
 const topicTypes = {
   '/containers/create': 'ContainerCreate',
   '/containers/delete': 'ContainerDelete',
@@ -30,7 +30,7 @@ const topicTypes = {
 
 export type EventTopic = keyof typeof topicTypes;
 
-/** The end of a process; `id` differs from the container's for commands run inside. */
+/** The exit of a process; `id` differs from the container's for exec processes. */
 export interface ExitNews {
   readonly containerId: string;
   readonly id: string;
@@ -44,7 +44,9 @@ export type CriEventType = Exclude<ContainerEventType, 'UNRECOGNIZED'>;
 type EnvelopeInit = MessageInit<Envelope> & {
   readonly topic: string;
   readonly namespace: string;
-  /** Whom it is about, so that it need not be opened to be lost; stays behind when it is sent. */
+  /**
+   * The container or sandbox of the event, so that a fault rule need not decode it; it is not sent.
+   */
   readonly containerId: string;
 };
 type CriEvent = MessageInit<ContainerEventResponse> & {
@@ -61,7 +63,7 @@ export interface EventHubOptions {
   readonly fault: (event: PassingEvent) => EventFault | undefined;
 }
 
-/** CRI events nobody took are kept so long for whoever comes. */
+/** How long CRI events without a subscriber are buffered. */
 const backlogMs = 5 * 60_000;
 const maxBacklog = 1_000;
 
@@ -70,7 +72,7 @@ interface Kept {
   readonly untilMs: number;
 }
 
-/** Tells subscribers what happens, in the two forms a containerd has for it. */
+/** Delivers events to subscribers, in containerd's form and in the CRI's. */
 export class EventHub {
   readonly #options: EventHubOptions;
   readonly #envelopes = new Set<EventStream<EnvelopeInit>>();
@@ -101,7 +103,7 @@ export class EventHub {
     this.#send('/tasks/exit', containerId, TaskExit.encode(exit));
   }
 
-  /** The CRI event; `describe` gives the statuses it carries. */
+  /** The CRI event; `describe` returns the statuses it contains. */
   publishCri(
     type: CriEventType,
     containerId: string,
@@ -140,14 +142,14 @@ export class EventHub {
       (closed) => this.#cri.delete(closed),
     );
     const nowMs = this.#options.nowMs();
-    // First, as what is kept may already cut the stream off, which takes it out again.
+    // First, because the buffered events may already end the stream, which removes it again.
     this.#cri.add(stream);
     for (const { event, untilMs } of this.#backlog) if (untilMs > nowMs) stream.push(event);
     this.#backlog = [];
     return stream;
   }
 
-  /** The runtime died: every stream ends, and what was kept is lost. */
+  /** The runtime was killed: every stream ends, and the buffered events are lost. */
   failAll(error: GrpcError): void {
     for (const stream of [...this.#envelopes, ...this.#cri]) stream.fail(error);
     this.#backlog = [];
@@ -161,7 +163,7 @@ export class EventHub {
     return new EventStream({ work, latencyMs, onClose, fault: (event) => fault(passing(event)) });
   }
 
-  /** What somebody outside has the runtime send. */
+  /** An event that a test publishes through the runtime. */
   publishForeign(topic: string, event: MessageInit<Any>): void {
     if (this.#isQuiet()) return;
     this.#distribute({

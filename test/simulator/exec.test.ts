@@ -15,7 +15,7 @@ async function exec(node: SimulatedNode, containerId: string, cmd: readonly stri
   };
 }
 
-test('a command answers with its output and exit code', async () => {
+test('a command returns its output and exit code', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod();
   assert.deepEqual(await exec(node, containerId, ['sh', '-c', 'echo o; echo e >&2; exit 4']), {
@@ -39,7 +39,7 @@ test('a command sees the files and the environment of its container', async () =
   assert.equal((await exec(node, containerId, ['cat', '/tmp/healthy'])).code, 1);
 });
 
-test('a script answers the commands it knows, and the shell the others', async () => {
+test('a script handles the commands it defines, and the shell all others', async () => {
   using node = new SimulatedNode({
     script: () => ({
       exec: ([name]) => {
@@ -61,7 +61,7 @@ test('a script answers the commands it knows, and the shell the others', async (
   );
 });
 
-test('a command that takes too long is killed', async () => {
+test('a command that exceeds its timeout is killed', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod();
   const beforeMs = node.clock.monotonicMs();
@@ -75,13 +75,13 @@ test('a command that takes too long is killed', async () => {
   assert.ok(node.clock.monotonicMs() - beforeMs < 91_000);
 });
 
-test('a command ends with its container', async () => {
+test('a command is killed with its container', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod('sleep 5');
   assert.equal((await exec(node, containerId, ['sleep', '1000'])).code, 137);
 });
 
-test('a command whose caller left is killed', async () => {
+test('a command whose caller aborted is killed', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod('sleep 100000');
   const controller = new AbortController();
@@ -95,7 +95,7 @@ test('a command whose caller left is killed', async () => {
   assert.equal((await exec(node, containerId, ['cat', '/tmp/done'])).code, 1);
 });
 
-test('only a running container runs commands', async () => {
+test('commands run only in a running container', async () => {
   using node = new SimulatedNode();
   const created = await node.create(await node.sandbox());
   await assert.rejects(
@@ -108,7 +108,7 @@ test('only a running container runs commands', async () => {
   );
 });
 
-test('a command that is not there is named', async () => {
+test('a missing command is named in the error', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod();
   await assert.rejects(
@@ -121,7 +121,7 @@ test('a command that is not there is named', async () => {
   );
 });
 
-test('an answer larger than a message may be is refused', async () => {
+test('a response larger than the maximum message is rejected', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod();
   const head = (bytes: number) => exec(node, containerId, ['head', '-c', String(bytes), '/dev/zero']);
@@ -132,7 +132,7 @@ test('an answer larger than a message may be is refused', async () => {
   );
 });
 
-test('streams get an address, if they ask for anything', async () => {
+test('a streaming request gets a URL if it requests any stream', async () => {
   using node = new SimulatedNode({ streamingUrl: 'http://127.0.0.1:1234' });
   const { podSandboxId, containerId } = await node.pod();
   const exec = await node.done(node.cri.exec({ containerId, cmd: ['sh'], stdout: true }, node.options));

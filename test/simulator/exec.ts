@@ -19,9 +19,9 @@ import { type ContainerRecord, containerState } from './records.ts';
 import { failed, inContext } from './refusals.ts';
 import { type Found, required } from './store.ts';
 
-/** More output than this is not kept. */
+/** The maximum output that is stored. */
 const maxOutput = 16 << 20;
-/** A larger answer cannot be sent. */
+/** The maximum size of a response. */
 const maxAnswerBytes = 16 << 20;
 
 interface Execution {
@@ -31,7 +31,7 @@ interface Execution {
   end: ProcessEnd | undefined;
 }
 
-/** Commands run inside containers, and the addresses where streams to them can be had. */
+/** Commands executed in containers, and the URLs of streaming requests. */
 export class Exec {
   readonly #context: SimulatorContext;
   readonly #streamingUrl: string;

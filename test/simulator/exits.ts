@@ -6,12 +6,13 @@ import type { ProcessEnd } from './process.ts';
 import { type ContainerRecord, containerFacts, type SandboxRecord, sandboxFacts } from './records.ts';
 import { containerStatus, sandboxStatus } from './views.ts';
 
-/** A process of a sandbox that is killed; it never ends in any other way. */
+/** The sandbox process, which is killed; it never exits in another way. */
 const killedCode = 137;
 
 /**
- * How the end of a process becomes known. containerd's event goes out at once, but until the runtime has cleaned up
- * its answers still show the container running: whoever looks right after the event may look too early.
+ * Reports the exit of a process. containerd's event is sent immediately, but until the runtime has
+ * cleaned up its responses still show the container running: a status query right after the event
+ * may be too early.
  */
 export class Exits {
   readonly #context: SimulatorContext;
@@ -20,7 +21,7 @@ export class Exits {
     this.#context = context;
   }
 
-  /** The container's process is gone. */
+  /** The container's process has exited. */
   containerEnded(record: ContainerRecord, end: ProcessEnd): void {
     const { trace, nowNs, isUp, events } = this.#context;
     for (const exec of record.execs) exec.kill();
@@ -50,7 +51,7 @@ export class Exits {
     this.#later(() => this.containerSeen(record));
   }
 
-  /** The runtime takes note. */
+  /** The runtime records the exit. */
   containerSeen(record: ContainerRecord): void {
     const { ended } = record;
     if (ended === undefined) return;
@@ -87,7 +88,7 @@ export class Exits {
     this.tell('CONTAINER_STOPPED_EVENT', record.id, record);
   }
 
-  /** The CRI event, for flavours that have them, with the pod's statuses as they are now. */
+  /** The CRI event, for flavours that support it, with the current statuses of the pod. */
   tell(type: CriEventType, containerId: string, sandbox: SandboxRecord): void {
     const { flavour, events } = this.#context;
     if (flavour.criEvents === 'unsupported') return;

@@ -1,14 +1,17 @@
 import type { Random } from '../../src/lib/index.ts';
 
-/** When a rule of a script strikes. */
+/** When a rule of a script applies. */
 export interface RuleBounds {
-  /** Which of the matching calls or events it is for, counted from 1; all of them unless given. */
+  /**
+   * The matching calls or events to which the rule applies, counted from 1; all of them unless
+   * given.
+   */
   readonly nth?: number;
-  /** How often the rule strikes before it is used up. */
+  /** How often the rule applies before it is used up. */
   readonly times?: number;
 }
 
-/** A rule that counts what it matches. */
+/** A rule that counts its matches. */
 export interface CountedRule<Rule> {
   readonly rule: Rule;
   readonly strikes: () => boolean;
@@ -20,7 +23,7 @@ export function countedRules<Rule extends RuleBounds>(
   return rules.map((rule) => ({ rule, strikes: counted(rule) }));
 }
 
-/** Every rule that matches counts the call, whether or not another one strikes. */
+/** Every rule that matches counts the call, whether or not another rule applies. */
 export function firstStrike<F>(matching: readonly CountedRule<{ readonly fault: F }>[]): F | undefined {
   return matching.filter(({ strikes }) => strikes())[0]?.rule.fault;
 }
@@ -39,7 +42,7 @@ function counted({ nth, times }: RuleBounds): () => boolean {
 
 export type Chance<T> = readonly [rate: number, make: () => T];
 
-/** One number decides, so that a rate of zero changes nothing about the rest. */
+/** One random number decides, so that a rate of zero changes nothing about the others. */
 export function draw<T>(random: Random, chances: readonly Chance<T>[]): T | undefined {
   let left = random.next();
   for (const [rate, make] of chances) {

@@ -19,7 +19,7 @@ test('a delayed call takes effect later', async () => {
   assert.equal(node.runtime.sandboxes().length, 1);
 });
 
-test('a refused call has no effect', async () => {
+test('a rejected call has no effect', async () => {
   const fault = { kind: 'error', code: 'RESOURCE_EXHAUSTED', message: 'no' } as const;
   using node = faulty({ method: 'runPodSandbox', nth: 1, fault });
   await assert.rejects(node.sandbox(), says('RESOURCE_EXHAUSTED'));
@@ -27,7 +27,7 @@ test('a refused call has no effect', async () => {
   await node.sandbox();
 });
 
-test('a call that hangs ends when its caller gives up, without effect', async () => {
+test('a hanging call ends when its caller aborts, without effect', async () => {
   using node = faulty({ method: 'runPodSandbox', fault: { kind: 'hang' } });
   const cri = createCriClient({ clock: node.clock, transport: node.transport, requestTimeoutMs: 1_000 });
   const call = cri.runPodSandbox({ config: node.podConfig() }, node.options.signal);
@@ -36,7 +36,7 @@ test('a call that hangs ends when its caller gives up, without effect', async ()
   assert.deepEqual([node.runtime.held().calls, node.runtime.sandboxes().length], [0, 0]);
 });
 
-test('a lost reply leaves the effect', async () => {
+test('a lost response does not undo the effect', async () => {
   using node = faulty(
     { method: 'runPodSandbox', nth: 1, fault: { kind: 'lost-reply', code: 'UNAVAILABLE' } },
     { method: 'runPodSandbox', nth: 2, fault: { kind: 'lost-reply', code: 'DEADLINE_EXCEEDED' } },
@@ -53,7 +53,7 @@ test('a lost reply leaves the effect', async () => {
   assert.equal(node.runtime.sandboxes().filter(({ running }) => running).length, 3);
 });
 
-test('a late effect comes after the error', async () => {
+test('a late effect follows the error', async () => {
   const fault = { kind: 'late-effect', ms: 10_000, code: 'DEADLINE_EXCEEDED' } as const;
   using node = faulty({ method: 'startContainer', fault });
   const containerId = await node.create(await node.sandbox());
@@ -64,7 +64,7 @@ test('a late effect comes after the error', async () => {
   assert.equal(node.runtime.runningContainers().length, 1);
 });
 
-test('rules choose by method, count and request', async () => {
+test('rules match method, count and request', async () => {
   const fault = { kind: 'error', code: 'UNKNOWN', message: 'no' } as const;
   using node = faulty(
     { method: 'containerStatus', times: 2, fault },
@@ -78,14 +78,14 @@ test('rules choose by method, count and request', async () => {
   assert.equal(faults.length, 3);
 });
 
-test('faults can be taken away', async () => {
+test('faults can be removed', async () => {
   using node = faulty({ method: '*', fault: { kind: 'error', code: 'UNAVAILABLE', message: 'no' } });
   await assert.rejects(node.sandbox());
   node.runtime.setFaults(undefined);
   await node.sandbox();
 });
 
-test('a stream meets its faults before it begins', async () => {
+test('a stream gets its faults before it begins', async () => {
   using node = faulty({ method: 'subscribe', fault: { kind: 'error', code: 'UNAVAILABLE', message: 'no' } });
   const read = async () => {
     for await (const _ of node.transport.containerdEvents.subscribe({}, node.options));
@@ -93,7 +93,7 @@ test('a stream meets its faults before it begins', async () => {
   await assert.rejects(node.done(read()), says('UNAVAILABLE'));
 });
 
-test('a caller that gives up on the way may or may not have had an effect', async () => {
+test('a call aborted in flight may or may not take effect', async () => {
   const outcomes = new Set<number>();
   for (let seed = 0; seed < 20; seed++) {
     using node = new SimulatedNode({ seed, latency: () => 5 });
@@ -109,7 +109,7 @@ test('a caller that gives up on the way may or may not have had an effect', asyn
   assert.deepEqual([...outcomes].sort(), [0, 1]);
 });
 
-test('a caller that gives up while the runtime works has it undone', async () => {
+test('a call aborted while the runtime executes it is undone', async () => {
   using node = new SimulatedNode({ latency: (step) => (step === 'sandbox-start' ? 100 : 1) });
   const controller = new AbortController();
   const call = node.cri.runPodSandbox({ config: node.podConfig() }, { signal: controller.signal });
@@ -134,7 +134,7 @@ function tally(plan: FaultPlan, calls: number): Map<string, number> {
   return counts;
 }
 
-test('chance strikes about as often as it was told, and the same for the same seed', () => {
+test('random faults occur about as often as configured, and identically for the same seed', () => {
   const rates = {
     delay: 0.1,
     error: 0.05,
@@ -147,7 +147,7 @@ test('chance strikes about as often as it was told, and the same for the same se
   const counts = tally(randomFaults({ random: seededRandom(5), rates }), 10_000);
   const about = (kind: string, share: number) => {
     const seen = (counts.get(kind) ?? 0) / 10_000;
-    assert.ok(Math.abs(seen - share) < share / 3, `${kind} struck ${seen}, wanted ${share}`);
+    assert.ok(Math.abs(seen - share) < share / 3, `${kind} occurred ${seen}, expected ${share}`);
   };
   for (const [kind, share] of [
     ['delay', 0.1],

@@ -3,34 +3,37 @@ import { type Random, randomInt } from '../../src/lib/index.ts';
 import type { GrpcCode } from '../../src/protocols/grpc/index.ts';
 import { type Chance, countedRules, draw, firstStrike, type RuleBounds } from './fault-rules.ts';
 
-/** Every call the runtime answers; `subscribe`, `list` and `listStatuses` are containerd's own. */
+/** Every call of the runtime; `subscribe`, `list` and `listStatuses` are containerd's own. */
 export type SimulatedMethod = CriOperation | 'subscribe' | 'list' | 'listStatuses';
 
-/** What goes wrong with one call. */
+/** The fault of one call. */
 export type Fault =
-  /** Carried out later than usual. */
+  /** Executed later than usual. */
   | { readonly kind: 'delay'; readonly ms: number }
-  /** Refused; nothing happens. */
+  /** Rejected; no effect. */
   | { readonly kind: 'error'; readonly code: GrpcCode; readonly message: string }
-  /** Nothing happens, and nobody says so; ends when the caller gives up or the runtime dies. */
+  /** No effect and no response; ends when the caller aborts or the runtime is killed. */
   | { readonly kind: 'hang' }
-  /** It happens, but the answer is lost: the caller gets an error, or waits until it gives up. */
+  /**
+   * The call takes effect, but the response is lost: the caller gets an error, or waits until it
+   * aborts.
+   */
   | { readonly kind: 'lost-reply'; readonly code: 'UNAVAILABLE' | 'DEADLINE_EXCEEDED' | 'none' }
-  /** The caller gets an error, and later it happens after all. */
+  /** The caller gets an error, and the call takes effect later. */
   | {
       readonly kind: 'late-effect';
       readonly ms: number;
       readonly code: 'UNAVAILABLE' | 'DEADLINE_EXCEEDED';
     };
 
-/** What goes wrong with one event on its way to one subscriber. */
+/** The fault of one event for one subscriber. */
 export type EventFault =
   | { readonly kind: 'drop' }
-  /** Comes after events that happened later. */
+  /** Delivered after later events. */
   | { readonly kind: 'late'; readonly ms: number }
-  /** Comes twice, the second time after so long. */
+  /** Delivered twice, the second time after this delay. */
   | { readonly kind: 'duplicate'; readonly ms: number }
-  /** The event is lost and the whole stream with it. */
+  /** The event is lost and its stream ends. */
   | { readonly kind: 'cut' };
 
 export interface PassingEvent {
@@ -40,7 +43,9 @@ export interface PassingEvent {
   readonly containerId: string;
 }
 
-/** Asked once for every call and for every event of every subscriber; undefined lets it pass. */
+/**
+ * Called once for every call and for every event of every subscriber; undefined injects nothing.
+ */
 export interface FaultPlan {
   call(method: SimulatedMethod, request: unknown): Fault | undefined;
   event(event: PassingEvent): EventFault | undefined;
@@ -60,7 +65,7 @@ export interface EventRule extends RuleBounds {
   readonly fault: EventFault;
 }
 
-/** Strikes by the rules given; of several that would strike at once, the first. */
+/** Injects faults by the given rules; the first of several matching rules applies. */
 export function scriptedFaults(rules: {
   readonly calls?: readonly CallRule[];
   readonly events?: readonly EventRule[];
@@ -87,7 +92,7 @@ export function scriptedFaults(rules: {
   };
 }
 
-/** How likely each fault is, from 0 to 1; what is left out never happens. */
+/** The probability of each fault, from 0 to 1; faults that are left out never occur. */
 export interface FaultRates {
   readonly delay?: number;
   readonly error?: number;
@@ -105,7 +110,7 @@ export interface RandomFaultOptions {
   readonly rates: FaultRates;
   /** The longest delay of a call, an effect or an event; 5 s unless given. */
   readonly maxDelayMs?: number;
-  /** Calls left alone; `version` lets a client come up at all. */
+  /** Calls without faults; `version` lets a client connect at all. */
   readonly except?: readonly SimulatedMethod[];
 }
 
@@ -118,7 +123,7 @@ const refusals: readonly Fault[] = [
 
 const lostReplies = ['UNAVAILABLE', 'DEADLINE_EXCEEDED', 'none'] as const;
 
-/** Strikes by chance: the same seed and the same calls give the same faults. */
+/** Injects random faults: the same seed and the same calls give the same faults. */
 export function randomFaults(options: RandomFaultOptions): FaultPlan {
   const { random, rates } = options;
   const someMs = () => 1 + random.next() * (options.maxDelayMs ?? 5_000);

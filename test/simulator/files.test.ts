@@ -5,7 +5,7 @@ import { memoryFiles } from './files.ts';
 import { ContainerLog } from './logs.ts';
 import { AddressPool } from './network.ts';
 
-test('a file in memory stays itself when it is renamed or removed', () => {
+test('an open in-memory file stays the same file when it is renamed or removed', () => {
   const files = memoryFiles();
   const open = files.open('/a');
   open.append('one ');
@@ -20,7 +20,7 @@ test('a file in memory stays itself when it is renamed or removed', () => {
   assert.equal(files.read('/c'), 'xy');
 });
 
-test('files in memory never take more than they may', () => {
+test('files in memory stay within their size limit', () => {
   const files = memoryFiles({ maxBytes: 1_000 });
   const logs = ['/a', '/b', '/c'].map((path) => files.open(path));
   for (let i = 0; i < 5_000; i++) logs[i % 3]?.append(`line ${i}\n`);
@@ -71,7 +71,7 @@ test('a container sees its own files, and those of the machine through its mount
   assert.deepEqual(files.write('/dev/null', 'x', 'replace'), { ok: true, text: '' });
 });
 
-test('long lines are cut into parts', () => {
+test('long lines are split into parts', () => {
   const files = memoryFiles();
   const log = new ContainerLog({ path: '/log', files, now: () => 0n });
   log.write('stdout', `${'a'.repeat(20_000)}\n`);
@@ -90,7 +90,7 @@ test('long lines are cut into parts', () => {
   );
 });
 
-test('addresses are given one after the other, and not again at once', () => {
+test('addresses are assigned in order, and not reused immediately', () => {
   const pool = new AddressPool('10.0.0.77/28');
   const first = pool.take();
   assert.equal(first, '10.0.0.66');

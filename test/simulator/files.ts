@@ -11,18 +11,18 @@ import {
 import { dirname } from 'node:path';
 import { PathTree } from '../fakes/path-tree.ts';
 
-/** A file that stays the same file when its name changes, as log rotation needs it. */
+/** A file that stays the same file when its name changes, as log rotation requires. */
 export interface OpenFile {
   append(text: string): void;
   close(): void;
 }
 
 /**
- * The files of the machine as the runtime and its containers reach them: logs, termination messages, mounted
- * volumes. Calls throw when the machine's files cannot be used that way.
+ * The files of the machine as the runtime and its containers access them: logs, termination
+ * messages, mounted volumes. Calls throw when the machine's files do not allow the operation.
  */
 export interface SimulatedFiles {
-  /** Makes the file if needed, and the directories it lies in. */
+  /** Creates the file and its parent directories if needed. */
   open(path: string): OpenFile;
   read(path: string): string | undefined;
   write(path: string, text: string): void;
@@ -30,22 +30,22 @@ export interface SimulatedFiles {
   remove(path: string): void;
 }
 
-/** Files in memory, with what a test needs besides. */
+/** Files in memory, with additional methods for tests. */
 export interface MemoryFiles extends SimulatedFiles {
   rename(from: string, to: string): void;
-  /** Of the files and directories in a directory, in no order. */
+  /** The names of the files and directories in a directory, in no order. */
   names(directory: string): readonly string[];
   paths(): readonly string[];
 }
 
 export interface MemoryFilesOptions {
-  /** Beyond this the beginning of the file that is longest goes; 16 MiB unless given. */
+  /** Above this total size the longest file is truncated at its beginning; 16 MiB unless given. */
   readonly maxBytes?: number;
 }
 
 interface MemoryFile {
   text: string;
-  /** Removed, though somebody may still have it open: what is written to it nobody will read. */
+  /** Removed, though it may still be open: data written to it is never read. */
   gone: boolean;
 }
 
@@ -66,7 +66,7 @@ export function memoryFiles(options: MemoryFilesOptions = {}): MemoryFiles {
     if (file.gone) return;
     file.text += text;
     size += text.length;
-    // A good piece at a time, so that files at their limit stay fast.
+    // A large piece at a time, so that writes to files at their limit stay fast.
     while (size > maxBytes) size -= shorten(files, size - maxBytes + (maxBytes >> 4));
   };
   const remove = (path: string) => {
@@ -103,7 +103,9 @@ export function memoryFiles(options: MemoryFilesOptions = {}): MemoryFiles {
   };
 }
 
-/** Takes so much away from the longest file, or all of it; answers how much. */
+/**
+ * Removes this many bytes from the beginning of the longest file, or all of it; returns how many.
+ */
 function shorten(files: ReadonlyMap<string, MemoryFile>, bytes: number): number {
   let longest: MemoryFile | undefined;
   for (const file of files.values()) {

@@ -1,28 +1,28 @@
 import type { GrpcCode } from '../../src/protocols/grpc/index.ts';
 
-/** The real runtime that is imitated. */
+/** The real runtime that is simulated. */
 export type Flavour = 'containerd-1.6' | 'containerd-2';
 
-/** Where the flavours differ, as seen over CRI. */
+/** The differences between the flavours, as visible over CRI. */
 export interface FlavourFacts {
   readonly runtimeVersion: string;
-  /** Stopping a sandbox or container that is not there. */
+  /** Stopping a missing sandbox or container. */
   readonly stopMissing: 'not-found' | 'succeeds';
   readonly criEvents: 'unsupported' | 'supported';
   readonly runtimeConfig: 'unsupported' | 'supported';
   readonly updateSandboxResources: 'unsupported' | 'supported';
   /** Whether containers may mount the files of other images. */
   readonly imageVolumes: 'unsupported' | 'supported';
-  /** Whether statuses tell the image's id, the user and the stop signal. */
+  /** Whether statuses contain the image's id, the user and the stop signal. */
   readonly statusDetails: 'few' | 'all';
-  /** The code of a refusal because a name is taken. */
+  /** The error code for a name that is in use. */
   readonly nameTakenCode: GrpcCode;
-  /** Before the reason why a container's name cannot be had. */
+  /** The prefix of the error for a container name that is in use. */
   containerNameTaken(name: string): string;
   unknownHandler(sandboxId: string, handler: string): string;
-  /** Creating a container in a sandbox whose process is gone. */
+  /** Creating a container in a sandbox whose process has exited. */
   sandboxNotRunning(sandboxId: string): { readonly code: GrpcCode; readonly message: string };
-  /** Whether the first look at a container's processor use already tells a rate. */
+  /** Whether the first sample of a container's CPU usage already contains a rate. */
   readonly firstCpuRate: 'zero' | 'none';
 }
 

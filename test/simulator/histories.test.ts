@@ -10,7 +10,7 @@ import type { Flavour } from './flavour.ts';
 import type { RestartOptions } from './recovery.ts';
 import type { TraceEntry } from './trace.ts';
 
-/** One thing done to the runtime: a call by one of its clients, or a blow from outside. */
+/** One action on the runtime: a call by one of its clients, or an injected failure. */
 type Call =
   | { readonly do: 'run' | 'stop-sandbox' | 'remove-sandbox'; readonly pod: number; readonly thenMs: number }
   | {
@@ -70,7 +70,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** Carries steps out without waiting for one to end before the next begins, as many clients would. */
+/** Starts steps without waiting for the previous one to end, as concurrent clients would. */
 class Driver {
   readonly node: SimulatedNode;
   readonly #pending: Promise<unknown>[] = [];
@@ -107,11 +107,11 @@ class Driver {
     }
   }
 
-  /** Everything that was begun has ended, one way or the other. */
+  /** Every started call has ended, with a result or an error. */
   async settle(): Promise<void> {
     this.node.runtime.setFaults(undefined);
     await this.node.clock.advance(300_000);
-    // Calls whose answer was lost would wait for ever.
+    // Calls whose response was lost would wait forever.
     this.node.runtime.disconnect();
     await this.node.done(Promise.all(this.#pending));
   }
@@ -169,7 +169,7 @@ class Driver {
 
 const order = ['CONTAINER_CREATED', 'CONTAINER_RUNNING', 'CONTAINER_EXITED'];
 
-/** What must hold at any moment, whatever was done. */
+/** Invariants that hold at every moment, whatever the history. */
 class Invariants {
   readonly #seen = new Map<string, ContainerStatus>();
   readonly #started = new Set<string>();
@@ -183,7 +183,7 @@ class Invariants {
     });
   }
 
-  /** Which rule what just happened breaks. */
+  /** The rule that the last action violates. */
   #broke(entry: TraceEntry): string | undefined {
     if (entry.kind === 'container-started') {
       const key = `${entry.podUid} ${entry.name} ${entry.attempt}`;
@@ -214,7 +214,7 @@ class Invariants {
     }
   }
 
-  /** It may be gone by now: other calls are under way. */
+  /** It may be removed already: other calls are in flight. */
   async #look(node: SimulatedNode, containerId: string): Promise<ContainerStatus | undefined> {
     try {
       return (await node.done(node.cri.containerStatus({ containerId }, node.options))).status;
@@ -260,7 +260,7 @@ const history: fc.Arbitrary<History> = fc.record({
   steps: fc.array(step, { minLength: 20, maxLength: 80, size: 'max' }),
 });
 
-test('no history of calls, faults and restarts breaks the rules of a runtime', async () => {
+test('no history of calls, faults and restarts violates the rules of a runtime', async () => {
   await fc.assert(
     fc.asyncProperty(history, async ({ seed, flavour, faults, steps }) => {
       const driver = new Driver(seed, flavour, faults);
@@ -277,7 +277,7 @@ test('no history of calls, faults and restarts breaks the rules of a runtime', a
   );
 });
 
-test('after any history the node can be emptied, and then holds nothing', async () => {
+test('after any history the node can be emptied, and then holds no resources', async () => {
   await fc.assert(
     fc.asyncProperty(history, async ({ seed, flavour, faults, steps }) => {
       const driver = new Driver(seed, flavour, faults);

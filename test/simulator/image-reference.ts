@@ -1,4 +1,4 @@
-/** A reference with everything left out filled in, as containerd keeps them. */
+/** A reference with all default parts, as containerd stores it. */
 export interface ImageReference {
   readonly repository: string;
   readonly tag: string | undefined;
@@ -15,7 +15,9 @@ const digestPattern = /^[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9a-fA-F]{32,}$/;
 const tagPattern = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 const pathPattern = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/;
 
-/** Reads what users write: `busybox`, `example.com/app:1`, `app@sha256:…`. A digest makes the tag void. */
+/**
+ * Parses user input: `busybox`, `example.com/app:1`, `app@sha256:…`. A digest overrides the tag.
+ */
 export function parseImageReference(text: string): ParsedReference {
   const [named = '', digest, ...more] = text.split('@');
   const { name, tag } = splitTag(named);
@@ -36,7 +38,7 @@ export function formatReference({ repository, tag, digest }: ImageReference): st
   return digest === undefined ? `${repository}:${tag}` : `${repository}@${digest}`;
 }
 
-/** The text as containerd keeps it; undefined for what is no reference. */
+/** The text as containerd stores it; undefined for an invalid reference. */
 export function normalizeReference(text: string): string | undefined {
   const parsed = parseImageReference(text);
   return parsed.ok ? formatReference(parsed.reference) : undefined;
@@ -54,7 +56,9 @@ function splitTag(named: string): { readonly name: string; readonly tag: string 
     : { name: named.slice(0, colon), tag: named.slice(colon + 1) };
 }
 
-/** The first part is a host when it looks like one; otherwise the image is from the default registry. */
+/**
+ * The first part is a host if it looks like one; otherwise the image is from the default registry.
+ */
 function splitHost(name: string): { readonly host: string; readonly path: string } {
   const slash = name.indexOf('/');
   const first = name.slice(0, Math.max(slash, 0));

@@ -28,12 +28,12 @@ interface ArrivingImage {
   readonly bytes: number;
 }
 
-/** Images: what is there, and how more come from the registry. */
+/** The image service: lists images and pulls them from the registry. */
 export class ImageOperations {
   readonly #context: SimulatorContext;
   readonly #registry: ImageRegistry;
   readonly #imageFsPath: string;
-  /** How often each image failed so far; of images that fail a number of times. */
+  /** How often each image failed so far, for images that fail a limited number of times. */
   readonly #failures = new Map<string, number>();
 
   readonly #arriving = new Set<ArrivingImage>();
@@ -44,7 +44,7 @@ export class ImageOperations {
     this.#imageFsPath = imageFsPath;
   }
 
-  /** All of them: the real runtime takes a filter and ignores it. */
+  /** All images: the real runtime accepts a filter and ignores it. */
   list(): MessageInit<ListImagesResponse> {
     const { images, random } = this.#context;
     return { images: shuffled(images.list(), random).map(imageMessage) };
@@ -75,10 +75,10 @@ export class ImageOperations {
     return { imageRef: stored.id };
   }
 
-  /** What pulls under way have brought so far: as much of each image as of its time has passed. */
+  /** The data that pulls in progress have loaded: proportional to the elapsed time. */
   ingests(): MessageInit<ListStatusesResponse> {
     const nowMs = this.#context.clock.monotonicMs();
-    // Of a pull that died with the runtime nobody hears an end.
+    // A pull that was killed with the runtime never reports its end.
     for (const each of this.#arriving) if (nowMs - each.beganMs > each.pullMs) this.#arriving.delete(each);
     const statuses = [...this.#arriving].map(({ reference, beganMs, pullMs, bytes }) => ({
       ref: `layer-${reference}`,
@@ -88,7 +88,7 @@ export class ImageOperations {
     return { statuses };
   }
 
-  /** The manifests of images on their way: each with what it is of and the one layer it has. */
+  /** The manifests of images in progress: each with its config and its one layer. */
   arrivingContent(): MessageInit<ListContentResponse> {
     const info = [...this.#arriving].map(({ reference }) => {
       const slash = reference.indexOf('/');

@@ -7,7 +7,7 @@ import type { ContainerScript } from './script.ts';
 
 /** An image as it is built. */
 export interface SimulatedImage {
-  /** Its name, such as `localhost/app:1`. */
+  /** Its name, for example `localhost/app:1`. */
   readonly reference: string;
   readonly sizeBytes?: number;
   readonly entrypoint?: readonly string[];
@@ -16,17 +16,17 @@ export interface SimulatedImage {
   /** A number or a name. */
   readonly user?: string;
   readonly workingDir?: string;
-  /** Such as SIGQUIT; TERM unless given. */
+  /** For example SIGQUIT; TERM unless given. */
   readonly stopSignal?: string;
   readonly pinned?: boolean;
-  /** What containers of this image do; otherwise their command line tells. */
+  /** The behaviour of this image's containers; otherwise their command line defines it. */
   readonly script?: ContainerScript;
 }
 
-/** An image the runtime has. */
+/** An image in the runtime's store. */
 export interface StoredImage {
   readonly definition: SimulatedImage;
-  /** The digest of its configuration, by which the runtime knows it. */
+  /** The digest of its configuration, which is its ID in the runtime. */
   readonly id: string;
   readonly repoTags: readonly string[];
   readonly repoDigests: readonly string[];
@@ -39,12 +39,12 @@ export class ImageStore {
   readonly #byId = new Map<string, StoredImage>();
   readonly #idOf = new Map<string, string>();
 
-  /** Brought in from an archive: known by its name alone. */
+  /** Imported from an archive: found by its name only. */
   import(definition: SimulatedImage): StoredImage {
     return this.#add(definition, [referenceOf(definition)]);
   }
 
-  /** Pulled: known by its digest too, and by its tag if it was pulled by one. */
+  /** Pulled: found by its digest too, and by its tag if it was pulled by one. */
   addPulled(definition: SimulatedImage, asked: string): StoredImage {
     const parsed = parseImageReference(asked);
     const references = [asked];
@@ -54,7 +54,7 @@ export class ImageStore {
     return this.#add(definition, references);
   }
 
-  /** By name, by id with or without its algorithm, or by the beginning of the id. */
+  /** By name, by ID with or without its algorithm, or by a prefix of the ID. */
   resolve(text: string): StoredImage | undefined {
     const known = this.#byId.get(text);
     if (known !== undefined) return known;
@@ -102,7 +102,7 @@ export class ImageStore {
     return image;
   }
 
-  /** A name belongs to one image: the one it had before loses it. */
+  /** A name belongs to one image: the previous one loses it. */
   #claim(reference: string, id: string): void {
     const before = this.#byId.get(this.#idOf.get(reference) ?? '');
     this.#idOf.set(reference, id);

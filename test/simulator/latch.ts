@@ -1,7 +1,7 @@
 import { onAbort } from '../../src/lib/index.ts';
 import type { Work } from './work.ts';
 
-/** Something that happens once, and those who wait for it. */
+/** An event that occurs once, and its waiters. */
 export class Latch {
   readonly #waiting = new Set<() => void>();
   #open = false;
@@ -16,7 +16,7 @@ export class Latch {
     this.#waiting.clear();
   }
 
-  /** Rejects with the signal's reason when the caller is gone. */
+  /** Rejects with the signal's reason when the caller aborts. */
   wait(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#open) return resolve();
@@ -33,7 +33,7 @@ export class Latch {
     });
   }
 
-  /** Answers whether it opened within the time. */
+  /** Returns whether it opened within the time. */
   waitFor(ms: number, work: Work, signal: AbortSignal): Promise<boolean> {
     return new Promise((resolve, reject) => {
       if (this.#open) return resolve(true);

@@ -1,8 +1,8 @@
 import type { Random } from '../../src/lib/index.ts';
 
-/** What the runtime spends time on. */
+/** The operations on which the runtime spends time. */
 export type LatencyStep =
-  /** A request on its way to the runtime, and its answer on the way back. */
+  /** A request on its way to the runtime, and its response on the way back. */
   | 'request'
   | 'answer'
   | 'sandbox-start'
@@ -12,17 +12,23 @@ export type LatencyStep =
   | 'container-start'
   | 'container-remove'
   | 'exec-start'
-  /** From a process's end, which events tell at once, until the runtime's answers tell it too. */
+  /**
+   * From the exit of a process, which events report immediately, until the runtime's statuses
+   * report it too.
+   */
   | 'exit-seen'
-  /** From an event until its subscriber has it. */
+  /** From an event until its subscriber receives it. */
   | 'event';
 
-/** How many milliseconds a step takes this time. */
+/** The duration of a step in milliseconds. */
 export type Latency = (step: LatencyStep, random: Random) => number;
 
 type Range = readonly [minMs: number, maxMs: number];
 
-/** Seen on a real containerd, about ten times faster; what matters is that everything takes some time of its own. */
+/**
+ * Measured on a real containerd, divided by about ten; it only matters that every step takes a
+ * different time.
+ */
 const typicalRanges: { readonly [Step in LatencyStep]: Range } = {
   request: [0.1, 1],
   answer: [0.1, 1],
@@ -42,5 +48,5 @@ export const typicalLatency: Latency = (step, random) => {
   return min + random.next() * (max - min);
 };
 
-/** Nothing takes time, but everything still takes its turn. */
+/** No step takes time, but every step is still asynchronous. */
 export const noLatency: Latency = () => 0;

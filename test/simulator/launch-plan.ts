@@ -6,13 +6,15 @@ import type { LaunchPlan } from './records.ts';
 import { answeringProgram, type ContainerScript, scriptedProgram } from './script.ts';
 import { type CommandLine, commandLine } from './shell-script.ts';
 
-/** Tells what a container does; undefined leaves it to its image or its command line. */
+/** Defines the behaviour of a container; undefined leaves it to its image or its command line. */
 export type ScriptChooser = (
   sandbox: PodSandboxConfig,
   container: ContainerConfig,
 ) => ContainerScript | undefined;
 
-/** What the container will run, by its config and its image; throws when neither says. */
+/**
+ * The program the container will run, by its config and its image; throws if neither defines one.
+ */
 export function planLaunch(
   id: string,
   sandbox: PodSandboxConfig,
@@ -38,7 +40,7 @@ export function planLaunch(
   };
 }
 
-/** The container's command replaces the image's entrypoint and, with it, the image's arguments. */
+/** The container's command replaces the image's entrypoint and also the image's arguments. */
 function wordsOf(config: ContainerConfig, image: SimulatedImage): readonly string[] {
   if (config.command.length > 0) return [...config.command, ...config.args];
   const args = config.args.length > 0 ? config.args : (image.command ?? []);
@@ -64,7 +66,7 @@ export function programOf({ script, words }: LaunchPlan): CommandLine {
   return { ok: true, program: scriptedProgram(script) };
 }
 
-/** The program of a command run inside the container. */
+/** The program of a command executed in the container. */
 export function execProgramOf({ script }: LaunchPlan, command: readonly string[]): CommandLine {
   const answer = script?.exec?.(command);
   if (answer === undefined) return commandLine(command);
@@ -72,7 +74,7 @@ export function execProgramOf({ script }: LaunchPlan, command: readonly string[]
   return { ok: true, program: answeringProgram(answer) satisfies StartProgram };
 }
 
-/** The signal that asks the container to end. */
+/** The signal that requests the container to stop. */
 export function stopSignalOf(config: ContainerConfig, image: SimulatedImage): string {
   const wanted = config.stopSignal === 'RUNTIME_DEFAULT' ? (image.stopSignal ?? 'TERM') : config.stopSignal;
   return signalName(wanted) ?? 'TERM';

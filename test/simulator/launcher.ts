@@ -6,7 +6,7 @@ import { memoryLimitOf, SimulatedProcess, type StartProgram } from './process.ts
 import { type ContainerRecord, containerFacts } from './records.ts';
 import { failed, inContext } from './refusals.ts';
 
-/** How a container ends whose process could not be started. */
+/** The exit of a container whose process could not be started. */
 const startErrorCode = 128;
 
 /** Starts the processes of containers. */
@@ -19,7 +19,7 @@ export class ContainerLauncher {
     this.#exits = exits;
   }
 
-  /** Throws, in the runtime's words, when that cannot be done. */
+  /** Throws the runtime's error if that fails. */
   launch(record: ContainerRecord): void {
     const { events, trace, nowNs, newPid } = this.#context;
     const line = programOf(record.launch);
@@ -71,7 +71,7 @@ export class ContainerLauncher {
     }
   }
 
-  /** What becomes of a container that could not be started. */
+  /** The status of a container that could not be started. */
   failed(record: ContainerRecord, error: unknown): void {
     const { nowNs, rules, trace } = this.#context;
     const message = error instanceof Error ? error.message : String(error);

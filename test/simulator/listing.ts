@@ -24,7 +24,7 @@ import {
   sandboxStatus,
 } from './views.ts';
 
-/** Answers what there is. */
+/** Lists sandboxes, containers and their statuses. */
 export class Listing {
   readonly #context: SimulatorContext;
 
@@ -60,7 +60,7 @@ export class Listing {
     };
   }
 
-  /** The container, or the error most calls give when it is not there. */
+  /** The container, or the error most calls return if it does not exist. */
   container(id: string): ContainerRecord {
     return required(this.findContainer(id), `an error occurred when try to find container "${id}"`);
   }
@@ -96,7 +96,9 @@ export class Listing {
   }
 }
 
-/** A shortened id is filled in; what is no id of anything stays as it is and matches nothing. */
+/**
+ * A shortened ID is completed; an ID that matches no record stays unchanged and matches nothing.
+ */
 export function fullId(found: Found<{ readonly id: string }>, given: string): string {
   return found.kind === 'one' ? found.record.id : given;
 }

@@ -5,7 +5,7 @@ import { formatNanos } from './nano-clock.ts';
 
 export type OutputStream = 'stdout' | 'stderr';
 
-/** Longer lines are cut into parts. */
+/** Longer lines are split into parts. */
 const maxLineBytes = 16_384;
 
 export interface ContainerLogOptions {
@@ -15,8 +15,8 @@ export interface ContainerLogOptions {
 }
 
 /**
- * What a container printed, in CRI's format: `<time> <stream> <F|P> <text>`, P for a part whose line goes on. The
- * file stays open, so that a renamed log is written until it is reopened.
+ * The output of a container in the CRI's format: `<time> <stream> <F|P> <text>`, P for a part whose
+ * line continues. The file stays open, so that a renamed log is written until it is reopened.
  */
 export class ContainerLog {
   readonly #options: ContainerLogOptions;
@@ -42,14 +42,14 @@ export class ContainerLog {
     this.#partial[stream] = rest;
   }
 
-  /** Goes on in the file that has the name now. */
+  /** Continues in the file that has the name now. */
   reopen(): void {
     const fresh = open(this.#options);
     this.#file?.close();
     this.#file = fresh;
   }
 
-  /** A last line without an end is written as the part it is. */
+  /** An unterminated last line is written as a part. */
   close(): void {
     for (const stream of ['stdout', 'stderr'] as const) {
       if (this.#partial[stream] !== '') this.#line(stream, this.#partial[stream], 'P');

@@ -1,8 +1,8 @@
 import type { ContainerState, PodSandboxState } from '../../src/cri/index.ts';
 
 /**
- * Rules of a container runtime that can be broken on purpose, one at a time, to show that a test suite notices.
- * Nothing else in this room knows that rules can be broken.
+ * Rules of a container runtime that can be violated on purpose, one at a time, to show that a test
+ * suite notices. The rest of the simulator does not know about mutations.
  */
 export type SimulatorMutation =
   | 'exit-code-lost'
@@ -21,19 +21,19 @@ export type SimulatorMutation =
 
 type Labels = Readonly<Record<string, string>>;
 
-/** The decisions that can be broken, as a healthy runtime takes them. */
+/** The decisions that a mutation can change, as a correct runtime makes them. */
 export interface Rules {
   exitCode(code: number): number;
   finishedAt(finished: bigint, started: bigint): bigint;
   stateMatches<State extends ContainerState | PodSandboxState>(wanted: State, actual: State): boolean;
   labelsMatch(selector: Labels, labels: Labels): boolean;
-  /** Whether stopping or removing what is not there is an error beyond what the flavour says. */
+  /** Whether stopping or removing a missing container is an error, beyond the flavour's default. */
   readonly missingFails: 'never' | 'on-stop' | 'on-remove';
   readonly stopOfExited: 'succeeds' | 'fails';
   readonly removeOfRunning: 'kills' | 'fails';
   readonly names: 'reserved' | 'free';
   readonly startOfStarted: 'fails' | 'succeeds';
-  /** How a command ends that ran out of time. */
+  /** The exit of a command that exceeded its timeout. */
   readonly execTimeout: 'fails' | 'answers';
   logStream(stream: 'stdout' | 'stderr'): 'stdout' | 'stderr';
   readonly events: 'sent' | 'silent';

@@ -2,10 +2,10 @@ import type { Clock } from '../../src/lib/index.ts';
 
 const nanosPerMs = 1_000_000;
 
-/** A tenth of a millisecond: enough for all that happens at one moment, too little for anybody to notice. */
+/** A tenth of a millisecond: enough for all events of one moment, too little to matter. */
 const largestSkew = 100_000n;
 
-/** Time as CRI tells it: nanoseconds since 1970. */
+/** Time in the CRI's form: nanoseconds since 1970. */
 export class NanoClock {
   readonly #clock: Clock;
   #skew = 0n;
@@ -15,9 +15,9 @@ export class NanoClock {
   }
 
   /**
-   * Two readings at one moment still differ, as they do on a real machine, so that what happened first has the
-   * smaller stamp. The difference stays, so that a time between two readings is never told too short. When an
-   * administrator turns the clock back, the readings go back with it.
+   * Two timestamps read at one moment still differ, as on a real machine, so that the earlier event
+   * has the smaller one. The offset is kept, so that the difference of two timestamps is never too
+   * short. When the wall clock is set back, the timestamps follow.
    */
   now(): bigint {
     this.#skew = this.#skew >= largestSkew ? 0n : this.#skew + 1n;
@@ -30,7 +30,10 @@ export function nanosOf(ms: number): bigint {
   return BigInt(whole) * BigInt(nanosPerMs) + BigInt(Math.floor((ms - whole) * nanosPerMs));
 }
 
-/** RFC 3339 with as many digits as there are, at most nine: the form of the timestamps in container logs. */
+/**
+ * RFC 3339 with the required number of digits, at most nine: the form of the timestamps in
+ * container logs.
+ */
 export function formatNanos(nanos: bigint): string {
   const ms = Number(nanos / 1_000_000n);
   const fraction = (nanos % 1_000_000_000n).toString().padStart(9, '0').replace(/0+$/, '');

@@ -1,7 +1,7 @@
 import { GrpcError } from '../../src/protocols/grpc/index.ts';
 import { inContext } from './refusals.ts';
 
-/** Gives pods their addresses, the next free one after the last, so that one just given back is not used at once. */
+/** Assigns pod addresses in increasing order, so that a released one is not reused immediately. */
 export class AddressPool {
   readonly #base: number;
   readonly #size: number;
@@ -9,7 +9,7 @@ export class AddressPool {
   readonly #cidr: string;
   #last = 1;
 
-  /** Takes IPv4 ranges such as 10.88.0.0/16. */
+  /** Accepts IPv4 ranges, for example 10.88.0.0/16. */
   constructor(cidr: string) {
     const [address = '', bits = ''] = cidr.split('/');
     const parts = address.split('.').map(Number);
@@ -22,7 +22,7 @@ export class AddressPool {
     this.#base -= this.#base % this.#size;
   }
 
-  /** The first two addresses and the last are the network's own. */
+  /** The first two addresses and the last are reserved for the network. */
   take(): string {
     for (let tried = 0; tried < this.#size; tried++) {
       this.#last = this.#last + 1 >= this.#size - 1 ? 2 : this.#last + 1;
@@ -50,7 +50,7 @@ function formatAddress(number: number): string {
   return [24, 16, 8, 0].map((shift) => Math.floor(number / 2 ** shift) % 256).join('.');
 }
 
-/** The network plugin: joins sandboxes to the pod network while it is set up at all. */
+/** The network plugin: adds sandboxes to the pod network if it is configured. */
 export class PodNetwork {
   readonly #addresses: AddressPool;
   ready = true;
@@ -77,7 +77,7 @@ export class PodNetwork {
     this.forget(ips);
   }
 
-  /** The addresses are free again, whatever state the plugin is in. */
+  /** Releases the addresses, whatever state the plugin is in. */
   forget(ips: readonly string[]): void {
     for (const ip of ips) this.#addresses.giveBack(ip);
   }

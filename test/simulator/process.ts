@@ -2,7 +2,7 @@ import type { Clock } from '../../src/lib/index.ts';
 import type { ContainerFiles } from './container-files.ts';
 import type { OutputStream } from './logs.ts';
 
-/** Why a process is gone; `lost` when its machine went away under it. */
+/** Why a process has exited; `lost` when its machine was reset. */
 export type ProcessEndCause = 'exit' | 'signal' | 'oom' | 'lost';
 
 export interface ProcessEnd {
@@ -10,31 +10,33 @@ export interface ProcessEnd {
   readonly cause: ProcessEndCause;
 }
 
-/** What a program can do. */
+/** The operations of a program. */
 export interface ProgramHost {
   readonly clock: Clock;
   readonly pid: number;
   readonly hostname: string;
   readonly env: ReadonlyMap<string, string>;
   readonly workingDir: string;
-  /** Whether somebody may still write to the program's input; otherwise it is at its end. */
+  /** Whether a client may still write to the program's input; otherwise the program reads EOF. */
   readonly stdin: 'open' | 'empty';
   readonly files: ContainerFiles;
-  /** A program that keeps more than this is killed. */
+  /** A program that uses more memory than this is killed. */
   readonly memoryLimitBytes: number;
   write(stream: OutputStream, text: string): void;
-  /** Nothing of the program runs after this. */
+  /** No code of the program runs after this. */
   end(end: ProcessEnd): void;
-  /** Sends a signal to the program itself, with the effect it would have from within. */
+  /** Sends a signal to the program itself, with the effect it has when sent from within. */
   signalSelf(signal: string): void;
 }
 
-/** The behaviour of a process. Its methods run at once; time passes through the host's clock. */
+/**
+ * The behaviour of a process. Its methods run synchronously; time passes through the host's clock.
+ */
 export interface Program {
   start(): void;
-  /** Whether the program takes the signal itself; otherwise it has the effect signals have by default. */
+  /** Whether the program handles the signal; otherwise the signal has its default effect. */
   takes(signal: string): boolean;
-  /** The process is gone: releases its timers. */
+  /** The process has exited: releases its timers. */
   drop(): void;
 }
 
@@ -68,7 +70,7 @@ export function signalName(text: string): string | undefined {
   return Object.keys(signalNumbers).find((name) => String(signalNumbers[name]) === bare);
 }
 
-/** What a process may have that nobody limits: the whole of a small machine. */
+/** The memory of a process without limit: all of a small machine. */
 const machineMemoryBytes = 64 << 20;
 
 export function memoryLimitOf(limit: bigint): number {
@@ -76,12 +78,12 @@ export function memoryLimitOf(limit: bigint): number {
 }
 
 export interface ProcessOptions extends Omit<ProgramHost, 'end' | 'signalSelf'> {
-  /** The first process of a PID namespace of its own: what it does not handle, it does not even notice. */
+  /** The first process of its own PID namespace: signals it does not handle have no effect. */
   readonly rank: 'init' | 'member';
   readonly onEnd: (end: ProcessEnd) => void;
 }
 
-/** One process on the simulated machine: runs until its program ends or a signal ends it. */
+/** One process on the simulated machine: runs until its program exits or a signal kills it. */
 export class SimulatedProcess {
   readonly pid: number;
   readonly startedMs: number;
@@ -108,7 +110,7 @@ export class SimulatedProcess {
     this.#program.start();
   }
 
-  /** A signal from outside, as the runtime sends them. */
+  /** A signal sent by the runtime. */
   signal(name: string): void {
     this.#signal(name, 'outside');
   }
@@ -117,7 +119,7 @@ export class SimulatedProcess {
     this.#end({ exitCode: 128 + 9, cause: 'signal' });
   }
 
-  /** Ends the process by other means: out of memory, machine gone. */
+  /** Kills the process by other means: out of memory, machine reset. */
   endWith(end: ProcessEnd): void {
     this.#end(end);
   }
@@ -125,7 +127,8 @@ export class SimulatedProcess {
   #signal(name: string, from: 'outside' | 'itself'): void {
     if (!this.alive) return;
     if (name === 'KILL') {
-      // Not even this one reaches the first process of a namespace from within it.
+      // Even this signal has no effect on the first process of a namespace when sent from within
+      // it.
       if (from === 'outside' || this.#options.rank === 'member') this.kill();
       return;
     }

@@ -10,23 +10,23 @@ import type { ContainerLog } from './logs.ts';
 import type { ProcessEnd, SimulatedProcess } from './process.ts';
 import type { ContainerScript, ResourceUsage } from './script.ts';
 
-/** An earlier look at the processor time of something, to tell a rate from. */
+/** A previous sample of CPU time, from which a rate is computed. */
 export interface CpuSample {
   readonly atNs: bigint;
   readonly usedNs: bigint;
 }
 
 /**
- * A sandbox as the runtime keeps it.
+ * A sandbox record of the runtime.
  *
  *     starting ──> ready ──> not-ready ──> (removed)
- *                    └─────> unknown ────────┘   after a restart that could not load it
+ *                    └─────> unknown ────────┘ after a restart that could not load it
  *
- * A starting sandbox is on disk but in no list yet.
+ * A starting sandbox is on disk but not listed yet.
  */
 export interface SandboxRecord {
   readonly id: string;
-  /** Reserved for it alone while it exists. */
+  /** Reserved for this sandbox while it exists. */
   readonly name: string;
   readonly config: PodSandboxConfig;
   readonly runtimeHandler: string;
@@ -35,15 +35,15 @@ export interface SandboxRecord {
   state: 'starting' | 'ready' | 'not-ready' | 'unknown';
   /** Zero when there is no process. */
   pid: number;
-  /** Given back when the network is torn down; never more than a few. */
+  /** Released when the network is torn down; never more than a few. */
   ips: readonly string[];
-  /** Opens when the runtime has seen the end of the process. */
+  /** Opens when the runtime has observed the exit of the process. */
   stopped: Latch;
   cpu: CpuSample | undefined;
 }
 
 /**
- * A container as the runtime keeps it. Its state follows from what is set:
+ * A container record of the runtime. Its state follows from the fields that are set:
  *
  *     CREATED ──> RUNNING ──> EXITED ──> (removed)
  *        └───────────────────────┘ the start failed
@@ -67,22 +67,22 @@ export interface ContainerRecord {
   reason: string;
   message: string;
   resources: LinuxContainerResources;
-  /** A start or a removal is under way. */
+  /** A start or a removal is in progress. */
   busy: 'starting' | 'removing' | undefined;
   loaded: 'yes' | 'no';
   process: SimulatedProcess | undefined;
-  /** Commands run inside; they end with it. */
+  /** Commands executed in the container; they are killed with it. */
   readonly execs: Set<SimulatedProcess>;
-  /** How and when the process ended, until the runtime has taken note of it. */
+  /** How and when the process exited, until the runtime has recorded it. */
   ended: (ProcessEnd & { readonly at: bigint }) | undefined;
-  /** The stop signal is sent once, however often a stop is asked for. */
+  /** The stop signal is sent once, however often a stop is requested. */
   stopSignalled: boolean;
   stopped: Latch;
   log: ContainerLog | undefined;
   cpu: CpuSample | undefined;
 }
 
-/** What a container will run. */
+/** The program of the container. */
 export interface LaunchPlan {
   readonly words: readonly string[];
   readonly env: ReadonlyMap<string, string>;
@@ -98,7 +98,7 @@ export function containerState(record: ContainerRecord): ContainerState {
   return record.startedAt === 0n ? 'CONTAINER_CREATED' : 'CONTAINER_RUNNING';
 }
 
-/** Whether the process of the container is really there, whatever the runtime knows. */
+/** Whether the process of the container exists, independent of the runtime's records. */
 export function hasProcess(record: ContainerRecord): boolean {
   return record.process?.alive === true;
 }

@@ -11,18 +11,18 @@ import {
 
 export interface RestartOptions {
   /**
-   * What the runtime still knows afterwards: everything; nothing, as on a new disk; or that there is something, but
-   * not in which state.
+   * The state of the runtime after the restart: everything; nothing, as on a new disk; or the
+   * existence of records without their state.
    */
   readonly state: 'kept' | 'lost' | 'unknown';
-  /** Whether the containers live on, as they do unless the whole machine restarts. */
+  /** Whether the containers keep running, as they do unless the machine restarts. */
   readonly processes?: 'kept' | 'killed';
   readonly images?: 'kept' | 'lost';
-  /** How long it is away; 1 s unless given. */
+  /** The downtime; 1 s unless given. */
   readonly downMs?: number;
 }
 
-/** What is left of the runtime's work after it died, and how it makes sense of it when it is back. */
+/** The effects of killing the runtime, and its recovery after the restart. */
 export class Recovery {
   readonly #context: SimulatorContext;
   readonly #containers: ContainerLifecycle;
@@ -32,7 +32,7 @@ export class Recovery {
     this.#containers = containers;
   }
 
-  /** At the moment of death. Losing the state means losing the machine it was on. */
+  /** At the moment of the kill. Losing the state means losing the machine. */
   die({ state, processes, images }: RestartOptions): void {
     const { store } = this.#context;
     for (const record of store.containers.all()) {
@@ -50,7 +50,7 @@ export class Recovery {
     if (images === 'lost') this.#context.images.clear();
   }
 
-  /** When it is back. */
+  /** After the restart. */
   recover({ state }: RestartOptions): void {
     const { store } = this.#context;
     this.#settleUnfinished();
@@ -58,7 +58,7 @@ export class Recovery {
     for (const record of store.containers.all()) this.#loadContainer(record, state);
   }
 
-  /** Whether the record of something half made had reached the disk is up to chance. */
+  /** It is random whether the record of an incomplete operation had reached the disk. */
   #settleUnfinished(): void {
     const { store, random } = this.#context;
     const sandboxes = [...store.startingSandboxes];
@@ -75,7 +75,7 @@ export class Recovery {
     }
   }
 
-  /** Its process was never started, so it is there but not ready. */
+  /** Its process was never started, so it exists but is not ready. */
   #leaveSandbox(record: SandboxRecord): void {
     record.state = 'not-ready';
     record.stopped.open();
@@ -119,7 +119,10 @@ export class Recovery {
     else if (containerState(record) === 'CONTAINER_RUNNING' && !hasProcess(record)) this.#loadEnded(record);
   }
 
-  /** It ended while nobody looked: how, only a process that had somebody to wait for it can tell. */
+  /**
+   * It exited while the runtime was down: the exit code is known only if a parent process waited
+   * for it.
+   */
   #loadEnded(record: ContainerRecord): void {
     const { ended } = record;
     const lost = ended === undefined || ended.cause === 'lost';

@@ -1,6 +1,8 @@
 import { GrpcError } from '../../src/protocols/grpc/index.ts';
 
-/** The same error with what was being done before it, as containerd wraps them; the code stays. */
+/**
+ * The same error with the failed operation before it, as containerd wraps errors; the code stays.
+ */
 export function inContext(context: string, error: unknown): unknown {
   return error instanceof GrpcError
     ? new GrpcError(error.grpcCode, `${context}: ${error.message}`, error.cause)

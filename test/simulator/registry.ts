@@ -3,20 +3,20 @@ import { type GrpcCode, GrpcError } from '../../src/protocols/grpc/index.ts';
 import { normalizeReference, parseImageReference } from './image-reference.ts';
 import { manifestDigest, type SimulatedImage } from './image-store.ts';
 
-/** An image that can be pulled, and how that goes. */
+/** An image that can be pulled, and the behaviour of the pull. */
 export interface RegistryImage extends SimulatedImage {
   /** 100 ms unless given. */
   readonly pullMs?: number;
-  /** Pulling it fails like this; after `times` failures it works. */
+  /** Pulling it fails with this error; after `times` failures it succeeds. */
   readonly failure?: { readonly code: GrpcCode; readonly message: string; readonly times?: number };
-  /** Who may pull it; anybody unless given. */
+  /** Which credentials may pull it; all unless given. */
   readonly credentials?: { readonly username: string; readonly password: string };
 }
 
-/** Where images come from: asked with a full reference, and nobody may answer. */
+/** The source of images: called with a full reference, and may return no image. */
 export type ImageRegistry = (reference: string) => RegistryImage | 'not-found' | 'unreachable';
 
-/** Offers the images given, by tag and by digest; nobody answers at hosts that offer none of them. */
+/** Offers the given images, by tag and by digest; hosts that offer none of them are unreachable. */
 export function registryOf(images: readonly RegistryImage[]): ImageRegistry {
   const offered = new Map<string, RegistryImage>();
   const hosts = new Set<string>();
@@ -32,7 +32,7 @@ export function registryOf(images: readonly RegistryImage[]): ImageRegistry {
     offered.get(reference) ?? (hosts.has(hostOf(reference)) ? 'not-found' : 'unreachable');
 }
 
-/** Has every image anybody asks for, all with the same behaviour. */
+/** Provides every requested image, all with the same behaviour. */
 export function registryOfAnything(like: Omit<RegistryImage, 'reference'> = {}): ImageRegistry {
   return (reference) => ({ ...like, reference });
 }
@@ -41,7 +41,7 @@ function hostOf(reference: string): string {
   return reference.slice(0, reference.indexOf('/'));
 }
 
-/** What the runtime says when the registry has nothing for it. */
+/** The runtime's error if the registry does not have the image. */
 export function registryFailure(reference: string, answer: 'not-found' | 'unreachable'): GrpcError {
   const context = `failed to pull and unpack image "${reference}": failed to resolve reference "${reference}"`;
   if (answer === 'not-found') return new GrpcError('NOT_FOUND', `${context}: ${reference}: not found`);
@@ -53,7 +53,7 @@ export function registryFailure(reference: string, answer: 'not-found' | 'unreac
   );
 }
 
-/** Refuses whoever may not pull the image, in the words of a registry. */
+/** Rejects credentials that may not pull the image, with the error of a registry. */
 export function checkCredentials(
   image: RegistryImage,
   reference: string,

@@ -1,8 +1,8 @@
 import { LinuxContainerResources } from '../../src/cri/index.ts';
 
 /**
- * What a container is allowed after an update: what the update leaves out stays as it was, and a memory limit
- * without one for swap is the limit for both.
+ * The resources of a container after an update: fields that the update leaves out stay unchanged,
+ * and a memory limit without a swap limit applies to both.
  */
 export function mergeResources(
   before: LinuxContainerResources | undefined,
@@ -18,7 +18,7 @@ export function mergeResources(
     cpuShares: update.cpuShares || old.cpuShares,
     memoryLimitInBytes: memory || old.memoryLimitInBytes,
     memorySwapLimitInBytes: swap || old.memorySwapLimitInBytes,
-    // Set when the container is made, never afterwards.
+    // Set when the container is created, never afterwards.
     oomScoreAdj: before === undefined ? update.oomScoreAdj : old.oomScoreAdj,
     cpusetCpus: update.cpusetCpus || old.cpusetCpus,
     cpusetMems: update.cpusetMems || old.cpusetMems,

@@ -5,7 +5,7 @@ import { busybox, SimulatedNode } from '../fakes/simulated-node.ts';
 
 const says = (code: string) => (error: unknown) => error instanceof GrpcError && error.grpcCode === code;
 
-test('a runtime that dies ends all calls and streams, and is away for a while', async () => {
+test('killing the runtime ends all calls and streams until it has restarted', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod("trap '' TERM; sleep 1000");
   const stop = assert.rejects(
@@ -27,7 +27,7 @@ test('a runtime that dies ends all calls and streams, and is away for a while', 
   await node.done(node.cri.version({}, node.options));
 });
 
-test('with its state kept nothing has changed, and containers lived on', async () => {
+test('with its state kept nothing has changed, and containers kept running', async () => {
   using node = new SimulatedNode({ latency: () => 0 });
   const { podSandboxId, containerId } = await node.pod('while true; do echo tick; sleep 1; done');
   const created = await node.create(podSandboxId, { metadata: { name: 'created' } });
@@ -43,7 +43,7 @@ test('with its state kept nothing has changed, and containers lived on', async (
   assert.equal((await node.status(containerId)).exitCode, 137);
 });
 
-test('an exit while it was away is found when it is back', async () => {
+test('an exit during the downtime is observed after the restart', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod('sleep 10; exit 9');
   node.runtime.restart({ state: 'kept', downMs: 60_000 });
@@ -54,7 +54,7 @@ test('an exit while it was away is found when it is back', async () => {
   assert.ok(ranNs >= 10_000_000_000n && ranNs < 10_100_000_000n);
 });
 
-test('an exit it had heard of but not noted is not lost', async () => {
+test('an exit that was observed but not recorded is not lost', async () => {
   using node = new SimulatedNode({ latency: (step) => (step === 'exit-seen' ? 1_000 : 0) });
   const { containerId } = await node.pod('sleep 1; exit 4');
   await node.clock.advance(1_500);
@@ -64,7 +64,7 @@ test('an exit it had heard of but not noted is not lost', async () => {
   assert.equal((await node.status(containerId)).exitCode, 4);
 });
 
-test('a machine that restarts has all containers ended, with nobody knowing how', async () => {
+test('after a machine restart all containers have exited with unknown codes', async () => {
   using node = new SimulatedNode();
   const { podSandboxId, containerId } = await node.pod();
   node.runtime.restart({ state: 'kept', processes: 'killed' });
@@ -77,7 +77,7 @@ test('a machine that restarts has all containers ended, with nobody knowing how'
   assert.equal(node.runtime.held().addresses, 0);
 });
 
-test('with its state lost there is nothing, but the images', async () => {
+test('with its state lost the runtime has only its images', async () => {
   using node = new SimulatedNode();
   await node.pod();
   node.runtime.restart({ state: 'lost' });
@@ -93,7 +93,7 @@ test('with its state lost there is nothing, but the images', async () => {
   assert.deepEqual((await node.done(node.images.listImages({}, node.options))).images, []);
 });
 
-test('what it cannot load is unknown until it is stopped', async () => {
+test('records that it cannot load are unknown until they are stopped', async () => {
   using node = new SimulatedNode();
   const { podSandboxId, containerId } = await node.pod();
   node.runtime.restart({ state: 'unknown' });
@@ -109,7 +109,7 @@ test('what it cannot load is unknown until it is stopped', async () => {
   assert.deepEqual(node.runtime.sandboxes(), []);
 });
 
-test('an unknown container whose process is gone ends when it is stopped', async () => {
+test('an unknown container whose process has exited becomes exited when it is stopped', async () => {
   for (const processes of ['kept', 'killed'] as const) {
     using node = new SimulatedNode();
     const { containerId } = await node.pod('sleep 5; exit 6');
@@ -122,7 +122,7 @@ test('an unknown container whose process is gone ends when it is stopped', async
   }
 });
 
-test('what was half done when it died is there in part, or not at all', async () => {
+test('an incomplete operation at the kill has a partial effect, or none', async () => {
   const seen = new Set<string>();
   for (let seed = 0; seed < 30; seed++) {
     using node = new SimulatedNode({ seed, latency: () => 10 });
@@ -147,7 +147,7 @@ test('what was half done when it died is there in part, or not at all', async ()
   assert.ok(seen.size >= 3, [...seen].join(', '));
 });
 
-test('a start that was under way when it died can be repeated', async () => {
+test('a start that the kill interrupted can be repeated', async () => {
   using node = new SimulatedNode({ latency: () => 10 });
   const containerId = await node.create(await node.sandbox());
   const start = assert.rejects(node.cri.startContainer({ containerId }, node.options), says('UNAVAILABLE'));
@@ -159,7 +159,7 @@ test('a start that was under way when it died can be repeated', async () => {
   await node.start(containerId);
 });
 
-test('a broken connection ends the calls, and the runtime undoes what it was doing for them', async () => {
+test('a broken connection ends the calls, and the runtime undoes their work', async () => {
   using node = new SimulatedNode({ latency: () => 10 });
   const call = assert.rejects(
     node.cri.runPodSandbox({ config: node.podConfig() }, node.options),

@@ -41,11 +41,14 @@ export interface SimulatedRuntimeOptions {
   readonly random: Random;
   /** containerd-1.6 unless given. */
   readonly flavour?: Flavour;
-  /** What the containers do. Asked first; then the image's script, then the command line. */
+  /**
+   * The behaviour of containers. Called first; then the image's script applies, then the command
+   * line.
+   */
   readonly script?: ScriptChooser;
-  /** Images that are there from the start. */
+  /** The initial images. */
   readonly images?: readonly SimulatedImage[];
-  /** Where images are pulled from; an empty registry unless given. */
+  /** The source of pulled images; an empty registry unless given. */
   readonly registry?: ImageRegistry;
   readonly latency?: Latency;
   readonly faults?: FaultPlan;
@@ -55,27 +58,30 @@ export interface SimulatedRuntimeOptions {
   readonly podCidr?: string;
   /** Only runc unless given. */
   readonly runtimeHandlers?: readonly string[];
-  /** CGROUPFS unless given; told only by flavours that tell it. */
+  /** CGROUPFS unless given; reported only by flavours that support it. */
   readonly cgroupDriver?: CgroupDriver;
   readonly imageFsPath?: string;
-  /** What the addresses of streams begin with. Nobody listens there. */
+  /** The prefix of streaming URLs. No server listens there. */
   readonly streamingUrl?: string;
-  /** How likely a request takes effect though its caller gave up while it was on its way; 0.5 unless given. */
+  /**
+   * The probability that a request takes effect though its caller aborted it in flight; 0.5 unless
+   * given.
+   */
   readonly abandonedEffect?: number;
   /** How many entries the trace keeps; 10,000 unless given. */
   readonly traceCapacity?: number;
-  /** One rule to break on purpose. */
+  /** One rule to violate on purpose. */
   readonly mutation?: SimulatorMutation;
-  /** Told of bugs in the simulator or in a script function; otherwise they end the process. */
+  /** Called for bugs in the simulator or in a script function; otherwise they end the process. */
   readonly onBug?: (method: string, error: unknown) => void;
 }
 
-/** A container as it really is, whatever the runtime knows of it. */
+/** The actual state of a container, independent of the runtime's records. */
 export type ContainerView = ReturnType<typeof containerFacts> & {
   readonly state: ReturnType<typeof containerState>;
   readonly running: boolean;
   readonly removing: boolean;
-  /** What it is allowed at this moment. */
+  /** Its current resource limits. */
   readonly resources: ContainerRecord['resources'];
 };
 
@@ -91,9 +97,9 @@ export function createSimulatedRuntime(options: SimulatedRuntimeOptions): Simula
 }
 
 /**
- * A container runtime that only pretends: sandboxes, containers, images and their events under any clock, with the
- * behaviour of containerd as seen over CRI. The same seed, scripts and calls give the same history, ids and times
- * included.
+ * A simulated container runtime: sandboxes, containers, images and their events under any clock,
+ * with the behaviour of containerd as visible over CRI. The same seed, scripts and calls give the
+ * same history, IDs and times included.
  */
 export class SimulatedRuntime implements AsyncDisposable {
   readonly trace: Trace;
@@ -107,7 +113,7 @@ export class SimulatedRuntime implements AsyncDisposable {
   #faults: FaultPlan;
   #up = true;
   #comeback: Timer | undefined;
-  /** How it went down the last time. */
+  /** The mode of the last kill. */
   #died: RestartOptions = { state: 'kept' };
 
   constructor(options: SimulatedRuntimeOptions) {
@@ -130,12 +136,12 @@ export class SimulatedRuntime implements AsyncDisposable {
     for (const image of options.images ?? []) this.#context.images.import(image);
   }
 
-  /** A way in for one client in this process. */
+  /** A transport for one client in this process. */
   transport(): CriTransport {
     return inProcessTransport(this.#services);
   }
 
-  /** Answers on a unix socket until the server is closed. The clock should be the real one. */
+  /** Serves on a unix socket until the server is closed. The clock should be the real one. */
   serve(socketPath: string): Promise<GrpcServer> {
     return serveServices(this.#services, socketPath, this.#onBug);
   }
@@ -144,7 +150,7 @@ export class SimulatedRuntime implements AsyncDisposable {
     return this.#up;
   }
 
-  /** From now on these strike; undefined heals everything. */
+  /** Sets the fault plan from now on; undefined removes all faults. */
   setFaults(faults: FaultPlan | undefined): void {
     this.#faults = faults ?? noFaults;
   }
@@ -153,7 +159,7 @@ export class SimulatedRuntime implements AsyncDisposable {
     this.#context.network.ready = state === 'ready';
   }
 
-  /** By any of its names, or its id. */
+  /** By any of its names, or its ID. */
   hasImage(reference: string): boolean {
     return this.#context.images.resolve(reference) !== undefined;
   }
@@ -162,19 +168,22 @@ export class SimulatedRuntime implements AsyncDisposable {
     this.#context.images.import(image);
   }
 
-  /** All connections break at once; the runtime itself goes on. */
+  /** All connections break immediately; the runtime itself keeps running. */
   disconnect(): void {
     this.trace.add({ kind: 'disconnected' });
     this.#gate.disconnect(broken());
   }
 
-  /** The runtime dies now and is back after a while. Restarting one that is away prolongs that. */
+  /**
+   * Kills the runtime now and restarts it after a while. Restarting a stopped one prolongs its
+   * downtime.
+   */
   restart(options: RestartOptions): void {
     this.goDown(options);
     this.#comeback = this.#options.clock.timer(options.downMs ?? 1_000, () => this.comeUp());
   }
 
-  /** The runtime dies now, and stays away until it is told to come up. */
+  /** Kills the runtime now; it stays down until it is started. */
   goDown(options: RestartOptions): void {
     this.#comeback?.cancel();
     this.#up = false;
@@ -195,17 +204,17 @@ export class SimulatedRuntime implements AsyncDisposable {
     this.trace.add({ kind: 'runtime-up', state: this.#died.state });
   }
 
-  /** Kills the process of a container behind the runtime's back. */
+  /** Kills the process of a container without a call to the runtime. */
   crashContainer(id: string, exitCode = 137): void {
     this.#record(id).process?.endWith({ exitCode, cause: exitCode === 137 ? 'signal' : 'exit' });
   }
 
-  /** The kernel kills the process of a container for want of memory. */
+  /** The OOM killer kills the process of a container. */
   oomKillContainer(id: string): void {
     this.#record(id).process?.endWith({ exitCode: 137, cause: 'oom' });
   }
 
-  /** Kills the sandbox's own process; its containers live on. */
+  /** Kills the sandbox's own process; its containers keep running. */
   crashSandbox(id: string): void {
     const found = this.#context.store.sandboxes.find(id);
     if (found.kind === 'one') this.#sandboxes.kill(found.record);
@@ -222,12 +231,12 @@ export class SimulatedRuntime implements AsyncDisposable {
     return this.#context.store.containers.all().map(viewOf);
   }
 
-  /** Those whose process is really there. */
+  /** The containers whose process exists. */
   runningContainers(): readonly ContainerView[] {
     return this.containers().filter(({ running }) => running);
   }
 
-  /** What is held right now: all zero when the node is empty and nobody talks to it. */
+  /** The resources in use: all zero when the node is empty and no client is connected. */
   held(): Readonly<
     Record<'sandboxes' | 'containers' | 'names' | 'addresses' | 'calls' | 'subscribers', number>
   > {
@@ -242,7 +251,7 @@ export class SimulatedRuntime implements AsyncDisposable {
     };
   }
 
-  /** Ends everything: no process and no timer is left. */
+  /** Stops everything: no process and no timer is left. */
   close(): void {
     this.goDown({ state: 'lost' });
   }

@@ -12,11 +12,11 @@ export interface SandboxLifecycleOptions {
   readonly context: SimulatorContext;
   readonly exits: Exits;
   readonly containers: ContainerLifecycle;
-  /** Besides the empty name, which stands for the default one. */
+  /** In addition to the empty name, which selects the default one. */
   readonly runtimeHandlers: readonly string[];
 }
 
-/** Runs, stops and removes sandboxes. */
+/** Starts, stops and removes sandboxes. */
 export class SandboxLifecycle {
   readonly #context: SimulatorContext;
   readonly #options: SandboxLifecycleOptions;
@@ -43,7 +43,10 @@ export class SandboxLifecycle {
     }
   }
 
-  /** Kills its containers and its own process, and takes it off the network. What is done already is not done again. */
+  /**
+   * Kills its containers and its own process, and releases its network. Completed parts are not
+   * repeated.
+   */
   async stop(record: SandboxRecord, call: CallContext): Promise<void> {
     const { store, random } = this.#context;
     for (const container of shuffled(store.containersOf(record), random)) {
@@ -57,7 +60,7 @@ export class SandboxLifecycle {
     await this.#leaveNetwork(record, call);
   }
 
-  /** Stops it first if need be; its containers go with it. */
+  /** Stops it first if necessary; its containers are removed with it. */
   async remove(record: SandboxRecord, call: CallContext): Promise<void> {
     const { store, work, latencyMs } = this.#context;
     try {
@@ -70,7 +73,7 @@ export class SandboxLifecycle {
     if (store.sandboxes.has(record)) this.#forget(record);
   }
 
-  /** The sandbox's own process dies, as when somebody kills it. */
+  /** The sandbox's own process is killed from outside of the runtime. */
   kill(record: SandboxRecord): void {
     this.#options.exits.sandboxEnded(record);
   }
@@ -138,7 +141,7 @@ export class SandboxLifecycle {
   async #stopProcess(record: SandboxRecord, call: CallContext): Promise<void> {
     if (record.state !== 'ready' && record.state !== 'unknown') return;
     if (record.pid !== 0) this.kill(record);
-    // Its end has been seen before, by a runtime that died before it could take note.
+    // A runtime that was killed before it could record the exit had already observed it.
     else if (record.state === 'unknown') this.#options.exits.sandboxSeen(record);
     await record.stopped.wait(call.signal);
   }

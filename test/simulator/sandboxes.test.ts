@@ -6,7 +6,7 @@ import { SimulatedNode } from '../fakes/simulated-node.ts';
 const says = (code: string, message: RegExp) => (error: unknown) =>
   error instanceof GrpcError && error.grpcCode === code && message.test(error.message);
 
-test('a sandbox is ready, has an address of its own, and keeps what it was given', async () => {
+test('a sandbox is ready, has its own address, and keeps its config', async () => {
   using node = new SimulatedNode({ podCidr: '10.1.2.0/24' });
   const one = await node.sandboxStatus(await node.sandbox(node.podConfig('one')));
   const two = await node.sandboxStatus(await node.sandbox(node.podConfig('two')));
@@ -16,7 +16,7 @@ test('a sandbox is ready, has an address of its own, and keeps what it was given
   assert.ok(one.createdAt < two.createdAt);
 });
 
-test('a sandbox is in no list before it is ready', async () => {
+test('a sandbox is not listed before it is ready', async () => {
   using node = new SimulatedNode();
   const running = node.cri.runPodSandbox({ config: node.podConfig() }, node.options);
   await node.clock.advance(2);
@@ -35,7 +35,7 @@ test('a sandbox on the host network has no address and needs no network', async 
   assert.equal(status.linux?.namespaces?.options?.network, 'NODE');
 });
 
-test('without a network sandboxes fail, leave nothing, and the runtime says so', async () => {
+test('without a network sandboxes fail, leave nothing behind, and the runtime reports it', async () => {
   using node = new SimulatedNode();
   node.runtime.setNetworkReady('not-ready');
   await assert.rejects(
@@ -57,7 +57,7 @@ test('without a network sandboxes fail, leave nothing, and the runtime says so',
   await node.sandbox();
 });
 
-test('addresses run out and come back', async () => {
+test('addresses can be exhausted and are released', async () => {
   using node = new SimulatedNode({ podCidr: '10.0.0.0/29' });
   const ids: string[] = [];
   for (let i = 0; i < 5; i++) ids.push(await node.sandbox(node.podConfig(`p${i}`)));
@@ -81,7 +81,7 @@ test('a name is reserved for one sandbox until it is removed', async () => {
   assert.notEqual(await node.sandbox(), podSandboxId);
 });
 
-test('two calls for one sandbox at once make one', async () => {
+test('two concurrent calls for one sandbox create one', async () => {
   using node = new SimulatedNode();
   const calls = [1, 2].map(() => node.cri.runPodSandbox({ config: node.podConfig() }, node.options));
   const results = await node.done(Promise.allSettled(calls));
@@ -89,7 +89,7 @@ test('two calls for one sandbox at once make one', async () => {
   assert.equal(node.runtime.sandboxes().length, 1);
 });
 
-test('what is wrong with a request is said as containerd says it', async () => {
+test("invalid requests get containerd's errors", async () => {
   using node = new SimulatedNode();
   await assert.rejects(node.sandbox({}), says('UNKNOWN', /^sandbox config must include metadata$/));
   const request = { config: node.podConfig(), runtimeHandler: 'kata' };
@@ -101,7 +101,7 @@ test('what is wrong with a request is said as containerd says it', async () => {
   await assert.rejects(node.sandboxStatus('nope'), says('NOT_FOUND', /try to find sandbox: not found/));
 });
 
-test('stopping kills the containers, frees the address, and may be repeated', async () => {
+test('stopping kills the containers, releases the address, and may be repeated', async () => {
   using node = new SimulatedNode();
   const { podSandboxId, containerId } = await node.pod();
   const stop = () => node.done(node.cri.stopPodSandbox({ podSandboxId }, node.options));
@@ -114,7 +114,7 @@ test('stopping kills the containers, frees the address, and may be repeated', as
   assert.equal(node.runtime.held().addresses, 0);
 });
 
-test('removing a running sandbox takes everything along', async () => {
+test('removing a running sandbox removes its containers too', async () => {
   using node = new SimulatedNode();
   const { podSandboxId } = await node.pod();
   const remove = () => node.done(node.cri.removePodSandbox({ podSandboxId }, node.options));
@@ -126,7 +126,7 @@ test('removing a running sandbox takes everything along', async () => {
   assert.equal(node.clock.pendingTimers, 0);
 });
 
-test('a sandbox whose process dies is not ready, and its containers live on', async () => {
+test('a sandbox whose process exits is not ready, and its containers keep running', async () => {
   using node = new SimulatedNode();
   const { podSandboxId, containerId } = await node.pod();
   node.runtime.crashSandbox(podSandboxId);
@@ -138,7 +138,7 @@ test('a sandbox whose process dies is not ready, and its containers live on', as
   assert.equal((await node.status(containerId)).exitCode, 137);
 });
 
-test('an id may be shortened as long as it means one thing', async () => {
+test('an ID may be shortened as long as it is unique', async () => {
   using node = new SimulatedNode();
   const ids: string[] = [];
   for (let i = 0; i < 17; i++) ids.push(await node.sandbox(node.podConfig(`p${i}`)));
@@ -151,7 +151,7 @@ test('an id may be shortened as long as it means one thing', async () => {
   );
 });
 
-test('filters must all fit', async () => {
+test('all filters must match', async () => {
   using node = new SimulatedNode();
   const config = node.podConfig('a');
   const a = await node.sandbox({ ...config, labels: { app: 'x', tier: 'web' } });

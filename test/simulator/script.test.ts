@@ -9,7 +9,7 @@ async function run(script: ContainerScript): Promise<SimulatedNode & { readonly 
   return Object.assign(node, { containerId });
 }
 
-test('a script of nothing runs for ever and dies when asked to', async () => {
+test('an empty script runs forever and exits on the stop signal', async () => {
   using node = await run({});
   await node.clock.advance(24 * 3_600_000);
   assert.equal((await node.status(node.containerId)).state, 'CONTAINER_RUNNING');
@@ -17,7 +17,7 @@ test('a script of nothing runs for ever and dies when asked to', async () => {
   assert.equal((await node.status(node.containerId)).exitCode, 143);
 });
 
-test('a script ends after its time with its code', async () => {
+test('a script exits after its time with its code', async () => {
   using node = await run({ runMs: 5_000, exitCode: 42 });
   const ended = await node.exited(node.containerId);
   assert.equal(ended.exitCode, 42);
@@ -25,7 +25,7 @@ test('a script ends after its time with its code', async () => {
   assert.ok(ranNs >= 5_000_000_000n && ranNs < 5_001_000_000n);
 });
 
-test('output comes at its times, once or again and again, and before an end at the same moment', async () => {
+test('output is written at its times, once or repeatedly, and before an exit at the same moment', async () => {
   using node = await run({
     runMs: 3_000,
     output: [
@@ -42,7 +42,7 @@ test('output comes at its times, once or again and again, and before an end at t
   );
 });
 
-test('a script may ignore SIGTERM, or take its time over it', async () => {
+test('a script may ignore SIGTERM, or delay its exit', async () => {
   using deaf = await run({ onTerm: 'ignore' });
   await deaf.stop(deaf.containerId, 7n);
   assert.equal((await deaf.status(deaf.containerId)).exitCode, 137);
@@ -62,7 +62,7 @@ test('a script may fail to start', async () => {
   assert.equal((await node.status(id)).reason, 'StartError');
 });
 
-test('a script leaves its last words where Kubernetes looks for them', async () => {
+test('a script writes its termination message to the path Kubernetes reads', async () => {
   using node = new SimulatedNode({ script: () => ({ runMs: 10, terminationMessage: 'I am done' }) });
   const mounts = [{ containerPath: '/dev/termination-log', hostPath: '/host/message' }];
   const id = await node.create(await node.sandbox(), { mounts });
@@ -86,7 +86,7 @@ test('the script is chosen by pod and container, then by image, then by the comm
   assert.deepEqual([await code('chosen'), await code('other')], [1, 2]);
 });
 
-test('somebody may kill a container behind the back of the runtime', async () => {
+test('a container may be killed without a call to the runtime', async () => {
   using node = await run({});
   node.runtime.crashContainer(node.containerId, 3);
   assert.equal((await node.exited(node.containerId)).exitCode, 3);

@@ -2,28 +2,31 @@ import type { Timer } from '../../src/lib/index.ts';
 import type { OutputStream } from './logs.ts';
 import type { Program, ProgramHost, StartProgram } from './process.ts';
 
-/** What a container does, told in advance. Everything left out does not happen; a script of nothing runs for ever. */
+/**
+ * The behaviour of a container, defined in advance. Omitted events do not happen; an empty script
+ * runs forever.
+ */
 export interface ContainerScript {
-  /** Why the process cannot even be started. */
+  /** Why the process cannot be started. */
   readonly startError?: string;
-  /** When the process ends by itself, and how: 0 unless given. */
+  /** When the process exits by itself, and with which code: 0 unless given. */
   readonly runMs?: number;
   readonly exitCode?: number;
-  /** When the kernel kills it for want of memory. */
+  /** When the OOM killer kills it. */
   readonly oomAtMs?: number;
-  /** What it does when asked to end. An application that sets nothing up dies at once with 143. */
+  /** Its reaction to the stop signal. A program without a handler exits immediately with 143. */
   readonly onTerm?: 'die' | 'ignore' | { readonly afterMs: number; readonly exitCode: number };
   readonly output?: readonly ScriptedOutput[];
-  /** Written to the termination log when the process ends. */
+  /** Written to the termination log when the process exits. */
   readonly terminationMessage?: string;
-  /** Answers to commands run inside; those it has no answer for go to the simulated shell. */
+  /** Results of commands executed in it; other commands are run by the simulated shell. */
   readonly exec?: (command: readonly string[]) => ExecAnswer | undefined;
   readonly usage?: ResourceUsage;
 }
 
 export interface ScriptedOutput {
   readonly atMs: number;
-  /** Again and again after so long. */
+  /** Repeated at this interval. */
   readonly everyMs?: number;
   readonly stream?: OutputStream;
   /** With its line end. */
@@ -35,7 +38,7 @@ export interface ExecAnswer {
   readonly stderr?: string;
   readonly exitCode?: number;
   readonly afterMs?: number;
-  /** Never ends by itself. */
+  /** Never exits by itself. */
   readonly hangs?: true;
   readonly startError?: string;
 }
@@ -44,7 +47,7 @@ export interface ResourceUsage {
   /** Cores, so 0.25 is a quarter of one; 0.001 unless given. */
   readonly cpuCores?: number;
   readonly memoryBytes?: number;
-  /** Growth a second, up to the container's limit. */
+  /** Growth per second, up to the container's limit. */
   readonly memoryBytesPerSecond?: number;
 }
 
@@ -63,7 +66,7 @@ interface Appointment {
 class ScriptedProgram implements Program {
   readonly #script: ContainerScript;
   readonly #host: ProgramHost;
-  /** What is to come, soonest first; of two at one moment the one that was told first. */
+  /** Pending events, soonest first; at one moment in the order of their definition. */
   readonly #agenda: Appointment[] = [];
   #startMs = 0;
   #timer: Timer | undefined;
@@ -137,7 +140,7 @@ class ScriptedProgram implements Program {
   }
 }
 
-/** Runs one scripted answer to a command. */
+/** Runs one scripted result of a command. */
 export function answeringProgram(answer: ExecAnswer): StartProgram {
   return scriptedProgram({
     output: [

@@ -25,7 +25,10 @@ import type { SandboxLifecycle } from './sandbox-lifecycle.ts';
 import type { Stats } from './stats.ts';
 import { type Found, required } from './store.ts';
 
-/** A service as the simulated runtime implements it: whole requests in, answers with anything left out. */
+/**
+ * A service as the simulated runtime implements it: complete requests in, responses with optional
+ * fields out.
+ */
 export type Handlers<Methods> = {
   readonly [Name in keyof Methods]: Methods[Name] extends Unary<infer Request, infer Response>
     ? (request: Request, call: CallContext) => MessageInit<Response> | Promise<MessageInit<Response>>
@@ -110,7 +113,7 @@ export function contentHandlers({ images }: RuntimeParts): Handlers<ContentMetho
   };
 }
 
-/** Neither flavour has these. */
+/** Neither flavour supports these. */
 const unsupportedHandlers = {
   checkpointContainer: () =>
     refuse(new GrpcError('UNIMPLEMENTED', 'method CheckpointContainer not implemented')),
@@ -175,7 +178,7 @@ function containerHandlers({ context, containers, listing }: RuntimeParts) {
   } satisfies Partial<Handlers<RuntimeServiceMethods>>;
 }
 
-/** What is to be stopped or removed; undefined when it is gone already and that is all right. */
+/** The record to stop or remove; undefined if it is removed already and that is allowed. */
 function present<T>(
   { flavour, rules }: SimulatorContext,
   found: Found<T>,

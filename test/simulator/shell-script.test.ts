@@ -54,7 +54,7 @@ function run(words: readonly string[], options: RunOptions = {}): Ran {
 
 const sh = (script: string, options?: RunOptions) => run(['sh', '-c', script], options);
 
-/** Output and exit code of scripts, as a real busybox gives them. */
+/** Output and exit code of scripts, as a real busybox returns them. */
 const table: readonly (readonly [script: string, output: string, exitCode: number])[] = [
   ['echo hello', 'hello\n', 0],
   ['echo out; echo err >&2', 'out\n!err\n', 0],
@@ -99,7 +99,7 @@ const table: readonly (readonly [script: string, output: string, exitCode: numbe
 ];
 
 for (const [script, output, exitCode] of table) {
-  test(`the script ${JSON.stringify(script)} does what a real shell does`, () => {
+  test(`the script ${JSON.stringify(script)} behaves as in a real shell`, () => {
     const ran = sh(script, { env: { WHO: 'a  b' } });
     assert.equal(ran.text(), output);
     assert.equal(ran.end()?.exitCode, exitCode);
@@ -111,13 +111,13 @@ test('arguments after the script become its parameters', () => {
   assert.equal(run(['sh', '-c', 'for a in "$@"; do echo $a; done', 'n', 'x y', 'z']).text(), 'x y\nz\n');
 });
 
-test('a program without a shell gets its words as they are', () => {
+test('a program without a shell gets its words unchanged', () => {
   const ran = run(['echo', 'hello', '$HOME']);
   assert.equal(ran.text(), 'hello $HOME\n');
   assert.equal(run(['/bin/false']).end()?.exitCode, 1);
 });
 
-test('sleeping takes the time it says', async () => {
+test('sleeping takes the given time', async () => {
   const ran = sh('sleep 0.5 && echo slept; sleep 1m; exit 2');
   await ran.clock.advance(499);
   assert.equal(ran.text(), '');
@@ -129,7 +129,7 @@ test('sleeping takes the time it says', async () => {
   assert.equal(ran.end()?.exitCode, 2);
 });
 
-test('the first process of a namespace does not notice what it does not handle', () => {
+test('the first process of a namespace ignores signals it does not handle', () => {
   const ran = sh('sleep 100', { rank: 'init' });
   ran.process.signal('TERM');
   assert.equal(ran.end(), undefined);
@@ -142,7 +142,7 @@ test('the first process of a namespace survives its own signals', () => {
   assert.equal(sh('kill -9 $$; kill $$; echo alive', { rank: 'init' }).text(), 'alive\n');
 });
 
-test('any other process dies of a signal it does not handle', () => {
+test('any other process is killed by a signal it does not handle', () => {
   const ran = run(['sleep', '100']);
   ran.process.signal('TERM');
   assert.equal(ran.end()?.exitCode, 143);
@@ -159,7 +159,7 @@ test('a trap waits for the program in the foreground', async () => {
   assert.equal(ran.text(), '');
 });
 
-test('a trap breaks off a wait for background jobs', async () => {
+test('a trap interrupts a wait for background jobs', async () => {
   const ran = sh("trap 'echo bye' TERM; sleep 100 & wait; echo after $?");
   await ran.clock.advance(10);
   ran.process.signal('TERM');
@@ -168,7 +168,7 @@ test('a trap breaks off a wait for background jobs', async () => {
   assert.equal(ran.clock.pendingTimers, 0);
 });
 
-test('a trap that does not exit lets the script go on', async () => {
+test('after a trap that does not exit the script continues', async () => {
   const ran = sh("trap 'echo bye' TERM; sleep 1; echo after $?");
   ran.process.signal('TERM');
   await ran.clock.advance(1_000);
@@ -195,13 +195,13 @@ test('a job can be killed', async () => {
   assert.equal(ran.clock.pendingTimers, 0);
 });
 
-test('a shell that became another program has no traps', async () => {
+test('a shell that was replaced by exec has no traps', async () => {
   const ran = sh("trap 'exit 5' TERM; exec sleep 100");
   ran.process.signal('TERM');
   assert.equal(ran.end()?.exitCode, 143);
 });
 
-test('a loop that never waits does not stop time', async () => {
+test('an endless loop without waits does not stop time', async () => {
   const ran = sh('while true; do :; done');
   await ran.clock.advance(100);
   assert.equal(ran.end(), undefined);
@@ -209,20 +209,20 @@ test('a loop that never waits does not stop time', async () => {
   assert.equal(ran.clock.pendingTimers, 0);
 });
 
-test('a script that keeps more than it may is killed for it', async () => {
+test('a script that exceeds its memory limit is killed', async () => {
   const ran = sh('x=a; while true; do x=$x$x; done');
   await ran.clock.advance(10);
   assert.deepEqual(ran.end(), { exitCode: 137, cause: 'oom' });
 });
 
-test('programs that read wait for their input only when there may be some', () => {
+test('programs that read wait for their input only if a client may write', () => {
   assert.equal(run(['cat']).end()?.exitCode, 0);
   assert.equal(run(['sh']).end()?.exitCode, 0);
   assert.equal(run(['cat'], { stdin: 'open' }).end(), undefined);
   assert.equal(run(['tail', '-f', '/dev/null']).end(), undefined);
 });
 
-test('what it does not know it refuses before it starts', () => {
+test('an unsupported script is rejected before it starts', () => {
   const refused = [
     'a | b',
     'echo $(date)',
@@ -243,13 +243,13 @@ test('what it does not know it refuses before it starts', () => {
   assert.ok(!program.ok && program.why.includes('does not know the command wget'));
 });
 
-test('what it finds out only later ends the process with an explanation', () => {
+test('an unsupported feature found at run time ends the process with an explanation', () => {
   const ran = sh('test -d /tmp; echo no');
   assert.equal(ran.end()?.exitCode, 125);
   assert.match(ran.text(), /does not know test -d/);
 });
 
-test('a program that is not there is reported as a runtime reports it', () => {
+test('a missing program is reported as a runtime reports it', () => {
   assert.deepEqual(commandLine(['/nope']), {
     ok: false,
     why: 'exec: "/nope": stat /nope: no such file or directory',
@@ -261,7 +261,7 @@ test('a program that is not there is reported as a runtime reports it', () => {
   assert.deepEqual(commandLine([]), { ok: false, why: 'args must not be empty' });
 });
 
-test('no text makes the shell throw', async () => {
+test('no input makes the shell throw', async () => {
   const piece = fc.constantFrom(
     ...[
       'echo',

@@ -4,15 +4,15 @@ import { parseShell } from './shell/parse.ts';
 import { ShellProgram } from './shell/shell-program.ts';
 import { literalOf, type Node, ShellRefusal, ShellSyntaxError, simpleCommands } from './shell/syntax.ts';
 
-/** What a command line becomes: a program, or the reason why it cannot be started. */
+/** The result of a command line: a program, or the reason why it cannot be started. */
 export type CommandLine =
   | { readonly ok: true; readonly program: StartProgram }
   | { readonly ok: false; readonly why: string };
 
 /**
- * Runs a plain command line of a small userland: `sh -c` with sequences, conditions, loops, traps, background jobs,
- * redirections and variables, and a few dozen commands. What it does not know it refuses here, before it starts;
- * it never pretends.
+ * Runs a plain command line of a small userland: `sh -c` with sequences, conditions, loops, traps,
+ * background jobs, redirections and variables, and a few dozen commands. Unsupported syntax is
+ * rejected here, before it starts; it is never ignored.
  */
 export function commandLine(words: readonly string[]): CommandLine {
   const [name, ...args] = words;
@@ -51,7 +51,10 @@ function scriptOf(
   return isShell && flag === '-c' && text !== undefined ? { text, name: name ?? 'sh', args } : undefined;
 }
 
-/** A command that a real image has must be refused now; one that nobody has fails when it is reached. */
+/**
+ * A command that a real image has must be rejected now; one that no image has fails when it is
+ * reached.
+ */
 function checkCommands(script: Node): void {
   for (const { words } of simpleCommands(script)) {
     const name = literalOf(words[0]);
@@ -61,7 +64,7 @@ function checkCommands(script: Node): void {
   }
 }
 
-/** A shell that finds its script wrong. */
+/** A shell that reports a syntax error in its script. */
 function failing(name: string, message: string): StartProgram {
   return (host) => ({
     start() {
@@ -73,7 +76,7 @@ function failing(name: string, message: string): StartProgram {
   });
 }
 
-/** Does nothing until it is told to end. */
+/** Does nothing until it is stopped. */
 const pauseProgram: StartProgram = (host) => ({
   start() {},
   takes(signal) {

@@ -1,14 +1,14 @@
 import { GrpcError } from '../../src/protocols/grpc/index.ts';
 import type { ContainerRecord, SandboxRecord } from './records.ts';
 
-/** What became of a search by id. */
+/** The result of a search by ID. */
 export type Found<T> =
   | { readonly kind: 'one'; readonly record: T }
   | { readonly kind: 'none' }
-  /** The id is no id: empty, or the beginning of several. */
+  /** Invalid ID: empty, or the prefix of several. */
   | { readonly kind: 'bad'; readonly why: string };
 
-/** Records by id; an id may be shortened as long as only one begins with it. */
+/** Records by ID; an ID may be shortened as long as only one begins with it. */
 class Index<T extends { readonly id: string }> {
   readonly #records = new Map<string, T>();
 
@@ -52,11 +52,11 @@ class Index<T extends { readonly id: string }> {
   }
 }
 
-/** Names that belong to one sandbox or container at a time, also while it is being made. */
+/** Names that belong to one sandbox or container at a time, also during its creation. */
 export class Names {
   readonly #owners = new Map<string, string>();
 
-  /** Answers whose it is if it is taken. */
+  /** Returns the current owner if the name is in use. */
   reserve(name: string, id: string): string | undefined {
     const owner = this.#owners.get(name);
     if (owner !== undefined) return owner;
@@ -64,7 +64,7 @@ export class Names {
     return undefined;
   }
 
-  /** Does nothing when the name belongs to somebody else by now. */
+  /** Does nothing if the name belongs to another owner by now. */
   release(name: string, id: string): void {
     if (this.#owners.get(name) === id) this.#owners.delete(name);
   }
@@ -78,13 +78,13 @@ export class Names {
   }
 }
 
-/** Everything the runtime keeps about sandboxes and containers. */
+/** The sandbox and container records of the runtime. */
 export class Store {
   readonly sandboxes = new Index<SandboxRecord>();
   readonly containers = new Index<ContainerRecord>();
   readonly sandboxNames = new Names();
   readonly containerNames = new Names();
-  /** On disk but not finished: what a dying runtime leaves behind of them is up to chance. */
+  /** On disk but not complete: it is random which of them remain when the runtime is killed. */
   readonly startingSandboxes = new Set<SandboxRecord>();
   readonly creatingContainers = new Set<ContainerRecord>();
 
@@ -100,7 +100,7 @@ export class Store {
   }
 }
 
-/** The record, or the error a runtime gives; `context` is what it says before "not found". */
+/** The record, or the error a runtime returns; `context` is the text before "not found". */
 export function required<T>(found: Found<T>, context: string): T {
   if (found.kind === 'one') return found.record;
   throw found.kind === 'none'

@@ -18,10 +18,10 @@ interface ContainerFacts {
   readonly attempt: number;
 }
 
-/** What really happened on the simulated machine, whether or not anybody was told. */
+/** The actual history of the simulated machine, independent of what was reported. */
 export type TraceEntry = { readonly at: Instant } & (
   | ({ readonly kind: 'sandbox-started' } & SandboxFacts)
-  /** The sandbox's process is gone; its containers may still run. */
+  /** The sandbox's process has exited; its containers may still run. */
   | ({ readonly kind: 'sandbox-stopped' } & SandboxFacts)
   | ({ readonly kind: 'sandbox-removed' } & SandboxFacts)
   | ({ readonly kind: 'container-created' } & ContainerFacts)
@@ -45,11 +45,11 @@ export type TraceKind = TraceEntry['kind'];
 
 type WithoutTime<Entry> = Entry extends unknown ? Omit<Entry, 'at'> : never;
 
-/** The newest entries, and everyone who wants to know of new ones. */
+/** The newest entries, and the subscribers to new ones. */
 export class Trace {
   readonly #ring: Ring<TraceEntry>;
   readonly #events = new TypedEvents<{ entry: TraceEntry }>((error) => {
-    // A subscriber checks invariants: what it throws must end the test, not be swallowed.
+    // A subscriber checks invariants: an error it throws must end the test, not be swallowed.
     queueMicrotask(() => {
       throw error;
     });
@@ -67,7 +67,7 @@ export class Trace {
     this.#events.emit('entry', stamped);
   }
 
-  /** Calls back at once for each new entry, while nothing else runs. */
+  /** Calls back synchronously for each new entry. */
   subscribe(subscriber: (entry: TraceEntry) => void): Disposable {
     return this.#events.on('entry', subscriber);
   }
@@ -76,7 +76,7 @@ export class Trace {
     return this.#ring.toArray();
   }
 
-  /** How many entries had to make room for newer ones. */
+  /** How many entries were dropped for newer ones. */
   get dropped(): number {
     return this.#ring.dropped;
   }

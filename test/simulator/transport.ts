@@ -30,7 +30,10 @@ export interface SimulatedServices {
   readonly content: Handlers<ContentMethods>;
 }
 
-/** The simulated runtime in this process. Closing it ends its calls, as when a client's process dies. */
+/**
+ * The simulated runtime in this process. Closing it ends its calls, as when a client's process
+ * exits.
+ */
 export function inProcessTransport(services: SimulatedServices): CriTransport {
   const origin: Origin = { closed: false };
   const { gate, runtime, image, events, content } = services;
@@ -46,7 +49,7 @@ export function inProcessTransport(services: SimulatedServices): CriTransport {
   };
 }
 
-/** The same runtime on a unix socket, for whoever speaks CRI. */
+/** The same runtime on a unix socket, for every CRI client. */
 export async function serveServices(
   services: SimulatedServices,
   socketPath: string,
@@ -69,7 +72,7 @@ export async function serveServices(
   return server;
 }
 
-/** What answers callers in this process answers callers on the socket too. */
+/** The handlers for callers in this process also serve the socket. */
 type Implementation<Methods> = ServiceImplementation<Methods>;
 
 function clientOf<Methods>(

@@ -14,7 +14,7 @@ import type { FlavourFacts } from './flavour.ts';
 import type { ImageStore } from './image-store.ts';
 import { type ContainerRecord, containerState, type SandboxRecord } from './records.ts';
 
-/** What is told about records, in the words of CRI. Answers are copied on their way out, so nothing here copies. */
+/** CRI messages for records. Responses are copied when they are sent, so nothing is copied here. */
 
 export function sandboxState(record: SandboxRecord): PodSandboxState {
   return record.state === 'ready' ? 'SANDBOX_READY' : 'SANDBOX_NOTREADY';

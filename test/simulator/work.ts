@@ -1,8 +1,8 @@
 import { type Clock, onAbort, type Timer } from '../../src/lib/index.ts';
 
 /**
- * What the runtime is busy with. When the runtime dies, its work stops where it is: nothing that was to come after a
- * pause ever runs, not even clean-up, just as in a killed process.
+ * The pending work of the runtime. When the runtime is killed, its work stops where it is: no code
+ * after a wait ever runs, not even clean-up, as in a killed process.
  */
 export class Work {
   readonly #clock: Clock;
@@ -12,12 +12,12 @@ export class Work {
     this.#clock = clock;
   }
 
-  /** How many steps are under way: zero when the runtime is idle. */
+  /** How many steps are pending: zero when the runtime is idle. */
   get size(): number {
     return this.#timers.size;
   }
 
-  /** Later, unless the runtime dies before. */
+  /** Runs later, unless the runtime is killed before. */
   after(ms: number, run: () => void): Timer {
     const timer = this.#clock.timer(ms, () => {
       this.#timers.delete(own);
@@ -32,7 +32,10 @@ export class Work {
     return own;
   }
 
-  /** Takes time; rejects with the signal's reason when the caller is gone. Never settles when the runtime dies. */
+  /**
+   * Takes time; rejects with the signal's reason when the caller aborts. Never settles when the
+   * runtime is killed.
+   */
   pause(ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal === undefined) {
@@ -50,7 +53,7 @@ export class Work {
     });
   }
 
-  /** The runtime died. */
+  /** The runtime was killed. */
   abandon(): void {
     for (const timer of this.#timers) timer.cancel();
   }

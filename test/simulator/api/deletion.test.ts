@@ -5,7 +5,7 @@ import { ApiRig, podRef } from '../../fakes/api-rig.ts';
 
 const meta = (rig: ApiRig, name = 'a') => rig.api.object(podRef(name))?.metadata;
 
-test('a pod on a node is marked, and goes when its kubelet says so', async () => {
+test('a deleted pod on a node gets a deletionTimestamp, and is removed when its kubelet deletes it', async () => {
   using rig = new ApiRig();
   const { metadata } = rig.pod('a', { status: { phase: 'Running' } });
   rig.api.deletePod('default', 'a');
@@ -17,7 +17,7 @@ test('a pod on a node is marked, and goes when its kubelet says so', async () =>
   assert.equal(meta(rig), undefined);
 });
 
-test('grace only shrinks', async () => {
+test('a later delete can only shorten the grace', async () => {
   using rig = new ApiRig();
   rig.pod('a');
   rig.api.deletePod('default', 'a', 60);
@@ -37,7 +37,7 @@ test('grace only shrinks', async () => {
   assert.equal(meta(rig), undefined);
 });
 
-test('pods that are nowhere or over go at once', () => {
+test('pods that are not bound or have terminated are removed immediately', () => {
   using rig = new ApiRig();
   rig.pod('a', { spec: { nodeName: undefined } });
   rig.pod('b', { status: { phase: 'Succeeded' } });
@@ -53,7 +53,7 @@ test('a negative grace is one second', () => {
   assert.equal(meta(rig)?.deletionGracePeriodSeconds, 1);
 });
 
-test('preconditions that do not hold are conflicts', async () => {
+test('unmet preconditions return 409', async () => {
   using rig = new ApiRig();
   rig.pod('a');
   for (const options of [{ uid: 'other' }, { resourceVersion: '1' }]) {
@@ -63,7 +63,7 @@ test('preconditions that do not hold are conflicts', async () => {
   assert.notEqual(meta(rig), undefined);
 });
 
-test('who holds a finalizer holds the object', async () => {
+test('a finalizer blocks the removal of its object', async () => {
   using rig = new ApiRig();
   rig.pod('a', { metadata: { finalizers: ['x/y'] } });
   rig.api.deletePod('default', 'a', 0);
@@ -80,7 +80,7 @@ test('who holds a finalizer holds the object', async () => {
   assert.equal(rig.api.object(ref), undefined);
 });
 
-test('a pod whose finalizers go while it has grace waits for its kubelet', async () => {
+test('a pod whose finalizers are removed within its grace waits for its kubelet', async () => {
   using rig = new ApiRig();
   rig.pod('a', { metadata: { finalizers: ['x/y'] } });
   rig.api.deletePod('default', 'a', 30);

@@ -9,7 +9,7 @@ interface Expiry {
   readonly dueMs: number;
 }
 
-/** Events are forgotten an hour after they were last written, as in any cluster; looked after at every new one. */
+/** Events expire an hour after their last write, as in any cluster; checked at every new event. */
 export class EventExpiry {
   readonly #store: VersionedStore;
   readonly #clock: Clock;

@@ -18,7 +18,7 @@ function faulty(fault: ApiFault, nth = 1) {
   return { rig, patch, phase };
 }
 
-test('a refused call has no effect, and tells all a server would', async () => {
+test("a rejected call has no effect, and its error has all fields of a server's", async () => {
   const { rig, patch, phase } = faulty({
     kind: 'refuse',
     status: 429,
@@ -36,18 +36,18 @@ test('a refused call has no effect, and tells all a server would', async () => {
   assert.deepEqual(rig.api.faultsStruck(), { refuse: 1 });
 });
 
-test('a conflict can come out of nothing', async () => {
+test('a conflict can be injected', async () => {
   const { rig, patch } = faulty(conflictFault);
   await assert.rejects(rig.done(patch()), says('API_CONFLICT'));
 });
 
-test('a server that cannot be reached does nothing', async () => {
+test('an unreachable server executes nothing', async () => {
   const { rig, patch, phase } = faulty({ kind: 'unreachable' });
   await assert.rejects(rig.done(patch()), says('API_UNAVAILABLE'));
   assert.equal(phase(), 'Pending');
 });
 
-test('a time-out comes before the effect or after it', async () => {
+test('a timeout occurs before or after the effect', async () => {
   const before = faulty({ kind: 'hang' });
   await assert.rejects(before.rig.done(before.patch()), says('API_DEADLINE'));
   assert.ok(before.rig.clock.monotonicMs() >= 30_000);
@@ -61,7 +61,7 @@ test('a time-out comes before the effect or after it', async () => {
   for (const { rig } of [before, after, cut]) assert.equal(rig.clock.pendingTimers, 0);
 });
 
-test('an effect may come after the error', async () => {
+test('an effect may follow the error', async () => {
   const { rig, patch, phase } = faulty({ kind: 'late-effect', ms: 10_000 });
   await assert.rejects(rig.done(patch()), says('API_UNAVAILABLE'));
   assert.equal(phase(), 'Pending');
@@ -69,7 +69,7 @@ test('an effect may come after the error', async () => {
   assert.equal(phase(), 'Running');
 });
 
-test('a slow answer comes, unless the caller has less time', async () => {
+test("a slow response arrives, unless the caller's deadline is shorter", async () => {
   const { rig, patch, phase } = faulty({ kind: 'delay', ms: 2_000 });
   await rig.done(patch());
   assert.ok(rig.clock.monotonicMs() >= 2_000);
@@ -84,7 +84,7 @@ test('a slow answer comes, unless the caller has less time', async () => {
   await rig.get(podRef('a'));
 });
 
-test('a list may be told 410', async () => {
+test('a list may get a 410', async () => {
   const faults = scriptedApiFaults({
     calls: [
       { verb: 'list', target: 'pods', times: 1, fault: { kind: 'refuse', status: 410, reason: 'Expired' } },
@@ -95,7 +95,7 @@ test('a list may be told 410', async () => {
   await rig.done(rig.admin.list({ resource: pods }, rig.signal));
 });
 
-test('a server that is down refuses, ends watches, and is back with all it knew', async () => {
+test('a server that is down refuses connections, ends watches, and restarts with all its objects', async () => {
   using rig = new ApiRig({ latencyMs: () => 5 });
   rig.pod('a');
   const watched = rig.watch(rig.admin, { resource: pods });
@@ -113,7 +113,7 @@ test('a server that is down refuses, ends watches, and is back with all it knew'
   assert.equal((await rig.get(podRef('a'))).metadata.name, 'a');
 });
 
-test('a network that swallows everything ends calls by their deadline and watches late', async () => {
+test('a network that drops all packets ends calls by their deadline and watches late', async () => {
   using rig = new ApiRig();
   const watched = rig.watch(rig.admin, { resource: pods });
   await rig.clock.advance(100);
@@ -127,7 +127,7 @@ test('a network that swallows everything ends calls by their deadline and watche
   await rig.get(podRef('a'));
 });
 
-test('a caller that gives up on the way may or may not have had an effect', async () => {
+test('a call aborted in flight may or may not take effect', async () => {
   const outcomes = new Set<unknown>();
   for (let seed = 0; seed < 20; seed++) {
     using rig = new ApiRig({ seed, latencyMs: () => 5 });
@@ -144,13 +144,13 @@ test('a caller that gives up on the way may or may not have had an effect', asyn
   assert.deepEqual([...outcomes].sort(), ['Pending', 'Running']);
 });
 
-test('a caller that has given up already does not call', async () => {
+test('a caller that has already aborted sends no call', async () => {
   using rig = new ApiRig();
   await assert.rejects(rig.node.get(podRef('a'), {}, AbortSignal.abort(new Error('no'))), /no/);
   assert.equal(rig.api.calls.of(), 0);
 });
 
-test('chance strikes about as often as it was told, and the same for the same seed', () => {
+test('random faults occur about as often as configured, and identically for the same seed', () => {
   const rates = {
     delay: 0.1,
     refuse: 0.1,
@@ -183,7 +183,7 @@ test('chance strikes about as often as it was told, and the same for the same se
   const counts = tally(5);
   const about = (kind: string, share: number) => {
     const seen = (counts[kind] ?? 0) / 5_000;
-    assert.ok(Math.abs(seen - share) < share / 3, `${kind} struck ${seen}, wanted ${share}`);
+    assert.ok(Math.abs(seen - share) < share / 3, `${kind} occurred ${seen}, expected ${share}`);
   };
   for (const [kind, share] of [
     ['delay', 0.1],

@@ -2,11 +2,11 @@ import { pick, type Random } from '../../../src/lib/index.ts';
 import { type ApiRequest, type ApiVerb, resourceWithSubresource } from '../../../src/local-api/api/index.ts';
 import { type Chance, countedRules, draw, firstStrike, type RuleBounds } from '../fault-rules.ts';
 
-/** What goes wrong with one call. */
+/** The fault of one call. */
 export type ApiFault =
-  /** Carried out later than usual. */
+  /** Executed later than usual. */
   | { readonly kind: 'delay'; readonly ms: number }
-  /** Refused with this status of HTTP; nothing happens. */
+  /** Rejected with this HTTP status; no effect. */
   | {
       readonly kind: 'refuse';
       readonly status: number;
@@ -14,38 +14,44 @@ export type ApiFault =
       readonly message?: string;
       readonly retryAfterMs?: number;
     }
-  /** Nobody is reached; nothing happens. */
+  /** The connection fails; no effect. */
   | { readonly kind: 'unreachable' }
-  /** Nothing happens, and nobody says so, until the deadline of the caller. */
+  /** No effect and no response until the caller's deadline. */
   | { readonly kind: 'hang' }
-  /** It happens, but the connection breaks before the answer, or the answer never comes. */
+  /**
+   * The call takes effect, but the connection breaks before the response, or the response never
+   * arrives.
+   */
   | { readonly kind: 'lost-answer'; readonly how: 'cut' | 'silence' }
-  /** The connection breaks, and later it happens after all. */
+  /** The connection breaks, and the call takes effect later. */
   | { readonly kind: 'late-effect'; readonly ms: number }
-  /** A get or list that takes whatever is at hand (resourceVersion 0) gets what was so many changes ago. */
+  /**
+   * A get or list that accepts cached data (resourceVersion 0) gets the state as of this many
+   * changes ago.
+   */
   | { readonly kind: 'stale'; readonly versions: number };
 
-/** What goes wrong with one event on its way to one watcher. */
+/** The fault of one event for one watcher. */
 export type WatchFault =
-  /** This and all that follow come so much later. */
+  /** This event and all later ones are delayed by this time. */
   | { readonly kind: 'delay'; readonly ms: number }
   | { readonly kind: 'duplicate' }
-  /** The connection breaks, and the event is lost with it. */
+  /** The connection breaks, and the event is lost. */
   | { readonly kind: 'cut' }
   /** The watch fails with 410. */
   | { readonly kind: 'gone' }
-  /** The server ends the watch as if its time were up. */
+  /** The server ends the watch as after its timeout. */
   | { readonly kind: 'end' };
 
 export interface PassingApiEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK';
   readonly resource: string;
   readonly name: string | undefined;
-  /** Of the watcher. */
+  /** The user of the watcher. */
   readonly user: string;
 }
 
-/** Asked once for every call and for every event of every watcher; undefined lets it pass. */
+/** Called once for every call and for every event of every watcher; undefined injects nothing. */
 export interface ApiFaultPlan {
   call(request: ApiRequest): ApiFault | undefined;
   event(event: PassingApiEvent): WatchFault | undefined;
@@ -53,7 +59,7 @@ export interface ApiFaultPlan {
 
 export const noApiFaults: ApiFaultPlan = { call: () => undefined, event: () => undefined };
 
-/** Somebody else was faster. */
+/** Another client's write was first. */
 export const conflictFault: ApiFault = {
   kind: 'refuse',
   status: 409,
@@ -63,20 +69,20 @@ export const conflictFault: ApiFault = {
 
 export interface ApiCallRule extends RuleBounds {
   readonly verb: ApiVerb | '*';
-  /** Such as `pods` or `pods/status`. */
+  /** For example `pods` or `pods/status`. */
   readonly target: string | '*';
   readonly matches?: (request: ApiRequest) => boolean;
   readonly fault: ApiFault;
 }
 
 export interface ApiEventRule extends RuleBounds {
-  /** Such as `pods`. */
+  /** For example `pods`. */
   readonly resource: string | '*';
   readonly matches?: (event: PassingApiEvent) => boolean;
   readonly fault: WatchFault;
 }
 
-/** Strikes by the rules given; of several that would strike at once, the first. */
+/** Injects faults by the given rules; the first of several matching rules applies. */
 export function scriptedApiFaults(rules: {
   readonly calls?: readonly ApiCallRule[];
   readonly events?: readonly ApiEventRule[];
@@ -100,7 +106,7 @@ function concernsEvent({ resource, matches }: ApiEventRule, event: PassingApiEve
   return (resource === '*' || resource === event.resource) && (matches?.(event) ?? true);
 }
 
-/** How likely each fault is, from 0 to 1; what is left out never happens. */
+/** The probability of each fault, from 0 to 1; faults that are left out never occur. */
 export interface ApiFaultRates {
   readonly delay?: number;
   readonly refuse?: number;
@@ -122,7 +128,7 @@ export interface RandomApiFaultOptions {
   readonly rates: ApiFaultRates;
   /** The longest delay of a call, an effect or an event; 5 s unless given. */
   readonly maxDelayMs?: number;
-  /** Requests left alone. */
+  /** Requests without faults. */
   readonly spares?: (request: ApiRequest) => boolean;
 }
 
@@ -139,7 +145,7 @@ const refusals: readonly [ApiFault, ...ApiFault[]] = [
   },
 ];
 
-/** Strikes by chance: the same seed and the same calls give the same faults. */
+/** Injects random faults: the same seed and the same calls give the same faults. */
 export function randomApiFaults(options: RandomApiFaultOptions): ApiFaultPlan {
   const { random, rates } = options;
   const someMs = () => 1 + random.next() * (options.maxDelayMs ?? 5_000);
@@ -166,7 +172,7 @@ export function randomApiFaults(options: RandomApiFaultOptions): ApiFaultPlan {
   };
 }
 
-/** Only who writes can come too late. */
+/** Only writes can take effect late. */
 function mayConflict({ verb }: ApiRequest, fault: ApiFault | undefined): ApiFault | undefined {
   const isWrite = verb === 'update' || verb === 'patch' || verb === 'delete';
   return fault === conflictFault && !isWrite ? undefined : fault;

@@ -10,26 +10,27 @@ export interface ApiGateOptions {
   readonly random: Random;
   readonly faults: () => ApiFaultPlan;
   readonly latencyMs: () => number;
-  /** How likely a request takes effect though its caller gave up while it was on its way. */
+  /** The probability that a request takes effect though its caller aborted it in flight. */
   readonly abandonedEffect: number;
   readonly onCall: (request: ApiRequest) => void;
   readonly onFault: (fault: ApiFault['kind']) => void;
 }
 
-/** Whether the server can be reached: if not, connections are refused, or nothing ever comes back. */
+/** Whether the server is reachable: otherwise connections are refused, or no response arrives. */
 export type Reachability = 'there' | 'refusing' | 'silent';
 
 const freshest: Freshness = { behind: 0 };
 
 /**
- * The only door to the simulated API server: every call waits its time here, meets its fault, and ends at once when
- * its caller leaves, its deadline passes or the server goes away, just as on a wire.
+ * The only entry point of the simulated API server: every call gets its latency and its faults
+ * here, and ends immediately when its caller aborts, its deadline expires or the server stops, as
+ * on a real connection.
  */
 export class ApiGate {
   readonly #options: ApiGateOptions;
   readonly #calls = new Set<PendingCall>();
   #reachability: Reachability = 'there';
-  /** Grows when the server dies: what it was doing before is lost. */
+  /** Incremented when the server is killed: its pending operations are lost. */
   #life = 0;
 
   constructor(options: ApiGateOptions) {
@@ -62,7 +63,10 @@ export class ApiGate {
     }
   }
 
-  /** A server that dies forgets what it was doing; one that is only out of reach goes on, and nobody hears of it. */
+  /**
+   * A killed server loses its pending operations; an unreachable one completes them, and the
+   * responses are lost.
+   */
   goAway(how: 'refusing' | 'silent'): void {
     this.#reachability = how;
     if (how === 'silent') return;
@@ -91,7 +95,7 @@ export class ApiGate {
     return this.reachability === 'silent' ? await silence() : answer;
   }
 
-  /** Nobody waits any more, but whether the request had left already is up to chance. */
+  /** No caller waits any more, but it is random whether the request was already sent. */
   #isUnheard(call: PendingCall): boolean {
     const isAlone = call.broken || this.#reachability === 'silent';
     return isAlone && this.#options.random.next() >= this.#options.abandonedEffect;
@@ -144,12 +148,12 @@ export class ApiGate {
     try {
       effect(freshest);
     } catch {
-      // A refusal has nobody to go to.
+      // An error without a caller is dropped.
     }
   }
 }
 
-/** Nothing ever comes back: only the caller's own deadline or signal ends the call. */
+/** No response ever arrives: only the caller's own deadline or signal ends the call. */
 function silence(): Promise<never> {
   return new Promise<never>(() => {});
 }
@@ -193,7 +197,7 @@ class PendingCall {
     return this.#broken;
   }
 
-  /** Settles as the work does, or fails at once when the call is broken. */
+  /** Settles with the work, or rejects immediately when the call is broken. */
   run<T>(work: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#broken) return reject(this.#error);

@@ -37,7 +37,10 @@ async function take(rig: ApiRig, taken: Step): Promise<void> {
     }));
 }
 
-/** What somebody knows who believes all a watch tells; complains about events that make no sense. */
+/**
+ * The state of a watcher that applies every event; it reports events that are inconsistent with the
+ * state.
+ */
 function replayed({ events }: Watched): readonly StoredObject[] {
   const known = new Map<string, StoredObject>();
   let version = 0;
@@ -58,7 +61,7 @@ function replayed({ events }: Watched): readonly StoredObject[] {
   return [...known.values()].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
 }
 
-test('whoever follows a watch knows what the server knows, whatever it selects and whenever it began', async () => {
+test("the state built from a watch equals the server's state, for every selector and start version", async () => {
   const history = fc.array(step, { minLength: 1, maxLength: 40 });
   await fc.assert(
     fc.asyncProperty(history, history, fc.nat(), async (before, after, seed) => {
@@ -82,7 +85,7 @@ test('whoever follows a watch knows what the server knows, whatever it selects a
   );
 });
 
-test('a watch that goes on from a version tells what the one before would have told', async () => {
+test('a watch resumed from a version delivers the same events as an uninterrupted one', async () => {
   const history = fc.array(step, { minLength: 1, maxLength: 30 });
   await fc.assert(
     fc.asyncProperty(history, history, async (before, after) => {

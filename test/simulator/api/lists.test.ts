@@ -15,7 +15,7 @@ async function list(rig: ApiRig, query: Partial<ListQuery> = {}) {
   return { names: items.map((item) => item.metadata.name), ...metadata };
 }
 
-test('lists are in order of namespace and name, of one namespace or of all', async () => {
+test('lists are ordered by namespace and name, for one namespace or all', async () => {
   using rig = new ApiRig();
   rig.pod('b');
   rig.pod('a');
@@ -26,7 +26,7 @@ test('lists are in order of namespace and name, of one namespace or of all', asy
   assert.equal(resourceVersion, rig.api.version);
 });
 
-test('fields select', async () => {
+test('field selectors filter lists', async () => {
   using rig = new ApiRig();
   rig.pod('a', { status: { phase: 'Running' } });
   rig.pod('b', { spec: { nodeName: undefined } });
@@ -52,7 +52,7 @@ test('fields select', async () => {
   assert.deepEqual(services.names, ['t']);
 });
 
-test('labels select', async () => {
+test('label selectors filter lists', async () => {
   using rig = new ApiRig();
   rig.pod('a', { metadata: { labels: { app: 'web', tier: 'x' } } });
   rig.pod('b', { metadata: { labels: { app: 'db' } } });
@@ -67,7 +67,7 @@ test('labels select', async () => {
   await assert.rejects(select('a b c'), says('API_INVALID'));
 });
 
-test('pages are all of one moment, until it is forgotten', async () => {
+test('all pages of a list show the same version, until it expires', async () => {
   using rig = new ApiRig();
   for (const name of ['a', 'b', 'c', 'd', 'e']) rig.pod(name);
   const first = await list(rig, { limit: 2 });
@@ -83,13 +83,13 @@ test('pages are all of one moment, until it is forgotten', async () => {
   await assert.rejects(list(rig, { continue: 'nonsense' }), says('API_INVALID'));
 });
 
-test('a version from the future is refused as a real server does', async () => {
+test('a version from the future is rejected as by a real server', async () => {
   using rig = new ApiRig();
   await assert.rejects(list(rig, { resourceVersion: '999' }), says('API_FAILED'));
   await assert.rejects(list(rig, { resourceVersion: 'x' }), says('API_INVALID'));
 });
 
-test('a stale server answers who takes anything with what was', async () => {
+test('a stale server returns old state to lists that accept cached data', async () => {
   const faults = scriptedApiFaults({
     calls: [{ verb: '*', target: 'pods', fault: { kind: 'stale', versions: 1 } }],
   });

@@ -27,7 +27,7 @@ function aNode(name: string, labels: Record<string, string> = {}, more: object =
   return { metadata: { name, labels }, ...more } as ApiObject;
 }
 
-test('a node registers itself, and no other', async () => {
+test('a node registers itself, and no other node', async () => {
   using rig = new ApiRig();
   const create = (object: ApiObject) => rig.node.create({ resource: nodes }, object, rig.signal);
   await refused(rig, create(aNode('n2')));
@@ -39,7 +39,7 @@ test('a node registers itself, and no other', async () => {
   await assert.rejects(rig.done(create(aNode('n1'))), says('API_CONFLICT'));
 });
 
-test('a node reads and patches its own object only', async () => {
+test('a node reads and patches only its own object', async () => {
   using rig = new ApiRig();
   const taints = [{ key: 'a', effect: 'NoSchedule' }];
   for (const name of ['n1', 'n2']) rig.api.put(nodes, { metadata: { name }, spec: { taints } });
@@ -69,7 +69,7 @@ test('a node reads and patches its own object only', async () => {
   assert.deepEqual(rig.api.object({ resource: nodes, name: 'n1' })?.spec, { taints });
 });
 
-test('a node sees the pods bound to it, by itself or in a list', async () => {
+test('a node reads the pods bound to it, singly or in a list', async () => {
   using rig = new ApiRig();
   rig.pod('a');
   rig.pod('b', { spec: { nodeName: 'n2' } });
@@ -83,7 +83,7 @@ test('a node sees the pods bound to it, by itself or in a list', async () => {
   assert.ok(denied(watched.end));
 });
 
-test('a node changes of a pod its status only, and deletes only its own', async () => {
+test('a node changes only the status of a pod, and deletes only its own pods', async () => {
   using rig = new ApiRig();
   rig.pod('a', { metadata: { labels: { x: '1' } }, status: { resourceClaimStatuses: [{ name: 'c' }] } });
   rig.pod('b', { spec: { nodeName: 'n2' } });
@@ -100,7 +100,7 @@ test('a node changes of a pod its status only, and deletes only its own', async 
   await rig.done(rig.node.delete(podRef('a'), { gracePeriodSeconds: 0 }, rig.signal));
 });
 
-test('a node makes mirror pods only, owned by itself, that need nothing of the API', async () => {
+test('a node creates only mirror pods, owned by itself, that reference no API objects', async () => {
   using rig = new ApiRig();
   const owner = (more: object = {}) => ({
     apiVersion: 'v1',
@@ -187,7 +187,7 @@ test('a node reads the secrets and config maps of its own pods, one at a time', 
   assert.equal(watched.events.length, 2);
 });
 
-test('a node follows claims to their volumes', async () => {
+test('a node reads claims and their volumes', async () => {
   using rig = new ApiRig();
   const { persistentVolumeClaims: claims, persistentVolumes: volumes, volumeAttachments } = apiResources;
   rig.api.put(claims, { metadata: { name: 'c' }, spec: { volumeName: 'pv' } });
@@ -215,7 +215,7 @@ test('a node follows claims to their volumes', async () => {
   await refused(rig, patch({ metadata: { labels: { a: 'b' } } }));
 });
 
-test('tokens are for pods of the node, for an audience they ask for', async () => {
+test('tokens are issued only for pods of the node, for an audience they request', async () => {
   using rig = new ApiRig();
   rig.api.put(serviceAccounts, { metadata: { name: 'sa', uid: 'sa-uid' } });
   const volume = {
@@ -260,7 +260,7 @@ test('tokens are for pods of the node, for an audience they ask for', async () =
   assert.notEqual(again.status.token, answer.status.token);
 });
 
-test('reviews are answered as the scene says, and kept nowhere', async () => {
+test("reviews are answered by the test's rules, and not stored", async () => {
   using rig = new ApiRig({
     reviewToken: ({ token }) => ({ authenticated: token === 'good', user: { username: 'u', groups: ['g'] } }),
     reviewAccess: ({ user }) => ({ allowed: user === 'u' }),
@@ -288,7 +288,7 @@ test('reviews are answered as the scene says, and kept nowhere', async () => {
   assert.deepEqual(answer.status, { authenticated: false });
 });
 
-test('certificates are signed or denied, and who only bootstraps may ask for nothing else', async () => {
+test('certificates are signed or denied, and a bootstrap user may not request anything else', async () => {
   using rig = new ApiRig({
     signer: ({ spec }) => (spec?.['request'] === 'bad' ? { denied: 'no' } : { certificate: 'PEM' }),
   });
@@ -310,7 +310,7 @@ test('certificates are signed or denied, and who only bootstraps may ask for not
   await refused(rig, newcomer.get(podRef('a'), {}, rig.signal));
 });
 
-test('an approval changes the conditions of a request and nothing else', async () => {
+test('an approval changes only the conditions of a request', async () => {
   using rig = new ApiRig();
   const resource = apiResources.certificateSigningRequests;
   const csr = rig.api.put(resource, { metadata: { name: 'a' }, spec: { request: 'r' } }) as ApiObject &
@@ -323,7 +323,7 @@ test('an approval changes the conditions of a request and nothing else', async (
   assert.equal(after?.spec?.['request'], 'r');
 });
 
-test('what a kubelet has no business with is refused', async () => {
+test("requests outside of a kubelet's permissions are rejected", async () => {
   using rig = new ApiRig();
   rig.api.put(apiResources.services, { metadata: { name: 's' } });
   await rig.done(rig.node.list({ resource: apiResources.services }, rig.signal));

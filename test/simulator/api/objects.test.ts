@@ -13,7 +13,7 @@ const aPod = (name: string, extra: object = {}) => ({
   spec: { containers: [], ...extra },
 });
 
-test('a new object gets a uid, a version and a time; a new pod its status and defaults', async () => {
+test('a new object gets a UID, a version and a creation time; a new pod gets its status and defaults', async () => {
   using rig = new ApiRig();
   const sent = {
     metadata: { name: 'a', uid: 'mine' },
@@ -46,7 +46,7 @@ test('one counter gives all objects their versions', () => {
   assert.equal(pod.metadata.uid, again.metadata.uid);
 });
 
-test('names are taken once, generated ones by chance', async () => {
+test('names are unique, generated names are random', async () => {
   using rig = new ApiRig();
   rig.pod('a');
   await assert.rejects(rig.done(rig.admin.create(home, aPod('a'), rig.signal)), says('API_CONFLICT'));
@@ -64,7 +64,7 @@ test('names are taken once, generated ones by chance', async () => {
   });
 });
 
-test('objects stand where they were put', async () => {
+test('objects are stored under their namespace and name', async () => {
   using rig = new ApiRig();
   const stranger = { metadata: { name: 'a', namespace: 'other' } };
   await assert.rejects(rig.done(rig.admin.create(home, stranger, rig.signal)), says('API_INVALID'));
@@ -81,7 +81,7 @@ test('objects stand where they were put', async () => {
   await assert.rejects(rig.get(podRef('a')), says('API_NOT_FOUND'));
 });
 
-test('an update must be of the newest version, and of the same object', async () => {
+test('an update must have the latest version and the UID of the object', async () => {
   using rig = new ApiRig();
   const first = rig.pod('a') as Whole;
   rig.pod('a', { spec: { hostNetwork: true } });
@@ -96,7 +96,7 @@ test('an update must be of the newest version, and of the same object', async ()
   await assert.rejects(rig.done(rig.admin.update(podRef('z'), aPod('z'), rig.signal)), says('API_NOT_FOUND'));
 });
 
-test('leases must be updated by version, and are made by an update where there is none', async () => {
+test('leases must be updated by version, and are created by an update if missing', async () => {
   using rig = new ApiRig();
   const ref = { resource: apiResources.leases, namespace: 'kube-node-lease', name: 'n1' };
   const lease = { metadata: { name: 'n1', namespace: 'kube-node-lease' }, spec: { holderIdentity: 'n1' } };
@@ -108,7 +108,7 @@ test('leases must be updated by version, and are made by an update where there i
   await assert.rejects(rig.done(rig.node.update(ref, renewed, rig.signal)), says('API_CONFLICT'));
 });
 
-test('a change that changes nothing makes no version and no event', async () => {
+test('an update without changes creates no version and no event', async () => {
   using rig = new ApiRig();
   const pod = rig.pod('a', { status: { phase: 'Running' } });
   const patch = { kind: 'strategic', body: { status: { phase: 'Running' } } } as const;
@@ -117,7 +117,7 @@ test('a change that changes nothing makes no version and no event', async () => 
   assert.equal(rig.api.version, pod.metadata.resourceVersion);
 });
 
-test('the status is written apart from the rest', async () => {
+test('the status is written separately from the spec', async () => {
   using rig = new ApiRig();
   const pod = rig.pod('a', { status: { phase: 'Running' } }) as Whole;
   const both = { ...pod, spec: { ...pod.spec, hostNetwork: true }, status: { phase: 'Failed' } };
@@ -137,7 +137,7 @@ test('the status is written apart from the rest', async () => {
   assert.deepEqual(patched.metadata.annotations, { x: 'y' });
 });
 
-test('a patch with the uid of another pod is refused, one with another version a conflict', async () => {
+test('a patch with the UID of another pod is rejected, one with another version is a conflict', async () => {
   using rig = new ApiRig();
   const pod = rig.pod('a');
   const patch = (uid: string, resourceVersion?: string) =>
@@ -153,7 +153,7 @@ test('a patch with the uid of another pod is refused, one with another version a
   assert.equal((await patch(pod.metadata.uid)).status?.['phase'], 'Running');
 });
 
-test('all kinds of patches are taken, and bad ones refused', async () => {
+test('all patch types are accepted, and invalid patches rejected', async () => {
   using rig = new ApiRig();
   rig.api.put(apiResources.nodes, { metadata: { name: 'n', finalizers: ['a'] }, spec: {} });
   const ref = { resource: apiResources.nodes, name: 'n' };
@@ -167,7 +167,7 @@ test('all kinds of patches are taken, and bad ones refused', async () => {
   await assert.rejects(patch('strategic', { metadata: { ownerReferences: [{}] } }), says('API_INVALID'));
 });
 
-test('a container that ended for good does not begin again', async () => {
+test('a permanently terminated container cannot run again', async () => {
   using rig = new ApiRig();
   const ended = (exitCode: number) => [{ name: 'main', state: { terminated: { exitCode } } }];
   const runs = { containerStatuses: [{ name: 'main', state: { running: {} } }] };
@@ -190,7 +190,7 @@ test('a container that ended for good does not begin again', async () => {
   assert.equal(await tryAll({ restartPolicy: 'Never', containers }, 41), 'refused');
 });
 
-test('a status with impossible addresses or another QoS class is refused', async () => {
+test('a status with invalid addresses or another QoS class is rejected', async () => {
   using rig = new ApiRig();
   rig.pod('a');
   const refused = [
@@ -208,7 +208,7 @@ test('a status with impossible addresses or another QoS class is refused', async
   }
 });
 
-test('what was observed once stays observed', async () => {
+test('the observed generation never decreases', async () => {
   using rig = new ApiRig();
   const conditions = [{ type: 'Ready', status: 'True', observedGeneration: 3 }];
   rig.pod('a', { status: { observedGeneration: 3, conditions } });
@@ -220,7 +220,7 @@ test('what was observed once stays observed', async () => {
   assert.deepEqual(pod.status?.['conditions'], [{ type: 'Ready', status: 'False', observedGeneration: 3 }]);
 });
 
-test('a sealed secret cannot be changed', async () => {
+test('an immutable secret cannot be changed', async () => {
   using rig = new ApiRig();
   rig.api.put(apiResources.secrets, { metadata: { name: 's' }, immutable: true, data: { a: 'eA==' } });
   const ref = { resource: apiResources.secrets, namespace: 'default', name: 's' };
@@ -241,7 +241,7 @@ test('a pod is bound once', async () => {
   assert.equal(rig.api.object(podRef('b'))?.spec?.['nodeName'], 'n2');
 });
 
-test('events belong into the namespace of what they are about, and are forgotten in time', async () => {
+test('events belong to the namespace of their object, and expire', async () => {
   using rig = new ApiRig({ eventTtlMs: 60_000 });
   const at = { resource: apiResources.events, namespace: 'default' };
   const event = (name: string, involvedObject: object) =>
@@ -259,7 +259,7 @@ test('events belong into the namespace of what they are about, and are forgotten
   );
 });
 
-test('answers cannot be changed by whoever gets them, nor requests after they were made', async () => {
+test('responses cannot be changed by their receivers, nor requests after they were sent', async () => {
   using rig = new ApiRig();
   const object = { metadata: { name: 'a' }, spec: { containers: [{ name: 'x' }] } };
   const call = rig.admin.create<Whole>(home, object as ApiObject, rig.signal);

@@ -8,7 +8,7 @@ import type {
 import { podStatusCauses, withPreservedStatus } from '../../../src/local-api/index.ts';
 import { computeQosClass, type Pod } from '../../../src/pods/index.ts';
 
-/** As much of what kinds do as a kubelet notices: enough for a scene in which it plays. */
+/** The validation and defaulting that a kubelet notices: enough for a simulation with a kubelet. */
 export const plainRules: Readonly<Record<string, ResourceStrategy>> = {
   pods: { prepare: preparedPod, validate: podCauses },
   configmaps: { validate: sealedCauses },
@@ -45,7 +45,7 @@ function podCauses(object: StoredObject, { before, subresource }: WriteContext):
   return [...podStatusCauses(before, object), ...firstAddress(object.status ?? {})];
 }
 
-/** A server would take either; a kubelet that tells two different ones is wrong. */
+/** A server would accept either; a kubelet that sends two different ones is wrong. */
 function firstAddress({ podIP, podIPs }: JsonObject): readonly FieldCause[] {
   const [first] = (podIPs ?? []) as readonly { readonly ip?: string }[];
   if (first === undefined || first.ip === podIP) return [];
@@ -53,13 +53,13 @@ function firstAddress({ podIP, podIPs }: JsonObject): readonly FieldCause[] {
   return [{ reason: 'FieldValueInvalid', field: 'status.podIPs[0].ip', message }];
 }
 
-/** Who asked is what the signer decides by, so that it cannot be claimed. */
+/** The signer decides by the requesting user, so that the field must not be set by the client. */
 function preparedSigningRequest(object: StoredObject, { before, user }: WriteContext): StoredObject {
   if (before !== undefined) return object;
   return { ...object, spec: { ...object.spec, username: user.name, groups: user.groups }, status: {} };
 }
 
-/** Secrets and config maps may be sealed for good. */
+/** Secrets and config maps may be immutable. */
 function sealedCauses(object: StoredObject, { before }: WriteContext): readonly FieldCause[] {
   if (before?.['immutable'] !== true) return [];
   return ['immutable', 'data', 'binaryData', 'stringData']

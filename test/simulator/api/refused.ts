@@ -1,7 +1,7 @@
 import { apiError } from '../../../src/api/index.ts';
 import { type ApiRequest, describeRequest, StatusError } from '../../../src/local-api/api/index.ts';
 
-/** A refusal as a client words it; anything else stays what it is. */
+/** Converts an API error to the client's error; any other value is returned unchanged. */
 export function refusedTo(request: ApiRequest, error: unknown): unknown {
   if (!(error instanceof StatusError)) return error;
   const { code, reason, message, details } = error.status;
@@ -14,7 +14,7 @@ export function refusedTo(request: ApiRequest, error: unknown): unknown {
   });
 }
 
-/** Does the work; what the API refuses is thrown as a client of it throws it. */
+/** Runs the work; an API error is thrown as a client throws it. */
 export function answered<T>(request: ApiRequest, work: () => T): T {
   try {
     return work();

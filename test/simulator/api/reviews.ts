@@ -7,13 +7,13 @@ import {
 } from '../../../src/local-api/api/index.ts';
 
 export interface Reviewers {
-  /** Nobody is known unless given. */
+  /** No token is authenticated unless given. */
   readonly reviewToken?: ((spec: JsonObject) => TokenReviewResult) | undefined;
-  /** Nothing is allowed unless given. */
+  /** No request is allowed unless given. */
   readonly reviewAccess?: ((spec: JsonObject) => AccessDecision) | undefined;
 }
 
-/** The answer to a review, which is stored nowhere; undefined when the request is none. */
+/** The response to a review, which is not stored; undefined for other requests. */
 export function reviewed(request: ApiRequest, body: unknown, reviewers: Reviewers): JsonObject | undefined {
   const verdict = verdictOn(request.resource.plural, toWireObject(body), reviewers);
   return verdict && { ...toWireObject(body), status: verdict };

@@ -34,7 +34,10 @@ import { type ApiServerParts, SimulatedClient } from './simulated-client.ts';
 import { TokenIssuer } from './token-requests.ts';
 import { brokenWatch, Watches } from './watches.ts';
 
-/** What becomes of a certificate signing request: a certificate in PEM, or a refusal; undefined leaves it waiting. */
+/**
+ * Decides a certificate signing request: a certificate in PEM, or a denial; undefined leaves it
+ * pending.
+ */
 export type Signer = (
   request: StoredObject,
 ) => { readonly certificate: string } | { readonly denied: string } | undefined;
@@ -43,31 +46,35 @@ export interface SimulatedApiOptions extends Reviewers {
   readonly clock: Clock;
   readonly random: Random;
   readonly faults?: ApiFaultPlan | undefined;
-  /** How long a request, an answer or an event is on its way; between 0.2 and 2 ms unless given. */
+  /** The latency of a request, a response or an event; between 0.2 and 2 ms unless given. */
   readonly latencyMs?: ((random: Random) => number) | undefined;
-  /** How many changes of each resource are remembered; 1000 unless given. */
+  /** How many changes of each resource are stored; 1000 unless given. */
   readonly historyLimit?: number | undefined;
-  /** How often a watch is told the newest version; every minute unless given. */
+  /** How often a watch gets a bookmark; every minute unless given. */
   readonly bookmarkMs?: number | undefined;
-  /** Whether watches may begin with the objects there are; they may unless given. */
+  /** Whether watches may begin with the existing objects; they may unless given. */
   readonly streamingLists?: 'offered' | 'refused' | undefined;
-  /** How likely a request takes effect though its caller gave up while it was on its way; one half unless given. */
+  /**
+   * The probability that a request takes effect though its caller aborted it in flight; one half
+   * unless given.
+   */
   readonly abandonedEffect?: number | undefined;
-  /** How long events are kept; an hour unless given. */
+  /** How long events are stored; an hour unless given. */
   readonly eventTtlMs?: number | undefined;
   readonly signer?: Signer | undefined;
-  /** How long a service account token really lives, given how long it was wanted. */
+  /** The actual lifetime of a service account token, given the requested one. */
   readonly tokenSeconds?: ((wanted: number) => number) | undefined;
 }
 
-/** One watcher may be so many events behind. */
+/** The maximum number of undelivered events of one watcher. */
 const maxWaiting = 10_000;
 const silentWatchMs = 45_000;
 
 /**
- * An API server in the same process, under the clock and the chance it is given: the same seed and the same calls give
- * the same history. Clients meet latency, faults and the rules for their user; the methods here are for whoever sets
- * the scene: they act at once, may do everything, and never fail by chance.
+ * An API server in the same process, with the given clock and random numbers: the same seed and the
+ * same calls give the same history. Clients get latency, faults and the permissions of their user;
+ * the methods here are for tests: they act immediately, may change everything, and never fail
+ * randomly.
  */
 export class SimulatedApi implements Disposable {
   /** How often clients called, by verb, target and user. */
@@ -105,7 +112,7 @@ export class SimulatedApi implements Disposable {
     return new SimulatedClient(this.#parts, user, options.deadlineMs ?? 30_000);
   }
 
-  /** Makes or replaces an object, with the status it is given; a new one keeps the uid it is given. */
+  /** Creates or replaces an object with the given status; a new one keeps the given UID. */
   put<T extends object>(resource: ApiResource, object: T): StoredObject {
     const { namespace } = ((object as ApiObject).metadata ?? {}) as { readonly namespace?: string };
     const home = resource.scope === 'cluster' ? undefined : (namespace ?? 'default');
@@ -113,7 +120,7 @@ export class SimulatedApi implements Disposable {
     return answered(request, () => this.#writes.seed(request, object));
   }
 
-  /** Changes an object that is there. */
+  /** Changes an existing object. */
   change(ref: ObjectRef, edit: (object: StoredObject) => JsonObject): StoredObject {
     const request = this.#admin('update', ref);
     return answered(request, () => {
@@ -128,7 +135,7 @@ export class SimulatedApi implements Disposable {
     answered(request, () => this.#writes.delete(request, options));
   }
 
-  /** As `kubectl delete pod`: with the grace the pod asks for unless given; 0 is by force. */
+  /** Like `kubectl delete pod`: with the grace of the pod's spec unless given; 0 force-deletes. */
   deletePod(namespace: string, name: string, gracePeriodSeconds?: number): void {
     this.delete({ resource: apiResources.pods, namespace, name }, { gracePeriodSeconds });
   }
@@ -147,7 +154,7 @@ export class SimulatedApi implements Disposable {
     return this.#store.all(resource);
   }
 
-  /** Calls back at once for each change of any object, while nothing else runs. */
+  /** Calls back synchronously for each change of any object. */
   onChange(subscriber: (change: StoreChange) => void): Disposable {
     return this.#store.subscribe(subscriber);
   }
@@ -160,14 +167,14 @@ export class SimulatedApi implements Disposable {
     this.#faults = faults ?? noApiFaults;
   }
 
-  /** How often each fault struck, of calls and of watches. */
+  /** How often each fault occurred, for calls and for watches. */
   faultsStruck(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#struck);
   }
 
   /**
-   * `refusing` is a server that is down: whatever was under way is lost. `silent` is a network that swallows
-   * everything: calls end by their deadlines, watches when somebody notices.
+   * `refusing` is a server that is down: pending operations are lost. `silent` is a network that
+   * drops all packets: calls end by their deadlines, watches when the client notices.
    */
   goAway(how: 'refusing' | 'silent' = 'refusing'): void {
     this.#parts.gate.goAway(how);
@@ -193,17 +200,17 @@ export class SimulatedApi implements Disposable {
     );
   }
 
-  /** Forgets the history: watches and lists that want to go on from an older version are told 410. */
+  /** Drops the history: watches and lists that resume from an older version get a 410. */
   compact(): void {
     this.#store.compact();
   }
 
-  /** What is held right now: all zero when nobody talks to it. */
+  /** The resources in use: all zero when no client is connected. */
   held(): Readonly<Record<'calls' | 'watches', number>> {
     return { calls: this.#parts.gate.inFlight, watches: this.#watches.size };
   }
 
-  /** Ends everything: no watch and no timer is left. */
+  /** Stops the server: no watch and no timer is left. */
   close(): void {
     this.goAway('refusing');
     this.#work.abandon();
@@ -284,7 +291,7 @@ export class SimulatedApi implements Disposable {
     throw badRequest(`there is nothing to post to at ${resource.plural}/${subresource}`);
   }
 
-  /** A signer takes its time, so that everyone sees the request first. */
+  /** A signer takes time, so that all clients can read the pending request first. */
   #signed(request: ApiRequest, object: StoredObject): StoredObject {
     const { signer } = this.#options;
     if (object.kind !== 'CertificateSigningRequest' || signer === undefined) return object;

@@ -24,7 +24,7 @@ import type { ApiGate } from './gate.ts';
 import { answered } from './refused.ts';
 import type { Watches } from './watches.ts';
 
-/** What the server does when a request has come in and may be carried out. */
+/** The handler of a request that has arrived and may be executed. */
 const plainListOptions = {
   limit: 0,
   continue: '',
@@ -84,7 +84,7 @@ export class SimulatedClient implements ApiClient {
 
   async *watch<T extends ApiObject>(query: WatchQuery, signal: AbortSignal): AsyncGenerator<WatchEvent<T>> {
     const request = this.#request('watch', query);
-    // Opened only when the answer has arrived, so that no watch is ever left without somebody who reads it.
+    // Opened only when the response has arrived, so that no watch is left without a reader.
     await this.#call(request, () => undefined, signal);
     const feed = answered(request, () => this.#parts.watches.open(request, query));
     yield* feed.items(signal) as AsyncGenerator<WatchEvent<T>, void, undefined>;
@@ -115,7 +115,7 @@ export class SimulatedClient implements ApiClient {
     return this.#call(request, () => this.#parts.delete(request, options), signal);
   }
 
-  /** What goes over the wire is taken when the call is made: whoever changes it later changes nothing. */
+  /** The request is copied when the call starts: later changes have no effect. */
   #request(
     verb: ApiVerb,
     asked: Partial<ObjectRef> & Collection & Partial<ListQuery>,

@@ -27,7 +27,7 @@ interface TokenSpec {
 export interface TokenIssuerOptions {
   readonly store: VersionedStore;
   readonly clock: Clock;
-  /** How long a token really lives, given how long it was wanted; as long as wanted unless given. */
+  /** The actual lifetime of a token, given the requested one; the requested one unless given. */
   readonly lifetimeSeconds?: ((wanted: number) => number) | undefined;
 }
 
@@ -35,7 +35,7 @@ const shortestSeconds = 600;
 const defaultSeconds = 3_600;
 const defaultAudience = 'https://kubernetes.default.svc';
 
-/** Issues tokens of service accounts: readable by anyone, signed by nobody. */
+/** Issues service account tokens: readable, but not signed. */
 export class TokenIssuer {
   readonly #options: TokenIssuerOptions;
   #issued = 0;
@@ -145,7 +145,7 @@ export class TokenIssuer {
   }
 }
 
-/** Three parts as a JSON web token has them, the last one a mere word. */
+/** Three parts like those of a JSON web token; the last one is a fixed text. */
 function unsigned(claims: JsonObject): string {
   const parts = [{ alg: 'none', typ: 'JWT' }, claims].map((part) =>
     Buffer.from(JSON.stringify(part)).toString('base64url'),

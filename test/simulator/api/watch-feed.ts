@@ -9,11 +9,11 @@ export interface WatchFeedOptions {
   readonly work: Work;
   readonly nowMs: () => number;
   readonly latencyMs: () => number;
-  /** What befalls this event on its way, asked once for each. */
+  /** The fault of this event, called once for each. */
   readonly fault: (event: FeedEvent) => WatchFault | undefined;
-  /** The error a watcher gets when its connection breaks, or when what it has is too old. */
+  /** The error a watcher gets when its connection breaks, or when its version has expired. */
   readonly failure: (how: 'cut' | 'gone') => Error;
-  /** So many events may wait besides those told at the start. */
+  /** The maximum number of undelivered events, not counting the initial ones. */
   readonly maxWaiting: number;
   readonly onEnd: (feed: WatchFeed) => void;
 }
@@ -24,8 +24,8 @@ interface Underway {
 }
 
 /**
- * The way of events to one watcher: each takes its time, and none overtakes another. A watcher that falls too far
- * behind is sent away, as an API server does: nothing grows without bound.
+ * Delivers events to one watcher: each with its latency, in order. A watcher with too many
+ * undelivered events is disconnected, as by a real API server: memory use is bounded.
  */
 export class WatchFeed {
   readonly #options: WatchFeedOptions;
@@ -48,7 +48,7 @@ export class WatchFeed {
     return this.#end !== undefined;
   }
 
-  /** Events of the start, however many they are. */
+  /** The initial events, whatever their number. */
   begin(events: readonly FeedEvent[]): void {
     this.#room += events.length;
     for (const event of events) this.push(event);
@@ -63,12 +63,12 @@ export class WatchFeed {
     if (fault?.kind === 'duplicate') this.#send(event, 0);
   }
 
-  /** From now on nothing gets through, and nobody is told. */
+  /** From now on all events are lost, without an error. */
   silence(): void {
     this.#silent = true;
   }
 
-  /** Ends with the feed if it has not come before. */
+  /** Ends with the feed if it has not occurred before. */
   after(ms: number, run: () => void): void {
     this.#timers.push(this.#options.work.after(ms, run));
   }
@@ -81,7 +81,7 @@ export class WatchFeed {
     this.#finish({ error });
   }
 
-  /** Throws what broke the watch; leaving the loop ends it. */
+  /** Throws the error that broke the watch; leaving the loop ends it. */
   async *items(signal: AbortSignal): AsyncGenerator<FeedEvent, void, undefined> {
     using _link = onAbort(signal, (reason) => this.fail(reason as Error));
     try {

@@ -6,7 +6,7 @@ import { scriptedApiFaults, type WatchFault } from './faults.ts';
 
 const ofNode = { resource: pods, fieldSelector: 'spec.nodeName=n1' };
 
-test('a watch begins with what is there, marks the end of it, and goes on', async () => {
+test('a watch begins with the existing objects, marks their end, and continues', async () => {
   using rig = new ApiRig();
   rig.pod('a');
   rig.pod('b', { spec: { nodeName: 'n2' } });
@@ -34,7 +34,7 @@ test('a watch begins with what is there, marks the end of it, and goes on', asyn
   assert.deepEqual(rig.api.held(), { calls: 0, watches: 0 });
 });
 
-test('an object that is selected no more is told as deleted, as it was', async () => {
+test('an object that no longer matches the selector is reported as deleted, in its previous state', async () => {
   using rig = new ApiRig();
   rig.pod('a', { status: { phase: 'Pending' } });
   const watched = rig.watch(rig.admin, { resource: pods, fieldSelector: 'status.phase=Pending' });
@@ -51,7 +51,7 @@ test('an object that is selected no more is told as deleted, as it was', async (
   assert.equal(Number(gone.metadata?.resourceVersion) + 1, Number(rig.api.version));
 });
 
-test('a watch goes on from a version, unless it is forgotten', async () => {
+test('a watch resumes from a version, unless the version has expired', async () => {
   using rig = new ApiRig({ historyLimit: 3 });
   rig.pod('a');
   const from = rig.api.version;
@@ -78,7 +78,7 @@ test('a watch goes on from a version, unless it is forgotten', async () => {
   assert.deepEqual(told(anything), ['ADDED b', 'ADDED c', 'ADDED d', 'ADDED e', 'ADDED f']);
 });
 
-test('bookmarks come now and then, and the end when the time is up', async () => {
+test('bookmarks are sent periodically, and the watch ends at its timeout', async () => {
   using rig = new ApiRig();
   const watched = rig.watch(rig.node, { ...ofNode, timeoutSeconds: 150 });
   rig.api.put(pods, { metadata: { name: 'else' } });
@@ -91,7 +91,7 @@ test('bookmarks come now and then, and the end when the time is up', async () =>
   assert.equal(rig.clock.pendingTimers, 0);
 });
 
-test('an older server offers no streaming lists', async () => {
+test('an older server does not support streaming lists', async () => {
   using rig = new ApiRig({ streamingLists: 'refused' });
   const watched = rig.watch(rig.node, ofNode);
   await rig.clock.advance(10);
@@ -112,7 +112,7 @@ async function threePods(fault: WatchFault) {
   return { rig, watched };
 }
 
-test('a stale watch is late with all that follows, in order', async () => {
+test('a delayed watch delivers all later events late, in order', async () => {
   const { rig, watched } = await threePods({ kind: 'delay', ms: 5_000 });
   assert.deepEqual(told(watched), ['BOOKMARK', 'ADDED a']);
   await rig.clock.advance(4_800);
@@ -122,12 +122,12 @@ test('a stale watch is late with all that follows, in order', async () => {
   assert.deepEqual(rig.api.faultsStruck(), { 'watch-delay': 1 });
 });
 
-test('an event may come twice', async () => {
+test('an event may be delivered twice', async () => {
   const { watched } = await threePods({ kind: 'duplicate' });
   assert.deepEqual(told(watched), ['BOOKMARK', 'ADDED a', 'ADDED b', 'ADDED b', 'ADDED c']);
 });
 
-test('a watch may break, be told 410, or end early', async () => {
+test('a watch may break, get a 410, or end early', async () => {
   const { watched: cut } = await threePods({ kind: 'cut' });
   assert.ok(isApiCode(cut.end, 'API_UNAVAILABLE'));
   const { watched: gone } = await threePods({ kind: 'gone' });
@@ -137,7 +137,7 @@ test('a watch may break, be told 410, or end early', async () => {
   assert.equal(rig.api.held().watches, 0);
 });
 
-test('watches of one resource, or all, can be cut', async () => {
+test('watches of one resource, or all, can be disconnected', async () => {
   using rig = new ApiRig();
   const watched = rig.watch(rig.node, ofNode);
   await rig.clock.advance(10);
@@ -146,7 +146,7 @@ test('watches of one resource, or all, can be cut', async () => {
   assert.ok(isApiCode(watched.end, 'API_UNAVAILABLE'));
 });
 
-test('a watcher that does not read is sent away', async () => {
+test('a watcher that does not read is disconnected', async () => {
   using rig = new ApiRig({ latencyMs: () => 0, historyLimit: 10 });
   const events = rig.node
     .watch({ ...ofNode, begin: 'initial', timeoutSeconds: 600 }, rig.signal)
@@ -156,7 +156,7 @@ test('a watcher that does not read is sent away', async () => {
   assert.equal(rig.api.held().watches, 0);
 });
 
-test('a watch that is left is over for the server too', async () => {
+test('a watch that its client leaves is closed on the server too', async () => {
   using rig = new ApiRig();
   const first = async () => {
     for await (const _ of rig.node.watch({ ...ofNode, begin: 'initial', timeoutSeconds: 600 }, rig.signal))

@@ -29,7 +29,7 @@ export interface WatchesOptions {
   readonly latencyMs: () => number;
   readonly fault: (event: PassingApiEvent) => WatchFault | undefined;
   readonly bookmarkMs: number;
-  /** Whether a watch may ask for the objects there are. */
+  /** Whether a watch may request the existing objects. */
   readonly streamingLists: () => 'offered' | 'refused';
   readonly maxWaiting: number;
 }
@@ -41,10 +41,10 @@ interface Watcher {
   readonly feed: WatchFeed;
 }
 
-/** Marks the bookmark after the last of the objects that were there. */
+/** Marks the bookmark after the last of the existing objects. */
 const initialEnd = { 'k8s.io/initial-events-end': 'true' };
 
-/** Everyone who watches. */
+/** All open watches. */
 export class Watches {
   readonly #options: WatchesOptions;
   readonly #watchers = new Map<string, Set<Watcher>>();
@@ -72,14 +72,14 @@ export class Watches {
     return feed;
   }
 
-  /** Breaks every watch the test finds. */
+  /** Breaks every watch that matches. */
   fail(error: (request: ApiRequest) => Error, which: (request: ApiRequest) => boolean): void {
     for (const { request, feed } of [...this.#watchers.values()].flatMap((set) => [...set])) {
       if (which(request)) feed.fail(error(request));
     }
   }
 
-  /** The network swallows what is told from now on. */
+  /** The network loses all events from now on. */
   silence(): void {
     for (const { feed } of [...this.#watchers.values()].flatMap((set) => [...set])) feed.silence();
   }
@@ -151,7 +151,7 @@ export class Watches {
     }
   }
 
-  /** No two resources a kubelet knows are of one name. */
+  /** The resource names that a kubelet uses are unique. */
   #ofResource(plural: string): Set<Watcher> {
     const known = this.#watchers.get(plural);
     if (known !== undefined) return known;

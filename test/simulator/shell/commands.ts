@@ -7,7 +7,7 @@ import { testCommand } from './test-command.ts';
 
 const suffixSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
 
-/** What the shell knows itself; these have no file of their own in an image. */
+/** The built-in commands of the shell; they have no file in an image. */
 const builtins: Readonly<Record<string, Command>> = {
   ':': () => 0,
   exit: exitCommand,
@@ -54,7 +54,7 @@ const programs: Readonly<Record<string, Command>> = {
   },
 };
 
-/** Programs a real image has; that they are missing here must not look like a missing file. */
+/** Programs of a real image that are not simulated; the error must not look like a missing file. */
 const unsimulated = new Set(
   (
     'awk base64 basename bc chmod chown clear cmp cp crond cut dd df diff dirname dmesg dnsdomainname du egrep ' +
@@ -169,7 +169,7 @@ function exportCommand({ args, scope }: CommandCall): number {
   return 0;
 }
 
-/** `sh -c script name args...`; without a script it reads its input, which has nothing to say. */
+/** `sh -c script name args...`; without a script it reads its input, which is empty. */
 function* shellCommand({ args, env, scope, streams, host, shell }: CommandCall): Running {
   const [flag, script, name, ...positional] = args;
   if (flag === undefined) {

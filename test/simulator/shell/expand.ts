@@ -1,13 +1,13 @@
 import { type Part, ShellRefusal, type Word } from './syntax.ts';
 
-/** Where a word's variables come from; undefined for those not set. */
+/** The source of variables; undefined for unset ones. */
 export interface Variables {
   get(name: string): string | undefined;
-  /** What `$@` stands for. */
+  /** The value of `$@`. */
   readonly positional: readonly string[];
 }
 
-/** The words after expansion: unquoted values are split at their blanks and vanish when empty. */
+/** The words after expansion: unquoted values are split at their blanks and removed when empty. */
 export function expandWords(words: readonly Word[], variables: Variables): readonly string[] {
   return words.flatMap((word) => expandWord(word, variables));
 }

@@ -1,7 +1,7 @@
 import { type Command, type CommandCall, OutOfMemory, type Running } from './session.ts';
 import { ShellRefusal } from './syntax.ts';
 
-/** Commands on the container's files. Directories are always there: only files are simulated. */
+/** Commands on the container's files. All directories exist: only files are simulated. */
 export const fileCommands: Readonly<Record<string, Command>> = {
   cat: catCommand,
   head: headCommand,
@@ -51,7 +51,7 @@ function headCommand({ args, files, streams }: CommandCall): number {
   return 0;
 }
 
-/** Following a file keeps a container running; reading one without an end takes all the memory there is. */
+/** Following a file keeps a container running; reading an endless one uses all the memory. */
 function* tailCommand(call: CommandCall): Running {
   const { args, files, streams } = call;
   const follow = /^-[fF]$/.test(args[0] ?? '');

@@ -12,18 +12,18 @@ import {
 import type { Node, Redirect } from './syntax.ts';
 
 export interface InterpreterOptions extends Pick<CommandCall, 'files' | 'host' | 'shell'> {
-  /** Called between commands, where signals have their effect. */
+  /** Called between commands, where signals are handled. */
   readonly afterCommand: (scope: Scope, streams: Streams) => Running;
-  /** Answers the process id of the job. */
+  /** Returns the process ID of the job. */
   readonly startJob: (run: Running) => number;
 }
 
 type Simple = Extract<Node, { kind: 'simple' }>;
 
-/** After so many commands a millisecond has passed: a loop that never waits must not stop time. */
+/** After this many commands a millisecond has passed: a loop without waits must not stop time. */
 const commandsPerMs = 100;
 
-/** Carries a script out, command by command. What takes time is handed to whoever runs the generator. */
+/** Executes a script, command by command. Waits are yielded to the caller of the generator. */
 export class Interpreter {
   readonly #options: InterpreterOptions;
   #commands = 0;
@@ -130,7 +130,7 @@ export class Interpreter {
     return 'continue';
   }
 
-  /** A failure here decides where the script goes, so it does not end it. */
+  /** A failure here is the condition of a branch, so it does not end the script. */
   *#unchecked(node: Node, scope: Scope, streams: Streams): Running {
     const before = scope.exitOnError;
     scope.exitOnError = false;
@@ -196,7 +196,7 @@ export class Interpreter {
     return env;
   }
 
-  /** The streams after redirection; undefined when a file cannot be had, which is reported. */
+  /** The streams after redirection; undefined when a file cannot be opened, which is reported. */
   #redirect(redirects: readonly Redirect[], scope: Scope, streams: Streams): Streams | undefined {
     let current = streams;
     for (const redirect of redirects) {

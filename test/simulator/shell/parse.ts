@@ -14,7 +14,10 @@ const closers = new Set(['then', 'else', 'elif', 'fi', 'do', 'done', '}']);
 const assignment = /^([A-Za-z_][A-Za-z0-9_]*)=/;
 const redirection = /^([012]?)(>>|>&|<<|<|>)/;
 
-/** Reads a script; throws ShellRefusal for what is beyond this shell and ShellSyntaxError for what is no script. */
+/**
+ * Parses a script; throws ShellRefusal for unsupported syntax and ShellSyntaxError for invalid
+ * syntax.
+ */
 export function parseShell(text: string): Node {
   const parser = new Parser(text);
   const script = parser.list();
@@ -35,7 +38,7 @@ class Parser {
     }
   }
 
-  /** Commands up to the end or to the word that closes what they stand in. */
+  /** Commands up to the end or to the word that closes the enclosing construct. */
   list(): Node {
     const items: ListItem[] = [];
     for (this.#skipSeparators(); !this.#atEnd(); this.#skipSeparators()) {
@@ -49,7 +52,7 @@ class Parser {
     return items.length === 1 && items[0]?.background === false ? items[0].node : { kind: 'list', items };
   }
 
-  /** Between the words of a compound command there must be something. */
+  /** A compound command must not be empty. */
   #filledList(): Node {
     const list = this.list();
     if (list.kind !== 'list' || list.items.length > 0) return list;
@@ -73,7 +76,7 @@ class Parser {
     return char === undefined || char === ')' || closers.has(this.#keyword());
   }
 
-  /** The bare word here, without taking it. */
+  /** The next bare word, without consuming it. */
   #keyword(): string {
     this.#reader.skipBlanks();
     return /^[^\s;&|<>()'"$`\\]+/.exec(this.#reader.rest)?.[0] ?? '';

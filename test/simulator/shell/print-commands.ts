@@ -10,7 +10,7 @@ const escapes: Readonly<Record<string, string>> = {
   '0': '\0',
 };
 
-/** Commands that print what they are told or what they know. */
+/** Commands that print their arguments or their state. */
 export const printCommands: Readonly<Record<string, Command>> = {
   echo: echoCommand,
   printf: printfCommand,
@@ -43,7 +43,7 @@ function resolveEscapes(text: string): string {
   return text.replace(/\\(.)/g, (whole, char: string) => escapes[char] ?? whole);
 }
 
-/** The format is used again for what is left of the arguments, as the real one does. */
+/** The format is repeated for the remaining arguments, as in the real one. */
 function printfCommand({ args, streams }: CommandCall): number {
   const [format = '', ...values] = args;
   const rest = [...values];

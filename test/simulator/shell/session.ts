@@ -2,25 +2,25 @@ import type { ContainerFiles } from '../container-files.ts';
 import type { OutputStream } from '../logs.ts';
 import type { Variables } from './expand.ts';
 
-/** What a command waits for. The shell goes on when it has come. */
+/** The condition a command waits for. The shell continues when it is met. */
 export type Step =
   | { readonly kind: 'sleep'; readonly ms: number }
-  /** For nothing: lets a signal the process sent to itself have its effect. */
+  /** No wait: lets a signal that the process sent to itself take effect. */
   | { readonly kind: 'turn' }
-  /** Until all background jobs are done, or a signal with a trap comes. */
+  /** Until all background jobs are done, or a signal with a trap arrives. */
   | { readonly kind: 'jobs' }
   | { readonly kind: 'forever' };
 
 export type Running = Generator<Step, number, void>;
 
-/** Where a command reads and writes. */
+/** The input and output of a command. */
 export interface Streams {
-  /** Text given by a redirection; otherwise the process's own input. */
+  /** Text from a redirection; otherwise the process's own input. */
   readonly stdin: string | undefined;
   write(stream: OutputStream, text: string): void;
 }
 
-/** Leaves the shell from wherever it is. */
+/** Exits the shell from any depth. */
 export class ExitRequest {
   readonly code: number;
 
@@ -29,7 +29,7 @@ export class ExitRequest {
   }
 }
 
-/** Leaves the innermost loop, or its round. */
+/** Leaves the innermost loop, or its iteration. */
 export class LoopRequest {
   readonly kind: 'break' | 'continue';
 
@@ -38,7 +38,7 @@ export class LoopRequest {
   }
 }
 
-/** The variables need more memory than the process may have. */
+/** The variables need more memory than the process may use. */
 export class OutOfMemory {}
 
 export interface ScopeOptions {
@@ -92,7 +92,7 @@ export class Scope implements Variables {
     this.#exported.add(name);
   }
 
-  /** What a command started now gets as its environment. */
+  /** The environment of a command started now. */
   environment(): ReadonlyMap<string, string> {
     const env = new Map<string, string>();
     for (const [name, value] of this.#values) if (this.#exported.has(name)) env.set(name, value);
@@ -109,7 +109,7 @@ export class Scope implements Variables {
   }
 }
 
-/** What a command can do to the shell and the machine. */
+/** The operations of a command on the shell and the machine. */
 export interface CommandCall {
   /** Without the command's own name. */
   readonly args: readonly string[];
@@ -128,14 +128,14 @@ export interface CommandCall {
 
 export interface ShellControl {
   trap(signal: string, action: 'default' | 'ignore' | { readonly script: string }): void;
-  /** To the shell itself, or to one of its jobs; answers whether there is such a process. */
+  /** Sends to the shell itself, or to one of its jobs; returns whether the process exists. */
   kill(pid: number, signal: string): boolean;
-  /** The shell becomes the command: its traps are gone. */
+  /** The command replaces the shell: its traps are removed. */
   replaceItself(): void;
-  /** Runs a script in a shell of its own. */
+  /** Runs a script in a separate shell. */
   runScript(script: string, scope: Scope, streams: Streams): Running;
   runCommand(words: readonly string[], scope: Scope, streams: Streams): Running;
-  /** How the last wait was broken off, if it was. */
+  /** How the last wait was interrupted, if it was. */
   takeInterruption(): string | undefined;
 }
 

@@ -6,9 +6,9 @@ import { parseShell } from './parse.ts';
 import { ExitRequest, OutOfMemory, type Running, Scope, type ShellControl, type Streams } from './session.ts';
 import { type Node, ShellRefusal, ShellSyntaxError } from './syntax.ts';
 
-/** Ends a program that asked for something this shell turned out not to know. */
+/** Ends a program that requested an unsupported feature. */
 const refusedCode = 125;
-/** Ends a script that turned out to be none. */
+/** Ends a script with a syntax error. */
 const syntaxErrorCode = 2;
 
 export type ShellStart =
@@ -21,8 +21,9 @@ export type ShellStart =
   | { readonly kind: 'program'; readonly words: readonly string[] };
 
 /**
- * A process of the simulated userland: a shell script, or one program without a shell. Signals to a shell wait while
- * it waits for a program in the foreground, and break off `wait`, as those of a real shell do.
+ * A process of the simulated userland: a shell script, or one program without a shell. Signals to a
+ * shell are pending while it waits for a program in the foreground, and interrupt `wait`, as in a
+ * real shell.
  */
 export class ShellProgram implements Program, ShellControl {
   readonly #host: ProgramHost;
@@ -142,7 +143,7 @@ export class ShellProgram implements Program, ShellControl {
     return yield* this.#farewell(code);
   }
 
-  /** What is to run when the shell ends may change how it ends. */
+  /** The EXIT trap may change the exit code. */
   *#farewell(code: number): Running {
     const trap = this.#traps.get('EXIT');
     if (trap === undefined || trap === 'ignore') return code;
@@ -197,7 +198,7 @@ interface TaskOptions {
   readonly onFailure: (error: ShellRefusal | ShellSyntaxError) => void;
 }
 
-/** One line of work of a shell: runs until it has to wait, and goes on when that is over. */
+/** One task of a shell: runs until it has to wait, and continues afterwards. */
 class Task {
   readonly #options: TaskOptions;
   #timer: Timer | undefined;
@@ -224,7 +225,7 @@ class Task {
 
   #step(): void {
     const next = this.#next();
-    // The process may have killed itself on the way.
+    // The process may have killed itself meanwhile.
     if (this.#dropped) return;
     if (next.done === true) {
       this.#dropped = true;

@@ -1,4 +1,4 @@
-/** One piece of a word. Quoted pieces are never split at their spaces. */
+/** One part of a word. Quoted parts are never split at their spaces. */
 export type Part =
   | { readonly kind: 'text'; readonly text: string; readonly quoted: boolean }
   | {
@@ -45,7 +45,7 @@ export interface Assignment {
   readonly word: Word;
 }
 
-/** The real shell would take it; this one does not know how. */
+/** The real shell supports it; this one does not. */
 export class ShellRefusal extends Error {
   constructor(what: string) {
     super(`the simulated shell does not know ${what}`);
@@ -53,7 +53,7 @@ export class ShellRefusal extends Error {
   }
 }
 
-/** No shell would take it. */
+/** No shell accepts it. */
 export class ShellSyntaxError extends Error {
   constructor(what: string) {
     super(`syntax error: ${what}`);
@@ -61,7 +61,7 @@ export class ShellSyntaxError extends Error {
   }
 }
 
-/** The word's text when it depends on nothing. */
+/** The word's text if it contains no expansion. */
 export function literalOf(word: Word | undefined): string | undefined {
   let text = '';
   for (const part of word ?? []) {
@@ -71,7 +71,7 @@ export function literalOf(word: Word | undefined): string | undefined {
   return word === undefined ? undefined : text;
 }
 
-/** All simple commands of a script, wherever they stand. */
+/** All simple commands of a script, at any depth. */
 export function* simpleCommands(node: Node): Generator<Extract<Node, { kind: 'simple' }>> {
   switch (node.kind) {
     case 'simple':

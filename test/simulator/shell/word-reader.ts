@@ -4,7 +4,7 @@ const endsWord = new Set([' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')']);
 const variableName = /^[A-Za-z_][A-Za-z0-9_]*/;
 const specialVariables = '?$!#@*0123456789';
 
-/** Reads the words of a script, one character after the other. */
+/** Reads the words of a script, character by character. */
 export class WordReader {
   readonly #text: string;
   at: number;
@@ -37,7 +37,7 @@ export class WordReader {
     }
   }
 
-  /** The word that begins here; undefined when something else does. */
+  /** The word that begins here; undefined if another token does. */
   word(): Word | undefined {
     const parts: Part[] = [];
     for (let char = this.peek(); char !== undefined && !endsWord.has(char); char = this.peek()) {
@@ -62,7 +62,7 @@ export class WordReader {
     return this.#text[this.at - 1] ?? '';
   }
 
-  /** Characters that mean nothing special. */
+  /** Characters without a special meaning. */
   #bare(): string {
     const start = this.at;
     const ends = (char: string) => endsWord.has(char) || '\'"$`\\*?'.includes(char);
