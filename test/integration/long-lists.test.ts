@@ -174,3 +174,50 @@ for (const [what, spec] of Object.entries(specs))
         assert.ok(ms < maxMs, `took ${ms} ms`);
       });
   });
+
+describe('an update of a long list by an API client', () => {
+  const maxUpdateMs = 700;
+  const needsLittle = (work: () => void) => {
+    const before = threadCpuMs();
+    work();
+    const ms = threadCpuMs() - before;
+    assert.ok(ms < maxUpdateMs, `took ${ms} ms`);
+  };
+
+  it('of the status of a pod needs little CPU time', () => {
+    using pods = new LocalPods();
+    const name = 'a';
+    const containers = times((index) => ({ name: `c${index}`, image }));
+    pods.do({ verb: 'create', body: { metadata: { name }, spec: { containers, restartPolicy: 'Never' } } });
+    const status = {
+      conditions: times((index) => ({ type: `example.com/c${index}`, status: 'True' })),
+      containerStatuses: times((index) => ({
+        name: `c${index}`,
+        image,
+        imageID: '',
+        ready: false,
+        restartCount: 0,
+        state: { terminated: { exitCode: 1 } },
+      })),
+    };
+    needsLittle(() => {
+      for (let round = 0; round < 2; round++) {
+        const body = { ...pods.pod(name), status };
+        pods.do({ verb: 'update', name, subresource: 'status', body });
+      }
+    });
+  });
+
+  it('of the finalizers of a deleted object needs little CPU time', () => {
+    using pods = new LocalPods();
+    const name = 'a';
+    const finalizers = Array.from({ length: 40_000 }, (_, index) => `example.com/f${index}`);
+    pods.do({ verb: 'create', body: { metadata: { name, finalizers }, spec: { containers: [main] } } });
+    pods.do({ verb: 'delete', name });
+    needsLittle(() => {
+      const pod = pods.pod(name);
+      const metadata = { ...pod?.metadata, finalizers: finalizers.toReversed() };
+      pods.do({ verb: 'update', name, body: { ...pod, metadata } });
+    });
+  });
+});

@@ -99,8 +99,9 @@ function ordering(name: string, order: readonly unknown[]): readonly Entry[] {
 }
 
 function diffValues(name: string, before: readonly unknown[], after: readonly unknown[]): readonly Entry[] {
-  const added = after.filter((value) => !before.includes(value));
-  const removed = before.filter((value) => !after.includes(value));
+  const [old, now] = [new Set(before), new Set(after)];
+  const added = after.filter((value) => !old.has(value));
+  const removed = before.filter((value) => !now.has(value));
   return [
     ...ordering(name, after),
     ...(added.length > 0 ? [[name, added] as const] : []),

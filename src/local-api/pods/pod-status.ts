@@ -47,8 +47,13 @@ export function withPreservedStatus(before: StoredObject, after: StoredObject): 
     (name) => after.status?.[name] === undefined && before.status?.[name] !== undefined,
   );
   const back = Object.fromEntries(kept.map((name) => [name, before.status?.[name]]));
+  const old = new Map(
+    listAt(before.status ?? {}, 'conditions')
+      .map((condition) => [condition['type'], condition] as const)
+      .reverse(),
+  );
   const conditions = listAt(after.status ?? {}, 'conditions').map((condition) =>
-    withPreservedGeneration(before, condition),
+    withPreservedGeneration(old.get(condition['type']), condition),
   );
   const list = conditions.length === 0 ? {} : { conditions };
   return {
@@ -71,14 +76,18 @@ function withContainerStates(status: JsonObject): JsonObject {
   );
 }
 
-function withPreservedGeneration({ status = {} }: StoredObject, condition: JsonObject): JsonObject {
-  const old = listAt(status, 'conditions').find(({ type }) => type === condition['type']);
+function withPreservedGeneration(old: JsonObject | undefined, condition: JsonObject): JsonObject {
   const generation = condition['observedGeneration'] ?? old?.['observedGeneration'];
   return generation === undefined ? condition : { ...condition, observedGeneration: generation };
 }
 
 type ListName = 'containerStatuses' | 'initContainerStatuses' | 'ephemeralContainerStatuses';
 type SpecName = 'containers' | 'initContainers' | 'ephemeralContainers';
+
+/** The first item of each name. */
+function byName(list: readonly JsonObject[]): ReadonlyMap<unknown, JsonObject> {
+  return new Map(list.map((item) => [item['name'], item] as const).reverse());
+}
 
 /** A terminated container must not become non-terminated, unless its restart policy allows it. */
 function transitionCauses(
@@ -89,11 +98,13 @@ function transitionCauses(
   specs: SpecName,
 ): readonly FieldCause[] {
   if (specs !== 'ephemeralContainers' && restartsAll(pod)) return [];
+  const nextOf = byName(listAt(status, list));
+  const containerOf = byName(listAt(pod.spec ?? {}, specs));
   return listAt(old, list).flatMap((entry, index) => {
     const exitCode = terminated(entry)?.['exitCode'] as number | undefined;
-    const next = listAt(status, list).find(({ name }) => name === entry['name']);
+    const next = nextOf.get(entry['name']);
     if (exitCode === undefined || next === undefined || terminated(next) !== undefined) return [];
-    const container = listAt(pod.spec ?? {}, specs).find(({ name }) => name === entry['name']);
+    const container = containerOf.get(entry['name']);
     if (specs !== 'ephemeralContainers' && container && mayRestart(pod, container, exitCode)) return [];
     return [
       forbiddenField(`status.${list}[${index}].state`, 'may not be transitioned to non-terminated state'),
@@ -133,13 +144,14 @@ function addressCauses(
   list: 'podIPs' | 'hostIPs',
 ): readonly FieldCause[] {
   const field = `status.${list}`;
-  const before = listAt(old, list).map(({ ip }) => ip);
+  const before = new Set(listAt(old, list).map(({ ip }) => ip));
   const ips = listAt(status, list).map(({ ip }) => String(ip ?? ''));
+  const firstOf = new Map(ips.map((ip, index) => [ip, index] as const).reverse());
   const families = new Set(ips.map((ip) => isIP(ip)));
   const tooMany = ips.length > 2 || (ips.length === 2 && families.size === 1);
   return [
     ...ips.flatMap((ip, index) =>
-      isIP(ip) !== 0 || before.includes(ip)
+      isIP(ip) !== 0 || before.has(ip)
         ? []
         : [
             invalid(
@@ -159,7 +171,7 @@ function addressCauses(
         ]
       : []),
     ...ips.flatMap((ip, index) =>
-      ips.indexOf(ip) < index ? [duplicate(`${field}[${index}]`, listAt(status, list)[index])] : [],
+      firstOf.get(ip) !== index ? [duplicate(`${field}[${index}]`, listAt(status, list)[index])] : [],
     ),
   ];
 }

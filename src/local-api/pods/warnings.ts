@@ -102,7 +102,12 @@ function aboutRepeated({ hostAliases = [], imagePullSecrets = [] }: PodSpec): re
 }
 
 function repeatedIn(list: readonly string[], say: (one: string, index: number) => string): readonly string[] {
-  return list.flatMap((one, index) => (list.indexOf(one) < index ? [say(one, index)] : []));
+  const seen = new Set<string>();
+  return list.flatMap((one, index) => {
+    if (seen.has(one)) return [say(one, index)];
+    seen.add(one);
+    return [];
+  });
 }
 
 type Placed = readonly [container: Container, path: FieldPath];

@@ -146,7 +146,8 @@ export function deletionTimestampCauses(before: StoredMeta, wanted: JsonObject):
 /** No finalizers can be added to an object that is being deleted. */
 export function newFinalizerCauses(before: StoredMeta, after: StoredMeta): readonly FieldCause[] {
   if (before.deletionTimestamp === undefined) return [];
-  const added = (after.finalizers ?? []).filter((name) => !(before.finalizers ?? []).includes(name));
+  const known = new Set(before.finalizers ?? []);
+  const added = (after.finalizers ?? []).filter((name) => !known.has(name));
   if (added.length === 0) return [];
   const list = added.toSorted().map((name) => JSON.stringify(name));
   const why = `no new finalizers can be added if the object is being deleted, found new finalizers []string{${list.join(', ')}}`;

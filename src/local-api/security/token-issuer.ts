@@ -40,7 +40,8 @@ export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
       const claims = read(token);
       if (claims === undefined || claims.iss !== issuer) return rejected('invalid bearer token');
       const wanted = audiences.length === 0 ? [issuer] : audiences;
-      const shared = wanted.filter((audience) => claims.aud.includes(audience));
+      const issued = new Set(claims.aud);
+      const shared = wanted.filter((audience) => issued.has(audience));
       if (shared.length === 0) {
         const named = (names: readonly string[]) => JSON.stringify(names);
         return rejected(

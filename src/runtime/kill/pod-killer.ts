@@ -5,6 +5,7 @@ import {
   containerFieldPath,
   describePod,
   ephemeralContainersOf,
+  findNamed,
   initContainersOf,
   mayRun,
   type ObservedContainerState,
@@ -323,6 +324,10 @@ function remainingHook(hook: LifecycleHandler, usedMs: number | undefined): Life
 
 /** The container's spec, or the restored one when the pod's spec no longer has it. */
 function containerSpecOf(pod: Pod, { name, container = { name } }: ContainerKill): Container {
-  const all = [...pod.spec.containers, ...initContainersOf(pod), ...ephemeralContainersOf(pod)];
-  return all.find((each) => each.name === name) ?? container;
+  return (
+    findNamed(pod.spec.containers, name) ??
+    findNamed(initContainersOf(pod), name) ??
+    findNamed(ephemeralContainersOf(pod), name) ??
+    container
+  );
 }

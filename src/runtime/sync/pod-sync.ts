@@ -4,6 +4,7 @@ import { describeError, type Logger } from '../../lib/index.ts';
 import {
   describePod,
   ephemeralContainersOf,
+  findNamed,
   initContainersOf,
   isSidecar,
   type ObservedContainer,
@@ -175,7 +176,7 @@ export class PodSync {
   /** Keeps only the newest exited instance of each init container. */
   async #pruneInitContainers(signal: AbortSignal): Promise<void> {
     const ended = this.#initInstances().filter(({ state }) => state === 'exited' || state === 'unknown');
-    const surplus = ended.filter((instance) => instance !== ended.find(({ name }) => name === instance.name));
+    const surplus = ended.filter((instance) => instance !== findNamed(ended, instance.name));
     await this.#removeAll(surplus, signal);
   }
 
