@@ -33,28 +33,37 @@ export async function iterate(
 ): Promise<IterationEnd> {
   try {
     signal.throwIfAborted();
-    if (work.subject.kind === 'pod') {
-      const { pod } = work.subject;
-      const observed = await observe(deps, record, pod, signal);
-      // The pod's state may have moved on during the wait, which always cancels.
-      signal.throwIfAborted();
-      return await finishing(deps, record, work, (looks) =>
-        syncKnown(deps, record, work, { pod, observed, ...looks }, signal),
-      );
-    }
-    const runningPod = work.subject.pod;
-    record.lifecycle.seeTermination();
-    return await finishing(deps, record, work, async ({ lookAgain }) => {
-      const graceSeconds = record.lifecycle.graceSeconds ?? shortestGraceSeconds;
-      const context = { runningPod, graceSeconds, lookAgain };
-      await deps.syncer.syncTerminatingRuntimePod(context, signal);
-      return { kind: 'runtime-pod-stopped' };
-    });
+    return await syncOnce(deps, record, work, signal);
   } catch (error) {
-    // A cancelled sync may fail in any way; what counts is why it was cancelled.
+    // Work that was given up may fail in any way; the reason it was given up for is what counts.
     if (signal.aborted) return { kind: 'cancelled' };
     return { kind: 'failed', error };
   }
+}
+
+async function syncOnce(
+  deps: IterationDeps,
+  record: WorkerRecord,
+  work: PodWork,
+  signal: AbortSignal,
+): Promise<IterationEnd> {
+  if (work.subject.kind === 'pod') {
+    const { pod } = work.subject;
+    const observed = await observe(deps, record, pod, signal);
+    // The pod's state may have moved on during the wait, which always cancels.
+    signal.throwIfAborted();
+    return await finishing(deps, record, work, (looks) =>
+      syncKnown(deps, record, work, { pod, observed, ...looks }, signal),
+    );
+  }
+  const runningPod = work.subject.pod;
+  record.lifecycle.seeTermination();
+  return await finishing(deps, record, work, async ({ lookAgain }) => {
+    const graceSeconds = record.lifecycle.graceSeconds ?? shortestGraceSeconds;
+    const context = { runningPod, graceSeconds, lookAgain };
+    await deps.syncer.syncTerminatingRuntimePod(context, signal);
+    return { kind: 'runtime-pod-stopped' };
+  });
 }
 
 async function observe(
