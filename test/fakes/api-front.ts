@@ -9,7 +9,7 @@ import { createCatalogue } from '../../src/local-api/registry/catalogue.ts';
 import { openServerCredentials, tlsOptions } from '../../src/local-api/security/index.ts';
 import { MemoryCredentialFiles } from './memory-authority-files.ts';
 
-/** What an API that only listens was asked, and what it answers. */
+/** The requests an API that never responds itself received, and its scripted responses. */
 export class ScriptedFrontApi implements ApiBackend {
   readonly calls: ApiCall[] = [];
   answer: (call: ApiCall, signal: AbortSignal) => ApiResponse | Promise<ApiResponse> = ({ body }) => ({
@@ -36,7 +36,7 @@ export class ScriptedFrontApi implements ApiBackend {
   }
 }
 
-/** Tokens that are known, and whom they stand for. */
+/** Valid tokens and their users. */
 const users: Readonly<Record<string, { readonly name: string; readonly groups: readonly string[] }>> = {
   admin: { name: 'admin', groups: ['system:masters'] },
   nobody: { name: 'nobody', groups: ['system:authenticated'] },
@@ -48,7 +48,7 @@ export interface FrontRigOptions {
   readonly deps?: Partial<ApiServerDeps>;
 }
 
-/** A front on loopback with an API that is scripted, and a client for it. */
+/** A front end on loopback with a scripted API, and a client for it. */
 export class FrontRig implements AsyncDisposable {
   readonly api: ScriptedFrontApi;
   readonly logs: CollectedLogs;
@@ -106,7 +106,7 @@ export class FrontRig implements AsyncDisposable {
   async ask(path: string, options: AskOptions = {}): Promise<Asked> {
     const { body, token = 'admin', headers = {}, ...rest } = options;
     const authorization = token === '' ? {} : { authorization: `Bearer ${token}` };
-    // For some methods a body without its length would be taken for the next request.
+    // For some methods a body without its length would be parsed as the next request.
     const size =
       body === undefined || 'transfer-encoding' in headers
         ? {}
@@ -115,7 +115,7 @@ export class FrontRig implements AsyncDisposable {
     return await ask({ ...rest, port: this.port, path, headers: all, agent: this.#agent }, body);
   }
 
-  /** All that is in the log as an error. */
+  /** All errors in the log. */
   get complaints(): readonly string[] {
     return [...this.logs.records]
       .filter(({ severity }) => severity === 'error')
@@ -167,7 +167,7 @@ export function ask(options: RequestOptions, body?: string | Uint8Array): Promis
 
 let made: Promise<TlsOptions> | undefined;
 
-/** Made once for all tests of a file: keys take time. */
+/** Created once for all tests of a file: key generation is slow. */
 export function servingTls(): Promise<TlsOptions> {
   made ??= openServerCredentials({
     directory: '/authorities',

@@ -18,15 +18,15 @@ export interface ApiRigOptions extends Partial<SimulatedApiOptions> {
   readonly seed?: number;
 }
 
-/** A watch and what it has told so far. */
+/** A watch and the events it has delivered so far. */
 export interface Watched {
   readonly events: WatchEvent<StoredObject>[];
-  /** Undefined while it goes on. */
+  /** Undefined while it is open. */
   end: 'ended' | Error | undefined;
   stop(): void;
 }
 
-/** A simulated API server under a clock of its own, with an administrator and a node as clients. */
+/** A simulated API server under its own clock, with an administrator and a node as clients. */
 export class ApiRig implements Disposable {
   readonly clock: VirtualClock;
   readonly api: SimulatedApi;
@@ -42,7 +42,7 @@ export class ApiRig implements Disposable {
     this.node = this.api.client(nodeUser('n1'));
   }
 
-  /** Lets time pass until the call is over. */
+  /** Advances the time until the call is complete. */
   async done<T>(call: Promise<T>): Promise<T> {
     let isOver = false;
     const over = () => {
@@ -80,7 +80,7 @@ export class ApiRig implements Disposable {
     return watched;
   }
 
-  /** A node and a pod on it, both new. */
+  /** A new node and a new pod on it. */
   pod(
     name: string,
     more: { readonly spec?: object; readonly status?: object; readonly metadata?: object } = {},
@@ -101,7 +101,7 @@ export function podRef(name: string, subresource?: string): ObjectRef {
   return { resource: pods, namespace: 'default', name, ...(subresource && { subresource }) };
 }
 
-/** What a watch told, as `ADDED a`. */
+/** The events of a watch, as `ADDED a`. */
 export function told(watched: Watched): readonly string[] {
   return watched.events.map(({ type, object }) =>
     type === 'BOOKMARK' ? type : `${type} ${object.metadata?.name}`,

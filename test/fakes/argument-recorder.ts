@@ -6,7 +6,9 @@ export interface Recorded {
   readonly args: readonly string[];
 }
 
-/** A folder of programs that note the arguments they get. What each prints and ends with is set per program. */
+/**
+ * A directory of programs that record their arguments. Output and exit code are set per program.
+ */
 export class ArgumentRecorder {
   readonly folder: string;
   readonly #log: string;
@@ -23,7 +25,7 @@ export class ArgumentRecorder {
     for (const name of Object.keys(programs)) symlinkSync(script, join(this.folder, name));
   }
 
-  /** What was recorded since the last time. */
+  /** The recorded calls since the last time. */
   take(): readonly Recorded[] {
     const found: Recorded[] = [];
     const words = readLog(this.#log).split('\0');

@@ -1,14 +1,17 @@
-/** A manifest with a mistake, and how it must be told. */
+/** A manifest with a mistake, and the expected message. */
 export interface BadManifest {
   readonly file: string;
   readonly content: string | Uint8Array;
-  /** Of the line that tells it, after the path of the file. */
+  /** Of the line that reports it, after the path of the file. */
   readonly told: RegExp;
 }
 
 const tooLarge = 11 << 20;
 
-/** One of each kind of mistake people make. `image` is one that is there, for those whose pod runs all the same. */
+/**
+ * One of each common kind of mistake. `image` is an existing image, for manifests whose pod runs
+ * all the same.
+ */
 export function badManifests(image: string): readonly BadManifest[] {
   const spec = `spec:
   terminationGracePeriodSeconds: 1
@@ -56,5 +59,8 @@ export function badManifests(image: string): readonly BadManifest[] {
   ];
 }
 
-/** Pods that run although their manifest has a mistake, or because only another of the same name has one. */
+/**
+ * Pods that run although their manifest has a mistake, or because only another manifest of the same
+ * name has one.
+ */
 export const usedAllTheSame = ['unknown', 'twice'];

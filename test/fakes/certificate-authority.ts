@@ -3,17 +3,17 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A certificate with what vouches for it behind it, and its key; both in PEM. */
+/** A certificate with its chain, and its key; both in PEM. */
 export interface KeyPair {
   readonly cert: string;
   readonly key: string;
 }
 
 export interface CertificateWish {
-  /** As openssl takes it: `/O=group/CN=user`. */
+  /** In openssl's form: `/O=group/CN=user`. */
   readonly subject: string;
   readonly use?: 'clientAuth' | 'serverAuth' | 'authority';
-  /** How long it holds; a negative number for one that has expired. */
+  /** Its validity; a negative number for an expired one. */
   readonly days?: number;
   readonly san?: string;
 }
@@ -21,12 +21,12 @@ export interface CertificateWish {
 const dayMs = 86_400_000;
 const issuingConfig = 'issuing.conf';
 
-/** As `openssl ca` takes it: `20260102030405Z`. */
+/** In the form of `openssl ca`: `20260102030405Z`. */
 function opensslTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replaceAll(/[-:T]/g, '')}Z`;
 }
 
-/** Certificates made by the openssl of this machine, in a folder that goes with it. */
+/** Certificates created by the openssl of this machine, in a directory that is removed with it. */
 export class CertificateFolder implements Disposable {
   readonly #directory = mkdtempSync(join(tmpdir(), 'kubeling-ca-'));
   #made = 0;
@@ -58,7 +58,7 @@ export class CertificateFolder implements Disposable {
     return new Authority(this, name, '');
   }
 
-  /** One that was made elsewhere; its certificate and its key are in one text. */
+  /** Imports a certificate; the certificate and its key are in one text. */
   adopt(pem: string): Authority {
     const name = this.#name();
     const [certificate = ''] = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/.exec(pem) ?? [];
@@ -67,7 +67,7 @@ export class CertificateFolder implements Disposable {
     return new Authority(this, name, '');
   }
 
-  /** For an authority of this folder. */
+  /** Signed by an authority of this directory. */
   issue(by: string, { subject, use = 'clientAuth', days = 2, san }: CertificateWish): string {
     const name = this.#name();
     const uses =
@@ -82,7 +82,7 @@ export class CertificateFolder implements Disposable {
       ...['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', subject],
       ...['-keyout', `${name}.key`, '-out', `${name}.csr`],
     );
-    // Not x509: that of openssl 3.4 and newer issues none that has expired.
+    // Not x509: that of openssl 3.4 and newer issues no expired certificates.
     const now = Date.now();
     this.#openssl(
       ...['ca', '-batch', '-notext', '-config', issuingConfig, '-in', `${name}.csr`, '-out', `${name}.pem`],
@@ -131,7 +131,10 @@ export class Authority {
     return { cert: this.#folder.read(`${name}.pem`) + this.#behind, key: this.#folder.read(`${name}.key`) };
   }
 
-  /** One that is vouched for by this one, to be an authority or not; what it issues carries its certificate along. */
+  /**
+   * A certificate signed by this one, as an authority or not; certificates it issues include its
+   * certificate.
+   */
   intermediate(subject: string, use: NonNullable<CertificateWish['use']> = 'authority'): Authority {
     const name = this.#folder.issue(this.#name, { subject, use });
     return new Authority(this.#folder, name, this.#folder.read(`${name}.pem`) + this.#behind);

@@ -21,7 +21,7 @@ import { SigningApi } from './signing-api.ts';
 
 const clock = realClock();
 
-/** For what waits long on purpose. */
+/** For tests that wait long on purpose. */
 function hastened(times: number): Clock {
   return {
     now: () => clock.now(),
@@ -32,24 +32,26 @@ function hastened(times: number): Clock {
   };
 }
 
-/** What the servers of a node may be opened with. */
+/** Options of a node's servers. */
 export interface ClusterNodeWish {
-  /** As the command line has them. */
+  /** In the form of the command line. */
   readonly flags?: readonly string[];
   readonly readOnlyPort?: number;
   readonly api?: 'away' | 'none';
-  /** How many times faster than real its waiting is. */
+  /** How many times faster than real time its waits are. */
   readonly times?: number;
 }
 
-/** The servers of a node of a cluster, with a kubelet behind them that has one pod, and an API server that is scripted. */
+/**
+ * The servers of a node of a cluster, with a kubelet that has one pod, and a scripted API server.
+ */
 export class ClusterNode implements AsyncDisposable {
   readonly folder: CertificateFolder;
   readonly authority: Authority;
   readonly logs = collectLogs(clock);
   readonly metrics = new MetricRegistry({ onError: () => {} });
   readonly verbosity = new Verbosity(0);
-  /** The reviews the API server was asked for, as it was asked. */
+  /** The reviews sent to the API server, in order. */
   readonly asked: ApiObject[] = [];
   readonly signer = new SigningApi({ clock, policy: 'issue' });
   readonly frozen: string[] = [];
@@ -92,7 +94,7 @@ export class ClusterNode implements AsyncDisposable {
     return join(this.folder.directory, name);
   }
 
-  /** A pair to serve with, written where the flags it answers say. */
+  /** Writes a serving certificate and key to the paths in the returned flags. */
   writeServingPair(): readonly string[] {
     const pair = this.authority.issue({ subject: '/CN=n1', use: 'serverAuth', san: 'IP:127.0.0.1' });
     this.write(pair);
@@ -187,7 +189,7 @@ interface Review {
   readonly spec: { readonly token?: string; readonly user?: string };
 }
 
-/** The token `token-of-NAME` is known, and alice may do everything. */
+/** The token `token-of-NAME` is valid, and alice has all permissions. */
 function review({ kind, spec }: Review): unknown {
   if (kind === 'SubjectAccessReview') return { allowed: spec.user === 'alice' };
   const username = /^token-of-(\w+)$/.exec(spec.token ?? '')?.[1];

@@ -8,7 +8,10 @@ const states: Readonly<Record<string, ObservedContainerState>> = {
   CONTAINER_EXITED: 'exited',
 };
 
-/** The least that a generator of events needs of CRI; the runtime room tells much more of each pod. */
+/**
+ * The minimum of the CRI that an event generator needs; the runtime package reports much more of
+ * each pod.
+ */
 export function criLister(cri: CriClient): RuntimeLister {
   const listPods = async (signal: AbortSignal) => {
     const [sandboxes, containers] = await Promise.all([

@@ -39,7 +39,7 @@ export const disk: CsiVolume = {
   accessMode: 'ReadWriteOnce',
 };
 
-/** A machine with one driver, whose mounts are mounts of files that exist only in memory. */
+/** A machine with one driver, whose mounts exist only in memory. */
 export class CsiWorld {
   readonly files = new MemoryVolumeFiles();
   readonly clock = new VirtualClock();
@@ -64,7 +64,7 @@ export class CsiWorld {
   volume: PersistentVolume | undefined;
   stats: NodeGetVolumeStatsResponse = { usage: [], volumeCondition: undefined };
   readonly expansions: NodeExpandVolumeRequest[] = [];
-  /** What users of the API were told, of pods and claims. */
+  /** The API events about pods and claims. */
   readonly events: string[] = [];
 
   readonly client: CsiClient = {
@@ -131,7 +131,7 @@ export class CsiWorld {
     event: (_pod, { reason, message }) => void this.events.push(`pod ${reason} ${message}`),
   };
 
-  /** As a kubelet has them that has just begun. */
+  /** In the state of a newly started kubelet. */
   volumes(changes: Partial<CsiVolumesDeps> = {}): CsiVolumes {
     const { files, clock } = this;
     const [api, nodeName] = [this.#api, 'n1'];
@@ -171,7 +171,7 @@ export class CsiWorld {
     });
   }
 
-  /** The pod is over, and what comes of that is done. */
+  /** Terminates the pod and completes the clean-up. */
   async ends(volumes: CsiVolumes, uid: PodUid): Promise<void> {
     await volumes.remove(uid, new AbortController().signal);
     await this.runs(volumes);
@@ -182,7 +182,7 @@ export class CsiWorld {
     return this.history.map((call) => call.split(' ')[0] ?? '');
   }
 
-  /** Lets the loop beside it do what is due. */
+  /** Lets the background loop do its due work. */
   async runs(volumes: CsiVolumes, ms = 0): Promise<void> {
     const end = new AbortController();
     const running = volumes.run(end.signal).catch(() => {});
@@ -198,7 +198,7 @@ export class CsiWorld {
   }
 }
 
-/** As a merge patch is taken. */
+/** Applied as a merge patch. */
 function merged(before: object, change: object): object {
   const result: Record<string, unknown> = { ...before };
   for (const [name, value] of Object.entries(change)) {

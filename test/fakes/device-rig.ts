@@ -14,14 +14,14 @@ export const directory = '/var/lib/kubelet/device-plugins';
 export const checkpointPath = `${directory}/kubelet_internal_checkpoint`;
 export const { signal } = new AbortController();
 
-/** A machine with plugins that live on while managers of their devices come and go. */
+/** A machine with device plugins that keep running across restarts of the device manager. */
 export class DeviceRig implements AsyncDisposable {
   readonly clock = new VirtualClock();
   readonly host = new SimulatedDevices(this.clock);
   readonly store = mapFileStore();
   readonly logs = collectLogs(this.clock);
   readonly ended = new Set<PodUid>();
-  /** Told to end, and not over yet. */
+  /** Stop requested, and still running. */
   readonly ending = new Set<PodUid>();
   readonly served = new Set<string>();
   readonly unwell: PodUid[] = [];
@@ -31,7 +31,7 @@ export class DeviceRig implements AsyncDisposable {
   manager: DeviceManager = this.#make();
   #server: AsyncDisposable | undefined;
 
-  /** As a kubelet does that starts. */
+  /** Like a kubelet that starts. */
   async start(): Promise<void> {
     await this.#server?.[Symbol.asyncDispose]();
     this.manager = this.#make();
@@ -47,14 +47,14 @@ export class DeviceRig implements AsyncDisposable {
     await this.clock.advance(100);
   }
 
-  /** Starts, with this plugin there. */
+  /** Starts while this plugin is registered. */
   async startWith(...args: Parameters<SimulatedDevices['add']>): Promise<SimulatedPlugin> {
     const plugin = this.host.add(...args);
     await this.start();
     return plugin;
   }
 
-  /** As at admission; answers why not, and lets time pass for it. */
+  /** As at admission; returns the rejection, and advances the time until then. */
   async admit(pod: Pod, affinity?: TopologyHint): Promise<string | undefined> {
     const near = (hint: TopologyHint) => ({
       allocate: (of: Pod, container: Container) =>
@@ -70,7 +70,7 @@ export class DeviceRig implements AsyncDisposable {
     return refusal?.message;
   }
 
-  /** Lets time pass until it is settled. */
+  /** Advances the time until it settles. */
   async pass<T>(work: Promise<T>): Promise<T> {
     let isOver = false;
     const done = () => {
@@ -121,7 +121,7 @@ export function container(name: string, count: number, more: Partial<Container> 
   return { name, image: 'i', resources: { limits: { [gadget]: `${count}`, cpu: '1' } }, ...more };
 }
 
-/** Of one container that wants so many. */
+/** One container that requests this many. */
 export function podOf(name: string, count: number): Pod {
   return aPod({ metadata: { uid: podUid(name), name }, spec: { containers: [container('main', count)] } });
 }

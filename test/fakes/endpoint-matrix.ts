@@ -1,11 +1,11 @@
 import type { RequestOptions } from 'node:https';
 
-/** One way of asking a node's server for something. */
+/** One request to a node's server. */
 export interface Endpoint {
   readonly method: string;
   readonly path: string;
   readonly upgrade?: 'SPDY/3.1' | 'websocket';
-  /** What who may pass is answered where the runtime does not listen. */
+  /** The response to an authorized client if the runtime does not listen. */
   readonly status: number;
   readonly subresources: readonly string[];
   readonly verb: string;
@@ -15,7 +15,7 @@ function get(path: string, subresources: readonly string[], status = 200): Endpo
   return { method: 'GET', path, status, subresources, verb: 'get' };
 }
 
-/** What enters pods, and is always asked for with `create`. */
+/** Requests that enter pods, which always need the verb `create`. */
 export const streamPaths = [
   '/exec/default/web/main?output=1&command=id',
   '/attach/default/web/main?output=1',
@@ -53,7 +53,7 @@ export const endpoints: readonly Endpoint[] = [
   get('/nothing', ['proxy'], 404),
   { ...get('/pods', ['pods', 'proxy'], 405), method: 'PATCH', verb: 'patch' },
   { ...get('/pods', ['pods', 'proxy'], 405), method: 'OPTIONS', verb: '' },
-  // The runtime these lead to does not listen: that it was to be reached is what counts.
+  // The runtime behind these does not listen: it only matters that the server tried to connect.
   ...streamPaths.flatMap((path) => [
     { ...get(path, ['proxy'], 500), verb: 'create' },
     { ...get(path, ['proxy'], 500), method: 'POST', verb: 'create' },
@@ -65,7 +65,7 @@ export const endpoints: readonly Endpoint[] = [
       upgrade: 'websocket' as const,
     },
   ]),
-  // Nobody takes over these, so that they are answered like any other.
+  // These are not upgraded, so that they get an ordinary response.
   { ...get('/pods', ['pods', 'proxy']), upgrade: 'SPDY/3.1' },
   { ...get('/nothing', ['proxy'], 404), upgrade: 'websocket' },
 ];
@@ -88,11 +88,11 @@ function upgradeHeaders(path: string, upgrade: Endpoint['upgrade']): Readonly<Re
   };
 }
 
-/** What somebody shows of who he is. */
+/** The credentials of a client. */
 export type Credential = RequestOptions & { readonly headers?: Readonly<Record<string, string>> };
 
 export const bearer = (token: string): Credential => ({ headers: { authorization: `Bearer ${token}` } });
-/** As a subprotocol, for who cannot set other headers. */
+/** As a subprotocol, for clients that cannot set other headers. */
 export const encodedToken = (token: string) =>
   `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`;
 

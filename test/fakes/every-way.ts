@@ -4,7 +4,7 @@ export type Caller = (way: Way) => Promise<Answered>;
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-/** Every way there is to ask for anything, by what is told of it, in the namespace `default` and in all of them. */
+/** Every kind of request, by its description, in the namespace `default` and in all namespaces. */
 export async function everyWay(admin: Caller): Promise<readonly Way[]> {
   const ways: Way[] = [];
   for (const root of await rootsOf(admin)) {
@@ -31,7 +31,10 @@ async function rootsOf(admin: Caller): Promise<readonly string[]> {
   return ['/api/v1', ...groups.flatMap(({ versions }) => versions.map((one) => `/apis/${one.groupVersion}`))];
 }
 
-/** Every way into a pod `web` of `default`, or through the node `n1`, with and without the wish to upgrade. */
+/**
+ * Every streaming request into a pod `web` of `default`, or through the node `n1`, with and without
+ * upgrade headers.
+ */
 export function everyStream(): readonly Way[] {
   const pod = '/api/v1/namespaces/default/pods/web';
   const paths = [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 
-/** A sample of a page of metrics. */
+/** A sample of a metrics page. */
 export interface ExposedSample {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -15,7 +15,9 @@ const sample = new RegExp(String.raw`^(${name})(?:\{(.*)\})? (${number})(?: (\d+
 const label = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\n"])*)"(?:,|$)/y;
 const suffixes = { histogram: ['_bucket', '_sum', '_count'], summary: ['', '_sum', '_count'] } as const;
 
-/** Reads a page in the text format 0.0.4 as strictly as it is written down, and gives its samples. */
+/**
+ * Parses a page in the text format 0.0.4 as strictly as it is specified, and returns its samples.
+ */
 export function parseExposition(page: string): readonly ExposedSample[] {
   assert.ok(page === '' || page.endsWith('\n'), 'the last line must end, too');
   const types = new Map<string, string>();
@@ -74,19 +76,21 @@ function belongsTo(called: string, family: string, type = 'untyped'): boolean {
   return endings.some((ending) => called === `${family}${ending}`);
 }
 
-/** Why a page cannot be shown to promtool; false when it can. */
+/** Why promtool cannot check a page; false if it can. */
 export const noPromtool = isThere()
   ? false
   : "needs promtool: the set-up leaves out Debian's prometheus, which is 316 MiB with its dependencies";
 
-/** What promtool has against a page, line by line: what cannot be read fails, what it would have named otherwise is told. */
+/**
+ * promtool's findings about a page, line by line: unparsable pages fail, naming advice is returned.
+ */
 export function promtoolSays(page: string): string {
   try {
     execFileSync('promtool', ['check', 'metrics'], { input: page, encoding: 'utf8', stdio: 'pipe' });
     return '';
   } catch (error) {
     const { status, stderr } = error as { readonly status: number; readonly stderr: string };
-    // 3 is for advice on names, which are not ours to choose.
+    // Exit code 3 is advice on names, which Kubernetes defines.
     assert.equal(status, 3, stderr);
     return stderr;
   }

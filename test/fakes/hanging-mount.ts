@@ -1,13 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, existsSync, openSync } from 'node:fs';
 
-/** Why there can be none on this machine; false when there can. */
+/** Why there can be none on this machine; false if there can. */
 export const noHangingMounts =
   process.getuid?.() === 0 && existsSync('/dev/fuse') ? false : 'needs root and /dev/fuse';
 
 /**
- * A real file system whose server never says a word, as a dead one of the network: whoever looks at a file there waits in
- * the kernel.
+ * A real file system whose server never responds, like an unreachable network server: a process
+ * that accesses a file there blocks in the kernel.
  */
 export class HangingMount implements Disposable {
   readonly directory: string;
@@ -21,7 +21,7 @@ export class HangingMount implements Disposable {
     execFileSync('mount', args, { stdio: ['ignore', 'ignore', 'pipe', this.#server] });
   }
 
-  /** Those who wait are let go, and what is mounted is broken. */
+  /** Blocked processes are released, and the mount is broken. */
   endServer(): void {
     if (this.#server !== undefined) closeSync(this.#server);
     this.#server = undefined;

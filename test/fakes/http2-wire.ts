@@ -26,7 +26,9 @@ export interface SentFrame {
   readonly payload: Buffer;
 }
 
-/** The other end of a client's HTTP/2 socket: keeps what is written to it, and can stop taking it. */
+/**
+ * The peer of a client's HTTP/2 socket: stores the data written to it, and can stop accepting it.
+ */
 export class Http2Wire extends Duplex {
   readonly frames: SentFrame[] = [];
   writes = 0;
@@ -46,7 +48,7 @@ export class Http2Wire extends Duplex {
     else done();
   }
 
-  /** From the next write on nothing is taken any more. */
+  /** From the next write on no data is accepted. */
   stall(): void {
     this.#isStalled = true;
   }
@@ -70,7 +72,7 @@ export class Http2Wire extends Duplex {
   }
 }
 
-/** Remembers all of an answer. */
+/** Records a complete response. */
 export class Answer implements StreamReader {
   readonly heads: (readonly HeaderField[])[] = [];
   readonly ends: StreamEnd[] = [];
@@ -89,7 +91,7 @@ export class Answer implements StreamReader {
   }
 }
 
-/** A connection and its other end, by hand. */
+/** A connection and its peer, under manual control. */
 export class Http2Desk {
   readonly wire = new Http2Wire();
   readonly heard: string[] = [];
@@ -112,7 +114,7 @@ export class Http2Desk {
     for (const frame of frames) this.connection.receive(Buffer.from(frame));
   }
 
-  /** Settings of the other side, by their numbers. */
+  /** Settings of the peer, by their numbers. */
   settings(settings: Readonly<Record<number, number>> = {}): void {
     this.says(settingsFrame(Object.entries(settings).map(([id, value]) => [Number(id), value])));
   }
@@ -123,13 +125,13 @@ export class Http2Desk {
     return { answer, stream };
   }
 
-  /** What was sent, once the turn is over; what was looked at before is not there again. */
+  /** The frames sent, once the turn is over; frames returned before are not returned again. */
   async sent(): Promise<readonly SentFrame[]> {
     await new Promise(setImmediate);
     return this.wire.frames.splice(0);
   }
 
-  /** The reason of the last good-bye or reset that was sent. */
+  /** The reason of the last GOAWAY or RST_STREAM that was sent. */
   async lastReason(type: 'goAway' | 'reset'): Promise<Http2Reason | undefined> {
     const frame = (await this.sent()).findLast((one) => one.type === frameType[type]);
     return frame && reasonOf(frame.payload.readUInt32BE(type === 'goAway' ? 4 : 0));

@@ -24,7 +24,7 @@ import { simplePlanner } from './simple-planner.ts';
 
 export interface ImageNodeOptions {
   readonly runtime: PrivateRuntime;
-  /** Where its own files are. */
+  /** The directory of its own files. */
   readonly rootDir: string;
   readonly maxParallel?: number | undefined;
   readonly policy?: VerificationPolicy;
@@ -36,12 +36,12 @@ const clock = realClock();
 const random = systemRandom();
 const limitMs = 120_000;
 
-/** The pods of a real containerd with all there is about images: secrets, plugins, records. */
+/** The pods of a real containerd with all image features: secrets, plugins, records. */
 export class ImageNode implements AsyncDisposable {
   readonly events: (PodEvent & { readonly pod: string })[] = [];
   readonly steps: (PodStep & { readonly atMs: number })[] = [];
   readonly logs = collectLogs(clock);
-  /** The most pulls the runtime was asked for at the same time. */
+  /** The maximum number of concurrent pulls. */
   mostPulls = 0;
   readonly #secrets: Map<string, Secret>;
   readonly #runtime: RuntimeManager;
@@ -116,7 +116,7 @@ export class ImageNode implements AsyncDisposable {
     });
   }
 
-  /** A secret with a login, as pods name it. */
+  /** A secret with a login, as pods reference it. */
   setSecret(name: string, host: string, username: string, password: string): void {
     const config = JSON.stringify({ auths: { [host]: { username, password } } });
     this.#secrets.set(`default/${name}`, {
@@ -126,7 +126,7 @@ export class ImageNode implements AsyncDisposable {
     });
   }
 
-  /** One sync; answers the reason why its last container did not start, or undefined. */
+  /** One sync; returns the reason why its last container did not start, or undefined. */
   async sync(pod: Pod): Promise<string | undefined> {
     return (await this.result(pod)).actions.at(-1)?.failure?.reason;
   }
@@ -145,7 +145,7 @@ export class ImageNode implements AsyncDisposable {
     );
   }
 
-  /** Stops the pod, so that its next sync starts all of it anew. */
+  /** Stops the pod, so that its next sync restarts all of it. */
   async kill(pod: Pod): Promise<void> {
     await within(limitMs, 'kill a pod', async (signal) => {
       const running = await this.#observe(pod, signal);

@@ -1,6 +1,6 @@
 import type { Pod, PodEvent, PodJournal, PodStep, PodUid } from '../../src/pods/index.ts';
 
-/** Keeps what was written down, for tests to look at. */
+/** Stores the entries for tests. */
 export class RecordedJournal implements PodJournal {
   readonly events: (PodEvent & { readonly pod: string })[] = [];
   readonly steps: (PodStep & { readonly uid: PodUid })[] = [];

@@ -20,18 +20,21 @@ import { type CallOptions, LocalApiRig, refusedWith } from './local-api-rig.ts';
 import { noDurability } from './no-durability.ts';
 import { settle } from './virtual-clock.ts';
 
-/** A request for a certificate, as the field of the object holds it. */
+/** A certificate signing request, in the form of the object's field. */
 export function requestFor(identity: Partial<Identity>): string {
   const whole: Identity = { commonName: '', organizations: [], dnsNames: [], ips: [], ...identity };
   return Buffer.from(createCertificateRequest(whole, newEcKey())).toString('base64');
 }
 
-/** An object of this name, and what else it has. */
+/** An object of this name, with additional fields. */
 export function named(name: string, more: JsonObject = {}): JsonObject {
   return { metadata: { name }, ...more };
 }
 
-/** The rules of all kinds but pods in an API without a wire; the desks are simple ones. */
+/**
+ * The rules of all kinds but pods in an API without a network; signers and issuers are simple
+ * fakes.
+ */
 export class KindsRig implements Disposable {
   readonly rig: LocalApiRig;
   readonly orders: SigningParameters[] = [];
@@ -78,7 +81,7 @@ export class KindsRig implements Disposable {
     return this.rig.warnings;
   }
 
-  /** As the front would: what is no field is dropped, what is always there is filled in. */
+  /** Like the front end: unknown fields are dropped, defaults are set. */
   decoded({ group, kind }: ApiResource, body: JsonObject): JsonObject {
     return decodeJson<JsonObject>(this.#table, tableNameOf(group, kind), body).value;
   }
@@ -87,7 +90,7 @@ export class KindsRig implements Disposable {
     return this.rig.object('create', resource, { ...options, body: this.decoded(resource, body) });
   }
 
-  /** In which words it is refused to make this. */
+  /** The error message for creating this. */
   async refusal(resource: ApiResource, body: JsonObject): Promise<string> {
     return (await refusedWith(this.create(resource, body), 422)).message;
   }
@@ -108,7 +111,7 @@ export class KindsRig implements Disposable {
     return this.rig.store.get(resource, home, name);
   }
 
-  /** Begins to do what the server does by itself. */
+  /** Starts the server's background work. */
   run(needs: Partial<ControllerDeps> = {}): Controllers {
     const { api, catalogue, clock } = this.rig;
     const made = this.#kinds.createControllers({
@@ -125,7 +128,7 @@ export class KindsRig implements Disposable {
     return made;
   }
 
-  /** Lets all that is due be done, and what falls due within this time. */
+  /** Completes all due work, and work that becomes due within this time. */
   async settle(ms = 0): Promise<void> {
     await settle();
     await this.rig.clock.advance(ms);

@@ -20,12 +20,15 @@ const fixed: Readonly<Record<string, unknown>> = {
   },
 };
 
-/** As much of an API server as kubectl needs to enter pods: it passes streams on to the kubelet as they are. */
+/**
+ * The part of an API server that kubectl needs for streaming into pods: it passes streams on to the
+ * kubelet unchanged.
+ */
 export class KubectlApi implements AsyncDisposable {
   readonly #server: Server;
   readonly #sockets = new Set<Duplex>();
   readonly #kubelet: { readonly port: number; readonly token: string };
-  /** What clients wanted to speak, in order. */
+  /** The protocols that clients requested, in order. */
   readonly spoken: string[] = [];
 
   static async open(kubelet: { readonly port: number; readonly token: string }): Promise<KubectlApi> {
@@ -89,7 +92,7 @@ export class KubectlApi implements AsyncDisposable {
   }
 }
 
-/** The API says stdin where the kubelet says input. */
+/** The API uses stdin where the kubelet uses input. */
 function kubeletPath(url: string): string {
   const { pathname, searchParams } = new URL(url, 'http://x');
   const [, , , , namespace, , pod, verb] = pathname.split('/');

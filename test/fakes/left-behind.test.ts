@@ -7,7 +7,7 @@ import { test } from 'node:test';
 const scratch = new URL('./scratch-folder.ts', import.meta.url).href;
 const leftBehind = new URL('./left-behind.ts', import.meta.url).href;
 
-/** A process with a folder of its own; answers the folder once it is there. */
+/** A process with its own directory; returns the directory once it exists. */
 async function withFolder(andThen: string) {
   const script = `
     import { readSync, writeSync } from 'node:fs';
@@ -25,7 +25,7 @@ async function withFolder(andThen: string) {
 }
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
-  test(`a folder goes with a process that is ended by ${signal}`, async () => {
+  test(`a directory is removed when its process is ended by ${signal}`, async () => {
     const { child, ended, path } = await withFolder('setInterval(() => {}, 1_000);');
     assert.ok(existsSync(path));
     child.kill(signal);
@@ -33,7 +33,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
     assert.ok(!existsSync(path));
   });
 
-test('a folder goes with a process that fails, and with one that never disposes it', async () => {
+test('a directory is removed when its process fails, and when it never disposes the directory', async () => {
   for (const andThen of ['throw new Error("so");', '']) {
     const { ended, path } = await withFolder(andThen);
     await ended;
@@ -41,7 +41,7 @@ test('a folder goes with a process that fails, and with one that never disposes 
   }
 });
 
-test('a removal that is under way is not cut off by being told again', async () => {
+test('a second signal does not interrupt a removal in progress', async () => {
   const slow = `
     whenLeftBehind(() => {
       writeSync(1, 'slow');

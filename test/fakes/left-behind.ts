@@ -1,10 +1,10 @@
 import { constants } from 'node:os';
 
-/** What is still to be done. */
+/** The pending clean-ups. */
 const removals = new Set<() => void>();
 
 function removeAll(): void {
-  // The last first, as a node is inside the network that was opened before it.
+  // In reverse order, because a node is inside the network that was opened before it.
   for (const remove of [...removals].reverse()) {
     try {
       remove();
@@ -15,8 +15,8 @@ function removeAll(): void {
 }
 
 /**
- * Done as the process ends unless it was disposed by then: a test that is cut off by a limit or a signal disposes nothing
- * of its own. Nothing in it can be waited for.
+ * Runs when the process exits unless it was disposed by then: a test that is interrupted by a limit
+ * or a signal disposes nothing. It must be synchronous.
  */
 export function whenLeftBehind(remove: () => void): Disposable {
   if (!process.listeners('exit').includes(removeAll)) {
@@ -27,7 +27,10 @@ export function whenLeftBehind(remove: () => void): Disposable {
   return { [Symbol.dispose]: () => void removals.delete(remove) };
 }
 
-/** Whoever listens already ends in his own way. Being told again must not cut off a removal that is under way. */
+/**
+ * An existing listener handles the signal itself. A second signal must not interrupt a removal in
+ * progress.
+ */
 function endOn(signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP'): void {
   if (process.listenerCount(signal) > 0) return;
   process.on(signal, () => process.exit(128 + constants.signals[signal]));

@@ -47,14 +47,17 @@ export interface CallOptions {
   readonly dryRun?: boolean;
 }
 
-/** A watch and what it has told so far. */
+/** A watch and the events it has delivered so far. */
 export interface RigWatch {
   readonly lines: WatchEvent[];
   state: 'open' | 'ended';
   stop(): void;
 }
 
-/** The API without a wire under a clock of its own; calls are the administrator's, in the namespace `default`. */
+/**
+ * The API without a network under its own clock; calls are the administrator's, in the namespace
+ * `default`.
+ */
 export class LocalApiRig implements Disposable {
   readonly clock = new VirtualClock();
   readonly store: VersionedStore;
@@ -80,7 +83,7 @@ export class LocalApiRig implements Disposable {
     this.namespace('default');
   }
 
-  /** Puts a namespace there, unless it is there. */
+  /** Creates a namespace unless it exists. */
   namespace(name: string, more: Partial<StoredObject> = {}): void {
     const metadata = { name, uid: `uid-${name}`, resourceVersion: '', creationTimestamp: '' };
     if (this.store.get(serverResources.namespaces, undefined, name) !== undefined) return;
@@ -162,7 +165,7 @@ export class LocalApiRig implements Disposable {
   }
 }
 
-/** Such as `ADDED a`. */
+/** For example `ADDED a`. */
 export function toldIn({ lines }: RigWatch): readonly string[] {
   return lines.map(({ type, object }) => {
     const { name } = (object['metadata'] ?? {}) as { readonly name?: string };
@@ -170,7 +173,7 @@ export function toldIn({ lines }: RigWatch): readonly string[] {
   });
 }
 
-/** Fails unless the call is refused with that code, and with that message where one is given. */
+/** Fails unless the call is rejected with that code, and with that message if one is given. */
 export async function refusedWith(
   call: Promise<unknown>,
   code: number,

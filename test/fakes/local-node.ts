@@ -3,7 +3,10 @@ import { computeNode, FactReader, type FactSources, initialNode, NodeImages } fr
 
 export type LocalNodeDeps = Omit<FactSources, 'images' | 'provider'>;
 
-/** The Node as it would be registered, without any API server: for admission when there is none, or it is silent. */
+/**
+ * The Node as it would be registered, without any API server: for admission when there is none, or
+ * it is unresponsive.
+ */
 export class LocalNode {
   readonly #deps: LocalNodeDeps;
   readonly #facts: FactReader;

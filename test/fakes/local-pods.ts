@@ -38,7 +38,9 @@ const bySort: Readonly<Record<string, ApiResource>> = {
   Node: apiResources.nodes,
 };
 
-/** The API with the rules of pods, in memory; the namespace `default` and its account are there. */
+/**
+ * The API with the rules of pods, in memory; the namespace `default` and its service account exist.
+ */
 export class LocalPods implements Disposable {
   readonly clock: Clock;
   readonly api: LocalApi;
@@ -78,7 +80,7 @@ export class LocalPods implements Disposable {
     return this.api.context;
   }
 
-  /** What the pods of the recordings find there. */
+  /** The objects that the pods of the recordings refer to. */
   surround(): void {
     for (const { object } of surroundings) {
       const resource = bySort[String(object['kind'])] ?? apiResources.nodes;
@@ -87,12 +89,12 @@ export class LocalPods implements Disposable {
     }
   }
 
-  /** Throws what it is refused with. */
+  /** Throws the API error. */
   do(wish: Wish): StoredObject {
     return this.world.execute(this.#call(wish));
   }
 
-  /** As one who records what a server answers. */
+  /** Records a server's response. */
   async answer(wish: Wish): Promise<RecordedAnswer> {
     try {
       return told(await this.api.handle(this.#call(wish), never));

@@ -1,11 +1,11 @@
 import { readlinkSync } from 'node:fs';
 
-/** The number that the kernel gives the namespace of processes it starts with. */
+/** The number that the kernel gives the initial PID namespace. */
 const firstPidNamespace = 'pid:[4026531836]';
 
 /**
- * Why a lock that the program flock took shows no waiters here; false where it does. In any other namespace
- * /proc/locks leaves out locks whose taker has ended.
+ * Why a lock taken by the program flock shows no waiters here; false if it does. In any other
+ * namespace /proc/locks omits locks whose process has exited.
  */
 export function withoutLockWaiters(): string | false {
   if (readlinkSync('/proc/self/ns/pid') === firstPidNamespace) return false;

@@ -3,7 +3,7 @@ import { instant } from '../../src/lib/index.ts';
 
 const gib = 2 ** 30;
 
-/** What can be said of a machine that is not there. Files not named do not exist. */
+/** The properties of a simulated machine. Files not named do not exist. */
 export interface MachineSketch {
   readonly platform: string;
   readonly arch: string;
@@ -11,18 +11,18 @@ export interface MachineSketch {
   readonly kernelRelease: string;
   readonly uid: number;
   readonly now: number;
-  /** Text files; an Error is what reading it rejects with. */
+  /** Text files; an Error is the rejection of reading it. */
   readonly files: Readonly<Record<string, string | Error>>;
   readonly directories: Readonly<Record<string, readonly string[]>>;
   readonly kinds: Readonly<Record<string, FileKind>>;
-  /** Commands on the PATH with what they print for --version. */
+  /** Commands on the PATH with their output for --version. */
   readonly commands: Readonly<Record<string, string>>;
   readonly space: Space;
-  /** Endpoints that answer, or the error they fail with. */
+  /** Endpoints that respond, or the error they fail with. */
   readonly runtimes: Readonly<Record<string, RuntimeAnswer | Error>>;
 }
 
-/** A node as one would wish: Debian 13, systemd, cgroups v2, containerd 2, everything there. */
+/** An ideal node: Debian 13, systemd, cgroups v2, containerd 2, everything installed. */
 export const healthy: MachineSketch = {
   platform: 'linux',
   arch: 'x64',
@@ -82,7 +82,7 @@ export const healthy: MachineSketch = {
   runtimes: { 'unix:///run/containerd/containerd.sock': { name: 'containerd', version: '2.1.4' } },
 };
 
-/** A machine as sketched. */
+/** A machine with these properties. */
 export function fakeMachine(sketch: MachineSketch): Machine {
   return {
     ...sketch,

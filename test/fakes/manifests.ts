@@ -2,7 +2,7 @@ import { collectLogs, realClock } from '../../src/lib/index.ts';
 import type { PodRules } from '../../src/pods/index.ts';
 import { ManifestReader, type ManifestReading } from '../../src/sources/index.ts';
 
-/** Gates that are off unless asked for, in the release the kubelet follows. */
+/** Gates that are off by default, in the release the kubelet follows. */
 const offGates = new Set(['TaintTolerationComparisonOperators', 'UserNamespacesHostNetworkSupport']);
 
 export const defaultRules: PodRules = {

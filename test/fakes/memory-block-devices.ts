@@ -5,13 +5,16 @@ import type { MemoryVolumeFiles } from './memory-volume-files.ts';
 
 const directoryMode = 0o750;
 const fileMode = 0o640;
-/** All are as large. */
+/** All have the same size. */
 const deviceBytes = 1 << 30;
 
-/** The devices of a machine that exists only in memory: where they are shown, and which are held. */
+/**
+ * The block devices of a machine that exists only in memory: where they are mapped, and which are
+ * held open.
+ */
 export class MemoryBlockDevices implements BlockDevices {
   readonly #files: MemoryVolumeFiles;
-  /** The files whose devices are held. */
+  /** The files whose devices are held open. */
   readonly pinned = new Set<string>();
 
   constructor(files: MemoryVolumeFiles) {
@@ -41,7 +44,7 @@ export class MemoryBlockDevices implements BlockDevices {
 
   async unbind(file: string): Promise<'done' | 'busy'> {
     const isMounted = (await this.#files.mountAt(file)) !== 'none';
-    // Whoever holds the device has opened it there.
+    // The holder of the device has opened it there.
     if (isMounted && this.pinned.has(file)) return 'busy';
     if (isMounted && (await this.#files.unmount(file)) === 'busy') return 'busy';
     const found = this.#files.entry(file);

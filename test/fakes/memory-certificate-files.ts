@@ -61,7 +61,7 @@ export class MemoryCertificateFiles implements CertificateFiles {
     return { [Symbol.dispose]: () => void this.#watchers.delete(watcher) };
   }
 
-  /** Every file and link there is, sorted. */
+  /** All files and links, sorted. */
   paths(): string[] {
     return [...this.#entries.keys()].sort();
   }

@@ -2,11 +2,11 @@ import type { DiskContent, DiskMount, Disks } from '../../src/volumes/index.ts';
 import { unusable } from '../../src/volumes/index.ts';
 import type { MemoryVolumeFiles } from './memory-volume-files.ts';
 
-/** The disks of a machine that exists only in memory: what is on them, and where they are mounted. */
+/** The disks of a machine that exists only in memory: their content, and where they are mounted. */
 export class MemoryDisks implements Disks {
   readonly #files: MemoryVolumeFiles;
   readonly #contents = new Map<string, DiskContent>();
-  /** Devices that somebody has whom nobody sees. */
+  /** Devices in use by an unknown process. */
   readonly held = new Set<string>();
   readonly #bytes = new Map<string, { disk: number; files: number }>();
 
@@ -14,18 +14,18 @@ export class MemoryDisks implements Disks {
     this.#files = files;
   }
 
-  /** Makes a disk, which is a device of the machine, too. */
+  /** Creates a disk, which is also a device of the machine. */
   add(device: string, content: DiskContent): void {
     this.#files.put(device, { kind: 'device', device, mode: 0o660, owner: 0, group: 0 });
     this.#contents.set(device, content);
   }
 
-  /** How large the disk is, and how much of it its file system takes. */
+  /** The size of the disk, and how much of it its file system uses. */
   sizesOf(device: string): { readonly disk: number; readonly files: number } {
     return this.#bytes.get(device) ?? { disk: 0, files: 0 };
   }
 
-  /** Gives the disk another size, of which its file system knows nothing. */
+  /** Resizes the disk, but not its file system. */
   resize(device: string, bytes: number): void {
     this.#bytes.set(device, { ...this.sizesOf(device), disk: bytes });
   }

@@ -9,14 +9,17 @@ const hintFor: Readonly<Partial<Record<ObservedContainerState, What>>> = {
   exited: 'stopped',
 };
 
-/** A runtime of pods that are nothing but containers in states, changed by the test, with events to match. */
+/**
+ * A runtime of pods that consist only of container states, changed by the test, with matching
+ * events.
+ */
 export class MemoryLister implements RuntimeLister {
   readonly calls: string[] = [];
   readonly #pods = new Map<PodUid, Map<string, ObservedContainerState>>();
   readonly #listeners = new Set<(hint: RuntimeHint) => void>();
   readonly #breaks = new Set<(error: Error) => void>();
   ips: readonly string[] = ['10.0.0.1'];
-  /** Called before each answer; may wait or throw. */
+  /** Called before each response; may wait or throw. */
   beforeList: (signal: AbortSignal) => Promise<void> = async () => {};
   beforeObserve: (uid: PodUid, signal: AbortSignal) => Promise<void> = async () => {};
   beforeProvoke: (signal: AbortSignal) => Promise<void> = async () => {};
@@ -25,7 +28,9 @@ export class MemoryLister implements RuntimeLister {
   subscriptions = 0;
   provoked = 0;
 
-  /** Sets the state of a container, or of the sandbox if it is called so; undefined removes it. */
+  /**
+   * Sets the state of a container, or of the sandbox if its name is given; undefined removes it.
+   */
   set(uid: string, id: string, state: ObservedContainerState | undefined): void {
     const items = this.#pods.get(podUid(uid)) ?? new Map<string, ObservedContainerState>();
     if (state === undefined) items.delete(id);
@@ -48,7 +53,7 @@ export class MemoryLister implements RuntimeLister {
     return this.#listeners.size;
   }
 
-  /** Events of this runtime; `provoke` sends a proof if the test wants one. */
+  /** Events of this runtime; `provoke` sends a probe event if the test requests one. */
   source(options: { readonly provokes: 'yes' | 'no' } = { provokes: 'no' }): EventSource {
     const events = (signal: AbortSignal) => this.#stream(signal);
     if (options.provokes === 'no') return { events };

@@ -9,7 +9,7 @@ interface MemoryLog {
 
 type Watcher = { readonly directory: string; readonly hint: (what: LogHint) => void };
 
-/** Logs in memory, with what a container runtime and a rotation do to them. */
+/** Logs in memory, with the operations of a container runtime and of a rotation. */
 export class MemoryLogFiles implements LogFiles {
   readonly #files = new Map<string, MemoryLog>();
   readonly #watchers = new Set<Watcher>();
@@ -33,7 +33,7 @@ export class MemoryLogFiles implements LogFiles {
     this.#tell(path, known === undefined ? 'renamed' : 'written');
   }
 
-  /** In place: the same file, cut to nothing. */
+  /** In place: the same file, truncated. */
   truncate(path: string): void {
     const file = this.#files.get(path);
     if (file !== undefined) file.bytes = Buffer.alloc(0);
@@ -48,7 +48,7 @@ export class MemoryLogFiles implements LogFiles {
     this.#tell(to, 'renamed');
   }
 
-  /** Writes to a file that may have changed its name since; answers how. */
+  /** Opens a file for writes that continue after a rename. */
   writer(path: string): (content: string | Uint8Array) => void {
     const known = this.#files.get(path);
     const file = known ?? this.#make(path);
@@ -64,7 +64,7 @@ export class MemoryLogFiles implements LogFiles {
     this.#tell(path, 'renamed');
   }
 
-  /** From now on the path is something that must not be opened. */
+  /** From now on the path is a file that must not be opened. */
   refuse(path: string): void {
     this.#refused.add(path);
   }

@@ -2,10 +2,10 @@ import type { NetworkMount, NetworkMounts } from '../../src/volumes/index.ts';
 import { unusable } from '../../src/volumes/index.ts';
 import type { MemoryVolumeFiles } from './memory-volume-files.ts';
 
-/** What a machine that exists only in memory has mounted from others, which always answer. */
+/** The network mounts of a machine that exists only in memory; their servers always respond. */
 export class MemoryNetworkMounts implements NetworkMounts {
   readonly #files: MemoryVolumeFiles;
-  /** Directories of which the server knows nothing any more. */
+  /** Directories that the server has lost. */
   readonly broken = new Set<string>();
 
   constructor(files: MemoryVolumeFiles) {

@@ -3,12 +3,15 @@ import { KubelingError } from '../../src/lib/index.ts';
 import type { RotationFiles } from '../../src/runtime/index.ts';
 import type { FileStore } from './memory-runtime-files.ts';
 
-/** Files whose names can change. */
+/** Files that can be renamed. */
 export interface RenamingStore extends FileStore {
   rename(from: string, to: string): void;
 }
 
-/** The logs of a machine that exists only in memory. What is compressed keeps its content and gets another name. */
+/**
+ * The logs of a machine that exists only in memory. A compressed file keeps its content and gets
+ * another name.
+ */
 export function memoryRotationFiles(store: RenamingStore): RotationFiles {
   const bytesAt = (path: string) => store.read(path)?.length;
   return {

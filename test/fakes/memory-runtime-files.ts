@@ -3,12 +3,15 @@ import { KubelingError } from '../../src/lib/index.ts';
 import type { RuntimeFiles } from '../../src/runtime/index.ts';
 import { PathTree } from './path-tree.ts';
 
-/** Files in memory by their whole path, such as the simulated runtime's, so that both see the same machine. */
+/**
+ * Files in memory by absolute path, shared with the simulated runtime, so that both use the same
+ * machine.
+ */
 export interface FileStore {
   read(path: string): string | undefined;
   write(path: string, text: string): void;
   remove(path: string): void;
-  /** Of the files and directories in a directory, in no order. */
+  /** The names of the files and directories in a directory, in no order. */
   names(directory: string): readonly string[];
   paths(): readonly string[];
 }
@@ -30,7 +33,7 @@ export function mapFileStore(): FileStore {
   };
 }
 
-/** The files of a machine that exists only in memory. Modes are not kept. */
+/** The files of a machine that exists only in memory. Modes are not stored. */
 export function memoryRuntimeFiles(store: FileStore = mapFileStore()): RuntimeFiles {
   const directories = new Set<string>();
   const links = new Map<string, string>();

@@ -7,7 +7,7 @@ interface MemoryFile {
   readonly version: number;
 }
 
-/** Manifests in memory, for tests and for nodes that run whole in a simulation. Directories are made on the way. */
+/** Manifests in memory, for tests and for simulated nodes. Parent directories are created. */
 export class MemoryManifestFiles implements ManifestFiles {
   readonly #files = new Map<string, MemoryFile>();
   readonly #directories = new Map<string, number>();
@@ -21,7 +21,7 @@ export class MemoryManifestFiles implements ManifestFiles {
     this.#put(path, content, this.#files.get(path)?.inode ?? ++this.#counter);
   }
 
-  /** Puts a new file in the place of the old one, as a rename does. */
+  /** Replaces the old file with a new one, as a rename does. */
   replace(path: string, content: string | Uint8Array): void {
     this.#put(path, content, ++this.#counter);
   }
@@ -32,25 +32,25 @@ export class MemoryManifestFiles implements ManifestFiles {
     this.#hint(path);
   }
 
-  /** Removes a file, or a directory with all that is in it. */
+  /** Removes a file, or a directory with its content. */
   remove(path: string): void {
     for (const known of [this.#files, this.#directories])
       for (const key of [...known.keys()]) if (key === path || key.startsWith(`${path}/`)) known.delete(key);
     this.#hint(path);
   }
 
-  /** Makes every access to the path fail, until told to no longer. */
+  /** Makes every access to the path fail, until it is reset. */
   fail(path: string, error: Error | undefined): void {
     if (error === undefined) this.#failures.delete(path);
     else this.#failures.set(path, error);
   }
 
-  /** Everything a watcher could miss is missed from now on. */
+  /** All file events are lost from now on. */
   dropWatchers(): void {
     this.#watchers.clear();
   }
 
-  /** Makes every new watch fail, until told to no longer; those there are end. */
+  /** Makes every new watch fail, until it is reset; existing ones end. */
   failWatches(error: Error | undefined): void {
     this.#watchFailure = error;
     if (error !== undefined) this.#watchers.clear();

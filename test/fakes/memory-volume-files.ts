@@ -18,7 +18,7 @@ export type MemoryEntry =
       readonly data: Buffer;
     }
   | { readonly kind: 'link'; readonly target: string; readonly owner: number; readonly group: number }
-  /** A block device, by what only it is called. */
+  /** A block device, by its unique name. */
   | {
       readonly kind: 'device';
       readonly device: string;
@@ -32,12 +32,12 @@ interface MemoryMount {
   readonly kind: MountKind;
   readonly sizeBytes: bigint | undefined;
   readonly pageBytes?: bigint;
-  /** The disk, the device or the server it is from. */
+  /** The disk, the device or the server of the mount. */
   readonly origin?: string;
-  /** What is shown there, and with which options. */
+  /** The mounted content, and the mount options. */
   readonly source?: string;
   readonly options?: readonly string[];
-  /** What cannot be seen while it is mounted, the directory itself included. */
+  /** The content hidden by the mount, including the directory itself. */
   readonly hidden: ReadonlyMap<string, MemoryEntry>;
 }
 
@@ -52,7 +52,7 @@ export class MemoryVolumeFiles implements VolumeFiles {
   /** Directories whose mounts are in use. */
   readonly busy = new Set<string>();
 
-  /** Everything there is, sorted. */
+  /** All entries, sorted. */
   paths(): readonly string[] {
     return [...this.#entries.keys()].sort();
   }
@@ -65,36 +65,36 @@ export class MemoryVolumeFiles implements VolumeFiles {
     return this.#mounts.map(({ hidden: _hidden, pageBytes: _pages, ...mount }) => mount);
   }
 
-  /** The directories that are shown elsewhere too, by where. */
+  /** The bind-mounted directories, by their targets. */
   binds(): readonly { readonly directory: string; readonly source: string; readonly options: string }[] {
     return this.#mounts.flatMap(({ directory, source, options = [] }) =>
       source === undefined ? [] : [{ directory, source, options: options.join(',') }],
     );
   }
 
-  /** The text of a file as a container sees it, links followed; undefined when there is none. */
+  /** The text of a file as a container sees it, links followed; undefined if it does not exist. */
   text(path: string): string | undefined {
     const found = this.#entries.get(this.#resolve(path));
     return found?.kind === 'file' ? found.data.toString('utf8') : undefined;
   }
 
-  /** Puts anything anywhere, as others on the machine may. */
+  /** Creates any entry at any path, as other processes on the machine may. */
   put(path: string, entry: MemoryEntry): void {
     this.#entries.set(path, entry);
   }
 
-  /** Mounts something that is not ours. */
+  /** Creates a foreign mount. */
   mountForeign(directory: string): void {
     this.#cover({ directory, kind: 'other', sizeBytes: undefined }, directoryOf(ownerWrites));
   }
 
-  /** Mounts what is to be found elsewhere. */
+  /** Creates a bind mount. */
   mountFrom(origin: string, directory: string): void {
     if (this.#entries.get(directory)?.kind !== 'directory') throw refused(directory, 'it is no directory');
     this.#cover({ directory, kind: 'other', sizeBytes: undefined, origin }, directoryOf(ownerWrites));
   }
 
-  /** Shows a device at a file. */
+  /** Maps a device to a file. */
   showDevice(device: string, file: string): void {
     if (this.#entries.get(file)?.kind !== 'file') throw refused(file, 'it is no file');
     const shown = { kind: 'device', device, mode: 0o660, owner: 0, group: 0 } as const;

@@ -1,4 +1,7 @@
-/** What a log shows, read in the plainest way: all at once, line by line. To compare the real reader with. */
+/**
+ * The content of a log, read in the simplest way: all at once, line by line. The real reader is
+ * compared with it.
+ */
 
 export interface NaiveOptions {
   readonly tailLines?: number | undefined;
@@ -16,7 +19,7 @@ interface Shown {
   state: 'going-on' | 'ended' | 'cut';
 }
 
-/** Bytes as characters of one byte each, so that nothing is changed by decoding. */
+/** Bytes as characters of one byte each, so that decoding changes nothing. */
 export function naiveLog(files: readonly Uint8Array[], options: NaiveOptions = {}): Buffer {
   const { tailLines, sinceNs = 0n, timestamps = false, limitBytes } = options;
   let lines = joined(files, options.stream);

@@ -1,7 +1,7 @@
 import { TypedEvents } from '../../src/lib/index.ts';
 import type { Durability, ObjectChange } from '../../src/local-api/api/index.ts';
 
-/** Keeps nothing: every change is as safe as it ever will be. */
+/** Persists nothing: every change counts as durable immediately. */
 export function noDurability(): Durability {
   return new Forgetful();
 }

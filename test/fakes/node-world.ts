@@ -33,15 +33,15 @@ export interface ApiCall {
 
 const schema = new PatchSchema();
 
-/** Nodes and leases in memory, as an API server would keep them; calls can be made to fail. */
+/** Nodes and leases in memory, as an API server would store them; calls can be made to fail. */
 export class NodeApi {
   readonly calls: ApiCall[] = [];
   readonly objects = new Map<string, ApiObject>();
-  /** Asked before each call; what it gives back is thrown. */
+  /** Called before each call; a returned error is thrown. */
   refuse: (call: ApiCall) => Error | undefined = () => undefined;
-  /** Asked after each call: what it gives back is thrown in place of the answer. */
+  /** Called after each call: a returned error is thrown instead of the response. */
   lose: (call: ApiCall) => Error | undefined = () => undefined;
-  /** What the server leaves out of what it is given. */
+  /** Fields that the server drops from requests. */
   forgetful: (object: ApiObject) => ApiObject = (object) => object;
   #version = 100;
   #uids = 0;
@@ -75,7 +75,7 @@ export class NodeApi {
     return this.objects.get(objectPath(ref)) as Lease | undefined;
   }
 
-  /** As somebody else would. */
+  /** As another client would. */
   put<T extends ApiObject>(resource: ObjectRef['resource'], object: T): void {
     const ref = { resource, namespace: object.metadata?.namespace, name: object.metadata?.name ?? '' };
     this.objects.set(
@@ -182,7 +182,7 @@ export const plainSettings: NodeSettings = {
 
 const gi = 1024 ** 3;
 
-/** A machine with a runtime that is as a test wants it to be. */
+/** A machine with a runtime in the state that a test sets. */
 export class NodeWorld {
   readonly clock = new VirtualClock();
   readonly api = new NodeApi(this.clock);
@@ -218,11 +218,11 @@ export class NodeWorld {
   pressures = new Set<Pressure>();
   redials = 0;
   runtimeChecks = 0;
-  /** How often somebody looked how the node is. */
+  /** How often the node's state was read. */
   looks = 0;
   cidrs: (readonly string[])[] = [];
   onCheck: () => void = () => {};
-  /** What the watch of the Node shows: nothing unless set, as at the start of a process. */
+  /** The Node in the watch cache: none unless set, as at the start of a process. */
   watched: () => Node | undefined = () => undefined;
 
   deps(settings: Partial<NodeSettings> = {}): NodeControllerDeps {

@@ -21,7 +21,7 @@ export function aSandbox(parts: Partial<ObservedSandbox> = {}): ObservedSandbox 
   };
 }
 
-/** An instance of the container that runs in the first sandbox, made from the spec as it is. */
+/** A running instance of the container in the first sandbox, created from the current spec. */
 export function anInstance(container: Container, parts: Partial<ObservedContainer> = {}): ObservedContainer {
   return {
     id: `${container.name}-0`,
@@ -48,7 +48,7 @@ export function anInstance(container: Container, parts: Partial<ObservedContaine
   };
 }
 
-/** What the runtime says of the pod of `aPod`: one ready sandbox and no containers, unless told otherwise. */
+/** The runtime status of the pod of `aPod`: one ready sandbox and no containers, unless given. */
 export function anObservedPod(parts: Partial<ObservedPod> = {}): ObservedPod {
   const sandboxes = parts.sandboxes ?? [aSandbox()];
   const ips = sandboxes.find(({ state }) => state === 'ready')?.ips ?? [];

@@ -1,7 +1,10 @@
 import type { ResourceView, StoredObject } from '../../src/local-api/api/index.ts';
 import { type Catalogue, createCatalogue } from '../../src/local-api/registry/catalogue.ts';
 
-/** The catalogue as it is served, but for the rules: what is told of a resource does not depend on them. */
+/**
+ * The catalogue as it is served, without the rules: the description of a resource does not depend
+ * on them.
+ */
 export function outputCatalogue(): Catalogue {
   const events = { group: '', version: 'v1', plural: 'events', kind: 'Event', scope: 'namespace' } as const;
   const view: ResourceView = {

@@ -1,14 +1,17 @@
-/** What lies in which directory, of paths that are known as a whole. Takes no longer for there being many of them. */
+/**
+ * The content of directories, computed from absolute paths. Its speed does not depend on their
+ * number.
+ */
 export class PathTree {
-  /** Of each directory the names in it, each with how many known paths are at it or below. */
+  /** The names in each directory, each with the number of added paths at it or below. */
   readonly #inside = new Map<string, Map<string, number>>();
 
-  /** To be called once for each path. */
+  /** Must be called once for each path. */
   add(path: string): void {
     this.#count(path, 1);
   }
 
-  /** Only what was added. */
+  /** Only for added paths. */
   delete(path: string): void {
     this.#count(path, -1);
   }

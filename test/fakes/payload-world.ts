@@ -33,7 +33,7 @@ export function killedPod(): Pod {
   return podWith(volumes, { securityContext: { fsGroup: 77 } });
 }
 
-/** Objects and tokens that a test changes at will. */
+/** Objects and tokens that a test changes. */
 export class PayloadWorld {
   readonly secrets = new Map<string, Secret>();
   readonly configMaps = new Map<string, ConfigMap>();
@@ -53,7 +53,7 @@ export class PayloadWorld {
     this.#clock = clock;
   }
 
-  /** As a kubelet has them that has just begun. */
+  /** In the state of a newly started kubelet. */
   volumes(changes: Partial<PayloadVolumesDeps> = {}): PayloadVolumes {
     const allocatable = new Map([['memory', parseQuantity('64Mi')]]);
     return new PayloadVolumes({
@@ -80,7 +80,10 @@ export class PayloadWorld {
     this.secrets.set(name, { data: Object.fromEntries(encoded) });
   }
 
-  /** Gives everything that the pod to be killed uses this text, under a key that is always there and one that changes. */
+  /**
+   * Sets this text in all objects of the pod to be killed, under a key that always exists and one
+   * that changes.
+   */
   setAll(text: string): void {
     const data = { always: text, [`only-${text}`]: text };
     this.setConfigMap('cm', data);

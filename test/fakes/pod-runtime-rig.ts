@@ -37,7 +37,7 @@ export interface RigOptions extends Partial<Omit<SimulatedRuntimeOptions, 'clock
   readonly requestTimeoutMs?: number;
 }
 
-/** The runtime room on a simulated runtime under virtual time. */
+/** The runtime package on a simulated runtime under virtual time. */
 export class PodRuntimeRig implements Disposable {
   readonly clock: VirtualClock;
   readonly files: MemoryFiles = memoryFiles();
@@ -45,7 +45,7 @@ export class PodRuntimeRig implements Disposable {
   readonly simulated: SimulatedRuntime;
   readonly runtime: RuntimeManager;
   readonly cri: CriClient;
-  /** Every call to the runtime in the order it was made. */
+  /** Every call to the runtime, in order. */
   readonly calls: string[] = [];
   readonly events: PodEvent[] = [];
   readonly steps: PodStep[] = [];
@@ -105,7 +105,7 @@ export class PodRuntimeRig implements Disposable {
     return this.#controller.signal;
   }
 
-  /** Lets time pass until the promise settles, and settles like it. */
+  /** Advances the time until the promise settles, and settles like it. */
   async done<T>(promise: Promise<T>): Promise<T> {
     let settled = false;
     const mark = () => {
@@ -124,7 +124,7 @@ export class PodRuntimeRig implements Disposable {
     return { uid, name, namespace, ips: [], sandboxes: [], containers: [] };
   }
 
-  /** Looks, then syncs: what a worker does. */
+  /** Observes the pod, then syncs it, like a pod worker. */
   async sync(pod: Pod, signal: AbortSignal = this.signal): Promise<SyncPodResult> {
     const observed = await this.observe(pod);
     return await this.done(this.runtime.syncPod({ pod, observed, context: noProbes }, signal));
@@ -143,7 +143,7 @@ export class PodRuntimeRig implements Disposable {
     return this.events.filter((event) => event.reason === reason).map(({ message }) => message);
   }
 
-  /** The calls since the last time this was asked. */
+  /** The calls since the last time this was called. */
   takeCalls(): readonly string[] {
     return this.calls.splice(0);
   }

@@ -7,11 +7,11 @@ export interface PodSketch {
   readonly source?: 'api' | 'file' | 'http';
   readonly phase?: string;
   readonly graceSeconds?: number;
-  /** Deleted in the API, with this much time to stop. */
+  /** Deleted in the API, with this grace. */
   readonly deletionGraceSeconds?: number;
 }
 
-/** A pod of one container, as a source would hand it over. */
+/** A pod of one container, as a source would deliver it. */
 export function podOf(sketch: PodSketch = {}): Pod {
   const { uid = 'uid-1', name = 'web', source = 'api', deletionGraceSeconds } = sketch;
   const deletion =

@@ -22,16 +22,16 @@ export interface PodsCall {
 type Failure = (call: PodsCall) => Error | undefined;
 
 /**
- * The pods of an API server, as far as writers of them need it. What a watch has brought is `watched`, and moves only when
- * the test lets it.
+ * The pods of an API server, with the operations that status writers use. The state of the watch
+ * cache is `watched`, which changes only when the test advances it.
  */
 export class PodsApi implements Pick<ApiClient, 'get' | 'create' | 'patch' | 'delete'> {
   readonly pods = new Map<string, Pod>();
   readonly watched = new Map<string, Pod>();
   readonly calls: PodsCall[] = [];
-  /** Asked before every call; an error is thrown instead of an answer. */
+  /** Called before every call; an error is thrown instead of a response. */
   failure: Failure = () => undefined;
-  /** How long every call takes. */
+  /** The duration of every call. */
   latencyMs = 0;
   inFlight = 0;
   mostInFlight = 0;
@@ -43,7 +43,7 @@ export class PodsApi implements Pick<ApiClient, 'get' | 'create' | 'patch' | 'de
     this.#clock = clock;
   }
 
-  /** Puts a pod there, seen by the watch at once. */
+  /** Creates a pod and delivers it to the watch immediately. */
   put(pod: Pod): Pod {
     const stored = this.#store(pod);
     this.watch();

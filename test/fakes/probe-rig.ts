@@ -18,11 +18,17 @@ export interface ProbeRigOptions {
   readonly sidecar?: Partial<Container>;
   readonly pod?: PodParts;
   readonly random?: Random;
-  /** How long the kubelet runs before the pod comes; long enough for probes not to spread unless given. */
+  /**
+   * How long the kubelet runs before the pod is added; unless given long enough that probes start
+   * without random delay.
+   */
   readonly uptimeMs?: number;
 }
 
-/** The probes of one pod under virtual time: the test says how the container is and what it answers. */
+/**
+ * The probes of one pod under virtual time: the test sets the state of the container and its
+ * responses.
+ */
 export class ProbeRig implements AsyncDisposable {
   readonly clock = new VirtualClock();
   readonly logs = collectLogs(this.clock);
@@ -31,7 +37,7 @@ export class ProbeRig implements AsyncDisposable {
   readonly manager: ProbeManager;
   readonly pod: Pod;
   readonly changes: ProbeChange[] = [];
-  /** When which question was asked. */
+  /** The times of the probes. */
   readonly asked: (ProbeRequest & { readonly atMs: number })[] = [];
   answer: (question: ProbeRequest) => ScriptedAnswer = () => ({ is: 'success' });
   status: PodStatus | undefined;
@@ -73,7 +79,7 @@ export class ProbeRig implements AsyncDisposable {
     return this.pod.metadata.uid;
   }
 
-  /** Since the pod came. */
+  /** Since the pod was added. */
   get nowMs(): number {
     return this.clock.monotonicMs() - this.#uptimeMs;
   }
@@ -86,7 +92,10 @@ export class ProbeRig implements AsyncDisposable {
     return this.journal.events.map(({ reason, message }) => `${reason} ${message}`);
   }
 
-  /** Lets the kubelet run for a while, then brings the pod, of which this instance may just have started. */
+  /**
+   * Lets the kubelet run for a while, then adds the pod, whose given instance may just have
+   * started.
+   */
   async begin(id?: string): Promise<void> {
     await this.clock.advance(this.#uptimeMs);
     if (id !== undefined) this.runs(id);
@@ -94,7 +103,7 @@ export class ProbeRig implements AsyncDisposable {
     await this.clock.advance(0);
   }
 
-  /** The container runs as this instance, from now on unless told otherwise. */
+  /** The container runs as this instance from now on, unless changed. */
   runs(id: string, fields: Partial<ContainerStatus> & { readonly startedMsAgo?: number } = {}): void {
     const { startedMsAgo = 0, ...rest } = fields;
     const startedAt = new Date(this.clock.now() - startedMsAgo).toISOString();
@@ -134,7 +143,7 @@ export class ProbeRig implements AsyncDisposable {
     await this.manager[Symbol.asyncDispose]();
   }
 
-  /** As the kubelet does it. */
+  /** As in the kubelet. */
   #changed(change: ProbeChange): void {
     this.changes.push(change);
     const flag = change.type === 'startup' ? 'started' : 'ready';

@@ -1,6 +1,9 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-/** Stands between a client and a server on unix sockets: counts connections, and can cut or hold them. */
+/**
+ * A proxy between a client and a server on unix sockets: counts connections, and can cut or block
+ * them.
+ */
 export class Relay implements AsyncDisposable {
   readonly #server: Server;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
@@ -31,12 +34,12 @@ export class Relay implements AsyncDisposable {
     return this.#pairs.size;
   }
 
-  /** Every connection breaks, as when the other process dies. */
+  /** All connections break, as when the other process is killed. */
   cut(): void {
     for (const pair of this.#pairs) for (const socket of pair) socket.destroy();
   }
 
-  /** Nothing passes any more, as when the other process is stopped. */
+  /** No data passes any more, as when the other process is stopped. */
   hold(): void {
     for (const [near, far] of this.#pairs) {
       for (const socket of [near, far]) {

@@ -3,7 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { whenLeftBehind } from './left-behind.ts';
 
-/** A folder that goes with its test. Nothing may ever be mounted in it: it is emptied without a look. */
+/**
+ * A directory that is removed after its test. It must never contain mounts: it is removed without a
+ * check.
+ */
 export function scratchFolder(prefix: string): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(tmpdir(), prefix));
   const remove = () => rmSync(path, { recursive: true, force: true });

@@ -16,7 +16,7 @@ interface News {
   readonly event: WatchEvent<ApiObject>;
 }
 
-/** News a watch has yet to take. */
+/** Undelivered events of a watch. */
 interface Watcher {
   readonly queue: News[];
   readonly more: Waiters<undefined>;
@@ -24,9 +24,9 @@ interface Watcher {
 
 const initialEnd = { 'k8s.io/initial-events-end': 'true' };
 
-/** Objects of an API that a test puts there and takes away, for those who only read. Selects by name. */
+/** API objects that a test creates and deletes, for clients that only read. Selects by name. */
 export class ScriptedApi implements Reads {
-  /** What was asked, such as `watch secrets ns/n`. */
+  /** The requests, for example `watch secrets ns/n`. */
   readonly asked: string[] = [];
   readonly queries: WatchQuery[] = [];
   /** Thrown by every call while it is set. */
@@ -125,7 +125,7 @@ export class ScriptedApi implements Reads {
   }
 }
 
-/** What every call fails with while nobody is there. */
+/** The error of every call while the server is unreachable. */
 export function serverAway(): Error {
   return apiError({ what: 'reach the server', status: 503, answer: {} });
 }

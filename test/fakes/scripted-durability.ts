@@ -1,14 +1,14 @@
 import { Waiters } from '../../src/lib/index.ts';
 import type { Durability, ObjectChange } from '../../src/local-api/api/index.ts';
 
-/** Makes safe what it is told to, and no more. */
+/** Persists changes only when the test says so. */
 export class ScriptedDurability implements Durability {
   readonly appended: number[] = [];
   readonly #waiters = new Waiters<void>();
   readonly #told = new Set<(version: number) => void>();
   committed = 0;
   broken: Error | undefined;
-  /** So many may wait. */
+  /** The maximum number of pending changes. */
   room = Number.POSITIVE_INFINITY;
 
   get waiting(): number {

@@ -1,21 +1,25 @@
 import { type Clock, KubelingError } from '../../src/lib/index.ts';
 import type { ProbeRequest, ProbeResponse, Prober } from '../../src/probes/index.ts';
 
-/** How a simulated container answers. One that takes longer than the question allows has failed, as in real life. */
+/**
+ * The response of a simulated container. One that exceeds the timeout has failed, as in reality.
+ */
 export interface ScriptedAnswer {
   readonly is: ProbeResponse['is'] | 'error';
   readonly output?: string;
-  /** Until the answer; at once unless given. Infinity for never. */
+  /** The delay of the response; none unless given. Infinity for never. */
   readonly afterMs?: number;
 }
 
 export interface ScriptedProberOptions {
   readonly clock: Clock;
-  /** Everything succeeds unless a script says otherwise. */
+  /** All probes succeed unless a script is given. */
   readonly script?: ((question: ProbeRequest) => ScriptedAnswer | undefined) | undefined;
 }
 
-/** A network that exists in memory only: the same script and the same clock give the same answers. */
+/**
+ * A network that exists in memory only: the same script and the same clock give the same responses.
+ */
 export function scriptedProber({ clock, script = () => undefined }: ScriptedProberOptions): Prober {
   return {
     async probe(question, signal) {

@@ -23,7 +23,7 @@ import { type Identity, keyPem, newEcKey } from '../../src/protocols/x509/index.
 import { MemoryCredentialFiles } from './memory-authority-files.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
-/** Objects as they are put. */
+/** Objects as they are stored. */
 export class FewObjects implements ObjectReader {
   readonly #objects = new Map<string, StoredObject>();
 
@@ -57,7 +57,10 @@ export class FewObjects implements ObjectReader {
   }
 }
 
-/** Who is who and who may what, with a node `n1` that runs the pod `web` of the account `builder`. */
+/**
+ * Users and their permissions, with a node `n1` that runs the pod `web` of the service account
+ * `builder`.
+ */
 export class SecurityRig {
   readonly objects = new FewObjects();
   readonly authorities: ServerCredentials;
@@ -122,7 +125,7 @@ export class SecurityRig {
     };
   }
 
-  /** The user, or the code of the refusal. */
+  /** The user, or the code of the rejection. */
   async who(facts: Partial<ClientInfo>): Promise<ApiUser | number> {
     const whole = { certificate: undefined, headers: {}, address: '127.0.0.1', ...facts };
     try {
@@ -156,7 +159,7 @@ export interface ClientPair {
   readonly key: string;
 }
 
-/** A certificate of a client, valid from and until so many milliseconds from now. */
+/** A client certificate, valid from and until this many milliseconds from now. */
 export function clientPair(
   authorities: ServerCredentials,
   subject: Pick<Identity, 'commonName' | 'organizations'>,

@@ -16,7 +16,7 @@ import {
 } from '../../src/local-api/security/index.ts';
 import { keyPem, newEcKey } from '../../src/protocols/x509/index.ts';
 
-/** What somebody shows of itself. */
+/** The credentials of a client. */
 export interface Credential {
   readonly cert?: string;
   readonly key?: string;
@@ -29,7 +29,7 @@ export interface Way {
   readonly path: string;
   readonly upgrade?: 'websocket' | 'SPDY/3.1';
   readonly body?: object;
-  /** Of the body, where it is not the usual one. */
+  /** The content type of the body, if it is not the default. */
   readonly type?: string;
 }
 
@@ -45,12 +45,18 @@ export interface ServedApiOptions {
 
 const clock = realClock();
 
-/** A whole API on loopback, for a node `n1`, asked over its own HTTPS. Everything it logs is kept, at its most talkative. */
+/**
+ * A complete API on loopback, for a node `n1`, with requests over its own HTTPS. Its complete log
+ * is recorded, at the highest verbosity.
+ */
 export class ServedApi implements AsyncDisposable {
   readonly directory: string;
   readonly url: string;
   readonly logs: CollectedLogs;
-  /** Of the API itself, opened a second time: to make out what it would, and what it never should. */
+  /**
+   * The API's certificate authorities, opened a second time: to sign certificates that the API
+   * would sign, and others that it never would.
+   */
   readonly authorities: ServerCredentials;
   readonly kubelet: RecordingKubelet;
   readonly #api: OpenLocalApi;
@@ -106,7 +112,7 @@ export class ServedApi implements AsyncDisposable {
     return { cert, key };
   }
 
-  /** Somebody who asks, by what that one shows, over connections of its own. */
+  /** A client with these credentials, over its own connections. */
   caller(shown: Credential = {}): (way: Way) => Promise<Answered> {
     const { cert, key, token, headers = {} } = shown;
     const pair = cert === undefined ? {} : { cert, key };
@@ -124,7 +130,7 @@ export class ServedApi implements AsyncDisposable {
     return new Promise((resolve, reject) => {
       const usual = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
       const bytes = body === undefined ? undefined : JSON.stringify(body);
-      // Of a DELETE nobody expects a body, so its length has to be told.
+      // A DELETE usually has no body, so its length must be sent.
       const size = bytes === undefined ? {} : { 'content-length': Buffer.byteLength(bytes) };
       const headers = { 'content-type': type ?? usual, ...size, ...upgradeHeaders(upgrade), ...own };
       const asking = request(`${this.url}${path}`, { method, agent, headers });
@@ -134,7 +140,7 @@ export class ServedApi implements AsyncDisposable {
         let text = '';
         reply.on('data', (chunk) => {
           text += String(chunk);
-          // A watch that is granted says so by its first line, if not by its head.
+          // An authorized watch shows it by its first line, if not by its head.
           if (path.includes('watch=')) asking.destroy();
         });
         reply.on('close', () => answered(reply, text));
@@ -151,7 +157,7 @@ export class ServedApi implements AsyncDisposable {
     });
   }
 
-  /** A bare connection. */
+  /** A raw connection. */
   async connect(options: ConnectionOptions = {}): Promise<TLSSocket> {
     const socket = connect({
       host: '127.0.0.1',
@@ -164,14 +170,14 @@ export class ServedApi implements AsyncDisposable {
     return socket;
   }
 
-  /** All that is answered to the bytes until the server closes the connection. */
+  /** The complete response to the bytes until the server closes the connection. */
   async raw(bytes: string | Buffer, options: ConnectionOptions = {}): Promise<string> {
     const socket = await this.connect(options);
     let text = '';
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1');
     });
-    // Who has sent more than was wanted may be reset, which is an end too.
+    // A client that sent too much data may get a reset, which counts as an end.
     const closed = new Promise((resolve) => socket.once('close', resolve));
     socket.write(bytes);
     await closed;
@@ -199,16 +205,19 @@ function upgradeHeaders(upgrade: Way['upgrade']): Readonly<Record<string, string
   };
 }
 
-/** Who came, and what for. */
+/** The clients and their requests. */
 export interface Visit {
   readonly method: string | undefined;
   readonly url: string | undefined;
   readonly headers: IncomingHttpHeaders;
-  /** The common name of the certificate that was shown and is vouched for. */
+  /** The common name of the certificate that was presented and is trusted. */
   readonly by: string | undefined;
 }
 
-/** Stands where a kubelet would: grants every upgrade, answers everything else, and remembers who came. */
+/**
+ * A fake kubelet server: accepts every upgrade, responds to every other request, and records the
+ * clients.
+ */
 export class RecordingKubelet implements AsyncDisposable {
   readonly visits: Visit[] = [];
   #server: ReturnType<typeof createServer> | undefined;
@@ -217,7 +226,9 @@ export class RecordingKubelet implements AsyncDisposable {
     return (this.#server?.address() as AddressInfo | null)?.port ?? 0;
   }
 
-  /** With a certificate that the authorities have made out. May be called again, with those of somebody else. */
+  /**
+   * With a certificate signed by these authorities. May be called again with those of another API.
+   */
   async listen({ authority, authorityPem: ca }: ServerCredentials): Promise<void> {
     await this[Symbol.asyncDispose]();
     const key = newEcKey();

@@ -18,7 +18,7 @@ import {
   readCertificateRequest,
 } from '../../src/protocols/x509/index.ts';
 
-/** A certificate authority of a test. */
+/** The certificate authority of a test. */
 export class TestAuthority {
   readonly key: KeyObject = newEcKey();
   readonly subject = { commonName: 'test-authority', organizations: ['tests'] };
@@ -62,9 +62,9 @@ export class TestAuthority {
 interface SigningApiOptions {
   readonly clock: Clock;
   readonly lifeMs?: number;
-  /** What to do with a request as soon as it comes; nothing unless given. */
+  /** The decision on a request when it arrives; none unless given. */
   readonly policy?: 'issue' | 'leave';
-  /** The one version of certificates.k8s.io the server knows. */
+  /** The only version of certificates.k8s.io that the server supports. */
   readonly version?: 'v1' | 'v1beta1';
 }
 
@@ -79,12 +79,15 @@ interface StoredCsr extends CsrObject {
   };
 }
 
-/** The certificate signing requests of an API server, signed by an authority of its own when told to. */
+/**
+ * The certificate signing requests of an API server, signed by its own authority when the test says
+ * so.
+ */
 export class SigningApi implements CsrApi {
   readonly authority: TestAuthority;
-  /** Every request that was made, by name, in order. */
+  /** All requests, by name, in order. */
   readonly created: StoredCsr[] = [];
-  /** Errors for the next calls of a kind, first come first served. */
+  /** Errors for the next calls of a kind, in order. */
   readonly failures: { create: unknown[]; list: unknown[]; watch: unknown[] } = {
     create: [],
     list: [],
@@ -93,7 +96,7 @@ export class SigningApi implements CsrApi {
   readonly calls: string[] = [];
   policy: 'issue' | 'leave';
   lifeMs: number;
-  /** What the signer makes of what was asked. */
+  /** The certificate the signer creates for a request. */
   shape: (identity: Identity) => Identity = (identity) => identity;
   readonly #clock: Clock;
   readonly #version: string;
@@ -176,7 +179,7 @@ export class SigningApi implements CsrApi {
     return this.#watchers.size;
   }
 
-  /** Ends every watch as a server does now and then. */
+  /** Ends every watch, as a server does periodically. */
   endWatches(): void {
     for (const told of [...this.#watchers]) told(undefined);
   }

@@ -8,12 +8,12 @@ import type { PodPlanner } from '../../src/runtime/plan/pod-planner.ts';
 
 export interface SimplePlannerOptions {
   readonly podLogsDir: string;
-  /** Where the files of each container are put. */
+  /** The directory for the files of each container. */
   readonly podsDir: string;
   readonly cgroupParent?: string;
 }
 
-/** Real decisions, and configs with no more in them than it takes to run a container. */
+/** Real decisions, with minimal container configs. */
 export function simplePlanner(options: SimplePlannerOptions): PodPlanner {
   const sandboxConfig = (pod: Pod, attempt: number): MessageInit<PodSandboxConfig> => ({
     metadata: { name: pod.metadata.name, namespace: pod.metadata.namespace, uid: pod.metadata.uid, attempt },

@@ -1,4 +1,4 @@
-/** What the kernel puts into a new cgroup, and what it makes of a value that is written there. */
+/** The files of a new cgroup, and the kernel's result of writing a value to one. */
 
 export type Refusal = 'EINVAL' | 'EBUSY' | 'EACCES' | 'ENOENT' | 'ENOSPC';
 type Files = Map<string, string>;
@@ -87,7 +87,7 @@ function pages(bytes: number): string {
   return bytes >= Number(unlimited) ? unlimited : String(bytes - (bytes % 4096));
 }
 
-/** A cgroup of the first version cannot have what the one above it lacks. */
+/** In cgroup v1 a value must not exceed that of the parent cgroup. */
 function withinParent(file: string): Rule {
   return (value, { own, parent }) => {
     const isV2 = own.has('cgroup.controllers');

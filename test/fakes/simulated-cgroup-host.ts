@@ -5,7 +5,7 @@ import { filesOfV1, filesOfV2, interpret, type Refusal } from './simulated-cgrou
 
 export interface SimulatedCgroupOptions {
   readonly mode: 'v1' | 'hybrid' | 'v2';
-  /** Each mount of the first version with the controllers in it; or those of the one tree of the second. */
+  /** Each cgroup v1 mount with its controllers; or those of the one v2 tree. */
   readonly mounts?: readonly string[];
   /** Directories of the tmpfs over the mounts that look like controllers but are none. */
   readonly unmounted?: readonly string[];
@@ -14,7 +14,7 @@ export interface SimulatedCgroupOptions {
 
 interface Directory {
   readonly kind: 'tmpfs' | 'v1' | 'v2';
-  /** Those of the mount for the first version, those enabled from above for the second. */
+  /** The controllers of the mount for v1, those enabled by the parent for v2. */
   controllers: readonly string[];
   readonly files: Map<string, string>;
   readonly pids: Set<number>;
@@ -26,8 +26,8 @@ const defaultV1 = ['cpu,cpuacct', 'cpuset', 'memory', 'pids', 'devices', 'freeze
 const defaultV2 = ['cpuset', 'cpu', 'io', 'memory', 'pids'];
 
 /**
- * The cgroups of a machine that is not there, for simulation and tests: it refuses what the kernel refuses, with the
- * same errno. Everything happens at once; nothing depends on time.
+ * The cgroups of a simulated machine: operations fail as in the kernel, with the same errno. All
+ * effects are immediate and do not depend on time.
  */
 export class SimulatedCgroupHost implements CgroupHost {
   readonly #directories = new Map<string, Directory>();
@@ -101,7 +101,7 @@ export class SimulatedCgroupHost implements CgroupHost {
     if (!found) throw refuse('ESRCH', 'kill', String(pid));
   }
 
-  /** Puts a process into one directory, out of where it was in the same tree. */
+  /** Moves a process into a directory of the same tree. */
   attach(pid: number, path: string): void {
     const directory = this.#at(path, 'open');
     const isEmpty = directory.files.get('cpuset.cpus') === '' && directory.kind === 'v1';
@@ -111,18 +111,21 @@ export class SimulatedCgroupHost implements CgroupHost {
     directory.pids.add(pid);
   }
 
-  /** From now on the process survives being killed, as one does that the kernel is busy with. */
+  /** From now on the process survives SIGKILL, like one in uninterruptible sleep. */
   makeUnkillable(pid: number): void {
     this.#unkillable.add(pid);
   }
 
-  /** What the memory of a cgroup counts as used. */
+  /** The memory usage of a cgroup. */
   setMemoryUsage(path: string, bytes: number): void {
     const { files } = this.#at(path, 'open');
     files.set(files.has('memory.current') ? 'memory.current' : 'memory.usage_in_bytes', String(bytes));
   }
 
-  /** All that was made below the mounts, sorted; and plain directories in the tmpfs, which should never be. */
+  /**
+   * All directories created below the mounts, sorted; and plain directories in the tmpfs, which
+   * must never exist.
+   */
   directories(): readonly string[] {
     return [...this.#directories.keys()].filter((path) => !this.#roots.has(path)).toSorted();
   }

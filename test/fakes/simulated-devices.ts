@@ -19,7 +19,7 @@ type Register = (
   options: { readonly signal: AbortSignal },
 ) => Promise<unknown>;
 
-/** One who listens to a list: gets each, and at last why there are no more. */
+/** A subscriber to a device list: gets each list, and finally the reason of its end. */
 interface Listener {
   list(): void;
   end(error: Error | undefined): void;
@@ -27,16 +27,16 @@ interface Listener {
 
 const endless = new AbortController().signal;
 
-/** A plugin in a process of its own: kubelets come and go. */
+/** A device plugin in its own process: it keeps running across kubelet restarts. */
 export class SimulatedPlugin {
   readonly resource: string;
   readonly endpoint: string;
   readonly calls: string[] = [];
-  /** What calls of a method fail with. */
+  /** The errors of a method's calls. */
   readonly troubles = new Map<string, Error>();
-  /** How long calls of a method take that are not answered quickly. */
+  /** The duration of a method's slow calls. */
   readonly delaysMs = new Map<string, number>();
-  /** Which devices it would rather give. */
+  /** Its preferred devices. */
   preferred: readonly string[] = [];
   devices: readonly SimulatedDevice[];
   state: 'there' | 'gone' = 'there';
@@ -63,13 +63,13 @@ export class SimulatedPlugin {
     for (const listener of [...this.#listeners]) listener.list();
   }
 
-  /** Its process is gone, and its socket with it. */
+  /** Its process has exited, and its socket is removed. */
   die(): void {
     this.state = 'gone';
     this.breakConnections();
   }
 
-  /** It is there, but nobody is connected to it any more. */
+  /** It keeps running, but its connections are closed. */
   breakConnections(): void {
     for (const listener of [...this.#listeners])
       listener.end(new GrpcError('UNAVAILABLE', 'The connection was closed'));
@@ -90,7 +90,7 @@ export class SimulatedPlugin {
   }
 
   async call(method: string, request: object, signal: AbortSignal): Promise<object> {
-    // Nobody answers at once.
+    // Responses are never immediate.
     await this.#clock.sleep(this.delaysMs.get(method) ?? 1, signal);
     if (this.state === 'gone') throw new GrpcError('UNAVAILABLE', 'nobody listens');
     this.calls.push(`${method} ${JSON.stringify(request)}`);
@@ -170,7 +170,7 @@ interface AllocateCall {
   readonly containerRequests: readonly { readonly devicesIds: readonly string[] }[];
 }
 
-/** The sockets of plugins, and that of whatever kubelet there is. */
+/** The sockets of plugins, and that of the current kubelet. */
 export class SimulatedDevices implements DeviceHost {
   readonly #clock: Clock;
   readonly #plugins = new Map<string, SimulatedPlugin>();
@@ -191,7 +191,7 @@ export class SimulatedDevices implements DeviceHost {
     return [...this.#plugins.values()];
   }
 
-  /** As the plugin does when it sees the socket of the kubelet. Rejects with what the kubelet says. */
+  /** Like the plugin when it notices the kubelet's socket. Rejects with the kubelet's error. */
   async register({ endpoint, resource }: SimulatedPlugin): Promise<void> {
     const register = this.#register;
     if (register === undefined) throw new GrpcError('UNAVAILABLE', 'there is no kubelet');
@@ -203,7 +203,7 @@ export class SimulatedDevices implements DeviceHost {
   }
 
   async serve(socket: string, { fill }: OnDemand): Promise<AsyncDisposable> {
-    // Nobody here asks what pods have.
+    // The pod resources API is not used here.
     if (posix.dirname(socket) !== this.#directory) return { [Symbol.asyncDispose]: async () => {} };
     const loaded = async () => {
       let found: Register | undefined;
@@ -216,7 +216,7 @@ export class SimulatedDevices implements DeviceHost {
     };
     const register: Register = async (request, options) => await (await loaded())?.(request, options);
     this.#register = register;
-    // All plugins that are there see the new socket.
+    // All running plugins notice the new socket.
     for (const plugin of this.#plugins.values())
       if (plugin.state === 'there') void this.register(plugin).catch(() => {});
     return {

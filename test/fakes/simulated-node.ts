@@ -24,7 +24,7 @@ type Overrides = Partial<Omit<SimulatedRuntimeOptions, 'clock' | 'random' | 'fil
 
 const limitMs = 24 * 3_600_000;
 
-/** A simulated runtime under virtual time, with short words for what tests do all the time. */
+/** A simulated runtime under virtual time, with short methods for frequent operations of tests. */
 export class SimulatedNode implements Disposable {
   readonly clock: VirtualClock;
   readonly files: MemoryFiles = memoryFiles();
@@ -57,7 +57,7 @@ export class SimulatedNode implements Disposable {
     return this.transport.image;
   }
 
-  /** Lets time pass until the promise settles, and settles like it. */
+  /** Advances the time until the promise settles, and settles like it. */
   async done<T>(promise: Promise<T>): Promise<T> {
     let settled = false;
     const mark = () => {

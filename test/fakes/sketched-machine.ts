@@ -1,6 +1,6 @@
 import type { MachineFiles } from '../../src/resources/index.ts';
 
-/** A machine as its processors and memory lie, to be found in files as the kernel writes them. */
+/** A machine with this topology of CPUs and memory, in files as the kernel writes them. */
 export interface SketchedMachine {
   readonly name: string;
   readonly sockets: number;
@@ -16,12 +16,12 @@ export interface SketchedNode {
     readonly id: number;
     readonly socket: number;
     readonly threads: readonly number[];
-    /** Of the last cache; one for all of the NUMA node unless given. */
+    /** Of the last-level cache; one for the complete NUMA node unless given. */
     readonly uncore?: number;
   }[];
 }
 
-/** The files of `/sys` that tell of it. */
+/** The files of `/sys` that describe it. */
 export function sysTree({ nodes }: SketchedMachine): ReadonlyMap<string, string> {
   const files = new Map<string, string>();
   const cpus = '/sys/devices/system/cpu';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { scratchFolder } from './scratch-folder.ts';
 
-/** A folder for sockets that goes with its test. */
+/** A directory for sockets that is removed after its test. */
 export function socketFolder(): Disposable & { path(name: string): string } {
   const folder = scratchFolder('kubeling-grpc-');
   return {

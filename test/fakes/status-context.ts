@@ -1,6 +1,6 @@
 import type { StatusContext } from '../../src/status/index.ts';
 
-/** A node on which nothing is special, with what a test cares about put over it. */
+/** A node with default properties, with the fields that a test overrides. */
 export function aStatusContext(over: Partial<StatusContext> = {}): StatusContext {
   return {
     previous: {},

@@ -10,7 +10,7 @@ import { VersionedStore } from '../../src/local-api/storage/versioned-store.ts';
 
 const { pods } = apiResources;
 
-/** The objects in memory on top of the store on disk, as the embedded API has them. */
+/** The objects in memory on top of the store on disk, as in the embedded API. */
 export class StoreRig implements AsyncDisposable {
   readonly store: OpenedStore;
   readonly objects: VersionedStore;
@@ -28,7 +28,7 @@ export class StoreRig implements AsyncDisposable {
     return new StoreRig(await openStore({ ...options, path, clock, logger }, new AbortController().signal));
   }
 
-  /** Answers the version the object has now; nothing is waited for. */
+  /** Returns the object's new version without waiting. */
   put(name: string, fields: object = {}, resource: ApiResource = pods): number {
     return Number(
       this.objects.put(resource, objectNamed(name, resource, fields), 'tester').metadata.resourceVersion,
@@ -39,7 +39,7 @@ export class StoreRig implements AsyncDisposable {
     return Number(this.objects.remove(resource, 'default', name, 'tester')?.metadata.resourceVersion);
   }
 
-  /** As a client writes: it is answered when it is safe. */
+  /** Like a client's write: resolves when it is durable. */
   async write(name: string, fields: object = {}, resource: ApiResource = pods): Promise<number> {
     const version = this.put(name, fields, resource);
     await this.store.whenCommitted(version, AbortSignal.timeout(60_000));
@@ -61,13 +61,15 @@ export function objectNamed(name: string, { kind }: ApiResource, fields: object)
   return { apiVersion: 'v1', kind, metadata, ...fields };
 }
 
-/** A directory that goes with whoever uses it. */
+/** A directory that is removed with its user. */
 export async function ownDirectory(): Promise<AsyncDisposable & { readonly path: string }> {
   const path = await mkdtemp(join(tmpdir(), 'local-store-'));
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
-/** Versions in the log only rise, and each change begins with what the one before it left. */
+/**
+ * Versions in the log only increase, and each change begins with the result of the previous one.
+ */
 export function assertLogIsWhole({ restored }: OpenedStore): void {
   const last = new Map<string, StoredObject | undefined>();
   let version = restored.compacted;

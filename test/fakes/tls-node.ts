@@ -45,21 +45,24 @@ import {
 } from '../../src/server/remote/index.ts';
 import { type Authority, CertificateFolder, type KeyPair } from './certificate-authority.ts';
 
-/** The server of a node with a real gate before it; everything behind the gate tells when it is reached. */
+/**
+ * The server of a node with real authentication and authorization; every handler behind them
+ * records its calls.
+ */
 export class TlsNode implements AsyncDisposable {
   readonly folder = new CertificateFolder();
   readonly authority: Authority;
   readonly logs = collectLogs(realClock());
   readonly registry = new MetricRegistry({ onError: () => {} });
   readonly verbosity = new Verbosity(0);
-  /** What was reached behind the gate, in order. */
+  /** The handlers reached, in order. */
   readonly reached: string[] = [];
   readonly asked: AccessReviewSpec[] = [];
   readonly tokensAsked: string[] = [];
   reviews: 'up' | 'down' = 'up';
-  /** Added to the time by which certificates are judged. */
+  /** Added to the time for checking certificates. */
   laterMs = 0;
-  /** Where streams lead; nobody listens there unless a test does. */
+  /** The target of streams; no server listens there unless a test opens one. */
   runtimePort = 1;
   #serving: ServingCertificate;
   readonly #servingListeners = new Set<() => void>();
@@ -259,7 +262,7 @@ export interface Answer {
   readonly headers: Readonly<Record<string, unknown>>;
 }
 
-/** One request over a connection of its own unless an agent is given. */
+/** One request over its own connection unless an agent is given. */
 export function call(
   node: { readonly port: number | undefined },
   path: string,

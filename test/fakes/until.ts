@@ -1,4 +1,7 @@
-/** Waits for a condition, looking again whenever the process has done something; fails after a generous limit. */
+/**
+ * Waits for a condition, checking it after each activity of the process; fails after a generous
+ * limit.
+ */
 export async function until(what: string, condition: () => boolean, limitMs = 60_000): Promise<void> {
   const startMs = performance.now();
   while (!condition()) {

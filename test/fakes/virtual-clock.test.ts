@@ -12,7 +12,7 @@ function order(clock: VirtualClock, delays: readonly number[]): number[] {
   return fired;
 }
 
-test('time stands still until it is told to pass', async () => {
+test('time stands still until it is advanced', async () => {
   const clock = new VirtualClock({ startMs: 1000 });
   assert.equal(clock.now(), 1000);
   await settle();
@@ -22,7 +22,7 @@ test('time stands still until it is told to pass', async () => {
   assert.equal(clock.monotonicMs(), 250);
 });
 
-test('timers fire in the order of their time, and of their making when due together', async () => {
+test('timers fire in the order of their time, and of their creation when due together', async () => {
   const clock = new VirtualClock();
   const fired = order(clock, [30, 10, 20, 10, 0]);
   await clock.advance(30);
@@ -30,7 +30,7 @@ test('timers fire in the order of their time, and of their making when due toget
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a seed decides the order of timers due together, the same way each time', async () => {
+test('a seed determines the order of timers due together, the same way each time', async () => {
   const run = async (seed: number) => {
     const clock = new VirtualClock({ random: seededRandom(seed) });
     const fired = order(clock, Array<number>(20).fill(5));
@@ -41,7 +41,7 @@ test('a seed decides the order of timers due together, the same way each time', 
   assert.notEqual(await run(1), await run(2));
 });
 
-test('each timer sees its own time, and what it starts happens before time moves on', async () => {
+test('each timer sees its own time, and its work completes before time advances', async () => {
   const clock = new VirtualClock();
   const seen: string[] = [];
   const signal = new AbortController().signal;
@@ -58,7 +58,7 @@ test('each timer sees its own time, and what it starts happens before time moves
   assert.deepEqual(seen, ['first at 10', 'between at 15', 'second at 20']);
 });
 
-test('a cancelled timer does not fire and is not kept', async () => {
+test('a cancelled timer does not fire and is not retained', async () => {
   const clock = new VirtualClock();
   const timer = clock.timer(5, () => assert.fail('cancelled'));
   assert.equal(clock.pendingTimers, 1);
@@ -83,7 +83,7 @@ test('a timer set in the past or for now fires without time passing', async () =
   assert.equal(clock.monotonicMs(), 0);
 });
 
-test('stamps are strictly increasing while time stands, and after it moved', async () => {
+test('timestamps are strictly increasing while time stands still, and after it advanced', async () => {
   const clock = new VirtualClock();
   const first = clock.stamp();
   const second = clock.stamp();
@@ -92,7 +92,7 @@ test('stamps are strictly increasing while time stands, and after it moved', asy
   assert.ok(first < second && second < third);
 });
 
-test('the wall clock jumps without moving the measured time or a timer', async () => {
+test('the wall clock jumps without changing the monotonic time or a timer', async () => {
   const clock = new VirtualClock({ startMs: 0 });
   const fired = order(clock, [10]);
   clock.jumpWall(3_600_000);
@@ -113,18 +113,18 @@ test('waiting for a condition stops as soon as it holds', async () => {
   assert.equal(clock.monotonicMs(), 120);
 });
 
-test('two who let time pass at once never turn it back', async () => {
+test('two concurrent callers that advance the time never turn it back', async () => {
   const clock = new VirtualClock();
   order(clock, [50, 60, 70]);
   await Promise.all([clock.advance(100), clock.advance(10)]);
   assert.equal(clock.monotonicMs(), 100);
 });
 
-test('a delay that is no number is refused before it can spoil the clock', () => {
+test('a delay that is not a number is rejected', () => {
   assert.throws(() => new VirtualClock().timer(Number.NaN, () => {}), { code: 'BUG' });
 });
 
-test('an endless delay never fires', async () => {
+test('an infinite delay never fires', async () => {
   const clock = new VirtualClock();
   clock.timer(Number.POSITIVE_INFINITY, () => assert.fail('never'));
   await clock.advance(1e12);
@@ -142,7 +142,7 @@ test('an aborted sleep leaves neither timer nor listener', async () => {
   assert.equal(getEventListeners(controller.signal, 'abort').length, 0);
 });
 
-test('fifty thousand waiting timers cost little to set, to cancel and to pass by', async () => {
+test('fifty thousand pending timers are cheap to set, to cancel and to skip', async () => {
   const clock = new VirtualClock({ random: seededRandom(1) });
   const random = seededRandom(2);
   const started = process.threadCpuUsage();
@@ -151,6 +151,7 @@ test('fifty thousand waiting timers cost little to set, to cancel and to pass by
   await clock.advance(2000);
   for (const timer of timers) timer.cancel();
   assert.equal(clock.pendingTimers, 0);
-  // A scan of all timers for each one fired would take a hundred million steps; the limit leaves room for a slow machine.
+  // A scan of all timers for each fired one would take a hundred million steps; the limit allows
+  // for a slow machine.
   assert.ok(process.threadCpuUsage(started).user < 5e6);
 });

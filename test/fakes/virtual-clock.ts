@@ -20,15 +20,18 @@ interface Pending extends HeapItem {
 export interface VirtualClockOptions {
   /** The first wall-clock reading; 2026-01-01T00:00:00Z unless given. */
   readonly startMs?: number;
-  /** Decides the order of timers due at the same moment. Without it they fire in the order they were set. */
+  /**
+   * Determines the order of timers due at the same moment. Without it they fire in the order they
+   * were set.
+   */
   readonly random?: Random;
 }
 
 const defaultStartMs = Date.UTC(2026, 0, 1);
 
 /**
- * Time that passes only when told to. Between two timers everything that is ready to run, runs:
- * the whole process settles before time moves on, so the same program gives the same history.
+ * Time that passes only when it is advanced. Between two timers all runnable tasks run: the
+ * complete process settles before time advances, so the same program gives the same history.
  */
 export class VirtualClock implements Clock {
   readonly #timers = new Heap<Pending>(
@@ -72,17 +75,17 @@ export class VirtualClock implements Clock {
     return { cancel, [Symbol.dispose]: cancel };
   }
 
-  /** How many timers wait: zero when nothing is left running. */
+  /** The number of pending timers: zero when no work is left. */
   get pendingTimers(): number {
     return this.#timers.size;
   }
 
-  /** Moves the wall clock only, as an administrator or NTP would. */
+  /** Sets the wall clock only, as an administrator or NTP would. */
   jumpWall(ms: number): void {
     this.#wallOffsetMs += ms;
   }
 
-  /** Lets `ms` pass, firing every timer that falls due on the way. */
+  /** Advances the time by `ms`, firing every timer that becomes due. */
   async advance(ms: number): Promise<void> {
     const end = this.#elapsedMs + ms;
     await settle();
@@ -93,7 +96,7 @@ export class VirtualClock implements Clock {
     this.#moveTo(end);
   }
 
-  /** Lets time pass until the condition holds; answers whether it did within `limitMs`. */
+  /** Advances the time until the condition holds; returns whether it did within `limitMs`. */
   async advanceUntil(condition: () => boolean, limitMs: number): Promise<boolean> {
     const end = this.#elapsedMs + limitMs;
     await settle();
@@ -115,7 +118,9 @@ export class VirtualClock implements Clock {
     pending.run();
   }
 
-  /** Two callers may let time pass at once; the one that ends earlier must not turn time back. */
+  /**
+   * Two callers may advance the time concurrently; the one that ends earlier must not turn it back.
+   */
   #moveTo(ms: number): void {
     this.#elapsedMs = Math.max(this.#elapsedMs, ms);
   }
@@ -127,8 +132,8 @@ export class VirtualClock implements Clock {
 }
 
 /**
- * Resolves when every promise that could make progress without time or input has done so. Work that waits for
- * files, sockets or other processes is not waited for.
+ * Resolves when every promise that can make progress without time or input has done so. It does not
+ * wait for files, sockets or other processes.
  */
 export function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));

@@ -14,7 +14,7 @@ import { settle, VirtualClock } from './virtual-clock.ts';
 
 export type SyncKind = 'sync' | 'terminating' | 'terminating-runtime' | 'terminated';
 
-/** One call of a syncer that has not been answered yet. */
+/** One pending call of a syncer. */
 export interface HeldSync {
   readonly kind: SyncKind;
   readonly uid: PodUid;
@@ -34,7 +34,7 @@ export interface HeldSync {
 
 type Call = Omit<HeldSync, 'resolve' | 'reject'>;
 
-/** Pod workers with a syncer whose calls the test answers, one by one, under virtual time. */
+/** Pod workers with a syncer whose calls the test completes, one by one, under virtual time. */
 export class WorkerFixture {
   readonly clock = new VirtualClock();
   readonly logs: CollectedLogs = collectLogs(this.clock);
@@ -48,14 +48,19 @@ export class WorkerFixture {
   readonly transitions: Transition[] = [];
   readonly refused: Transition[] = [];
   readonly worked: string[] = [];
-  /** Waits for news like the real cache if a test replaces it; otherwise everything is always new. */
+  /**
+   * Waits for cache updates like the real cache if a test replaces it; otherwise every status is
+   * new.
+   */
   readonly observed: { get: ObservedPods['get']; getNewerThan: ObservedPods['getNewerThan'] } = {
     get: (uid) => observedOf(uid),
     getNewerThan: async (uid) => observedOf(uid),
   };
   readonly asked: { readonly uid: PodUid; readonly stamp: number }[] = [];
   readonly workers: PodWorkers;
-  /** Whether the held calls reject by themselves when they are cancelled, as good syncers do. */
+  /**
+   * Whether the pending calls reject by themselves when they are cancelled, as correct syncers do.
+   */
   listens = true;
 
   constructor({ areSourcesReadyFor }: Pick<PodWorkersDeps, 'areSourcesReadyFor'> = {}) {
@@ -113,7 +118,7 @@ export class WorkerFixture {
     return this.calls.filter((call) => uid === undefined || call.uid === uid).map(({ kind }) => kind);
   }
 
-  /** The call under way, once everything that could happen has happened. */
+  /** The pending call, once all runnable tasks have run. */
   async next(kind: SyncKind, uid?: string): Promise<HeldSync> {
     await settle();
     const found = this.held.find((call) => call.kind === kind && (uid === undefined || call.uid === uid));
@@ -124,7 +129,7 @@ export class WorkerFixture {
     return found;
   }
 
-  /** Answers the call under way and lets everything that follows happen. */
+  /** Completes the pending call and runs all tasks that follow. */
   async answer(kind: SyncKind, result?: 'terminal' | 'not-terminal', uid?: string): Promise<void> {
     (await this.next(kind, uid)).resolve(result);
     await settle();
