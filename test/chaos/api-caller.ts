@@ -12,7 +12,10 @@ export interface Answer {
 const patchType = 'application/merge-patch+json';
 const answerWithinMs = 30_000;
 
-/** Speaks to an API as the administrator a kubeconfig names. Fails when nobody answers; what is answered is for others to judge. */
+/**
+ * Sends requests to an API as the administrator of a kubeconfig. Rejects when the server does not
+ * respond; error responses are returned to the caller.
+ */
 export class ApiCaller implements Disposable {
   readonly #server: string;
   readonly #agent: Agent;
@@ -44,7 +47,7 @@ export class ApiCaller implements Disposable {
     return { status: response.statusCode ?? 0, body: JSON.parse(Buffer.concat(chunks).toString()) };
   }
 
-  /** Of a watch: its lines come as long as the server lives. */
+  /** The lines of a watch; it stays open as long as the server runs. */
   async stream(path: string, signal: AbortSignal): Promise<IncomingMessage> {
     return await this.#send('GET', path, undefined, signal);
   }

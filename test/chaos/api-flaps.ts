@@ -8,16 +8,16 @@ import { type FaultyCluster, longMs } from './faulty-cluster.ts';
 import { markedPod } from './faulty-pods.ts';
 
 export interface FlapsPlan {
-  /** How often the API server goes and comes back. */
+  /** How often the API server stops and restarts. */
   readonly times: number;
-  /** How long it is away, and then there, each time. */
+  /** The duration of each downtime, and of each uptime after it. */
   readonly everyMs: number;
   readonly pods: number;
 }
 
 const mebibyte = 1_048_576;
 
-/** What may be more afterwards than before: idle connections and timers come and go all the time. */
+/** Values that may be higher afterwards: idle connections and timers vary all the time. */
 const allowance: Partial<Record<keyof ProcessFigures, number>> = {
   descriptors: 3,
   sockets: 3,
@@ -27,7 +27,9 @@ const allowance: Partial<Record<keyof ProcessFigures, number>> = {
   heapBytes: 2 * mebibyte,
 };
 
-/** The API server goes and comes back, again and again: nothing of it stays, and everything is watched as before. */
+/**
+ * Stops and restarts the API server repeatedly: no resources leak, and all watches are restored.
+ */
 export class ApiFlaps {
   readonly #cluster: FaultyCluster;
   readonly #plan: FlapsPlan;
@@ -49,7 +51,7 @@ export class ApiFlaps {
     const containers = await this.#cluster.containersOf(this.#names);
     const watched = watchedBy(node.name);
     using insight = await ProcessInsight.open(node.pid, () => node.out);
-    // All that is watched from now on begins here. The first times teach the process what it then keeps.
+    // All later watches are counted from here. The first restarts fill the process's caches.
     const begin = await audit.now();
     await this.#flap(2);
     await this.#settled();
@@ -65,7 +67,7 @@ export class ApiFlaps {
     await plane.kubectl('delete', 'configmap/flapping', 'secret/flapping');
   }
 
-  /** With config maps and secrets, as each of them has a watch of its own. */
+  /** With config maps and secrets, because each of them has a separate watch. */
   async #prepare(): Promise<void> {
     const { plane } = this.#cluster;
     await plane.kubectl('create', 'configmap', 'flapping', '--from-literal=a=b');
@@ -78,7 +80,7 @@ export class ApiFlaps {
     await this.#cluster.allAre(this.#names, 'Ready', isReady);
   }
 
-  /** Answers the place in the log of all calls since which the server is back for good. */
+  /** Returns the position in the audit log since which the server stays up. */
   async #flap(times: number): Promise<number> {
     const { door, audit } = this.#cluster;
     let place = 0;
@@ -92,7 +94,7 @@ export class ApiFlaps {
     return place;
   }
 
-  /** Everything is back when a change is heard of and answered, and the node's lease is renewed. */
+  /** The node has recovered when it has applied a change and renewed its lease. */
   async #settled(): Promise<void> {
     const { node, plane, audit } = this.#cluster;
     const place = await audit.now();
@@ -115,7 +117,7 @@ export class ApiFlaps {
     assert.ok(await plane.get(`/api/v1/nodes/${node.name}`));
   }
 
-  /** Each of the same things is watched by one watch, though some may have rested for a while. */
+  /** Each object is watched exactly once, though some watches may have been idle for a while. */
   async #watchedAgain(before: readonly string[], begin: number): Promise<void> {
     const { audit } = this.#cluster;
     let now: readonly string[] = [];
@@ -130,7 +132,7 @@ export class ApiFlaps {
     );
   }
 
-  /** The same things as before, each by one watch that began once since the server is back for good. */
+  /** The same objects as before, each by one watch that started once since the server stays up. */
   async #watchedOnce(
     before: readonly string[],
     { begin, lastOpen }: { readonly begin: number; readonly lastOpen: number },
@@ -143,7 +145,7 @@ export class ApiFlaps {
     for (const [watched, times] of begun) assert.equal(times, 1, `${watched} began ${times} times`);
   }
 
-  /** Idle connections go by themselves within a minute. */
+  /** Idle connections are closed within a minute. */
   async #sameFigures(before: ProcessFigures, insight: ProcessInsight): Promise<void> {
     let after = before;
     const told = () => tableOf(before, after);
@@ -169,7 +171,7 @@ function tableOf(before: ProcessFigures, after: ProcessFigures): string {
   return names.map((name) => `  ${name.padEnd(14)} ${before[name]} -> ${after[name]}`).join('\n');
 }
 
-/** All that a node watches whose pods have that config map and that secret. */
+/** All watches of a node whose pods use that config map and that secret. */
 function watchedBy(node: string): readonly string[] {
   return [
     '/api/v1/namespaces/default/configmaps?metadata.name=flapping',

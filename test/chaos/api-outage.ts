@@ -8,7 +8,7 @@ import { bound, execProbe, manifoldPod, marked, markedPod } from './faulty-pods.
 
 export interface OutagePlan {
   readonly awayMs: number;
-  /** Pods that do nothing but run. */
+  /** Pods that only run. */
   readonly calm: number;
 }
 
@@ -19,14 +19,18 @@ interface PodEvent {
 }
 
 const lookMs = 1_000;
-/** How long a crashed container waits before it runs again, time after time; the first one does not. */
+/** The crash back-off before each restart; the first restart has none. */
 const backoffSeconds = [10, 20, 40, 80, 160, 300];
-/** Waits are stretched by up to half, so that pods do not fall into step; and a machine may have more to do. */
+/**
+ * Back-offs have up to half of jitter, so that pods do not restart in step; and a machine may be
+ * busy.
+ */
 const latest = (waitSeconds: number) => waitSeconds * 1.5 + 15;
 
 /**
- * Stops the API server under pods that run, crash, are probed and come and go: what can go on without it does, nothing
- * else happens, and when it is back it hears of everything and what it asks for is done.
+ * Stops the API server under pods that run, crash, are probed, are created and deleted: all work
+ * that does not need it continues, no other changes occur, and after its restart it gets all
+ * statuses and its requests are executed.
  */
 export class ApiOutage {
   readonly #cluster: FaultyCluster;
@@ -116,7 +120,7 @@ export class ApiOutage {
     return this.#healthy.map((name) => pods.get(name)?.metadata?.uid);
   }
 
-  /** What can be changed without the API: manifests, and how containers are. */
+  /** Changes that need no API: manifests, and the state of containers. */
   async #changeOnNode(): Promise<void> {
     const { node } = this.#cluster;
     await this.#cluster.unmark('probed.well');
@@ -125,7 +129,7 @@ export class ApiOutage {
     await node.put('late.json', markedPod(this.#cluster, 'late'));
   }
 
-  /** Until the time is over; answers how often a pod was probed. */
+  /** Until the time is over; returns how often a pod was probed. */
   async #watchNode(before: readonly string[]): Promise<number> {
     const { awayMs } = this.#plan;
     const endMs = performance.now() + awayMs;
@@ -136,7 +140,7 @@ export class ApiOutage {
       await delay(lookMs);
     }
     const probes = (await this.#cluster.marks('probed.probes')).length - first;
-    // Every second in a quiet world.
+    // Every second on an idle machine.
     assert.ok(probes >= awayMs / 5_000, `the pod was probed ${probes} times in ${seconds(awayMs)}`);
     return probes;
   }
@@ -162,14 +166,14 @@ export class ApiOutage {
       assert.ok(gap >= least, `start ${index + 2} came after ${gap} s, too early`);
       assert.ok(gap <= latest(least), `start ${index + 2} came after ${gap} s, too late`);
     }
-    // The next one must not be overdue.
+    // The next lease renewal must not be overdue.
     const due = backoffSeconds[gaps.length - 1] ?? 300;
     const waited = (await uptimeSeconds()) - (starts.at(-1) ?? 0);
     assert.ok(gaps.length === 0 || waited <= latest(due), `nothing was started for ${waited} s`);
     assert.ok(gaps.length > 0, 'what crashes is started again');
   }
 
-  /** Before the node hears of any of it. */
+  /** Before the node receives any of the changes. */
   async #changeInApi(): Promise<void> {
     const { node, plane } = this.#tools();
     const make = (name: string) => bound(markedPod(this.#cluster, name), node.name);
@@ -224,7 +228,7 @@ export class ApiOutage {
     await patiently(`the file to say ${word}`, look, undefined, longMs);
   }
 
-  /** Of what happened meanwhile, and all of it. */
+  /** All status changes during the outage. */
   async #events(startedMs: number, restarts: number): Promise<void> {
     const count = (events: readonly PodEvent[], reason: string) =>
       events.filter((event) => event.reason === reason).reduce((sum, event) => sum + (event.count ?? 1), 0);

@@ -5,7 +5,7 @@ import { ApiSlowness, type SlownessPlan } from './api-slowness.ts';
 import { FaultyCluster } from './faulty-cluster.ts';
 import { NodeRestarts, type RestartsPlan } from './node-restarts.ts';
 
-/** What is done to a node's API server, and to the node. */
+/** The faults of a node's API server, and of the node. */
 export interface ApiRoundsPlan {
   readonly outage: OutagePlan;
   readonly flaps: FlapsPlan;
@@ -30,11 +30,11 @@ export interface ApiRoundsOptions {
   readonly plan: ApiRoundsPlan;
   readonly rounds: readonly ApiRound[];
   readonly tell: (text: string) => void;
-  /** Rejects when no more should be done; what there is is then taken down. */
+  /** Rejects to stop the remaining rounds; the cluster is then removed. */
   readonly interrupted: Promise<never>;
 }
 
-/** One after the other on one cluster, which is taken down in the end whatever happens. */
+/** Sequentially on one cluster, which is always removed at the end. */
 export async function runApiRounds({ plan, rounds, tell, interrupted }: ApiRoundsOptions): Promise<void> {
   const cluster = await FaultyCluster.open(tell);
   const all = async () => {

@@ -7,16 +7,18 @@ import { type FaultyCluster, longMs } from './faulty-cluster.ts';
 import { bound, markedPod } from './faulty-pods.ts';
 
 export interface SilencePlan {
-  /** How long nothing comes through at all. */
+  /** How long no data passes at all. */
   readonly frozenMs: number;
 }
 
-/** Watches end by themselves within five to ten minutes: whoever waits for that has waited too long. */
+/**
+ * Watches time out within five to ten minutes: a client that waits for that has waited too long.
+ */
 const noticedWithinMs = 120_000;
 
 /**
- * Nothing comes from the API server, and nobody says that it will not: first for a while, then for ever on the
- * connections there are. Pods do not mind, and the node finds a way.
+ * No data arrives from the API server, and no connection reports an error: first for a while, then
+ * permanently on the existing connections. Pods keep running, and the node recovers.
  */
 export class ApiSilence {
   readonly #cluster: FaultyCluster;
@@ -55,7 +57,7 @@ export class ApiSilence {
     await this.#cluster.allAreGone([`alone-${node.name}`]);
   }
 
-  /** What is open stays so and says nothing; only new connections work. */
+  /** Existing connections stay open and silent; only new ones work. */
   async #abandoned(): Promise<void> {
     const { door } = this.#cluster;
     const lostMs = performance.now();

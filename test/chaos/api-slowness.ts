@@ -7,15 +7,15 @@ import { type FaultyCluster, longMs, uptimeSeconds } from './faulty-cluster.ts';
 import { bound, markedPod } from './faulty-pods.ts';
 
 export interface SlownessPlan {
-  /** How late every answer is, events of watches among them. */
+  /** The delay of every response, including watch events. */
   readonly delayMs: number;
-  /** How many pods are started one after the other, from the API and from manifests each. */
+  /** How many pods are started sequentially, from the API and from manifests each. */
   readonly pods: number;
-  /** For how long the API server is slow at least. */
+  /** The minimum time for which the API server is slow. */
   readonly slowMs: number;
 }
 
-/** What a machine with much to do may add, in seconds. */
+/** The additional time a busy machine may need, in seconds. */
 const slackSeconds = 1.5;
 
 interface Starts {
@@ -24,7 +24,7 @@ interface Starts {
   readonly atOnce: number;
 }
 
-/** An API server that takes its time holds up nothing but the news that come from it. */
+/** A slow API server delays only the changes that it delivers. */
 export class ApiSlowness {
   readonly #cluster: FaultyCluster;
   readonly #plan: SlownessPlan;
@@ -41,7 +41,7 @@ export class ApiSlowness {
   async #all(): Promise<void> {
     const { door } = this.#cluster;
     const { delayMs, slowMs } = this.#plan;
-    // Looking at the node costs something too, and so it is done both times.
+    // The checks cost time too, so they run in both measurements.
     const usual = await this.#watched(0, () => this.#measure('usual'));
     door.answerDelayMs = delayMs;
     const slow = await this.#watched(slowMs, () => this.#measure('slow'));
@@ -76,7 +76,7 @@ export class ApiSlowness {
     for (const name of files) fromManifest.push(await this.#started([name], () => this.#put(name)));
     const atOnce = await this.#started(many, () => this.#create(many));
     const mirrors = files.map((name) => `${name}-${this.#cluster.node.name}`);
-    // Sooner or later everybody hears of it all.
+    // Every change eventually arrives.
     await this.#cluster.allAre([...api, ...many, ...mirrors], 'Ready', isReady);
     for (const name of files) await this.#cluster.node.take(`${name}.json`);
     await this.#cluster.remove([...api, ...many]);
@@ -95,7 +95,7 @@ export class ApiSlowness {
     await this.#cluster.node.put(`${name}.json`, markedPod(this.#cluster, name));
   }
 
-  /** From the moment they are asked for until the last of them runs, in seconds. */
+  /** From the request until the last pod runs, in seconds. */
   async #started(names: readonly string[], ask: () => Promise<void>): Promise<number> {
     const askedAt = await uptimeSeconds();
     await ask();
@@ -112,7 +112,10 @@ export class ApiSlowness {
     return Math.max(...starts) - askedAt;
   }
 
-  /** Until told, and for as long as wanted; answers how old the lease was at most, in seconds. */
+  /**
+   * Until stopped, and for at least the given time; returns the maximum age of the lease, in
+   * seconds.
+   */
   async #watchNode(leastMs: number, signal: AbortSignal): Promise<number> {
     const { plane, node } = this.#cluster;
     const endMs = performance.now() + leastMs;

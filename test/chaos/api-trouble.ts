@@ -2,9 +2,9 @@ import { after, before, describe, it } from 'node:test';
 import { type ApiRound, type ApiRoundsPlan, apiRounds } from './api-rounds.ts';
 import type { FaultyCluster } from './faulty-cluster.ts';
 
-/** Where trouble is made. */
+/** The environment of the fault rounds. */
 export interface TroubledPlace {
-  /** Such as `a real cluster`. */
+  /** For example `a real cluster`. */
   readonly name: string;
   readonly skip: string | false;
   open(tell: (text: string) => void): Promise<FaultyCluster>;
@@ -19,9 +19,9 @@ const told: Readonly<Record<ApiRound, string>> = {
   restarts: 'is restarted, and no pod is, and nothing is written of any',
 };
 
-/** All rounds of trouble with an API server, one after the other. */
+/** All fault rounds of an API server, sequentially. */
 export function apiTrouble(place: TroubledPlace, plan: ApiRoundsPlan): void {
-  describe(`a node whose API server is in trouble, on ${place.name}`, {
+  describe(`a node whose API server fails, on ${place.name}`, {
     skip: place.skip,
     timeout: 3_600_000,
   }, () => {
@@ -38,7 +38,7 @@ export function apiTrouble(place: TroubledPlace, plan: ApiRoundsPlan): void {
 
     for (const [round, name] of Object.entries(told) as [ApiRound, string][])
       it(name, async () => {
-        // Who comes after one that failed would only find what it left behind.
+        // A round after a failed one would only find its leftovers.
         if (cluster === undefined || end === 'after-failure') throw new Error('What came before has failed');
         end = 'after-failure';
         await apiRounds[round](cluster, plan);

@@ -1,6 +1,6 @@
 /**
- * Takes the API server away from a node, lets it flap, makes it slow and silent, and restarts the node.
- * usage: api.ts [--away SECONDS] [--flaps N] [--pods N] [--only ROUND,ROUND]
+ * Stops the API server of a node, flaps it, makes it slow and silent, and restarts the node. usage:
+ * api.ts [--away SECONDS] [--flaps N] [--pods N] [--only ROUND,ROUND]
  */
 import { parseArgs } from 'node:util';
 import { noCluster } from '../cluster/programs.ts';

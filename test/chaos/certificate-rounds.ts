@@ -12,17 +12,17 @@ import { clusterAssets } from '../cluster/programs.ts';
 import { CertificateWitness } from './certificate-witness.ts';
 
 export interface CertificatePlan {
-  /** How often each of the two certificates is to be replaced after the first one. */
+  /** How often each of the two certificates is rotated after the first one. */
   readonly rotations: number;
-  /** How long the cluster's signer makes certificates valid, as Go writes durations. */
+  /** The validity of certificates from the cluster's signer, as a Go duration. */
   readonly signedFor: string;
   readonly tell: (text: string) => void;
-  /** Rejects when no more should be done; what there is is then taken down. */
+  /** Rejects to stop the test; the cluster is then removed. */
   readonly interrupted?: Promise<never>;
 }
 
 export interface CertificateReport {
-  /** How many there were, the first included. */
+  /** The number of certificates, including the first. */
   readonly client: number;
   readonly server: number;
   readonly looks: number;
@@ -44,9 +44,9 @@ const toldCharacters = 6_000;
 const speaks = 'trap "exit 0" TERM; i=0; while true; do echo "line $i"; i=$((i+1)); sleep 0.2; done';
 
 /**
- * A node that came by a bootstrap token and has both its certificates from the cluster. While these are replaced one log
- * is followed all the time and new requests are made: none may fail and nothing may break off. The API server believes
- * the node only by a certificate of the cluster.
+ * A node that joined with a bootstrap token and has both its certificates from the cluster. While
+ * these are rotated, a log is followed all the time and new requests are sent: no request may fail
+ * and no stream may break. The API server trusts the node only by a certificate of the cluster.
  */
 export class CertificateRounds {
   readonly #plane: ControlPlane;
@@ -121,7 +121,7 @@ export class CertificateRounds {
     this.#stop.abort();
   }
 
-  /** Until both certificates were replaced often enough, and then a few times more. */
+  /** Until both certificates were rotated often enough, and then a few times more. */
   async #ask(log: FollowedLog): Promise<void> {
     const end = performance.now() + limitMs;
     for (let more = 5; more > 0; more -= this.#isDone() ? 1 : 0) {
@@ -149,7 +149,7 @@ export class CertificateRounds {
     return [this.#client, this.#server].every(({ seen }) => seen.length > this.#plan.rotations);
   }
 
-  /** Whoever comes anew is shown the certificate in use, and never one that has expired. */
+  /** New connections get the current certificate, and never an expired one. */
   async #shown(): Promise<void> {
     const wanted = (shown: string) =>
       this.#server.seen.slice(-2).some(({ fingerprint256 }) => fingerprint256 === shown);
@@ -167,7 +167,10 @@ export class CertificateRounds {
     this.#slowestMs = Math.max(this.#slowestMs, performance.now() - start);
   }
 
-  /** Requests for serving certificates wait for somebody to look at them; here that is an administrator in a hurry. */
+  /**
+   * Requests for serving certificates wait for approval; here an administrator approves them
+   * immediately.
+   */
   async #approve(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const list = await this.#plane.get<{ items: readonly SigningRequest[] }>(requests);
@@ -205,7 +208,7 @@ function assertAllDifferent(seen: readonly X509Certificate[]): void {
   assert.equal(serials.size, seen.length, 'each certificate must be new');
 }
 
-/** What a server shows to one who comes anew. */
+/** The certificate that a server presents on new connections. */
 async function peerOf(port: number): Promise<DetailedPeerCertificate> {
   const { promise, resolve, reject } = Promise.withResolvers<DetailedPeerCertificate>();
   const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, timeout: 10_000 });

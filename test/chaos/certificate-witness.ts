@@ -5,10 +5,13 @@ import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const lookEveryMs = 100;
-/** The pair in use and the one before it. */
+/** The current pair and the previous one. */
 const keptPairs = 2;
 
-/** Looks at one certificate of a node over and over: behind its link there must be a whole pair at any instant. */
+/**
+ * Checks one certificate of a node continuously: its link must point to a complete pair at any
+ * moment.
+ */
 export class CertificateWitness {
   readonly #directory: string;
   readonly #prefix: string;
@@ -23,7 +26,7 @@ export class CertificateWitness {
     this.#tell = tell;
   }
 
-  /** Every certificate there was so far, the one in use last. */
+  /** Every certificate so far, the current one last. */
   get seen(): readonly X509Certificate[] {
     return this.#seen;
   }
@@ -32,7 +35,7 @@ export class CertificateWitness {
     return this.#looks;
   }
 
-  /** From when there is one; rejects with what is wrong with the files. */
+  /** Starts when there is one; rejects with the problem of the files. */
   async watch(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#look();
@@ -62,7 +65,7 @@ export class CertificateWitness {
     this.#tell(`${basename(target)} holds until ${certificate.validTo}`);
     const names = await readdir(this.#directory);
     const pairs = names.filter((name) => name.startsWith(`${this.#prefix}-2`));
-    // The newest may be there before the oldest goes.
+    // The newest may be written before the oldest is deleted.
     assert.ok(pairs.length <= keptPairs + 1, `old pairs pile up: ${pairs.join(', ')}`);
   }
 }

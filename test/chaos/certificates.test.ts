@@ -3,11 +3,12 @@ import { test } from 'node:test';
 import { noCluster } from '../cluster/programs.ts';
 import { CertificateRounds } from './certificate-rounds.ts';
 
-test('both certificates of a node are replaced while a log is followed and new requests are made', {
+test('both certificates of a node are rotated while a log is followed and new requests are sent', {
   skip: noCluster(),
   timeout: 600_000,
 }, async (t) => {
-  // The signer dates certificates five minutes back: those that hold for two more are soon due.
+  // The signer dates certificates five minutes back: those with a validity of two more minutes are
+  // due soon.
   const report = await CertificateRounds.run({
     rotations: 1,
     signedFor: '2m',

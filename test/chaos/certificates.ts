@@ -1,4 +1,7 @@
-/** Lets the certificates of a node be rotated under its users. usage: certificates.ts [--rotations N] [--signed-for 10m] */
+/**
+ * Rotates the certificates of a node in use. usage: certificates.ts [--rotations N] [--signed-for
+ * 10m]
+ */
 import { parseArgs } from 'node:util';
 import { CertificateRounds } from './certificate-rounds.ts';
 import { runScript } from './script-end.ts';

@@ -3,12 +3,12 @@ import { type Random, randomInt } from '../../src/lib/index.ts';
 import type { Answer, ApiCaller } from './api-caller.ts';
 import type { WriteLedger } from './write-ledger.ts';
 
-/** Lets writers through, or holds them up. */
+/** Lets writers continue, or blocks them. */
 export class Gate {
   #opened: PromiseWithResolvers<void> | undefined = Promise.withResolvers<void>();
   #waiting = 0;
 
-  /** How many are held up. */
+  /** The number of blocked writers. */
   get waiting(): number {
     return this.#waiting;
   }
@@ -32,9 +32,9 @@ export class Gate {
 
 export interface WriterOptions {
   readonly api: ApiCaller;
-  /** Of all config maps of the namespace. */
+  /** The states of all config maps of the namespace. */
   readonly path: string;
-  /** Those that only this one writes. */
+  /** The config maps that only this writer changes. */
   readonly names: readonly string[];
   readonly ledger: WriteLedger;
   readonly gate: Gate;
@@ -43,7 +43,7 @@ export interface WriterOptions {
 
 const filling = 'x'.repeat(200);
 
-/** Makes, changes and removes config maps, one request at a time, until it is told to stop. */
+/** Creates, updates and deletes config maps, one request at a time, until it is stopped. */
 export async function writeConfigMaps(options: WriterOptions, signal: AbortSignal): Promise<void> {
   const { names, random, gate } = options;
   for (let number = 1; !signal.aborted; number++) {
@@ -54,7 +54,7 @@ export async function writeConfigMaps(options: WriterOptions, signal: AbortSigna
       await write(options, name, number);
     } catch (error) {
       if (error instanceof assert.AssertionError) throw error;
-      // Nobody answered: it is not known what became of it, until somebody has looked.
+      // No response arrived: the result of the request is unknown until the object is read.
       gate.close();
     }
   }

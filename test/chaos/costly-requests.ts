@@ -1,17 +1,17 @@
 import { pick, type Random, randomInt } from '../../src/lib/index.ts';
 import type { MadeRequest } from './request-maker.ts';
 
-/** A request that is meant to be expensive, and what makes it so. */
+/** A request that is meant to be expensive, and the reason. */
 export interface CostlyRequest extends MadeRequest {
   readonly kind: string;
 }
 
 export const costlyNamespace = 'costly';
-/** What one body may have, less a little for what is around it. */
+/** The maximum size of one body, minus some room for the fields around it. */
 const mostBytes = 3 * 1024 * 1024 - 2_000;
 const maps = `/api/v1/namespaces/${costlyNamespace}/configmaps`;
 const pods = `/api/v1/namespaces/${costlyNamespace}/pods`;
-/** What any caller may create. */
+/** The objects any caller may create. */
 const reviews = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 const patchTypes = ['json-patch', 'merge-patch', 'strategic-merge-patch'] as const;
 
@@ -330,7 +330,7 @@ const objects: Readonly<Record<string, Make>> = {
     }),
 };
 
-/** Texts that regular expressions would go through again and again, where fields are checked by one. */
+/** Texts that make regular expressions backtrack, in fields that are validated by one. */
 const pumps = [
   'a',
   '1',
@@ -419,12 +419,14 @@ const pumped: Readonly<Record<string, (text: string) => Omit<CostlyRequest, 'kin
     ),
 };
 
-/** A request line and headers have a megabyte together. */
+/** The request line and headers have a megabyte in total. */
 const mostPath = 900_000;
 const query = (path: string, name: string, value: string) =>
   get(`${path}?${name}=${encodeURIComponent(value).slice(0, mostPath)}`);
 
-/** What the requests before made is removed again and again, or the server would have more and more. */
+/**
+ * Objects created by the requests are deleted regularly, or the server would store more and more.
+ */
 const leftBehind: readonly string[] = [
   maps,
   pods,
@@ -634,7 +636,7 @@ export class CostlyMaker {
     this.#random = random;
   }
 
-  /** How many requests it takes until each kind has been made. */
+  /** The number of requests until each kind has been sent. */
   get kinds(): number {
     return kinds.length + Object.keys(pumped).length;
   }
@@ -655,7 +657,7 @@ export class CostlyMaker {
     );
   }
 
-  /** What is there to be read, listed, patched and watched. */
+  /** The objects to read, list, patch and watch. */
   fixtures(): readonly CostlyRequest[] {
     const wideMap = Object.fromEntries(times(20_000, (i) => [`k${i}`, 'v']));
     const labels = { keep: 'yes' };
@@ -680,7 +682,7 @@ export class CostlyMaker {
   }
 }
 
-/** Nothing is learnt from a body that is refused for its size. */
+/** A body that is rejected for its size tests nothing. */
 function bounded(kind: string, request: Omit<CostlyRequest, 'kind'>): CostlyRequest {
   const isTooLarge = (request.body?.length ?? 0) > mostBytes + 1_000;
   return { kind: isTooLarge ? `${kind}, over the limit` : kind, ...request };

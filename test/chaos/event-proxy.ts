@@ -11,20 +11,20 @@ import {
 } from 'node:http2';
 import { connect as connectSocket } from 'node:net';
 
-/** Calls whose answers are events: CRI's own and containerd's. */
+/** Calls with a stream of events as response: the CRI's and containerd's. */
 const eventCalls: ReadonlySet<string> = new Set([
   '/runtime.v1.RuntimeService/GetContainerEvents',
   '/containerd.services.events.v1.Events/Subscribe',
 ]);
 
 /**
- * Stands between a client and containerd on unix sockets and passes every call on. Events can be swallowed: their
- * streams stay open then, and everything else works, as when a runtime forgets who listens.
+ * A proxy between a client and containerd on unix sockets. Events can be dropped: their streams
+ * stay open then, and all other calls work, as when a runtime loses its subscribers.
  */
 export class EventProxy implements AsyncDisposable {
   events: 'pass' | 'swallow' = 'pass';
   swallowed = 0;
-  /** Told of each call with all that was sent in it, once that is complete. */
+  /** Called for each complete request. */
   sent: ((call: string, message: Buffer) => void) | undefined;
   readonly #target: string;
   readonly #server: Http2Server;
@@ -52,7 +52,7 @@ export class EventProxy implements AsyncDisposable {
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
   }
 
-  /** One connection behind for each in front, so that an end on one side is one on the other. */
+  /** One server connection for each client connection, so that closing one closes the other. */
   #connect(near: ServerHttp2Session): void {
     const far = connect('http://localhost', { createConnection: () => connectSocket(this.#target) });
     this.#behind.set(near, far);
@@ -93,11 +93,14 @@ export class EventProxy implements AsyncDisposable {
 function tellOf(near: ServerHttp2Stream, tell: (message: Buffer) => void): void {
   const chunks: Buffer[] = [];
   near.on('data', (chunk: Buffer) => chunks.push(chunk));
-  // A message of gRPC has five bytes before it.
+  // A gRPC message has a prefix of five bytes.
   near.on('end', () => tell(Buffer.concat(chunks).subarray(5)));
 }
 
-/** Headers at the beginning and trailers at the end; gRPC may send all of it at once, without a body. */
+/**
+ * Headers at the beginning and trailers at the end; gRPC may send all of it in one frame, without a
+ * body.
+ */
 function passAnswer(near: ServerHttp2Stream, far: ClientHttp2Stream): void {
   let trailers: IncomingHttpHeaders = {};
   far.on('trailers', (received) => {
@@ -111,7 +114,7 @@ function passAnswer(near: ServerHttp2Stream, far: ClientHttp2Stream): void {
   });
 }
 
-/** Whoever gives up a call gives it up for both. */
+/** A cancelled call is cancelled on the other side too. */
 function tieEnds(near: ServerHttp2Stream, far: ClientHttp2Stream): void {
   near.on('error', () => {});
   far.on('error', () => {});

@@ -7,12 +7,15 @@ import { EventProxy } from './event-proxy.ts';
 import { keepLogs } from './kept-logs.ts';
 
 export interface EventPlan {
-  /** How many containers exit, one after the other, in each part. */
+  /** How many containers exit sequentially, in each part. */
   readonly exits: number;
-  /** Whether to wait until events are relied on again after they were cut off, which takes minutes. */
+  /**
+   * Whether to wait until Evented PLEG is used again after the events were cut off, which takes
+   * minutes.
+   */
   readonly until: 'cut' | 'restored';
   readonly tell: (text: string) => void;
-  /** Rejects when no more should be done; what there is is then taken down. */
+  /** Rejects to stop the test; the node is then removed. */
   readonly interrupted?: Promise<never>;
 }
 
@@ -20,7 +23,9 @@ const signal = new AbortController().signal;
 const relistCount = 'kubelet_pleg_relist_duration_seconds_count';
 const lastListed = 'kubelet_pleg_last_seen_seconds';
 const trusted = 'kubeling_pleg_events_trusted';
-/** Relists happen every half minute by themselves, and one of them may fall into one of the exits. */
+/**
+ * A periodic relist happens every half minute, and one of them may coincide with one of the exits.
+ */
 const disturbed = 1;
 
 interface Exit {
@@ -30,8 +35,8 @@ interface Exit {
 }
 
 /**
- * Lets containers exit with events of the runtime and without: with them each is running again before all pods are
- * looked at the next time; without them that is noticed, and all pods are looked at every second.
+ * Lets containers exit with runtime events and without: with them each runs again before the next
+ * relist of all pods; without them the loss is detected, and all pods are relisted every second.
  */
 export class EventRounds {
   readonly #node: KubelingNode;
@@ -55,7 +60,7 @@ export class EventRounds {
     }
   }
 
-  /** Puts the proxy in containerd's place, which goes on listening under another name. */
+  /** Puts the proxy in containerd's place, which listens under another name. */
   static async #on(node: KubelingNode, plan: EventPlan): Promise<void> {
     const socket = join(node.dataDir, 'containerd', 'containerd.sock');
     const behind = join(node.dataDir, 'containerd', 'behind.sock');
@@ -105,7 +110,8 @@ export class EventRounds {
       const exit = await this.#exit(name);
       exits.push(exit);
       const now = await this.#metrics();
-      // Whatever looked at all pods did so after the container had been made again, so it cannot have led to it.
+      // The relist happened after the container had been restarted, so it cannot have caused the
+      // restart.
       const looks = (now[relistCount] ?? 0) - before;
       const lookMs = 1_000 * (now[lastListed] ?? 0);
       const isClear = looks === 0 || lookMs < exit.finishedMs || (looks === 1 && lookMs >= exit.createdMs);
@@ -117,7 +123,10 @@ export class EventRounds {
     assert.equal((await this.#metrics())[trusted], 1);
   }
 
-  /** Nobody is told that a container exits until the lack of events is noticed; then every second is a look. */
+  /**
+   * Exits are not noticed until the loss of events is detected; then all pods are relisted every
+   * second.
+   */
   async #cutOff(): Promise<void> {
     const [name = ''] = await this.#newPods(1);
     this.#proxy.events = 'swallow';
@@ -128,7 +137,7 @@ export class EventRounds {
     );
     assert.ok(this.#proxy.swallowed > 0, 'events must have been swallowed');
     const before = (await this.#metrics())[relistCount] ?? 0;
-    // At one look each half minute this would take minutes.
+    // With one relist each half minute this would take minutes.
     await eventually(
       'all pods to be looked at every second',
       async () => (((await this.#metrics())[relistCount] ?? 0) >= before + 5 ? true : undefined),
@@ -158,7 +167,7 @@ export class EventRounds {
     );
   }
 
-  /** How often all pods were looked at, once that does not go on for a while. */
+  /** The number of relists, once none happens for a while. */
   async #quiet(): Promise<number> {
     let last = -1;
     let same = 0;
@@ -170,7 +179,7 @@ export class EventRounds {
     });
   }
 
-  /** Pods that have not been restarted yet: only the first restart comes without a back-off. */
+  /** Pods that have not been restarted yet: only the first restart has no back-off. */
   async #newPods(count: number): Promise<readonly string[]> {
     const names = Array.from({ length: count }, () => `e${this.#pods++}`);
     for (const name of names) await this.#node.put(`${name}.yaml`, this.#manifest(name));
@@ -178,7 +187,7 @@ export class EventRounds {
     return names;
   }
 
-  /** Makes the container exit by itself, and waits until the runtime says that it runs again. */
+  /** Makes the container exit by itself, and waits until the runtime reports that it runs again. */
   async #exit(name: string): Promise<Exit> {
     const [before] = await this.#node.containersOf(name);
     assert.ok(before);

@@ -1,4 +1,4 @@
-/** Cuts off the runtime's events and gives them back. usage: events.ts */
+/** Cuts off the runtime's events and restores them. usage: events.ts */
 import { EventRounds } from './event-rounds.ts';
 import { runScript } from './script-end.ts';
 

@@ -12,26 +12,26 @@ import { SmallCluster } from '../cluster/small-cluster.ts';
 type Tell = (text: string) => void;
 
 interface Parts {
-  /** For marks of containers. */
+  /** For mark files of containers. */
   readonly dir: string;
   readonly cluster: SmallCluster;
   readonly tell: Tell;
 }
 
-/** Lets what is inside of a node's process be looked at, see ProcessInsight. */
+/** Opens the inspector of the node's process, see ProcessInsight. */
 export const insightful = { NODE_OPTIONS: '--inspect-port=0' };
 
-/** For many things at once on a machine that has more to do. */
+/** For tests with high load on a busy machine. */
 export const longMs = 300_000;
 
 /**
- * A cluster with one node, which reaches its API server through a door only; the test goes past it. What
- * containers do is seen by the marks they leave, whether or not anybody can be asked.
+ * A cluster with one node, which reaches its API server only through a proxy; the test connects
+ * directly. Containers leave marks, so that their starts are known whether or not an API responds.
  */
 export class FaultyCluster {
   readonly #parts: Parts;
 
-  /** A real one unless told otherwise. */
+  /** A real one unless given. */
   static async open(
     tell: Tell,
     openCluster: () => Promise<SmallCluster> = () => SmallCluster.open({}, { environment: insightful }),
@@ -70,12 +70,12 @@ export class FaultyCluster {
     this.#parts.tell(text);
   }
 
-  /** Where `/marks` of the containers is. */
+  /** The directory of the containers' `/marks`. */
   get marksDir(): string {
     return join(this.#parts.dir, 'marks');
   }
 
-  /** What is in a file of the marks. */
+  /** The content of a mark file. */
   async text(name: string): Promise<string> {
     return await readFile(join(this.marksDir, name), 'utf8').catch(() => '');
   }
@@ -84,7 +84,7 @@ export class FaultyCluster {
     return (await this.text(name)).split('\n').slice(0, -1);
   }
 
-  /** When each container of that mark was started, in seconds since the machine was. */
+  /** The start times of all containers with that mark, in seconds since boot. */
   async starts(name: string): Promise<readonly number[]> {
     return (await this.marks(name)).map(Number);
   }
@@ -97,14 +97,14 @@ export class FaultyCluster {
     await rm(join(this.marksDir, name), { force: true });
   }
 
-  /** All pods of the API, those of the system apart; by name. */
+  /** All pods of the API except system pods; by name. */
   async pods(): Promise<ReadonlyMap<string, Pod>> {
     const path = '/api/v1/namespaces/default/pods';
     const list = await this.plane.get<{ readonly items: readonly Pod[] }>(path);
     return new Map((list?.items ?? []).map((pod) => [pod.metadata?.name ?? '', pod]));
   }
 
-  /** Waits until all of these are as wanted; answers them in their order. */
+  /** Waits until all pods meet their conditions; returns them in their order. */
   async allAre(names: readonly string[], what: string, wanted: (pod: Pod) => boolean): Promise<Pod[]> {
     let missing: readonly string[] = [];
     return await patiently(
@@ -120,7 +120,7 @@ export class FaultyCluster {
     );
   }
 
-  /** Waits until of these pods nothing is left, neither in the API nor in the runtime. */
+  /** Waits until these pods are completely removed from the API and the runtime. */
   async allAreGone(names: readonly string[]): Promise<void> {
     await patiently(
       `${names.length} pods to be gone`,
@@ -139,7 +139,7 @@ export class FaultyCluster {
     await this.allAreGone(names);
   }
 
-  /** Those that run, in the runtime's own words. */
+  /** The running containers according to the runtime. */
   async containers(): Promise<readonly { readonly pod: string; readonly id: string }[]> {
     const filter = { state: { state: 'CONTAINER_RUNNING' } } as const;
     const { containers } = await this.node.cri.listContainers({ filter }, AbortSignal.timeout(longMs));
@@ -153,19 +153,19 @@ export class FaultyCluster {
     return all.filter(({ pod }) => names.includes(pod)).map(({ pod, id }) => `${pod} ${id}`);
   }
 
-  /** Takes everything down, and the machine must be as it was. */
+  /** Removes the cluster, and checks that the machine is unchanged. */
   async close(how: 'in-order' | 'after-failure'): Promise<void> {
     const { dir, cluster, tell } = this.#parts;
     await using stack = new AsyncDisposableStack();
     stack.defer(() => rm(dir, { recursive: true, force: true }));
     if (how === 'after-failure') tell(cluster.told());
     const left = cluster[Symbol.asyncDispose]();
-    // What a failure leaves behind is not what it is about.
+    // Leftovers of a failed test are not its failure.
     await (how === 'in-order' ? left : left.catch(() => {}));
   }
 }
 
-/** On the clock the marks of containers are written by. */
+/** On the clock of the containers' marks. */
 export async function uptimeSeconds(): Promise<number> {
   return Number((await readFile('/proc/uptime', 'utf8')).split(' ')[0]);
 }

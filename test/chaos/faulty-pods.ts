@@ -1,11 +1,11 @@
 import { container, pod, podSpec } from '../cluster/cluster-pods.ts';
 import type { FaultyCluster } from './faulty-cluster.ts';
 
-/** Ends at once when told to, and costs nothing until then. */
+/** Exits immediately on SIGTERM, and uses no CPU until then. */
 const stays = 'trap "exit 0" TERM; sleep 100000 & wait';
 const mounts = { volumeMounts: [{ name: 'marks', mountPath: '/marks' }] };
 
-/** Leaves a line with the time in the file of marks whenever it starts. */
+/** Appends a line with the time to its mark file whenever it starts. */
 export function marked(mark: string, script = stays, fields: object = {}): object {
   const command = ['sh', '-c', `cut -d " " -f 1 /proc/uptime >> /marks/${mark}; ${script}`];
   return container('main', { command, ...mounts, ...fields });
@@ -17,14 +17,14 @@ interface PodFields {
   readonly volumes?: readonly object[];
 }
 
-/** Unless others are given it has one container, `main`, whose mark is called as the pod. */
+/** Unless containers are given it has one, `main`, whose mark has the pod's name. */
 export function markedPod({ marksDir }: FaultyCluster, name: string, fields: PodFields = {}): object {
   const { containers = [marked(name)], volumes = [], ...others } = fields;
   const marks = { name: 'marks', hostPath: { path: marksDir } };
   return pod(name, podSpec(containers, { ...others, volumes: [marks, ...volumes] }));
 }
 
-/** Every second, and once is enough. */
+/** Every second, and one success is enough. */
 export function execProbe(script: string): object {
   return {
     exec: { command: ['sh', '-c', script] },
@@ -34,7 +34,7 @@ export function execProbe(script: string): object {
   };
 }
 
-/** With an init container, a sidecar and two containers of which one is probed. */
+/** With an init container, a sidecar and two containers, one of them with a probe. */
 export function manifoldPod(cluster: FaultyCluster, name: string): object {
   const readinessProbe = execProbe('true');
   return markedPod(cluster, name, {
@@ -49,7 +49,7 @@ export function manifoldPod(cluster: FaultyCluster, name: string): object {
   });
 }
 
-/** Nobody needs to be asked where it goes. */
+/** It is bound without a scheduler. */
 export function bound<T extends object>(made: T, nodeName: string): object {
   const { spec } = made as { readonly spec?: object };
   return { ...made, spec: { ...spec, nodeName } };

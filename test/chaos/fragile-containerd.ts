@@ -5,8 +5,8 @@ import { type ProcessIdentity, ProcessTable } from '../../src/lib/index.ts';
 const processes = new ProcessTable();
 
 /**
- * Makes a containerd that can be killed and kept from starting. It stands first on the PATH of who starts it: a script
- * that becomes the real one unless it is to be away.
+ * Creates a containerd that can be killed and prevented from starting: a script, first on the PATH,
+ * that executes the real one unless it is disabled.
  */
 export class FragileContainerd {
   readonly #dataDir: string;
@@ -15,7 +15,7 @@ export class FragileContainerd {
     this.#dataDir = dataDir;
   }
 
-  /** To be put in front of the PATH. */
+  /** To be prepended to the PATH. */
   get path(): string {
     return join(this.#dataDir, 'fragile');
   }
@@ -44,14 +44,14 @@ exec containerd "$@"
     return JSON.parse(text).pid;
   }
 
-  /** Answers which process it was. */
+  /** Returns the killed process ID. */
   async kill(): Promise<ProcessIdentity | undefined> {
     const found = await processes.find(await this.pid());
     if (found !== undefined) await processes.signal(found, 'SIGKILL');
     return found;
   }
 
-  /** It cannot be started until it is let back. */
+  /** It cannot be started until it is enabled again. */
   async keepAway(): Promise<void> {
     await writeFile(this.#awayFile, '');
   }

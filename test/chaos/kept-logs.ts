@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 
 const logs = ['kubeling.log', 'containerd/containerd.log'];
 
-/** The logs of a node that is about to be taken down, for whoever wants to know why it failed; answers where. */
+/** Copies the logs of a failed node before it is removed; returns the path. */
 export async function keepLogs(dataDir: string, name: string): Promise<string> {
   const dir = join(tmpdir(), `kubeling-chaos-${name}`);
   await mkdir(dir, { recursive: true });

@@ -13,32 +13,32 @@ export interface KillPlan {
   readonly kills: number;
   readonly seed: number;
   readonly tell: (text: string) => void;
-  /** Rejects when no more should be done; what there is is then taken down. */
+  /** Rejects to stop the test; the node is then removed. */
   readonly interrupted?: Promise<never>;
 }
 
 export interface KillReport {
   readonly kills: number;
-  /** Before kubeling said it was ready. */
+  /** Kills before kubeling was ready. */
   readonly killsAtStart: number;
   readonly versions: number;
   readonly starts: number;
-  /** Containers of pods that stay, found running as they were after a kill. */
+  /** Containers of unchanged pods that were still running after a kill. */
   readonly kept: number;
-  /** Starts the runtime gave up because who had asked for them was killed. */
+  /** Starts that the runtime aborted because their caller was killed. */
   readonly cutShort: number;
   readonly restarts: number;
 }
 
 const pods = 10;
 const signal = new AbortController().signal;
-/** From ready to the end; about as long as it takes to act on a few changes. */
+/** From ready to the kill; about the time for a few changes. */
 const longestLifeMs = 3_000;
 const longestStartMs = 1_500;
 const longestGapMs = 500;
-/** Every so many lives the node gets the time to reach what is wanted of it. */
+/** After this many restarts the node gets the time to reach the desired state. */
 const settleEvery = 4;
-/** One in three crashes, ends or is otherwise not at rest. */
+/** One in three crashes, exits or is otherwise not at rest. */
 const behaviours: readonly Behaviour[] = [
   'stays',
   'stays',
@@ -52,14 +52,15 @@ const behaviours: readonly Behaviour[] = [
 ];
 const runs: ReadonlySet<Behaviour> = new Set(['stays', 'prepares', 'lingers'] as const);
 
-/** A version of a pod that was asked for, and how many kills it has lived through. */
+/** A desired version of a pod, and how many kills it has survived. */
 interface Wanted extends MarkedPod {
   readonly sinceKill: number;
 }
 
 /**
- * Kills kubeling again and again while pods come, crash, change and go, and holds what the runtime tells against what
- * was asked for: nothing is started twice, nothing that should stay is started again, and counts of restarts are right.
+ * Kills kubeling repeatedly while pods are added, crash, are edited and removed, and compares the
+ * runtime's state with the desired one: no container is started twice, no unchanged container is
+ * restarted, and restart counts are correct.
  */
 export class KillRounds {
   readonly #node: KubelingNode;
@@ -69,9 +70,9 @@ export class KillRounds {
   readonly #plan: KillPlan;
   readonly #wanted = new Map<string, Wanted>();
   readonly #marks: string;
-  /** The highest count of restarts told of each version's container. */
+  /** The highest reported restart count of each version's container. */
   readonly #counts = new Map<string, number>();
-  /** What was done since the last kill, to be told with a failure. */
+  /** The actions since the last kill, to be printed with a failure. */
   #moment: string[] = [];
   #versions = 0;
   #kills = 0;
@@ -115,7 +116,7 @@ export class KillRounds {
 
   async #all(): Promise<void> {
     for (let index = 0; index < pods; index++) await this.#put(`p${index}`);
-    // Half of the time the first kill comes while everything starts.
+    // With probability one half the first kill happens while all pods start.
     if (randomInt(this.#random, 2) === 0) await this.#settle();
     for (let life = 1; this.#kills < this.#plan.kills; life++) {
       await this.#life();
@@ -125,7 +126,7 @@ export class KillRounds {
     await this.#empty();
   }
 
-  /** From one kill to the next, as long as kubeling gets ready in between. */
+  /** The time between kills, as long as kubeling becomes ready in between. */
   async #life(): Promise<void> {
     for (let changes = randomInt(this.#random, 4); changes > 0; changes--) {
       await this.#change();
@@ -198,7 +199,10 @@ export class KillRounds {
     return [`seed ${this.#plan.seed}, after kill ${this.#kills}:`, ...this.#moment].join('\n  ');
   }
 
-  /** Containers that run now and must run on: of pods that are wanted as they are and do not end by themselves. */
+  /**
+   * Containers that run now and must keep running: of desired, unchanged pods that do not exit by
+   * themselves.
+   */
   async #resting() {
     await this.#witness.idle();
     const marks = await this.#marksByUid();
@@ -243,13 +247,13 @@ export class KillRounds {
     for (const pod of this.#wanted.values()) await this.#checkStarts(pod, marks);
   }
 
-  /** Of each pod that is wanted: what was started, by the runtime's events and by the marks containers left. */
+  /** The starts of each desired pod, by the runtime's events and by the containers' marks. */
   async #checkStarts(pod: Wanted, marks: ReadonlyMap<string, string>): Promise<void> {
     const mark = markOf(pod);
     const instances = this.#witness.instances.filter(({ uid }) => marks.get(uid) === mark);
     for (const [container, list] of Map.groupBy(instances, (each) => each.container)) {
       if (pod.behaviour === 'crashes') continue;
-      // Only a start that was cut short may be done again.
+      // Only an interrupted start may be repeated.
       const again = list.slice(0, -1).filter(({ end }) => !wasCutShort(end));
       const told = list.map(({ attempt, end }) => `${attempt}: ${end ?? 'runs'}`).join('; ');
       assert.equal(again.length, 0, `${container} of ${mark} was started again without need: ${told}`);
@@ -263,7 +267,7 @@ export class KillRounds {
     return text.split('\n').filter((line) => line !== '');
   }
 
-  /** Waits until everything is as wanted, then counts. */
+  /** Waits until the state is as desired, then counts. */
   async #settle(): Promise<void> {
     let missing = '';
     await eventually(
@@ -293,7 +297,10 @@ export class KillRounds {
     return JSON.stringify({ unsettled, strays, pods: shown.map(briefly) }, undefined, 1);
   }
 
-  /** What /pods tells, once it has caught up with the runtime: what crashes may be started again at any moment. */
+  /**
+   * The pods of /pods, once they match the runtime: a crashing container may be restarted at any
+   * moment.
+   */
   async #checkCounts(pod: Wanted): Promise<void> {
     const key = markOf(pod);
     let told = '';
@@ -317,8 +324,8 @@ export class KillRounds {
     this.#counts.set(key, restartCount);
     const lives = this.#kills - pod.sinceKill;
     let starts = 0;
-    // One that runs has not marked its start before its program has come so far. One that was made but not yet started
-    // at a kill costs an attempt.
+    // A running container has no mark before its program has started. A container created but not
+    // started before a kill costs an attempt.
     await eventually(
       'all starts to be marked',
       async () => {
@@ -328,7 +335,7 @@ export class KillRounds {
       15_000,
       () => `${told}, ${starts} starts marked, ${lives} kills lived through`,
     );
-    // One may start between the looks.
+    // A container may start between the two reads.
     assert.ok(starts <= after + 2, `${told}, ${starts} starts marked, ${lives} kills lived through`);
     if (pod.behaviour !== 'crashes') assert.ok(restartCount <= lives, told);
   }
@@ -375,7 +382,10 @@ export class KillRounds {
   }
 }
 
-/** The runtime gives up a start whose caller has died, even when the process has begun to run, and says so. */
+/**
+ * The runtime aborts a start whose caller was killed, even when the process has begun to run, and
+ * reports it.
+ */
 function wasCutShort(end: string | undefined): boolean {
   return end?.startsWith('StartError') ?? false;
 }
@@ -396,7 +406,7 @@ function keyOf({ metadata }: NodePod): string {
   return markAs(metadata.name, metadata.annotations?.['version']);
 }
 
-/** kubeling adds its node's name to a pod's. */
+/** kubeling appends its node name to the names of static pods. */
 function markAs(podName: string, version: string | undefined): string {
   return `${podName.split('-')[0]}.${version}`;
 }

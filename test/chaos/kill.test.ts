@@ -1,7 +1,7 @@
 import { test } from 'node:test';
 import { KillRounds } from './kill-rounds.ts';
 
-test('kubeling killed at random moments starts nothing twice and loses nothing', {
+test('kubeling killed at random moments starts no container twice and loses none', {
   timeout: 300_000,
 }, async (t) => {
   const seed = Number(process.env['KUBELING_SEED'] ?? 1);

@@ -17,12 +17,15 @@ const signal = new AbortController().signal;
 
 const shimCommand = /containerd-shim-runc-v2 -namespace k8s\.io -id (\w+) -address (\S+)/;
 
-/** What the pods of a node left, while the node itself goes on: held against how it was before there were any. */
+/** The leftovers of pods on a running node, compared with the state before there were any. */
 export class Leftovers {
   readonly #node: KubelingNode;
   readonly #before: MachineSnapshot;
 
-  /** To be called while the node has no pods. What it has for all of them, their classes' cgroups, is there once it is ready. */
+  /**
+   * Must be called while the node has no pods. The node's shared state, for example its QoS
+   * cgroups, exists once it is ready.
+   */
   static async before(node: KubelingNode): Promise<Leftovers> {
     const ready = async () => ((await node.get('/readyz')) === 'ok' ? true : undefined);
     await eventually('the node to be ready for pods', ready);
@@ -34,7 +37,7 @@ export class Leftovers {
     this.#before = before;
   }
 
-  /** One line for each thing; `words` are the ids by which things of the pods are known besides the node's own. */
+  /** One line for each leftover; `words` are additional IDs that identify the pods. */
   async find(words: readonly string[]): Promise<readonly string[]> {
     const { dataDir } = this.#node;
     const all = [dataDir, networkName(dataDir), ...words];
@@ -48,8 +51,9 @@ export class Leftovers {
   }
 
   /**
-   * Without the shims that containerd itself has forgotten: when its caller is gone in the moment it waits for a new
-   * shim, it gives the sandbox up and leaves the process, which nobody can ask it for. Its log names the shim's socket.
+   * Without shims that containerd itself has lost: when its caller is killed while it waits for a
+   * new shim, it drops the sandbox and leaves the process, which cannot be found through its API.
+   * Its log contains the shim's socket.
    */
   async #withoutForgotten(processes: readonly string[]): Promise<readonly string[]> {
     if (!processes.some((line) => shimCommand.test(line))) return processes;

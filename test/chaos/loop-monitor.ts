@@ -1,8 +1,8 @@
 import { threadCpuMs } from './thread-cpu.ts';
 
 /**
- * The longest time that one turn of the event loop took, in CPU time of its thread: what other programs of the machine
- * take does not count, what the garbage collector does on this thread counts.
+ * The longest turn of the event loop, in CPU time of its thread: excludes the time of other
+ * programs on the machine, includes garbage collection on this thread.
  */
 export class LoopMonitor {
   #lastCpuMs = threadCpuMs();
@@ -13,7 +13,7 @@ export class LoopMonitor {
     this.#timer = setInterval(() => this.#turn(), 1);
   }
 
-  /** The longest turn since the last time this was called. */
+  /** The longest turn since the previous call. */
   takeLongestMs(): number {
     const longest = this.#longestMs;
     this.#longestMs = 0;

@@ -1,19 +1,22 @@
 import { busyboxImageName } from '../../src/containerd/index.ts';
 
-/** What a pod does by itself. */
+/** The behaviour of a pod. */
 export type Behaviour =
-  /** Runs until it is told to end, and ends at once. */
+  /** Runs until it is stopped, and exits immediately on SIGTERM. */
   | 'stays'
-  /** The same, after a container that prepares it. */
+  /** The same, after an init container. */
   | 'prepares'
-  /** Runs, and does not listen when it is told to end. */
+  /** Runs, and ignores SIGTERM. */
   | 'lingers'
-  /** Ends with an error, and is started again for ever. */
+  /** Exits with an error, and is always restarted. */
   | 'crashes'
-  /** Ends well, and must not be started again. */
+  /** Exits successfully, and must not be restarted. */
   | 'ends';
 
-/** One version of one pod. No two are alike, so each has a UID of its own and each start of it can be told apart. */
+/**
+ * One version of one pod. All are different, so each has its own UID and its starts can be told
+ * apart.
+ */
 export interface MarkedPod {
   readonly name: string;
   readonly version: number;
@@ -29,10 +32,12 @@ const scripts: Readonly<Record<Behaviour, string>> = {
   ends: 'sleep 0.3; exit 0',
 };
 
-/** The last part of its cgroup's path is a container's id; it is not to be seen where cgroups have a namespace. */
+/**
+ * The last part of its cgroup path is a container's ID; it is not visible in a cgroup namespace.
+ */
 const ownId = 'sed -n "s,.*/,,p" /proc/self/cgroup | sort | tail -n 1';
 
-/** Each container leaves one line in this file of the marks directory when it starts. */
+/** Each container appends one line to this file of the marks directory when it starts. */
 export function markOf({ name, version }: MarkedPod): string {
   return `${name}.${version}`;
 }

@@ -12,7 +12,7 @@ export interface RestartsPlan {
   readonly pods: number;
 }
 
-/** All of a pod that a restart of its kubelet must leave alone. */
+/** The state of a pod that a kubelet restart must not change. */
 interface Left {
   readonly name: string | undefined;
   readonly version: string | undefined;
@@ -20,19 +20,19 @@ interface Left {
   readonly restarts: readonly (number | undefined)[];
 }
 
-/** After so many renewals of the lease every status has been looked at twice. */
+/** After this many lease renewals every status has been checked twice. */
 const renewals = 3;
-/** Whatever would be done with pods that nobody wants would be done by then. */
+/** Any action on pods that are not desired would have happened by then. */
 const aloneMs = 15_000;
 
-/** kubeling is ended, by force or in order, and started again under many pods: nobody can tell. */
+/** kubeling is killed or stopped, and restarted under many pods: no effect is visible. */
 export class NodeRestarts {
   readonly #cluster: FaultyCluster;
-  /** Of pods of the API. */
+  /** Number of API pods. */
   readonly #made: readonly string[];
-  /** Of manifests. */
+  /** Number of static pods. */
   readonly #fixed: readonly string[];
-  /** Of all pods, as the API knows them. */
+  /** Of all pods, according to the API. */
   readonly #names: readonly string[];
 
   static async run(cluster: FaultyCluster, { pods }: RestartsPlan): Promise<void> {
@@ -81,7 +81,7 @@ export class NodeRestarts {
     });
   }
 
-  /** While the API server is away, so that nobody can say which of the pods are still wanted. */
+  /** While the API server is down, so that it is unknown which of the pods are still desired. */
   async #restartAlone(): Promise<void> {
     const { node, door } = this.#cluster;
     const alone = `alone-${node.name}`;
@@ -102,7 +102,7 @@ export class NodeRestarts {
     await this.#cluster.allAreGone([alone]);
   }
 
-  /** Whatever is done, no container is another afterwards, and nothing was written of any of the pods. */
+  /** After every action all containers are the same, and no pod was written. */
   async #unnoticed(what: string, act: () => Promise<void>): Promise<void> {
     const { audit } = this.#cluster;
     const [before, containers] = [await this.#left(), await this.#cluster.containersOf(this.#names)];
@@ -124,7 +124,7 @@ export class NodeRestarts {
     );
   }
 
-  /** A status that is new has been told; pods may be Ready a moment before all of it is. */
+  /** A new status is published; pods may be Ready a moment before the status is complete. */
   async #quiet(): Promise<void> {
     let last = JSON.stringify(await this.#left());
     await patiently(

@@ -4,7 +4,7 @@ import type { ResourceEntry } from '../../src/local-api/api/api-types.ts';
 import { type Catalogue, createCatalogue } from '../../src/local-api/registry/catalogue.ts';
 import { anyObject, encodeObject } from '../fakes/protobuf-objects.ts';
 
-/** A request nobody would send, or somebody might. */
+/** A request that is unlikely or common. */
 export interface MadeRequest {
   readonly method: string;
   readonly path: string;
@@ -130,7 +130,7 @@ const selectors = [
   ',',
 ];
 
-/** Makes requests out of chance alone: the same seed, the same requests. */
+/** Generates random requests: the same seed gives the same requests. */
 export class RequestMaker {
   readonly #random: Random;
   readonly #table = new KindTable();
@@ -155,7 +155,7 @@ export class RequestMaker {
     return this.#withBody(made, entry);
   }
 
-  /** Into pods that are there and pods that are not, as something else than HTTP or not. */
+  /** Upgrade requests into existing and missing pods, with valid and invalid protocols. */
   #stream(): MadeRequest {
     const resource = this.#any(['pods', 'pods', 'pods', 'nodes', 'services']);
     const inside = resource === 'nodes' ? '' : `/namespaces/${this.#any(namespaces)}`;
@@ -174,7 +174,7 @@ export class RequestMaker {
     return { method, path, headers: this.#chance(4) ? this.#headers() : headers, body: undefined };
   }
 
-  /** Bytes that look like a request less and less. */
+  /** Bytes that resemble a request less and less. */
   garbage(): Buffer {
     const lines = [
       `${this.#any(methods)} ${this.#page()} HTTP/1.1`,
@@ -283,7 +283,9 @@ export class RequestMaker {
     return Buffer.from(JSON.stringify(this.#chance(3) ? this.#bent(headed) : headed));
   }
 
-  /** What would never pass for what it is says little about what comes behind: most objects get an ordinary name. */
+  /**
+   * An object with an invalid name tests little behind that check: most objects get a valid name.
+   */
   #likely(object: JsonMap, kind: string): JsonMap {
     if (kind === 'DeleteOptions' || this.#chance(10)) return object;
     const metadata = { name: this.#any(names.slice(0, 4)), labels: { a: 'b' } };
@@ -331,7 +333,7 @@ export class RequestMaker {
     return { ...value, metadata: this.#any<unknown>(directives), spec: this.#any<unknown>(directives) };
   }
 
-  /** Somewhere inside, something is not what it was. */
+  /** Changes a random nested field. */
   #bent(value: JsonMap): JsonMap {
     const copy = structuredClone(value);
     let at: JsonMap = copy;
@@ -353,7 +355,7 @@ export class RequestMaker {
     return Array.from({ length: randomInt(this.#random, 20) }, () => this.#any([...signs])).join('');
   }
 
-  /** Deeper than anything that goes through it one level at a time could bear. */
+  /** Deeper than a recursive algorithm can handle. */
   #deep(): Buffer {
     const [open, close] = this.#any([
       ['[', ']'],
@@ -382,7 +384,7 @@ export class RequestMaker {
   }
 }
 
-/** Those that lead somewhere, the ones that write first of all. */
+/** Paths that exist, those for writes first. */
 function methodsOf({ verbs }: ResourceEntry): readonly string[] {
   const all = verbs.map((verb) => methodOfVerb[verb] ?? 'GET');
   return all.includes('POST') ? [...all, 'POST', 'POST'] : all;

@@ -12,22 +12,25 @@ import { ServedApi } from './served-api.ts';
 export interface RequestRoundsOptions {
   readonly requests: number;
   readonly seed: number;
-  /** What a turn of the server's event loop may take, in CPU time. */
+  /** The maximum CPU time of one turn of the server's event loop. */
   readonly mostHoldMs: number;
   readonly tell: (text: string) => void;
 }
 
 const atOnce = 16;
-/** Requests of both sorts take turns. */
+/** Requests of both sorts alternate. */
 const ordinaryPerRound = 245;
 const costlyPerRound = 5;
-/** One in so many is no request at all, but bytes. */
+/** One in this many is raw bytes instead of a request. */
 const garbageEvery = 25;
 const answerWithinMs = 30_000;
-/** What may be held at the end beyond what was held when all was warm; what happened is remembered for a while. */
+/**
+ * The growth of memory allowed at the end compared with the warm state; events are stored for a
+ * while.
+ */
 const mostGrowthBytes = 96 * 2 ** 20;
 
-/** Refusals for which the reference answers 500 as well; they are no failures. */
+/** Requests for which the reference responds with 500 as well; they are no failures. */
 const saidByOthersToo =
   /"resourceVersion should not be set on objects to be created"|"\[?target\.(?:name|kind): (?:Required|Unsupported) value/;
 
@@ -39,20 +42,23 @@ interface Way {
   readonly agent: Agent;
 }
 
-/** Asks an API for anything, again and again, and holds it to this: it answers in time, it never fails, and it keeps what it had. */
+/**
+ * Sends random requests to an API and checks that it responds in time, never fails, and keeps its
+ * objects.
+ */
 export class RequestRounds {
   readonly #options: RequestRoundsOptions;
   readonly #directory = mkdtempSync(join(tmpdir(), 'kubeling-requests-'));
   readonly #codes = new Map<number, number>();
   readonly #failures: string[] = [];
-  /** The longest turn of the server's event loop by what it was asked. */
+  /** The longest turn of the server's event loop, by request. */
   readonly #holds = new Map<string, number>();
 
   private constructor(options: RequestRoundsOptions) {
     this.#options = options;
   }
 
-  /** Throws when something did not hold. */
+  /** Throws when a check failed. */
   static async run(options: RequestRoundsOptions): Promise<void> {
     const rounds = new RequestRounds(options);
     try {
@@ -69,7 +75,7 @@ export class RequestRounds {
       return await api.ask('kept');
     });
     const found = new Map(await this.#withApi(async (api) => await api.ask('kept')));
-    // The server itself may have changed some since then, but none may be older or gone.
+    // The server itself may have changed some objects since then, but none may be older or missing.
     for (const [key, version] of kept)
       if (!(Number(found.get(key)) >= Number(version)))
         this.#failures.push(`${key} was at ${version}, and is at ${found.get(key)}`);
@@ -100,7 +106,7 @@ export class RequestRounds {
     for (let done = 0; done < requests; done += ordinaryPerRound + costlyPerRound) {
       await this.#ordinary(way, maker, done);
       this.#held('ordinary requests, several at once', await api.ask('hold'));
-      // Alone, so that it is known what held the loop.
+      // Sequentially, so that a slow turn can be attributed to its request.
       for (let count = 0; count < costlyPerRound; count++) {
         const made = costly.next();
         await this.#answered(way, made);
@@ -123,7 +129,10 @@ export class RequestRounds {
     if (growth > mostGrowthBytes) this.#failures.push(`memory grew by ${Math.round(growth / 2 ** 20)} MiB`);
   }
 
-  /** As many at once as ask at once; each asks again when it has its answer. */
+  /**
+   * The given number of requests run concurrently; each client sends the next when it has its
+   * response.
+   */
   async #ordinary(way: Way, maker: RequestMaker, from: number): Promise<void> {
     let index = from;
     const ask = async () => {
@@ -211,7 +220,7 @@ function namespace(): MadeRequest {
   };
 }
 
-/** Who leaves in the middle of a watch is a client like any other. */
+/** A client that disconnects during a watch is valid too. */
 function one(
   way: Way,
   { method, path, headers, body }: MadeRequest,

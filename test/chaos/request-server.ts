@@ -1,4 +1,6 @@
-/** The embedded API in a process of its own, whose event loop is watched. Its parent asks by messages. */
+/**
+ * The embedded API in its own process, whose event loop is monitored. Its parent sends messages.
+ */
 import { join } from 'node:path';
 import { collectLogs, realClock, systemRandom, Verbosity } from '../../src/lib/index.ts';
 import { type OpenLocalApi, openLocalApi } from '../../src/local-api/index.ts';
@@ -11,12 +13,12 @@ export interface ServerQuestion {
 }
 
 export interface ServerAnswers {
-  /** Milliseconds of the longest turn since the last question. */
+  /** Milliseconds of the longest turn since the last request. */
   hold: number;
   memory: { readonly heldBytes: number; readonly residentBytes: number };
-  /** Versions by what they are of: enough to tell whether all is there. */
+  /** Versions by object: enough to check that all exist. */
   kept: readonly (readonly [string, string])[];
-  /** The API paths of all objects that requests have created, without those of the server itself. */
+  /** The API paths of all objects that requests have created, except the server's own. */
   paths: readonly string[];
   errors: readonly string[];
   stop: null;
@@ -46,7 +48,7 @@ const running = api.run(stop.signal).catch(() => {});
 const monitor = new LoopMonitor();
 
 process.on('message', ({ id, ask }: ServerQuestion) => {
-  // Whatever the last request still does is done in this turn: the answer waits for the next ones.
+  // Pending work of the last request is done in this turn: the reply is sent after the next ones.
   setTimeout(() => void answer(id, ask), 3);
 });
 process.on('disconnect', () => process.exit());

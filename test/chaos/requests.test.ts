@@ -1,10 +1,10 @@
 import { test } from 'node:test';
 import { RequestRounds } from './request-rounds.ts';
 
-test('two thousand requests for anything are answered, none fails, and what was kept is there afterwards', {
+test('two thousand random requests get responses, none fails, and stored objects exist afterwards', {
   timeout: 300_000,
 }, async (t) => {
-  // The promise is 100 ms; the limit leaves room for a machine that is slow or busy.
+  // The goal is 100 ms; the limit allows for a slow or busy machine.
   await RequestRounds.run({
     requests: 2_000,
     seed: 1,

@@ -1,9 +1,9 @@
-/** Asks the embedded API for anything. usage: requests.ts [--requests 100000] [--seed 1] */
+/** Sends random requests to the embedded API. usage: requests.ts [--requests 100000] [--seed 1] */
 import { parseArgs } from 'node:util';
 import { RequestRounds } from './request-rounds.ts';
 import { runScript } from './script-end.ts';
 
-/** No request may hold the event loop for longer. */
+/** No request may block the event loop for longer. */
 const mostHoldMs = 100;
 
 const { values } = parseArgs({
@@ -14,6 +14,6 @@ await runScript(async () => {
   const [requests, seed] = [Number(values.requests), Number(values.seed)];
   await RequestRounds.run({ requests, seed, mostHoldMs, tell: console.log });
   console.log(`${requests} requests: all were answered, none failed, and what was kept is there`);
-  // What is left over after the last answer must not keep the script from ending.
+  // Leftovers after the last response must not keep the script from exiting.
   process.exit();
 });

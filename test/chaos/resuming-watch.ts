@@ -12,7 +12,7 @@ interface WatchedObject {
 
 const againMs = 20;
 
-/** Watches config maps and goes on where it was, whatever happens to the server. */
+/** Watches config maps and resumes at its last version, whatever happens to the server. */
 export class ResumingWatch {
   readonly #api: ApiCaller;
   readonly #path: string;
@@ -20,7 +20,7 @@ export class ResumingWatch {
   readonly #states = new Map<string, State>();
   readonly #seen = new Set<number>();
   #version: number;
-  /** Up to which a list has told it all. */
+  /** The version up to which a list is complete. */
   #listed: number;
   #resumed = 0;
   #expired = 0;
@@ -54,7 +54,7 @@ export class ResumingWatch {
     }
   }
 
-  /** What a list tells need not have been seen. */
+  /** The watch need not have delivered the states in a list. */
   missing(): readonly number[] {
     return [...this.#ledger.acknowledged].filter(
       (version) => version > this.#listed && !this.#seen.has(version),

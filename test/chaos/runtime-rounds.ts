@@ -9,19 +9,19 @@ import { type MarkedPod, manifestOf, markOf } from './marked-pod.ts';
 
 export interface RuntimePlan {
   readonly pods: number;
-  /** How often containerd is killed and comes back at once. */
+  /** How often containerd is killed and restarts immediately. */
   readonly kills: number;
-  /** How long it is then kept away. */
+  /** The duration of its downtime afterwards. */
   readonly absenceMs: number;
   readonly tell: (text: string) => void;
-  /** Rejects when no more should be done; what there is is then taken down. */
+  /** Rejects to stop the test; the node is then removed. */
   readonly interrupted?: Promise<never>;
 }
 
 const signal = new AbortController().signal;
 const processes = new ProcessTable();
 
-/** All that must stay the same of a pod whose runtime was away. */
+/** The state of a pod that a downtime of its runtime must not change. */
 interface Kept {
   readonly mark: string;
   readonly uid: string;
@@ -33,8 +33,8 @@ interface Kept {
 }
 
 /**
- * Takes the runtime away from under running pods, for a moment and for long: they must run on as they are, everybody
- * who asks must be told, and what was asked for meanwhile must be done afterwards.
+ * Kills the runtime under running pods, shortly and for long: they must keep running unchanged, all
+ * clients must get errors, and changes requested meanwhile must be applied afterwards.
  */
 export class RuntimeRounds {
   readonly #node: KubelingNode;
@@ -95,7 +95,7 @@ export class RuntimeRounds {
     await this.#node.take(`${name}.yaml`);
   }
 
-  /** Killed, and started again at once by kubeling, whose own it is. */
+  /** Killed, and restarted immediately by kubeling, which owns it. */
   async #killed(round: number): Promise<void> {
     const before = await this.#kept();
     const processesBefore = await this.#processes();
@@ -113,7 +113,7 @@ export class RuntimeRounds {
     );
   }
 
-  /** Killed and kept away; everything is asked for anew meanwhile. */
+  /** Killed and kept down; all desired pods are changed meanwhile. */
   async #away(): Promise<void> {
     const { absenceMs, tell } = this.#plan;
     const before = await this.#kept();
@@ -139,7 +139,7 @@ export class RuntimeRounds {
     tell(`what was asked for meanwhile is done after ${((performance.now() - backMs) / 1_000).toFixed(1)} s`);
   }
 
-  /** One is removed, one edited, one added, and the process of one dies. */
+  /** One pod is removed, one edited, one added, and the process of one is killed. */
   async #changeMeanwhile(before: ReadonlyMap<string, ProcessIdentity>): Promise<void> {
     const dies = before.get('r2');
     assert.ok(dies);
@@ -180,7 +180,7 @@ export class RuntimeRounds {
     );
   }
 
-  /** The pods that run, as kubeling tells of them. */
+  /** The running pods, as kubeling reports them. */
   async #kept(): Promise<readonly Kept[]> {
     const shown = (await this.#node.pods()).filter(
       ({ status: { containerStatuses = [] } }) =>
@@ -225,7 +225,7 @@ export class RuntimeRounds {
     }
   }
 
-  /** While the runtime is away: kubeling tells what it last knew, and the processes live. */
+  /** While the runtime is down: kubeling reports the last known state, and the processes run. */
   async #stillThere(before: readonly Kept[], were: ReadonlyMap<string, ProcessIdentity>): Promise<void> {
     for (const [name, process] of were)
       if (name !== 'r2') assert.ok(await processes.isAlive(process), `the process of ${name} must live`);
@@ -247,7 +247,7 @@ export class RuntimeRounds {
     assert.match(readyz, /\[-\]runtime failed: .*readyz check failed/s);
   }
 
-  /** What one check of readiness says, as soon as it says that. */
+  /** The result of one readiness check, once it has that value. */
   async #ready(check: string, says: string): Promise<void> {
     let last = '';
     await eventually(
@@ -283,7 +283,7 @@ function keptOf({ metadata, status }: NodePod): Kept {
   };
 }
 
-/** Of a mark, or of a pod as kubeling names it. */
+/** By mark, or by the pod name in kubeling. */
 function nameOf(text: string): string {
   return text.split(/[.-]/)[0] ?? '';
 }

@@ -1,4 +1,6 @@
-/** Takes containerd away from under running pods. usage: runtime.ts [--pods N] [--kills N] [--away SECONDS] */
+/**
+ * Kills containerd under running pods. usage: runtime.ts [--pods N] [--kills N] [--away SECONDS]
+ */
 import { parseArgs } from 'node:util';
 import { RuntimeRounds } from './runtime-rounds.ts';
 import { runScript } from './script-end.ts';

@@ -1,4 +1,7 @@
-/** Runs a script whose work cleans up after itself when it fails; being told to end counts as a failure too. */
+/**
+ * Runs a script whose work cleans up after itself when it fails; a stop signal counts as a failure
+ * too.
+ */
 export async function runScript(work: (interrupted: Promise<never>) => Promise<void>): Promise<void> {
   const interrupted = new Promise<never>((_resolve, reject) => {
     for (const name of ['SIGINT', 'SIGTERM'] as const)

@@ -9,7 +9,7 @@ interface Told {
   readonly answer: unknown;
 }
 
-/** An embedded API in another process: what its clients do takes nothing from its event loop. */
+/** An embedded API in another process: its clients do not use its event loop. */
 export class ServedApi {
   readonly url: string;
   readonly #directory: string;
@@ -50,7 +50,7 @@ export class ServedApi {
     });
   }
 
-  /** What stands in its kubeconfig in base64. */
+  /** The base64 data of its kubeconfig. */
   credential(name: string): string {
     const config = readFileSync(join(this.#directory, 'admin.kubeconfig'), 'utf8');
     const found = new RegExp(`${name}: "?([A-Za-z0-9+/=]+)`).exec(config)?.[1];
@@ -64,7 +64,7 @@ export class ServedApi {
     await exited;
   }
 
-  /** For when it failed: nothing is waited for. */
+  /** For failures: does not wait. */
   kill(): void {
     this.#child.kill('SIGKILL');
   }

@@ -23,20 +23,20 @@ export interface StoreReport {
   readonly fileBytes: number;
 }
 
-/** What was told to be safe last of one object; no number when it was told to be gone. */
+/** The last acknowledged value of one object; no number if its deletion was acknowledged. */
 interface Known {
   readonly version: number;
   readonly number: number | undefined;
 }
 
 const writer = join(import.meta.dirname, 'store-writer.ts');
-/** After the writer is ready, or for some after it was started. */
+/** After the writer is ready, or for some kills after its start. */
 const longestLifeMs = 700;
 const startLimitMs = 60_000;
 
 /**
- * Kills whoever writes to a store, again and again, and looks at the file with eyes of its own: all that was told to
- * be safe is there, no version was given twice, and the log has no gap but where a life began.
+ * Kills a store's writer repeatedly, and reads the file independently: all acknowledged changes
+ * exist, no version was used twice, and the log has no gap except where a writer started.
  */
 export class StoreRounds {
   readonly #options: StoreRoundsOptions;
@@ -44,7 +44,7 @@ export class StoreRounds {
   readonly #path: string;
   readonly #known = new Map<string, Known>();
   readonly #given = new Set<number>();
-  /** The versions at which lives began. */
+  /** The versions at which writers started. */
   readonly #starts = new Set<number>([1]);
   #newest = 1;
   #writes = 0;
@@ -122,9 +122,9 @@ export class StoreRounds {
     if (version > (this.#known.get(name)?.version ?? 0)) this.#known.set(name, { version, number });
   }
 
-  /** Answers how many changes are in the log. */
+  /** Returns how many changes the log contains. */
   #look(): number {
-    // Killed before it had anything to write to.
+    // Killed before it could write.
     if (this.#newest === 1) return 0;
     const db = new DatabaseSync(this.#path, { readOnly: true });
     try {
@@ -152,7 +152,7 @@ export class StoreRounds {
     }
   }
 
-  /** An object that is not there was told to be gone, or went just before the kill. */
+  /** A missing object was acknowledged as deleted, or its deletion was pending at the kill. */
   #lookForEnd(db: DatabaseSync, name: string, { version, number }: Known): void {
     if (number === undefined) return;
     const end = db.prepare(`SELECT rev FROM log WHERE key LIKE ? AND op = 'DELETED' AND rev > ?`);
@@ -166,7 +166,7 @@ export class StoreRounds {
       .map((row) => Number(row['rev']));
     versions.reduce(
       (last, next) => {
-        // The first of a life comes right after what that life found.
+        // The first version of a writer follows the version that the writer found.
         assert.ok(
           next === last + 1 || this.#starts.has(next - 1),
           `between ${last} and ${next} there is a gap`,

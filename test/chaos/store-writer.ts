@@ -1,10 +1,10 @@
 /**
- * Writes to a store, some thousand changes in a second, and tells of each when it is safe, until it is killed.
- * usage: store-writer.ts FILE SEED
+ * Writes to a store, some thousand changes per second, and reports each when it is durable, until
+ * it is killed. usage: store-writer.ts FILE SEED
  *
- *     open VERSION                     what it found
- *     put VERSION NAME NUMBER          an object has this number now
- *     gone VERSION NAME                an object is gone
+ *     open VERSION the version at its start
+ *     put VERSION NAME NUMBER an object has this number now
+ *     gone VERSION NAME an object is deleted
  */
 import { apiResources } from '../../src/api/index.ts';
 import { pick, realClock, seededRandom } from '../../src/lib/index.ts';
@@ -32,7 +32,7 @@ for (let ticks = 1; ; ticks++) {
 
 async function writeOne(): Promise<void> {
   const name = pick(random, names) ?? '';
-  // Every other object is of a kind that is not synced each time.
+  // Every second object is of a kind that is not synced on each write.
   const resource = Number(name.slice(1)) % 2 === 0 ? apiResources.pods : apiResources.events;
   const isGoing = rig.get(name, resource) !== undefined && random.next() < 0.2;
   const value = ++number;

@@ -1,4 +1,4 @@
-/** Kills whoever writes to the store at random moments. usage: store.ts [--kills N] [--seed N] */
+/** Kills a store's writer at random moments. usage: store.ts [--kills N] [--seed N] */
 import { parseArgs } from 'node:util';
 import { runScript } from './script-end.ts';
 import { StoreRounds } from './store-rounds.ts';

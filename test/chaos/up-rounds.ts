@@ -31,15 +31,16 @@ const image = 'localhost/kubeling/busybox:1';
 const writers = 64;
 const namesOfWriter = 8;
 const watchers = 4;
-/** After the API answers, or for some after it was started. */
+/** After the API responds, or for some kills after the start. */
 const longestLifeMs = 1_500;
 const path = '/api/v1/namespaces/default/configmaps';
 const podsPath = '/api/v1/namespaces/default/pods';
 const podNames = ['kept-1', 'kept-2', 'kept-3'];
 
 /**
- * Kills the whole of `kubeling up` again and again while many write to its API and some watch: what was acknowledged is
- * there, no version says two things, watches go on without a gap, and the containers of its pods never notice.
+ * Kills `kubeling up` repeatedly while clients write to its API and watch: acknowledged writes
+ * exist, no version has two states, watches resume without a gap, and the containers of its pods
+ * keep running.
  */
 export class UpRounds {
   readonly #node: KubelingNode;
@@ -146,7 +147,7 @@ export class UpRounds {
     await this.#watchesCatchUp();
   }
 
-  /** Their connections are new after each start; what counts is what comes then. */
+  /** Their connections are new after each start; only events after it count. */
   async #connect(): Promise<void> {
     const before = this.#ledger.writes;
     this.#gate.open();
@@ -155,7 +156,7 @@ export class UpRounds {
     );
   }
 
-  /** In the middle of it: writers learn of it when nobody answers them. */
+  /** During writes: writers notice it by a missing response. */
   async #kill(): Promise<void> {
     await this.#node.end('SIGKILL');
     this.#gate.close();

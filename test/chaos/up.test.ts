@@ -1,7 +1,7 @@
 import { test } from 'node:test';
 import { UpRounds } from './up-rounds.ts';
 
-test('kubeling up killed under those who write and watch loses nothing that was acknowledged', {
+test('kubeling up killed under writers and watchers loses no acknowledged write', {
   timeout: 300_000,
 }, async (t) => {
   const seed = Number(process.env['KUBELING_SEED'] ?? 1);

@@ -1,4 +1,4 @@
-/** Kills `kubeling up` under those who use its API. usage: up.ts [--kills N] [--seed N] */
+/** Kills `kubeling up` under clients of its API. usage: up.ts [--kills N] [--seed N] */
 import { parseArgs } from 'node:util';
 import { runScript } from './script-end.ts';
 import { UpRounds } from './up-rounds.ts';

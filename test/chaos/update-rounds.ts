@@ -22,7 +22,7 @@ export interface UpdateReport {
 
 const own = '/api/v1/namespaces/default';
 const lines = 200;
-/** The order in which the reader tells of them. */
+/** The order in which the reader reports them. */
 const volumes: readonly NumberVolume[] = [
   { name: 'config', lines },
   { name: 'secret', lines },
@@ -32,8 +32,9 @@ const volumes: readonly NumberVolume[] = [
 const tellEvery = 50;
 
 /**
- * Updates a config map, a secret and a label of a pod through the API, one after the other: each update reaches the files
- * of the running pod before the next is made, and a reader in there never sees a torn, missing or older file.
+ * Updates a config map, a secret and a label of a pod through the API sequentially: each update
+ * reaches the files of the running pod before the next one, and a reader in the pod never sees a
+ * torn, missing or older file.
  */
 export class UpdateRounds {
   readonly #api: ApiCaller;
@@ -92,7 +93,7 @@ export class UpdateRounds {
     return { updates, looks, slowestMs: this.#slowest() };
   }
 
-  /** Waits until every volume says so. */
+  /** Waits until every volume contains the update. */
   async #read(number: number): Promise<void> {
     let last = '';
     const look = async () => {

@@ -1,4 +1,4 @@
-/** Updates what a pod has as files, and reads it there. usage: updates.ts [--updates N] */
+/** Updates volumes of a pod, and reads them in it. usage: updates.ts [--updates N] */
 import { parseArgs } from 'node:util';
 import { runScript } from './script-end.ts';
 import { UpdateRounds } from './update-rounds.ts';

@@ -1,21 +1,21 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A volume whose files `a` and `b` say one number in so many lines, mounted at its name. */
+/** A volume whose files `a` and `b` contain one number in this many lines, mounted at its name. */
 export interface NumberVolume {
   readonly name: string;
   readonly lines: number;
 }
 
-/** What such a file says. */
+/** The content of such a file. */
 export function numberLines(number: number, lines: number): string {
   return `${number}\n`.repeat(lines);
 }
 
 /**
- * Reads the files of each volume again and again: each is whole, says one thing from its first line to its last, and
- * never anything older than what was read before it. What it saw last is in `looks` of the volume `said`, what was wrong
- * in `wrong`.
+ * Reads the files of each volume continuously: each is complete, contains one number in all lines,
+ * and never an older one than the previous read. The last state is in `looks` of the volume `said`,
+ * errors in `wrong`.
  */
 export function readerScript(volumes: readonly NumberVolume[]): string {
   const awk = `NR == 1 { first = $1 } $1 != first { torn = 1 } END { if (torn || NR != lines) print "torn"; else print first }`;
@@ -38,7 +38,7 @@ export function readerScript(volumes: readonly NumberVolume[]): string {
   ].join('\n');
 }
 
-/** What the reader has told, by where the volume `said` is on the machine. */
+/** The reader's reports, given the directory of the volume `said` on the machine. */
 export async function readerLooks(
   said: string,
 ): Promise<{ readonly count: number; readonly numbers: readonly number[]; readonly wrong: string }> {

@@ -20,9 +20,9 @@ export interface VolumeRoundsOptions {
 export interface VolumeReport {
   readonly kills: number;
   readonly killsAtStart: number;
-  /** Of the driver, together with kubeling. */
+  /** Kills of the driver, together with kubeling. */
   readonly driverKills: number;
-  /** By what was just done to the mounts of a pod. */
+  /** By the last operation on the mounts of a pod. */
   readonly mounting: number;
   readonly unmounting: number;
   readonly made: number;
@@ -32,10 +32,12 @@ export interface VolumeReport {
 const mostPods = 4;
 const longestPauseMs = 900;
 const longestStartMs = 1_200;
-/** How long the mounts of a pod are waited for before the kill comes anyway. */
+/** How long to wait for the mounts of a pod before the kill. */
 const momentWithinMs = 2_000;
 const settleEvery = 5;
-/** How many mounts of a pod come and go one after the other: kubeling is killed at any of them. */
+/**
+ * How many mounts of a pod are added and removed sequentially: kubeling is killed at any of them.
+ */
 const mountsOfPod = 10;
 const driverKillEvery = 4;
 interface Surroundings {
@@ -48,8 +50,9 @@ const podsPath = '/api/v1/namespaces/default/pods';
 const moments = ['mounting', 'unmounting', 'any'] as const;
 
 /**
- * Kills kubeling while it mounts, unmounts and in between, over pods with volumes of every kind: afterwards every pod
- * that is wanted runs, of the others nothing is left, and no file of anybody else was touched.
+ * Kills kubeling during mounts, unmounts and in between, with pods that use volumes of every kind:
+ * afterwards every desired pod runs, no leftovers of the others exist, and no foreign file was
+ * changed.
  */
 export class VolumeRounds {
   readonly #node: KubelingNode;
@@ -154,7 +157,7 @@ export class VolumeRounds {
     await this.#settle();
   }
 
-  /** One that begins to mount, or one that is about to unmount. */
+  /** A pod that begins to mount, or one that is about to unmount. */
   async #change(moment: (typeof moments)[number]): Promise<void> {
     const names = [...this.#wanted.keys()];
     const leaving =
@@ -170,7 +173,7 @@ export class VolumeRounds {
     this.#wanted.set(name, (body['metadata'] as { readonly uid: string }).uid);
   }
 
-  /** Half of them are gone from the API at once: then nobody knows them when kubeling starts again. */
+  /** Half of them are force-deleted: then they are not in the API when kubeling restarts. */
   async #delete(name: string): Promise<void> {
     const seconds = randomInt(this.#random, 2);
     const { status } = await this.#api.call('DELETE', `${podsPath}/${name}?gracePeriodSeconds=${seconds}`);
@@ -186,7 +189,7 @@ export class VolumeRounds {
       const now = new Set(await this.#mounts());
       return moment === 'mounting' ? !now.isSubsetOf(before) : !before.isSubsetOf(now);
     };
-    // Sometimes not the first of them, but one further on.
+    // Sometimes at a later mount than the first.
     for (let more = randomInt(this.#random, mountsOfPod); more >= 0; more--) {
       const came = await eventually(moment, async () => ((await isNow()) ? true : undefined), momentWithinMs)
         .then(() => true)
@@ -214,7 +217,7 @@ export class VolumeRounds {
     this.#figures.killsAtStart++;
   }
 
-  /** Waits until all is as it is wanted; nothing more and nothing twice. */
+  /** Waits until the state is as desired, without leftovers or duplicates. */
   async #settle(): Promise<void> {
     const root = join(this.#node.dataDir, 'kubelet/pods');
     let last = '';
@@ -246,13 +249,13 @@ export class VolumeRounds {
   }
 }
 
-/** What is staged for the node is so while any pod has it. */
+/** A volume is staged for the node as long as any pod uses it. */
 function isWanted(point: string, uids: readonly string[]): boolean {
   if (point.endsWith('/globalmount')) return uids.length > 0;
   return uids.some((uid) => point.includes(`/pods/${uid}/`));
 }
 
-/** None in a directory that was never made. */
+/** None in a directory that was never created. */
 async function namesIn(directory: string): Promise<readonly string[]> {
   return await readdir(directory).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];

@@ -1,7 +1,7 @@
 import { test } from 'node:test';
 import { VolumeRounds } from './volume-rounds.ts';
 
-test('kubeling killed among mounts leaves none behind and deletes nothing of others', {
+test('kubeling killed during mounts leaves no mounts behind and deletes no foreign files', {
   timeout: 300_000,
 }, async (t) => {
   const seed = Number(process.env['KUBELING_SEED'] ?? 1);

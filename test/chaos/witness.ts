@@ -2,15 +2,15 @@ import type { ContainerdEvent, ContainerStatus, CriClient } from '../../src/cri/
 import { isKind } from '../../src/lib/index.ts';
 import { eventually } from '../kubeling-node.ts';
 
-/** A container of a pod that was started, as the runtime itself told of it. */
+/** A started container of a pod, as the runtime reported it. */
 export interface Instance {
   readonly id: string;
   readonly uid: string;
-  /** As kubeling names it. */
+  /** The pod's name in kubeling. */
   readonly podName: string;
   readonly container: string;
   readonly attempt: number;
-  /** Why it ended, in the runtime's words; undefined while it runs. */
+  /** Why it exited, in the runtime's words; undefined while it runs. */
   readonly end: string | undefined;
 }
 
@@ -25,8 +25,9 @@ const looks = 50;
 const lookAgainMs = 20;
 
 /**
- * Reads the runtime's own events from the first pod to the last, past kubeling and all its lives, and so sees every
- * start: of what is started twice, or beside another of the same kind, nothing else need be left to tell.
+ * Reads the runtime's own events from the first pod to the last, independent of kubeling and its
+ * restarts, and so observes every start: a container that was started twice, or beside another
+ * instance, may leave no other trace.
  */
 export class Witness implements AsyncDisposable {
   readonly #cri: CriClient;
@@ -63,13 +64,13 @@ export class Witness implements AsyncDisposable {
     );
   }
 
-  /** By which anything that belongs to a container or pod of the past can be recognised. */
+  /** IDs that identify leftovers of earlier containers and pods. */
   get words(): readonly string[] {
     const uids = this.instances.map(({ uid }) => uid);
     return [...new Set([...this.#started.keys(), ...this.#sandboxes, ...uids])];
   }
 
-  /** Waits until all that was heard has been looked into. */
+  /** Waits until all events are processed. */
   async idle(): Promise<void> {
     while (this.#looking.size > 0) await Promise.all(this.#looking);
   }
@@ -126,7 +127,10 @@ export class Witness implements AsyncDisposable {
     }
   }
 
-  /** Two of one pod's name: the earlier must have ended when the later began, also when the manifest was edited. */
+  /**
+   * Two pods of one name: the earlier must have terminated when the later started, also after an
+   * edit of the manifest.
+   */
   async #compare(earlier: Started, later: Started, status: ContainerStatus): Promise<void> {
     const { uid, podName, container } = nameOf(status);
     const before = earlier.status;
@@ -140,7 +144,7 @@ export class Witness implements AsyncDisposable {
       this.#problems.push(`${container} of ${podName} ran twice at a time: ${earlier.id} and ${later.id}`);
   }
 
-  /** The event comes a moment before the runtime tells of the exit. */
+  /** The event is sent a moment before the runtime reports the exit. */
   async #exit(id: string): Promise<void> {
     for (let look = 0; look < looks; look++) {
       const status = await this.#status(id);
@@ -155,7 +159,7 @@ export class Witness implements AsyncDisposable {
     this.#problems.push(`${id} ended, but the runtime does not say so`);
   }
 
-  /** undefined when the runtime has no such container: it is a sandbox, or gone. */
+  /** undefined if the runtime has no such container: it is a sandbox, or removed. */
   async #status(containerId: string): Promise<ContainerStatus | undefined> {
     try {
       return (await this.#cri.containerStatus({ containerId }, this.#controller.signal)).status;

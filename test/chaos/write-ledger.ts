@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 
-/** One state of one object; no number when it is not there. */
+/** One state of one object; no number if it does not exist. */
 export interface State {
   readonly version: number;
   readonly number: number | undefined;
@@ -8,7 +8,10 @@ export interface State {
 
 export const absent: State = { version: 0, number: undefined };
 
-/** What is known of all objects: what was acknowledged last of each, and what nobody has answered for. */
+/**
+ * The known state of all objects: the last acknowledged write of each, and the writes without a
+ * response.
+ */
 export class WriteLedger {
   readonly #last = new Map<string, State>();
   readonly #trying = new Map<string, number | undefined>();
@@ -22,7 +25,7 @@ export class WriteLedger {
     return this.#newest;
   }
 
-  /** How many were acknowledged. */
+  /** The number of acknowledged writes. */
   get writes(): number {
     return this.#writes;
   }
@@ -35,12 +38,12 @@ export class WriteLedger {
     return this.#last.get(name) ?? absent;
   }
 
-  /** Before it is sent. Without a number it is a deletion. */
+  /** Must be called before a write is sent. Without a number it is a deletion. */
   trying(name: string, number: number | undefined): void {
     this.#trying.set(name, number);
   }
 
-  /** Of a deletion no version is told. */
+  /** A deletion returns no version. */
   wrote(name: string, { version, number }: State): void {
     this.#trying.delete(name);
     this.#last.set(name, { version, number });
@@ -50,7 +53,7 @@ export class WriteLedger {
     this.#acknowledged.add(version);
   }
 
-  /** A version says one thing, to whoever sees it and whenever. */
+  /** A version has one state, for every reader at any time. */
   saw(version: number, name: string, number: number | undefined): void {
     const told = `${name} ${number === undefined ? 'gone' : number}`;
     const before = this.#given.get(version) ?? told;
@@ -60,8 +63,8 @@ export class WriteLedger {
   }
 
   /**
-   * Holds what is there against what was acknowledged: it is that, or what was tried last and nobody answered for.
-   * From then on it is what is known.
+   * Compares the actual state with the acknowledged one: it is that, or the result of the last
+   * write without a response. From then on it is the known state.
    */
   settle(found: ReadonlyMap<string, State>): void {
     for (const name of new Set([...this.#last.keys(), ...this.#trying.keys(), ...found.keys()])) {
