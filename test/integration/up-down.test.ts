@@ -84,6 +84,8 @@ describe('kubeling up and down', () => {
     const status = await run('status', '--data-dir', dataDir);
     assert.equal(status.code, 0, status.out);
     assert.match(status.out, /is up, process \d+/);
+    // Names of log files contain the names of pods.
+    assert.equal((await stat(join(dataDir, 'logs'))).mode & 0o777, 0o750);
 
     const second = await run('up', '--data-dir', dataDir);
     assert.equal(second.code, 1);
