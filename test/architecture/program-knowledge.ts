@@ -163,7 +163,7 @@ export const knowledge: Knowledge = {
     'test/integration/pod-config.test.ts': { places: ['a script'], starts: ['runc', 'sh'] },
     'test/integration/process.test.ts': { places: ['launcher', 'launcher', 'launcher'], starts: [] },
     'test/integration/remove-tree.test.ts': { places: ["'sh'", "'sh'"], starts: ['mkdir', 'touch'] },
-    'test/integration/run-alone.test.ts': { places: ["'setpriv'"], starts: [] },
+    'test/integration/run-standalone.test.ts': { places: ["'setpriv'"], starts: [] },
     'test/integration/runtime-choice.test.ts': {
       starts: [],
       wrappers: ['machine.run', 'machine.start'],
@@ -193,7 +193,7 @@ export const knowledge: Knowledge = {
       places: ["'setpriv'", "'sh'"],
       starts: ['dbus-daemon', 'systemd-inhibit'],
     },
-    'test/nfs/nfs-stand-in.ts': { places: ['a script'], starts: ['sh'] },
+    'test/nfs/fake-nfs.ts': { places: ['a script'], starts: ['sh'] },
     'test/private-runtime.ts': { places: ["'sh'", 'a script'], starts: ['containerd'] },
     'test/secrets/cluster-secrets.test.ts': { places: ['a script'], starts: ['cat', 'sh'] },
   },
@@ -265,6 +265,6 @@ export const knowledge: Knowledge = {
   indirect: {
     bridge: 'containerd runs the CNI plugins',
     'libatomic.so.1': 'the pinned Node.js is linked to it',
-    'libfaketime.so.1': 'test/local-api/trouble.test.ts preloads it',
+    'libfaketime.so.1': 'test/local-api/failures.test.ts preloads it',
   },
 };

@@ -7,7 +7,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { isKind, KubelingError, realClock } from '../../src/lib/index.ts';
 import { HostNetworkMounts } from '../../src/volumes/index.ts';
 import { eventually } from '../kubeling-node.ts';
-import { NfsStandIn } from '../nfs/nfs-stand-in.ts';
+import { NfsStandIn } from '../nfs/fake-nfs.ts';
 
 const { signal } = new AbortController();
 const limits = { mountMs: 60_000, unmountMs: 60_000, forceMs: 60_000, lookMs: 60_000 };

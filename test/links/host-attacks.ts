@@ -5,7 +5,7 @@ import { writeFileAtomic } from '../../src/lib/index.ts';
 import { GrpcServer } from '../../src/protocols/grpc/index.ts';
 import { realRuntimeFiles } from '../../src/runtime/index.ts';
 import { createLogTree } from '../../src/server/system-logs/log-tree.ts';
-import type { Arena, Attack, Place } from './place.ts';
+import type { Arena, Attack, Place } from './attacked-path.ts';
 
 const user = 4_242;
 

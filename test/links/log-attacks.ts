@@ -4,8 +4,8 @@ import type { ContainerStatus } from '../../src/cri/index.ts';
 import { openDirectoryHandle } from '../../src/lib/index.ts';
 import { ContainerRemover } from '../../src/runtime/containers/container-deletor.ts';
 import { realLogFiles, realRotationFiles, realRuntimeFiles } from '../../src/runtime/index.ts';
-import { makeFresh } from './fresh-directory.ts';
-import type { Arena, Attack, Place } from './place.ts';
+import type { Arena, Attack, Place } from './attacked-path.ts';
+import { makeFresh } from './recreate-tree.ts';
 
 const changedBy = 'a pod with a hostPath on /var/log/pods, or a log collector';
 const never = new AbortController().signal;

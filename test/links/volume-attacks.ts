@@ -5,8 +5,8 @@ import { realClock } from '../../src/lib/index.ts';
 import { hostSubPaths } from '../../src/runtime/index.ts';
 import { HostVolumeFiles } from '../../src/volumes/index.ts';
 import { walkForGroup } from '../../src/volumes/ownership/group-walk.ts';
-import { makeFresh } from './fresh-directory.ts';
-import type { Arena, Attack, Place } from './place.ts';
+import type { Arena, Attack, Place } from './attacked-path.ts';
+import { makeFresh } from './recreate-tree.ts';
 
 const changedBy = 'every container with the volume';
 const group = 4_242;

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { NfsStandIn } from '../nfs/nfs-stand-in.ts';
+import { NfsStandIn } from '../nfs/fake-nfs.ts';
 import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './tour-commands.ts';
 import { claim, claimed as claimedBy, persistentVolume, podWith } from './volume-objects.ts';

@@ -15,7 +15,7 @@ import { ClientConnection, defaultLimits } from '../../../src/protocols/http2/cl
 import { Relay } from '../../fakes/relay.ts';
 import { until } from '../../fakes/until.ts';
 import { settle, VirtualClock } from '../../fakes/virtual-clock.ts';
-import { emptySettings, forward, http2Peer, rawPeer } from './odd-peers.ts';
+import { emptySettings, forward, http2Peer, rawPeer } from './misbehaving-peers.ts';
 import { answering, failsWith, forever, rig } from './rig.ts';
 
 const never = () => new Promise<never>(() => {});

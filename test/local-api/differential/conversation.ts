@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { patiently } from '../../cluster/patiently.ts';
+import { Steady } from './comparable-responses.ts';
 import type { Server } from './server.ts';
-import { Steady } from './steady.ts';
 import type { Ask, Chapter, Hear, OpenWatch, Step } from './step.ts';
-import { WatchEar } from './watch-ear.ts';
+import { WatchEar } from './watch-events.ts';
 
 export interface Told {
   readonly what: string;

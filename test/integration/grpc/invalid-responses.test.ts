@@ -8,7 +8,7 @@ import { grpcFrame } from '../../../src/protocols/grpc/frames.ts';
 import type { GrpcCode } from '../../../src/protocols/grpc/index.ts';
 import { Relay } from '../../fakes/relay.ts';
 import { until } from '../../fakes/until.ts';
-import { http2Peer } from './odd-peers.ts';
+import { http2Peer } from './misbehaving-peers.ts';
 import { answering, failsWith, forever, rig } from './rig.ts';
 
 const grpc = { ':status': 200, 'content-type': 'application/grpc' };
