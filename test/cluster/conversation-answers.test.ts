@@ -4,7 +4,7 @@ import { chapters } from '../local-api/differential/chapters/index.ts';
 import { Conversation } from '../local-api/differential/conversation.ts';
 import { differenceOf } from '../local-api/differential/differences.ts';
 import { openRealServer } from '../local-api/differential/real-server.ts';
-import { readTold } from '../local-api/differential/recording.ts';
+import { readRecording } from '../local-api/differential/recording.ts';
 import type { Server } from '../local-api/differential/server.ts';
 import { noCluster, withoutStreamedLists } from './programs.ts';
 
@@ -21,8 +21,8 @@ describe('a real API server says to the script what is recorded', { skip: noClus
 
   for (const chapter of chapters)
     it(chapter.name, { skip: chapter.name === streamed && withoutStreamedLists() }, async () => {
-      const recorded = readTold(chapter.name);
-      const told = await Conversation.whole(server, chapter);
+      const recorded = readRecording(chapter.name);
+      const told = await Conversation.runAll(server, chapter);
       for (const [at, one] of told.entries()) {
         // Words that nobody imitates may hold anything.
         const isFree = differenceOf(chapter.name, one.what) !== undefined;

@@ -5,7 +5,7 @@
 import { chapters } from '../local-api/differential/chapters/index.ts';
 import { Conversation } from '../local-api/differential/conversation.ts';
 import { openRealServer } from '../local-api/differential/real-server.ts';
-import { writeTold } from '../local-api/differential/recording.ts';
+import { writeRecording } from '../local-api/differential/recording.ts';
 import { recordKindAnswers } from './kind-answers.ts';
 import { recordOutput } from './output/record.ts';
 import { recordPodAnswers } from './pod-answers.ts';
@@ -21,8 +21,8 @@ async function recordConversation(): Promise<void> {
   await using server = await openRealServer();
   for (const chapter of chapters) {
     if (!isWanted('conversation') && !isWanted(`conversation/${chapter.name}`)) continue;
-    const told = await Conversation.whole(server, chapter);
-    writeTold(chapter.name, told);
+    const told = await Conversation.runAll(server, chapter);
+    writeRecording(chapter.name, told);
     console.log(`${chapter.name}: ${told.length}`);
   }
 }

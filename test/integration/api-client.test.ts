@@ -10,10 +10,10 @@ import { apiResources, isApiCode, mainLimits } from '../../src/api/index.ts';
 import { isKind, KubelingError } from '../../src/lib/index.ts';
 import {
   Authority,
-  answerJson,
   clientFor,
   type Issued,
   never,
+  respondJson,
   TestServer,
   until,
   writeKubeconfig,
@@ -72,7 +72,7 @@ describe('API client over TLS', () => {
         assert.equal(headers['user-agent'], 'kubeling-test');
         assert.equal(headers.authorization, 'Bearer abc');
         const isList = method === 'GET' && url?.includes('limit');
-        answerJson(
+        respondJson(
           response,
           isList ? { metadata: { resourceVersion: '7' }, items: [{ metadata: {} }] } : pod,
         );
@@ -128,7 +128,7 @@ describe('API client over TLS', () => {
       names.push((request.socket as TLSSocket).getPeerCertificate().subject.CN);
       if (request.url?.includes('watch=true')) {
         response.writeHead(200).write('{"type":"BOOKMARK","object":{}}\n');
-      } else answerJson(response, pod);
+      } else respondJson(response, pod);
     });
     const [old, renewed] = [
       await authority.issue({ subject: '/O=system:nodes/CN=system:node:old' }),
@@ -152,7 +152,7 @@ describe('API client over TLS', () => {
   });
 
   test('accepts inline certificates and keys and a different tls-server-name in the kubeconfig', async () => {
-    await using server = await serve((_request, response) => answerJson(response, pod));
+    await using server = await serve((_request, response) => respondJson(response, pod));
     const ca = (await readFile(authority.caFile)).toString('base64');
     const cluster = { 'certificate-authority-data': ca, 'tls-server-name': 'api.test' };
     const node = await authority.issue({ subject: '/CN=system:node:n' });
@@ -169,7 +169,7 @@ describe('API client over TLS', () => {
 
   test('rejects a server certificate of another authority unless verification is disabled', async () => {
     await using foreign = await Authority.create();
-    await using server = await serve((_request, response) => answerJson(response, pod));
+    await using server = await serve((_request, response) => respondJson(response, pod));
     using client = clientFor(
       await config(server.url, { cluster: { 'certificate-authority': foreign.caFile } }),
     );
@@ -186,7 +186,7 @@ describe('API client over TLS', () => {
     const expired = await authority.issue({ subject: '/CN=server', names: 'IP:127.0.0.1', until });
     await using late = await TestServer.start(
       { cert: expired.cert, key: expired.key },
-      (_request, response) => answerJson(response, pod),
+      (_request, response) => respondJson(response, pod),
     );
     using client = clientFor(await config(late.url));
     await assert.rejects(
@@ -194,7 +194,7 @@ describe('API client over TLS', () => {
       failsWith('API_UNAVAILABLE', "server's certificate expired on Feb {2}3 04:05:06 2021"),
     );
     await using server = await serve((_request, response) =>
-      answerJson(
+      respondJson(
         response,
         { kind: 'Status', message: 'Unauthorized', reason: 'Unauthorized', code: 401 },
         401,
@@ -206,7 +206,7 @@ describe('API client over TLS', () => {
     const told = [old.certFile, /expired on 2021-02-03T04:05:06/];
     await assert.rejects(ours.get(web, {}, never()), failsWith('API_UNAUTHORIZED', ...told));
     const strict = { ...serverTls(), requestCert: true, ca: await readFile(authority.caFile, 'utf8') };
-    await using checking = await TestServer.start(strict, (_request, response) => answerJson(response, pod));
+    await using checking = await TestServer.start(strict, (_request, response) => respondJson(response, pod));
     using refused = clientFor(await config(checking.url, { user }));
     await assert.rejects(refused.get(web, {}, never()), failsWith('API_UNAVAILABLE', ...told));
   });
@@ -215,8 +215,8 @@ describe('API client over TLS', () => {
     const tokens: unknown[] = [];
     await using server = await serve((request, response) => {
       tokens.push(request.headers.authorization);
-      if (request.headers.authorization === 'Bearer second') answerJson(response, pod);
-      else answerJson(response, { kind: 'Status', message: 'no', code: 401 }, 401);
+      if (request.headers.authorization === 'Bearer second') respondJson(response, pod);
+      else respondJson(response, { kind: 'Status', message: 'no', code: 401 }, 401);
     });
     const file = join(authority.directory, 'token');
     await writeFile(file, 'first\n');
@@ -233,7 +233,7 @@ describe('API client over TLS', () => {
     await using server = await TestServer.start(tls, (request, response) => {
       const { subject } = (request.socket as TLSSocket).getPeerCertificate();
       seen.push([request.headers.authorization, subject.CN]);
-      answerJson(response, pod);
+      respondJson(response, pod);
     });
     const node = await authority.issue({ subject: '/CN=from-plugin' });
     const plugin = join(authority.directory, 'plugin.mjs');
@@ -271,7 +271,7 @@ describe('API client over TLS', () => {
   });
 
   test('reports the stderr of an exec plugin that fails and the install hint of one that is missing', async () => {
-    await using server = await serve((_request, response) => answerJson(response, pod));
+    await using server = await serve((_request, response) => respondJson(response, pod));
     const base = { apiVersion: 'client.authentication.k8s.io/v1beta1' };
     const failing = { ...base, command: '/bin/sh', args: ['-c', 'echo no luck >&2; exit 3'] };
     using client = clientFor(await config(server.url, { user: { exec: failing } }));
@@ -305,7 +305,7 @@ describe('failing API server', () => {
   test('retries a request after the delay of Retry-After', async () => {
     let asked = 0;
     await using server = await serve((_request, response) => {
-      if (asked++ > 1) return answerJson(response, pod);
+      if (asked++ > 1) return respondJson(response, pod);
       response.writeHead(asked === 1 ? 429 : 503, { 'retry-after': '0' }).end('{}');
     });
     using client = clientFor(await config(server.url));
@@ -335,7 +335,7 @@ describe('failing API server', () => {
   test('fails at the deadline when the server stops answering and keeps the connection pool usable', async () => {
     let silent = true;
     await using server = await serve((request, response) => {
-      if (!silent) answerJson(response, pod);
+      if (!silent) respondJson(response, pod);
       else if (request.url?.includes('half')) response.writeHead(200).write('{"half":');
     });
     const limits = { rate: { kind: 'unlimited' }, ...mainLimits, tryMs: 3_000 } as const;
@@ -387,7 +387,7 @@ describe('failing API server', () => {
     await using server = await serve((request, response) => {
       asked.push(request.method);
       if (cuts-- > 0) request.socket.destroy();
-      else answerJson(response, pod);
+      else respondJson(response, pod);
     });
     using client = clientFor(await config(server.url));
     assert.deepEqual(await client.get(web, {}, never()), pod);
@@ -405,7 +405,7 @@ describe('failing API server', () => {
     const asked: unknown[] = [];
     await using server = await serve((request, response) => {
       asked.push(request.method);
-      if (asked.length % 2 === 0) return answerJson(response, pod);
+      if (asked.length % 2 === 0) return respondJson(response, pod);
       response.writeHead(200, { 'content-length': '1000' }).write('{"half":', () => request.socket.destroy());
     });
     using client = clientFor(await config(server.url));
@@ -442,7 +442,7 @@ describe('failing API server', () => {
   test('leaves no listeners on a long-lived signal after calls and watches', async () => {
     await using server = await serve((request, response) => {
       if (request.url?.includes('watch')) response.writeHead(200).end('{"type":"ADDED","object":{}}\n');
-      else answerJson(response, pod);
+      else respondJson(response, pod);
     });
     using client = clientFor(await config(server.url));
     const { signal } = new AbortController();
@@ -458,7 +458,7 @@ describe('failing API server', () => {
   test('finishes a request in flight when certificates change, and then closes its connection', async () => {
     let answer: (() => void) | undefined;
     await using server = await serve((_request, response) => {
-      answer = () => answerJson(response, pod);
+      answer = () => respondJson(response, pod);
     });
     const [first, second] = [
       await authority.issue({ subject: '/CN=a' }),
@@ -484,7 +484,7 @@ describe('failing API server', () => {
 
   test('reports the status message of a rejected request', async () => {
     await using server = await serve((_request, response) =>
-      answerJson(
+      respondJson(
         response,
         { kind: 'Status', message: 'pods "web" not found', reason: 'NotFound', code: 404 },
         404,
@@ -520,7 +520,7 @@ describe('failing API server', () => {
 
 describe('missing credential files', () => {
   test('fails requests with the name of the file until it exists', async () => {
-    await using server = await serve((_request, response) => answerJson(response, pod));
+    await using server = await serve((_request, response) => respondJson(response, pod));
     const late = join(authority.directory, 'late-ca.crt');
     using client = clientFor(await config(server.url, { cluster: { 'certificate-authority': late } }));
     await assert.rejects(client.get(web, {}, never()), failsWith('API_UNAVAILABLE', 'late-ca.crt', 'ENOENT'));

@@ -214,7 +214,7 @@ export function clientFor(path: string, options: Partial<ApiClientOptions> = {})
   return Object.assign(client, { records, [Symbol.dispose]: () => client.close() });
 }
 
-export function answerJson(response: ServerResponse, value: unknown, status = 200): void {
+export function respondJson(response: ServerResponse, value: unknown, status = 200): void {
   response.writeHead(status, { 'content-type': 'application/json' });
   response.end(JSON.stringify(value));
 }

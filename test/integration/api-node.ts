@@ -20,9 +20,9 @@ import { ProcessGate } from '../simulation/process-gate.ts';
 const clock = realClock();
 
 /** Exits immediately on SIGTERM. */
-export const stays = 'trap "exit 0" TERM; while true; do sleep 0.05; done';
+export const runsUntilSigterm = 'trap "exit 0" TERM; while true; do sleep 0.05; done';
 /** Ignores SIGTERM, so it must be killed. */
-export const ignores = 'trap "" TERM; while true; do sleep 0.05; done';
+export const ignoresSigterm = 'trap "" TERM; while true; do sleep 0.05; done';
 
 export type ContainerSketch = Partial<Container> & { readonly script?: string };
 
@@ -41,7 +41,7 @@ export interface ApiNodeOptions extends Pick<PrivateRuntimeOptions, 'folder' | '
     | Partial<KubeletDeps['machine']>
     | ((runtime: PrivateRuntime) => Partial<KubeletDeps['machine']>);
   /** Replaces what the runtime returns to each kubelet. */
-  readonly answers?: (cri: CriClient) => Partial<CriClient>;
+  readonly criOverrides?: (cri: CriClient) => Partial<CriClient>;
 }
 
 /**
@@ -51,7 +51,7 @@ export class ApiNode implements AsyncDisposable {
   readonly #pods = new Map<string, Pod>();
   #node: InProcessNode | undefined;
   #gate: ProcessGate | undefined;
-  #answers: ApiNodeOptions['answers'];
+  #criOverrides: ApiNodeOptions['criOverrides'];
   /**
    * UIDs start with a prefix unique to this node, because a kubelet finds the mounts of a pod by
    * its UID.
@@ -61,11 +61,11 @@ export class ApiNode implements AsyncDisposable {
   static async open({
     settings = {},
     machine = {},
-    answers,
+    criOverrides,
     ...where
   }: ApiNodeOptions = {}): Promise<ApiNode> {
     const node = new ApiNode();
-    node.#answers = answers;
+    node.#criOverrides = criOverrides;
     node.#node = await InProcessNode.open({
       ...where,
       settings: () => ({ apiPods: 'expected', ...settings }),
@@ -74,7 +74,7 @@ export class ApiNode implements AsyncDisposable {
         return node.#gated({ ...deps, machine: { ...deps.machine, ...own } }, runtime);
       },
     });
-    node.#tell();
+    node.#publish();
     return node;
   }
 
@@ -84,25 +84,25 @@ export class ApiNode implements AsyncDisposable {
   }
 
   /** Stops the kubelet as kill -9 does: work in flight is not completed. */
-  die(): void {
+  crash(): void {
     this.#gate?.die();
   }
 
   /** Starts a new kubelet on the state the previous one left. */
   async start(): Promise<void> {
     await this.inner.start();
-    this.#tell();
+    this.#publish();
   }
 
   add(name: string, sketch: PodSketch): void {
     this.#pods.set(name, this.#pod(name, sketch));
-    this.#tell();
+    this.#publish();
   }
 
   /** Edits the pod as a user does through the API. */
   change(name: string, change: (pod: Pod) => Pod): void {
-    this.#pods.set(name, change(this.#wanted(name)));
-    this.#tell();
+    this.#pods.set(name, change(this.#desired(name)));
+    this.#publish();
   }
 
   addEphemeral(name: string, ephemeral: EphemeralContainer & { readonly script: string }): void {
@@ -123,7 +123,7 @@ export class ApiNode implements AsyncDisposable {
   }
 
   status(name: string): PodStatus {
-    const { uid } = this.#wanted(name).metadata;
+    const { uid } = this.#desired(name).metadata;
     return this.inner.kubelet.state.statuses.getPodStatus(uid) ?? {};
   }
 
@@ -164,7 +164,7 @@ export class ApiNode implements AsyncDisposable {
       what,
       async () => look(),
       limitMs,
-      () => this.told(name),
+      () => this.describe(name),
     );
   }
 
@@ -176,7 +176,7 @@ export class ApiNode implements AsyncDisposable {
   }
 
   /** How the container exited, whether or not it is restarted. */
-  ended(name: string, container = 'main', restarts = 0): Promise<ContainerEnd> {
+  exited(name: string, container = 'main', restarts = 0): Promise<ContainerEnd> {
     return this.until(`${container} of ${name} to exit`, name, () => {
       const status = this.container(name, container);
       if (status === undefined || status.restartCount < restarts) return undefined;
@@ -185,8 +185,8 @@ export class ApiNode implements AsyncDisposable {
   }
 
   /** All containers of the pod have exited after the pod was deleted. */
-  async gone(name: string): Promise<void> {
-    const { uid } = this.#wanted(name).metadata;
+  async terminated(name: string): Promise<void> {
+    const { uid } = this.#desired(name).metadata;
     await this.until(`${name} to be deleted`, name, () =>
       this.inner.kubelet.control.workers.queries.isPodKnownTerminated(uid) ? true : undefined,
     );
@@ -194,7 +194,7 @@ export class ApiNode implements AsyncDisposable {
 
   /** The recorded events, each as its reason and message. */
   events(name: string): readonly string[] {
-    const { uid } = this.#wanted(name).metadata;
+    const { uid } = this.#desired(name).metadata;
     const stories = this.inner.kubelet.state.flights.all().filter((story) => story.uid === uid);
     return stories.flatMap(({ entries }) =>
       entries.flatMap((entry) => ('reason' in entry ? [`${entry.reason}: ${entry.message}`] : [])),
@@ -207,7 +207,7 @@ export class ApiNode implements AsyncDisposable {
     return text.split('\n').filter((line) => line !== '');
   }
 
-  told(name: string): string {
+  describe(name: string): string {
     return [JSON.stringify(this.status(name), undefined, 1), ...this.events(name)].join('\n');
   }
 
@@ -215,11 +215,11 @@ export class ApiNode implements AsyncDisposable {
     await this.#node?.[Symbol.asyncDispose]();
   }
 
-  #tell(): void {
+  #publish(): void {
     this.inner.kubelet.state.config.set('api', [...this.#pods.values()]);
   }
 
-  #wanted(name: string): Pod {
+  #desired(name: string): Pod {
     const pod = this.#pods.get(name);
     assert.ok(pod, `there is a pod ${name}`);
     return pod;
@@ -240,7 +240,7 @@ export class ApiNode implements AsyncDisposable {
     return {
       ...deps,
       clock: own,
-      cri: gate.around({ ...cri, ...this.#answers?.(cri) }),
+      cri: gate.around({ ...cri, ...this.#criOverrides?.(cri) }),
       machine: {
         ...deps.machine,
         manifests: gate.around(manifests),
@@ -278,7 +278,7 @@ export class ApiNode implements AsyncDisposable {
     };
   }
 
-  #container(name: string, { script = stays, ...fields }: ContainerSketch): Container {
+  #container(name: string, { script = runsUntilSigterm, ...fields }: ContainerSketch): Container {
     return {
       name,
       image: this.inner.runtime.image,

@@ -8,10 +8,10 @@ import { cancelledError, isKind, KubelingError } from '../../src/lib/index.ts';
 import { VirtualClock } from '../fakes/virtual-clock.ts';
 import {
   Authority,
-  answerJson,
   clientFor,
   type Issued,
   never,
+  respondJson,
   TestServer,
   until,
   writeKubeconfig,
@@ -38,7 +38,7 @@ type Answers = Set<ServerResponse>;
 function serve(answers: Answers, other?: (request: IncomingMessage, response: ServerResponse) => void) {
   const options = { cert: serving.cert, key: serving.key, http2: 'offered' } as const;
   return TestServer.start(options, (request, response) => {
-    if (!request.url?.includes('watch')) return answerJson(response, pod);
+    if (!request.url?.includes('watch')) return respondJson(response, pod);
     if (other !== undefined) return other(request, response);
     answers.add(response);
     response.on('close', () => answers.delete(response));
@@ -127,7 +127,7 @@ describe('watches over HTTP/2', () => {
   test('report the error of the server and a connection lost before the response', async () => {
     const status = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version' };
     const says: ((response: ServerResponse) => void)[] = [
-      (response) => answerJson(response, status, 410),
+      (response) => respondJson(response, status, 410),
       (response) => response.destroy(),
       (response) => response.writeHead(200).end(line),
     ];

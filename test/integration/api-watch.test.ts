@@ -11,11 +11,11 @@ import { collectLogs, KubelingError, realClock } from '../../src/lib/index.ts';
 import { VirtualClock } from '../fakes/virtual-clock.ts';
 import {
   Authority,
-  answerJson,
   clientFor,
   countingClock,
   type Issued,
   never,
+  respondJson,
   TestServer,
   until,
   writeKubeconfig,
@@ -61,7 +61,7 @@ describe('watches over TLS', () => {
     const text = event('ADDED', { ...pod, note: 'grün €😀' }) + event('DELETED', pod);
     await using server = await serve((request, response) => {
       asked.push(request.url);
-      if (!request.url?.includes('watch')) return answerJson(response, pod);
+      if (!request.url?.includes('watch')) return respondJson(response, pod);
       response.writeHead(200);
       const bytes = [...Buffer.from(text)];
       const next = () => {
@@ -102,7 +102,7 @@ describe('watches over TLS', () => {
     let inStream = true;
     await using server = await serve((_request, response) => {
       if (inStream) response.writeHead(200).end(event('ERROR', status));
-      else answerJson(response, { ...status, code: 422 }, 422);
+      else respondJson(response, { ...status, code: 422 }, 422);
     });
     using client = clientFor(await config(server.url));
     const first = () => client.watch(pods, never())[Symbol.asyncIterator]().next();
@@ -207,7 +207,7 @@ describe('watches over TLS', () => {
 
   test('notifies waiters for an unreachable server on the first response to any request', async () => {
     let status = 503;
-    await using server = await serve((_request, response) => answerJson(response, pod, status));
+    await using server = await serve((_request, response) => respondJson(response, pod, status));
     const clock = new VirtualClock();
     using client = clientFor(await config(server.url), { clock });
     let returns = 0;
@@ -330,7 +330,7 @@ async function startProxy(): Promise<{ server: Server; asked: string[]; url: str
 
 describe('proxies', () => {
   test('tunnels TLS through the proxy of the kubeconfig or the environment', async () => {
-    await using server = await serve((_request, response) => answerJson(response, pod));
+    await using server = await serve((_request, response) => respondJson(response, pod));
     const proxy = await startProxy();
     const url = `https://api.test:${server.port}`;
     const ref = { resource: apiResources.nodes, name: 'n' };
@@ -360,7 +360,7 @@ describe('proxies', () => {
 
 describe('API clients of a node', () => {
   test('share connections without blocking the heartbeat behind a busy client', async () => {
-    await using server = await serve((_request, response) => answerJson(response, pod));
+    await using server = await serve((_request, response) => respondJson(response, pod));
     const path = await config(server.url);
     const clock = realClock();
     const clients = createApiClients({

@@ -168,7 +168,7 @@ async function importImages(containerd: PrivateContainerd, cri: CriClient): Prom
 }
 
 /** The response of the pod at this address, polled until it responds. */
-export async function ask(address: string): Promise<string> {
+export async function httpGet(address: string): Promise<string> {
   let text = '';
   await until(async () => {
     const answer = await fetch(`http://${address}/`, { signal: limit(2000) }).catch(() => undefined);

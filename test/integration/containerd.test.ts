@@ -17,10 +17,10 @@ import { KubelingError } from '../../src/lib/index.ts';
 import { eventually } from '../kubeling-node.ts';
 import { compareSnapshots, listSnapshot, mentioning, takeSnapshot } from '../machine-snapshot.ts';
 import {
-  ask,
   clock,
   connect,
   ctr,
+  httpGet,
   isAlive,
   limit,
   pidOf,
@@ -344,9 +344,9 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
     const { subnet } = await containerd.ensureRunning(limit());
     const pod = await runPod(containerd, 'alone', 18631);
     assert.equal(pod.ip.split('.').slice(0, 2).join('.'), subnet.split('.').slice(0, 2).join('.'));
-    assert.equal(await ask(pod.ip), 'alone');
+    assert.equal(await httpGet(pod.ip), 'alone');
     const address = await hostAddress();
-    if (address !== undefined) assert.equal(await ask(`${address}:18631`), 'alone');
+    if (address !== undefined) assert.equal(await httpGet(`${address}:18631`), 'alone');
   });
 
   it('leave nothing behind when removed before the teardown', async () => {
@@ -430,14 +430,14 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
       runPod(first, 'first', 18635),
       runPod(second, 'second', 18636),
     ]);
-    assert.deepEqual([await ask(podOne.ip), await ask(podTwo.ip)], ['first', 'second']);
+    assert.deepEqual([await httpGet(podOne.ip), await httpGet(podTwo.ip)], ['first', 'second']);
     const words = [secondDir.path, two.network, ...podTwo.words];
     const before = mentioning(await takeSnapshot(), words);
     await murder(one.pid);
     assert.deepEqual((await first.teardown({ images: 'remove' }, limit())).problems, []);
     const { added, removed } = compareSnapshots(before, mentioning(await takeSnapshot(), words));
     assert.deepEqual([...listSnapshot(added), ...listSnapshot(removed)], []);
-    assert.equal(await ask(podTwo.ip), 'second');
+    assert.equal(await httpGet(podTwo.ip), 'second');
     assert.equal((await second.health(limit())).state, 'serving');
   });
 
@@ -454,7 +454,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
       const containerd = await dir.open({ dataDir: String(merged) });
       assert.equal((await containerd.ensureRunning(limit())).snapshotter, 'native');
       const pod = await runPod(containerd, 'native', 18637);
-      assert.equal(await ask(pod.ip), 'native');
+      assert.equal(await httpGet(pod.ip), 'native');
       assert.deepEqual((await containerd.teardown({ images: 'remove' }, limit())).problems, []);
     } finally {
       await execute('umount', [String(merged)]);

@@ -5,14 +5,14 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { buildImage, imageArchitecture, pauseImageName } from '../../src/containerd/index.ts';
 import { MountedDisk } from '../disks/mounted-disk.ts';
-import { ApiNode, stays } from './api-node.ts';
+import { ApiNode, runsUntilSigterm } from './api-node.ts';
 import { skipReason } from './containerd-fixture.ts';
 import {
-  below,
+  comesUnderPressure,
   evicting,
   evictions,
   filling,
-  getsShort,
+  hardThreshold,
   isEvicted,
   isRunning,
   mebi,
@@ -56,7 +56,7 @@ async function layersCounted(node: ApiNode): Promise<void> {
 /** Blocks until the file exists. */
 const waits = 'while [ ! -e /shared/go ]; do sleep 0.05; done';
 const making = (folder: string, count: number) =>
-  `i=0; while [ $i -lt ${count} ]; do : >${folder}/$i; i=$((i+1)); done; ${stays}`;
+  `i=0; while [ $i -lt ${count} ]; do : >${folder}/$i; i=$((i+1)); done; ${runsUntilSigterm}`;
 
 const lowOnStorage = (threshold: string) =>
   new RegExp(
@@ -74,7 +74,7 @@ describe('node with a small disk', { skip: skipReason(), timeout: 300_000, concu
     using disk = new MountedDisk();
     await using node = await ApiNode.open({
       folder: disk.path,
-      settings: { imageGc, ...evicting(below('nodefs.available', 24 * mebi)) },
+      settings: { imageGc, ...evicting(hardThreshold('nodefs.available', 24 * mebi)) },
       countsEverySeconds: 1,
     });
     // Small enough that importing the image does not cause pressure.
@@ -84,7 +84,7 @@ describe('node with a small disk', { skip: skipReason(), timeout: 300_000, concu
       containers: { main: { script: filling('/scratch/x', 17), ...scratch } },
     });
     const { containerID } = await node.running('saved');
-    await getsShort(node, 'DiskPressure', 'saved');
+    await comesUnderPressure(node, 'DiskPressure', 'saved');
     await node.until(
       'the image to be removed',
       'saved',
@@ -106,7 +106,10 @@ describe('node with a small disk', { skip: skipReason(), timeout: 300_000, concu
       folder: disk.path,
       settings: {
         imageGc,
-        ...evicting(below('imagefs.available', 24 * mebi), below('imagefs.inodesFree', 1_200)),
+        ...evicting(
+          hardThreshold('imagefs.available', 24 * mebi),
+          hardThreshold('imagefs.inodesFree', 1_200),
+        ),
         rootDir: join(own.path, 'kubelet'),
       },
       countsEverySeconds: 1,
@@ -122,13 +125,13 @@ describe('node with a small disk', { skip: skipReason(), timeout: 300_000, concu
     for (const name of ['modest', 'elsewhere', 'filler', 'maker']) await node.running(name);
     await layersCounted(node);
     await writeFile(node.inner.path('shared', 'filler', 'go'), '');
-    await getsShort(node, 'DiskPressure', 'filler');
+    await comesUnderPressure(node, 'DiskPressure', 'filler');
     const { message = '' } = await node.is('filler', 'evicted', isEvicted);
     assert.match(message, lowOnStorage('24Mi'));
     assert.ok(!(await isPresent(node, unused)));
     await recovers(node, 'filler');
     await writeFile(node.inner.path('shared', 'maker', 'go'), '');
-    await getsShort(node, 'DiskPressure', 'maker');
+    await comesUnderPressure(node, 'DiskPressure', 'maker');
     const { message: ofFiles = '' } = await node.is('maker', 'evicted', isEvicted);
     assert.match(ofFiles, lowOnInodes(1_200));
     await recovers(node, 'maker');
@@ -147,12 +150,12 @@ describe('node with a small disk', { skip: skipReason(), timeout: 300_000, concu
       folder: disk.path,
       settings: {
         imageGc,
-        ...evicting(below('nodefs.available', 12 * mebi), below('nodefs.inodesFree', 300)),
+        ...evicting(hardThreshold('nodefs.available', 12 * mebi), hardThreshold('nodefs.inodesFree', 300)),
         rootDir: join(own.path, 'kubelet'),
       },
       countsEverySeconds: 1,
       // As with other runtimes; this one has both on one disk.
-      answers: (cri) => ({
+      criOverrides: (cri) => ({
         imageFsInfo: async (request, inner) => {
           const told = await cri.imageFsInfo(request, inner);
           const [images] = told.imageFilesystems;
@@ -171,13 +174,13 @@ describe('node with a small disk', { skip: skipReason(), timeout: 300_000, concu
     for (const name of ['large', 'many', 'modest']) await node.running(name);
     await layersCounted(node);
     await writeFile(join(layers.path, 'large'), randomBytes(48 * mebi));
-    await getsShort(node, 'DiskPressure', 'large');
+    await comesUnderPressure(node, 'DiskPressure', 'large');
     const { message = '' } = await node.is('large', 'evicted', isEvicted);
     assert.match(message, lowOnStorage('12Mi'));
     await rm(join(layers.path, 'large'));
     await recovers(node, 'large');
     for (let count = 0; count < 800; count++) await writeFile(join(layers.path, String(count)), '');
-    await getsShort(node, 'DiskPressure', 'many');
+    await comesUnderPressure(node, 'DiskPressure', 'many');
     const { message: ofFiles = '' } = await node.is('many', 'evicted', isEvicted);
     assert.match(ofFiles, lowOnInodes(300));
     for (let count = 0; count < 800; count++) await rm(join(layers.path, String(count)));
@@ -193,7 +196,7 @@ describe('node with a small disk', { skip: skipReason(), timeout: 300_000, concu
   it('evicts the pod that has created too many files', async () => {
     using disk = new MountedDisk({ inodes: 2_048 });
     await using node = await ApiNode.open({
-      settings: { ...evicting(below('nodefs.inodesFree', 600)), rootDir: join(disk.path, 'kubelet') },
+      settings: { ...evicting(hardThreshold('nodefs.inodesFree', 600)), rootDir: join(disk.path, 'kubelet') },
     });
     node.add('few', { ...onDisk(), containers: { main: { script: making('/scratch', 50), ...scratch } } });
     await node.running('few');
@@ -201,7 +204,7 @@ describe('node with a small disk', { skip: skipReason(), timeout: 300_000, concu
       ...onDisk(),
       containers: { main: { script: making('/scratch', 1_600), ...scratch } },
     });
-    await getsShort(node, 'DiskPressure', 'many');
+    await comesUnderPressure(node, 'DiskPressure', 'many');
     const { message = '' } = await node.is('many', 'evicted', isEvicted);
     assert.match(message, lowOnInodes(600));
     assert.ok(nodeEvents(node).includes(`${thresholdMet} inodes`));

@@ -4,22 +4,22 @@ import type { PodStatus } from '../../src/kinds/index.ts';
 import type { KubeletSettings } from '../../src/kubelet/index.ts';
 import { quantityOf } from '../../src/lib/index.ts';
 import type { PressureCondition } from '../../src/resources/index.ts';
-import { type ApiNode, stays } from './api-node.ts';
+import { type ApiNode, runsUntilSigterm } from './api-node.ts';
 
 export const mebi = 1024 ** 2;
 
-export function below(signal: EvictionSignal, amount: number): EvictionThreshold {
+export function hardThreshold(signal: EvictionSignal, amount: number): EvictionThreshold {
   const value = { quantity: quantityOf(amount, 'BinarySI') };
   return { signal, kind: 'hard', value, gracePeriodMs: 0, minimumReclaim: undefined };
 }
 
 /** No pod is evicted before the threshold has been crossed for this period. */
-export function softlyBelow(
+export function softThreshold(
   signal: EvictionSignal,
   amount: number,
   gracePeriodMs: number,
 ): EvictionThreshold {
-  return { ...below(signal, amount), kind: 'soft', gracePeriodMs };
+  return { ...hardThreshold(signal, amount), kind: 'soft', gracePeriodMs };
 }
 
 /**
@@ -47,13 +47,17 @@ export const onDisk = (sizeLimit?: string) => ({
   volumes: [{ name: 'scratch', emptyDir: sizeLimit === undefined ? {} : { sizeLimit } }],
 });
 export const filling = (path: string, mebibytes: number) =>
-  `dd if=/dev/zero of=${path} bs=1M count=${mebibytes}; ${stays}`;
+  `dd if=/dev/zero of=${path} bs=1M count=${mebibytes}; ${runsUntilSigterm}`;
 
 /**
  * Waits until the node reports only this pressure; adds the pod's events to the error when it does
  * not.
  */
-export async function getsShort(node: ApiNode, condition: PressureCondition, pod: string): Promise<void> {
+export async function comesUnderPressure(
+  node: ApiNode,
+  condition: PressureCondition,
+  pod: string,
+): Promise<void> {
   await node.until(condition, pod, () => node.inner.kubelet.control.pressures().length > 0 || undefined);
   assert.deepEqual(node.inner.kubelet.control.pressures(), [condition]);
 }

@@ -6,20 +6,20 @@ import type { KubeletDeps } from '../../src/kubelet/index.ts';
 import { detectCgroupLayout, formatQuantity, quantityOf, realCgroupHost } from '../../src/lib/index.ts';
 import { MountedDisk } from '../disks/mounted-disk.ts';
 import type { PrivateRuntime } from '../private-runtime.ts';
-import { ApiNode, type ApiNodeOptions, stays } from './api-node.ts';
+import { ApiNode, type ApiNodeOptions, runsUntilSigterm } from './api-node.ts';
 import {
-  below,
+  comesUnderPressure,
   evicting,
   evictions,
   filling,
-  getsShort,
+  hardThreshold,
   isEvicted,
   isRunning,
   mebi,
   onDisk,
   recovers,
   scratch,
-  softlyBelow,
+  softThreshold,
 } from './eviction-fixture.ts';
 
 /**
@@ -88,13 +88,13 @@ describe('eviction on a real machine', { skip, timeout, concurrency: true }, () 
       'Pod ephemeral local storage usage exceeds the total limit of containers 2Mi. ',
     );
     await node.is('within', 'running', isRunning);
-    node.die();
+    node.crash();
     await node.start();
     await node.is('within', 'running', isRunning);
     const again = await node.is('volume', 'evicted', isEvicted);
     assert.deepEqual([again.reason, again.message], [volume.reason, volume.message]);
     for (const name of ['volume', 'layer', 'together']) {
-      await node.gone(name);
+      await node.terminated(name);
       assert.ok(isEvicted(node.status(name)), name);
     }
     const { containers } = await node.inner.runtime.cri.listContainers({}, new AbortController().signal);
@@ -107,10 +107,10 @@ describe('eviction on a real machine', { skip, timeout, concurrency: true }, () 
 
   it("evicts a pod that fills the node's disk, with its grace period on a soft threshold, and keeps the others running", async () => {
     using disk = new MountedDisk();
-    const soft = softlyBelow('nodefs.available', 36 * mebi, 2_000);
+    const soft = softThreshold('nodefs.available', 36 * mebi, 2_000);
     await using node = await ApiNode.open({
       settings: {
-        ...evicting(soft, below('nodefs.available', 24 * mebi)),
+        ...evicting(soft, hardThreshold('nodefs.available', 24 * mebi)),
         rootDir: join(disk.path, 'kubelet'),
       },
       countsEverySeconds: 1,
@@ -124,7 +124,7 @@ describe('eviction on a real machine', { skip, timeout, concurrency: true }, () 
     node.add('large', {
       ...onDisk(),
       // Allocates at once, so that the node crosses the threshold without approaching it.
-      containers: { main: { script: `fallocate -l 40M /scratch/x; ${stays}`, ...scratch } },
+      containers: { main: { script: `fallocate -l 40M /scratch/x; ${runsUntilSigterm}`, ...scratch } },
     });
     const large = await node.is('large', 'evicted', isEvicted);
     assert.match(
@@ -154,11 +154,11 @@ while true; do ${time} >>/shared/alive; sleep 0.05; done`,
         },
       },
     });
-    await getsShort(node, 'DiskPressure', 'slow');
+    await comesUnderPressure(node, 'DiskPressure', 'slow');
     assert.deepEqual(evictions(node, 'slow'), [], 'too early for an eviction');
     const slow = await node.is('slow', 'evicted', isEvicted);
     assert.match(slow.message ?? '', /ephemeral-storage\. Threshold quantity: 36Mi, available: \d+\w*\. /);
-    await node.gone('slow');
+    await node.terminated('slow');
     const [asked, ...more] = await node.lines('slow', 'asked');
     const last = (await node.lines('slow', 'alive')).at(-1);
     assert.deepEqual(more, [], 'asked once');
@@ -173,14 +173,14 @@ while true; do ${time} >>/shared/alive; sleep 0.05; done`,
     {
       whose: 'of the node',
       threshold: formatQuantity(quantityOf(left, 'BinarySI')),
-      settings: evicting(below('memory.available', left)),
+      settings: evicting(hardThreshold('memory.available', left)),
       machine: memoryOfNode,
     },
     {
       whose: 'pods may have',
       threshold: '100Mi',
       settings: {
-        ...evicting(below('allocatableMemory.available', 100 * mebi)),
+        ...evicting(hardThreshold('allocatableMemory.available', 100 * mebi)),
         capacity: { milliCpu: 2_000, memoryBytes: 256 * mebi, pids: 4_000 },
         reserved: { milliCpu: 0, memoryBytes: 0 },
       },

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { writeFileAtomic } from '../../src/lib/index.ts';
 import { podUid } from '../../src/pods/index.ts';
 import { eventually } from '../kubeling-node.ts';
-import { ApiNode, stays } from './api-node.ts';
+import { ApiNode, runsUntilSigterm } from './api-node.ts';
 import { ctr, skipReason } from './containerd-fixture.ts';
 
 const say = (word: string) => `echo ${word} >> /shared/told`;
@@ -41,7 +41,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
           second: { script: `sleep 0.1; ${say('second')}` },
           third: { script: say('third') },
         },
-        containers: { main: { script: `${say('main')}; ${stays}` } },
+        containers: { main: { script: `${say('main')}; ${runsUntilSigterm}` } },
       });
       await node.running('order');
       await eventually('all to have reported', async () =>
@@ -112,7 +112,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
         (await node.lines('sides')).length === 3 ? true : undefined,
       );
       node.delete('sides', 10);
-      await node.gone('sides');
+      await node.terminated('sides');
       const told = await node.lines('sides');
       assert.equal(told.indexOf('+main'), 2);
       assert.deepEqual(told.slice(3), ['-main', '-two', '-one']);
@@ -123,7 +123,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
         init: {
           side: {
             ...sidecar,
-            script: `[ -e /shared/once ] || { touch /shared/once; sleep 1; exit 3; }; ${stays}`,
+            script: `[ -e /shared/once ] || { touch /shared/once; sleep 1; exit 3; }; ${runsUntilSigterm}`,
           },
         },
         containers: { main: {} },
@@ -156,7 +156,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
       const { containerID } = await node.running('debug');
       const script = 'ps | grep -q "[w]hile true" && echo saw >> /shared/told; exit 3';
       node.addEphemeral('debug', { name: 'shell', script, targetContainerName: 'main' });
-      const { exitCode } = await node.ended('debug', 'shell');
+      const { exitCode } = await node.exited('debug', 'shell');
       assert.equal(exitCode, 3);
       assert.deepEqual(await node.lines('debug'), ['saw']);
       const main = node.container('debug');
@@ -169,7 +169,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
         restartPolicy: 'Never',
         containers: { main: { script: 'tail /dev/zero', resources: { limits: { memory: '24Mi' } } } },
       });
-      const { exitCode, reason } = await node.ended('oom');
+      const { exitCode, reason } = await node.exited('oom');
       assert.deepEqual([exitCode, reason], [137, 'OOMKilled']);
       // Depends on which of the two cgroups with the same limit was full first.
       const told =
@@ -216,7 +216,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
           ? true
           : undefined,
       );
-      const last = await node.ended('norestart');
+      const last = await node.exited('norestart');
       assert.deepEqual([last.exitCode, last.reason], [128, 'StartError']);
     });
 
@@ -304,7 +304,12 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
       const { runtime, kubelet } = node.inner;
       const uid = 'fixed-uid';
       const write = (image: string) => {
-        const container = { name: 'main', image, imagePullPolicy: 'Never', command: ['sh', '-c', stays] };
+        const container = {
+          name: 'main',
+          image,
+          imagePullPolicy: 'Never',
+          command: ['sh', '-c', runsUntilSigterm],
+        };
         const spec = { terminationGracePeriodSeconds: 2, containers: [container] };
         const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'fixed', uid }, spec };
         return writeFileAtomic(node.inner.path('manifests', 'fixed.json'), JSON.stringify(pod), {
@@ -330,7 +335,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
       const status = await node.is('deadline', 'over', ({ phase }) => phase === 'Failed');
       assert.equal(status.reason, 'DeadlineExceeded');
       assert.equal(status.message, 'Pod was active on the node longer than the specified deadline');
-      const { exitCode } = await node.ended('deadline');
+      const { exitCode } = await node.exited('deadline');
       assert.equal(exitCode, 0);
     });
   });

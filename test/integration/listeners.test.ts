@@ -17,11 +17,11 @@ import { eventually, KubelingNode } from '../kubeling-node.ts';
 import {
   type FoundListener,
   findListeners,
-  type NodePlaces,
+  type NodeDirectories,
   type SortedListeners,
   sortListeners,
 } from '../listeners/find-listeners.ts';
-import { type ListenerRow, listenerTable, type TcpPlace } from '../listeners/table.ts';
+import { type ListenerRow, listenerTable, type TcpAddress } from '../listeners/table.ts';
 import { openPrivateRuntime, type PrivateRuntime } from '../private-runtime.ts';
 
 const kubeling = fileURLToPath(new URL('../../kubeling', import.meta.url));
@@ -44,7 +44,7 @@ async function isTls(port: number, through: readonly string[]): Promise<boolean>
   return !('answer' in got && got.answer.startsWith('HTTP/'));
 }
 
-async function sorted(places: NodePlaces, through: readonly string[]): Promise<SortedListeners> {
+async function sorted(places: NodeDirectories, through: readonly string[]): Promise<SortedListeners> {
   return await sortListeners(findListeners(through), listenerTable, places, (port) => isTls(port, through));
 }
 
@@ -57,7 +57,7 @@ function assertTable({ unknown, missing }: SortedListeners): void {
   );
 }
 
-type TcpListener = [ListenerRow & { readonly place: TcpPlace }, Required<FoundListener>['at']];
+type TcpListener = [ListenerRow & { readonly place: TcpAddress }, Required<FoundListener>['at']];
 
 function tcpListeners({ found }: SortedListeners): readonly TcpListener[] {
   return [...found].flatMap(([row, listeners]) => {

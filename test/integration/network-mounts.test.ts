@@ -7,7 +7,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { isKind, KubelingError, realClock } from '../../src/lib/index.ts';
 import { HostNetworkMounts } from '../../src/volumes/index.ts';
 import { eventually } from '../kubeling-node.ts';
-import { NfsStandIn } from '../nfs/fake-nfs.ts';
+import { FakeNfs } from '../nfs/fake-nfs.ts';
 
 const { signal } = new AbortController();
 const limits = { mountMs: 60_000, unmountMs: 60_000, forceMs: 60_000, lookMs: 60_000 };
@@ -20,13 +20,13 @@ const isLate = (error: unknown) => isKind(error, 'DeadlineExceeded');
  */
 describe('network mounts', { timeout: 300_000 }, () => {
   let folder: string;
-  let standIn: NfsStandIn;
+  let standIn: FakeNfs;
   let count = 0;
   let told = 0;
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'klg-nfs-'));
-    standIn = new NfsStandIn(folder);
+    standIn = new FakeNfs(folder);
   });
 
   beforeEach(() => {

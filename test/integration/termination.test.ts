@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
 import type { LifecycleHandler } from '../../src/kinds/index.ts';
 import { eventually } from '../kubeling-node.ts';
-import { ApiNode, type ContainerSketch, ignores, stays } from './api-node.ts';
+import { ApiNode, type ContainerSketch, ignoresSigterm, runsUntilSigterm } from './api-node.ts';
 import { skipReason } from './containerd-fixture.ts';
 
 const skip = skipReason();
@@ -29,7 +29,7 @@ describe('hooks and termination of containers on containerd', { skip, timeout: 1
   async function runs(name: string, main: ContainerSketch, spec = {}): Promise<void> {
     node.add(name, {
       ...spec,
-      containers: { main: { script: `echo up >> /shared/told; ${stays}`, ...main } },
+      containers: { main: { script: `echo up >> /shared/told; ${runsUntilSigterm}`, ...main } },
     });
     await node.running(name);
     await told(name, 1);
@@ -39,7 +39,7 @@ describe('hooks and termination of containers on containerd', { skip, timeout: 1
   async function endTakes(name: string, graceSeconds: number): Promise<number> {
     const startMs = performance.now();
     node.delete(name, graceSeconds);
-    await node.gone(name);
+    await node.terminated(name);
     return (performance.now() - startMs) / 1_000;
   }
 
@@ -47,14 +47,14 @@ describe('hooks and termination of containers on containerd', { skip, timeout: 1
   function assertLasts(name: string, seconds: number, least: number): void {
     const most = least + slackSeconds;
     const message = `${seconds} s must be between ${least} and ${most}
-${node.told(name)}`;
+${node.describe(name)}`;
     assert.ok(seconds >= least && seconds <= most, message);
   }
 
   const listens = 'until netstat -ltn | grep -q :8080; do sleep 0.05; done; echo up >> /shared/told';
   const slackSeconds = 25;
   const ready = 'until [ -e /shared/ready ]; do sleep 0.05; done';
-  const ignoring = { script: `echo up >> /shared/told; ${ignores}` };
+  const ignoring = { script: `echo up >> /shared/told; ${ignoresSigterm}` };
 
   describe('hooks', { concurrency: true }, () => {
     it('stop the container when a postStart hook fails, and do not report its output', async () => {
@@ -69,8 +69,8 @@ ${node.told(name)}`;
       });
       assert.ok(events.includes('FailedPostStartHook: PostStartHook failed'));
       assert.ok(events.includes('Killing: FailedPostStartHook'));
-      assert.equal((await node.ended('poststart')).exitCode, 0);
-      assert.doesNotMatch(node.told('poststart'), /secret-word/);
+      assert.equal((await node.exited('poststart')).exitCode, 0);
+      assert.doesNotMatch(node.describe('poststart'), /secret-word/);
       assert.match(JSON.stringify(node.inner.logs.records.toArray()), /secret-word/);
     });
 
@@ -78,8 +78,8 @@ ${node.told(name)}`;
       const postStart = shell('sleep 1; echo hook >> /shared/told');
       node.add('before', {
         containers: {
-          main: { script: stays, lifecycle: { postStart } },
-          next: { script: `echo next >> /shared/told; ${stays}` },
+          main: { script: runsUntilSigterm, lifecycle: { postStart } },
+          next: { script: `echo next >> /shared/told; ${runsUntilSigterm}` },
         },
       });
       await told('before', 2);
@@ -90,7 +90,10 @@ ${node.told(name)}`;
       const postStart = shell(`${ready}; echo up >> /shared/told; sleep 1000`);
       node.add('hangs', {
         containers: {
-          main: { script: `trap "exit 0" TERM; touch /shared/ready; ${stays}`, lifecycle: { postStart } },
+          main: {
+            script: `trap "exit 0" TERM; touch /shared/ready; ${runsUntilSigterm}`,
+            lifecycle: { postStart },
+          },
         },
       });
       await told('hangs', 1);
@@ -101,7 +104,7 @@ ${node.told(name)}`;
       const postStart = shell(`${ready}; echo up >> /shared/told; sleep 1000`);
       node.add('hangs-on', {
         containers: {
-          main: { script: `trap "" TERM; touch /shared/ready; ${ignores}`, lifecycle: { postStart } },
+          main: { script: `trap "" TERM; touch /shared/ready; ${ignoresSigterm}`, lifecycle: { postStart } },
         },
       });
       await told('hangs-on', 1);
@@ -112,7 +115,7 @@ ${node.told(name)}`;
       const httpGet = { port: 'web', path: '/bye?now', httpHeaders: [{ name: 'X-Why', value: 'end' }] };
       await runs('asked', {
         // Responds after it has recorded the complete request.
-        script: `nc -l -p 8080 -e sh -c 'while read -r l; do echo "$l" >> /shared/asked; [ "\${#l}" -le 1 ] && break; done; printf "HTTP/1.0 500 Oh\\r\\nContent-Length: 0\\r\\n\\r\\n"' & ${listens}; ${stays}`,
+        script: `nc -l -p 8080 -e sh -c 'while read -r l; do echo "$l" >> /shared/asked; [ "\${#l}" -le 1 ] && break; done; printf "HTTP/1.0 500 Oh\\r\\nContent-Length: 0\\r\\n\\r\\n"' & ${listens}; ${runsUntilSigterm}`,
         ports: [{ name: 'web', containerPort: 8080 }],
         lifecycle: { preStop: { httpGet } },
       });
@@ -132,12 +135,12 @@ ${node.told(name)}`;
     it('retry an httpGet hook without TLS where the server does not support it', async () => {
       const httpGet = { port: 8080, scheme: 'HTTPS' };
       await runs('plain', {
-        script: `httpd -p 8080; ${listens}; ${stays}`,
+        script: `httpd -p 8080; ${listens}; ${runsUntilSigterm}`,
         lifecycle: { preStop: { httpGet } },
       });
       await endTakes('plain', 3);
       const fallback = node.events('plain').filter((event) => event.startsWith('LifecycleHTTPFallback'));
-      assert.equal(fallback.length, 1, node.told('plain'));
+      assert.equal(fallback.length, 1, node.describe('plain'));
       assert.match(
         fallback[0] ?? '',
         /^LifecycleHTTPFallback: request to HTTPS lifecycle hook [\d.]+:8080 got HTTP response, retry with HTTP succeeded$/,
@@ -149,7 +152,7 @@ ${node.told(name)}`;
       await runs('socket', { lifecycle: { preStop: { tcpSocket: { port: 80 } } } });
       for (const name of ['failing', 'socket']) {
         assertLasts(name, await endTakes(name, 60), 0);
-        assert.ok(node.events(name).includes('FailedPreStopHook: PreStopHook failed'), node.told(name));
+        assert.ok(node.events(name).includes('FailedPreStopHook: PreStopHook failed'), node.describe(name));
       }
     });
 
@@ -169,7 +172,7 @@ ${node.told(name)}`;
       });
       assertLasts('counted', await endTakes('counted', 5), 4.5);
       assert.deepEqual(await node.lines('counted'), ['up', 'hook']);
-      assert.equal((await node.ended('counted')).exitCode, 137);
+      assert.equal((await node.exited('counted')).exitCode, 137);
     });
 
     it('ends a slower preStop hook, and the container has two seconds left', async () => {
@@ -180,7 +183,7 @@ ${node.told(name)}`;
     it('applies to a container that ignores SIGTERM, which is then killed', async () => {
       await runs('ignoring', ignoring);
       assertLasts('ignoring', await endTakes('ignoring', 3), 2.5);
-      const { exitCode, reason } = await node.ended('ignoring');
+      const { exitCode, reason } = await node.exited('ignoring');
       assert.deepEqual([exitCode, reason], [137, 'Error']);
     });
 
@@ -193,7 +196,7 @@ ${node.told(name)}`;
       );
       node.delete('shorter', 300);
       node.delete('shorter', 2);
-      await node.gone('shorter');
+      await node.terminated('shorter');
       assertLasts('shorter', (performance.now() - startMs) / 1_000, 1.5);
       assert.equal(node.events('shorter').filter((event) => event.startsWith('Killing')).length, 1);
     });
@@ -204,7 +207,7 @@ ${node.told(name)}`;
       node.delete('hurried', 600);
       await told('hurried', 2);
       node.delete('hurried', 1);
-      await node.gone('hurried');
+      await node.terminated('hurried');
       assertLasts('hurried', (performance.now() - startMs) / 1_000, 0.5);
       assert.deepEqual(await node.lines('hurried'), ['up', 'hook']);
     });
@@ -215,8 +218,8 @@ ${node.told(name)}`;
       const [fast, slow] = await Promise.all([endTakes('zero', 0), endTakes('stubborn', 0)]);
       assertLasts('zero', fast, 0);
       assertLasts('stubborn', slow, 1.5);
-      assert.equal((await node.ended('zero')).exitCode, 0);
-      assert.equal((await node.ended('stubborn')).exitCode, 137);
+      assert.equal((await node.exited('zero')).exitCode, 0);
+      assert.equal((await node.exited('stubborn')).exitCode, 137);
     });
   });
 
@@ -240,7 +243,7 @@ ${node.told(name)}`;
       const init = { waits: { script: `echo init >> /shared/told; ${untilTold}` } };
       node.add('initializing', {
         init,
-        containers: { main: { script: `echo main >> /shared/told; ${stays}` } },
+        containers: { main: { script: `echo main >> /shared/told; ${runsUntilSigterm}` } },
       });
       const postStart = shell(`echo hook >> /shared/told; ${untilTold}`);
       node.add('starting', { containers: { main: { lifecycle: { postStart } } } });
@@ -269,7 +272,7 @@ ${node.told(name)}`;
       node.delete('dozing', 60);
       await node.inner.take('static');
       await Promise.all([told('stopping', 2), told('static', 2)]);
-      node.die();
+      node.crash();
       await eventually('some time to pass', async () => (secondsSince() > 2 ? true : undefined));
       await node.start();
     });
@@ -293,12 +296,12 @@ ${node.told(name)}`;
     });
 
     it('continue the sleep of a preStop hook', async () => {
-      await node.gone('dozing');
+      await node.terminated('dozing');
       assertLasts('dozing', secondsSince(), 5.9);
     });
 
     it('do not repeat a preStop hook, and count the time used', async () => {
-      await node.gone('stopping');
+      await node.terminated('stopping');
       assertLasts('stopping', secondsSince(), graceSeconds - 1);
       assert.deepEqual(await node.lines('stopping'), ['up', 'hook']);
     });

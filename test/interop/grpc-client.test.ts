@@ -8,14 +8,14 @@ import { GrpcChannel, type GrpcCode, GrpcError, type ServiceClient } from '../..
 import { Relay } from '../fakes/relay.ts';
 import { socketFolder } from '../fakes/socket-folder.ts';
 import { until } from '../fakes/until.ts';
-import { type ForeignStream, type ForeignUnary, foreignServer } from './grpc-js.ts';
+import { type GrpcJsStream, type GrpcJsUnary, grpcJsServer } from './grpc-js.ts';
 
-type Methods = Readonly<Record<string, ForeignUnary | ForeignStream>>;
+type Methods = Readonly<Record<string, GrpcJsUnary | GrpcJsStream>>;
 
 interface Pair extends AsyncDisposable {
   readonly client: ServiceClient<RuntimeServiceMethods>;
   readonly relay: Relay;
-  readonly server: Awaited<ReturnType<typeof foreignServer>>;
+  readonly server: Awaited<ReturnType<typeof grpcJsServer>>;
   readonly serverPath: string;
 }
 
@@ -23,7 +23,7 @@ async function connectTo(methods: Methods): Promise<Pair> {
   const stack = new AsyncDisposableStack();
   const folder = stack.use(socketFolder());
   const serverPath = folder.path('server.sock');
-  const server = stack.use(await foreignServer(serverPath, methods));
+  const server = stack.use(await grpcJsServer(serverPath, methods));
   const relay = stack.use(new Relay(serverPath));
   await relay.listen(folder.path('relay.sock'));
   const channel = stack.use(
@@ -54,11 +54,11 @@ function failsWith(code: GrpcCode, message?: string | RegExp): (error: unknown) 
   };
 }
 
-const version: ForeignUnary = (_call, done) =>
+const version: GrpcJsUnary = (_call, done) =>
   done(null, { version: '0.1.0', runtimeName: 'other', runtimeVersion: '1', runtimeApiVersion: 'v1' });
 
 /** Runs until the caller ends it, and records its outcome. */
-function patient(seen: string[]): ForeignUnary {
+function patient(seen: string[]): GrpcJsUnary {
   return (call: ServerUnaryCall<object, object>) => {
     seen.push('begun');
     call.on('cancelled', () => seen.push('cancelled'));
@@ -279,7 +279,7 @@ describe('streams', () => {
 
   test('read slowly throttle the sender and do not block other calls', async () => {
     let sent = 0;
-    const flood: ForeignStream = (call) => {
+    const flood: GrpcJsStream = (call) => {
       const fill = () => {
         while (call.write({ containerId: 'x'.repeat(64 << 10) })) sent += 64 << 10;
       };
@@ -396,10 +396,10 @@ describe('server that closes', () => {
   });
 });
 
-async function nextServer(path: string): ReturnType<typeof foreignServer> {
+async function nextServer(path: string): ReturnType<typeof grpcJsServer> {
   for (;;) {
     try {
-      return await foreignServer(path, { version: (_call, done) => done(null, { runtimeName: 'next' }) });
+      return await grpcJsServer(path, { version: (_call, done) => done(null, { runtimeName: 'next' }) });
     } catch {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }

@@ -10,13 +10,13 @@ import {
   type ServiceDefinition,
   type ServiceError,
 } from '@grpc/grpc-js';
-import { loadForeign } from './wire-definitions.ts';
+import { loadWithProtoLoader } from './wire-definitions.ts';
 
 type Content = Record<string, unknown>;
-export type ForeignUnary = handleUnaryCall<Content, Content>;
-export type ForeignStream = handleServerStreamingCall<Content, Content>;
+export type GrpcJsUnary = handleUnaryCall<Content, Content>;
+export type GrpcJsStream = handleServerStreamingCall<Content, Content>;
 
-const definitions = loadForeign();
+const definitions = loadWithProtoLoader();
 const runtimeService = definitions['runtime.v1.RuntimeService'] as ServiceDefinition;
 
 const limits = {
@@ -27,9 +27,9 @@ const limits = {
 };
 
 /** A real grpc-js server of CRI's runtime service with the given methods. */
-export async function foreignServer(
+export async function grpcJsServer(
   path: string,
-  methods: Readonly<Record<string, ForeignUnary | ForeignStream>>,
+  methods: Readonly<Record<string, GrpcJsUnary | GrpcJsStream>>,
 ): Promise<Server & AsyncDisposable> {
   const server = new Server(limits);
   server.addService(runtimeService, { ...methods });
@@ -42,12 +42,12 @@ export async function foreignServer(
 }
 
 /** A real grpc-js client of CRI's runtime service. */
-export interface ForeignClient extends Disposable {
-  unary(name: string, request: Content, options?: { deadline?: Date }): ForeignCall;
+export interface GrpcJsClient extends Disposable {
+  unary(name: string, request: Content, options?: { deadline?: Date }): GrpcJsCall;
   stream(name: string, request: Content): ClientReadableStream<Content>;
 }
 
-export interface ForeignCall {
+export interface GrpcJsCall {
   readonly answer: Promise<Content>;
   readonly trailers: Promise<Metadata>;
   cancel(): void;
@@ -59,7 +59,7 @@ type RawUnary = (
   done: (error: ServiceError | null, answer: Content) => void,
 ) => { cancel(): void; on(event: 'status', listener: (status: { metadata: Metadata }) => void): void };
 
-export function foreignClient(path: string): ForeignClient {
+export function grpcJsClient(path: string): GrpcJsClient {
   const client = new (makeClientConstructor(runtimeService, 'RuntimeService'))(
     `unix://${path}`,
     credentials.createInsecure(),

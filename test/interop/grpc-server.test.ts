@@ -16,12 +16,12 @@ import {
 import { Relay } from '../fakes/relay.ts';
 import { socketFolder } from '../fakes/socket-folder.ts';
 import { until } from '../fakes/until.ts';
-import { type ForeignClient, foreignClient } from './grpc-js.ts';
+import { type GrpcJsClient, grpcJsClient } from './grpc-js.ts';
 
 type Implementation = Partial<ServiceImplementation<RuntimeServiceMethods>>;
 
 interface Pair extends AsyncDisposable {
-  readonly client: ForeignClient;
+  readonly client: GrpcJsClient;
   readonly server: GrpcServer;
   readonly relay: Relay;
   readonly path: string;
@@ -38,7 +38,7 @@ async function serve(implementation: Implementation): Promise<Pair> {
   await server.listen(folder.path('server.sock'));
   const relay = stack.use(new Relay(folder.path('server.sock')));
   await relay.listen(folder.path('relay.sock'));
-  const client = stack.use(foreignClient(folder.path('relay.sock')));
+  const client = stack.use(grpcJsClient(folder.path('relay.sock')));
   return {
     client,
     server,

@@ -8,11 +8,11 @@ import type { ProtoField } from '../../scripts/parse-proto.d.mts';
 import * as containerd from '../../src/cri/gen/containerd.ts';
 import * as runtime from '../../src/cri/gen/runtime.ts';
 import type { MessageType } from '../../src/protocols/protobuf/index.ts';
-import { foreignMessage, loadForeign, parseOwn } from './wire-definitions.ts';
+import { loadWithProtoLoader, parseOwn, protoLoaderMessage } from './wire-definitions.ts';
 
 type Content = Record<string, unknown>;
 
-const foreign = loadForeign();
+const foreign = loadWithProtoLoader();
 
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 40 }),
@@ -95,7 +95,7 @@ function forForeign(value: unknown): unknown {
 
 function compare(definitions: Definitions, fullName: string, name: string): void {
   const ours = definitions.types[name] as MessageType<Content>;
-  const theirs = foreignMessage(foreign, fullName);
+  const theirs = protoLoaderMessage(foreign, fullName);
   fc.assert(
     fc.property(contentOf(definitions, name), (content) => {
       const expected = comparable(ours.create(content));
@@ -139,7 +139,7 @@ test('covers every message of the definitions', () => {
 });
 
 test('skips unknown fields of a newer runtime', () => {
-  const theirs = foreignMessage(foreign, 'runtime.v1.ContainerStatus');
+  const theirs = protoLoaderMessage(foreign, 'runtime.v1.ContainerStatus');
   const bytes = theirs.serialize({ id: 'a', createdAt: '5', labels: { x: 'y' }, state: 'CONTAINER_EXITED' });
   assert.deepEqual(runtime.ImageSpec.decode(bytes).image, 'a');
   assert.deepEqual(runtime.Int64Value.decode(bytes).value, 0n);

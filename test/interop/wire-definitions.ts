@@ -11,7 +11,7 @@ export const protoFiles: readonly string[] = readdirSync(protoFolder, { recursiv
   .sort();
 
 /** The definitions as another implementation parses them from the same files. */
-export function loadForeign(): PackageDefinition {
+export function loadWithProtoLoader(): PackageDefinition {
   return loadSync([...protoFiles], {
     includeDirs: [protoFolder],
     longs: String,
@@ -22,14 +22,14 @@ export function loadForeign(): PackageDefinition {
   });
 }
 
-export type ForeignMessage = MessageTypeDefinition<object, object>;
+export type ProtoLoaderMessage = MessageTypeDefinition<object, object>;
 
-export function foreignMessage(definitions: PackageDefinition, fullName: string): ForeignMessage {
+export function protoLoaderMessage(definitions: PackageDefinition, fullName: string): ProtoLoaderMessage {
   const found = definitions[fullName];
   if (found === undefined || !('format' in found) || !('serialize' in found)) {
     throw new Error(`There is no message ${fullName}`);
   }
-  return found as ForeignMessage;
+  return found as ProtoLoaderMessage;
 }
 
 /** The definitions below a directory, parsed by kubeling and merged. */

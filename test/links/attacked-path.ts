@@ -14,12 +14,12 @@ export interface Attack {
 }
 
 /** A path that kubeling opens by name. */
-export interface Place {
+export interface AttackedPath {
   readonly place: string;
   /** Besides root of the host. */
   readonly changedBy: string;
   /** What prevents kubeling from following a planted link. */
-  readonly heldBy: string;
+  readonly protectedBy: string;
   /** Undefined where no pod or user can change the path. */
   readonly attack?: (arena: Arena) => Attack | Promise<Attack>;
 }

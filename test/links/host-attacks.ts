@@ -5,7 +5,7 @@ import { writeFileAtomic } from '../../src/lib/index.ts';
 import { GrpcServer } from '../../src/protocols/grpc/index.ts';
 import { realRuntimeFiles } from '../../src/runtime/index.ts';
 import { createLogTree } from '../../src/server/system-logs/log-tree.ts';
-import type { Arena, Attack, Place } from './attacked-path.ts';
+import type { Arena, Attack, AttackedPath } from './attacked-path.ts';
 
 const user = 4_242;
 
@@ -29,10 +29,10 @@ const changing = (seen: string[]) => (text: string) => {
   return `${text.slice(0, 100)}more\n`;
 };
 
-const context: Place = {
+const context: AttackedPath = {
   place: "kubeling context: a user's kubeconfig",
   changedBy: 'the user, while root changes it',
-  heldBy: 'opened by its directory handle; owner and mode are set on the new file before it is renamed',
+  protectedBy: 'opened by its directory handle; owner and mode are set on the new file before it is renamed',
   attack(arena): Attack {
     const { path, swaps } = fileOf(arena, user);
     return {
@@ -46,7 +46,7 @@ const context: Place = {
   },
 };
 
-const contextDirectory: Place = {
+const contextDirectory: AttackedPath = {
   ...context,
   place: "kubeling context: the directory of a user's kubeconfig",
   attack(arena): Attack {
@@ -67,10 +67,10 @@ const contextDirectory: Place = {
   },
 };
 
-const sockets: Place = {
+const sockets: AttackedPath = {
   place: 'sockets in device-plugins and pod-resources',
   changedBy: 'plugins in pods with a hostPath there',
-  heldBy: 'the mode is set by a handle of the socket and of nothing else',
+  protectedBy: 'the mode is set by a handle of the socket and of nothing else',
   attack(arena): Attack {
     const { directory, link } = fileOf(arena);
     const socket = join(directory, 'kubelet.sock');
@@ -87,10 +87,10 @@ const sockets: Place = {
   },
 };
 
-const checkpoints: Place = {
+const checkpoints: AttackedPath = {
   place: 'checkpoint of device-plugins and others, read and replaced',
   changedBy: 'plugins in pods with a hostPath there',
-  heldBy: 'read without following links, and replaced by a new file whose mode is set by its handle',
+  protectedBy: 'read without following links, and replaced by a new file whose mode is set by its handle',
   attack(arena): Attack {
     const { directory, path, link } = fileOf(arena);
     const files = realRuntimeFiles();
@@ -107,10 +107,10 @@ const checkpoints: Place = {
   },
 };
 
-const inPlace: Place = {
+const inPlace: AttackedPath = {
   place: '/dev/termination-log, read back, and /etc/hosts of a pod, written in place',
   changedBy: 'the content by each container; the name by none, because only the file is mounted',
-  heldBy: 'opened without following a link; the mode is set by its handle',
+  protectedBy: 'opened without following a link; the mode is set by its handle',
   attack(arena): Attack {
     const { path, swaps } = fileOf(arena);
     const files = realRuntimeFiles();
@@ -124,10 +124,10 @@ const inPlace: Place = {
   },
 };
 
-const nodeLogs: Place = {
+const nodeLogs: AttackedPath = {
   place: 'logs of the node at /logs/',
   changedBy: 'pods with a hostPath on /var/log',
-  heldBy:
+  protectedBy:
     'each component is opened from the handle of its parent; links are resolved in kubeling, below the root only',
   attack(arena): Attack {
     const { directory, swaps } = fileOf(arena);
@@ -144,10 +144,10 @@ const nodeLogs: Place = {
   },
 };
 
-const logLinks: Place = {
+const logLinks: AttackedPath = {
   place: 'links in /var/log/containers, created, checked and removed',
   changedBy: 'log collectors with a hostPath there',
-  heldBy:
+  protectedBy:
     'a link is created, replaced or removed by its name, which follows no link; its target is only read',
   attack(arena): Attack {
     const { path, swaps } = fileOf(arena);
@@ -167,40 +167,40 @@ const logLinks: Place = {
 const rootOnly = 'none: every directory on the path is owned by root and closed to others';
 
 /** Paths that are safe because no pod or user can change them. */
-const closed: readonly Place[] = [
+const closed: readonly AttackedPath[] = [
   {
     place: 'configMap, secret, projected and downwardAPI: the atomic writer',
     changedBy: `${rootOnly}; containers have them read-only`,
-    heldBy: 'test/local-api/volume-attacks.test.ts, CVE-2017-1002102',
+    protectedBy: 'test/local-api/volume-attacks.test.ts, CVE-2017-1002102',
   },
   {
     place: 'subPaths of volumes',
     changedBy: 'every container with the volume',
-    heldBy: 'handles; test/local-api/volume-attacks.test.ts, CVE-2021-25741',
+    protectedBy: 'handles; test/local-api/volume-attacks.test.ts, CVE-2021-25741',
   },
   {
     place: 'target and staging paths of CSI volumes, vol_data.json',
     changedBy: rootOnly,
-    heldBy: 'directories are removed only when they are empty, files by their name',
+    protectedBy: 'directories are removed only when they are empty, files by their name',
   },
   {
     place: 'checkpoint archives below checkpoints',
     changedBy: rootOnly,
-    heldBy: 'the directory has mode 0700',
+    protectedBy: 'the directory has mode 0700',
   },
   {
     place: 'directories of emptyDir themselves: mode, group, quota',
     changedBy: rootOnly,
-    heldBy: 'created beside and renamed; a link at that path is rejected',
+    protectedBy: 'created beside and renamed; a link at that path is rejected',
   },
   {
     place: 'sizes of directories with few files, such as logs',
     changedBy: 'as container logs',
-    heldBy: 'by path: names and sizes are counted, nothing is opened, written or returned by name',
+    protectedBy: 'by path: names and sizes are counted, nothing is opened, written or returned by name',
   },
 ];
 
-export const hostPlaces: readonly Place[] = [
+export const hostPaths: readonly AttackedPath[] = [
   context,
   contextDirectory,
   sockets,

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { Canary, canaryText, filesWithCanary } from './canary.ts';
-import { hostPlaces } from './host-attacks.ts';
+import { hostPaths } from './host-attacks.ts';
 import { LinkSwapper } from './link-swapper.ts';
-import { logPlaces } from './log-attacks.ts';
-import { volumePlaces } from './volume-attacks.ts';
+import { logPaths } from './log-attacks.ts';
+import { volumePaths } from './volume-attacks.ts';
 
 /** How long each path is attacked; `npm run test:links` attacks longer. */
 const attackMs = Number(process.env['KUBELING_ATTACK_SECONDS'] ?? 1.5) * 1_000;
@@ -16,7 +16,7 @@ const leastRounds = 5;
 const notRoot = process.getuid?.() === 0 ? false : 'needs root';
 
 /** Every path that kubeling opens by name: who can change that path, and what protects it. */
-const places = [...logPlaces, ...volumePlaces, ...hostPlaces];
+const places = [...logPaths, ...volumePaths, ...hostPaths];
 
 describe('path that becomes a link while kubeling uses it', { skip: notRoot }, () => {
   let base: string;
@@ -60,7 +60,8 @@ describe('path that becomes a link while kubeling uses it', { skip: notRoot }, (
   it('is tested wherever kubeling has one', () => {
     const names = places.map(({ place }) => place);
     assert.deepEqual(names, [...new Set(names)]);
-    for (const { changedBy, heldBy, place } of places) assert.ok(changedBy !== '' && heldBy !== '', place);
+    for (const { changedBy, protectedBy: heldBy, place } of places)
+      assert.ok(changedBy !== '' && protectedBy !== '', place);
   });
 });
 

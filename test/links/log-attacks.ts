@@ -4,8 +4,8 @@ import type { ContainerStatus } from '../../src/cri/index.ts';
 import { openDirectoryHandle } from '../../src/lib/index.ts';
 import { ContainerRemover } from '../../src/runtime/containers/container-deletor.ts';
 import { realLogFiles, realRotationFiles, realRuntimeFiles } from '../../src/runtime/index.ts';
-import type { Arena, Attack, Place } from './attacked-path.ts';
-import { makeFresh } from './recreate-tree.ts';
+import type { Arena, Attack, AttackedPath } from './attacked-path.ts';
+import { recreateTree } from './recreate-tree.ts';
 
 const changedBy = 'a pod with a hostPath on /var/log/pods, or a log collector';
 const never = new AbortController().signal;
@@ -25,10 +25,10 @@ function logs({ root, canary }: Arena) {
   return { pods, pod, container, swaps: [[container, link]] as const, write };
 }
 
-const reading: Place = {
+const reading: AttackedPath = {
   place: 'container log, read',
   changedBy,
-  heldBy: 'the path of the open file must match its log; no link as the last component',
+  protectedBy: 'the path of the open file must match its log; no link as the last component',
   attack(arena): Attack {
     const { pods, container, swaps } = logs(arena);
     const files = realRuntimeFiles();
@@ -45,10 +45,10 @@ const reading: Place = {
   },
 };
 
-const rotation: Place = {
+const rotation: AttackedPath = {
   place: 'container log, rotated, compressed and removed',
   changedBy,
-  heldBy: 'opened by the handle of its directory, below the log directory without links',
+  protectedBy: 'opened by the handle of its directory, below the log directory without links',
   attack(arena): Attack {
     const { container, swaps, write } = logs(arena);
     const files = realRotationFiles();
@@ -69,10 +69,10 @@ const rotation: Place = {
   },
 };
 
-const removal: Place = {
+const removal: AttackedPath = {
   place: 'container logs, removed with their container',
   changedBy,
-  heldBy: 'opened by the handle of their directory, below the log directory without links',
+  protectedBy: 'opened by the handle of their directory, below the log directory without links',
   attack(arena): Attack {
     const { container, swaps, write } = logs(arena);
     const status = { labels: {}, annotations: {}, mounts: [], logPath: join(container, '0.log') };
@@ -96,10 +96,10 @@ const removal: Place = {
   },
 };
 
-const directories: Place = {
+const directories: AttackedPath = {
   place: 'directory of container logs, created',
   changedBy,
-  heldBy: 'each component is created and opened from the handle of its parent, without links',
+  protectedBy: 'each component is created and opened from the handle of its parent, without links',
   attack(arena): Attack {
     const { pods, swaps } = logs(arena);
     const files = realRuntimeFiles();
@@ -114,15 +114,15 @@ const directories: Place = {
   },
 };
 
-const wholePod: Place = {
+const wholePod: AttackedPath = {
   place: 'logs of a pod, removed with the pod',
   changedBy,
-  heldBy: 'the tree is removed by handles, each component opened from its parent',
+  protectedBy: 'the tree is removed by handles, each component opened from its parent',
   attack({ root, canary }): Attack {
     const tree = join(root, 'logs/ns_pod_uid');
     const [at, link] = [join(tree, 'd'), join(root, 'link')];
     const files = realRuntimeFiles();
-    const renew = () => makeFresh({ tree, at, link, target: canary.directory });
+    const renew = () => recreateTree({ tree, at, link, target: canary.directory });
     renew();
     return {
       swaps: [[at, link]],
@@ -135,4 +135,4 @@ const wholePod: Place = {
   },
 };
 
-export const logPlaces: readonly Place[] = [reading, rotation, removal, directories, wholePod];
+export const logPaths: readonly AttackedPath[] = [reading, rotation, removal, directories, wholePod];

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-export interface Fresh {
+export interface RecreatedTree {
   /** The directory that is removed, with `at` in it. */
   readonly tree: string;
   /** The path that is swapped with the link. */
@@ -17,7 +17,7 @@ let number = 0;
  * Recreates a removed tree and its link. It is written beside the tree and then renamed, because
  * the link must not lead the test itself out of the tree. Does nothing while the tree exists.
  */
-export function makeFresh({ tree, at, link, target }: Fresh): void {
+export function recreateTree({ tree, at, link, target }: RecreatedTree): void {
   if (existsSync(tree)) return;
   rmSync(link, { recursive: true, force: true });
   symlinkSync(target, link);

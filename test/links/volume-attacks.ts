@@ -5,8 +5,8 @@ import { realClock } from '../../src/lib/index.ts';
 import { hostSubPaths } from '../../src/runtime/index.ts';
 import { HostVolumeFiles } from '../../src/volumes/index.ts';
 import { walkForGroup } from '../../src/volumes/ownership/group-walk.ts';
-import type { Arena, Attack, Place } from './attacked-path.ts';
-import { makeFresh } from './recreate-tree.ts';
+import type { Arena, Attack, AttackedPath } from './attacked-path.ts';
+import { recreateTree } from './recreate-tree.ts';
 
 const changedBy = 'every container with the volume';
 const group = 4_242;
@@ -46,7 +46,7 @@ function removing(at: string): (arena: Arena) => Attack {
   return (arena) => {
     const tree = join(arena.root, 'volume');
     const [directory, link] = [join(tree, at, 'd'), join(arena.root, 'link')];
-    const renew = () => makeFresh({ tree, at: directory, link, target: arena.canary.directory });
+    const renew = () => recreateTree({ tree, at: directory, link, target: arena.canary.directory });
     const files = new HostVolumeFiles(realClock());
     renew();
     return {
@@ -60,10 +60,10 @@ function removing(at: string): (arena: Arena) => Attack {
   };
 }
 
-const reading: Place = {
+const reading: AttackedPath = {
   place: 'file of a volume that variables are read from',
   changedBy,
-  heldBy: 'each component is opened from the handle of its parent, without links',
+  protectedBy: 'each component is opened from the handle of its parent, without links',
   attack(arena): Attack {
     const { volume, swaps } = volumeOf(arena);
     const parts = hostSubPaths(realClock());
@@ -71,10 +71,10 @@ const reading: Place = {
   },
 };
 
-const counting: Place = {
+const counting: AttackedPath = {
   place: 'emptyDir, its size counted',
   changedBy,
-  heldBy: 'each component is opened from the handle of its parent, without links; nothing is read',
+  protectedBy: 'each component is opened from the handle of its parent, without links; nothing is read',
   attack(arena): Attack {
     const { volume, swaps } = volumeOf(arena);
     const around = { mountPoints: () => [], rest: async () => 'go-on' as const };
@@ -90,31 +90,32 @@ const counting: Place = {
   },
 };
 
-export const volumePlaces: readonly Place[] = [
+export const volumePaths: readonly AttackedPath[] = [
   reading,
   counting,
   {
     place: 'volume, given to the group of a pod',
     changedBy,
-    heldBy: 'each component is opened from the handle of its parent, without links, and changed by its own',
+    protectedBy:
+      'each component is opened from the handle of its parent, without links, and changed by its own',
     attack: givingTo(''),
   },
   {
     place: 'deep volume, given to the group of a pod',
     changedBy,
-    heldBy: 'as above; the parent reached on the way back must be the original one',
+    protectedBy: 'as above; the parent reached on the way back must be the original one',
     attack: givingTo(deep),
   },
   {
     place: 'emptyDir, removed with its pod',
     changedBy,
-    heldBy: 'each component is opened from the handle of its parent, without links',
+    protectedBy: 'each component is opened from the handle of its parent, without links',
     attack: removing(''),
   },
   {
     place: 'deep emptyDir, removed with its pod',
     changedBy,
-    heldBy: 'as above',
+    protectedBy: 'as above',
     attack: removing(deep.repeat(2)),
   },
 ];

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type FoundListener, type NodePlaces, sortListeners } from './find-listeners.ts';
+import { type FoundListener, type NodeDirectories, sortListeners } from './find-listeners.ts';
 import { listenerTable } from './table.ts';
 
-const places: NodePlaces = { way: 'up', dataDir: '/data', rootDir: '/data/kubelet' };
+const places: NodeDirectories = { way: 'up', dataDir: '/data', rootDir: '/data/kubelet' };
 const plain = async () => false;
 
 function tcp(process: string, port: number, host = '127.0.0.1', protocol = 'tcp'): FoundListener {

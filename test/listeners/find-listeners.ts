@@ -40,7 +40,7 @@ function processOf(line: string): string {
   return /users:\(\("([^"]+)"/.exec(line)?.[1] ?? 'unknown';
 }
 
-export interface NodePlaces {
+export interface NodeDirectories {
   readonly way: Way;
   readonly dataDir: string;
   readonly rootDir: string;
@@ -60,7 +60,7 @@ export interface SortedListeners {
 export async function sortListeners(
   listeners: readonly FoundListener[],
   table: readonly ListenerRow[],
-  places: NodePlaces,
+  places: NodeDirectories,
   isTls: (port: number) => Promise<boolean>,
 ): Promise<SortedListeners> {
   const rows = table.filter(({ ways }) => ways.includes(places.way));
@@ -80,7 +80,7 @@ async function rowOf(
   listener: FoundListener,
   rows: readonly ListenerRow[],
   found: ReadonlyMap<ListenerRow, unknown>,
-  places: NodePlaces,
+  places: NodeDirectories,
   isTls: (port: number) => Promise<boolean>,
 ): Promise<ListenerRow | undefined> {
   for (const row of rows) {
@@ -97,7 +97,7 @@ async function rowOf(
   return undefined;
 }
 
-function pathPattern(path: string, { dataDir, rootDir }: NodePlaces): RegExp {
+function pathPattern(path: string, { dataDir, rootDir }: NodeDirectories): RegExp {
   const escaped = path
     .replace('DATA', dataDir)
     .replace('ROOT', rootDir)

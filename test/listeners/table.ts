@@ -10,13 +10,13 @@ export interface ListenerRow {
   readonly ways: readonly Way[];
   /** The name of the process in the kernel. */
   readonly process: 'node-MainThread' | 'containerd' | 'containerd-shim';
-  readonly place: TcpPlace | SocketPlace;
+  readonly place: TcpAddress | SocketFile;
   /** The permitted callers, and what keeps all others out. */
   readonly callers: string;
   readonly check: string;
 }
 
-export interface TcpPlace {
+export interface TcpAddress {
   readonly kind: 'tcp';
   readonly host: '127.0.0.1' | '0.0.0.0';
   /** A number, or `any` for a port chosen by the kernel. */
@@ -26,7 +26,7 @@ export interface TcpPlace {
   readonly answers: Readonly<Record<string, number>>;
 }
 
-export interface SocketPlace {
+export interface SocketFile {
   readonly kind: 'unix';
   /** `DATA` stands for the data directory, `ROOT` for the root directory of the kubelet, `*` for one name. */
   readonly path: string;

@@ -88,7 +88,7 @@ describe('block volumes on kubeling up', { timeout: 900_000, skip: withoutKubect
       'dd if=/dev/data bs=12 count=1 2>/dev/null; echo; echo -n inside > /dev/data && echo written; sync';
     await cluster.apply(pod('plain', 'plain', script));
     await cluster.ready('plain');
-    await cluster.said('plain', 'from outside\nwritten');
+    await cluster.logContains('plain', 'from outside\nwritten');
     const uid = await cluster.uidOf('plain');
     const global = join(globals(), 'plain');
     const ofPod = join(rootDir, 'pods', uid, 'volumeDevices/kubernetes.io~local-volume');
@@ -119,8 +119,8 @@ describe('block volumes on kubeling up', { timeout: 900_000, skip: withoutKubect
     await cluster.apply(volume('both', made.device), claim('both'));
     const script = 'echo no > /dev/data && echo written || echo refused';
     await cluster.apply(pod('reads', 'both', script, true), pod('writes', 'both', script));
-    await cluster.said('reads', 'refused');
-    await cluster.said('writes', 'written');
+    await cluster.logContains('reads', 'refused');
+    await cluster.logContains('writes', 'written');
     await cluster.kubectl('delete', 'pod', 'reads');
     const uid = await cluster.uidOf('writes');
     assert.deepEqual(readdirSync(join(globals(), 'both')), [uid]);

@@ -88,9 +88,9 @@ describe('block volumes of a CSI driver on kubeling up', { timeout: 900_000, ski
       claim('both'),
       pod('first', 'both', 'echo -n first > /dev/data && sync; echo ok'),
     );
-    await cluster.said('first', 'ok');
+    await cluster.logContains('first', 'ok');
     await cluster.apply(pod('second', 'both', 'dd if=/dev/data bs=5 count=1 2>/dev/null; echo'));
-    await cluster.said('second', 'first');
+    await cluster.logContains('second', 'first');
     const [first, second] = [await cluster.uidOf('first'), await cluster.uidOf('second')];
     assert.equal(driver.calls('NodeStageVolume', 'handle-both').length, 1);
     assert.deepEqual(
@@ -169,13 +169,13 @@ describe('block volumes of a CSI driver on kubeling up', { timeout: 900_000, ski
     await cluster.until('the claim', ['get', 'pvc', 'grown'], (out) => out.includes('Bound'));
     await grow('32Mi', '1Mi');
     await cluster.apply(pod('grown', 'grown', sizes));
-    await cluster.said('grown', `${32 * mebi}`);
+    await cluster.logContains('grown', `${32 * mebi}`);
     await cluster.until('the event', ['get', 'events'], (out) =>
       out.includes('MountVolume.NodeExpandVolume succeeded for volume "grown"'),
     );
     await grow('48Mi', '32Mi');
     await cluster.kubectl('annotate', 'pod', 'grown', 'look=now');
-    await cluster.said('grown', `${48 * mebi}`);
+    await cluster.logContains('grown', `${48 * mebi}`);
     const capacity = ['get', 'pvc', 'grown', '-o', 'jsonpath={.status.capacity.storage}'];
     await cluster.until('the claim to report the size', capacity, (out) => out === '48Mi');
     const metrics = ['get', '--raw', `/api/v1/nodes/${nodeName}/proxy/metrics`];

@@ -222,7 +222,7 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
       await nodeHas('2 of 2', name);
       const limits = { resources: { limits: { [name]: '1' } } };
       await cluster.apply(podWith('found', 'echo $FOUND_DEVICES $NAMED', limits, {}));
-      await cluster.said('found', knowsNames ? 'f2 by-its-name-f2' : 'f2');
+      await cluster.logContains('found', knowsNames ? 'f2 by-its-name-f2' : 'f2');
       assert.deepEqual(found.calls('PreStartContainer'), ['PreStartContainer {"devices_ids":["f2"]}']);
       await remove('found');
     } finally {

@@ -20,7 +20,7 @@ export interface RunningCommand {
   readonly stdout: () => string;
   readonly stderr: () => string;
   /** Waits until its output matches. */
-  says(pattern: RegExp): Promise<string>;
+  prints(pattern: RegExp): Promise<string>;
   readonly ended: Promise<CommandOutcome>;
 }
 
@@ -103,7 +103,7 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   /** Waits until the log of a pod contains the text. */
-  async said(pod: string, text: string): Promise<string> {
+  async logContains(pod: string, text: string): Promise<string> {
     return await this.until(`the log of ${pod}`, ['logs', pod], (out) => out.includes(text));
   }
 
@@ -150,7 +150,7 @@ export class LocalCluster implements AsyncDisposable {
       child,
       stdout: () => said.out,
       stderr: () => said.err,
-      says: (pattern) =>
+      prints: (pattern) =>
         eventually(
           `${file} ${args.join(' ')} to print ${pattern}`,
           async () => (pattern.test(said.out) ? said.out : undefined),

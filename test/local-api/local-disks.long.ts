@@ -62,11 +62,11 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
     );
     await cluster.apply(pod('first', 'empty', 'echo kept > /data/note; stat -c %g /data', { fsGroup: 4321 }));
     await cluster.ready('first');
-    await cluster.said('first', '4321');
+    await cluster.logContains('first', '4321');
     assert.equal(made.type(), 'ext4');
     await cluster.apply(pod('second', 'empty', 'cat /data/note', { fsGroup: 77 }));
     await cluster.ready('second');
-    await cluster.said('second', 'kept');
+    await cluster.logContains('second', 'kept');
     await cluster.event(
       'the event',
       'The requested fsGroup is 77, but the volume empty has GID 4321. The volume may not be shareable.',
@@ -83,7 +83,7 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
       pod('third', 'empty', 'cat /data/note; touch /data/x 2>&1 || echo refused', { readOnly: true }),
     );
     await cluster.ready('third');
-    await cluster.said('third', 'kept\ntouch: /data/x: Read-only file system\nrefused');
+    await cluster.logContains('third', 'kept\ntouch: /data/x: Read-only file system\nrefused');
     await cluster.kubectl('delete', 'pod', 'third');
     await unused('empty', made);
   });
@@ -209,7 +209,7 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
     await cluster.node.start();
     await cluster.until('it to run', ['get', 'pod', 'runs'], (out) => out.includes('Running'));
     await cluster.apply(pod('later', 'killed', 'cat /data/n'));
-    await cluster.said('later', 'on');
+    await cluster.logContains('later', 'on');
     await cluster.kubectl('delete', 'pod', 'runs', '--wait=false');
     await cluster.kubectl('delete', 'pod', 'later', '--wait=false');
     await cluster.node.end('SIGKILL');

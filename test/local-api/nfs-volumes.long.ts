@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { NfsStandIn } from '../nfs/fake-nfs.ts';
+import { FakeNfs } from '../nfs/fake-nfs.ts';
 import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './tour-commands.ts';
 import { claim, claimed as claimedBy, persistentVolume, podWith } from './volume-objects.ts';
@@ -35,11 +35,11 @@ const claimed = (name: string, annotations: object, spec: object) => [
 describe('NFS volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
   let folder: string;
-  let standIn: NfsStandIn;
+  let standIn: FakeNfs;
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'klg-nfs-'));
-    standIn = new NfsStandIn(folder);
+    standIn = new FakeNfs(folder);
     cluster = await LocalCluster.open();
     await cluster.node.end('SIGKILL');
     cluster.node.change({ PATH: standIn.path });

@@ -61,7 +61,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
       await cluster.kubectl('apply', '-f', 'examples/'),
       'configmap/greeting created\npod/greeter created\npod/web created\n',
     );
-    await watch.says(/web +0\/1 +Pending[\s\S]*web +1\/1 +Running/);
+    await watch.prints(/web +0\/1 +Pending[\s\S]*web +1\/1 +Running/);
     watch.child.kill('SIGINT');
     await watch.ended;
     const version = () =>
@@ -111,11 +111,11 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.equal((await cluster.kubectl('logs', 'talker', '--tail=2')).trim().split('\n').length, 2);
     assert.match(await cluster.kubectl('logs', 'talker', '--timestamps', '--tail=1'), /^\d{4}-\d\d-\d\dT/);
     const follow = cluster.start(['logs', '-f', 'talker']);
-    await follow.says(/line 3\n(?:\d+\n){4}/);
+    await follow.prints(/line 3\n(?:\d+\n){4}/);
     follow.child.kill('SIGINT');
     await follow.ended;
     const greeter = cluster.start(['logs', '-f', 'greeter']);
-    await greeter.says(/(?:good day, and now: good day\n){3}/);
+    await greeter.prints(/(?:good day, and now: good day\n){3}/);
     greeter.child.kill('SIGINT');
     await greeter.ended;
     const wrong = await cluster.attempt(['logs', 'talker', '-c', 'nobody']);
@@ -140,7 +140,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
   it('exec -it: opens a shell in a terminal', async () => {
     const shell = cluster.startInTerminal('exec', '-it', 'web', '--', 'sh');
     shell.child.stdin.write('echo $((40+2)); test -t 0 && echo terminal\n');
-    await shell.says(/42\r\nterminal/);
+    await shell.prints(/42\r\nterminal/);
     shell.child.stdin.end('exit 3\n');
     assert.equal((await shell.ended).code, 3);
   });
@@ -151,7 +151,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
       const forward = cluster.start(['port-forward', 'pod/web', `${port}:80`], {
         KUBECTL_PORT_FORWARD_WEBSOCKETS: websockets,
       });
-      await forward.says(/Forwarding from 127\.0\.0\.1/);
+      await forward.prints(/Forwarding from 127\.0\.0\.1/);
       for (let index = 0; index < 3; index++) {
         const answer = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } });
         assert.equal(await answer.text(), 'hello from kubeling\n');
@@ -311,9 +311,9 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.equal(code, 0, stderr);
     await cluster.until('its output', ['logs', 'web', '-c', 'helper'], (out) => out === 'debugging\n');
     const shell = cluster.startInTerminal('debug', '-it', 'web', `--image=${image}`, '--', 'sh');
-    await shell.says(/# /);
+    await shell.prints(/# /);
     shell.child.stdin.write('echo $((6*7)); test -t 0 && echo terminal\n');
-    await shell.says(/42\r\nterminal/);
+    await shell.prints(/42\r\nterminal/);
     shell.child.stdin.end('exit\n');
     assert.equal((await shell.ended).code, 0);
   });

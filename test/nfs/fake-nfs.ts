@@ -8,7 +8,7 @@ const mountProgram = fileURLToPath(new URL('mount-nfs.ts', import.meta.url));
  * Replaces the NFS client, which not every kernel has, and its server: a directory of programs that
  * precedes those of the machine. They mount a real file system, which can be made unresponsive.
  */
-export class NfsStandIn {
+export class FakeNfs {
   readonly #control: string;
   readonly #programs: string;
 

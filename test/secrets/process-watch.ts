@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { type Canaries, sharedPassword } from './canaries.ts';
 
-const lookEveryMs = 10;
+const sampleEveryMs = 10;
 
 /**
  * Samples the arguments and the environment of all host processes repeatedly; containers may hold
@@ -12,23 +12,23 @@ export class ProcessWatch implements Disposable {
   readonly #own = readlinkSync('/proc/self/ns/pid');
   readonly #timer: NodeJS.Timeout;
   readonly found = new Set<string>();
-  looks = 0;
+  samples = 0;
 
   constructor(canaries: Canaries) {
     this.#canaries = canaries;
-    this.#timer = setInterval(() => this.#look(), lookEveryMs);
+    this.#timer = setInterval(() => this.#sample(), sampleEveryMs);
   }
 
   [Symbol.dispose](): void {
     clearInterval(this.#timer);
   }
 
-  #look(): void {
-    this.looks++;
-    for (const pid of readdirSync('/proc')) if (/^\d+$/.test(pid)) this.#lookAt(pid);
+  #sample(): void {
+    this.samples++;
+    for (const pid of readdirSync('/proc')) if (/^\d+$/.test(pid)) this.#inspect(pid);
   }
 
-  #lookAt(pid: string): void {
+  #inspect(pid: string): void {
     try {
       if (Number(pid) === process.pid || readlinkSync(`/proc/${pid}/ns/pid`) !== this.#own) return;
       // Commands typed by a user are excluded, also before setpriv has executed kubectl.

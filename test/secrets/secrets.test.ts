@@ -148,7 +148,7 @@ describe('secrets on kubeling up', { timeout: 400_000, skip: withoutKubectl() },
   });
 
   it('are in no arguments and no environment of a host process', () => {
-    assert.ok(watch.looks > 10);
+    assert.ok(watch.samples > 10);
     assert.deepEqual([...watch.found], []);
   });
 

@@ -29,14 +29,14 @@ const chosen: Readonly<Record<string, string>> = {
  * Makes responses of two servers comparable: a value chosen by a server is replaced by a name that
  * shows whether it is the same as before. One per chapter.
  */
-export class Steady {
+export class ComparableResponses {
   readonly #names = new Map<string, string>();
   readonly #texts = new Map<string, string>();
   readonly #counts = new Map<string, number>();
   readonly #prefixes = new Set<string>();
 
   /** Random suffixes after this prefix are ignored everywhere. */
-  byChance(prefix: string): void {
+  ignoreSuffixOf(prefix: string): void {
     this.#prefixes.add(prefix);
   }
 

@@ -2,12 +2,12 @@ import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { patiently } from '../../cluster/patiently.ts';
-import { Steady } from './comparable-responses.ts';
+import { ComparableResponses } from './comparable-responses.ts';
 import type { Server } from './server.ts';
-import type { Ask, Chapter, Hear, OpenWatch, Step } from './step.ts';
-import { WatchEar } from './watch-events.ts';
+import type { Chapter, OpenWatchStep, ReadEventsStep, RequestStep, Step } from './step.ts';
+import { WatchEvents } from './watch-events.ts';
 
-export interface Told {
+export interface RecordedStep {
   readonly what: string;
   readonly code?: number;
   /** Of the body. */
@@ -24,21 +24,21 @@ const answerWithinMs = 60_000;
 export class Conversation implements Disposable {
   readonly #server: Server;
   readonly #namespace: string;
-  readonly #steady = new Steady();
-  readonly #kept = new Map<string, unknown>();
+  readonly #comparable = new ComparableResponses();
+  readonly #saved = new Map<string, unknown>();
   readonly #agents = new Map<string, Agent>();
-  readonly #ears = new Map<string, WatchEar>();
+  readonly #watches = new Map<string, WatchEvents>();
 
   constructor(server: Server, namespace: string) {
     this.#server = server;
     this.#namespace = namespace;
   }
 
-  static async whole(server: Server, chapter: Chapter): Promise<readonly Told[]> {
+  static async runAll(server: Server, chapter: Chapter): Promise<readonly RecordedStep[]> {
     using conversation = new Conversation(server, chapter.name);
     await conversation.begin();
-    const told: Told[] = [];
-    for (const step of chapter.steps) told.push(await conversation.take(step));
+    const told: RecordedStep[] = [];
+    for (const step of chapter.steps) told.push(await conversation.run(step));
     return told;
   }
 
@@ -56,28 +56,28 @@ export class Conversation implements Disposable {
       });
   }
 
-  async take(step: Step): Promise<Told> {
+  async run(step: Step): Promise<RecordedStep> {
     switch (step.kind) {
       case 'ask':
-        return await this.#ask(step);
+        return await this.#request(step);
       case 'watch':
         return await this.#watch(step);
       case 'hear':
-        return await this.#hear(step);
+        return await this.#readEvents(step);
       case 'forget':
-        await this.#server.forget();
+        await this.#server.dropHistory();
         return { what: step.what };
     }
   }
 
   [Symbol.dispose](): void {
-    for (const ear of this.#ears.values()) ear.close();
+    for (const ear of this.#watches.values()) ear.close();
     for (const agent of this.#agents.values()) agent.destroy();
   }
 
-  async #ask(step: Ask): Promise<Told> {
+  async #request(step: RequestStep): Promise<RecordedStep> {
     const { generateName } = (step.body as Body | undefined)?.metadata ?? {};
-    if (generateName !== undefined) this.#steady.byChance(generateName);
+    if (generateName !== undefined) this.#comparable.ignoreSuffixOf(generateName);
     const once = async () => {
       const answer = await this.#send(step);
       return { ...answer, parsed: parsed(answer.body) };
@@ -90,51 +90,54 @@ export class Conversation implements Disposable {
             const one = await once();
             return until({ code: one.code, body: one.parsed }) ? one : undefined;
           });
-    if (step.keep !== undefined) this.#kept.set(step.keep, answer.parsed);
-    return this.#told(step, answer);
+    if (step.keep !== undefined) this.#saved.set(step.keep, answer.parsed);
+    return this.#recorded(step, answer);
   }
 
-  #told(step: Ask | OpenWatch, { code, headers, parsed: body }: Answer & { readonly parsed: unknown }): Told {
+  #recorded(
+    step: RequestStep | OpenWatchStep,
+    { code, headers, parsed: body }: Response & { readonly parsed: unknown },
+  ): RecordedStep {
     const warnings = headers['warning']?.split(/, (?=299)/) ?? [];
     const { 'content-type': type, 'retry-after': retryAfter } = headers;
-    const steady = this.#steady.of(body);
+    const steady = this.#comparable.of(body);
     return {
       what: step.what,
       code,
       ...(type === undefined ? {} : { type }),
-      ...(warnings.length === 0 ? {} : { warnings: warnings.map((one) => String(this.#steady.of(one))) }),
+      ...(warnings.length === 0 ? {} : { warnings: warnings.map((one) => String(this.#comparable.of(one))) }),
       ...(retryAfter === undefined ? {} : { retryAfter }),
       body: step.compare === undefined ? steady : asJson(step.compare(steady)),
     };
   }
 
-  async #watch(step: OpenWatch): Promise<Told> {
+  async #watch(step: OpenWatchStep): Promise<RecordedStep> {
     const response = await this.#open(step);
     const { statusCode: code = 0, headers } = response;
     if (code !== 200) {
       const body = await text(response);
-      return this.#told(step, { code, headers: plainHeaders(headers), body, parsed: parsed(body) });
+      return this.#recorded(step, { code, headers: plainHeaders(headers), body, parsed: parsed(body) });
     }
-    this.#ears.set(step.name, new WatchEar(response));
+    this.#watches.set(step.name, new WatchEvents(response));
     const { 'content-type': type = '' } = headers;
     return { what: step.what, code, type };
   }
 
-  async #hear({ what, watch, events, keep }: Hear): Promise<Told> {
-    const ear = this.#ears.get(watch);
+  async #readEvents({ what, watch, events, keep }: ReadEventsStep): Promise<RecordedStep> {
+    const ear = this.#watches.get(watch);
     if (ear === undefined) throw new Error(`Cannot read the watch ${watch}: it was rejected`);
     const heard = await ear.next(events, answerWithinMs);
-    if (keep !== undefined) this.#kept.set(keep, heard.at(-1));
-    return { what, events: heard.map((one) => this.#steady.of(one)) };
+    if (keep !== undefined) this.#saved.set(keep, heard.at(-1));
+    return { what, events: heard.map((one) => this.#comparable.of(one)) };
   }
 
-  async #send(step: Asked): Promise<Answer> {
+  async #send(step: SentRequest): Promise<Response> {
     const response = await this.#open(step);
     const body = await text(response);
     return { code: response.statusCode ?? 0, headers: plainHeaders(response.headers), body };
   }
 
-  #open(step: Asked): Promise<IncomingMessage> {
+  #open(step: SentRequest): Promise<IncomingMessage> {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const content = this.#content(step);
     // Node.js sets the body length itself only for some methods.
@@ -152,18 +155,18 @@ export class Conversation implements Disposable {
     return promise;
   }
 
-  #content({ body, raw }: Asked): Buffer | undefined {
+  #content({ body, raw }: SentRequest): Buffer | undefined {
     if (raw !== undefined)
       return 'text' in raw ? Buffer.from(this.#filled(raw.text)) : Buffer.from(raw.base64, 'base64');
     return body === undefined ? undefined : Buffer.from(this.#filled(JSON.stringify(body)));
   }
 
-  #bearer({ as }: Asked): Readonly<Record<string, string>> {
+  #bearer({ as }: SentRequest): Readonly<Record<string, string>> {
     return typeof as === 'string' ? {} : { authorization: `Bearer ${this.#filled(as.token)}` };
   }
 
   /** One connection per user; a watch has its own, because it stays open. */
-  #agent({ as }: Asked): Agent {
+  #agent({ as }: SentRequest): Agent {
     const who = typeof as === 'string' ? as : 'nobody';
     const known = this.#agents.get(who);
     if (known !== undefined) return known;
@@ -178,17 +181,18 @@ export class Conversation implements Disposable {
     return template.replaceAll(/<([a-z]\w*(?:\.[^<>]+)?)>/g, (whole, path: string) => {
       if (path === 'ns') return this.#namespace;
       const [name = '', ...steps] = path.split('.');
-      if (!this.#kept.has(name)) return whole;
+      if (!this.#saved.has(name)) return whole;
       const found = steps.reduce<unknown>(
         (value, step) => (value as Readonly<Record<string, unknown>> | undefined)?.[step],
-        this.#kept.get(name),
+        this.#saved.get(name),
       );
       return String(found);
     });
   }
 }
 
-type Asked = Pick<Ask, 'method' | 'path' | 'as' | 'headers'> & Partial<Pick<Ask, 'body' | 'raw'>>;
+type SentRequest = Pick<RequestStep, 'method' | 'path' | 'as' | 'headers'> &
+  Partial<Pick<RequestStep, 'body' | 'raw'>>;
 
 interface Body {
   readonly metadata?: { readonly generateName?: string };
@@ -196,13 +200,13 @@ interface Body {
 
 const plain = { as: 'admin', headers: {} } as const;
 
-interface Answer {
+interface Response {
   readonly code: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: string;
 }
 
-function plainHeaders(headers: IncomingMessage['headers']): Answer['headers'] {
+function plainHeaders(headers: IncomingMessage['headers']): Response['headers'] {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
   );

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { chapters } from './chapters/index.ts';
-import { Conversation, type Told } from './conversation.ts';
+import { Conversation, type RecordedStep } from './conversation.ts';
 import { differenceOf } from './differences.ts';
 import { openEmbeddedServer } from './embedded-server.ts';
-import { readTold } from './recording.ts';
+import { readRecording } from './recording.ts';
 import type { Server } from './server.ts';
 import type { Chapter, Step } from './step.ts';
 
 const listed = readFileSync(new URL('../../../docs/embedded-api-differences.md', import.meta.url), 'utf8');
 
 /** Every intended difference is listed and must really differ, otherwise the list is outdated. */
-function compare(chapter: string, step: Step, ours: Told, theirs: Told): void {
+function compare(chapter: string, step: Step, ours: RecordedStep, theirs: RecordedStep): void {
   const difference = differenceOf(chapter, step.what);
   if (difference === undefined) {
     assert.deepEqual(ours, theirs);
@@ -27,12 +27,12 @@ function compare(chapter: string, step: Step, ours: Told, theirs: Told): void {
  * A step with another result may prevent the following steps; the responses until then are still
  * compared.
  */
-async function converse(server: Server, chapter: Chapter): Promise<readonly Told[]> {
+async function converse(server: Server, chapter: Chapter): Promise<readonly RecordedStep[]> {
   using conversation = new Conversation(server, chapter.name);
   await conversation.begin();
-  const told: Told[] = [];
+  const told: RecordedStep[] = [];
   for (const step of chapter.steps)
-    told.push(await conversation.take(step).catch((error) => ({ what: step.what, body: String(error) })));
+    told.push(await conversation.run(step).catch((error) => ({ what: step.what, body: String(error) })));
   return told;
 }
 
@@ -45,8 +45,8 @@ describe('the embedded API responds like a recorded real API server', { timeout:
 
   for (const chapter of chapters)
     describe(chapter.name, () => {
-      const recorded = readTold(chapter.name);
-      let told: readonly Told[] = [];
+      const recorded = readRecording(chapter.name);
+      let told: readonly RecordedStep[] = [];
       before(async () => {
         told = await converse(server, chapter);
       });

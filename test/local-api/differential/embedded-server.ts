@@ -53,7 +53,7 @@ export async function openEmbeddedServer(): Promise<Server> {
     url: api.url,
     ca,
     identity: (who) => ({ admin, node, nobody: {} })[who],
-    forget: () => churn({ url: api.url, ca, admin }),
+    dropHistory: () => churn({ url: api.url, ca, admin }),
     [Symbol.asyncDispose]: () => moved.disposeAsync(),
   };
 }

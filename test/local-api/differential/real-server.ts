@@ -33,7 +33,7 @@ export async function openRealServer(): Promise<Server> {
     url: plane.serverUrl,
     ca: readFileSync(plane.ca),
     identity: (who) => ({ admin, node, nobody: {} })[who],
-    forget: () => plane.forgetHistory(),
+    dropHistory: () => plane.forgetHistory(),
     [Symbol.asyncDispose]: () => plane[Symbol.asyncDispose](),
   };
 }

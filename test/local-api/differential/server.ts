@@ -1,4 +1,4 @@
-import type { Who } from './step.ts';
+import type { RequestUser } from './step.ts';
 
 export interface Identity {
   readonly cert?: string;
@@ -10,7 +10,7 @@ export interface Identity {
 export interface Server extends AsyncDisposable {
   readonly url: string;
   readonly ca: string | Buffer;
-  identity(who: Exclude<Who, object>): Identity;
+  identity(who: Exclude<RequestUser, object>): Identity;
   /** Drops the history of changes. */
-  forget(): Promise<void>;
+  dropHistory(): Promise<void>;
 }

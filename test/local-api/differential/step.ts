@@ -2,7 +2,7 @@
  * The user of a request: the administrator by default, the node `n1` by its certificate, an
  * anonymous caller, or the account of a saved token.
  */
-export type Who = 'admin' | 'node' | 'nobody' | { readonly token: string };
+export type RequestUser = 'admin' | 'node' | 'nobody' | { readonly token: string };
 
 /** A body that is sent unchanged, where it is not JSON. */
 export type RawBody = { readonly text: string } | { readonly base64: string };
@@ -11,13 +11,13 @@ export type RawBody = { readonly text: string } | { readonly base64: string };
  * One request of a script. In all its texts `<ns>` stands for the namespace of the chapter, and
  * `<a.metadata.uid>` for a value of the earlier response saved as `a`.
  */
-export interface Ask {
+export interface RequestStep {
   readonly kind: 'ask';
   /** Its name in the recording; by default the method and the path. */
   readonly what: string;
   readonly method: string;
   readonly path: string;
-  readonly as: Who;
+  readonly as: RequestUser;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: unknown;
   readonly raw?: RawBody;
@@ -29,13 +29,13 @@ export interface Ask {
 }
 
 /** Opens a watch. A rejection is recorded like any response. */
-export interface OpenWatch extends Omit<Ask, 'kind' | 'until' | 'keep'> {
+export interface OpenWatchStep extends Omit<RequestStep, 'kind' | 'until' | 'keep'> {
   readonly kind: 'watch';
   readonly name: string;
 }
 
 /** Waits until this many events have arrived, or for the end. */
-export interface Hear {
+export interface ReadEventsStep {
   readonly kind: 'hear';
   readonly what: string;
   readonly watch: string;
@@ -45,12 +45,12 @@ export interface Hear {
 }
 
 /** Makes the server drop its history of changes. */
-export interface Forget {
+export interface DropHistoryStep {
   readonly kind: 'forget';
   readonly what: string;
 }
 
-export type Step = Ask | OpenWatch | Hear | Forget;
+export type Step = RequestStep | OpenWatchStep | ReadEventsStep | DropHistoryStep;
 
 /** Steps that depend on each other, in a separate namespace. */
 export interface Chapter {
@@ -58,13 +58,13 @@ export interface Chapter {
   readonly steps: readonly Step[];
 }
 
-type Given = Partial<Omit<Ask, 'kind' | 'method' | 'path'>> & {
+type Given = Partial<Omit<RequestStep, 'kind' | 'method' | 'path'>> & {
   readonly accept?: string;
   readonly type?: string;
 };
 
 /** A request such as `GET /api/v1/pods`. */
-export function ask(line: string, given: Given = {}): Ask {
+export function ask(line: string, given: Given = {}): RequestStep {
   const at = line.indexOf(' ');
   const { accept, type, headers, ...rest } = given;
   return {
@@ -82,7 +82,7 @@ export function ask(line: string, given: Given = {}): Ask {
   };
 }
 
-export function create(path: string, body: unknown, given: Given = {}): Ask {
+export function create(path: string, body: unknown, given: Given = {}): RequestStep {
   return ask(`POST ${path}`, { body, ...given });
 }
 
@@ -93,16 +93,25 @@ export const patchTypes = {
   apply: 'application/apply-patch+yaml',
 } as const;
 
-export function patch(kind: keyof typeof patchTypes, path: string, body: unknown, given: Given = {}): Ask {
+export function patch(
+  kind: keyof typeof patchTypes,
+  path: string,
+  body: unknown,
+  given: Given = {},
+): RequestStep {
   return ask(`PATCH ${path}`, { body, type: patchTypes[kind], what: `PATCH ${kind} ${path}`, ...given });
 }
 
-export function watch(name: string, path: string, given: Given = {}): OpenWatch {
+export function watch(name: string, path: string, given: Given = {}): OpenWatchStep {
   const { until: _, keep: __, ...rest } = ask(`GET ${path}`, given);
   return { ...rest, kind: 'watch', name, what: `watch ${path}` };
 }
 
-export function hear(name: string, events: Hear['events'], given: Partial<Omit<Hear, 'kind'>> = {}): Hear {
+export function hear(
+  name: string,
+  events: ReadEventsStep['events'],
+  given: Partial<Omit<ReadEventsStep, 'kind'>> = {},
+): ReadEventsStep {
   return { kind: 'hear', what: `hear ${name}`, watch: name, events, ...given };
 }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 
 /** Receives the events of a watch and returns them in pieces. */
-export class WatchEar {
+export class WatchEvents {
   readonly #response: IncomingMessage;
   readonly #events: unknown[] = [];
   #rest = '';
