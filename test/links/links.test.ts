@@ -60,7 +60,7 @@ describe('path that becomes a link while kubeling uses it', { skip: notRoot }, (
   it('is tested wherever kubeling has one', () => {
     const names = places.map(({ place }) => place);
     assert.deepEqual(names, [...new Set(names)]);
-    for (const { changedBy, protectedBy: heldBy, place } of places)
+    for (const { changedBy, protectedBy, place } of places)
       assert.ok(changedBy !== '' && protectedBy !== '', place);
   });
 });
