@@ -29,7 +29,7 @@ const unreadable: Difference = {
       'JSON patch {}',
       'JSON patch "text"',
       'JSON patch [1]',
-      'a JSON patch that breaks off',
+      'a truncated JSON patch',
       'an empty JSON patch',
       'merge patch {"kind":"Secret"}',
       'merge patch {"data":{"x":1}}',
@@ -37,7 +37,7 @@ const unreadable: Difference = {
       'merge patch []',
       'merge patch "x"',
       'merge patch 5',
-      'a merge patch that breaks off',
+      'a truncated merge patch',
       `PATCH merge ${maps}/m?fieldValidation=Strict`,
       'strategic patch {"metadata":{"$retainKeys":["labels"],"annotations":{"x":"y"}}}',
       'strategic patch {"spec":{"containers":"x"}}',
@@ -51,8 +51,8 @@ const unreadable: Difference = {
       'of another version',
       `DELETE ${maps}/d?gracePeriodSeconds=x`,
       `DELETE ${maps}/d (3)`,
-      'with a body that is no options',
-      'with a body that breaks off',
+      'with a body that is not DeleteOptions',
+      'with a truncated body',
     ],
     negotiation: [
       ...['yaml called JSON', 'nothing', 'a list', 'a text', 'what breaks off', 'what goes on'],
@@ -75,7 +75,7 @@ const ofRequests: readonly Difference[] = [
     steps: {
       lists: [`GET ${maps}/a?resourceVersion=x`],
       watches: [`watch ${maps}?watch=1&resourceVersion=x`],
-      writes: ['with a version that is none'],
+      writes: ['with an invalid version'],
       patches: [
         'strategic patch {"spec":{"containers":[{"image":"example.org/a:3"}]}}',
         'strategic patch {"spec":{"$setElementOrder/containers":[{"name":"d"}],"containers":[{"name":"c","image":"example.org/a:5"}]}}',
@@ -153,7 +153,7 @@ const ofRequests: readonly Difference[] = [
   {
     row: 'an unknown discovery format',
     alike: 'nothing',
-    steps: { discovery: ['aggregated in a form nobody knows'] },
+    steps: { discovery: ['aggregated in an unknown format'] },
   },
   { row: 'the index of `/openapi/v3`', alike: 'code', steps: { discovery: ['GET /openapi/v3'] } },
   {
@@ -163,7 +163,7 @@ const ofRequests: readonly Difference[] = [
       writes: [
         `POST ${maps}?dryRun=All&fieldValidation=Warn`,
         `POST ${maps}?dryRun=All&fieldValidation=`,
-        'unknown fields unless it is said how',
+        'unknown fields with default validation',
       ],
     },
   },
@@ -174,7 +174,10 @@ const ofObjects: readonly Difference[] = [
     row: 'ports with the same number in a strategic patch',
     alike: 'code',
     steps: {
-      patches: ['PATCH strategic /api/v1/namespaces/<ns>/services/dns', 'a port alone changes its protocol'],
+      patches: [
+        'PATCH strategic /api/v1/namespaces/<ns>/services/dns',
+        'only the protocol of a port changes',
+      ],
     },
   },
   {
@@ -210,7 +213,7 @@ const ofObjects: readonly Difference[] = [
         `PATCH apply ${maps}/a?fieldManager=other&force=true`,
         `PATCH apply ${maps}/b?fieldManager=m`,
         `PATCH apply ${maps}/a`,
-        'what is no YAML',
+        'invalid YAML',
       ],
     },
   },
@@ -243,7 +246,7 @@ const ofObjects: readonly Difference[] = [
   {
     row: 'a timestamp without exactly six fractional digits',
     alike: 'nothing',
-    steps: { records: ['a time of other digits'] },
+    steps: { records: ['a time with other precision'] },
   },
   {
     row: 'a precondition conflict of a binding',
@@ -283,7 +286,7 @@ const ofAccess: readonly Difference[] = [
   {
     row: 'a token with the wrong audience',
     alike: 'code',
-    steps: { access: ['a review for others'] },
+    steps: { access: ['a token review with another audience'] },
   },
   {
     row: 'a node that writes the object of another node',
@@ -298,7 +301,7 @@ const ofAccess: readonly Difference[] = [
         'a mirror pod with a secret',
         'a mirror pod with an account',
         'GET /api/v1/namespaces/<ns>/secrets',
-        'the status of a pod of another',
+        'the status of a pod of another node',
         'GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases',
         'GET /api/v1/namespaces/<ns>/serviceaccounts',
         'POST /api/v1/namespaces/<ns>/serviceaccounts/default/token',

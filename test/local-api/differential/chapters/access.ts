@@ -49,16 +49,19 @@ function whoAmI(): readonly Step[] {
   const review = (spec: object) => ({ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec });
   return [
     create(`${authentication}/selfsubjectreviews`, self),
-    create(`${authentication}/selfsubjectreviews`, self, { as, what: 'an account asks who it is' }),
+    create(`${authentication}/selfsubjectreviews`, self, { as, what: 'self review of an account' }),
     create(`${authentication}/selfsubjectreviews`, self, {
       as: bound,
-      what: 'an account of a pod asks who it is',
+      what: 'self review of a pod account',
     }),
     create(`${authentication}/selfsubjectreviews`, self, {
       as: { token: '<audience.status.token>' },
-      what: 'a token for others',
+      what: 'a token with another audience',
     }),
-    create(`${authentication}/selfsubjectreviews`, self, { as: 'nobody', what: 'nobody asks who it is' }),
+    create(`${authentication}/selfsubjectreviews`, self, {
+      as: 'nobody',
+      what: 'self review of an anonymous caller',
+    }),
     create(`${authentication}/tokenreviews`, review({ token: '<t.status.token>' })),
     create(`${authentication}/tokenreviews`, review({ token: '<bound.status.token>' }), {
       what: 'a review of a bound token',
@@ -68,10 +71,12 @@ function whoAmI(): readonly Step[] {
       review({ token: '<audience.status.token>', audiences: ['b', 'c'] }),
     ),
     create(`${authentication}/tokenreviews`, review({ token: '<audience.status.token>', audiences: ['c'] }), {
-      what: 'a review for others',
+      what: 'a token review with another audience',
     }),
-    create(`${authentication}/tokenreviews`, review({ token: 'nonsense' }), { what: 'a review of nonsense' }),
-    create(`${authentication}/tokenreviews`, review({}), { what: 'a review of nothing' }),
+    create(`${authentication}/tokenreviews`, review({ token: 'nonsense' }), {
+      what: 'a token review of an invalid token',
+    }),
+    create(`${authentication}/tokenreviews`, review({}), { what: 'a token review without a token' }),
     ...['pods', 'secrets', 'serviceaccounts'].flatMap((what) => [
       ask(`GET ${core}/${what}`, { as, what: `an account may not list ${what}` }),
       ask(`GET ${core}/${what}/x`, { as, what: `an account may not get ${what}` }),
@@ -118,12 +123,12 @@ function mayI(): readonly Step[] {
     create(
       `${authorization}/selfsubjectaccessreviews`,
       may('SelfSubjectAccessReview', { resourceAttributes: pods }),
-      { ...given, as: { token: '<t.status.token>' }, what: 'may an account get pods' },
+      { ...given, as: { token: '<t.status.token>' }, what: 'access review of pods for an account' },
     ),
     create(
       `${authorization}/selfsubjectaccessreviews`,
       may('SelfSubjectAccessReview', { nonResourceAttributes: { path: '/healthz', verb: 'get' } }),
-      { ...given, as: { token: '<t.status.token>' }, what: 'may an account ask for health' },
+      { ...given, as: { token: '<t.status.token>' }, what: 'access review of health for an account' },
     ),
     create(`${authorization}/selfsubjectaccessreviews`, may('SelfSubjectAccessReview', {}), given),
     create(
@@ -181,22 +186,22 @@ function ends(): readonly Step[] {
   const self = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
   const isRefused = ({ code }: { readonly code: number }) => code === 401;
   return [
-    ask(`DELETE ${core}/pods/p`, { what: 'the pod of a token goes' }),
+    ask(`DELETE ${core}/pods/p`, { what: 'the pod of a token is deleted' }),
     create(`${authentication}/selfsubjectreviews`, self, {
       as: { token: '<bound.status.token>' },
       until: isRefused,
-      what: 'its token goes with it',
+      what: 'its token becomes invalid',
     }),
     ask(`DELETE ${accounts}/robot`),
     create(`${authentication}/selfsubjectreviews`, self, {
       as: { token: '<t.status.token>' },
       until: isRefused,
-      what: 'tokens go with their account',
+      what: 'tokens become invalid with their account',
     }),
     ask(`DELETE ${accounts}/default`),
     ask(`GET ${accounts}/default`, {
       until: ({ code }) => code === 200,
-      what: 'the account of all comes again',
+      what: 'the default account is recreated',
     }),
   ];
 }

@@ -13,6 +13,6 @@ export const apply = chapter('apply', [
   ask(`PATCH ${maps}/a?fieldManager=m`, {
     raw: { text: 'a: [' },
     type: patchTypes.apply,
-    what: 'what is no YAML',
+    what: 'invalid YAML',
   }),
 ]);

@@ -35,11 +35,11 @@ function asking(): readonly Step[] {
     create(all, csr('csr-g', { expirationSeconds: 10 })),
     create(all, csr('csr-h', { username: 'somebody', groups: ['else'], uid: 'u' })),
     create(`${all}?dryRun=All`, csr('csr-i', { signerName: 'kubernetes.io/legacy-unknown' })),
-    create(all, csr('csr-j', client), { as: 'node', what: 'a node asks for its certificate' }),
+    create(all, csr('csr-j', client), { as: 'node', what: 'a node requests its certificate' }),
     ask(`GET ${all}/csr-j`, {
       until: ({ body }) => 'certificate' in ((body as { readonly status?: object }).status ?? {}),
       compare: issued,
-      what: 'a node gets its certificate',
+      what: 'a node reads its certificate',
     }),
     ask(`GET ${all}/csr-a`, { as: 'node' }),
     ask(all.replace(/^/, 'GET '), { as: 'node', compare: () => '' }),

@@ -80,7 +80,7 @@ function documents(): readonly Step[] {
     ask('GET /openapi/v3/apis/nothing.org/v1', { compare: () => '' }),
     ask('GET /openapi/v2', { compare: (body) => (body as Json)['swagger'] }),
     ask('GET /version', { compare: keys }),
-    ask('GET /version', { as: 'nobody', compare: keys, what: 'the version for anybody' }),
+    ask('GET /version', { as: 'nobody', compare: keys, what: 'the version for an anonymous caller' }),
   ];
 }
 
@@ -102,7 +102,7 @@ function health(): readonly Step[] {
     ...['/api', '/apis', '/api/v1', '/openapi/v3', '/metrics', '/api/v1/pods'].map((path) =>
       ask(`GET ${path}`, { as: 'nobody', what: `${path} is for nobody` }),
     ),
-    ask('GET /api', { as: { token: 'nonsense' }, what: 'a token that is none' }),
+    ask('GET /api', { as: { token: 'nonsense' }, what: 'an invalid token' }),
     ask('GET /.well-known/openid-configuration', { compare: keys }),
     ask('GET /openid/v1/jwks', { accept: 'application/jwk-set+json', compare: keys }),
   ];
@@ -121,7 +121,7 @@ export const discovery = chapter('discovery', [
   ask('GET /apis', {
     accept: 'application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList',
     compare: () => '',
-    what: 'aggregated in a form nobody knows',
+    what: 'aggregated in an unknown format',
   }),
   ...documents(),
   ...health(),

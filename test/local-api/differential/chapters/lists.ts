@@ -19,10 +19,12 @@ function pages(): readonly Step[] {
     ask(`GET ${maps}?limit=3&continue=<page.metadata.continue>`, { keep: 'next' }),
     ask(`GET ${maps}?limit=3&continue=<next.metadata.continue>`),
     ask(`GET ${maps}?limit=2&labelSelector=in=lists`, { keep: 'some' }),
-    ask(`DELETE ${maps}/e`, { what: 'one goes between two pages' }),
-    create(maps, configMap('cc', {}, { labels: { in: 'lists' } }), { what: 'one comes between two pages' }),
+    ask(`DELETE ${maps}/e`, { what: 'an object is deleted between two pages' }),
+    create(maps, configMap('cc', {}, { labels: { in: 'lists' } }), {
+      what: 'an object is created between two pages',
+    }),
     ask(`GET ${maps}?labelSelector=in=lists&continue=<some.metadata.continue>`, {
-      what: 'the next page is of the same moment',
+      what: 'the next page has the same version',
     }),
     ask(`GET ${maps}?limit=2&labelSelector=in=lists&continue=<some.metadata.continue>`),
     ask(`GET ${maps}?limit=1&continue=<page.metadata.continue>&resourceVersion=<a.metadata.resourceVersion>`),

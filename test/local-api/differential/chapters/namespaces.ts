@@ -73,11 +73,11 @@ function ending(): readonly Step[] {
         conditionsOf(body)
           .map(({ type, status, reason }) => ({ type, status, reason }))
           .toSorted((a, b) => String(a.type).localeCompare(String(b.type))),
-      what: 'conditions tell what is left',
+      what: 'conditions report the remaining content',
     }),
     patch('merge', `${all}/made/configmaps/held`, { metadata: { finalizers: null } }),
-    ask(`GET ${all}/made`, { until: gone, what: 'it goes when nothing holds it' }),
-    create(all, { metadata: { name: 'made' } }, { what: 'and may be made again' }),
+    ask(`GET ${all}/made`, { until: gone, what: 'it is deleted without finalizers' }),
+    create(all, { metadata: { name: 'made' } }, { what: 'and can be created again' }),
     ask(`DELETE ${all}/made`, { compare: phase }),
     ask(`GET ${all}/made`, { until: gone }),
   ];

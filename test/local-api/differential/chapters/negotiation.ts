@@ -49,11 +49,11 @@ function accepting(): readonly Step[] {
     ),
     create(`${maps}?dryRun=All`, configMap('t'), {
       accept: 'application/json;as=Table;v=v1;g=meta.k8s.io',
-      what: 'a table of what was made',
+      what: 'a table of the created object',
     }),
     ask(`DELETE ${maps}/n?dryRun=All`, {
       accept: 'application/json;as=Table;v=v1;g=meta.k8s.io',
-      what: 'a table of how it went',
+      what: 'a table of a Status',
     }),
   ];
 }

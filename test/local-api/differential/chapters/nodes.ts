@@ -19,7 +19,7 @@ function joining(): readonly Step[] {
   };
   return [
     ask(`GET ${own}`, { as }),
-    create('/api/v1/nodes', node('n2'), { as, what: 'a node joins as another one' }),
+    create('/api/v1/nodes', node('n2'), { as, what: 'a node registers as another one' }),
     create('/api/v1/nodes', node('n1', { labels: { 'node-role.kubernetes.io/control-plane': '' } }), {
       as,
       what: 'a node gives itself a role',
@@ -27,10 +27,10 @@ function joining(): readonly Step[] {
     create('/api/v1/nodes', node('n1', { labels }, { status, spec: { unschedulable: true } }), {
       as,
       keep: 'n1',
-      what: 'a node joins',
+      what: 'a node registers',
       compare: withoutTaints,
     }),
-    create('/api/v1/nodes', node('n1', { labels }, { status }), { as, what: 'a node joins again' }),
+    create('/api/v1/nodes', node('n1', { labels }, { status }), { as, what: 'a node registers again' }),
     ask(`GET ${own}`, { as, compare: withoutTaints }),
     patch(
       'strategic',
@@ -44,13 +44,13 @@ function joining(): readonly Step[] {
           ],
         },
       },
-      { as, what: 'a node tells how it is', compare: withoutTaints },
+      { as, what: 'a node updates its status', compare: withoutTaints },
     ),
     patch(
       'strategic',
       `${own}/status`,
       { status: { addresses: [{ $patch: 'replace' }, { type: 'InternalIP', address: '10.0.0.2' }] } },
-      { as, what: 'a node has other addresses', compare: withoutTaints },
+      { as, what: 'a node changes its addresses', compare: withoutTaints },
     ),
     patch(
       'strategic',
@@ -62,19 +62,19 @@ function joining(): readonly Step[] {
       'merge',
       own,
       { metadata: { labels: { mine: 'yes' }, annotations: { a: 'b' } } },
-      { as, what: 'a label of its own', compare: withoutTaints },
+      { as, what: 'an allowed label', compare: withoutTaints },
     ),
     patch(
       'merge',
       own,
       { metadata: { labels: { 'node-restriction.kubernetes.io/x': 'y' } } },
-      { as, what: 'a label it may not have' },
+      { as, what: 'a protected label' },
     ),
     patch(
       'merge',
       own,
       { metadata: { labels: { 'foo.kubernetes.io/x': 'y' } } },
-      { as, what: 'a label nobody knows' },
+      { as, what: 'an unknown label' },
     ),
     patch(
       'merge',
@@ -86,7 +86,7 @@ function joining(): readonly Step[] {
       'merge',
       own,
       { spec: { unschedulable: false } },
-      { as, what: 'a node is put back', compare: withoutTaints },
+      { as, what: 'a node is replaced', compare: withoutTaints },
     ),
     patch(
       'merge',
@@ -160,7 +160,7 @@ function itsPods(): readonly Step[] {
       as,
       what: 'a mirror pod with an account',
     }),
-    create(pods, boundPod('plain', { nodeName: 'n1' }), { as, what: 'a pod that mirrors nothing' }),
+    create(pods, boundPod('plain', { nodeName: 'n1' }), { as, what: 'a pod without the mirror annotation' }),
     create(`${core}/secrets`, { metadata: { name: 'used' }, stringData: { a: 'b' } }),
     create(`${core}/secrets`, { metadata: { name: 'unused' } }),
     create(`${core}/configmaps`, { metadata: { name: 'used' } }),
@@ -212,7 +212,7 @@ function itsPods(): readonly Step[] {
       'strategic',
       `${pods}/theirs/status`,
       { status: { phase: 'Running' } },
-      { as, what: 'the status of a pod of another' },
+      { as, what: 'the status of a pod of another node' },
     ),
     patch(
       'strategic',
@@ -239,7 +239,7 @@ function itsPods(): readonly Step[] {
         gracePeriodSeconds: 0,
         preconditions: { uid: '<mine.metadata.uid>' },
       },
-      what: 'its pod is over',
+      what: 'its pod has finished',
     }),
     hear('pods', 3),
   ];

@@ -45,7 +45,7 @@ function jsonPatches(): readonly Step[] {
     ask(`PATCH ${at}`, {
       raw: { text: '[{"op":' },
       type: patchTypes.json,
-      what: 'a JSON patch that breaks off',
+      what: 'a truncated JSON patch',
     }),
     ask(`PATCH ${at}`, { raw: { text: '' }, type: patchTypes.json, what: 'an empty JSON patch' }),
   ];
@@ -87,7 +87,7 @@ function mergePatches(): readonly Step[] {
     ask(`PATCH ${at}`, {
       raw: { text: '{"data":' },
       type: patchTypes.merge,
-      what: 'a merge patch that breaks off',
+      what: 'a truncated merge patch',
     }),
     ask(`PATCH ${at}`, { body: {}, type: 'application/json', what: 'a patch of plain JSON' }),
     ask(`PATCH ${at}`, { body: {}, type: 'text/plain', what: 'a patch of text' }),
@@ -100,7 +100,7 @@ function mergePatches(): readonly Step[] {
     patch('merge', `${at}?dryRun=Some`, { data: { dry: 'run' } }),
     patch('merge', `${at}?force=true`, {}),
     patch('merge', `${at}?fieldManager=${'x'.repeat(129)}`, {}, { what: 'a long field manager' }),
-    patch('merge', `${at}?fieldManager=a%0Ab`, {}, { what: 'a field manager that cannot be printed' }),
+    patch('merge', `${at}?fieldManager=a%0Ab`, {}, { what: 'an unprintable field manager' }),
     patch('merge', `${at}?fieldValidation=Strict`, { data: { ok: 'yes' }, extra: 1 }),
     patch('merge', `${at}?fieldValidation=Warn`, { data: { ok: 'warn' }, extra: 1 }),
     patch('merge', `${at}?fieldValidation=Ignore`, { data: { ok: 'ignore' }, extra: 1 }),
@@ -251,7 +251,7 @@ function ofOthers(): readonly Step[] {
           ports: [{ port: 53, protocol: 'UDP', name: 'other' }],
         },
       },
-      { what: 'a port alone changes its protocol' },
+      { what: 'only the protocol of a port changes' },
     ),
     create(`${core}/serviceaccounts`, {
       metadata: { name: 'sa' },

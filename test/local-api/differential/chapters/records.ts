@@ -22,7 +22,7 @@ function ofOld(): readonly Step[] {
   });
   return [
     create(older, event('old'), { keep: 'old' }),
-    ask(`GET ${newer}/old`, { what: 'an older event by the newer path' }),
+    ask(`GET ${newer}/old`, { what: 'a core event by the events.k8s.io path' }),
     create(older, event('elsewhere', { involvedObject: { ...about, namespace: 'other' } })),
     create(older, event('homeless', { involvedObject: { kind: 'Node', name: 'n' } })),
     create(
@@ -77,7 +77,7 @@ function ofNew(): readonly Step[] {
   });
   return [
     create(newer, event('new'), { keep: 'new' }),
-    ask(`GET ${older}/new`, { what: 'a newer event by the older path' }),
+    ask(`GET ${older}/new`, { what: 'an events.k8s.io event by the core path' }),
     create(
       newer,
       event('bare', {
@@ -133,7 +133,9 @@ function leases(): readonly Step[] {
       }),
       { keep: 'l' },
     ),
-    create(at, lease('short', { acquireTime: '2024-01-01T00:00:00.5Z' }), { what: 'a time of other digits' }),
+    create(at, lease('short', { acquireTime: '2024-01-01T00:00:00.5Z' }), {
+      what: 'a time with other precision',
+    }),
     create(at, lease('zero', { leaseDurationSeconds: 0 })),
     create(at, lease('less', { leaseTransitions: -1 })),
     create(at, lease('strategy', { strategy: 'x' })),
@@ -153,7 +155,7 @@ function leases(): readonly Step[] {
     }),
     ask(`PUT ${at}/made`, {
       body: lease('made', { holderIdentity: 'b' }),
-      what: 'a lease made by an update',
+      what: 'a lease created by an update',
     }),
     patch('merge', `${at}/l`, { spec: { holderIdentity: null } }),
     patch('merge', `${at}/l`, { spec: { renewTime: 'yesterday' } }),

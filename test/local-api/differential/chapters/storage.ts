@@ -47,15 +47,15 @@ function claiming(): readonly Step[] {
     create(volumes, volume('storage-v'), { keep: 'v' }),
     ask(`GET ${claims}/c`, { until: bound, compare: withoutStatus, what: 'the claim is bound' }),
     ask(`GET ${volumes}/storage-v`, { until: bound, compare: withoutStatus, what: 'the volume is bound' }),
-    ask(`DELETE ${volumes}/storage-v`, { compare: withoutStatus, what: 'a volume in use stays' }),
+    ask(`DELETE ${volumes}/storage-v`, { compare: withoutStatus, what: 'a volume in use is kept' }),
     create(
       `${core}/pods`,
       boundPod('uses', { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] }),
     ),
-    ask(`DELETE ${claims}/c`, { compare: withoutStatus, what: 'a claim in use stays' }),
+    ask(`DELETE ${claims}/c`, { compare: withoutStatus, what: 'a claim in use is kept' }),
     ask(`GET ${claims}/c`, { compare: withoutStatus }),
     ask(`DELETE ${core}/pods/uses?gracePeriodSeconds=0`),
-    ask(`GET ${claims}/c`, { until: ({ code }) => code === 404, what: 'a claim goes when nothing uses it' }),
+    ask(`GET ${claims}/c`, { until: ({ code }) => code === 404, what: 'an unused claim is deleted' }),
     ask(`GET ${volumes}/storage-v`, { until: ({ code }) => code === 404, what: 'and its volume with it' }),
   ];
 }

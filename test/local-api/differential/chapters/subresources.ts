@@ -34,10 +34,10 @@ function bindings(): readonly Step[] {
     create(pods, pod('gated', { schedulingGates: [{ name: 'example.org/g' }] })),
     create(`${pods}/gated/binding`, binding('gated', node)),
     patch('json', `${pods}/gated`, [{ op: 'remove', path: '/spec/schedulingGates' }]),
-    create(`${pods}/gated/binding`, binding('gated', node), { what: 'bound when the gates are gone' }),
+    create(`${pods}/gated/binding`, binding('gated', node), { what: 'bound when the gates are removed' }),
     create(pods, pod('held', {}, { finalizers: ['example.org/f'] })),
     ask(`DELETE ${pods}/held`),
-    create(`${pods}/held/binding`, binding('held', node), { what: 'one that is being deleted' }),
+    create(`${pods}/held/binding`, binding('held', node), { what: 'a pod that is being deleted' }),
     patch('merge', `${pods}/held`, { metadata: { finalizers: null } }),
   ];
 }

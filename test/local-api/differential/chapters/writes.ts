@@ -53,7 +53,7 @@ function creations(): readonly Step[] {
     create(
       `${maps}?dryRun=All`,
       { metadata: { generateName: 'dry-' } },
-      { what: 'a rehearsal with a name by chance' },
+      { what: 'a dry run with a generated name' },
     ),
     ask(`GET ${maps}/dry`),
     create(`${maps}?dryRun=Some`, configMap('dry')),
@@ -63,7 +63,7 @@ function creations(): readonly Step[] {
     create(maps, configMap('key', { 'a/b': 'x', ok: 'z' })),
     create(maps, { ...configMap('both', { a: '1' }), binaryData: { a: 'AAAA' } }),
     create(maps, { ...configMap('binary'), binaryData: { a: 'not base64!' } }),
-    create(maps, { ...configMap('large'), data: { a: 'x'.repeat(1_048_577) } }, { what: 'more than fits' }),
+    create(maps, { ...configMap('large'), data: { a: 'x'.repeat(1_048_577) } }, { what: 'too many bytes' }),
     create(maps, { ...configMap('frozen', { a: '1' }), immutable: true }),
     patch('merge', `${maps}/frozen`, { data: { a: '2' } }),
     patch('merge', `${maps}/frozen`, { immutable: false }),
@@ -81,7 +81,7 @@ function validation(): readonly Step[] {
       create(`${maps}?dryRun=All&fieldValidation=${how}`, unknown),
       ask(`POST ${maps}?dryRun=All&fieldValidation=${how}`, { raw: twice, what: `a key twice, ${how}` }),
     ]),
-    create(`${maps}?dryRun=All`, unknown, { what: 'unknown fields unless it is said how' }),
+    create(`${maps}?dryRun=All`, unknown, { what: 'unknown fields with default validation' }),
     create(
       `${core}/pods?dryRun=All&fieldValidation=Strict`,
       boundPod('p', { containers: [{ name: 'c', image: 'a', imag: 'b' }], x: {} }),
@@ -100,7 +100,7 @@ function updates(): readonly Step[] {
     }),
     ask(`PUT ${at}`, {
       body: configMap('u', { n: '3' }, { resourceVersion: 'x' }),
-      what: 'with a version that is none',
+      what: 'with an invalid version',
     }),
     ask(`PUT ${at}`, { body: configMap('u', { n: '3' }, { resourceVersion: '0' }), what: 'with version 0' }),
     ask(`PUT ${at}`, { body: configMap('u', { n: '4' }, { uid: 'other' }), what: 'with another uid' }),
@@ -110,10 +110,10 @@ function updates(): readonly Step[] {
     ask(`PUT ${at}`, { body: configMap('u', {}, { namespace: 'other' }), what: 'with another namespace' }),
     ask(`PUT ${at}`, { body: { ...configMap('u'), kind: 'Secret' }, what: 'of another kind' }),
     ask(`PUT ${at}`, { body: { ...configMap('u'), apiVersion: 'v2' }, what: 'of another version' }),
-    ask(`PUT ${at}`, { body: { metadata: { name: 'u' } }, what: 'without saying what it is' }),
+    ask(`PUT ${at}`, { body: { metadata: { name: 'u' } }, what: 'without kind and version' }),
     ask(`PUT ${at}`, {
       body: configMap('u', {}, { creationTimestamp: '2020-01-01T00:00:00Z', generation: 5 }),
-      what: 'with what the server owns',
+      what: 'with fields owned by the server',
     }),
     ask(`PUT ${at}?dryRun=All`, { body: configMap('u', { dry: 'run' }) }),
     ask(`PUT ${maps}/not-there`, { body: configMap('not-there') }),
@@ -121,16 +121,19 @@ function updates(): readonly Step[] {
     ask(`GET ${at}`),
     ask(`PUT ${core}/services/new`, {
       body: { metadata: { name: 'new' }, spec: { ports: [{ port: 1 }] } },
-      what: 'a service made by an update',
+      what: 'a service created by an update',
     }),
     ask(`PUT ${core}/endpoints/new`, {
       body: { metadata: { name: 'new' } },
-      what: 'endpoints made by an update',
+      what: 'endpoints created by an update',
     }),
-    ask(`PUT ${core}/secrets/new`, { body: { metadata: { name: 'new' } }, what: 'a secret is not' }),
+    ask(`PUT ${core}/secrets/new`, {
+      body: { metadata: { name: 'new' } },
+      what: 'a secret is not created by an update',
+    }),
     ask(`PUT ${core}/events/new`, {
       body: { metadata: { name: 'new' }, involvedObject: { namespace: '<ns>' } },
-      what: 'an event made by an update',
+      what: 'an event created by an update',
     }),
   ];
 }
@@ -158,9 +161,9 @@ function deletions(): readonly Step[] {
     ask(`DELETE ${named('d')}`, { body: options({ dryRun: ['All'] }) }),
     ask(`DELETE ${named('d')}`, {
       body: { kind: 'Pod', apiVersion: 'v1' },
-      what: 'with a body that is no options',
+      what: 'with a body that is not DeleteOptions',
     }),
-    ask(`DELETE ${named('d')}`, { raw: { text: '{' }, what: 'with a body that breaks off' }),
+    ask(`DELETE ${named('d')}`, { raw: { text: '{' }, what: 'with a truncated body' }),
     ask(`DELETE ${named('d')}`, {
       body: options({ propagationPolicy: 'Background', preconditions: { uid: '<d.metadata.uid>' } }),
     }),
@@ -195,7 +198,7 @@ function collections(): readonly Step[] {
     ask('DELETE /api/v1/namespaces'),
     create(`${core}/pods`, boundPod('one', {}, { labels: { all: 'go' } })),
     create(`${core}/pods`, boundPod('two', {}, { labels: { all: 'go' } })),
-    ask(`DELETE ${core}/pods?labelSelector=all=go`, { what: 'pods of a collection get their time' }),
+    ask(`DELETE ${core}/pods?labelSelector=all=go`, { what: 'pods of a collection get their grace period' }),
     ask(`GET ${core}/pods?labelSelector=all=go`),
     ask(`DELETE ${core}/pods?labelSelector=all=go`, {
       body: { kind: 'DeleteOptions', apiVersion: 'v1', gracePeriodSeconds: 0 },
