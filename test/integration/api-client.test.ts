@@ -377,7 +377,7 @@ describe('failing API server', () => {
     await until(() => plain.address() !== null);
     const { port } = plain.address() as { port: number };
     using mail = clientFor(await config(`https://127.0.0.1:${port}`));
-    await assert.rejects(mail.get(web, {}, never()), failsWith('API_BAD_ANSWER', 'does not speak TLS'));
+    await assert.rejects(mail.get(web, {}, never()), failsWith('API_BAD_ANSWER', 'does not use TLS'));
     plain.close();
   });
 
