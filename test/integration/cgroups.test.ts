@@ -49,7 +49,7 @@ function podWith(uid: string, resources: object, spec: object = {}): Pod {
 const host = realCgroupHost();
 const layout = await detectCgroupLayout(host);
 const skip =
-  process.getuid?.() !== 0 ? 'takes root' : layout.version === 2 ? 'written for cgroups v1' : false;
+  process.getuid?.() !== 0 ? 'needs root' : layout.version === 2 ? 'written for cgroups v1' : false;
 
 describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
   const signal = new AbortController().signal;

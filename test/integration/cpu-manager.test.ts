@@ -12,7 +12,7 @@ import { eventually } from '../kubeling-node.ts';
 
 const layout = await detectCgroupLayout(realCgroupHost());
 const skip =
-  process.getuid?.() !== 0 ? 'takes root' : availableParallelism() < 2 ? 'takes two processors' : false;
+  process.getuid?.() !== 0 ? 'needs root' : availableParallelism() < 2 ? 'needs two CPUs' : false;
 const script = 'trap "exit 0" TERM; while :; do sleep 1; done';
 
 /** Guaranteed with one full CPU. */

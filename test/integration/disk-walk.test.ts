@@ -29,7 +29,7 @@ async function count(by: DiskWalker, path: string) {
 }
 
 describe('disk walk in a worker thread', {
-  skip: process.getuid?.() === 0 ? false : 'takes root',
+  skip: process.getuid?.() === 0 ? false : 'needs root',
 }, () => {
   it('stays on one mount, also where the same disk is mounted again', async () => {
     using at = directory();

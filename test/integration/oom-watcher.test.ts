@@ -34,7 +34,7 @@ function readable(): boolean {
 }
 
 describe('kernel log', {
-  skip: readable() ? false : 'takes root and a log that can be read',
+  skip: readable() ? false : 'needs root and a readable kernel log',
 }, () => {
   const uid = `aaaaaaaa-${randomHex(random, 4)}-4bbb-8ccc-000000000001`;
   const id = randomHex(random, 64);

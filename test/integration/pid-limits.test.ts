@@ -14,7 +14,7 @@ const forkBomb = 'f() { f & f & while :; do sleep 1000 & done; }; f 2>/dev/null 
 const layout = await detectCgroupLayout(realCgroupHost());
 const pidsTree = layout.version === 2 ? layout.root : layout.controllers.get('pids');
 const skip =
-  process.getuid?.() !== 0 ? 'takes root' : pidsTree === undefined ? 'takes cgroups of PIDs' : false;
+  process.getuid?.() !== 0 ? 'needs root' : pidsTree === undefined ? 'needs the pids controller' : false;
 
 function aPod(name: string, script: string) {
   const containers = [{ name: 'main', image, command: ['sh', '-c', script] }];

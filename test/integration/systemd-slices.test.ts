@@ -155,7 +155,7 @@ describe('systemd slices', { skip: busSkipReason(), timeout: 60_000 }, () => {
   it("are a pod's cgroup from creation to removal (this machine)", async (test) => {
     const host = realCgroupHost();
     const layout = await detectCgroupLayout(host);
-    if (process.getuid?.() !== 0 || layout.version === 2) return test.skip('takes root and cgroups v1');
+    if (process.getuid?.() !== 0 || layout.version === 2) return test.skip('needs root and cgroups v1');
     await wholeLife({ host, layout });
   });
 
