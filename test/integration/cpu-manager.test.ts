@@ -11,8 +11,7 @@ import { InProcessNode, type PodParts } from '../in-process-node.ts';
 import { eventually } from '../kubeling-node.ts';
 
 const layout = await detectCgroupLayout(realCgroupHost());
-const skip =
-  process.getuid?.() !== 0 ? 'needs root' : availableParallelism() < 2 ? 'needs two CPUs' : false;
+const skip = process.getuid?.() !== 0 ? 'needs root' : availableParallelism() < 2 ? 'needs two CPUs' : false;
 const script = 'trap "exit 0" TERM; while :; do sleep 1; done';
 
 /** Guaranteed with one full CPU. */
