@@ -129,7 +129,7 @@ describe('foreign mounts below the directory of a pod', { skip: notRoot, timeout
       }
       await gone(uid);
       await isAlive();
-      const lines = (await saidOf(point)).filter((line) => line.includes('Cannot sync a pod'));
+      const lines = (await saidOf(point)).filter((line) => line.includes('Failed to sync pod'));
       assert.equal(lines.length, 1, lines.join('\n'));
     });
 
@@ -145,7 +145,7 @@ describe('foreign mounts below the directory of a pod', { skip: notRoot, timeout
     unmount(point);
     await gone(uid);
     await isAlive();
-    const lines = (await saidOf(point)).filter((line) => line.includes('Cannot sync a pod'));
+    const lines = (await saidOf(point)).filter((line) => line.includes('Failed to sync pod'));
     assert.equal(lines.length, 1, lines.join('\n'));
   });
 

@@ -182,7 +182,7 @@ describe('kubectl', { skip: kubectlPath() === undefined ? 'kubectl is not on the
     assert.match(spec, /\n {6}httpGet\t<HTTPGetAction>\n/);
     const probe = await must('explain', 'po.spec.containers.livenessProbe.periodSeconds');
     assert.match(probe, /FIELD: periodSeconds <integer>\n/);
-    assert.match(probe, /10 if left out\./);
+    assert.match(probe, /10 by default\./);
     const policy = await must('explain', 'pods.spec.restartPolicy');
     assert.match(policy, /FIELD: restartPolicy <string>\nENUM:\n {4}Always\n {4}Never\n {4}OnFailure\n/);
     assert.match(await must('explain', 'storageclasses'), /GROUP: +storage\.k8s\.io\nKIND: +StorageClass/);

@@ -192,7 +192,7 @@ describe('subPath mounts of volumes', { skip: notRoot }, () => {
     await assert.rejects(parts.readText(volume, 'dir/file', 3), { code: 'VOLUME_UNUSABLE' });
     await assert.rejects(parts.readText(volume, 'dir/none', 3), {
       code: 'VOLUME_UNUSABLE',
-      message: 'it is not there',
+      message: 'it does not exist',
     });
     await symlink('/etc/passwd', join(volume, 'passwd'));
     await assert.rejects(parts.readText(volume, 'passwd', 1_000_000), { code: 'VOLUME_UNUSABLE' });

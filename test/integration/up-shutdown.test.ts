@@ -46,7 +46,7 @@ describe('kubeling up with a shutdown grace period', { skip: skipReason(), timeo
     await node.end('SIGTERM');
     assert.ok((await told('ended')) !== undefined, `it did not receive SIGTERM:\n${node.out}`);
     assert.deepEqual(await running(), []);
-    assert.match(node.out, /^ending +the pods first/m);
+    assert.match(node.out, /^ending +stopping the pods first/m);
     await node.start();
     await node.running('patient');
   });

@@ -48,6 +48,8 @@ export interface NodeOptions {
   readonly runtimeObserved?: ((error: unknown) => void) | undefined;
   /** 0 for any free port: commands find it through the port file. */
   readonly port: number;
+  /** Ports of listeners that open later: the last loopback port is not used again if it is one of them. */
+  readonly laterPorts?: readonly number[] | undefined;
   /** Directory whose docker config is used, as the Go kubelet uses the current one; none unless given. */
   readonly workingDir?: string | undefined;
   /** 0 for none. */
@@ -181,7 +183,9 @@ async function listen(
   if (port !== 0 && whenPortInUse === 'fail')
     return await Listener.open({ host: loopback, port, ...served, logger });
   // No pod was admitted with the last port as its host port, but a new random port might be one.
-  for (const each of [port, await lastPort(settings.rootDir)]) {
+  const last = await lastPort(settings.rootDir);
+  const { laterPorts = [], healthzPort } = options;
+  for (const each of [port, [...laterPorts, healthzPort].includes(last) ? 0 : last]) {
     if (each === 0) continue;
     try {
       return await Listener.open({ host: loopback, port: each, ...served, logger });

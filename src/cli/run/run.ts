@@ -159,6 +159,7 @@ async function runNode(
         : { settings: { ...alone, apiPods: 'expected' }, cluster: cluster.node }),
       // The TLS server for remote clients is separate.
       port: isServed ? 0 : config.port,
+      laterPorts: isServed ? [config.port, config.readOnlyPort] : [config.readOnlyPort],
       runtimeName,
       healthzPort: config.healthzPort,
       healthzAddress: config.healthzBindAddress,

@@ -125,11 +125,11 @@ export class HostNetworkMounts implements NetworkMounts {
         'DEADLINE_EXCEEDED',
         `Cannot run ${file} at ${directory} as an earlier program there, which nothing can end, has not ended`,
       );
-    const abandoned = (gone: Promise<void>) => {
+    const onAbandoned = (gone: Promise<void>) => {
       stuck.add(directory);
       void gone.then(() => stuck.delete(directory));
     };
-    const command = { file, args, env: this.#env, clock: this.#clock, deadlineMs, abandoned };
+    const command = { file, args, env: this.#env, clock: this.#clock, deadlineMs, onAbandoned };
     return await runCommand(command, signal);
   }
 }

@@ -24,12 +24,12 @@ export async function runGroupWalk(
     absoluteArgument('node', directory),
     JSON.stringify(gift),
   ];
-  const heard = (text: string) => {
+  const onOutput = (text: string) => {
     const [, last] = /(\d{1,15})\n$/.exec(text) ?? [];
     if (last !== undefined) told(Number(last));
   };
   const env = { PATH: process.env['PATH'], UV_THREADPOOL_SIZE: walkThreads };
-  const command = { file: process.execPath, args, env, clock, deadlineMs: walkMs, heard };
+  const command = { file: process.execPath, args, env, clock, deadlineMs: walkMs, onOutput };
   const { end, stdout, stderr } = await runCommand(command, new AbortController().signal);
   if (end.kind === 'exited' && end.code === 0)
     return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as GroupWalkResult;

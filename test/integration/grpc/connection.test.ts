@@ -121,7 +121,7 @@ describe('connection to a slow or misbehaving server', () => {
     await clock.advance(1);
     await outcomes;
     for (const call of calls)
-      await assert.rejects(call, failsWith('UNAVAILABLE', /no answer within 10000 ms/));
+      await assert.rejects(call, failsWith('UNAVAILABLE', /no reply within 10000 ms/));
     assert.equal(clock.pendingTimers, 0);
     await until('the socket is closed', () => peer.sockets[0]?.destroyed === true);
   });
