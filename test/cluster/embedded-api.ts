@@ -22,7 +22,7 @@ export interface EmbeddedApiFacts {
   readonly port: number;
   readonly nodeName: string;
   /** How long certificates hold that it signs. */
-  readonly signedForMs?: number | undefined;
+  readonly maxCertificateLifetimeMs?: number | undefined;
   /** Where calls of nodes are noted down, if anywhere. */
   readonly auditFile?: string | undefined;
 }

@@ -64,7 +64,9 @@ export class EmbeddedBackend implements PlaneBackend {
       adminKubeconfig: this.adminKubeconfig,
       port,
       nodeName,
-      ...(signingDuration === undefined ? {} : { signedForMs: parseDurationMs(signingDuration) }),
+      ...(signingDuration === undefined
+        ? {}
+        : { maxCertificateLifetimeMs: parseDurationMs(signingDuration) }),
       auditFile,
     };
     mkdirSync(this.#facts.directory, { mode: 0o700 });
@@ -108,7 +110,7 @@ export class EmbeddedBackend implements PlaneBackend {
 
   async signFor(duration: string): Promise<void> {
     await this.#server.stop();
-    this.#server = this.#part({ ...this.#facts, signedForMs: parseDurationMs(duration) });
+    this.#server = this.#part({ ...this.#facts, maxCertificateLifetimeMs: parseDurationMs(duration) });
     await this.#server.start();
   }
 

@@ -36,7 +36,7 @@ export class GrpcError extends Error {
 
   /** As the peer returned it. */
   static fromPeer(grpcCode: GrpcCode, message: string): GrpcError {
-    return Object.assign(new GrpcError(grpcCode, message), { isSaid: true });
+    return Object.assign(new GrpcError(grpcCode, message), { isFromPeer: true });
   }
 }
 

@@ -88,7 +88,7 @@ export class DeviceTable {
     const resource = this.#resources.get(plugin.resource);
     if (resource === undefined || resource.plugin !== plugin) return undefined;
     const before = resource.devices;
-    Object.assign(resource, { devices, isLive: true, isNew: false, silentSinceMs: undefined });
+    Object.assign(resource, { devices, isLive: true, isNew: false, unlistedSinceMs: undefined });
     this.#removed.delete(plugin.resource);
     return before;
   }
@@ -97,7 +97,7 @@ export class DeviceTable {
   disconnect(plugin: PluginConnection): boolean {
     const resource = this.#resources.get(plugin.resource);
     if (resource?.plugin !== plugin) return false;
-    Object.assign(resource, { plugin: undefined, isLive: false, silentSinceMs: this.#nowMs() });
+    Object.assign(resource, { plugin: undefined, isLive: false, unlistedSinceMs: this.#nowMs() });
     return true;
   }
 
@@ -164,8 +164,8 @@ export class DeviceTable {
     return Math.min(...away.map(({ unlistedSinceMs = 0 }) => unlistedSinceMs)) + graceMs;
   }
 
-  #isOver(silentSinceMs: number | undefined): boolean {
-    return silentSinceMs !== undefined && this.#nowMs() >= silentSinceMs + graceMs;
+  #isOver(unlistedSinceMs: number | undefined): boolean {
+    return unlistedSinceMs !== undefined && this.#nowMs() >= silentSinceMs + graceMs;
   }
 
   /** Only a plugin registered before the restart is expected to register again. */
