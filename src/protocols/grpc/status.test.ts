@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import {
   decodeStatusMessage,
   encodeStatusMessage,
+  GrpcError,
   grpcCodeOf,
   grpcCodeOfHttp,
   grpcCodes,
@@ -78,4 +79,13 @@ test('an HTTP status without a gRPC status has a code', () => {
   ] as const) {
     assert.equal(grpcCodeOfHttp(status), code);
   }
+});
+
+test("a status is marked as the peer's only when the peer returned it", () => {
+  const fromPeer = GrpcError.fromPeer('UNAVAILABLE', 'leaving');
+  assert.deepEqual(
+    [fromPeer.isFromPeer, fromPeer.grpcCode, fromPeer.message],
+    [true, 'UNAVAILABLE', 'leaving'],
+  );
+  assert.equal(new GrpcError('UNAVAILABLE', 'connection lost').isFromPeer, false);
 });

@@ -165,7 +165,7 @@ export class DeviceTable {
   }
 
   #isOver(unlistedSinceMs: number | undefined): boolean {
-    return unlistedSinceMs !== undefined && this.#nowMs() >= silentSinceMs + graceMs;
+    return unlistedSinceMs !== undefined && this.#nowMs() >= unlistedSinceMs + graceMs;
   }
 
   /** Only a plugin registered before the restart is expected to register again. */
