@@ -112,7 +112,10 @@ describe('commands that call a kubelet', () => {
         () => /^\[pod\/web\/talks\] .*here\n/m.test(kubelet.out),
         'the log of the other container is shown',
       );
-      assert.match(kubelet.err, /^kubeling logs: waits: it is waiting to start$/m);
+      await until(
+        () => /^kubeling logs: waits: it is waiting to start$/m.test(kubelet.err),
+        'the waiting container is reported',
+      );
       if (follow.length === 0) assert.equal(await code, 1);
     });
   }
