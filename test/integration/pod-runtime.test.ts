@@ -167,7 +167,7 @@ describe('pods of a real containerd', () => {
     const running = await observe(pod);
     const controller = new AbortController();
     const first = runtime.killPod({ pod, running, graceSeconds: 600 }, controller.signal);
-    const stopped = assert.rejects(first, /less time/);
+    const stopped = assert.rejects(first, /shorter grace period/);
     await poll('the stop call', async () =>
       events.some(({ reason }) => reason === 'Killing') ? true : undefined,
     );
