@@ -33,6 +33,8 @@ const api = await openLocalApi(
     adminKubeconfig: join(directory, 'admin.kubeconfig'),
     listen: { host: '127.0.0.1', port: 0 },
     nodeName: 'node',
+    // Short, so that the memory of the server can be compared during the run.
+    history: { limit: 1_000, ms: 10_000 },
     hostnames: () => [],
     addresses: () => [],
     kubeletAt: () => undefined,
