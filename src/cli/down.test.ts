@@ -6,10 +6,10 @@ import { ProcessTable } from '../lib/index.ts';
 import { isKubelingUp } from './down.ts';
 
 const processes = new ProcessTable();
-const program = 'process.stdin.resume(); process.stdout.write("ready")';
 
+/** The shell, because other users may not execute a Node.js below the directory of root. */
 async function isUp(args: readonly string[], options: { uid?: number } = {}): Promise<boolean> {
-  const child = spawn(process.execPath, ['-e', program, '--', ...args], { stdio: 'pipe', ...options });
+  const child = spawn('/bin/sh', ['-c', 'echo ready; read line', ...args], { stdio: 'pipe', ...options });
   try {
     await once(child.stdout, 'data');
     const owner = await processes.find(child.pid ?? 0);

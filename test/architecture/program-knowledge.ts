@@ -29,6 +29,7 @@ export const knowledge: Knowledge = {
       starts: ['iptables'],
     },
     'src/cli/doctor/checks/runtime.ts': { wrappers: ['machine.run'], places: ['path'], starts: ['runc'] },
+    'src/cli/down.test.ts': { places: ["'/bin/sh'"], starts: ['sh'] },
     'src/cli/inherited-descriptors.test.ts': { places: ["'bash'"], starts: ['ls'] },
     // The programs of src/runtime/containers/subpaths.ts and src/containerd/mounts.ts.
     'src/cli/down.ts': { places: ['file'], starts: [] },

@@ -172,7 +172,7 @@ describe('kubeling up with failures', { timeout: 400_000 }, () => {
     for (let index = 0; index < 20; index++)
       assert.equal((await ask('POST', configMaps, configMap(`c${index}`, { filling }))).status, 201);
     const path = join(node.dataDir, 'api', 'store', 'objects.db');
-    const good = [await readFile(path), await readFile(`${path}-wal`)] as const;
+    const good = await consistentCopy(path);
     await Promise.all([overwrite(path), overwrite(`${path}-wal`)]);
     const said = node.out.length;
     for (let index = 0; node.exitCode === null && index < 20; index++)
@@ -187,6 +187,18 @@ describe('kubeling up with failures', { timeout: 400_000 }, () => {
     assert.equal((await ask('GET', `${configMaps}/c0`)).status, 200);
   });
 });
+
+/** Reads the database and its log until two reads agree, because a checkpoint may move pages between them. */
+async function consistentCopy(path: string): Promise<readonly [Buffer, Buffer]> {
+  const read = async () => [await readFile(path), await readFile(`${path}-wal`)] as const;
+  let last = await read();
+  return await eventually('an unchanged store', async () => {
+    const next = await read();
+    const isSame = next.every((file, index) => last[index]?.equals(file));
+    last = next;
+    return isSame ? next : undefined;
+  });
+}
 
 /** A certificate of the same name with another lifetime. */
 async function reissue(
