@@ -391,7 +391,7 @@ describe('the certificate of the kubeconfig', () => {
     assert.notEqual(await open(written(clock.now() + 1_000, clock.now() + 300 * day)), stored);
   });
 
-  test('ignores one that cannot be parsed', async () => {
+  test('ignores a certificate that cannot be parsed', async () => {
     const manager = await client({
       kind: 'inline',
       certificate: 'x',

@@ -48,8 +48,8 @@ export interface LocalKubelet {
 const defaultRootDir = '/var/lib/kubelet';
 
 /**
- * A given directory selects its kubelet, and never another one that happens to use the default
- * port. Without one it is the running "kubeling up", else the kubelet of the node.
+ * A given directory selects its kubelet, never the kubelet at the default port. Without a directory:
+ * the running "kubeling up", else the kubelet of the node.
  */
 export async function locateKubelet(place: KubeletAddress): Promise<LocalKubelet> {
   const { port, 'data-dir': dataDir, 'root-dir': rootDir } = place;

@@ -47,7 +47,7 @@ test('rejects unknown and locked gates in the words of the Go kubelet', () => {
   assert.deepEqual(errors({ constructor: true }), ['unrecognized feature gate: constructor']);
 });
 
-test('rejects a gate that depends on a disabled one, and names the one that was set', () => {
+test('rejects an enabled gate that depends on a disabled gate, and names the enabled gate', () => {
   const found = checkFeatureGates({
     GracefulNodeShutdown: false,
     GracefulNodeShutdownBasedOnPodPriority: true,

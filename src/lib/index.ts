@@ -191,4 +191,4 @@ export {
   type YamlTree,
   yamlToJs,
 } from './yaml-tree.ts';
-export { YieldingCounter } from './yielding-counter.ts';
+export { nextTurn, YieldingCounter } from './yielding-counter.ts';

@@ -48,6 +48,8 @@ const suffixes: ReadonlyMap<string, Suffix> = new Map<string, Suffix>([
   ...decimalSuffixes.map(([text, exponent]) => [text, { base: 10, exponent, format: 'DecimalSI' }] as const),
   ...binarySuffixes.map(([text, exponent]) => [text, { base: 2, exponent, format: 'BinarySI' }] as const),
 ]);
+/** A power of two BigInts takes longer than all else that reading a quantity does. */
+const powersOfTen = Array.from({ length: 28 }, (_, exponent) => 10n ** BigInt(exponent));
 const shape = /^([-+]?)(\d+(?:\.\d*)?|\.\d+)((?:[numkMGTPE]|[KMGTPE]i)?|[eE][-+]?\d{1,5})$/;
 /** Bounds of the input, so that no text can request a number of a million digits. */
 const maxTextLength = 256;
@@ -90,8 +92,8 @@ function scaled(number: string, suffix: Suffix): bigint {
   const digits = BigInt(`${whole}${fraction}` || '0');
   if (digits === 0n) return 0n;
   const tens = 9 - fraction.length + (suffix.base === 10 ? suffix.exponent : 0);
-  const amount = suffix.base === 2 ? digits * 2n ** BigInt(suffix.exponent) : digits;
-  if (tens >= 0) return amount * 10n ** BigInt(tens);
+  const amount = suffix.base === 2 ? digits << BigInt(suffix.exponent) : digits;
+  if (tens >= 0) return amount * (powersOfTen[tens] ?? 10n ** BigInt(tens));
   // Below this the result is one billionth whatever the digits are.
   return -tens > maxTextLength * 2 ? 1n : divideUp(amount, 10n ** BigInt(-tens));
 }

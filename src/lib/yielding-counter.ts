@@ -20,6 +20,11 @@ export class YieldingCounter {
   /** Yields to the event loop and starts the next slice. */
   async yield(): Promise<void> {
     this.#steps = 0;
-    await new Promise<void>((resolve) => void setImmediate(resolve));
+    await nextTurn();
   }
+}
+
+/** Resolves after pending input and output of the event loop were processed. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
 }

@@ -1,4 +1,4 @@
-import { type Clock, SingleFlight } from '../lib/index.ts';
+import { type Clock, nextTurn, SingleFlight } from '../lib/index.ts';
 
 /** The last sample of a periodically read value, shared by all callers. */
 export class CachedSample<T> {
@@ -61,7 +61,7 @@ export class Yielder {
 
   /** Await when `isDue` is true. */
   async yield(): Promise<void> {
-    await new Promise<void>((resolve) => void setImmediate(resolve));
+    await nextTurn();
     this.#sinceMs = this.#clock.monotonicMs();
   }
 }

@@ -215,7 +215,7 @@ function watchParameters(query: WatchQuery): Readonly<Record<string, string | nu
   };
 }
 
-/** A server with typed objects adds them; one that stores what it receives does not. */
+/** Adds the kind and version: a server that stores objects as received would store them without. */
 function withKind(object: ApiObject, { resource }: Collection): ApiObject {
   return { apiVersion: apiVersionOf(resource), kind: resource.kind, ...object };
 }

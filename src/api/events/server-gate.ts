@@ -13,8 +13,7 @@ export interface ServerGateOptions {
 const policy = { baseMs: 1_000, factor: 2, maxMs: 10_000, jitter: 0.5 };
 
 /**
- * Blocks all calls while a server is unreachable, except for one that probes it with growing
- * delays.
+ * Blocks all calls while a server is unreachable, except for a single probe with growing delays.
  */
 export class ServerGate implements Disposable {
   readonly #options: ServerGateOptions;

@@ -3,16 +3,13 @@ import {
   cancelledError,
   describeError,
   KubelingError,
-  kindOf,
-  LinkedController,
   type Logger,
   type Random,
   randomInt,
-  type Timer,
 } from '../../lib/index.ts';
-import { isApiCode } from '../client/api-error.ts';
-import type { ApiClient, ApiList, ApiObject, ListQuery, WatchEvent } from '../client/client.ts';
+import type { ApiClient, ApiObject, WatchEvent } from '../client/client.ts';
 import type { Collection } from '../client/resource.ts';
+import { listAll } from './list-all.ts';
 import { ReflectedCopy, type ReflectedNews } from './reflector-copy.ts';
 import {
   Intake,
@@ -26,6 +23,8 @@ import {
 import { isAway, lacksVersion, type ReflectorPhase, recoveryOf } from './reflector-recovery.ts';
 import { FailureRests, noRest, type Rest } from './reflector-rest.ts';
 import { isOlderVersion, type Named, type ObjectChange, type Snapshot, storeKey } from './store.ts';
+import { mayStream, streamFailed } from './stream-support.ts';
+import { WatchLimits } from './watch-limits.ts';
 
 /** The cache. */
 export interface ReflectedQuery extends Collection {
@@ -400,126 +399,4 @@ function describeQuery({ resource, namespace, fieldSelector, labelSelector }: Re
   const selectors = [fieldSelector, labelSelector].filter((text) => text !== undefined && text !== '');
   const where = namespace === undefined ? '' : ` in ${namespace}`;
   return `${resource.plural}${where}${selectors.length === 0 ? '' : ` with ${selectors.join(' and ')}`}`;
-}
-
-/** A watch without initial objects for this long does not deliver them. */
-export const longestSilenceMs = 30_000;
-
-/** A watch that is open this long after its end has lost the server. */
-export const graceAfterEndMs = 30_000;
-
-/**
- * Aborts a stalled watch: one without initial objects, or one that is open long after it should
- * have ended.
- */
-export class WatchLimits implements Disposable {
-  readonly #clock: Clock;
-  readonly #controller: LinkedController;
-  readonly #end: Timer;
-  #silence: Timer | undefined;
-
-  constructor(clock: Clock, timeoutSeconds: number, parent: AbortSignal) {
-    this.#clock = clock;
-    this.#controller = new LinkedController(parent);
-    this.#end = clock.timer(timeoutSeconds * 1_000 + graceAfterEndMs, () =>
-      this.#abort('API_DEADLINE', `Aborted a watch that did not end after ${timeoutSeconds} s`),
-    );
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  /** From now on, and from each call on, an event must arrive in time. */
-  expectSomething(): void {
-    this.#silence?.cancel();
-    this.#silence = this.#clock.timer(longestSilenceMs, () =>
-      this.#abort(
-        'API_UNSUPPORTED',
-        `Cannot read existing objects as nothing was received for ${longestSilenceMs / 1_000} s`,
-      ),
-    );
-  }
-
-  /** From now on no events are required. */
-  expectNothing(): void {
-    this.#silence?.cancel();
-    this.#silence = undefined;
-  }
-
-  [Symbol.dispose](): void {
-    this.expectNothing();
-    this.#end.cancel();
-    this.#controller[Symbol.dispose]();
-  }
-
-  #abort(code: 'API_DEADLINE' | 'API_UNSUPPORTED', message: string): void {
-    this.#controller.abort(new KubelingError(code, message));
-  }
-}
-
-/** More than a node ever needs: an endless list is aborted. */
-const mostPages = 1_000;
-
-/**
- * Lists all objects of a query, page by page, and returns the version of the list; fails
- * completely, never partially. A response without a version or items is an error and must not count
- * as an empty list.
- */
-export async function listAll<T extends ApiObject>(
-  client: Pick<ApiClient, 'list'>,
-  query: ListQuery,
-  signal: AbortSignal,
-): Promise<ApiList<T>> {
-  const items: T[] = [];
-  let page = checkedPage(query, await client.list<T>(query, signal));
-  for (let pages = 1; ; pages++) {
-    for (const item of page.items) items.push(item);
-    const next = page.metadata.continue ?? '';
-    if (next === '') return { metadata: { resourceVersion: page.metadata.resourceVersion }, items };
-    if (pages === mostPages) throw badList(query, `it has more than ${mostPages} pages`);
-    // The token includes the version: both together are rejected.
-    const { resourceVersion: _, ...rest } = query;
-    page = checkedPage(query, await client.list<T>({ ...rest, continue: next }, signal));
-  }
-}
-
-function checkedPage<T>(query: ListQuery, page: ApiList<T>): ApiList<T> {
-  const { metadata, items } = page as Partial<ApiList<T>> & { items?: readonly T[] | null };
-  const version = metadata?.resourceVersion;
-  if (typeof version !== 'string' || version === '') throw badList(query, 'it has no version');
-  // Some servers write empty lists as null; a missing list is an error.
-  if (items === null) return { ...page, items: [] };
-  if (!Array.isArray(items)) throw badList(query, 'it has no items');
-  return page;
-}
-
-function badList({ resource }: ListQuery, why: string): KubelingError {
-  return new KubelingError('API_BAD_ANSWER', `Cannot read the list of ${resource.plural} as ${why}`);
-}
-
-/** A server may gain support during the process, for example when its etcd is replaced. */
-const againMs = 600_000;
-const refusedUntilMs = new WeakMap<object, number>();
-
-/**
- * Whether initial objects may be requested by a watch: the server behind this client has not
- * rejected that recently.
- */
-export function mayStream(client: object, clock: Clock): boolean {
-  return clock.monotonicMs() >= (refusedUntilMs.get(client) ?? Number.NEGATIVE_INFINITY);
-}
-
-/**
- * A server that does not support it for one reflector supports it for none: hundreds of them would
- * ask in vain.
- */
-export function streamFailed(client: object, clock: Clock, error: unknown): void {
-  if (isRefusal(error)) refusedUntilMs.set(client, clock.monotonicMs() + againMs);
-}
-
-function isRefusal(error: unknown): boolean {
-  if (kindOf(error) === 'Unsupported') return true;
-  const isAnswer = isApiCode(error, 'API_INVALID', 'API_FAILED');
-  return isAnswer && /sendInitialEvents|watch stream|WatchList/i.test(describeError(error));
 }

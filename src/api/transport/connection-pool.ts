@@ -44,8 +44,8 @@ export interface ConnectionPoolOptions {
 }
 
 /**
- * Shorter than the 90 s after which an API server closes idle connections, to avoid using one that
- * is being closed.
+ * Shorter than the 90 s after which an API server closes idle connections, so that no request is
+ * sent on a connection that the server closes.
  */
 const idleMs = 60_000;
 /** After this idle time the kernel probes the server every second, ten times. */

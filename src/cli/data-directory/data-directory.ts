@@ -82,7 +82,7 @@ export function portFile(rootDir: string): string {
 
 /**
  * Opens the data directory and creates it if it is missing. Symbolic links are resolved here once, so that a directory has one name.
- * Rejects with HOME_UNUSABLE if another user could change it: manifests, sockets and keys in it are as good as root.
+ * Rejects with HOME_UNUSABLE if another user could change it: manifests, sockets and keys in it give root rights.
  */
 export async function openDataDirectory(dataDir: string): Promise<DataDirectory> {
   const path = resolve(dataDir);

@@ -45,7 +45,7 @@ export async function prepareDirectories(
   return await prepareRoot(rootDir, clock, signal);
 }
 
-/** Another user who can change the root directory can put sockets and volumes of pods in it, and is as good as root. */
+/** A user who can change the root directory can replace sockets and volumes of pods, and so gain root rights. */
 async function checkRootDirectory(rootDir: string): Promise<void> {
   const why = await untrustedDirectory(await realpath(rootDir));
   if (why === undefined) return;

@@ -67,7 +67,7 @@ const returnsWithinMs = 120_000;
 const returnPollMs = 500;
 
 /**
- * Chooses the requested runtime, else the one that has the pods of this data directory: its private
+ * Chooses the requested runtime, else the runtime with the pods of this data directory: its private
  * containerd if it exists, or the runtime that was used before. Only a first start searches for an
  * installed runtime, and uses it when it can run a pod.
  */

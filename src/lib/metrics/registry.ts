@@ -1,4 +1,5 @@
 import { KubelingError } from '../errors.ts';
+import { nextTurn } from '../yielding-counter.ts';
 import { checkNames, Family, type FamilyLimits, type FamilyOptions, type Instrument } from './family.ts';
 import {
   bucketsOf,
@@ -147,7 +148,7 @@ export class MetricRegistry {
         texts.push([family.name, text]);
         left -= samples;
         if (left > 0) continue;
-        await new Promise<void>((resolve) => void setImmediate(resolve));
+        await nextTurn();
         left = samplesPerTurn;
       }
       return texts;

@@ -111,6 +111,8 @@ export interface ResourceStrategy {
   readonly generation?: 'counted' | 'none';
   readonly unconditionalUpdate?: 'allowed' | 'refused';
   readonly createOnUpdate?: 'allowed' | 'refused';
+  /** Whether the event loop runs between decoding, admission and validation of an object. */
+  readonly writeTurns?: 'one' | 'several';
   /** Applies defaults and server-set fields. Metadata and generation are set before. */
   readonly prepare?: (object: StoredObject, write: WriteContext) => StoredObject;
   /**

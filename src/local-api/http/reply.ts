@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { type Clock, describeError, KubelingError, onAbort } from '../../lib/index.ts';
+import { type Clock, describeError, KubelingError, nextTurn, onAbort } from '../../lib/index.ts';
 import { type StatusBody, StatusError } from '../api/api-types.ts';
 import { failureStatus } from '../api/responses.ts';
 import { internalError } from '../api/status-errors.ts';
@@ -129,7 +129,7 @@ export async function sendChunks(
     for (const piece of outgoing.req.method === 'HEAD' ? [] : pieces) {
       if (outgoing.destroyed || signal.aborted) return;
       if (!outgoing.write(Buffer.from(piece))) await drained(outgoing, clock, signal);
-      else await new Promise((resolve) => setImmediate(resolve));
+      else await nextTurn();
     }
     outgoing.end();
   } catch (error) {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { nodeHttp, randomHex } from '../../lib/index.ts';
+import { nextTurn, nodeHttp, randomHex } from '../../lib/index.ts';
 import type { WatchEvent } from '../api/responses.ts';
 import {
   bodyBytes,
@@ -108,7 +108,7 @@ async function startWatch(
  * time.
  */
 async function waitForImmediateFailure(first: Promise<IteratorResult<WatchEvent>>): Promise<void> {
-  const aTurn = new Promise<void>((resolve) => setImmediate(resolve));
+  const aTurn = nextTurn();
   first.catch(() => {});
   await Promise.race([first, aTurn]);
 }

@@ -1,5 +1,5 @@
 import { type ApiResource, apiResources, type JsonObject } from '../../api/index.ts';
-import { type Logger, randomHex } from '../../lib/index.ts';
+import { type Logger, nextTurn, randomHex } from '../../lib/index.ts';
 import {
   type ApiUser,
   type Controller,
@@ -21,6 +21,8 @@ export interface SchedulerOptions {
 }
 
 const schedulerName = 'default-scheduler';
+/** A binding validates the pod again: for a larger pod it does not share a turn with the creation. */
+const manyContainers = 250;
 const schedulerUser: ApiUser = { name: 'system:kube-scheduler', groups: ['system:authenticated'] };
 
 /**
@@ -59,10 +61,14 @@ export class Scheduler implements Controller {
     return isUnscheduled(object) ? [podKey(object)] : [];
   }
 
-  #schedule(key: string): undefined {
+  async #schedule(key: string): Promise<undefined> {
     const { objects } = this.#options.context;
     const [namespace = '', name = ''] = key.split('/');
-    const pod = objects.get(apiResources.pods, namespace, name);
+    const find = () => objects.get(apiResources.pods, namespace, name);
+    const created = find();
+    if (created === undefined) return undefined;
+    if (typed(created).spec.containers.length > manyContainers) await nextTurn();
+    const pod = find();
     if (pod === undefined || !isUnscheduled(pod)) return undefined;
     const placement = findNode(pod, objects.all(apiResources.nodes));
     if (placement.kind === 'on') this.#bind(pod, placement.node);

@@ -1,5 +1,12 @@
 import { apiVersionOf, type JsonObject } from '../../api/index.ts';
-import { type Clock, describeError, KubelingError, type Logger, type Random } from '../../lib/index.ts';
+import {
+  type Clock,
+  describeError,
+  KubelingError,
+  type Logger,
+  nextTurn,
+  type Random,
+} from '../../lib/index.ts';
 import type { ApiRequest } from '../api/api-types.ts';
 import { type ApiCall, type RequestAction, type ServerContext, StatusError } from '../api/api-types.ts';
 import { type ApiResponse, type ObjectList, successStatus, type WatchEvent } from '../api/responses.ts';
@@ -158,10 +165,16 @@ export class LocalApi implements Disposable {
     return { kind: 'object', code: 200, object: this.#reads.get(request, version, newest) };
   }
 
-  #write(call: ApiCall, request: ApiRequest): ApiResponse {
+  /** A pod with thousands of containers takes too long for one turn of the event loop. */
+  async #write(call: ApiCall, request: ApiRequest): Promise<ApiResponse> {
+    const inTurns = call.entry.strategy.writeTurns === 'several';
+    if (inTurns) await nextTurn();
     switch (call.verb) {
-      case 'create':
-        return { kind: 'object', code: 201, object: this.#writes.create(request, bodyOf(call)) };
+      case 'create': {
+        const finish = this.#writes.beginCreate(request, bodyOf(call));
+        if (inTurns) await nextTurn();
+        return { kind: 'object', code: 201, object: finish() };
+      }
       case 'update': {
         const { object, how } = this.#writes.update(request, bodyOf(call));
         return { kind: 'object', code: how === 'created' ? 201 : 200, object };

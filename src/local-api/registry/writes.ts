@@ -75,16 +75,29 @@ export class Writes {
   }
 
   create(request: ApiRequest, body: unknown): StoredObject {
+    return this.beginCreate(request, body)();
+  }
+
+  /**
+   * Admits the object and returns the function that validates and stores it, so that an expensive
+   * create can take two turns of the event loop. What another request may have changed in between is
+   * checked again.
+   */
+  beginCreate(request: ApiRequest, body: unknown): () => StoredObject {
     const entry = this.#entry(request);
     const wanted = asStored(entry, toWireObject(body));
-    checkNamespaceActive(request, metadataOf(wanted)['name'] as string | undefined, this.#deps);
+    const sentName = metadataOf(wanted)['name'] as string | undefined;
+    checkNamespaceActive(request, sentName, this.#deps);
     const object = this.#newObject(request, entry, wanted);
     const named = { ...request, name: object.metadata.name };
     const context = this.#context(named, 'create', undefined);
     const admitted = this.#admit(named, entry, object, context);
-    this.#validate(named, entry, admitted, context, []);
-    this.#checkNameFree(named, entry, metadataOf(wanted));
-    return asResource(entry, this.#store(named, entry, admitted));
+    return () => {
+      checkNamespaceActive(request, sentName, this.#deps);
+      this.#validate(named, entry, admitted, context, []);
+      this.#checkNameFree(named, entry, metadataOf(wanted));
+      return asResource(entry, this.#store(named, entry, admitted));
+    };
   }
 
   update(request: ApiRequest, body: unknown): Written {

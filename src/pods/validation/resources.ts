@@ -42,10 +42,11 @@ export function checkResources(
     checkAmount(report, path.child('limits').key(name), { name, amount, level: context.level });
   for (const [name, amount] of Object.entries(requests)) {
     const at = path.child('requests').key(name);
+    const quantity = parseQuantity(amount);
     checkResourceName(report, at, name, context.level);
-    checkQuantity(report, at, name, parseQuantity(amount));
+    checkQuantity(report, at, name, quantity);
     checkRequest(report, path, { name, amount, limits });
-    checkPages(report, at, name, parseQuantity(amount));
+    checkPages(report, at, name, quantity);
   }
   const names = [...Object.keys(limits), ...Object.keys(requests)];
   if (names.some(isHugePages) && !names.includes('cpu') && !names.includes('memory'))
@@ -70,15 +71,16 @@ interface Amount {
 }
 
 function checkAmount(report: Report, path: FieldPath, { name, amount, level }: Amount): void {
+  const quantity = parseQuantity(amount);
   checkResourceName(report, path, name, level);
-  checkQuantity(report, path, name, parseQuantity(amount));
-  checkPages(report, path, name, parseQuantity(amount));
+  checkQuantity(report, path, name, quantity);
+  checkPages(report, path, name, quantity);
 }
 
 function checkQuantity(report: Report, path: FieldPath, name: string, quantity: Quantity): void {
-  const text = formatQuantity(quantity);
-  if (quantity.nanos < 0n) wrong(report, path, text, notNegative);
-  if (isExtended(name) && quantity.nanos % one !== 0n) wrong(report, path, text, 'must be an integer');
+  if (quantity.nanos < 0n) wrong(report, path, formatQuantity(quantity), notNegative);
+  if (quantity.nanos % one !== 0n && isExtended(name))
+    wrong(report, path, formatQuantity(quantity), 'must be an integer');
 }
 
 function checkPages(report: Report, path: FieldPath, name: string, quantity: Quantity): void {

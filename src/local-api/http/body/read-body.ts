@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { abortable } from '../../../lib/index.ts';
+import { abortable, nextTurn } from '../../../lib/index.ts';
 import { badRequest } from '../../api/status-errors.ts';
 import { tooLarge } from '../http-errors.ts';
 
@@ -41,5 +41,5 @@ const smallBodyBytes = 64 * 1024;
 
 /** Yields to the event loop between two steps of processing a large body. */
 export async function yieldAfterLargeBody({ length }: Uint8Array): Promise<void> {
-  if (length > smallBodyBytes) await new Promise<void>((resolve) => void setImmediate(resolve));
+  if (length > smallBodyBytes) await nextTurn();
 }
