@@ -14,8 +14,7 @@ import {
 } from '../lib/index.ts';
 import { type KeyPair, keyPem, newEcKey, readCertificateRequest } from '../protocols/x509/index.ts';
 import type { CertificateManager } from './certificate-manager.ts';
-import { type KubeconfigCertificate, openClientCertificate } from './client-certificate.ts';
-import { guardCredentials } from './credential-guard.ts';
+import { guardCredentials, type KubeconfigCertificate, openClientCertificate } from './client-certificate.ts';
 import { clientCertificateMetrics, exposeTimeToLive, serverCertificateMetrics } from './metrics.ts';
 import { clientIdentity } from './node-identity.ts';
 import { openServingCertificate } from './serving-certificate.ts';

@@ -27,10 +27,11 @@ export {
 export {
   type CertificateRoomDeps,
   type ClientCertificateSettings,
+  type CredentialGuardDeps,
+  guardCredentials,
   type KubeconfigCertificate,
   openClientCertificate,
 } from './client-certificate.ts';
-export { type CredentialGuardDeps, guardCredentials } from './credential-guard.ts';
 export { type CertificateFileKind, type CertificateFiles, realCertificateFiles } from './files.ts';
 export {
   type KubeconfigView,

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import {
   apiTime,
   type Clock,
@@ -19,7 +20,8 @@ import {
   readKeyPair,
 } from '../protocols/x509/index.ts';
 import type { CertificateStore } from './certificate-store.ts';
-import type { PendingRequest, PendingRequestFile } from './pending-request.ts';
+import type { CertificateFiles } from './files.ts';
+import type { CsrRef } from './signing-request.ts';
 import { type CsrApi, type CsrState, createSigningRequest, waitForCertificate } from './signing-request.ts';
 
 export interface RequesterDeps {
@@ -158,4 +160,53 @@ function checkAnswer(certificate: string, { keyPem: key, ref }: PendingRequest, 
     'CERTIFICATE_NOT_ISSUED',
     `Cannot use the certificate of ${from} as it expired ${apiTime(leaf.notAfterMs)} and the time here is ${apiTime(nowMs)}: check the clocks of this node and of the control plane`,
   );
+}
+
+/** A pending request with its key, which exists only here. */
+export interface PendingRequest {
+  readonly ref: CsrRef;
+  readonly identity: Identity;
+  readonly keyPem: string;
+  readonly requestedMs: number;
+}
+
+/**
+ * The pending request on disk, so that a restarted kubelet keeps waiting instead of requesting
+ * again. An unreadable file counts as missing.
+ */
+export class PendingRequestFile {
+  readonly #files: CertificateFiles;
+  readonly #path: string;
+
+  constructor(files: CertificateFiles, at: { readonly directory: string; readonly prefix: string }) {
+    this.#files = files;
+    this.#path = join(at.directory, `${at.prefix}-request.json`);
+  }
+
+  async read(): Promise<PendingRequest | undefined> {
+    try {
+      return asPending(JSON.parse((await this.#files.read(this.#path)) ?? 'null'));
+    } catch {
+      return undefined;
+    }
+  }
+
+  async write(request: PendingRequest): Promise<void> {
+    await this.#files.replace(this.#path, `${JSON.stringify(request)}\n`, 0o600);
+  }
+
+  async clear(): Promise<void> {
+    await this.#files.remove(this.#path);
+  }
+}
+
+function asPending(value: unknown): PendingRequest | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { ref, identity, keyPem, requestedMs } = value as Partial<PendingRequest>;
+  const isIdentity =
+    typeof identity?.commonName === 'string' &&
+    [identity.organizations, identity.dnsNames, identity.ips].every(Array.isArray);
+  const isRef = [ref?.name, ref?.uid, ref?.version].every((part) => typeof part === 'string');
+  const isWhole = isIdentity && isRef && typeof keyPem === 'string' && Number.isFinite(requestedMs);
+  return isWhole ? (value as PendingRequest) : undefined;
 }

@@ -7,8 +7,7 @@ import type { CertificateRoomDeps } from './client-certificate.ts';
 import { FileCertificate } from './file-certificate.ts';
 import { noObserver } from './metrics.ts';
 import { servingIdentity } from './node-identity.ts';
-import { PendingRequestFile } from './pending-request.ts';
-import { CertificateRequester } from './requester.ts';
+import { CertificateRequester, PendingRequestFile } from './requester.ts';
 import { SelfSignedFiles, selfSignedPaths } from './self-signed.ts';
 import { type CsrApi, signers } from './signing-request.ts';
 

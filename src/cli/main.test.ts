@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { cancelledError, KubelingError, realClock, seededRandom } from '../lib/index.ts';
 import type { Command, CommandContext } from './command.ts';
-import { type CommandEntry, commandTable } from './command-table.ts';
-import { runCli } from './main.ts';
+import { type CommandEntry, commandTable, runCli } from './main.ts';
 
 interface Outcome {
   readonly code: number;

@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 import { describeError } from '../lib/index.ts';
+import type { ConfigFiles } from './config-file.ts';
 import { type DocumentKind, readConfigFile } from './config-file.ts';
 import type { SourceFile } from './decode.ts';
 import {
@@ -15,7 +16,6 @@ import {
   plain,
   text,
 } from './fields.ts';
-import type { ConfigFiles } from './file-system.ts';
 import { configInvalid, type Finding, findingAt, findingIn, keyPath, type Origins } from './findings.ts';
 import { resolveFields } from './resolve-fields.ts';
 

@@ -6,7 +6,7 @@ export {
   kubeletFlagTable,
   parseCommandLine,
 } from './command-line.ts';
-export { Fingerprint } from './config-file.ts';
+export { type ConfigFiles, type DirectoryEntry, Fingerprint, hostFiles } from './config-file.ts';
 export {
   type CredentialPlugin,
   type CredentialPluginSource,
@@ -27,7 +27,6 @@ export {
 } from './eviction.ts';
 export { type GateName, type GateSpec, type GateStage, gateSpecs } from './feature-gate-table.ts';
 export { checkFeatureGates, FeatureGates } from './feature-gates.ts';
-export { type ConfigFiles, type DirectoryEntry, hostFiles } from './file-system.ts';
 export { describeFinding, describeOrigin, type Finding, type Origin, Origins } from './findings.ts';
 export type { KubeletFlags } from './kubelet-flags.ts';
 export { type LoadDeps, type LoadedConfig, loadConfig } from './load.ts';

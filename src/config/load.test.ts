@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { memoryConfigFiles } from '../../test/fakes/memory-config-files.ts';
 import { KubelingError } from '../lib/index.ts';
-import { hostFiles } from './file-system.ts';
+import { hostFiles } from './config-file.ts';
 import { describeFinding, describeOrigin } from './findings.ts';
 import { type LoadedConfig, loadConfig } from './load.ts';
 

@@ -1,8 +1,8 @@
 import { type CommandLine, type FlagSetting, parseCommandLine } from './command-line.ts';
+import type { ConfigFiles } from './config-file.ts';
 import { type DocumentKind, findDropIns, readConfigFile } from './config-file.ts';
 import type { DecodedDocument } from './decode.ts';
 import { checkFeatureGates, FeatureGates } from './feature-gates.ts';
-import type { ConfigFiles } from './file-system.ts';
 import { byDefault, configInvalid, type Finding, type Origins, topField } from './findings.ts';
 import type { KubeletFlags } from './kubelet-flags.ts';
 import { emptyRawMap, mergeRawValues, type RawMap, replaceRawValue } from './raw-values.ts';

@@ -1,7 +1,6 @@
 export { type CriClient, type CriClientOptions, type CriObserver, createCriClient } from './client.ts';
 export type { Ingest } from './containerd-content.ts';
 export type { ContainerdEvent } from './containerd-events.ts';
-export { parseEndpoint } from './endpoint.ts';
 export {
   Any,
   ContainerEvent,
@@ -22,4 +21,4 @@ export {
 export * from './gen/runtime.ts';
 export { criMetrics } from './metrics.ts';
 export { type CriMethods, type CriOperation, operationNames } from './operations.ts';
-export { type CriTransport, wireTransport } from './transport.ts';
+export { type CriTransport, parseEndpoint, wireTransport } from './transport.ts';

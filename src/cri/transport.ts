@@ -1,6 +1,6 @@
 import type { Clock, Random } from '../lib/index.ts';
+import { KubelingError } from '../lib/index.ts';
 import { GrpcChannel, type ServiceClient } from '../protocols/grpc/index.ts';
-import { parseEndpoint } from './endpoint.ts';
 import { Content, type ContentMethods, Events, type EventsMethods } from './gen/containerd.ts';
 import {
   ImageService,
@@ -60,4 +60,33 @@ export function wireTransport(options: WireOptions): CriTransport {
       imageChannel.close();
     },
   };
+}
+
+/** Maximum path length of a unix socket address, without the terminating zero byte. */
+const longestSocketPath = 107;
+
+/**
+ * Converts a runtime endpoint to a gRPC target. Accepts `unix:///run/containerd/containerd.sock` or
+ * the path alone.
+ */
+export function parseEndpoint(endpoint: string): string {
+  const path = socketPath(endpoint);
+  if (path === undefined || !path.startsWith('/')) {
+    throw new KubelingError(
+      'CRI_ENDPOINT',
+      `Cannot use the runtime endpoint as it must be unix:// with an absolute path: current value is ${JSON.stringify(endpoint)}`,
+    );
+  }
+  if (Buffer.byteLength(path) > longestSocketPath) {
+    throw new KubelingError(
+      'CRI_ENDPOINT',
+      `Cannot use the runtime endpoint as a socket's path must be at most ${longestSocketPath} bytes: ${path} has ${Buffer.byteLength(path)}`,
+    );
+  }
+  return `unix://${path}`;
+}
+
+function socketPath(endpoint: string): string | undefined {
+  if (endpoint.startsWith('unix://')) return endpoint.slice('unix://'.length);
+  return endpoint.includes('://') ? undefined : endpoint;
 }

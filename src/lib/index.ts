@@ -121,7 +121,6 @@ export {
   type SendHttp,
   sendHttp,
 } from './http-request.ts';
-export { clearingInodeFlags, isProtectionError } from './inode-flags.ts';
 export { KeyedMutex } from './keyed-mutex.ts';
 export { libcFunctions, type MountSyscalls, mountSyscalls } from './libc.ts';
 export { type ListeningSocket, listeningSockets } from './listening-sockets.ts';
@@ -160,7 +159,9 @@ export {
 } from './quantity.ts';
 export { jitter, pick, type Random, randomHex, randomInt, seededRandom, systemRandom } from './random.ts';
 export {
+  clearingInodeFlags,
   ignoreMissing,
+  isProtectionError,
   mountPointError,
   removeTree,
   rethrowUnlessMissing,

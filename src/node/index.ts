@@ -1,6 +1,6 @@
 /** The Node object: registration, status, addresses and lease. */
 export type { AddressFacts } from './addresses.ts';
-export { hostIps } from './addresses.ts';
+export { hostIps, PolledAddresses, type PolledAddressesOptions } from './addresses.ts';
 export { computeNode } from './compute-node.ts';
 export { CsiNodePublisher } from './csi-node.ts';
 export {
@@ -37,6 +37,5 @@ export { NodeController, type NodeControllerDeps } from './node-controller.ts';
 export { FactReader, type FactSources } from './node-facts.ts';
 export { initialNode } from './node-object.ts';
 export { type NodeSource, NodeView } from './node-view.ts';
-export { PolledAddresses, type PolledAddressesOptions } from './polled-addresses.ts';
 export { type AfterDeletion, checkNodeSettings, type NodeSettings, nodeNameOf } from './settings.ts';
-export { diskBytes, hostNodeMachine } from './system-info.ts';
+export { diskBytes, goArchitecture, hostNodeMachine } from './system-info.ts';

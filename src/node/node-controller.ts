@@ -1,6 +1,7 @@
 import type { ApiClient, PatchSchema } from '../api/index.ts';
 import type { ContainerImage } from '../kinds/index.ts';
 import { allOrAbort, type Clock, type Logger, type LogOnce, type Random } from '../lib/index.ts';
+import { PolledAddresses } from './addresses.ts';
 import { NodeImages } from './images.ts';
 import type {
   AddressProvider,
@@ -18,7 +19,6 @@ import { NodeLog } from './node-log.ts';
 import { NodeStatusWriter } from './node-status-writer.ts';
 import { type NodeSource, NodeView } from './node-view.ts';
 import { PodCidrs } from './pod-cidrs.ts';
-import { PolledAddresses } from './polled-addresses.ts';
 import { Registration } from './registration.ts';
 import { checkNodeSettings, type NodeSettings } from './settings.ts';
 import { StatusLoop } from './status-loop.ts';

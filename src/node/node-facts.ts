@@ -1,6 +1,6 @@
 import type { ContainerImage } from '../kinds/index.ts';
 import { type Clock, withDeadline } from '../lib/index.ts';
-import type { AddressFacts } from './addresses.ts';
+import type { AddressFacts, LatestAddresses } from './addresses.ts';
 import { readDefaultRoutes } from './addresses.ts';
 import type { NodeImages } from './images.ts';
 import type {
@@ -15,7 +15,6 @@ import type {
   Pressure,
   RuntimeFacts,
 } from './inputs.ts';
-import type { LatestAddresses } from './polled-addresses.ts';
 import type { NodeSettings } from './settings.ts';
 import { readSystemInfo, type SystemInfo } from './system-info.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LocalNode } from '../../test/fakes/local-node.ts';
 import { NodeWorld } from '../../test/fakes/node-world.ts';
-import { diskBytes, hostNodeMachine, readSystemInfo } from './system-info.ts';
+import { diskBytes, goArchitecture, hostNodeMachine, readSystemInfo } from './system-info.ts';
 
 function read(files: Readonly<Record<string, string>>) {
   return readSystemInfo({
@@ -101,4 +101,14 @@ test('lists the interfaces only when an address may have changed', async () => {
   await addressOf();
   await addressOf();
   assert.equal(lists, 4);
+});
+
+test("uses Go's names of processors", () => {
+  assert.deepEqual(['x64', 'arm64', 's390x', 'ppc64', 'ia32'].map(goArchitecture), [
+    'amd64',
+    'arm64',
+    's390x',
+    'ppc64le',
+    '386',
+  ]);
 });

@@ -5,8 +5,7 @@ import { apiError } from '../api/index.ts';
 import type { ConfigMap } from '../kinds/index.ts';
 import { collectLogs } from '../lib/index.ts';
 import { podUid } from '../pods/index.ts';
-import { CacheStore } from './cache-store.ts';
-import { objectTtlMs } from './object-ttl.ts';
+import { CacheStore, objectTtlMs } from './cache-store.ts';
 
 const { signal } = new AbortController();
 const object = { namespace: 'ns', name: 'n' };

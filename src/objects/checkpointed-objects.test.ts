@@ -8,8 +8,8 @@ import type { Secret } from '../kinds/index.ts';
 import { collectLogs, seededRandom } from '../lib/index.ts';
 import { podUid } from '../pods/index.ts';
 import { CheckpointedObjects } from './checkpointed-objects.ts';
-import { makePodObjects } from './make-pod-objects.ts';
 import { CopiesOnDisk } from './object-copies.ts';
+import { makePodObjects } from './pod-objects.ts';
 
 const { signal } = new AbortController();
 const pod = (uid = 'one') =>

@@ -4,8 +4,7 @@ import { KeyedMutex, type Logger } from '../lib/index.ts';
 import type { Pod, PodUid } from '../pods/index.ts';
 import type { ObjectCopies } from './object-copies.ts';
 import type { PodObjects } from './pod-objects.ts';
-import { PodReferences } from './pod-references.ts';
-import { configMapNamesOf, secretNamesOf } from './references.ts';
+import { configMapNamesOf, PodReferences, secretNamesOf } from './references.ts';
 import { keyOf, type ObjectName, type ReferredObject, type ReferredStore } from './referred-store.ts';
 
 export interface CheckpointedObjectsDeps {

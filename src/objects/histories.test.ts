@@ -6,7 +6,7 @@ import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { ConfigMap } from '../kinds/index.ts';
 import { collectLogs, KubelingError, pick, type Random, randomInt, seededRandom } from '../lib/index.ts';
 import { podUid } from '../pods/index.ts';
-import { type ChangeDetection, makePodObjects } from './make-pod-objects.ts';
+import { type ChangeDetection, makePodObjects } from './pod-objects.ts';
 
 /**
  * Pods and objects are added, changed and removed, and the server is unavailable at times; the same

@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import type { Service } from '../kinds/index.ts';
 import { type Clock, HintLatch, type Logger } from '../lib/index.ts';
 import { isMirrorPod, type Pod, type PodUid } from '../pods/index.ts';
-import type { PodListChanges } from '../sources/index.ts';
+import type { PodConfig, PodListChanges } from '../sources/index.ts';
 import { CopiesOnDisk, type CopyFiles, type ObjectCopies } from './object-copies.ts';
 import type { KeptServices } from './services.ts';
 
@@ -105,4 +105,40 @@ export class KeptPodsOfApi {
       logger.error('Failed to store copies of API pods', error);
     }
   }
+}
+
+/**
+ * An API server that is available responds within this time; its response takes precedence over
+ * copies.
+ */
+const patienceMs = 10_000;
+/** By then every desired pod was synced and has registered its references. */
+const settledMs = 120_000;
+
+export interface StartFromCopiesDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly kept: Pick<KeptPodsOfApi, 'read'>;
+  readonly config: Pick<PodConfig, 'setExpected' | 'isReady'>;
+  /** Removes the copies without references. */
+  readonly retainReferred: () => Promise<void>;
+}
+
+/**
+ * Starts the pods that the node had when it last reached its API server, if the server does not
+ * respond soon.
+ */
+export async function startFromCopies(
+  { clock, logger, kept, config, retainReferred }: StartFromCopiesDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  await clock.sleep(patienceMs, signal);
+  const pods = await kept.read();
+  if (config.setExpected('api', pods) === 'expected')
+    logger.warn('API server does not respond, starting pods from their copies', {
+      pods: pods.length,
+    });
+  while (!config.isReady('api')) await clock.sleep(patienceMs, signal);
+  await clock.sleep(settledMs, signal);
+  await retainReferred();
 }

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
 import type { Container, Volume } from '../kinds/index.ts';
-import { configMapNamesOf, secretNamesOf } from './references.ts';
+import { podUid } from '../pods/index.ts';
+import { configMapNamesOf, PodReferences, secretNamesOf } from './references.ts';
 
 const container = (prefix: string): Container => ({
   name: prefix,
@@ -64,4 +65,46 @@ test('finds image pull secrets once each, and ignores references without a name'
   const imagePullSecrets = [{ name: 'pull' }, { name: '' }, {}, { name: 'pull' }];
   assert.deepEqual([...secretNamesOf(aPod({ spec: { imagePullSecrets } }))], ['pull']);
   assert.equal(configMapNamesOf(aPod()).size, 0);
+});
+
+function rig() {
+  const told: string[] = [];
+  const references = new PodReferences<never>(
+    {
+      add: ({ namespace, name }, pod) => told.push(`+${namespace}/${name} ${pod}`),
+      remove: ({ namespace, name }, pod) => told.push(`-${namespace}/${name} ${pod}`),
+      get: () => Promise.reject(new Error('not read here')),
+    },
+    secretNamesOf,
+  );
+  const pod = (uid: string, ...names: readonly string[]) =>
+    aPod({ metadata: { uid: podUid(uid) }, spec: { imagePullSecrets: names.map((name) => ({ name })) } });
+  return { told, references, pod };
+}
+
+test('reports only the difference to the previous registration', () => {
+  const { told, references, pod } = rig();
+  references.register(pod('u', 'a', 'b'));
+  references.register(pod('u', 'a', 'b'));
+  references.register(pod('u', 'b', 'c'));
+  assert.deepEqual(told, ['+default/a u', '+default/b u', '+default/c u', '-default/a u']);
+});
+
+test('reports each pod separately, even for equal objects', () => {
+  const { told, references, pod } = rig();
+  references.register(pod('u', 'a'));
+  references.register(pod('v', 'a'));
+  references.unregister(podUid('u'));
+  assert.deepEqual(told, ['+default/a u', '+default/a v', '-default/a u']);
+});
+
+test('unregisters a pod once, with its last references', () => {
+  const { told, references, pod } = rig();
+  references.register(pod('u', 'a'));
+  references.register(pod('u', 'b'));
+  told.length = 0;
+  references.unregister(podUid('u'));
+  references.unregister(podUid('u'));
+  references.unregister(podUid('never'));
+  assert.deepEqual(told, ['-default/b u']);
 });

@@ -5,9 +5,8 @@ import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { type ApiClient, type ApiObject, apiError, type ObjectRef } from '../api/index.ts';
 import { collectLogs, MetricRegistry, type Random } from '../lib/index.ts';
 import { type PodUid, podUid } from '../pods/index.ts';
-import { tokenMetrics } from './token-metrics.ts';
 import { refreshAtMs, type TokenAsk, type TokenRequest } from './token-request.ts';
-import { Tokens } from './tokens.ts';
+import { Tokens, tokenMetrics } from './tokens.ts';
 
 const { signal } = new AbortController();
 const one = podUid('pod-1');

@@ -1,4 +1,5 @@
 import { type ApiClient, apiResources } from '../api/index.ts';
+import type { MetricRegistry } from '../lib/index.ts';
 import {
   allOrAbort,
   Backoff,
@@ -12,9 +13,8 @@ import {
   WorkQueue,
 } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
-import { AccountChecks } from './account-checks.ts';
-import type { TokenObserver } from './token-metrics.ts';
 import {
+  AccountChecks,
   askKey,
   type IssuedToken,
   issuedToken,
@@ -252,4 +252,28 @@ function nameOf({ namespace, serviceAccount, pod }: TokenAsk): string {
 
 function failed(what: string, cause: unknown): KubelingError {
   return new KubelingError('TOKEN_REQUEST', `${what}: ${describeError(cause)}`, { cause });
+}
+
+/** Called after each token request. Never throws. */
+export interface TokenObserver {
+  answered(result: 'issued' | 'failed'): void;
+  /** The number of required tokens whose last request failed. */
+  waiting(count: number): void;
+}
+
+export function tokenMetrics(registry: MetricRegistry): TokenObserver {
+  const requests = registry.counter({
+    name: 'kubeling_token_requests_total',
+    help: 'Service-account token requests by result.',
+    labels: ['result'],
+  });
+  const overdue = registry.gauge({
+    name: 'kubeling_tokens_overdue',
+    help: 'Service-account tokens whose last request failed.',
+  });
+  overdue.with({}).set(0);
+  return {
+    answered: (result) => requests.with({ result }).inc(),
+    waiting: (count) => overdue.with({}).set(count),
+  };
 }

@@ -6,7 +6,7 @@ import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { ConfigMap } from '../kinds/index.ts';
 import { collectLogs, seededRandom } from '../lib/index.ts';
 import { podUid } from '../pods/index.ts';
-import { type ChangeDetection, makePodObjects } from './make-pod-objects.ts';
+import { type ChangeDetection, makePodObjects } from './pod-objects.ts';
 import { WatchStore } from './watch-store.ts';
 
 function rig(detection: ChangeDetection = 'Watch', syncFrequencyMs = 60_000) {

@@ -3,7 +3,6 @@ export { ProbeManager, type ProbeManagerDeps } from './manager.ts';
 export { type ProbeObserver, type ProbeSubject, probeMetrics } from './metrics.ts';
 export { type NetworkProberDeps, networkProber, withCommands } from './network-prober.ts';
 export { PodProbes, type PodProbesDeps } from './pod-probes.ts';
-export { type ActionTarget, probeAction } from './probe-action.ts';
 export type {
   ExecAction,
   GrpcAction,
@@ -15,6 +14,7 @@ export type {
   ProbeType,
   TcpAction,
 } from './probe-request.ts';
+export { type ActionTarget, probeAction } from './probe-request.ts';
 export { type ProbeResult, ProbeResults } from './results.ts';
 
 export type { ProbeChange } from './worker.ts';

@@ -16,9 +16,9 @@ import {
   restartsAfterExit,
 } from '../pods/index.ts';
 import type { ProbeObserver } from './metrics.ts';
-import { type ActionTarget, probeAction } from './probe-action.ts';
 import { ProbeRecorder } from './probe-recorder.ts';
 import type { ProbeRequest, ProbeResponse, Prober, ProbeType } from './probe-request.ts';
+import { type ActionTarget, probeAction } from './probe-request.ts';
 import type { ProbeResult, ProbeResults } from './results.ts';
 
 /** A changed probe result of a container. */

@@ -11,11 +11,9 @@ export {
   type ReportVolumeEvent,
 } from './claims/claim-volumes.ts';
 export { Expansions } from './claims/expansions.ts';
-export { type CsiClusterLink, csiApi } from './csi/cluster-csi-api.ts';
 export type { CsiApi } from './csi/csi-attach.ts';
-export { isPastLimit } from './csi/csi-attach.ts';
-export { CsiDrivers } from './csi/csi-drivers.ts';
-export { csiMetrics } from './csi/csi-metrics.ts';
+export { type CsiClusterLink, csiApi, isPastLimit } from './csi/csi-attach.ts';
+export { CsiDrivers, csiMetrics } from './csi/csi-drivers.ts';
 export { CsiNodeUpdates } from './csi/csi-node-updates.ts';
 export type { SelinuxFacts } from './csi/csi-selinux.ts';
 export type { CsiSpace } from './csi/csi-space.ts';

@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { protectedFiles, reportLooseModes } from '../../src/cli/run/file-modes.ts';
+import { protectedFiles, reportLooseModes } from '../../src/cli/run/run.ts';
 import { hostFiles, loadConfig } from '../../src/config/index.ts';
 import { collectLogs } from '../../src/lib/index.ts';
 import { VirtualClock } from '../fakes/virtual-clock.ts';

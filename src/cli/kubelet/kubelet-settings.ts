@@ -24,6 +24,7 @@ import {
   sendHttp,
   systemRandom,
 } from '../../lib/index.ts';
+import { goArchitecture } from '../../node/index.ts';
 import { hostPluginHost } from '../../plugins/index.ts';
 import {
   type CgroupDriverDeps,
@@ -65,7 +66,6 @@ import {
   type SelinuxFacts,
 } from '../../volumes/index.ts';
 import { exclusiveResourceSettings } from './exclusive-resource-settings.ts';
-import { goArchitecture } from './go-architecture.ts';
 import { hostStatsMachine } from './host-stats-machine.ts';
 import { foreignIdRanges, ownedUserIds, realUserIdMachine } from './user-ids.ts';
 import { hostSwapProbe, readSelinuxFacts, swapWarnings } from './volume-support.ts';

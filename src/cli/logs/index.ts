@@ -20,8 +20,14 @@ import { kubeletFlags } from '../kubelet-port.ts';
 import { chooseContainer, choosePod, parseCommandLine } from '../streams/choose-pod.ts';
 import { findKubelet } from '../streams/kubelet-client.ts';
 import { stdioOf } from '../streams/process-command.ts';
-import { ContainerFollower } from './follow-container.ts';
-import { type FindKubelet, type LogRequest, type LogTarget, logQueryOf, openLog } from './log-calls.ts';
+import {
+  ContainerFollower,
+  type FindKubelet,
+  type LogRequest,
+  type LogTarget,
+  logQueryOf,
+  openLog,
+} from './follow-container.ts';
 import { containersOf } from './next-instance.ts';
 import { type LogOutput, lineOutput, logOutput } from './output.ts';
 

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import type { KubeletConfiguration } from '../../config/index.ts';
 import {
   describeFinding,
@@ -31,7 +31,6 @@ import { DelayedSigterm } from '../process-events.ts';
 import { ConfigReload, type LiveConfig } from '../service/config-reload.ts';
 import { runAsService, type Service } from '../service/run-as-service.ts';
 import { kubernetesVersion, command as version } from '../version.ts';
-import { protectedFiles, reportLooseModes } from './file-modes.ts';
 import { prepareDirectories, reportOpenManifests } from './kubelet-directories.ts';
 
 /** A log without a flush for this long counts as blocked. */
@@ -308,4 +307,38 @@ export async function serveWithoutApi(options: ServeWithoutApiOptions): Promise<
     api: undefined,
     stats: await kubelet.statistics.pages(),
   });
+}
+
+/** A file that other users must not change, or not even read. */
+interface ProtectedFile {
+  readonly path: string;
+  /** The maximum permissions. */
+  readonly mode: 0o600 | 0o644;
+}
+
+/** The files with the node's credentials and configuration. */
+export function protectedFiles({
+  config,
+  configFiles,
+  flags,
+}: Pick<LoadedConfig, 'config' | 'configFiles' | 'flags'>): readonly ProtectedFile[] {
+  const own = [flags.kubeconfig, flags.bootstrapKubeconfig, ...configFiles];
+  return [
+    ...own.map((path) => ({ path, mode: 0o600 }) as const),
+    { path: config.authentication.x509.clientCAFile, mode: 0o644 } as const,
+  ].filter(({ path }) => path !== '');
+}
+
+/** Logs each file with too wide permissions or another owner. Never rejects. */
+export async function reportLooseModes(files: readonly ProtectedFile[], logger: Logger): Promise<void> {
+  for (const { path, mode } of files) {
+    const found = await stat(path).catch(() => undefined);
+    if (found === undefined) continue;
+    const given = found.mode & 0o777;
+    const must = `0${mode.toString(8)}`;
+    if ((given & ~mode & 0o077) !== 0)
+      logger.warn('File permissions are too wide', { path, mode: `0${given.toString(8)}`, must });
+    if (found.uid !== 0 && process.getuid?.() === 0)
+      logger.warn('File does not belong to root', { path, uid: found.uid });
+  }
 }

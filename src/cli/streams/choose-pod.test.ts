@@ -4,7 +4,7 @@ import { aPod } from '../../../test/fakes/pods.ts';
 import type { ContainerStatus } from '../../kinds/index.ts';
 import { type Pod, podUid } from '../../pods/index.ts';
 import { chooseContainer, choosePod, whyNotRunning } from './choose-pod.ts';
-import { readForwardedPort } from './port-forwarder.ts';
+import { readForwardedPort } from './port-forward.ts';
 
 function podOf(name: string, namespace = 'default', containers: readonly object[] = [{ name: 'main' }]): Pod {
   const metadata = { name, namespace, uid: podUid(`uid-${name}-${namespace}`) };

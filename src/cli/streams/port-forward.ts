@@ -1,10 +1,22 @@
-import { formatFlagHelp, KubelingError, listFlag, onAbort, stringFlag } from '../../lib/index.ts';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { text as readText } from 'node:stream/consumers';
+import {
+  type Clock,
+  describeError,
+  formatFlagHelp,
+  KubelingError,
+  listFlag,
+  onAbort,
+  stringFlag,
+} from '../../lib/index.ts';
+import { initContainersOf, type Pod } from '../../pods/index.ts';
+import type { SpdyConnection } from '../../protocols/spdy/index.ts';
+import { relay } from '../../protocols/upgrade/index.ts';
 import { portForwardProtocol } from '../../server/index.ts';
 import { type Command, type CommandContext, exitCodes } from '../command.ts';
 import { kubeletFlags } from '../kubelet-port.ts';
 import { choosePod, parseCommandLine } from './choose-pod.ts';
 import { findKubelet } from './kubelet-client.ts';
-import { type ForwardedPort, PortForwarder, readForwardedPort } from './port-forwarder.ts';
 
 const flags = {
   address: {
@@ -84,3 +96,125 @@ export const command: Command = {
   usage,
   run,
 };
+
+export interface PortForwarderDeps {
+  readonly clock: Clock;
+  /** Opens a connection to the kubelet for one local connection. */
+  open(protocol: string, signal: AbortSignal): Promise<SpdyConnection>;
+  print(text: string): void;
+  warn(text: string): void;
+}
+
+/** How long the error stream may take after a connection has ended. */
+const lastWordsMs = 1_000;
+
+/**
+ * Forwards local ports to ports of a pod. Each connection uses its own connection to the kubelet,
+ * so that a connection that is not read does not block others, and a failure affects no other.
+ */
+export class PortForwarder implements AsyncDisposable {
+  readonly #deps: PortForwarderDeps;
+  readonly #servers: Server[] = [];
+  readonly #sockets = new Set<Socket>();
+  readonly #end = new AbortController();
+
+  constructor(deps: PortForwarderDeps) {
+    this.#deps = deps;
+  }
+
+  /** Returns the local port. */
+  async listen(address: string, { local, remote }: ForwardedPort): Promise<number> {
+    const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (socket) =>
+      this.#accept(socket, remote),
+    );
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(local, address, () => {
+        server.off('error', reject);
+        server.on('error', (error) => this.#deps.warn(describeError(error)));
+        resolve();
+      });
+    }).catch((cause) => {
+      const message = `Cannot listen on ${address} port ${local}: ${describeError(cause)}`;
+      throw new KubelingError('SERVER_LISTEN', message, { cause });
+    });
+    this.#servers.push(server);
+    return (server.address() as AddressInfo).port;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end.abort(new KubelingError('CANCELLED', 'Port forwarding has ended'));
+    for (const socket of this.#sockets) socket.destroy();
+    await Promise.all(
+      this.#servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))),
+    );
+  }
+
+  #accept(socket: Socket, remote: number): void {
+    this.#sockets.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => this.#sockets.delete(socket));
+    this.#deps.print(`Handling connection for ${socket.localPort}`);
+    this.#forward(socket, remote).catch((error) => {
+      if (!this.#end.signal.aborted)
+        this.#deps.warn(`Cannot forward to port ${remote}: ${describeError(error)}`);
+      socket.resetAndDestroy();
+    });
+  }
+
+  async #forward(socket: Socket, remote: number): Promise<void> {
+    const { signal } = this.#end;
+    using connection = await this.#deps.open(portForwardProtocol, signal);
+    const port = { port: String(remote), requestID: '0' };
+    const errors = connection.open({ streamType: 'error', ...port });
+    errors.end();
+    const said = readText(errors).catch(() => '');
+    const data = connection.open({ streamType: 'data', ...port });
+    const failed = said.then((words) => {
+      if (words === '') return;
+      this.#deps.warn(`Cannot forward to port ${remote}: ${words.trim()}`);
+      socket.resetAndDestroy();
+    });
+    await relay(socket, data, { clock: this.#deps.clock, idleMs: 0 }, signal);
+    // The error may arrive only now, and would be lost with the connection.
+    await Promise.race([failed, this.#deps.clock.sleep(lastWordsMs, signal)]);
+    connection.close();
+    await failed;
+  }
+}
+
+export interface ForwardedPort {
+  /** 0 for any free port. */
+  readonly local: number;
+  readonly remote: number;
+}
+
+/**
+ * Parses `80`, `8080:80`, and `:80` or `0:80` for any local port; the remote port may be the name
+ * of a container port.
+ */
+export function readForwardedPort(text: string, pod: Pod): ForwardedPort {
+  const [first = '', second, ...more] = text.split(':');
+  const remote = readRemote(second ?? first, pod);
+  const local = second === undefined ? remote : first === '' ? 0 : readNumber(first);
+  if (remote === undefined || local === undefined || more.length > 0) {
+    throw new KubelingError(
+      'CLI_USAGE',
+      `Cannot forward ${JSON.stringify(text)}: it must be PORT, LOCAL:PORT or :PORT, with numbers from 1 to 65535 or a name of a port of the pod`,
+    );
+  }
+  return { local, remote };
+}
+
+function readRemote(text: string, pod: Pod): number | undefined {
+  const number = readNumber(text);
+  if (number !== undefined) return number === 0 ? undefined : number;
+  // Sidecars are init containers that keep running.
+  const sidecars = initContainersOf(pod).filter(({ restartPolicy }) => restartPolicy === 'Always');
+  const ports = [...pod.spec.containers, ...sidecars].flatMap((container) => container.ports ?? []);
+  return ports.find(({ name }) => name === text)?.containerPort;
+}
+
+function readNumber(text: string): number | undefined {
+  return /^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined;
+}

@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { MountPoints } from './mount-points.ts';
+import { MountPoints } from '../mountinfo.ts';
 import { SmallTreeCounter } from './small-trees.ts';
 import { walkTree } from './walk.ts';
 

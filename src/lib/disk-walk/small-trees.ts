@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync, type Stats } from 'node:fs';
+import type { MountPoints } from '../mountinfo.ts';
 import type { FileCount, Tree, TreeUsage } from './messages.ts';
-import type { MountPoints } from './mount-points.ts';
 
 /** A directory with its files, and the count they belong to. */
 interface Directory {

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { parseMountinfo } from '../mountinfo.ts';
+import { MountPoints, parseMountinfo } from '../mountinfo.ts';
 import type { Tree, TreeResult, WalkReply, WalkRequest } from './messages.ts';
-import { MountPoints } from './mount-points.ts';
 import { SmallTreeCounter } from './small-trees.ts';
 import { spaceAndQuota } from './space.ts';
 import { walkTree } from './walk.ts';

@@ -8,6 +8,6 @@ export {
   type ShutdownSource,
   type ShutdownWatch,
   shutdownGroups,
+  shutdownTimes,
   wholeSeconds,
 } from './node-shutdown.ts';
-export { shutdownTimes } from './shutdown-times.ts';

@@ -1,3 +1,4 @@
+import type { MetricRegistry } from '../../lib/index.ts';
 import {
   Backoff,
   type Clock,
@@ -8,6 +9,7 @@ import {
   withDeadline,
 } from '../../lib/index.ts';
 import { describePod, type Pod } from '../../pods/index.ts';
+import type { RuntimeFiles } from '../../runtime/index.ts';
 import type { NodeEvent } from '../inputs.ts';
 
 /** Announces shutdowns of the machine, and delays them while a lock is held. */
@@ -234,4 +236,54 @@ export function byShutdownGroup<P extends { readonly spec: { readonly priority?:
     );
   const members = Map.groupBy(pods, indexOf);
   return groups.map((group, index) => ({ ...group, pods: members.get(index) ?? [] }));
+}
+
+export interface ShutdownTimesDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: MetricRegistry;
+  readonly files: Pick<RuntimeFiles, 'readEnd' | 'replace'>;
+}
+
+/** Times of the last shutdown, which the next kubelet process also exports. */
+export function shutdownTimes(
+  path: string,
+  { clock, metrics, files, logger }: ShutdownTimesDeps,
+): (when: 'start' | 'end') => void {
+  const gauges = shutdownMetrics(metrics);
+  const show = ({ startTime, endTime }: ShutdownTimes) => {
+    gauges.start.set(secondsOf(startTime));
+    gauges.end.set(secondsOf(endTime));
+  };
+  const before = files.readEnd(path, 4_096).then((text) => text && show(JSON.parse(text.toString('utf8'))));
+  before.catch((error: unknown) => logger.error('Failed to read times of last node shutdown', error));
+  let times: ShutdownTimes = {};
+  return (when) => {
+    const now = new Date(clock.now()).toISOString();
+    times = when === 'start' ? { startTime: now } : { ...times, endTime: now };
+    show(times);
+    files
+      .replace(path, JSON.stringify(times), { mode: 0o600 })
+      .catch((error: unknown) => logger.error('Failed to save time of node shutdown', error));
+  };
+}
+
+interface ShutdownTimes {
+  readonly startTime?: string;
+  readonly endTime?: string;
+}
+
+function secondsOf(time: string | undefined): number {
+  return time === undefined ? 0 : (Date.parse(time) || 0) / 1_000;
+}
+
+function shutdownMetrics(registry: MetricRegistry) {
+  const gauge = (when: string) =>
+    registry
+      .gauge({
+        name: `kubelet_graceful_shutdown_${when}_time_seconds`,
+        help: `When ending the pods for a shutdown of the machine last came to its ${when}, in seconds since 1970.`,
+      })
+      .with({});
+  return { start: gauge('start'), end: gauge('end') };
 }

@@ -1,6 +1,6 @@
 import type { CgroupHost, CgroupLayout } from '../../lib/index.ts';
 import { weightToShares } from '../../lib/index.ts';
-import { field, numberIn } from './text-fields.ts';
+import { field, numberIn } from './cgroup-usage.ts';
 
 /** One cgroup metric, with its name without the common prefix. */
 export interface Measure {

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type CgroupFiles, readCgroupUsage } from './cgroup-usage.ts';
+import { type CgroupFiles, field, readCgroupUsage } from './cgroup-usage.ts';
 import { defaultInterface, hostMemory, interfacesIn } from './host-usage.ts';
-import { field } from './text-fields.ts';
 
 /** The files of a cgroup in these directories. */
 function cgroup(files: Readonly<Record<string, string>>, memory: string, cpu = memory): CgroupFiles {

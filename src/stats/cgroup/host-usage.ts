@@ -1,5 +1,5 @@
 import type { MemoryUsage } from './cgroup-usage.ts';
-import { digitsEnd, fieldsOf, numberAt } from './text-fields.ts';
+import { digitsEnd, fieldsOf, numberAt } from './cgroup-usage.ts';
 
 export interface InterfaceUsage {
   readonly name: string;

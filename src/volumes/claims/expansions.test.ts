@@ -5,7 +5,7 @@ import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
 import type { PersistentVolumeClaim } from '../../kinds/index.ts';
 import { KubelingError } from '../../lib/index.ts';
 import type { CsiVolumes } from '../csi/csi-volumes.ts';
-import { planExpansion } from './expansion-plan.ts';
+import { planExpansion } from './expansions.ts';
 
 const { signal } = new AbortController();
 const pod = podWith([]);

@@ -4,7 +4,7 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { MetricRegistry } from '../../lib/index.ts';
 import { GrpcError } from '../../protocols/grpc/index.ts';
 import { csiClient } from './csi-client.ts';
-import { csiMetrics } from './csi-metrics.ts';
+import { csiMetrics } from './csi-drivers.ts';
 
 const { signal } = new AbortController();
 

@@ -3,7 +3,7 @@ import { Duplex, PassThrough } from 'node:stream';
 import { it } from 'node:test';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { SpdyConnection } from '../../protocols/spdy/index.ts';
-import { runSession } from './run-session.ts';
+import { runSession } from './process-command.ts';
 
 /** Streams whose remote ends are controlled by the test and accept no input. */
 function session(streams: { readonly stdin: boolean }) {

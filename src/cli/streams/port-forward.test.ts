@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { aPod } from '../../../test/fakes/pods.ts';
-import { readForwardedPort } from './port-forwarder.ts';
+import { readForwardedPort } from './port-forward.ts';
 
 const pod = aPod({
   spec: {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isKind, KubelingError } from '../lib/index.ts';
-import { parseEndpoint } from './endpoint.ts';
+import { parseEndpoint } from './transport.ts';
 
 test('a path and a unix URL are equivalent', () => {
   const target = 'unix:///run/containerd/containerd.sock';

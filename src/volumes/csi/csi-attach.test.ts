@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Node } from '../../kinds/index.ts';
-import { type CsiClusterLink, csiApi } from './cluster-csi-api.ts';
+import { type CsiClusterLink, csiApi } from './csi-attach.ts';
 
 const { signal } = new AbortController();
 const volume = 'kubernetes.io/csi/d.example^disk';

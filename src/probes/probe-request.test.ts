@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { Container, Probe } from '../kinds/index.ts';
-import { probeAction } from './probe-action.ts';
+import { probeAction } from './probe-request.ts';
 
 const container: Container = { name: 'main', image: 'x', ports: [{ name: 'web', containerPort: 8080 }] };
 

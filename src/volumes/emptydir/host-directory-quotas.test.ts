@@ -9,7 +9,7 @@ import {
   namedProjectsOf,
   projectsOf,
   reportedProjects,
-} from './project-ids.ts';
+} from './host-directory-quotas.ts';
 
 test('derives the same project ID for a directory unless it is taken', () => {
   const wished = freeProject('/pods/a', new Set());
