@@ -113,7 +113,7 @@ export class SimulatedNode {
     });
     const kubelet = await Kubelet.create(
       { ...settings, maxPods: this.#maxPods, apiPods: 'expected' },
-      { ...deps, cluster: cluster.link, runtimeLooked: () => cluster.hint() },
+      { ...deps, cluster: cluster.link, runtimeChecked: () => cluster.hint() },
       'containerd',
     );
     cluster.attach(kubelet);

@@ -17,18 +17,18 @@ const warning = (message: string) => ({ type: 'Warning', reason: 'ContainerGCFai
 
 test('a trouble is told when it begins and when it changes, and its end once', () => {
   const { journal, told, records } = rig();
-  for (const message of ['busy', 'busy', 'full', 'full']) journal.trouble('gc', warning(message));
-  for (let times = 0; times < 3; times++) journal.mended('gc', 'well again');
-  journal.trouble('gc', warning('full'));
+  for (const message of ['busy', 'busy', 'full', 'full']) journal.problem('gc', warning(message));
+  for (let times = 0; times < 3; times++) journal.recovered('gc', 'well again');
+  journal.problem('gc', warning('full'));
   assert.deepEqual(told(), ['busy', 'full', 'well again', 'full']);
   assert.equal([...records].length, 4, 'one line of the log each');
 });
 
 test('a trouble that changes all the time may be told once only', () => {
   const { journal, told } = rig();
-  journal.noteTrouble('runtime', 'away: refused');
-  journal.noteTrouble('runtime', 'away: no answer');
-  journal.mended('runtime', 'back');
+  journal.noteProblem('runtime', 'away: refused');
+  journal.noteProblem('runtime', 'away: no answer');
+  journal.recovered('runtime', 'back');
   assert.deepEqual(told(), ['away: refused', 'back']);
 });
 

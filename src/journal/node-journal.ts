@@ -35,7 +35,7 @@ export interface NodeJournalOptions {
 export class NodeJournal {
   readonly #options: NodeJournalOptions;
   readonly #entries: Ring<NodeEntry>;
-  readonly #troubles = new LogOnce();
+  readonly #problems = new LogOnce();
 
   constructor(options: NodeJournalOptions) {
     this.#options = options;
@@ -60,21 +60,21 @@ export class NodeJournal {
   }
 
   /** Something is wrong, and stays so until it is mended: an event when it begins, and when it becomes another. */
-  trouble(key: string, event: NodeEvent): void {
-    if (this.#troubles.isNew(key, event.message)) this.event(event);
+  problem(key: string, event: NodeEvent): void {
+    if (this.#problems.isNew(key, event.message)) this.event(event);
   }
 
   /** The same where the API has no event for it, and however the trouble changes. */
-  noteTrouble(key: string, message: string): void {
-    if (this.#troubles.has(key)) return;
-    this.#troubles.isNew(key, message);
+  noteProblem(key: string, message: string): void {
+    if (this.#problems.has(key)) return;
+    this.#problems.isNew(key, message);
     this.#entries.push({ is: 'note', at: this.#options.clock.now(), message });
     this.#options.logger.warn(message);
   }
 
   /** Says once that it is over; nothing where no trouble was told. */
-  mended(key: string, message: string): void {
-    if (this.#troubles.clear(key)) this.note(message);
+  recovered(key: string, message: string): void {
+    if (this.#problems.clear(key)) this.note(message);
   }
 
   story(): NodeStory {

@@ -14,7 +14,7 @@ interface Situation {
   readonly later?: readonly string[];
 }
 
-/** A node of 4 cores and 10 pods whose Node object is not known yet. */
+/** A node with 4 cores and 10 pods whose Node object has not been read yet. */
 function judged(pod: Pod, situation: Situation = {}): string {
   const {
     others = [],
@@ -41,7 +41,7 @@ function judged(pod: Pod, situation: Situation = {}): string {
   return judgement.kind === 'refuse' ? judgement.refusal.reason : judgement.kind;
 }
 
-/** As from a manifest. */
+/** A pod as read from a manifest. */
 function asking(requests: Readonly<Record<string, string>>, spec: Pod['spec'] | object = {}) {
   const containers = [{ name: 'main', image: 'etcd', resources: { requests } }];
   return aPod({
@@ -52,7 +52,7 @@ function asking(requests: Readonly<Record<string, string>>, spec: Pod['spec'] | 
 
 const named = (name: string): Pod => aPod({ metadata: { name, uid: podUid(name) } });
 
-test('a node whose Node object is unknown has its configured capacity', () => {
+test('uses the configured capacity before the Node object has been read', () => {
   assert.equal(judged(asking({ cpu: '100m', memory: '100Mi', 'ephemeral-storage': '100Mi' })), 'admit');
   assert.equal(judged(asking({ cpu: '100m', 'hugepages-2Mi': '64Mi' })), 'admit');
   // A static pod is critical, but there are no pods to preempt.
@@ -62,13 +62,13 @@ test('a node whose Node object is unknown has its configured capacity', () => {
   assert.equal(judged(asking({ cpu: '100' }), { standing: 'restored' }), 'admit');
 });
 
-test('a node whose Node object is unknown has the labels it will register with', () => {
+test('uses the labels of the registration before the Node object has been read', () => {
   const selecting = (nodeSelector: Readonly<Record<string, string>>) => asking({}, { nodeSelector });
   assert.equal(judged(selecting({ 'kubernetes.io/arch': 'amd64', role: 'edge' })), 'admit');
   assert.equal(judged(selecting({ role: 'core' })), 'ask-node');
 });
 
-test('a node admits at most maxPods pods, and none while it shuts down', () => {
+test('admits at most maxPods pods, and none during a node shutdown', () => {
   const others = Array.from({ length: 10 }, (_, index) => named(`p${index}`));
   const pod = named('web');
   assert.equal(judged(pod, { others: others.slice(1) }), 'admit');
@@ -77,12 +77,12 @@ test('a node admits at most maxPods pods, and none while it shuts down', () => {
   assert.equal(judged(pod, { isShuttingDown: true }), 'NodeShutdown');
 });
 
-test('pending pods whose admission began later do not count', () => {
+test('does not count pending pods whose admission began later', () => {
   const others = Array.from({ length: 10 }, (_, index) => named(`p${index}`));
   assert.equal(judged(named('web'), { others, later: ['p3'] }), 'admit');
 });
 
-test('a strict supplemental groups policy requires a runtime that supports it', () => {
+test('rejects a strict supplemental groups policy unless the runtime supports it', () => {
   const strict = asking({}, { securityContext: { supplementalGroupsPolicy: 'Strict' } });
   assert.equal(judged(strict), 'admit');
   assert.equal(judged(strict, { strictGroups: false }), 'SupplementalGroupsPolicyNotSupported');

@@ -36,7 +36,7 @@ export function admissionFacts(
   return (pod, operation) => {
     // A resize of a restored pod has to pass admission like the resources of a new pod.
     const standing = operation === 'resize' ? 'new' : sources.standing(pod);
-    const node = sources.node() ?? describedNode(settings);
+    const node = sources.node() ?? configuredNode(settings);
     // A restored pod stays, whichever other pods there are.
     const others = standing === 'restored' ? [] : competitorsOf(pod, sources);
     const ending = others.filter(
@@ -86,7 +86,7 @@ const anyDisk = `${Number.MAX_SAFE_INTEGER}`;
  * The Node as this kubelet would register it, for as long as the API server has not returned one: the static pods that
  * serve that API must pass admission first. The size of its disk is not known here, so no pod is rejected for it.
  */
-export function describedNode(settings: KubeletSettings): Node {
+export function configuredNode(settings: KubeletSettings): Node {
   const { nodeName: name, nodeLabels, capacity, reserved, withheld = reserved, maxPods } = settings;
   const labels = { 'kubernetes.io/hostname': name, 'kubernetes.io/os': 'linux', ...nodeLabels };
   const pages = [...(capacity.hugePages ?? [])].map(([size, bytes]) => [hugePageResource(size), `${bytes}`]);

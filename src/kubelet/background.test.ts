@@ -17,7 +17,10 @@ const untilAborted = (signal: AbortSignal) =>
     if (!signal.aborted) throw error;
   });
 
-/** A loop that ends in these ways one after the other, and then runs on. */
+/**
+ * Returns a loop whose first runs end like `ends`, one after another; the next run waits for the
+ * abort.
+ */
 function endsWith(ends: (() => Promise<void>)[]): BackgroundLoop & { begun: number } {
   const loop = {
     begun: 0,
@@ -29,7 +32,7 @@ function endsWith(ends: (() => Promise<void>)[]): BackgroundLoop & { begun: numb
   return loop;
 }
 
-test('a loop that ends or fails is told, shown while it is down, and begun again ever later', async () => {
+test('restarts a loop that ended or failed with back-off, logs it, and reports it as a problem until then', async () => {
   const { clock, background, messages } = rig();
   const end = new AbortController();
   const loop = endsWith([
@@ -39,24 +42,24 @@ test('a loop that ends or fails is told, shown while it is down, and begun again
     async () => {},
   ]);
   const other = endsWith([]);
-  const loops = { again: { file: loop }, once: { other } };
-  const running = background.beside(loops, untilAborted, end.signal);
+  const loops = { restartable: { file: loop }, critical: { other } };
+  const running = background.runBeside(loops, untilAborted, end.signal);
   await clock.advance(999);
   assert.equal(background.problem(), 'the loop file is down: a bug');
   await clock.advance(1);
-  assert.equal(background.problem(), 'the loop file is down: The loop file has ended though nobody ended it');
+  assert.equal(background.problem(), 'the loop file is down: Background loop file ended unexpectedly');
   await clock.advance(2_000);
   assert.equal(background.problem(), undefined);
-  const [ended, again] = ['A background loop has ended', 'A background loop is begun again'];
+  const [ended, again] = ['Background loop ended', 'Restarting background loop'];
   assert.deepEqual(messages(), [ended, again, ended, again]);
   assert.deepEqual([loop.begun, other.begun], [3, 1]);
   end.abort(cancelledError('enough'));
   await running;
   assert.equal(clock.pendingTimers, 0);
-  assert.equal(messages().length, 4, 'an end that was asked for is not told');
+  assert.equal(messages().length, 4, 'an abort is not logged');
 });
 
-test('a loop that cannot be begun again ends the work and the other loops, and says why', async () => {
+test('ends the work and the other loops with the error of a loop that cannot be restarted', async () => {
   const { clock, background } = rig();
   const bug = new Error('a bug');
   const loop: BackgroundLoop = {
@@ -68,8 +71,8 @@ test('a loop that cannot be begun again ends the work and the other loops, and s
   const ended: string[] = [];
   const noting = (name: string) => (signal: AbortSignal) =>
     untilAborted(signal).then(() => void ended.push(name));
-  const loops = { again: { file: { run: noting('file') } }, once: { pleg: loop } };
-  const running = background.beside(loops, noting('work'), new AbortController().signal);
+  const loops = { restartable: { file: { run: noting('file') } }, critical: { pleg: loop } };
+  const running = background.runBeside(loops, noting('work'), new AbortController().signal);
   const failed = assert.rejects(running, bug);
   await clock.advance(5_000);
   await failed;
@@ -78,14 +81,14 @@ test('a loop that cannot be begun again ends the work and the other loops, and s
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('work that ends or fails ends the loops, also those that wait to be begun again', async () => {
+test('ends all loops when the work ends or fails, including a loop that waits to be restarted', async () => {
   const { clock, background } = rig();
   const failing = endsWith([() => Promise.reject(new Error('a bug'))]);
   const never = new AbortController().signal;
-  const loops = { again: { failing }, once: { other: endsWith([]) } };
-  await background.beside(loops, async () => {}, never);
-  const failed = background.beside(
-    { again: { one: endsWith([]) }, once: {} },
+  const loops = { restartable: { failing }, critical: { other: endsWith([]) } };
+  await background.runBeside(loops, async () => {}, never);
+  const failed = background.runBeside(
+    { restartable: { one: endsWith([]) }, critical: {} },
     async () => {
       throw new Error('the work failed');
     },

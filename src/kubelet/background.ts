@@ -10,16 +10,16 @@ import {
 } from '../lib/index.ts';
 
 export interface BackgroundLoop {
-  /** Runs until the signal ends it; any other end is a mistake of ours. */
+  /** Runs until the signal is aborted; returning earlier is a bug. */
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** By name. */
+/** The loops by name, which log messages and health checks contain. */
 export interface BackgroundLoops {
-  /** Begun again when they have ended. */
-  readonly again: Readonly<Record<string, BackgroundLoop>>;
-  /** Cannot be begun a second time: one that ends takes the whole with it. */
-  readonly once: Readonly<Record<string, BackgroundLoop>>;
+  /** Restarted with back-off when they end. */
+  readonly restartable: Readonly<Record<string, BackgroundLoop>>;
+  /** Cannot be restarted: when one ends, the kubelet ends. */
+  readonly critical: Readonly<Record<string, BackgroundLoop>>;
 }
 
 export interface BackgroundDeps {
@@ -30,28 +30,30 @@ export interface BackgroundDeps {
 
 const pause = { baseMs: 1_000, maxMs: 60_000 };
 
-/** Loops that run beside the main one. None of them ends unseen: it is told, shown, and begun again. */
+/**
+ * Runs loops beside the sync loop. A loop that ends is logged, reported by `problem` and restarted.
+ */
 export class Background {
   readonly #deps: BackgroundDeps;
-  /** Why each loop that is down ended. */
+  /** Why each loop that is down ended, by its name. */
   readonly #down = new Map<string, string>();
 
   constructor(deps: BackgroundDeps) {
     this.#deps = deps;
   }
 
-  /** Which loops are down now, or undefined. */
+  /** Returns which loops are down, or undefined. */
   problem(): string | undefined {
     const down = [...this.#down].map(([name, why]) => `the loop ${name} is down: ${why}`);
     return down.length === 0 ? undefined : down.join('; ');
   }
 
   /**
-   * Runs the work with the loops beside it, and ends them when it has ended. A loop that nothing can stand in for ends
-   * the work, and what ended the loop is thrown.
+   * Runs the work with the loops beside it, and aborts the loops when the work has ended. If a loop
+   * of `once` ends, the work is aborted and the error of the loop is thrown.
    */
-  async beside(
-    { again, once }: BackgroundLoops,
+  async runBeside(
+    { restartable, critical }: BackgroundLoops,
     work: (signal: AbortSignal) => Promise<void>,
     parent: AbortSignal,
   ): Promise<void> {
@@ -62,8 +64,8 @@ export class Background {
       end.abort(error);
     };
     const running = [
-      ...Object.entries(once).map(([name, loop]) => this.#runOnce(name, loop, end.signal).catch(fail)),
-      ...Object.entries(again).map(([name, loop]) => this.#keep(name, loop, end.signal)),
+      ...Object.entries(critical).map(([name, loop]) => this.#runOnce(name, loop, end.signal).catch(fail)),
+      ...Object.entries(restartable).map(([name, loop]) => this.#runAgain(name, loop, end.signal)),
     ];
     try {
       await work(end.signal);
@@ -74,28 +76,28 @@ export class Background {
     if (failures.length > 0) throw failures[0];
   }
 
-  async #keep(name: string, loop: BackgroundLoop, signal: AbortSignal): Promise<void> {
+  async #runAgain(name: string, loop: BackgroundLoop, signal: AbortSignal): Promise<void> {
     const { clock, random, logger } = this.#deps;
     const backoff = new Backoff(pause, random);
     for (;;) {
       await this.#runOnce(name, loop, signal).catch(() => {});
       await clock.sleep(backoff.fail(clock.monotonicMs()), signal).catch(() => {});
       if (signal.aborted) return;
-      logger.info('A background loop is begun again', { loop: name });
+      logger.info('Restarting background loop', { loop: name });
       this.#down.delete(name);
     }
   }
 
-  /** Rejects unless the loop ended because it was told to. */
+  /** Rejects unless the loop ended because its signal was aborted. */
   async #runOnce(name: string, loop: BackgroundLoop, signal: AbortSignal): Promise<void> {
     try {
       await loop.run(signal);
       if (signal.aborted) return;
-      throw new KubelingError('KUBELET_LOOP_ENDED', `The loop ${name} has ended though nobody ended it`);
+      throw new KubelingError('KUBELET_LOOP_ENDED', `Background loop ${name} ended unexpectedly`);
     } catch (error) {
       if (signal.aborted) return;
       this.#down.set(name, describeError(error));
-      this.#deps.logger.error('A background loop has ended', error, { loop: name });
+      this.#deps.logger.error('Background loop ended', error, { loop: name });
       throw error;
     }
   }

@@ -20,7 +20,7 @@ function rig(change: Partial<SnapshotDeps> = {}) {
     clock,
     logger,
     tick: ticker(clock, 2_000),
-    workedPods: () => noted('workers', new Set([uid])),
+    podsWithWorker: () => noted('workers', new Set([uid])),
     podCgroups: async () => noted('cgroups', new Map([[uid, []]])),
     runningPods: async () => noted('running', []),
     podDirectories: async () => noted('directories', [uid]),
@@ -30,16 +30,19 @@ function rig(change: Partial<SnapshotDeps> = {}) {
   return { clock, records, order, snapshots, end };
 }
 
-test('cgroups are looked at before the runtime and the disk', async () => {
+test('lists the cgroups before the pods of the runtime and the directories', async () => {
   const { snapshots, clock, order, end } = rig();
   const next = snapshots.next(end.signal);
   await clock.advance(2_000);
-  const { worked, withCgroup, running, directories } = (await next) ?? {};
-  assert.deepEqual([worked, withCgroup, running, directories], [new Set([uid]), new Set([uid]), [], [uid]]);
+  const { withWorker, withCgroup, running, directories } = (await next) ?? {};
+  assert.deepEqual(
+    [withWorker, withCgroup, running, directories],
+    [new Set([uid]), new Set([uid]), [], [uid]],
+  );
   assert.deepEqual(order, ['workers', 'cgroups', 'running', 'directories']);
 });
 
-test('a runtime that does not answer is told once, and once when it does again', async () => {
+test('logs an unresponsive runtime once, and its recovery once', async () => {
   let away = true;
   const { snapshots, clock, records, end } = rig({
     runningPods: async () => (away ? Promise.reject(new Error('refused')) : []),
@@ -52,14 +55,11 @@ test('a runtime that does not answer is told once, and once when it does again',
   }
   assert.deepEqual(
     [...records].map(({ message }) => message),
-    [
-      'Housekeeping removes nothing, as it cannot list the pods that run',
-      'Housekeeping can list the pods that run again',
-    ],
+    ['Housekeeping removes nothing: cannot list running pods', 'Housekeeping can list running pods again'],
   );
 });
 
-test('without the cgroups there is no snapshot at all', async () => {
+test('delivers no snapshot when the cgroups cannot be listed', async () => {
   let fails = 2;
   const { snapshots, clock, end } = rig({
     podCgroups: async () => (fails-- > 0 ? Promise.reject(new Error('EIO')) : new Map()),
@@ -75,7 +75,7 @@ test('without the cgroups there is no snapshot at all', async () => {
   assert.equal(got, true);
 });
 
-test('a disk that hangs is not asked twice at a time, and is left out in the end', async () => {
+test('does not list directories again while the disk hangs, and delivers the snapshot without them', async () => {
   let looks = 0;
   const { snapshots, clock, end } = rig({
     podDirectories: () => {

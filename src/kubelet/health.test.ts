@@ -36,7 +36,7 @@ function rig() {
   return { clock, state, runtime, ready, live, well };
 }
 
-test('a node that can work on pods is ready', () => {
+test('reports a node that can sync pods as ready', () => {
   const { ready } = rig();
   const names = ['ping', 'sources', 'runtime', 'network', 'pleg', 'background', 'syncloop'];
   assert.deepEqual(ready(), {
@@ -45,7 +45,7 @@ test('a node that can work on pods is ready', () => {
   });
 });
 
-test('a runtime that is away makes the node unready at once, with the reason, while it lives on', async () => {
+test('reports an unresponsive runtime as unready with the reason, but not as dead', async () => {
   const { ready, live, runtime, clock, well, state } = rig();
   runtime.failed(new Error('connection refused'));
   assert.equal(ready().status, 500);
@@ -58,7 +58,7 @@ test('a runtime that is away makes the node unready at once, with the reason, wh
   assert.deepEqual([ready().status, live().status], [200, 200]);
 });
 
-test('sources that were not read, a PLEG that does not see and a loop that is down make the node unready', () => {
+test('reports unread sources, a PLEG that misses relists and a loop that is down as unready', () => {
   const { ready, state, live } = rig();
   state.ready = false;
   assert.match(ready().body, /^\[-\]sources failed: the source file has not been read yet$/m);

@@ -2,13 +2,13 @@ import type { Clock } from '../lib/index.ts';
 import type { RuntimeProblems } from '../runtime/index.ts';
 import type { HealthCheck } from '../server/index.ts';
 
-/** What health is read from; each is a look that changes nothing. */
+/** Where the health checks read their state; reading changes nothing. */
 export interface HealthSource {
   readonly clock: Clock;
   readonly syncFrequencyMs: number;
   readonly loop: { readonly enteredMs: number | undefined };
   readonly sources: { readiness(): readonly { readonly source: string; readonly ready: boolean }[] };
-  /** As it is now, without any patience. */
+  /** The problems at this moment, without a grace period. */
   readonly runtime: { readiness(): RuntimeProblems };
   readonly pleg: { problem(): string | undefined };
   readonly background: { problem(): string | undefined };
@@ -17,12 +17,15 @@ export interface HealthSource {
 const slowLoopMs = 5 * 60_000;
 const ping: HealthCheck = { name: 'ping', problem: () => undefined };
 
-/** Whether the process should live on: it answers, and its loop comes round. A runtime that is away for long shows too. */
+/**
+ * The checks of /livez: the process responds and its sync loop advances. The sync loop also stops
+ * advancing when the runtime is unresponsive for long.
+ */
 export function livenessChecks(health: HealthSource): readonly HealthCheck[] {
   return [ping, syncLoopCheck(health)];
 }
 
-/** Whether pods can be worked on at this moment. */
+/** The checks of /readyz: whether pods can be synced now. */
 export function readinessChecks(health: HealthSource): readonly HealthCheck[] {
   const { sources, runtime, pleg, background } = health;
   const unread = ({ source }: { readonly source: string }) => `the source ${source} has not been read yet`;
@@ -46,14 +49,14 @@ export function readinessChecks(health: HealthSource): readonly HealthCheck[] {
   ];
 }
 
-/** One that has not begun yet gets as long to begin as one that runs has to come round. */
+/** Before the first iteration, the limit counts from the start of the kubelet. */
 function syncLoopCheck({ clock, loop, syncFrequencyMs }: HealthSource): HealthCheck {
   const limitMs = Math.max(2 * syncFrequencyMs, slowLoopMs);
-  const madeMs = clock.monotonicMs();
+  const createdMs = clock.monotonicMs();
   return {
     name: 'syncloop',
     problem() {
-      const { enteredMs = madeMs } = loop;
+      const { enteredMs = createdMs } = loop;
       if (clock.monotonicMs() - enteredMs <= limitMs) return undefined;
       return 'sync Loop took longer than expected';
     },

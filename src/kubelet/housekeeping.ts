@@ -20,38 +20,38 @@ export interface HousekeepingDeps extends Omit<CleanupDeps, 'directories' | 'obs
   /** Lists the pods of the runtime now. */
   readonly runningPods: (signal: AbortSignal) => Promise<readonly RuntimePod[]>;
   /** Whether the runtime is known to deliver events. */
-  readonly hearsOfChanges: () => boolean;
+  readonly receivesRuntimeEvents: () => boolean;
 }
 
 const periodMs = 2_000;
-const calmPeriodMs = 30_000;
+const quietPeriodMs = 30_000;
 
 /** The last round: whether it left work, and how many changes were reported before its snapshot. */
 interface Round {
   readonly atMs: number;
   readonly changes: number;
-  readonly end: 'settled' | 'unsettled';
+  readonly result: 'settled' | 'unsettled';
 }
 
 /**
- * The three parts of housekeeping: collecting a snapshot beside the sync loop, deciding in one turn
- * of it, and removing beside it again. Every two seconds; every 30 seconds while nothing changes
- * and the last round left no work.
+ * Runs the three parts of housekeeping: collecting a snapshot outside the sync loop, deciding in
+ * one iteration of it, and removing outside it again. Every two seconds; every 30 seconds while
+ * nothing changes and the last round left no work.
  */
 export class Housekeeping implements LoopInput<CleanupSnapshot>, AsyncDisposable {
   readonly #snapshots: CleanupSnapshots;
   readonly #directories: OrphanDirectories;
   readonly #cleanups: PodCleanups;
-  readonly #deps: Pick<HousekeepingDeps, 'clock' | 'hearsOfChanges'>;
+  readonly #deps: Pick<HousekeepingDeps, 'clock' | 'receivesRuntimeEvents'>;
   #changes = 0;
-  #changesSeen = 0;
+  #changesAtSnapshot = 0;
   #last: Round | undefined;
 
   constructor(deps: HousekeepingDeps) {
     this.#deps = deps;
     const { clock, pods, workers, podDirectories, cgroups, observer } = deps;
-    const isWanted = (uid: PodUid) => workers.knows(uid) || pods.getPodByUid(uid) !== undefined;
-    const directories = new OrphanDirectories({ ...deps, directories: podDirectories, isWanted });
+    const isDesired = (uid: PodUid) => workers.knows(uid) || pods.getPodByUid(uid) !== undefined;
+    const directories = new OrphanDirectories({ ...deps, directories: podDirectories, isDesired });
     this.#directories = directories;
     this.#cleanups = new PodCleanups({
       ...deps,
@@ -64,7 +64,7 @@ export class Housekeeping implements LoopInput<CleanupSnapshot>, AsyncDisposable
     this.#snapshots = new CleanupSnapshots({
       ...deps,
       tick: this.#ticks(ticker(clock, periodMs)),
-      workedPods: () => workers.uids(),
+      podsWithWorker: () => workers.uids(),
       podCgroups: () => cgroups.list(),
       podDirectories: () => podDirectories.list(),
     });
@@ -75,19 +75,19 @@ export class Housekeeping implements LoopInput<CleanupSnapshot>, AsyncDisposable
     return this.#directories.counts.orphans;
   }
 
-  /** A pod, or the desired pods, have changed. */
+  /** Called when a pod or the desired pods have changed. */
   changed(): void {
     this.#changes++;
   }
 
-  /** The snapshot, when a round is due. */
+  /** Returns the next snapshot when a round is due. */
   next(signal: AbortSignal): Promise<CleanupSnapshot | undefined> {
     return this.#snapshots.next(signal);
   }
 
   cleanUp(found: CleanupSnapshot, signal: AbortSignal): void {
-    const end = this.#cleanups.run(found, signal);
-    this.#last = { atMs: this.#deps.clock.monotonicMs(), changes: this.#changesSeen, end };
+    const result = this.#cleanups.run(found, signal);
+    this.#last = { atMs: this.#deps.clock.monotonicMs(), changes: this.#changesAtSnapshot, result };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -98,17 +98,18 @@ export class Housekeeping implements LoopInput<CleanupSnapshot>, AsyncDisposable
     return {
       next: async (signal) => {
         do await every.next(signal);
-        while (this.#isCalm());
-        this.#changesSeen = this.#changes;
+        while (this.#isQuiet());
+        this.#changesAtSnapshot = this.#changes;
         return 'tick';
       },
     };
   }
 
-  #isCalm(): boolean {
-    const { clock, hearsOfChanges } = this.#deps;
-    if (this.#last === undefined || this.#last.end === 'unsettled' || !hearsOfChanges()) return false;
+  #isQuiet(): boolean {
+    const { clock, receivesRuntimeEvents } = this.#deps;
+    if (this.#last === undefined || this.#last.result === 'unsettled' || !receivesRuntimeEvents())
+      return false;
     const { atMs, changes } = this.#last;
-    return changes === this.#changes && clock.monotonicMs() - atMs < calmPeriodMs;
+    return changes === this.#changes && clock.monotonicMs() - atMs < quietPeriodMs;
   }
 }

@@ -8,7 +8,7 @@ function queue() {
   return new Subscription<string>({ keep: 'each', capacity: 100 });
 }
 
-test('items of one input keep their order, and no input starves', async () => {
+test('delivers the items of one input in order and starves no input', async () => {
   const controller = new AbortController();
   const [busy, quiet] = [queue(), queue()];
   const mux = new InputMux({ busy, quiet }, controller.signal);
@@ -25,7 +25,7 @@ test('items of one input keep their order, and no input starves', async () => {
   controller.abort(cancelledError('done'));
 });
 
-test('an input is held back while its last item was not taken', async () => {
+test('does not read an input whose last item was not delivered', async () => {
   const controller = new AbortController();
   let asked = 0;
   const mux = new InputMux({ one: { next: async () => ++asked } }, controller.signal);
@@ -37,7 +37,7 @@ test('an input is held back while its last item was not taken', async () => {
   controller.abort(cancelledError('done'));
 });
 
-test('the end of an input ends the loop, and a failure is told', async () => {
+test('ends the loop when an input ends, and throws the error of an input that fails', async () => {
   const { signal } = new AbortController();
   const ended = new InputMux({ one: { next: async () => undefined } }, signal);
   assert.equal(await ended.take(signal), undefined);
@@ -45,7 +45,7 @@ test('the end of an input ends the loop, and a failure is told', async () => {
   await assert.rejects(failed.take(signal), /broken/);
 });
 
-test('waiting ends with the signal and leaves nothing behind', async () => {
+test('stops waiting on abort and leaves no listener', async () => {
   const controller = new AbortController();
   const clock = new VirtualClock();
   const mux = new InputMux({ tick: ticker(clock, 1_000) }, controller.signal);
@@ -57,7 +57,7 @@ test('waiting ends with the signal and leaves nothing behind', async () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('ticks that nobody took become one', async () => {
+test('coalesces ticks that were not consumed in time', async () => {
   const controller = new AbortController();
   const clock = new VirtualClock();
   const mux = new InputMux({ tick: ticker(clock, 1_000) }, controller.signal);

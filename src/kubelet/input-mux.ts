@@ -1,12 +1,15 @@
 import type { Clock } from '../lib/index.ts';
 import { abortable } from '../lib/index.ts';
 
-/** One of the things the sync loop listens to. `next` resolves with the next item, or undefined when it has ended. */
+/**
+ * An input of the sync loop. `next` resolves with the next item, or with undefined when the input
+ * has ended.
+ */
 export interface LoopInput<Item> {
   next(signal: AbortSignal): Promise<Item | undefined>;
 }
 
-export interface TakenInput<Inputs> {
+export interface NextInput<Inputs> {
   readonly name: keyof Inputs & string;
   readonly item: unknown;
 }
@@ -15,16 +18,17 @@ interface Slot {
   readonly name: string;
   item: unknown;
   state: 'waiting' | 'offered' | 'ended';
-  taken: (() => void) | undefined;
+  consumed: (() => void) | undefined;
 }
 
 /**
- * Waits on many inputs at once and hands out one item at a time. Each input has at most one item pending, so a source
- * is held back while the loop is busy; turns go round, so that none starves.
+ * Waits on several inputs and returns one item at a time, round robin, so that no input starves. At
+ * most one item of each input is pending, so that a busy loop slows its inputs down instead of
+ * queueing.
  */
 export class InputMux<Inputs extends Readonly<Record<string, LoopInput<unknown>>>> {
   readonly #slots: readonly Slot[];
-  #turn = 0;
+  #nextIndex = 0;
   #wake: (() => void) | undefined;
   #failure: { readonly error: unknown } | undefined;
 
@@ -33,7 +37,7 @@ export class InputMux<Inputs extends Readonly<Record<string, LoopInput<unknown>>
       name,
       item: undefined,
       state: 'waiting',
-      taken: undefined,
+      consumed: undefined,
     }));
     for (const slot of this.#slots) {
       const input = inputs[slot.name];
@@ -41,13 +45,13 @@ export class InputMux<Inputs extends Readonly<Record<string, LoopInput<unknown>>
     }
   }
 
-  /** The next item of any input; undefined once one of them has ended. */
-  async take(signal: AbortSignal): Promise<TakenInput<Inputs> | undefined> {
+  /** Returns the next item of any input, or undefined once one of them has ended. */
+  async take(signal: AbortSignal): Promise<NextInput<Inputs> | undefined> {
     for (;;) {
       if (this.#failure !== undefined) throw this.#failure.error;
       if (this.#slots.some((slot) => slot.state === 'ended')) return undefined;
       const slot = this.#nextOffered();
-      if (slot !== undefined) return this.#hand(slot);
+      if (slot !== undefined) return this.#consume(slot);
       const woken = new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
@@ -57,19 +61,19 @@ export class InputMux<Inputs extends Readonly<Record<string, LoopInput<unknown>>
 
   #nextOffered(): Slot | undefined {
     for (let step = 0; step < this.#slots.length; step++) {
-      const index = (this.#turn + step) % this.#slots.length;
+      const index = (this.#nextIndex + step) % this.#slots.length;
       const slot = this.#slots[index];
       if (slot?.state !== 'offered') continue;
-      this.#turn = index + 1;
+      this.#nextIndex = index + 1;
       return slot;
     }
     return undefined;
   }
 
-  #hand(slot: Slot): TakenInput<Inputs> {
-    const { name, item, taken } = slot;
-    Object.assign(slot, { item: undefined, state: 'waiting', taken: undefined });
-    taken?.();
+  #consume(slot: Slot): NextInput<Inputs> {
+    const { name, item, consumed } = slot;
+    Object.assign(slot, { item: undefined, state: 'waiting', consumed: undefined });
+    consumed?.();
     return { name: name as keyof Inputs & string, item };
   }
 
@@ -80,7 +84,7 @@ export class InputMux<Inputs extends Readonly<Record<string, LoopInput<unknown>>
         slot.item = item;
         slot.state = item === undefined ? 'ended' : 'offered';
         const taken = new Promise<void>((resolve) => {
-          slot.taken = resolve;
+          slot.consumed = resolve;
         });
         this.#wake?.();
         if (item === undefined) return;
@@ -95,7 +99,7 @@ export class InputMux<Inputs extends Readonly<Record<string, LoopInput<unknown>>
   }
 }
 
-/** Ticks at a fixed pace; those that nobody took in time become one. */
+/** Ticks at a fixed period; ticks that were not consumed in time become one. */
 export function ticker(clock: Clock, periodMs: number): LoopInput<'tick'> {
   let dueMs = clock.monotonicMs() + periodMs;
   return {

@@ -1,52 +1,52 @@
 import type { Clock, Timer } from '../lib/index.ts';
 
-interface Pause {
+interface Interval {
   readonly timer: Timer;
-  isAsked: boolean;
+  isRequested: boolean;
 }
 
 /**
- * Does something for each key as soon as it is asked for, and then not again before a pause has passed, however often it
- * is asked for meanwhile: what is asked for in the pause is done once, at its end.
+ * Acts on the first request for a key at once, and then at most once per interval: further requests
+ * during the interval are coalesced into one action at its end.
  */
-export class Paced<K extends string = string> implements Disposable {
+export class KeyedThrottle<K extends string = string> implements Disposable {
   readonly #clock: Clock;
-  readonly #pauseMs: number;
+  readonly #intervalMs: number;
   readonly #act: (key: K) => void;
-  readonly #pauses = new Map<K, Pause>();
+  readonly #intervals = new Map<K, Interval>();
 
-  constructor(clock: Clock, pauseMs: number, act: (key: K) => void) {
+  constructor(clock: Clock, intervalMs: number, act: (key: K) => void) {
     this.#clock = clock;
-    this.#pauseMs = pauseMs;
+    this.#intervalMs = intervalMs;
     this.#act = act;
   }
 
-  /** Keys that something was done for within the pause. */
+  /** The number of keys whose interval has not passed. */
   get size(): number {
-    return this.#pauses.size;
+    return this.#intervals.size;
   }
 
-  ask(key: K): void {
-    const pause = this.#pauses.get(key);
-    if (pause === undefined) this.#do(key);
-    else pause.isAsked = true;
+  request(key: K): void {
+    const interval = this.#intervals.get(key);
+    if (interval === undefined) this.#run(key);
+    else interval.isRequested = true;
   }
 
-  /** Nothing that was asked for is done any more. */
+  /** Drops pending requests. */
   [Symbol.dispose](): void {
-    for (const { timer } of this.#pauses.values()) timer.cancel();
-    this.#pauses.clear();
+    for (const { timer } of this.#intervals.values()) timer.cancel();
+    this.#intervals.clear();
   }
 
-  #do(key: K): void {
-    const timer = this.#clock.timer(this.#pauseMs, () => this.#end(key));
-    this.#pauses.set(key, { timer, isAsked: false });
+  #run(key: K): void {
+    const timer = this.#clock.timer(this.#intervalMs, () => this.#intervalEnded(key));
+    this.#intervals.set(key, { timer, isRequested: false });
     this.#act(key);
   }
 
-  #end(key: K): void {
-    const isAsked = this.#pauses.get(key)?.isAsked === true;
-    this.#pauses.delete(key);
-    if (isAsked) this.#do(key);
+  #intervalEnded(key: K): void {
+    const isRequested = this.#intervals.get(key)?.isRequested === true;
+    this.#intervals.delete(key);
+    if (isRequested) this.#run(key);
   }
 }

@@ -42,52 +42,61 @@ import type {
 } from '../volumes/index.ts';
 import type { BackgroundLoops } from './background.ts';
 
-/** The machine as the kubelet reaches it besides the runtime; simulated as a whole in tests. */
+/** The machine without the container runtime, as the kubelet uses it; simulated in tests. */
 export interface NodeMachine {
   readonly manifests: ManifestFiles;
   readonly httpGet: HttpGet;
-  /** To the pods, for hooks and probes. */
+  /** Connects to pods, for hooks and probes. */
   readonly dialHttp: SendHttp;
-  /** Asks pods how they are; over the machine's network unless given. */
+  /** Runs network probes; over the network of the machine by default. */
   readonly prober?: Prober | undefined;
   readonly files: RuntimeFiles;
-  /** User and group IDs that belong to users of the machine, and must not be given to pods; none unless given. */
+  /** User and group IDs of users of the machine, which pods must not get; none by default. */
   readonly foreignIds?: ForeignIds | undefined;
   readonly volumeParts: SubPaths;
-  /** For container logs that are full; they grow on unless given. */
+  /** Rotates container logs; without it logs are not rotated. */
   readonly logFiles?: RotationFiles | undefined;
-  /** For volumes that are filled from here; pods cannot have any unless given. */
+  /**
+   * Writes volumes whose content comes from the kubelet; without it pods cannot have such volumes.
+   */
   readonly volumeFiles?: VolumeFiles | undefined;
-  /** For volumes on other machines; pods cannot have any unless given. */
+  /** Mounts network volumes; without it pods cannot have any. */
   readonly networkMounts?: NetworkMounts | undefined;
-  /** For volumes that are disks; pods cannot have any unless given. */
+  /** Mounts disk volumes; without it pods cannot have any. */
   readonly disks?: Disks | undefined;
-  /** For limits to what empty directories hold; there are none unless given. */
+  /** Enforces size limits of emptyDir volumes with quotas; without it there are none. */
   readonly directoryQuotas?: DirectoryQuotas | undefined;
-  /** For volumes that are given as devices; pods cannot have any unless given. */
+  /** Provides volumes in block mode; without it pods cannot have any. */
   readonly blockDevices?: BlockDevices | undefined;
-  /** For drivers and plugins in processes of their own; there are none unless given. */
+  /**
+   * Connects to CSI drivers and plugins, which are separate processes; without it there are none.
+   */
   readonly plugins?: PluginHost | undefined;
-  /** Of the file system at a place, for images nobody uses; all stay unless given. */
+  /**
+   * Space of the file system at a path, for image garbage collection; without it no image is
+   * removed.
+   */
   readonly diskSpace?: ((path: string) => Promise<DiskSpace | undefined>) | undefined;
-  /** Who ran out of memory is not told unless given. */
+  /** Reads OOM kills from the kernel log; without it they are not reported. */
   readonly kernelLog?: KernelLog | undefined;
-  /** Shutdowns of the machine are not announced unless given. */
+  /** Announces shutdowns of the machine; without it the kubelet does not delay them. */
   readonly shutdowns?: ShutdownSource | undefined;
-  /** For moving processes to cgroups; none are moved unless given. */
+  /** Finds the processes to move to system cgroups; without it none are moved. */
   readonly processes?: ProcessFacts | undefined;
-  /** For what is used of the machine; nothing is told of it unless given. */
+  /** Usage statistics of the machine; without it none are reported. */
   readonly stats?: StatsMachine | undefined;
-  /** For plugins that offer devices; there are none unless given. */
+  /** Connects to device plugins; without it there are none. */
   readonly devices?: DeviceHost | undefined;
   readonly cgroups: CgroupHost;
-  /** For cgroups that the runtime leaves to systemd; there are none unless given. */
+  /** Creates the cgroups that the runtime delegates to systemd; without it there are none. */
   readonly openSlices?: (() => Promise<SliceManager>) | undefined;
-  /** What the kernel tells of the machine's parts; read as any file unless given. */
+  /** Reads kernel files with facts about the machine; read like other files by default. */
   readonly facts?: MachineFiles | undefined;
-  /** What pods are evicted by; as `stats` tells it unless given, and nobody is where neither is. */
+  /**
+   * Statistics for eviction; derived from `stats` by default, and without both no pod is evicted.
+   */
   readonly evictionStats?: EvictionStats | undefined;
-  /** Nobody tells when memory falls short unless given; it is looked at. */
+  /** Kernel notifications for low memory; without it memory is only polled. */
   readonly watchMemory?: WatchMemory | undefined;
   readFile(path: string): Promise<string>;
 }
@@ -99,62 +108,62 @@ export interface KubeletDeps {
   readonly metrics: MetricRegistry;
   readonly cri: CriClient;
   readonly machine: NodeMachine;
-  /** The cluster the node belongs to; it is alone unless given. */
+  /** The cluster of the node; undefined for a standalone node. */
   readonly cluster?: ClusterLink | undefined;
-  /** The machine has no credentials of its own unless given. */
+  /** Image pull credentials of the machine; none by default. */
   readonly credentialHost?: CredentialHost | undefined;
-  /** Told each time the runtime was asked how it is: what went wrong, or undefined. */
-  readonly runtimeLooked?: (error: unknown) => void;
+  /** Called after each runtime check with the error, or undefined. */
+  readonly runtimeChecked?: (error: unknown) => void;
 }
 
-/** What a kubelet has from the cluster its node belongs to. */
+/** The parts of a cluster that the kubelet uses. */
 export interface ClusterLink {
-  /** Secrets and config maps of the pods that were registered. */
+  /** Secrets and ConfigMaps of the registered pods. */
   readonly objects: Pick<PodObjects, 'register' | 'unregister' | 'secret' | 'configMap'>;
-  /** The claims of pods, and the volumes they are bound to. */
+  /** The PersistentVolumeClaims of pods and their bound volumes. */
   readonly claims: Pick<BoundClaims, 'get' | 'forgetPod' | 'size'>;
-  /** What CSI drivers and volumes of theirs are to be like. */
+  /** CSIDriver, VolumeAttachment, PersistentVolume and related objects. */
   readonly storage: Pick<
     StorageObjects,
     'driver' | 'attachment' | 'secret' | 'claim' | 'volume' | 'changeClaim'
   >;
-  /** Tells the cluster which drivers are here. */
+  /** Publishes the registered CSI drivers in the CSINode object. */
   readonly csiNode: Pick<CsiNodePublisher, 'collision' | 'installed' | 'removed'>;
-  /** The volumes that must not be taken from this node have become others. */
+  /** The volumes in use, which must not be detached from this node, have changed. */
   readonly volumesChanged: () => void;
-  /** There are other devices to be had on this node than before. */
+  /** The devices of this node have changed. */
   readonly devicesChanged?: (() => void) | undefined;
-  /** The node has become short of something, or has enough again. */
+  /** The pressure conditions of the node have changed. */
   readonly pressuresChanged: () => void;
   readonly tokens: Pick<TokenSource, 'get' | 'forgetPod'>;
   readonly services: () => KnownServices;
-  /** Which handler of the runtime runs the pods of a class. */
+  /** The runtime handler of each RuntimeClass. */
   readonly runtimeClasses: RuntimeClasses;
-  /** With what pods pull their images. */
+  /** The image pull secrets of pods. */
   readonly secrets: PullSecrets;
   readonly serviceAccounts: ServiceAccounts;
-  /** The journal through which users of the API hear of events, too. */
+  /** Wraps the journal to record Kubernetes events of pods in the API. */
   readonly journal: (journal: PodJournal) => PodJournal;
   readonly nodeEvent: (event: NodeEvent) => void;
   readonly claimEvent: (claim: PersistentVolumeClaim, event: NodeEvent) => void;
-  /** Tells something of a PersistentVolume. */
+  /** Records an event of a PersistentVolume. */
   readonly volumeEvent?: ReportVolumeEvent | undefined;
-  /** As the Node object has them; empty while nobody knows. */
+  /** The addresses of the Node object; empty before it has been read. */
   readonly nodeIps: () => readonly string[];
-  /** The Node object as newly as it is known. */
+  /** The newest version of the Node object known here. */
   readonly node: () => Node | undefined;
-  /** The Node object as the API has it now. */
+  /** Reads the Node object from the API server. */
   readonly fetchNode: (signal: AbortSignal) => Promise<Node>;
-  /** A static pod or a mirror of that name came, changed or went. */
+  /** Called when a static pod or mirror pod of this name was added, changed or removed. */
   readonly staticChanged: (name: PodFullName) => void;
-  /** Something of the node has changed that others should hear of at once. */
+  /** Called when the status of the node has changed and should be updated soon. */
   readonly nodeChanged?: (() => void) | undefined;
-  /** Resolves when the API has the statuses of these pods as they are here. */
+  /** Resolves when the API server has the current statuses of these pods. */
   readonly statusesWritten?: ((uids: readonly PodUid[], signal: AbortSignal) => Promise<void>) | undefined;
-  /** A ResourceClaim as the API has it now; pods get none unless given. */
+  /** Reads a ResourceClaim from the API server; without it pods cannot have any. */
   readonly resourceClaim?:
     | ((namespace: string, name: string, signal: AbortSignal) => Promise<ResourceClaim>)
     | undefined;
-  /** What runs beside the kubelet, once it is attached. */
+  /** The loops that run beside the kubelet. */
   readonly loops: () => BackgroundLoops;
 }

@@ -4,7 +4,7 @@ import type { Background } from './background.ts';
 import { livenessChecks, readinessChecks } from './health.ts';
 import type { KubeletControl, KubeletParts } from './stages/control.ts';
 
-/** What the servers of the node and the commands read of a kubelet. */
+/** The state of a kubelet that its servers and the commands read. */
 export class KubeletEndpoints {
   /** The liveness and readiness checks. */
   readonly health;
@@ -45,10 +45,13 @@ export class KubeletEndpoints {
 
   /** The desired pods with their current status. */
   podsWithStatus(): readonly Pod[] {
-    return this.#parts.state.facts.withStatus();
+    return this.#parts.state.facts.podsWithStatus();
   }
 
-  /** The same for clients, once the checkpoints are written: a status a client has read survives a crash. */
+  /**
+   * The same for clients, returned after the checkpoints are written: a status that a client has
+   * read survives a crash.
+   */
   async podsToReport(): Promise<readonly Pod[]> {
     const pods = this.podsWithStatus();
     await this.#parts.state.checkpoints.flushed();
@@ -72,8 +75,8 @@ export class KubeletEndpoints {
     return this.#parts.resources.podCgroups.cgroupParent(pod);
   }
 
-  /** Counts what is kept in memory for pods: all zero on an empty node at rest. */
-  held(): Readonly<Record<string, number>> {
+  /** Counts the entries kept in memory for pods: all zero on an idle node without pods. */
+  entryCounts(): Readonly<Record<string, number>> {
     const { state, resources, volumes, runtime } = this.#parts;
     const { workers, held } = this.#control;
     const { pendingResizes, orphanDirectories } = held();

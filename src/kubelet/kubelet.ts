@@ -8,7 +8,10 @@ import { createRuntime, type KubeletRuntime } from './stages/runtime.ts';
 import { createState, type KubeletState } from './stages/state.ts';
 import { createVolumes, type KubeletVolumes } from './stages/volumes.ts';
 
-/** One node's kubelet. It is built in stages, each of which knows the earlier ones only; nothing runs before `run`. */
+/**
+ * The kubelet of one node. It is built in stages, each of which uses only the earlier ones; nothing
+ * runs before `run`.
+ */
 export class Kubelet {
   readonly state: KubeletState;
   readonly resources: KubeletResources;
@@ -46,7 +49,7 @@ export class Kubelet {
       for (const event of state.settings.startEvents ?? []) state.node.event(event);
       if ((await this.#open(signal)) === 'aborted') return;
       try {
-        await this.#background.beside(this.#loops(), (inner) => this.#sync(inner), signal);
+        await this.#background.runBeside(this.#loops(), (inner) => this.#sync(inner), signal);
       } finally {
         await runtime.dispose();
       }
@@ -82,15 +85,15 @@ export class Kubelet {
     const { state, resources, volumes, runtime, control } = this;
     const cluster = state.deps.cluster?.loops();
     return {
-      again: {
-        ...cluster?.again,
+      restartable: {
+        ...cluster?.restartable,
         ...runtime.loops,
         ...control.loops,
         ...resources.loops,
         ...volumes.loops,
         ...state.loops,
       },
-      once: { ...cluster?.once, pleg: runtime.pleg },
+      critical: { ...cluster?.critical, pleg: runtime.pleg },
     };
   }
 }

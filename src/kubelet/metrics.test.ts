@@ -19,7 +19,7 @@ function rig() {
 
 const staticPod = aPod({ metadata: { annotations: { [annotations.source]: 'file' } } });
 
-test('all series of working pods are there before anything happened, at zero', async () => {
+test('creates all series of the pod workers with zero before the first event', async () => {
   const { lines } = rig();
   const all = await lines('kubelet_working_pods');
   assert.equal(all.length, 15);
@@ -44,7 +44,7 @@ test('all series of working pods are there before anything happened, at zero', a
     assert.deepEqual(await lines(name), [`${name} 0`]);
 });
 
-test('a round of housekeeping sets what is and adds what was done', async () => {
+test('sets gauges and increments counters after each housekeeping round', async () => {
   const { observer, lines } = rig();
   const counts = {
     desired: [staticPod, aPod(), aPod()],
@@ -85,7 +85,7 @@ test('a round of housekeeping sets what is and adds what was done', async () => 
   );
 });
 
-test('a reason nobody knows does not become a series', async () => {
+test('counts a rejection with an unlisted reason as Other', async () => {
   const { observer, lines } = rig();
   for (const reason of ['OutOfpods', 'OutOfexample.com/gpu', 'Whim']) observer.rejected(reason);
   assert.deepEqual(await lines('kubelet_admission_rejections_total'), [
@@ -95,7 +95,7 @@ test('a reason nobody knows does not become a series', async () => {
   ]);
 });
 
-test('stuck pods and orphan directories are gauges', async () => {
+test('exports stuck pods and orphan directories as gauges', async () => {
   const { observer, lines } = rig();
   observer.stuck({ busy: 1, missing: 2 });
   observer.orphanDirectories({ orphans: 3, blocked: 1 });
@@ -115,7 +115,7 @@ test('stuck pods and orphan directories are gauges', async () => {
   );
 });
 
-test('a start is measured from when the pod was seen to when it first ran', () => {
+test('measures a pod start from the first observation to its first running container', () => {
   const at = Date.parse('2026-01-01T00:00:10Z');
   const pod = aPod({ metadata: { annotations: { [annotations.seen]: '2026-01-01T00:00:07.500000000Z' } } });
   const change = { uid: pod.metadata.uid, pod, version: 1, isFinished: false };
@@ -130,7 +130,7 @@ test('a start is measured from when the pod was seen to when it first ran', () =
   assert.equal(startedAfterMs(unseen, instant(at)), undefined);
 });
 
-test('ephemeral containers of wanted pods are counted when somebody asks', async () => {
+test('counts ephemeral containers of desired pods at scrape time', async () => {
   const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
   collectPodMetrics(registry, () => [aPod({ spec: { ephemeralContainers: [{ name: 'debug' }] } }), aPod()]);
   assert.deepEqual(await linesOf(registry, 'kubelet_managed_ephemeral_containers'), [

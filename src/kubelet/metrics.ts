@@ -4,14 +4,14 @@ import type { StatusChange } from '../status/index.ts';
 import type { KnownWorker } from '../workers/index.ts';
 import type { CleanupCounts } from './pod-cleanups.ts';
 
-/** Told what the kubelet as a whole does, to be counted. Never throws. */
+/** Counts what the kubelet does, for metrics. Never throws. */
 export interface KubeletObserver {
   cleanedUp(counts: CleanupCounts): void;
-  /** Directories of pods that are gone, and those of them that cannot be removed. */
+  /** Directories of deleted pods, and how many of them cannot be removed. */
   orphanDirectories(counts: { readonly orphans: number; readonly blocked: number }): void;
   rejected(reason: string): void;
-  /** A pod came to run, so long after the kubelet first saw it. */
-  startedToRun(ms: number): void;
+  /** A pod has started, this long after the kubelet first observed it. */
+  podStarted(ms: number): void;
   stuck(counts: { readonly busy: number; readonly missing: number }): void;
 }
 
@@ -21,7 +21,10 @@ export const startBuckets = [
   3600,
 ];
 const lifecycles = ['sync', 'terminating', 'terminated'] as const;
-/** What a pod the workers know may be: wanted, wanted no more, or only found in the runtime. */
+/**
+ * The kinds of pods with a worker: desired, no longer desired (orphan), or only found in the
+ * runtime.
+ */
 const configs = [
   ['desired', ''],
   ['desired', 'true'],
@@ -29,7 +32,10 @@ const configs = [
   ['orphan', 'true'],
   ['runtime_only', 'unknown'],
 ] as const;
-/** Reasons that are a series of their own; a reason may carry any name, and series must not grow without bound. */
+/**
+ * Reasons with their own series. A reason may have any name, and the number of series must not grow
+ * without bound.
+ */
 const rejectionReasons: ReadonlySet<string> = new Set([
   'AppArmor',
   'Evicted',
@@ -54,7 +60,9 @@ const rejectionReasons: ReadonlySet<string> = new Set([
   "node(s) had taints that the pod didn't tolerate",
 ]);
 
-/** Make one for a registry; the names are those dashboards know. All series that can be are there from the start. */
+/**
+ * Creates the observer with the metric names of the Go kubelet. All series exist from the start.
+ */
 export function kubeletMetrics(registry: MetricRegistry): KubeletObserver {
   const housekeeping = housekeepingMetrics(registry);
   const gauge = (name: string, help: string) => registry.gauge({ name, help }).with({});
@@ -93,7 +101,7 @@ export function kubeletMetrics(registry: MetricRegistry): KubeletObserver {
       blocked.set(counts.blocked);
     },
     rejected: (reason) => rejections.with({ reason: rejectionLabel(reason) }).inc(),
-    startedToRun: (ms) => starts.observe(ms / 1_000),
+    podStarted: (ms) => starts.observe(ms / 1_000),
     stuck(counts) {
       busy.set(counts.busy);
       missing.set(counts.missing);
@@ -153,7 +161,7 @@ function housekeepingMetrics(registry: MetricRegistry): KubeletObserver['cleaned
   };
 }
 
-/** What is counted only when somebody asks. */
+/** Metrics that are computed at scrape time. */
 export function collectPodMetrics(registry: MetricRegistry, desiredPods: () => readonly Pod[]): void {
   registry.collect(() => {
     const value = desiredPods().reduce((sum, pod) => sum + ephemeralContainersOf(pod).length, 0);
@@ -162,7 +170,10 @@ export function collectPodMetrics(registry: MetricRegistry, desiredPods: () => r
   });
 }
 
-/** How long ago the kubelet first saw a pod that comes to run with this change; undefined for any other change. */
+/**
+ * How long ago the kubelet first observed a pod that starts to run with this change; undefined for
+ * any other change.
+ */
 export function startedAfterMs({ pod, before, after }: StatusChange, now: Instant): number | undefined {
   if (after.phase !== 'Running' || before?.phase === 'Running') return undefined;
   const seen = Date.parse(pod.metadata.annotations?.[annotations.seen] ?? '');

@@ -3,7 +3,7 @@ import { shutDownStatus } from '../checkpoints/index.ts';
 import type { NodeShutdown } from '../node/shutdown/index.ts';
 import type { KubeletState } from './stages/state.ts';
 
-/** Undefined for a node that does not delay its shutdown, which loads no code for it. */
+/** Undefined for a node that does not delay its shutdown: its code is not loaded. */
 export async function openNodeShutdown(state: KubeletState): Promise<NodeShutdown | undefined> {
   const { settings, deps, node, control, queries, facts, checkpoints } = state;
   const { shutdownGroups: groups = [], rootDir } = settings;
@@ -23,7 +23,7 @@ export async function openNodeShutdown(state: KubeletState): Promise<NodeShutdow
       const kill = { why: 'other' as const, graceOverrideSeconds, statusFn: shutDownStatus };
       await control.killPodNow(pod, kill, signal);
       // Pods that still run may be needed to unmount the volumes of this one.
-      while (!queries.shouldPodBeFinished(pod.metadata.uid)) await clock.sleep(lookMs, signal);
+      while (!queries.shouldPodBeFinished(pod.metadata.uid)) await clock.sleep(pollMs, signal);
     },
     async reported(pods, signal) {
       const uids = pods.map(({ metadata }) => metadata.uid);
@@ -33,4 +33,4 @@ export async function openNodeShutdown(state: KubeletState): Promise<NodeShutdow
   });
 }
 
-const lookMs = 50;
+const pollMs = 50;

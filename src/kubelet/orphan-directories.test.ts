@@ -24,8 +24,8 @@ function rig(answer: () => Promise<DirectoryRemoval>) {
     },
   };
   const random = seededRandom(1);
-  const orphans = new OrphanDirectories({ clock, random, logger, node, directories, isWanted: () => false });
-  /** As housekeeping does, every other second. */
+  const orphans = new OrphanDirectories({ clock, random, logger, node, directories, isDesired: () => false });
+  /** Called every other second, like housekeeping does. */
   const keepHouse = async (forMs: number, found: readonly PodUid[] = [uid]) => {
     for (let passedMs = 0; passedMs < forMs; passedMs += 2_000) {
       orphans.removeSoon(new Set(found), signal);
@@ -37,18 +37,18 @@ function rig(answer: () => Promise<DirectoryRemoval>) {
 
 const blocked = { kind: 'blocked', path: '/root/pods/u1/volumes/x', why: 'is mounted' } as const;
 
-test('a directory that cannot go is tried ever more rarely, and told once with what is in the way', async () => {
+test('retries a directory that cannot be removed with back-off, and logs it once with what is in the way', async () => {
   const { keepHouse, tries, records, orphans } = rig(async () => blocked);
   await keepHouse(8 * 60_000);
   assert.ok(tries.length >= 5 && tries.length <= 9, `tried at ${tries.join(', ')}`);
   assert.deepEqual(
     [...records].map(({ message, fields }) => [message, fields?.['because']]),
-    [['The directory of a pod that is gone cannot be removed', '/root/pods/u1/volumes/x is mounted']],
+    [['Failed to remove directory of deleted pod', '/root/pods/u1/volumes/x is mounted']],
   );
   assert.deepEqual(orphans.counts, { orphans: 1, blocked: 1 });
 });
 
-test('after ten minutes it is an event of the node, and its end is told', async () => {
+test('records a node event after ten minutes, and another when the directory is removed', async () => {
   let answer: DirectoryRemoval = blocked;
   const { keepHouse, node, orphans } = rig(async () => answer);
   await keepHouse(9 * 60_000);
@@ -59,14 +59,14 @@ test('after ten minutes it is an event of the node, and its end is told', async 
   assert.deepEqual(
     node.story().entries.map(({ message }) => message),
     [
-      'The directory /root/pods/u1 of a pod that is gone could not be removed for 10m0s: /root/pods/u1/volumes/x is mounted',
-      'The directory /root/pods/u1 is out of the way now',
+      'The directory /root/pods/u1 of a deleted pod could not be removed for 10m0s: /root/pods/u1/volumes/x is mounted',
+      'The directory /root/pods/u1 is removed now',
     ],
   );
   assert.deepEqual(orphans.counts, { orphans: 0, blocked: 0 });
 });
 
-test('one that somebody else removed is forgotten, and a failure is a reason like any other', async () => {
+test('drops a directory that was removed by another process, and reports a failure as the reason', async () => {
   const { keepHouse, records, orphans } = rig(async () => {
     throw new Error('EBUSY: resource busy, rmdir /root/pods/u1/x');
   });
@@ -76,7 +76,7 @@ test('one that somebody else removed is forgotten, and a failure is a reason lik
   assert.deepEqual(orphans.counts, { orphans: 0, blocked: 0 });
 });
 
-test('a removal that hangs is not begun again, and keeps no other waiting', async () => {
+test('does not repeat a removal that hangs, and removes other directories meanwhile', async () => {
   const { keepHouse, tries, orphans } = rig(() => new Promise(() => {}));
   await keepHouse(60_000, [uid, podUid('u2')]);
   assert.equal(tries.length, 2);

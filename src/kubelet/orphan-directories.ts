@@ -16,11 +16,11 @@ export interface OrphanDirectoryDeps {
   readonly logger: Logger;
   readonly node: NodeJournal;
   readonly directories: Pick<PodDirectories, 'of' | 'remove'>;
-  /** Whether somebody has come to want the pod meanwhile. */
-  readonly isWanted: (uid: PodUid) => boolean;
+  /** Whether a source has added the pod again meanwhile. */
+  readonly isDesired: (uid: PodUid) => boolean;
 }
 
-/** What stays in the way. */
+/** What remains and blocks the removal. */
 interface Blocked {
   readonly sinceMs: number;
   readonly why: string;
@@ -29,7 +29,10 @@ interface Blocked {
 const retry = { baseMs: 4_000, maxMs: 300_000 };
 const eventAfterMs = 10 * 60_000;
 
-/** Removes the directories of pods that are gone, beside all else. One that cannot go is tried ever more rarely. */
+/**
+ * Removes the directories of deleted pods outside the sync loop. A directory that cannot be removed
+ * is retried with back-off.
+ */
 export class OrphanDirectories {
   readonly #deps: OrphanDirectoryDeps;
   readonly #backoff: KeyedBackoff<PodUid>;
@@ -41,7 +44,7 @@ export class OrphanDirectories {
     this.#backoff = new KeyedBackoff({ policy: retry, random: deps.random });
   }
 
-  /** How many there are, and how many of them could not be removed. */
+  /** The number of orphan directories, and how many of them cannot be removed. */
   get counts(): { readonly orphans: number; readonly blocked: number } {
     return {
       orphans: new Set([...this.#blocked.keys(), ...this.#removing.keys()]).size,
@@ -49,9 +52,9 @@ export class OrphanDirectories {
     };
   }
 
-  /** Begins with those whose time has come. `orphans` are all there are now: others are forgotten. */
+  /** Starts the removals that are due. `orphans` are all current ones: others are dropped. */
   removeSoon(orphans: ReadonlySet<PodUid>, signal: AbortSignal): void {
-    for (const uid of this.#blocked.keys()) if (!orphans.has(uid)) this.#gone(uid);
+    for (const uid of this.#blocked.keys()) if (!orphans.has(uid)) this.#removed(uid);
     for (const uid of orphans) {
       const waitMs = this.#backoff.remainingMs(uid, { nowMs: this.#deps.clock.monotonicMs() });
       if (waitMs > 0 || this.#removing.has(uid)) continue;
@@ -60,47 +63,47 @@ export class OrphanDirectories {
     }
   }
 
-  /** Everything that was begun has ended. */
+  /** Resolves when all removals in flight have ended. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#removing.values());
   }
 
   async #remove(uid: PodUid, signal: AbortSignal): Promise<void> {
-    const { directories, isWanted } = this.#deps;
+    const { directories, isDesired } = this.#deps;
     try {
-      const removal = await directories.remove(uid, () => isWanted(uid), signal);
-      if (removal.kind === 'blocked') this.#stays(uid, `${removal.path} ${removal.why}`);
-      else this.#gone(uid);
+      const removal = await directories.remove(uid, () => isDesired(uid), signal);
+      if (removal.kind === 'blocked') this.#removalFailed(uid, `${removal.path} ${removal.why}`);
+      else this.#removed(uid);
     } catch (error) {
-      if (!signal.aborted) this.#stays(uid, describeError(error));
+      if (!signal.aborted) this.#removalFailed(uid, describeError(error));
     }
   }
 
-  #stays(uid: PodUid, why: string): void {
+  #removalFailed(uid: PodUid, why: string): void {
     const { clock, logger, node, directories } = this.#deps;
     const nowMs = clock.monotonicMs();
-    const before = this.#blocked.get(uid);
-    const sinceMs = before?.sinceMs ?? nowMs;
+    const previous = this.#blocked.get(uid);
+    const sinceMs = previous?.sinceMs ?? nowMs;
     const directory = directories.of(uid);
-    const againMs = this.#backoff.fail(uid, { nowMs });
-    if (before?.why !== why)
-      logger.warn('The directory of a pod that is gone cannot be removed', {
+    const retryMs = this.#backoff.fail(uid, { nowMs });
+    if (previous?.why !== why)
+      logger.warn('Failed to remove directory of deleted pod', {
         podUid: uid,
         directory,
         because: why,
-        againMs,
+        retryMs,
       });
     this.#blocked.set(uid, { sinceMs, why });
     if (nowMs - sinceMs < eventAfterMs) return;
-    const message = `The directory ${directory} of a pod that is gone could not be removed for ${formatDurationMs(eventAfterMs)}: ${why}`;
-    node.trouble(`directory ${uid}`, { type: 'Warning', reason: 'FailedPodDirectoryRemoval', message });
+    const message = `The directory ${directory} of a deleted pod could not be removed for ${formatDurationMs(eventAfterMs)}: ${why}`;
+    node.problem(`directory ${uid}`, { type: 'Warning', reason: 'FailedPodDirectoryRemoval', message });
   }
 
-  #gone(uid: PodUid): void {
+  #removed(uid: PodUid): void {
     this.#backoff.delete(uid);
     if (!this.#blocked.delete(uid)) return;
     const { logger, node, directories } = this.#deps;
-    logger.info('The directory of a pod that is gone is out of the way', { podUid: uid });
-    node.mended(`directory ${uid}`, `The directory ${directories.of(uid)} is out of the way now`);
+    logger.info('Removed directory of deleted pod after failures', { podUid: uid });
+    node.recovered(`directory ${uid}`, `The directory ${directories.of(uid)} is removed now`);
   }
 }

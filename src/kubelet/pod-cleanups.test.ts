@@ -26,7 +26,7 @@ function rig() {
   const state = {
     desired: [podOf(wanted)] as readonly Pod[],
     known: new Map<PodUid, KnownWorker>([[wanted, syncing]]),
-    /** What the workers forget when they are told which pods are wanted. */
+    /** The records that the workers drop after an update of the desired pods. */
     finished: [] as readonly PodUid[],
     settling: new Set<PodUid>(),
     counts: undefined as CleanupCounts | undefined,
@@ -86,7 +86,7 @@ function rig() {
     },
   });
   const snapshot = (change: Partial<CleanupSnapshot> = {}): CleanupSnapshot => ({
-    worked: new Set(),
+    withWorker: new Set(),
     withCgroup: new Set([wanted]),
     running: [runtimePod(wanted)],
     directories: [wanted],
@@ -96,7 +96,7 @@ function rig() {
   return { clock, cleanups, state, acts, cgroupRules, snapshot };
 }
 
-test('what nobody wants is ended, its directory left while it runs, and all is counted', () => {
+test('terminates pods that are not desired, leaves their directories while they run, and counts both', () => {
   const { cleanups, acts, snapshot, state, cgroupRules } = rig();
   const running = [runtimePod(wanted), runtimePod(gone)];
   cleanups.run(
@@ -114,7 +114,7 @@ test('what nobody wants is ended, its directory left while it runs, and all is c
   assert.deepEqual(cgroupRules, [], 'its cgroup stays as long as its worker');
 });
 
-test('a runtime list that failed, or is too old, deletes nothing', async () => {
+test('deletes nothing when the runtime list failed or is stale', async () => {
   const { cleanups, acts, snapshot, clock } = rig();
   cleanups.run(snapshot({ running: undefined, directories: [gone] }), signal);
   const old = snapshot({ running: [runtimePod(gone)] });
@@ -123,7 +123,7 @@ test('a runtime list that failed, or is too old, deletes nothing', async () => {
   assert.deepEqual(acts, ['sync known', 'sync known']);
 });
 
-test('a pod that came after the snapshot keeps its cgroup', () => {
+test('does not remove the cgroup of a pod that was added after the snapshot', () => {
   const { cleanups, snapshot, state, cgroupRules } = rig();
   cleanups.run(snapshot({ withCgroup: new Set([wanted, gone]) }), signal);
   const [rules] = cgroupRules;
@@ -133,20 +133,20 @@ test('a pod that came after the snapshot keeps its cgroup', () => {
   assert.equal(rules.mayRun(gone), true, 'also one that came back before its cgroup was removed');
 });
 
-test('a pod whose worker has just ended is not taken for an orphan of the runtime', () => {
+test('does not count a pod as runtime orphan right after its worker has finished', () => {
   for (const when of ['while it was gathered', 'in this round'] as const) {
     const { cleanups, acts, snapshot, state } = rig();
     if (when === 'in this round') {
       state.known.set(gone, syncing);
       state.finished = [gone];
     }
-    const worked = new Set(when === 'in this round' ? [] : [gone]);
-    cleanups.run(snapshot({ worked, running: [runtimePod(wanted), runtimePod(gone)] }), signal);
+    const withWorker = new Set(when === 'in this round' ? [] : [gone]);
+    cleanups.run(snapshot({ withWorker, running: [runtimePod(wanted), runtimePod(gone)] }), signal);
     assert.ok(!acts.includes(`kill ${gone}`), when);
   }
 });
 
-test('a pod that is not admitted yet is left alone', () => {
+test('ignores a pod whose admission is pending', () => {
   const { cleanups, acts, snapshot, state } = rig();
   state.known.clear();
   state.settling.add(wanted);
@@ -157,7 +157,7 @@ test('a pod that is not admitted yet is left alone', () => {
   assert.ok(acts.includes(`create ${wanted}`));
 });
 
-test('a wanted pod without a worker is begun anew', () => {
+test('starts a worker for a desired pod without one', () => {
   const { cleanups, acts, snapshot, state } = rig();
   state.known.clear();
   cleanups.run(snapshot(), signal);

@@ -76,14 +76,14 @@ const orphanGraceSeconds = 1;
 const freshMs = 10_000;
 
 /**
- * Compares desired pods with what exists, and starts or terminates the differences. The order of
- * the steps matters. Decides within one turn of the loop by a snapshot; slow work runs beside the
- * loop, and checks again whether the pod is desired before it removes anything.
+ * Compares desired pods with existing ones, and starts or terminates the differences. The order of
+ * the steps matters. Decides within one iteration of the sync loop, from a snapshot; slow work runs
+ * outside the loop, and checks again whether the pod is desired before it removes anything.
  */
 export class PodCleanups implements AsyncDisposable {
   readonly #deps: CleanupDeps;
-  /** undefined before the first round: what previous kubelets left is unknown. */
-  #remembered: ReadonlySet<PodUid> | undefined;
+  /** Undefined before the first round: state left by previous kubelets is not known yet. */
+  #previousUids: ReadonlySet<PodUid> | undefined;
   #removingCgroups: Promise<void> | undefined;
 
   constructor(deps: CleanupDeps) {
@@ -95,7 +95,7 @@ export class PodCleanups implements AsyncDisposable {
     const { pods, workers, statuses } = this.#deps;
     // Read after the cgroups: a pod that was added since is among them and keeps its cgroup.
     const desired = pods.getPods();
-    const worked = workers.uids();
+    const withWorker = workers.uids();
     const known = new Map(workers.syncKnownPods(desired));
     // No pod counts as deleted while the runtime does not respond: the round ends here.
     const running = this.#runningOf(snapshot);
@@ -105,19 +105,19 @@ export class PodCleanups implements AsyncDisposable {
     const alive = new Set(running.map(({ uid }) => uid));
     const orphanDirectories = this.#removeDirectories(snapshot, alive, signal);
     const active = desired.filter((pod) => this.#deps.isActive(pod));
-    const restarted = this.#beginMissing(desired, known);
-    // The worker of a pod knows better than an older list whether containers of the pod run.
-    const unseen = running.filter(({ uid }) => !snapshot.worked.has(uid) && !worked.has(uid));
-    const orphaned = this.#endUnknown(unseen);
+    const restarted = this.#startMissing(desired, known);
+    // The worker of a pod is newer than the list: it decides whether containers of the pod run.
+    const withoutWorker = running.filter(({ uid }) => !snapshot.withWorker.has(uid) && !withWorker.has(uid));
+    const orphaned = this.#terminateOrphans(withoutWorker);
     for (const uid of orphaned) known.set(uid, orphanWorker);
-    this.#forgetGone(new Set([...known.keys(), ...desired.map((pod) => pod.metadata.uid)]));
+    this.#dropDeleted(new Set([...known.keys(), ...desired.map((pod) => pod.metadata.uid)]));
     const mirrors = pods.getPodsAndMirrorPods().mirrorPods;
     const orphanedRuntimePods = orphaned.length;
     this.#deps.observe({ desired, active, mirrors, workers: known, restarted, orphanedRuntimePods });
     const orphanCgroups = this.#removeCgroups(snapshot, alive, signal);
     this.#deps.collectBackoffs();
-    const begunOrEnded = orphanDirectories + orphanCgroups + restarted.length + orphaned.length;
-    return begunOrEnded === 0 && this.#areSettled(known) ? 'settled' : 'unsettled';
+    const changes = orphanDirectories + orphanCgroups + restarted.length + orphaned.length;
+    return changes === 0 && this.#areSettled(known) ? 'settled' : 'unsettled';
   }
 
   /** Waits for the removals in flight. */
@@ -193,7 +193,7 @@ export class PodCleanups implements AsyncDisposable {
    * Pods that are desired and active and have no worker: the previous pod with this UID has
    * finished, or the worker was lost.
    */
-  #beginMissing(desired: readonly Pod[], known: Map<PodUid, KnownWorker>): readonly Pod[] {
+  #startMissing(desired: readonly Pod[], known: Map<PodUid, KnownWorker>): readonly Pod[] {
     const idle = desired.filter(
       ({ metadata: { uid } }) => !known.has(uid) && !this.#deps.isAdmissionPending(uid),
     );
@@ -212,7 +212,7 @@ export class PodCleanups implements AsyncDisposable {
     return missing;
   }
 
-  #endUnknown(running: readonly RuntimePod[]): readonly PodUid[] {
+  #terminateOrphans(running: readonly RuntimePod[]): readonly PodUid[] {
     const { workers, restored } = this.#deps;
     const unknown = running.filter(({ uid }) => this.#isOrphan(uid));
     for (const runningPod of unknown) {
@@ -222,17 +222,17 @@ export class PodCleanups implements AsyncDisposable {
     return unknown.map(({ uid }) => uid);
   }
 
-  /** Pods of the last round that are not among these have left nothing but garbage. */
-  #forgetGone(now: ReadonlySet<PodUid>): void {
-    const gone = [...(this.#remembered ?? [])].filter((uid) => !now.has(uid));
+  /** Pods of the last round that are not in this one are deleted: their records are dropped. */
+  #dropDeleted(now: ReadonlySet<PodUid>): void {
+    const gone = [...(this.#previousUids ?? [])].filter((uid) => !now.has(uid));
     for (const uid of gone) {
       this.#deps.journal.step(uid, { stage: 'removed', outcome: 'done', message: 'nothing of it is left' });
       this.#deps.forgetPod(uid);
     }
-    if (gone.length > 0 || this.#remembered === undefined) this.#deps.collectGarbage();
-    this.#remembered = now;
+    if (gone.length > 0 || this.#previousUids === undefined) this.#deps.collectGarbage();
+    this.#previousUids = now;
   }
 }
 
-/** The worker of a runtime pod that was just told to terminate. */
+/** The worker of a runtime pod that has just been told to terminate. */
 const orphanWorker: KnownWorker = { state: 'terminating', orphan: true, hasConfig: false, isStatic: false };

@@ -29,22 +29,22 @@ function factsOf({ wanted, worked, phase, worker = 'working' }: Known): PodFacts
 }
 
 describe('facts about pods', () => {
-  it('has a pod as its worker has it only while a source wants it', () => {
+  it('returns the pod of its worker only while a source has the pod', () => {
     const [wanted, worked] = [podOf(), podOf()];
-    assert.equal(factsOf({ wanted, worked }).workedOn(uid), worked);
-    assert.equal(factsOf({ worked }).workedOn(uid), undefined);
-    assert.equal(factsOf({ wanted }).workedOn(uid), undefined);
+    assert.equal(factsOf({ wanted, worked }).podOfWorker(uid), worked);
+    assert.equal(factsOf({ worked }).podOfWorker(uid), undefined);
+    assert.equal(factsOf({ wanted }).podOfWorker(uid), undefined);
   });
 
-  it('knows a pod from its worker first, then from its source', () => {
+  it('returns the pod of its worker before the pod of its source', () => {
     const [wanted, worked] = [podOf(), podOf()];
-    assert.equal(factsOf({ wanted, worked }).known(uid), worked);
-    assert.equal(factsOf({ worked }).known(uid), worked);
-    assert.equal(factsOf({ wanted }).known(uid), wanted);
-    assert.equal(factsOf({}).known(uid), undefined);
+    assert.equal(factsOf({ wanted, worked }).podOfWorkerOrSource(uid), worked);
+    assert.equal(factsOf({ worked }).podOfWorkerOrSource(uid), worked);
+    assert.equal(factsOf({ wanted }).podOfWorkerOrSource(uid), wanted);
+    assert.equal(factsOf({}).podOfWorkerOrSource(uid), undefined);
   });
 
-  it('counts a pod as active until it is over, and one that is being ended until it is gone', () => {
+  it('counts a pod as active until it has finished, and a terminating one until it is removed', () => {
     const wanted = podOf();
     assert.deepEqual(factsOf({ wanted }).activePods(), [wanted]);
     assert.deepEqual(factsOf({ wanted, phase: 'Failed' }).activePods(), []);
@@ -53,15 +53,15 @@ describe('facts about pods', () => {
     assert.deepEqual(factsOf({ wanted, worker: 'done' }).activePods(), []);
   });
 
-  it('takes a pod for ended once it is over or told to end', () => {
+  it('reports a pod as ended once it has finished or its termination was requested', () => {
     assert.equal(factsOf({ phase: 'Running' }).hasEnded(uid), false);
     assert.equal(factsOf({ phase: 'Succeeded' }).hasEnded(uid), true);
     assert.equal(factsOf({ phase: 'Running', worker: 'told-to-end' }).hasEnded(uid), true);
   });
 
-  it('shows the status a pod has here, or else the one it came with', () => {
+  it('returns the current status of a pod, or the status from its source', () => {
     const wanted = podOf({ phase: 'Pending' });
-    const phases = (facts: PodFacts) => facts.withStatus().map(({ status }) => status.phase);
+    const phases = (facts: PodFacts) => facts.podsWithStatus().map(({ status }) => status.phase);
     assert.deepEqual(phases(factsOf({ wanted })), ['Pending']);
     assert.deepEqual(phases(factsOf({ wanted, phase: 'Running' })), ['Running']);
   });

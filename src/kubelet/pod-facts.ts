@@ -12,7 +12,7 @@ export interface PodFactsDeps {
   readonly allocated: Pick<AllocatedPods, 'withAllocation'>;
 }
 
-/** Answers what several parts of the kubelet ask about pods, from the desired pods, the workers and the statuses. */
+/** Answers questions about pods from the desired pods, the workers and the statuses. */
 export class PodFacts {
   readonly #deps: PodFactsDeps;
 
@@ -20,24 +20,24 @@ export class PodFacts {
     this.#deps = deps;
   }
 
-  /** The pod as its source has it. */
+  /** The pod from its source. */
   desired(uid: PodUid): Pod | undefined {
     return this.#deps.pods.getPodByUid(uid);
   }
 
-  /** The pod as its worker has it; undefined once no source has it. */
-  workedOn(uid: PodUid): Pod | undefined {
+  /** The pod of its worker; undefined once no source has it. */
+  podOfWorker(uid: PodUid): Pod | undefined {
     return this.desired(uid) === undefined ? undefined : this.#deps.workers.activePod(uid)?.pod;
   }
 
-  /** The pod as its worker has it, or else its source. */
-  known(uid: PodUid): Pod | undefined {
+  /** The pod of its worker, or else of its source. */
+  podOfWorkerOrSource(uid: PodUid): Pod | undefined {
     return this.#deps.workers.activePod(uid)?.pod ?? this.desired(uid);
   }
 
   /** The same with the current status. */
-  knownWithStatus(uid: PodUid): Pod | undefined {
-    const pod = this.known(uid);
+  podWithStatus(uid: PodUid): Pod | undefined {
+    const pod = this.podOfWorkerOrSource(uid);
     return pod && { ...pod, status: this.#deps.statuses.getPodStatus(uid) ?? pod.status };
   }
 
@@ -67,7 +67,7 @@ export class PodFacts {
   }
 
   /** The desired pods with their current status. */
-  withStatus(): readonly Pod[] {
+  podsWithStatus(): readonly Pod[] {
     const { pods, statuses } = this.#deps;
     return pods
       .getPods()

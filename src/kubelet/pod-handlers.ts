@@ -98,11 +98,11 @@ export class PodHandlers implements SyncHandler {
   }
 
   async handleConfig({ op, pods, source }: ConfigUpdate): Promise<void> {
-    if (this.#leavesWork(op, pods)) this.#deps.changed();
-    if (op === 'ADD') this.#additions(pods);
-    else if (op === 'REMOVE') this.#removes(pods, source);
+    if (this.#needsHousekeeping(op, pods)) this.#deps.changed();
+    if (op === 'ADD') this.#addPods(pods);
+    else if (op === 'REMOVE') this.#removePods(pods, source);
     else if (op === 'RECONCILE') this.#reconcile(pods);
-    else this.#updates(pods);
+    else this.#updatePods(pods);
     this.#deps.sources.markHandled(source);
     if (op !== 'RECONCILE') this.#deps.allocation.podsAdded();
     for (const pod of pods)
@@ -121,7 +121,7 @@ export class PodHandlers implements SyncHandler {
    * New pods and pods with a new status leave no work; a pod with a known UID may have to wait for
    * its predecessor to terminate.
    */
-  #leavesWork(op: ConfigUpdate['op'], pods: readonly Pod[]): boolean {
+  #needsHousekeeping(op: ConfigUpdate['op'], pods: readonly Pod[]): boolean {
     if (op === 'ADD') return pods.some((pod) => this.#deps.workers.knows(pod.metadata.uid));
     return op !== 'RECONCILE';
   }
@@ -143,13 +143,13 @@ export class PodHandlers implements SyncHandler {
   }
 
   /** Restored pods get the node's resources first, then pods in order of creation. */
-  #additions(added: readonly Pod[]): void {
-    const oldestFirst = added.toSorted((one, other) => createdAt(one) - createdAt(other));
-    const { restored: here = [], new: others = [] } = Object.groupBy(oldestFirst, (pod) =>
+  #addPods(pods: readonly Pod[]): void {
+    const oldestFirst = pods.toSorted((a, b) => createdAt(a) - createdAt(b));
+    const { restored = [], new: others = [] } = Object.groupBy(oldestFirst, (pod) =>
       this.#deps.restored.standing(pod),
     );
-    for (const brought of [...here, ...others]) {
-      const pod = isMirrorPod(brought) ? brought : this.#deps.restored.restore(brought);
+    for (const added of [...restored, ...others]) {
+      const pod = isMirrorPod(added) ? added : this.#deps.restored.restore(added);
       this.#deps.pods.addPod(pod);
       if (isStaticPod(pod)) this.#deps.statuses.comesAgain(pod.metadata.uid);
       if (isMirrorPod(pod)) this.#touchStatic(pod);
@@ -160,27 +160,29 @@ export class PodHandlers implements SyncHandler {
   #add(pod: Pod): void {
     const { uid } = pod.metadata;
     const { workers, journal } = this.#deps;
-    journal.step(uid, { stage: 'seen', outcome: 'done', message: `from the source ${seenIn(pod)}` });
+    journal.step(uid, { stage: 'seen', outcome: 'done', message: `from the source ${sourceOf(pod)}` });
     const isOver = workers.queries.isPodTerminationRequested(uid) || isTerminalPhase(pod.status.phase);
     if (isOver) this.#update(pod, 'create');
     else {
-      const judged = this.#deps.allocated.withAllocation(pod);
-      this.#deps.admission.admit(judged, (admission) => this.#decided(judged, admission));
+      const allocatedPod = this.#deps.allocated.withAllocation(pod);
+      this.#deps.admission.admit(allocatedPod, (admission) =>
+        this.#admissionDecided(allocatedPod, admission),
+      );
     }
   }
 
-  /** The pod may have been edited or removed since its admission began, or may be terminating. */
-  #decided(judged: Pod, admission: Admission): void {
+  /** The pod may have been edited or removed during its admission, or may be terminating. */
+  #admissionDecided(allocatedPod: Pod, admission: Admission): void {
     const { pods, workers, journal, restored, allocation } = this.#deps;
-    const pod = pods.getPodByUid(judged.metadata.uid);
+    const pod = pods.getPodByUid(allocatedPod.metadata.uid);
     if (pod === undefined || workers.queries.isPodTerminationRequested(pod.metadata.uid)) return;
     if (!admission.admit) {
       this.#reject(pod, admission.reason, admission.message);
       return;
     }
     const { uid } = pod.metadata;
-    journal.step(uid, { stage: 'admitted', outcome: 'done', message: 'the node takes it' });
-    allocation.podAdmitted(pod, judged);
+    journal.step(uid, { stage: 'admitted', outcome: 'done', message: 'admitted by the node' });
+    allocation.podAdmitted(pod, allocatedPod);
     const secondsLeft = restored.secondsLeft(uid);
     if (secondsLeft !== undefined) workers.resumeTermination(pod, secondsLeft);
     else this.#update(pod, 'create');
@@ -197,7 +199,7 @@ export class PodHandlers implements SyncHandler {
     workers.rejectPod(pod);
   }
 
-  #updates(updated: readonly Pod[]): void {
+  #updatePods(updated: readonly Pod[]): void {
     const { pods, allocation } = this.#deps;
     for (const pod of updated) {
       const before = pods.getPodByUid(pod.metadata.uid);
@@ -208,21 +210,22 @@ export class PodHandlers implements SyncHandler {
     }
   }
 
-  #removes(removed: readonly Pod[], source: ConfigUpdate['source']): void {
+  #removePods(removed: readonly Pod[], source: ConfigUpdate['source']): void {
     for (const pod of removed) {
       this.#deps.pods.removePod(pod);
       this.#deps.pending.cancel(pod.metadata.uid);
       this.#deps.allocation.podRemoved(pod.metadata.uid);
       if (!isMirrorPod(pod)) this.#deps.restored.recordRemoval(pod);
       if (isMirrorPod(pod)) this.#touchStatic(pod);
-      // Until its source is ready a missing pod proves nothing; housekeeping finds it then.
+      // Until its source is ready, a missing pod may still be desired; housekeeping removes it
+      // later.
       else if (this.#deps.sources.isReady(source)) {
         this.#deps.workers.updatePod({ updateType: 'kill', pod, startStamp: this.#deps.clock.stamp() });
       }
     }
   }
 
-  /** Only the status differs from the cached one: it is cached. */
+  /** Only the status differs from the cached one: the new status is cached. */
   #reconcile(reconciled: readonly Pod[]): void {
     for (const pod of reconciled) {
       this.#deps.pods.updatePod(pod);
@@ -257,6 +260,6 @@ function createdAt(pod: Pod): number {
   return creationTimestamp === undefined ? 0 : Date.parse(creationTimestamp);
 }
 
-function seenIn(pod: Pod): string {
+function sourceOf(pod: Pod): string {
   return pod.metadata.annotations?.['kubernetes.io/config.source'] ?? 'api';
 }

@@ -46,7 +46,7 @@ export interface SyncerDeps {
     readonly reasons: { get(uid: PodUid, container: string): WaitingReason | undefined };
     syncPod(request: SyncPodRequest, signal: AbortSignal): Promise<SyncPodResult>;
     killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult>;
-    /** `graceSeconds` is asked right before the first container is told to stop. */
+    /** `graceSeconds` is called right before the first container is stopped. */
     killRuntimePod(pod: RuntimePod, graceSeconds: () => number, signal: AbortSignal): Promise<KillResult>;
     removePod(pod: Pod, signal: AbortSignal): Promise<void>;
   };
@@ -61,7 +61,7 @@ export interface SyncerDeps {
   };
   readonly directories: PodDirectories;
   readonly volumes: VolumeManager;
-  /** The users of pods that do not share the machine's. */
+  /** The user namespaces of pods. */
   readonly users: { release(uid: PodUid): Promise<void> };
   readonly checkpoints: Pick<
     PodCheckpoints,
@@ -77,43 +77,43 @@ export interface SyncerDeps {
   >;
   readonly probes: Pick<PodProbes, 'begin' | 'ending' | 'gone' | 'planning' | 'published' | 'results'>;
   readonly isTerminationRequested: (uid: PodUid) => boolean;
-  /** Whether a source still has the pod; if not, nothing of it needs to be kept. */
-  readonly isWanted: (uid: PodUid) => boolean;
-  /** Another pod of the same name that runs and no source has; undefined if there is none. */
-  readonly unwantedUnderNameOf: (pod: Pod) => PodUid | undefined;
-  /** Why pods with a network of their own cannot start now; empty when they can. */
+  /** Whether a source still has the pod; if not, nothing of it has to be retained. */
+  readonly isDesired: (uid: PodUid) => boolean;
+  /** Another running pod of the same name that no source has; undefined if there is none. */
+  readonly orphanWithNameOf: (pod: Pod) => PodUid | undefined;
+  /** Why pods without host network cannot start now; empty when they can. */
   readonly networkProblems: () => readonly string[];
   readonly nodeIps: () => readonly string[];
-  /** A pod that was taken is not run after all. */
+  /** Counts a pod that was admitted but is rejected later. */
   readonly rejected: (reason: string) => void;
-  /** What pods claim of the cluster's resources; they get none unless given. */
+  /** Prepares the ResourceClaims of pods; without it pods cannot have any. */
   readonly claims?: Pick<DraManager, 'prepare' | 'unprepare'> | undefined;
-  /** Undefined for a node that is alone. */
+  /** Undefined for a standalone node. */
   readonly cluster: Pick<ClusterLink, 'objects' | 'tokens'> | undefined;
-  /** What was last seen of the pod. */
-  readonly lastSeen: (uid: PodUid) => ObservedPod | undefined;
+  /** The last observation of the pod. */
+  readonly lastObserved: (uid: PodUid) => ObservedPod | undefined;
   readonly resizes: Pick<PodResizes, 'see' | 'shown' | 'synced' | 'cgroupMade'>;
-  /** Whether the newest sandbox can go on serving the pod. */
+  /** Whether the newest sandbox can still be used for the pod. */
   readonly hasUsableSandbox: (pod: Pod, observed: ObservedPod) => boolean;
-  /** How the devices of a container are; nobody has any unless given. */
+  /** The health of the devices of a container; none by default. */
   readonly deviceStatus?: ((uid: PodUid, container: string) => readonly ResourceStatus[]) | undefined;
-  /** Whether that handler of the runtime can make mounts read-only to their last submount. */
+  /** Whether this runtime handler supports recursive read-only mounts. */
   readonly supportsRecursiveReadOnly: (handler: string) => boolean;
 }
 
-const earlierRetryMs = 500;
-/** A disk that does not answer keeps a worker no longer than this. */
+const orphanRetryMs = 500;
+/** A disk that hangs blocks a worker at most for this long. */
 const volumeWaitMs = 123_000;
 const deadlineMessage = 'Pod was active on the node longer than the specified deadline';
 
 interface Publishing {
-  /** Answers what to publish instead. */
+  /** Returns the status to publish instead. */
   readonly change?: ((status: PodStatus) => PodStatus) | undefined;
-  /** Containers that were stopped after the look the observation is from. */
+  /** Containers that were stopped after this observation. */
   readonly stopped?: ReadonlySet<string> | undefined;
 }
 
-/** What a pod's worker does in each state of the pod. */
+/** What the worker of a pod does in each state of the pod. */
 export class KubeletPodSyncer implements PodSyncer {
   readonly #deps: SyncerDeps;
 
@@ -128,12 +128,12 @@ export class KubeletPodSyncer implements PodSyncer {
     this.#deps.resizes.see(pod, observed);
     const status = this.#publish(pod, observed, 'active');
     if (isTerminalPhase(status.phase) || isTerminalPhase(pod.status.phase)) {
-      await this.#noteEnd(pod, status);
+      await this.#recordFinished(pod, status);
       return 'terminal';
     }
     this.#deps.cluster?.objects.register(pod);
-    this.#refuseWithoutNetwork(pod);
-    this.#refuseBesideEarlier(pod, observed);
+    this.#requireNetwork(pod);
+    this.#requireOrphanTerminated(pod, observed);
     try {
       await this.#prepare(pod, observed, status, signal);
     } catch (error) {
@@ -142,7 +142,7 @@ export class KubeletPodSyncer implements PodSyncer {
       await this.#reject(pod, 'VolumeAttachmentLimitExceeded', error.message);
       return 'terminal';
     }
-    // A sandbox that is there has had them.
+    // The claims of an existing sandbox are prepared already.
     if (!this.#deps.hasUsableSandbox(pod, observed)) await prepareClaims(this.#deps, pod, signal);
     this.#deps.probes.begin(pod);
     const planning = {
@@ -150,24 +150,27 @@ export class KubeletPodSyncer implements PodSyncer {
       initializedSandboxId: this.#deps.checkpoints.get(pod.metadata.uid)?.initializedSandbox,
       restart: saysRestartingAll(status) ? ('all-containers' as const) : undefined,
     };
-    const noted = this.#noteInitialized(pod, observed, planning);
-    let seen = observed;
-    let looked = this.#deps.lastSeen(pod.metadata.uid);
+    const recorded = this.#recordInitialized(pod, observed, planning);
+    let published = observed;
+    let lastObserved = this.#deps.lastObserved(pod.metadata.uid);
     const sandboxReady = (now: ObservedPod, stopped: ReadonlySet<string>) => {
-      seen = now;
-      looked = this.#deps.lastSeen(pod.metadata.uid);
+      published = now;
+      lastObserved = this.#deps.lastObserved(pod.metadata.uid);
       this.#publish(pod, now, 'starting', { stopped });
     };
     const request = { pod, observed, context: planning, sandboxReady };
     const work = (inner: AbortSignal) => this.#deps.runtime.syncPod(request, inner);
-    const result = await beforeDeadline(this.#deps.clock, pod, status, work, signal).finally(() => noted);
-    if (result.actions.length > 0) context.lookAgain();
+    const result = await beforeDeadline(this.#deps.clock, pod, status, work, signal).finally(() => recorded);
+    if (result.actions.length > 0) context.requestRelist();
     this.#deps.resizes.synced(pod, result);
     if (result.error !== undefined) {
-      // Why a container does not start is known now, and nobody should have to wait for the next sync to see it. It may
-      // have taken long: what was seen meanwhile is not taken back.
-      const now = this.#deps.lastSeen(pod.metadata.uid);
-      const newest = now === undefined || now === looked ? seen : withoutEndsOf(result.stopped, now, seen);
+      // Publishes the start failure now, not with the next sync. The sync may have been slow, so a
+      // newer observation is not overwritten.
+      const now = this.#deps.lastObserved(pod.metadata.uid);
+      const newest =
+        now === undefined || now === lastObserved
+          ? published
+          : withoutExitsOf(result.stopped, now, published);
       this.#publish(pod, newest, 'active', { stopped: result.stopped });
       throw result.error;
     }
@@ -177,11 +180,11 @@ export class KubeletPodSyncer implements PodSyncer {
   async syncTerminatingPod(context: SyncTerminatingContext, signal: AbortSignal): Promise<void> {
     const { pod, observed } = context;
     const status = this.#publish(pod, observed, 'ending', { change: context.statusFn });
-    context.lookAgain();
+    context.requestRelist();
     this.#deps.probes.ending(pod.metadata.uid);
     if (context.statusFn !== undefined && isTerminalPhase(status.phase))
       await this.#deps.checkpoints.recordKilled(pod, status);
-    const graceSeconds = await this.#noteTermination(pod, observed, context.graceSeconds);
+    const graceSeconds = await this.#recordTermination(pod, observed, context.graceSeconds);
     signal.throwIfAborted();
     const { error } = await this.#deps.runtime.killPod({ pod, running: observed, graceSeconds }, signal);
     if (error !== undefined) {
@@ -192,7 +195,7 @@ export class KubeletPodSyncer implements PodSyncer {
       });
       throw error;
     }
-    const after = await context.lookNow(signal);
+    const after = await context.observeNow(signal);
     const running = after.containers.filter(({ state }) => state === 'running').map(({ name }) => name);
     if (running.length > 0) {
       throw new KubelingError(
@@ -202,7 +205,7 @@ export class KubeletPodSyncer implements PodSyncer {
     }
     await this.#deps.claims?.unprepare(pod.metadata.uid, signal);
     this.#deps.probes.gone(pod.metadata.uid);
-    // The exit codes are only known now that everything has stopped.
+    // The exit codes are final now that all containers have stopped.
     this.#publish(pod, after, 'ending', { change: context.statusFn });
     this.#deps.journal.step(pod.metadata.uid, {
       stage: 'termination',
@@ -216,16 +219,20 @@ export class KubeletPodSyncer implements PodSyncer {
     const { runningPod, graceSeconds: given } = context;
     const graceSeconds = () => Math.min(given, checkpoints.secondsLeft(runningPod.uid) ?? given);
     const { error } = await runtime.killRuntimePod(runningPod, graceSeconds, signal);
-    context.lookAgain();
+    context.requestRelist();
     if (error !== undefined) throw error;
   }
 
   async syncTerminatedPod({ pod, observed }: SyncTerminatedContext, signal: AbortSignal): Promise<void> {
     this.#publish(pod, observed, 'ending');
     const { uid } = pod.metadata;
-    const fate = this.#deps.isWanted(uid) ? 'wanted' : 'unwanted';
+    const fate = this.#deps.isDesired(uid) ? 'wanted' : 'unwanted';
     if (fate === 'unwanted') await this.#removeContent(pod, signal);
-    await this.#inTime('remove the volumes', (inner) => this.#deps.volumes.remove(pod, inner), signal);
+    await this.#withVolumeDeadline(
+      'remove the volumes',
+      (inner) => this.#deps.volumes.remove(pod, inner),
+      signal,
+    );
     this.#deps.cluster?.objects.unregister(uid);
     this.#deps.cluster?.tokens.forgetPod(uid);
     await this.#deps.users.release(uid);
@@ -234,7 +241,7 @@ export class KubeletPodSyncer implements PodSyncer {
     this.#deps.statuses.terminatePod(pod);
   }
 
-  /** Others should run it instead. */
+  /** Rejects an admitted pod, so that its controller can create it on another node. */
   async #reject(pod: Pod, reason: string, message: string): Promise<void> {
     const { journal, statuses, nodeIps, rejected, checkpoints } = this.#deps;
     journal.event(pod, { type: 'Warning', reason, message });
@@ -243,23 +250,32 @@ export class KubeletPodSyncer implements PodSyncer {
     await checkpoints.recordFinished(pod, statuses.setPodStatus(pod, rejectedPodStatus(pod, why, nodeIps())));
   }
 
-  /** Beside the start of what comes after them: who finds no note looks for the init containers themselves. */
-  async #noteInitialized(pod: Pod, observed: ObservedPod, context: PlanContext): Promise<void> {
-    // What restarts as a whole initializes anew, also in the same sandbox.
+  /**
+   * Runs beside the start of the regular containers: if the checkpoint is missing, a restarted
+   * kubelet inspects the init containers.
+   */
+  async #recordInitialized(pod: Pod, observed: ObservedPod, context: PlanContext): Promise<void> {
+    // A pod that restarts all containers runs its init containers again, also in the same sandbox.
     const isReset = context.restart === 'all-containers';
     const sandboxId = isReset ? '' : initializedSandbox(pod, observed, context);
     if (sandboxId === undefined || sandboxId === context.initializedSandboxId) return;
     await this.#deps.checkpoints.recordInitialized(pod.metadata.uid, sandboxId);
   }
 
-  /** How a pod ends that is told to end is not how it ends by itself. */
-  async #noteEnd(pod: Pod, status: PodStatus): Promise<void> {
+  /**
+   * Records the final status unless termination was requested: then the containers are killed and
+   * their status is not the pod's own result.
+   */
+  async #recordFinished(pod: Pod, status: PodStatus): Promise<void> {
     if (!this.#deps.isTerminationRequested(pod.metadata.uid))
       await this.#deps.checkpoints.recordFinished(pod, status);
   }
 
-  /** Before the first container is told to stop. Answers how long they have, of which an earlier kubelet may have used some. */
-  async #noteTermination(
+  /**
+   * Persists the termination before the first container is stopped. Returns the remaining grace
+   * period, of which a previous kubelet may have used a part.
+   */
+  async #recordTermination(
     pod: Pod,
     observed: ObservedPod,
     graceSeconds: number | undefined,
@@ -273,21 +289,23 @@ export class KubeletPodSyncer implements PodSyncer {
     return Math.min(given, checkpoints.secondsLeft(metadata.uid) ?? given);
   }
 
-  /** What cannot be removed now the garbage collection will find: the pod's end must not wait for it. */
+  /**
+   * Does not fail: garbage collection removes what remains, and termination must not wait for it.
+   */
   async #removeContent(pod: Pod, signal: AbortSignal): Promise<void> {
     try {
       await this.#deps.runtime.removePod(pod, signal);
     } catch (error) {
       signal.throwIfAborted();
       const podUid = pod.metadata.uid;
-      this.#deps.logger.warn('Containers of an ended pod are left to the garbage collection', {
+      this.#deps.logger.warn('Left containers of terminated pod to garbage collection', {
         podUid,
         because: describeError(error),
       });
     }
   }
 
-  #refuseWithoutNetwork(pod: Pod): void {
+  #requireNetwork(pod: Pod): void {
     const problems = pod.spec.hostNetwork === true ? [] : this.#deps.networkProblems();
     if (problems.length === 0) return;
     const message = `network is not ready: ${problems.join('; ')}`;
@@ -295,50 +313,57 @@ export class KubeletPodSyncer implements PodSyncer {
     throw new KubelingError('NETWORK_NOT_READY', message);
   }
 
-  /** Both would write to the same files: the one that an earlier kubelet has left must end before this one begins. */
-  #refuseBesideEarlier(pod: Pod, observed: ObservedPod): void {
+  /**
+   * Both pods would write to the same files, so the previous pod has to terminate before this one
+   * starts.
+   */
+  #requireOrphanTerminated(pod: Pod, observed: ObservedPod): void {
     if (!isStaticPod(pod) || observed.sandboxes.some(({ state }) => state === 'ready')) return;
-    const earlier = this.#deps.unwantedUnderNameOf(pod);
-    if (earlier === undefined) return;
-    const message = `waits until the pod ${earlier} of the same name has ended`;
+    const orphan = this.#deps.orphanWithNameOf(pod);
+    if (orphan === undefined) return;
+    const message = `waits until the pod ${orphan} of the same name has terminated`;
     this.#deps.journal.step(pod.metadata.uid, { stage: 'seen', outcome: 'waiting', message });
-    const retryAtMs = this.#deps.clock.monotonicMs() + earlierRetryMs;
+    const retryAtMs = this.#deps.clock.monotonicMs() + orphanRetryMs;
     throw new KubelingError('POD_NAME_HELD', `The pod ${message}`, { details: { retryAtMs } });
   }
 
-  /** Asked again right before anything is made: a kill may have come while the status was published. */
+  /**
+   * Checks for termination again before anything is created: a kill may have arrived while the
+   * status was published.
+   */
   async #prepare(pod: Pod, observed: ObservedPod, status: PodStatus, signal: AbortSignal): Promise<void> {
     const { uid } = pod.metadata;
     if (this.#deps.isTerminationRequested(uid))
-      throw new KubelingError('CANCELLED', 'The pod is to be terminated');
-    const making = [
+      throw new KubelingError('CANCELLED', 'The pod is terminating');
+    const creations = [
       this.#deps.cgroups.ensureExists(pod, signal),
-      this.#inTime(
-        'make the directories',
-        (inner) => this.#makeDirectories(pod, observed, status, inner),
+      this.#withVolumeDeadline(
+        'create the directories',
+        (inner) => this.#createDirectories(pod, observed, status, inner),
         signal,
       ).catch((error: unknown) => {
         if (!signal.aborted && isKind(error, 'DeadlineExceeded')) this.#deps.volumes.reportTimedOut(pod);
         throw error;
       }),
     ] as const;
-    // Neither goes on beside a sync that has failed.
-    await Promise.allSettled(making);
-    const [made] = await Promise.all(making);
-    if (made === 'created') this.#deps.resizes.cgroupMade(pod);
-    if (made === 'created')
-      this.#deps.journal.step(uid, { stage: 'cgroup', outcome: 'done', message: 'made' });
-    if (made === 'created' && observed.containers.some(({ state }) => state === 'running')) {
-      // What runs outside the pod's own cgroup escapes its limits: begin anew inside.
+    // Both have to end before a failed sync returns, so that neither runs on.
+    await Promise.allSettled(creations);
+    const [cgroup] = await Promise.all(creations);
+    if (cgroup === 'created') this.#deps.resizes.cgroupMade(pod);
+    if (cgroup === 'created')
+      this.#deps.journal.step(uid, { stage: 'cgroup', outcome: 'done', message: 'created' });
+    if (cgroup === 'created' && observed.containers.some(({ state }) => state === 'running')) {
+      // Processes outside the cgroup of the pod escape its limits: the containers are killed and
+      // started again inside it.
       const { error } = await this.#deps.runtime.killPod({ pod, running: observed }, signal);
       throw (
         error ??
-        new KubelingError('POD_CGROUP_LOST', 'The cgroup of the pod was gone while its containers ran')
+        new KubelingError('POD_CGROUP_LOST', 'The cgroup of the pod was missing while its containers ran')
       );
     }
   }
 
-  async #makeDirectories(
+  async #createDirectories(
     pod: Pod,
     observed: ObservedPod,
     status: PodStatus,
@@ -356,8 +381,8 @@ export class KubeletPodSyncer implements PodSyncer {
     ]);
   }
 
-  /** Given up with the signal even if the work does not listen to it. */
-  async #inTime(
+  /** Rejects on abort even if the work ignores the signal. */
+  async #withVolumeDeadline(
     what: string,
     work: (signal: AbortSignal) => Promise<void>,
     signal: AbortSignal,
@@ -387,7 +412,7 @@ export class KubeletPodSyncer implements PodSyncer {
       devices: (container) => this.#deps.deviceStatus?.(pod.metadata.uid, container) ?? [],
       ...this.#deps.resizes.shown(pod, observed),
       recursiveReadOnly: this.#deps.supportsRecursiveReadOnly(handler) ? 'supported' : 'unsupported',
-      // A pod whose containers are being started ends with the next sync, not in the middle of this one.
+      // A deadline is not applied while containers start, but with the next sync.
       eviction: state === 'starting' ? undefined : this.#pastDeadline(pod, previous),
     });
     const status = statuses.setPodStatus(pod, change === undefined ? generated : change(generated));
@@ -405,10 +430,10 @@ export class KubeletPodSyncer implements PodSyncer {
 }
 
 /**
- * What was seen now, but for the ends of containers that were stopped for another instance to take their place: a pod that
- * never restarts could not tell of that one any more.
+ * The new observation, but without the exits of containers that this sync stopped to replace: a pod
+ * that never restarts containers could not report those exits correctly.
  */
-function withoutEndsOf(stopped: ReadonlySet<string>, now: ObservedPod, seen: ObservedPod): ObservedPod {
+function withoutExitsOf(stopped: ReadonlySet<string>, now: ObservedPod, seen: ObservedPod): ObservedPod {
   if (stopped.size === 0) return now;
   const before = new Map(seen.containers.map((container) => [container.id, container]));
   const containers = now.containers.map((container) =>

@@ -18,34 +18,38 @@ import type {
 } from '../runtime/index.ts';
 import type { SelinuxFacts } from '../volumes/index.ts';
 
-/** What the kubelet is told once, from its configuration and from what the machine is. */
+/** The settings of a kubelet, from its configuration and its machine. */
 export interface KubeletSettings {
   readonly nodeName: string;
   readonly nodeIps: readonly string[];
   readonly rootDir: string;
   readonly podLogsDir: string;
-  /** The runtime's directories of sandboxes, by id; files in them are not counted as storage of pods unless given. */
+  /**
+   * The sandbox directories of the runtime, by sandbox ID; without it their files are not counted
+   * as pod storage.
+   */
   readonly sandboxesDir?: string | undefined;
   readonly logLinksDir: string;
-  /** Empty for none. */
+  /** Empty for no manifest directory. */
   readonly staticPodPath: string;
   readonly staticPodUrl: string;
   readonly staticPodUrlHeader: Readonly<Record<string, readonly string[]>>;
-  /** Whether pods of the API are waited for; whoever reads the API gives their lists to the kubelet's `config`. */
+  /** Whether the kubelet waits for pods of the API, which arrive through its `config`. */
   readonly apiPods?: 'expected' | 'none';
   /**
-   * Whether static pods may use objects of the API, and manifests of such objects may lie beside theirs for whoever puts
-   * them there; not unless given.
+   * Whether static pods may reference API objects, with manifests of these objects in the same
+   * directory; refused by default.
    */
   readonly manifestReferences?: 'allowed' | 'refused';
   readonly fileCheckMs: number;
   readonly httpCheckMs: number;
   readonly syncFrequencyMs: number;
-  /** How long what was counted in volumes is used; nothing is counted when it is not above 0, each minute unless given. */
+  /** How long volume usage is cached; not measured when it is 0 or less, one minute by default. */
   readonly volumeStatsMs?: number | undefined;
   /**
-   * The machine's own cgroups, below each tree, as far as they are known; their use is told with that of pods. Kubeling
-   * itself goes to its own, and what lies in the root to `misc`.
+   * The system cgroups relative to each hierarchy, as far as they are known; their usage is
+   * reported with that of pods. The kubelet moves itself to `kubelet`, and processes of the root
+   * cgroup to `misc`.
    */
   readonly systemCgroups?:
     | {
@@ -56,47 +60,55 @@ export interface KubeletSettings {
     | undefined;
   /** The TCP ports on which the node and its runtime listen: pods that request one as host port are rejected. */
   readonly nodePorts?: (() => ReadonlySet<number>) | undefined;
-  /** The socket the runtime is reached by; not known unless given. */
+  /** The socket of the container runtime; unknown by default. */
   readonly runtimeSocket?: string | undefined;
   readonly cgroupRoot: string;
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
-  /** Whether pods get cgroups of their own. */
+  /** Whether pods get their own cgroups. */
   readonly cgroupsPerQos: boolean;
-  /** What the node has besides those of its name and system; none unless given. */
+  /** Labels besides those for the name and the system; none by default. */
   readonly nodeLabels?: Readonly<Record<string, string>> | undefined;
   readonly capacity: NodeAmount;
-  /** Of the capacity, what pods may not have. */
+  /** The part of the capacity that is reserved for the system and the kubelet. */
   readonly reserved: NodeAmount;
-  /** What of it pods do not get by any means, whether they are held to that or not; what is reserved unless given. */
+  /**
+   * The part of the capacity that is not allocatable, whether it is enforced by cgroups or not;
+   * `reserved` by default.
+   */
   readonly withheld?: NodeAmount | undefined;
-  /** By what pods share CPU with the rest of the machine; by their CPUs unless given. */
+  /** How the CPU weight of the kubepods cgroup is computed; from its CPUs by default. */
   readonly kubepodsWeight?: KubepodsWeight | undefined;
-  /** Cgroups of others that are held to what is reserved for them; none unless given. */
+  /** Cgroups of other processes on which their reservation is enforced; none by default. */
   readonly reservedCgroups?: readonly ReservedCgroup[] | undefined;
   readonly node: LinuxNode;
-  /** Whether pods get processors and memory of certain places of the machine; from anywhere unless given. */
+  /** Whether containers get exclusive CPUs and memory; no by default. */
   readonly exclusiveResources?: ExclusiveResourceSettings | undefined;
-  /** The machine has no SELinux unless given. */
+  /** SELinux of the machine; none by default. */
   readonly selinux?: SelinuxFacts | undefined;
-  /** Who attaches volumes to this node; the cluster unless given. */
+  /** What attaches volumes to this node; the attach/detach controller of the cluster by default. */
   readonly attaching?: 'cluster' | 'node' | undefined;
-  /** Of the machine's CPUs, where there are some; containers must not see how hot the machine is. */
+  /**
+   * Thermal throttling files of the CPUs, which are masked in containers because they reveal the
+   * temperature of the machine.
+   */
   readonly thermalThrottlePaths?: readonly string[] | undefined;
-  /** What the machine lacks that pods may count on: told when the node starts. */
+  /** Node events for features that the machine lacks, recorded when the node starts. */
   readonly startEvents?: readonly NodeEvent[] | undefined;
-  /** What pods may have of the kernel; left out, nobody is refused for it. */
+  /** The sysctls and AppArmor profiles pods may use; without it no pod is rejected for them. */
   readonly kernel?: { readonly sysctls: SysctlRules; readonly appArmor: 'enabled' | 'disabled' } | undefined;
-  /** Users and groups for each pod that does not share those of the machine; as few as there can be unless given. */
+  /** User and group IDs for each pod with a user namespace; 65536 by default. */
   readonly idsPerPod?: number | undefined;
-  /** Of which they are taken; all but the machine's own unless given. */
+  /** The range of these IDs; all except those of the machine by default. */
   readonly userIds?: { readonly first: number; readonly length: number } | undefined;
-  /** Whether empty directories on the disk are held to their `sizeLimit` by the kernel; not unless given. */
+  /** Whether the kernel enforces the `sizeLimit` of emptyDir volumes on disk; off by default. */
   readonly emptyDirQuota?: 'enforced' | 'off' | undefined;
-  /** Whether volumes of dead servers are taken out of sight where nothing unmounts them; they stay unless given. */
+  /**
+   * Whether volumes of dead servers are detached when they cannot be unmounted; kept by default.
+   */
   readonly deadVolumes?: 'detach' | 'keep' | undefined;
-  /** How long pods have when the machine shuts down, by priority; they go down with it unless given. */
+  /** Shutdown grace periods of pods by priority; without it a shutdown is not delayed. */
   readonly shutdownGroups?: readonly ShutdownGroup[] | undefined;
-  /** What Guaranteed pods are given in whole pieces of their own, which stay as they are; nothing unless given. */
+  /** Which exclusive resources Guaranteed pods get, which cannot be resized; none by default. */
   readonly exclusive?: { readonly cpu: boolean; readonly memory: boolean } | undefined;
   readonly podPidsLimit: number;
   readonly clusterDns: ClusterDns;
@@ -105,9 +117,12 @@ export interface KubeletSettings {
   readonly seccompFallback: 'RuntimeDefault' | 'Unconfined';
   readonly maxPods: number;
   readonly maxRestartWaitMs: number;
-  /** The most a postStart or preStop hook may take; as long as it wants unless given. */
+  /** The limit of a postStart or preStop hook; unlimited by default. */
   readonly hookLimitMs?: number | undefined;
-  /** With what images are pulled, and who may use them; left out, nobody has credentials and all may use all. */
+  /**
+   * Credential plugins and verification of image pulls; without it there are no credentials and
+   * pods may use all images.
+   */
   readonly images?:
     | {
         readonly verification: VerificationPolicy | undefined;
@@ -117,13 +132,15 @@ export interface KubeletSettings {
       }
     | undefined;
   readonly pulls: { readonly maxParallel: number | undefined; readonly qps: number; readonly burst: number };
-  /** When logs of containers are rotated, and how much of them is kept; they grow on unless given. */
+  /** The rotation of container logs; not rotated by default. */
   readonly containerLogs?: ContainerLogPolicy | undefined;
-  /** When images nobody uses are removed; never unless given. */
+  /** The garbage collection of unused images; never by default. */
   readonly imageGc?: ImageGcPolicy | undefined;
-  /** When pods are evicted; never unless given. */
+  /** The eviction thresholds; without it no pod is evicted. */
   readonly eviction?: EvictionSettings | undefined;
-  /** What becomes of new pods while the node is short of something: they are refused unless given. */
+  /**
+   * Whether new pods are rejected or wait while the node is under pressure; rejected by default.
+   */
   readonly underPressure?: 'refuse' | 'wait' | undefined;
   readonly gc: {
     readonly minAgeMs: number;

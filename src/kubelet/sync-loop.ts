@@ -52,8 +52,8 @@ export interface SyncLoopOptions {
   readonly logger: Logger;
   /** Why no pod can be synced now; empty when the runtime is ready. */
   readonly problems: () => readonly string[];
-  /** The pauses while problems last. */
-  readonly pause: Backoff;
+  /** The back-off while problems last. */
+  readonly backoff: Backoff;
 }
 
 const slowHousekeepingMs = 1_000;
@@ -67,7 +67,7 @@ export class SyncLoop {
     this.#options = options;
   }
 
-  /** When the last turn began, by the monotonic clock; undefined before the first. */
+  /** When the current iteration began, by the monotonic clock; undefined before the first. */
   get enteredMs(): number | undefined {
     return this.#enteredMs;
   }
@@ -78,23 +78,23 @@ export class SyncLoop {
       this.#options.inputs as unknown as Readonly<Record<string, LoopInput<unknown>>>,
       signal,
     );
-    const { clock, pause } = this.#options;
+    const { clock, backoff } = this.#options;
     while (!signal.aborted) {
-      if (this.#isHeldUp()) {
-        await clock.sleep(pause.fail(clock.monotonicMs()), signal).catch(() => {});
+      if (this.#hasProblems()) {
+        await clock.sleep(backoff.fail(clock.monotonicMs()), signal).catch(() => {});
         continue;
       }
-      pause.reset();
+      backoff.reset();
       this.#enteredMs = clock.monotonicMs();
-      const taken = await mux.take(signal).catch((error) => {
+      const input = await mux.take(signal).catch((error) => {
         if (!signal.aborted) throw error;
       });
-      if (taken === undefined) return;
-      await this.#handle(taken.name as keyof SyncLoopInputs, taken.item, signal);
+      if (input === undefined) return;
+      await this.#handle(input.name as keyof SyncLoopInputs, input.item, signal);
     }
   }
 
-  #isHeldUp(): boolean {
+  #hasProblems(): boolean {
     const problems = this.#options.problems();
     if (problems.length > 0)
       this.#options.logger.warn('Skipping pod synchronization', { because: problems.join('; ') });

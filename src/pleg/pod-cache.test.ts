@@ -77,7 +77,7 @@ test('a failed observation rejects waiters and get, and lastSeen is kept', async
   cache.set(uid, { kind: 'failed', error }, 2);
   await assert.rejects(news, error);
   assert.throws(() => cache.get(uid), error);
-  assert.deepEqual(cache.lastSeen(uid)?.ips, ['10.0.0.1']);
+  assert.deepEqual(cache.lastObserved(uid)?.ips, ['10.0.0.1']);
 });
 
 test('an older observation does not replace a newer one', () => {

@@ -57,7 +57,7 @@ export class PodCache {
   }
 
   /** The last successful observation, even after failed ones. */
-  lastSeen(uid: PodUid): ObservedPod | undefined {
+  lastObserved(uid: PodUid): ObservedPod | undefined {
     return this.#entries.get(uid)?.lastSeen;
   }
 

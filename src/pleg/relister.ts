@@ -190,7 +190,7 @@ export class Relister {
     try {
       const options = { clock, ms: limits.inspectMs, what: `inspect pod ${listed.name}` };
       const pod = await withDeadline(options, (inner) => runtime.observe(listed, inner), signal);
-      cache.set(uid, { kind: 'seen', pod: withKeptIps(pod, cache.lastSeen(uid)) }, stamp);
+      cache.set(uid, { kind: 'seen', pod: withKeptIps(pod, cache.lastObserved(uid)) }, stamp);
       return true;
     } catch (error) {
       signal.throwIfAborted();

@@ -58,9 +58,9 @@ async function syncOnce(
   }
   const runningPod = work.subject.pod;
   record.lifecycle.seeTermination();
-  return await finishing(deps, record, work, async ({ lookAgain }) => {
+  return await finishing(deps, record, work, async ({ requestRelist }) => {
     const graceSeconds = record.lifecycle.graceSeconds ?? shortestGraceSeconds;
-    const context = { runningPod, graceSeconds, lookAgain };
+    const context = { runningPod, graceSeconds, requestRelist };
     await deps.syncer.syncTerminatingRuntimePod(context, signal);
     return { kind: 'runtime-pod-stopped' };
   });
@@ -83,50 +83,52 @@ async function observe(
   }
 }
 
-type Looks = Pick<Known, 'lookAgain' | 'lookNow'>;
+type Observing = Pick<Known, 'requestRelist' | 'observeNow'>;
 
 /**
- * The end of a sync is stamped before another look is asked for: the next sync accepts only a look that began after
- * the stamp. After a sync that changed nothing, what was seen before it is as good as before; and after one that ended
- * with a look of its own, what it saw.
+ * Stamps the end of a sync before it requests a relist: the next sync accepts only an observation that began after the
+ * stamp. A sync that changed nothing leaves the previous observation valid; a sync that ended with `observeNow` leaves
+ * that one valid.
  */
 async function finishing(
-  { clock, observed, requestRelist }: IterationDeps,
+  deps: IterationDeps,
   record: WorkerRecord,
   work: PodWork,
-  sync: (looks: Looks) => Promise<IterationEnd>,
+  sync: (observing: Observing) => Promise<IterationEnd>,
 ): Promise<IterationEnd> {
-  let wanted = false;
-  let lookedAt: number | undefined;
+  const { clock, observed } = deps;
+  let isRelistRequested = false;
+  let observedAt: number | undefined;
   let end: IterationEnd | undefined;
-  const lookAgain = () => {
-    wanted = true;
-    lookedAt = undefined;
+  const requestRelist = () => {
+    isRelistRequested = true;
+    observedAt = undefined;
   };
-  const lookNow = async (signal: AbortSignal) => {
+  const observeNow = async (signal: AbortSignal) => {
     const stamp = clock.stamp();
-    const seen = await observed.getNewerThan(record.uid, stamp, signal);
-    lookedAt = stamp;
-    wanted = false;
-    return seen;
+    const observation = await observed.getNewerThan(record.uid, stamp, signal);
+    observedAt = stamp;
+    isRelistRequested = false;
+    return observation;
   };
   try {
-    end = await sync({ lookAgain, lookNow });
+    end = await sync({ requestRelist, observeNow });
     return end;
   } finally {
     const isOver = end !== undefined && end.kind !== 'failed' && end.kind !== 'cancelled';
-    if (!isOver) lookedAt = undefined;
-    const isAsBefore = end?.kind === 'synced' && !wanted;
-    if (!isAsBefore) record.lastSyncEnd = lookedAt ?? clock.stamp();
-    if (wanted || (end?.kind === 'stopped' && lookedAt === undefined)) requestRelist(uidOf(work.subject));
+    if (!isOver) observedAt = undefined;
+    const isUnchanged = end?.kind === 'synced' && !isRelistRequested;
+    if (!isUnchanged) record.lastSyncEnd = observedAt ?? clock.stamp();
+    if (isRelistRequested || (end?.kind === 'stopped' && observedAt === undefined))
+      deps.requestRelist(uidOf(work.subject));
   }
 }
 
 interface Known {
   readonly pod: Pod;
   readonly observed: ObservedPod;
-  readonly lookAgain: () => void;
-  readonly lookNow: (signal: AbortSignal) => Promise<ObservedPod>;
+  readonly requestRelist: () => void;
+  readonly observeNow: (signal: AbortSignal) => Promise<ObservedPod>;
 }
 
 async function syncKnown(

@@ -411,7 +411,7 @@ test('relist that started before sync end must not release the worker: the next 
   node.workers.updatePod({ updateType: 'create', pod: podOf() });
   const sync = await node.next('sync');
   const before = node.clock.stamp();
-  sync.lookAgain();
+  sync.requestRelist();
   await node.answer('sync');
   assert.equal(node.asked[0]?.stamp, Number.NEGATIVE_INFINITY);
   node.workers.updatePod({ updateType: 'sync', pod: podOf() });
@@ -429,7 +429,7 @@ test('after a sync that acted on nothing what was seen before it will do, after 
     return node.asked.at(-1)?.stamp ?? Number.NaN;
   };
   node.workers.updatePod({ updateType: 'create', pod: podOf() });
-  (await node.next('sync')).lookAgain();
+  (await node.next('sync')).requestRelist();
   await node.answer('sync');
   const acted = await next();
   await node.answer('sync');
@@ -442,11 +442,11 @@ test('what a pod was seen to end with is enough to end it by, and what was seen 
   const node = new WorkerFixture();
   node.workers.updatePod({ updateType: 'create', pod: podOf() });
   await node.answer('sync', 'terminal');
-  const { lookNow, lookAgain, signal, resolve } = await node.next('terminating');
+  const { observeNow, requestRelist, signal, resolve } = await node.next('terminating');
   assert.equal(node.asked.at(-1)?.stamp, Number.NEGATIVE_INFINITY, 'nothing was changed');
   assert.deepEqual(node.relists, []);
-  lookAgain();
-  await lookNow?.(signal);
+  requestRelist();
+  await observeNow?.(signal);
   const looked = node.asked.at(-1)?.stamp;
   resolve();
   await node.next('terminated');
@@ -459,7 +459,7 @@ test('a look of its own does not count for a sync that changes something after i
   const pod = await node.running();
   node.workers.updatePod({ updateType: 'kill', pod });
   const first = await node.next('terminating');
-  await first.lookNow?.(first.signal);
+  await first.observeNow?.(first.signal);
   await node.fail('terminating', new Error('something still runs'));
   assert.equal(node.relists.length, 0);
   node.workers.updatePod({ updateType: 'sync', pod });
@@ -468,8 +468,8 @@ test('a look of its own does not count for a sync that changes something after i
     (node.asked[2]?.stamp ?? 0) > (node.asked[1]?.stamp ?? 0),
     'newer than the end of the one that failed',
   );
-  await second.lookNow?.(second.signal);
-  second.lookAgain();
+  await second.observeNow?.(second.signal);
+  second.requestRelist();
   second.resolve();
   await node.next('terminated');
   assert.equal(node.relists.length, 1);

@@ -6,7 +6,7 @@ interface SyncContext {
   /** What the runtime said after the last sync of this pod had ended. */
   readonly observed: ObservedPod;
   /** Asks for another look at the pod as soon as this sync has ended; for a sync that changed something. */
-  readonly lookAgain: () => void;
+  readonly requestRelist: () => void;
 }
 
 export interface SyncPodContext extends SyncContext {
@@ -21,7 +21,7 @@ export interface SyncTerminatingContext extends SyncContext {
   /** The newest there is each time it is read: one may still come while the pod is being stopped. */
   readonly statusFn: StatusFn | undefined;
   /** What the runtime says of the pod from now on. If nothing is changed after it, the next sync makes do with it. */
-  readonly lookNow: (signal: AbortSignal) => Promise<ObservedPod>;
+  readonly observeNow: (signal: AbortSignal) => Promise<ObservedPod>;
 }
 
 export type SyncTerminatedContext = SyncContext;
@@ -29,7 +29,7 @@ export type SyncTerminatedContext = SyncContext;
 export interface SyncRuntimePodContext {
   readonly runningPod: RuntimePod;
   readonly graceSeconds: number;
-  readonly lookAgain: () => void;
+  readonly requestRelist: () => void;
 }
 
 /**

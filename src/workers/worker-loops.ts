@@ -118,7 +118,7 @@ export class WorkerLoops {
     if (record.started === 'waiting') return;
     record.started = 'waiting';
     const holder = this.#state.holderOf(record.fullName) ?? 'before it';
-    const message = `waits until the pod ${holder} of the same name has ended`;
+    const message = `waits until the pod ${holder} of the same name has terminated`;
     this.#deps.journal.step(record.uid, { stage: 'seen', outcome: 'waiting', message });
   }
 

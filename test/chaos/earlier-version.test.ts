@@ -17,6 +17,6 @@ it('a static pod edited while no kubelet ran starts when its previous version ha
   const told = node.kubelet.state.flights
     .find(second)
     .flatMap(({ entries }) => entries.map(({ message }) => message));
-  assert.ok(told.includes(`waits until the pod ${first} of the same name has ended`), told.join('\n'));
+  assert.ok(told.includes(`waits until the pod ${first} of the same name has terminated`), told.join('\n'));
   await node.becomesClean(20_000, second);
 });

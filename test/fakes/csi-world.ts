@@ -165,7 +165,7 @@ export class CsiWorld {
       bootId: async () => this.boot,
       reconstruction: (what, outcome) => void this.reconstructed.push(`${what} ${outcome}`),
       limitReached: (name) => void this.history.push(`limit ${name}`),
-      lookAgain: (uid) => void this.looked.push(uid),
+      requestSync: (uid) => void this.looked.push(uid),
       inUseChanged: () => {},
       ...changes,
     });

@@ -26,8 +26,8 @@ export interface HeldSync {
   readonly statusFn: StatusFn | undefined;
   readonly observed: ObservedPod | undefined;
   readonly signal: AbortSignal;
-  readonly lookAgain: () => void;
-  readonly lookNow: ((signal: AbortSignal) => Promise<ObservedPod>) | undefined;
+  readonly requestRelist: () => void;
+  readonly observeNow: ((signal: AbortSignal) => Promise<ObservedPod>) | undefined;
   resolve(result?: 'terminal' | 'not-terminal'): void;
   reject(error: unknown): void;
 }
@@ -161,7 +161,7 @@ export class WorkerFixture {
       graceSeconds: undefined,
       statusFn: undefined,
       observed: undefined,
-      lookNow: undefined,
+      observeNow: undefined,
     };
     return {
       syncPod: async (context, signal) =>

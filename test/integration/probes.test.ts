@@ -248,7 +248,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
       /^Readiness probe failed: command timed out: .* timed out after 1s/,
     );
     assert.match(told()[1]?.message ?? '', /of an earlier probe still runs \(2\/3\)$/);
-    assert.equal(node.kubelet.endpoints.held()['probes.commands'], 1);
+    assert.equal(node.kubelet.endpoints.entryCounts()['probes.commands'], 1);
     assert.equal(main(node.pod('held')?.status ?? {})?.ready, false);
     await node.take('held');
   });
@@ -316,7 +316,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
   it('keep no state of deleted pods', async () => {
     await node.clear();
     const probesHeld = () =>
-      Object.entries(node.kubelet.endpoints.held()).filter(
+      Object.entries(node.kubelet.endpoints.entryCounts()).filter(
         ([room, count]) => room.startsWith('probes') && count !== 0,
       );
     const end = performance.now() + 120_000;

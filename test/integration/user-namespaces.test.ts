@@ -98,13 +98,13 @@ describe('pods with user namespaces', { skip: skipReason() }, () => {
     await node.take('one');
     await eventually('the pod to be deleted', async () => (node.pod('one') === undefined ? true : undefined));
     await eventually('its ID range to be free', async () =>
-      node.kubelet.endpoints.held()['users'] === 2 ? true : undefined,
+      node.kubelet.endpoints.entryCounts()['users'] === 2 ? true : undefined,
     );
     await node.put({ four: podWith() });
     await log('four', 'main');
     assert.equal(await firstOf('four'), before[0]);
     await node.clear();
-    assert.equal(node.kubelet.endpoints.held()['users'], 0);
+    assert.equal(node.kubelet.endpoints.entryCounts()['users'], 0);
   });
 
   /** The first process of the pod's container as the machine sees it. */

@@ -41,7 +41,7 @@ export class FakeNfs {
   }
 
   mounting(what: 'works' | 'fail' | 'half' | 'hang'): void {
-    writeFileSync(join(this.#control, 'trouble'), what);
+    writeFileSync(join(this.#control, 'problem'), what);
   }
 
   unmounting(what: 'works' | 'hang'): void {

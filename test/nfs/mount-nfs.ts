@@ -16,7 +16,7 @@ const everyMs = 50;
 
 function trouble(): string {
   try {
-    return readFileSync(join(control, 'trouble'), 'utf8');
+    return readFileSync(join(control, 'problem'), 'utf8');
   } catch {
     return '';
   }

@@ -198,7 +198,7 @@ it('a pod that ends is not killed by its probes, and nothing of them is left', a
   await node.becomesClean(30_000);
   await node.pass(10_000);
   assert.deepEqual(
-    Object.entries(node.kubelet.endpoints.held()).filter(
+    Object.entries(node.kubelet.endpoints.entryCounts()).filter(
       ([room, count]) => room.startsWith('probes') && count !== 0,
     ),
     [],

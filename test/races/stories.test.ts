@@ -12,7 +12,7 @@ it('the story of a pod says no more than was checked, and where its sandbox is',
   await using node = await RaceNode.start();
   await node.runsStatic('own', manifest('own'));
   await node.runsStatic('shared', manifest('shared', { spec: { hostNetwork: true } }));
-  assert.ok(story(node, 'own').includes('the node takes it'));
+  assert.ok(story(node, 'own').includes('admitted by the node'));
   assert.ok(story(node, 'own').some((message) => /^Sandbox is ready at \d+\./.test(message)));
   assert.ok(story(node, 'shared').includes("Sandbox is ready on the node's network"));
 });

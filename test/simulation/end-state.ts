@@ -140,7 +140,7 @@ export async function leftovers(world: World, wanted: ReadonlySet<string>): Prom
 export function remembered(world: World): readonly string[] {
   const kubelet = world.life?.kubelet;
   if (kubelet === undefined) return ['no kubelet is running'];
-  return Object.entries(kubelet.endpoints.held()).flatMap(([what, count]) =>
+  return Object.entries(kubelet.endpoints.entryCounts()).flatMap(([what, count]) =>
     count === 0 ? [] : [`${what}: ${count}`],
   );
 }

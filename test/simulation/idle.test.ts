@@ -27,7 +27,7 @@ test("sends an idle node's runtime few requests, and still notices changes", asy
   node.remove('one');
   await node.until(
     'all pod state is released',
-    () => node.kubelet.endpoints.held()['workers.pods'] === 1,
+    () => node.kubelet.endpoints.entryCounts()['workers.pods'] === 1,
     5_000,
   );
 });

@@ -152,7 +152,7 @@ export class KubeletLife {
       options.cluster && clusterLife(options.cluster, { ...deps, files: machine.files, around });
     const kubelet = await Kubelet.create(
       { ...settings, ...options.settings },
-      { ...deps, cluster: cluster?.link, runtimeLooked: () => cluster?.hint() },
+      { ...deps, cluster: cluster?.link, runtimeChecked: () => cluster?.hint() },
       'containerd',
     );
     made = kubelet;

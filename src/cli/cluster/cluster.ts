@@ -185,9 +185,9 @@ function certificateChecks({ kept }: ClientAccess): readonly HealthCheck[] {
 }
 
 function certificateLoops({ kept }: ClientAccess): BackgroundLoops {
-  if (kept === undefined) return { again: {}, once: {} };
+  if (kept === undefined) return { restartable: {}, critical: {} };
   const { certificate, guard } = kept;
-  return { again: { 'client certificate': certificate }, once: { credentials: { run: guard } } };
+  return { restartable: { 'client certificate': certificate }, critical: { credentials: { run: guard } } };
 }
 
 function nodeSettings(

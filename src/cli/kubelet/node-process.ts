@@ -93,7 +93,7 @@ export async function openNode(options: NodeOptions): Promise<Node> {
       cri,
       machine: realMachine(),
       credentialHost: credentialHost(clock, options.workingDir),
-      runtimeLooked: (error) => {
+      runtimeChecked: (error) => {
         runtimeObserved(error);
         cluster?.hint();
       },

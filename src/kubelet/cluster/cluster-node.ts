@@ -58,18 +58,18 @@ import { ApiSource } from '../../sources/index.ts';
 import { followMirrors, MirrorPods } from '../../status/mirror/index.ts';
 import { StatusWriter, statusWriterMetrics } from '../../status/writer/index.ts';
 import type { BackgroundLoops } from '../background.ts';
-import { Paced } from '../keyed-throttle.ts';
+import { KeyedThrottle } from '../keyed-throttle.ts';
 import type { Kubelet } from '../kubelet.ts';
 import type { ClusterLink } from '../kubelet-deps.ts';
 import { NodeInputs, type NodeInputsOptions } from './node-inputs.ts';
 import { StartLatency } from './start-latency.ts';
 
-/** What the API is reached through: none of the three can hold up another. */
+/** The clients of the API server. Each has its own connections, so that none can block another. */
 export interface ClusterClients {
   readonly main: ApiClient;
   readonly events: ApiClient;
   readonly heartbeat: ApiClient;
-  /** Connections over which nothing comes may be dead without anybody having told us. */
+  /** Closes connections without traffic, which may be broken although no error was reported. */
   closeSilent(): void;
 }
 
@@ -84,16 +84,19 @@ export interface ClusterNodeOptions extends Pick<NodeInputsOptions, 'capacity' |
   readonly node: NodeSettings;
   readonly changeDetection: ChangeDetection;
   readonly syncFrequencyMs: number;
-  /** Where what the API says is kept, for a start without it; it is not unless given. */
+  /**
+   * Where objects of the API are persisted, so that the kubelet can start without the API server;
+   * not persisted by default.
+   */
   readonly copies?: ClusterCopies | undefined;
-  /** What else runs as long as the kubelet does. */
+  /** Further loops that run as long as the kubelet. */
   readonly beside?: BackgroundLoops | undefined;
 }
 
 const lookPauseMs = 1_000;
 const statusLookMs = 20;
 
-/** What is made once the kubelet is there. */
+/** The parts that are created with the kubelet. */
 interface Attached {
   readonly source: ApiSource;
   readonly writer: StatusWriter;
@@ -103,8 +106,8 @@ interface Attached {
 }
 
 /**
- * A kubelet's ties to its cluster: the pods it is given, what it reads for them, and all it tells of them and of itself.
- * Made before the kubelet, which is made with its `link`, and attached to it after.
+ * Connects a kubelet to its cluster: reads its pods and their objects from the API server, and
+ * writes statuses, mirror pods, events, tokens and the Node object.
  */
 export class ClusterNode {
   readonly link: ClusterLink;
@@ -120,15 +123,17 @@ export class ClusterNode {
   readonly #starts: StartLatency;
   readonly #schema = new PatchSchema();
   readonly #watchedNode: ObjectReflector<Node>;
-  /** Whoever writes an object all the time does not have the pods that show it worked on all the time. */
-  readonly #looks: Paced<PodUid>;
+  /** Limits how often an object that changes constantly syncs the pods that use it. */
+  readonly #looks: KeyedThrottle<PodUid>;
   #attached: Attached | undefined;
 
   constructor(options: ClusterNodeOptions) {
     this.#options = options;
     const { clients, clock, random, logger, metrics, node, syncFrequencyMs } = options;
     const api = clients.main;
-    this.#looks = new Paced(clock, lookPauseMs, (uid) => this.#attached?.kubelet.state.requestSync(uid));
+    this.#looks = new KeyedThrottle(clock, lookPauseMs, (uid) =>
+      this.#attached?.kubelet.state.requestSync(uid),
+    );
     const shared = { api, clock, random, logger };
     this.#recorder = new EventRecorder({
       client: clients.events,
@@ -183,15 +188,15 @@ export class ClusterNode {
       ...shared,
       nodeName: node.name,
       setPods: (pods) => {
-        this.#starts.listed(pods);
+        this.#starts.observeAll(pods);
         this.#kept?.listed(pods);
         kubelet.state.config.set('api', pods);
         this.#reconnected();
       },
       changePods: (changes) => {
         this.#kept?.changed(changes);
-        for (const uid of changes.removed) this.#starts.gone(uid);
-        for (const pod of changes.present) this.#starts.seen(pod);
+        for (const uid of changes.removed) this.#starts.remove(uid);
+        for (const pod of changes.present) this.#starts.observe(pod);
         kubelet.state.config.change('api', changes);
         this.#reconnected();
       },
@@ -216,22 +221,22 @@ export class ClusterNode {
     this.#tokens.events.on('renew-pod', ({ uid }) => kubelet.state.requestSync(uid));
   }
 
-  /** Told whenever the Node object has changed in the API. */
+  /** Calls the listener whenever the Node object has changed in the API. */
   onNodeChange(told: () => void): Disposable {
     return this.#watchedNode.onChange(told);
   }
 
-  /** Every image of the node, the largest first, as last known. */
+  /** The images of the node, the largest first, as last listed. */
   get images(): readonly ContainerImage[] {
     return this.#attached?.keeper.images ?? [];
   }
 
-  /** Something about the node may have changed that others should hear of at once. */
+  /** Updates the Node object soon, because the status of the node may have changed. */
   hint(): void {
     this.#attached?.keeper.hint();
   }
 
-  /** What was recorded last is told if that can be done in this time; the rest is dropped. */
+  /** Sends the queued events for at most this long and drops the rest. */
   async end(withinMs: number): Promise<void> {
     const deadline = { clock: this.#options.clock, ms: withinMs, what: 'tell the last events' };
     this.#looks[Symbol.dispose]();
@@ -281,7 +286,10 @@ export class ClusterNode {
     }
   }
 
-  /** Nobody should have to wait a minute for the next sync to see it in a volume. */
+  /**
+   * Syncs the pods with volumes of this object, which otherwise see the change with the next
+   * regular sync, up to a minute later.
+   */
   #objectChanged({ kind, namespace, name }: ChangedObject): void {
     this.#lookAtUsers({ namespace, name }, kind === 'secret' ? secretNamesOf : configMapNamesOf);
   }
@@ -290,7 +298,7 @@ export class ClusterNode {
     const { kubelet } = this.#attached ?? {};
     for (const pod of kubelet?.state.pods.getPods() ?? []) {
       const isShown = pod.metadata.namespace === namespace && namesOf(pod).has(name);
-      if (isShown) this.#looks.ask(pod.metadata.uid);
+      if (isShown) this.#looks.request(pod.metadata.uid);
     }
   }
 
@@ -315,12 +323,12 @@ export class ClusterNode {
   }
 
   #loops(): BackgroundLoops {
-    if (this.#attached === undefined) return { again: {}, once: {} };
+    if (this.#attached === undefined) return { restartable: {}, critical: {} };
     const { source, writer, mirrors, keeper, kubelet } = this.#attached;
     const { beside } = this.#options;
     return {
-      again: {
-        ...beside?.again,
+      restartable: {
+        ...beside?.restartable,
         'api source': source,
         'secrets and config maps': this.#objects,
         claims: this.#claims,
@@ -334,11 +342,11 @@ export class ClusterNode {
           run: (signal) => followMirrors(this.#options.clock, kubelet.state, mirrors, signal),
         },
       },
-      once: { ...beside?.once, 'status writer': writer, 'mirror pods': mirrors, node: keeper },
+      critical: { ...beside?.critical, 'status writer': writer, 'mirror pods': mirrors, node: keeper },
     };
   }
 
-  #keepingLoops({ state: { config } }: Kubelet): BackgroundLoops['again'] {
+  #keepingLoops({ state: { config } }: Kubelet): BackgroundLoops['restartable'] {
     const { clock, logger } = this.#options;
     const [kept, objects] = [this.#kept, this.#objects];
     if (kept === undefined || !(objects instanceof CheckpointedObjects)) return {};
@@ -363,12 +371,12 @@ export class ClusterNode {
     }
   }
 
-  /** The newest that is known. */
+  /** The newest version known: written by this kubelet or received by the watch. */
   #node(): Node | undefined {
     return this.#attached?.keeper.node.current() ?? this.#watchedNode.current;
   }
 
-  /** Before all manifests are read a mirror without a static pod proves nothing. */
+  /** Before all manifests are read, a mirror pod without a static pod may still have one. */
   #lookAtMirror(name: PodFullName): void {
     const { mirrors, kubelet } = this.#attached ?? {};
     if (kubelet?.state.config.allReady() === true) mirrors?.look(name);
@@ -378,7 +386,8 @@ export class ClusterNode {
   #showInMirror(name: PodFullName): void {
     const { kubelet, writer } = this.#attached ?? {};
     const { uid } = kubelet?.state.pods.getStaticPair(name).pod?.metadata ?? {};
-    // One that ends and is wanted again has a new mirror for its next life, of which this one tells nothing.
+    // A terminating pod that is desired again gets a new mirror pod for its next instance; this
+    // status does not belong to it.
     if (uid === undefined || kubelet?.state.queries.isPodTerminationRequested(uid) === true) return;
     writer?.mirrored(uid);
   }
@@ -389,7 +398,10 @@ export class ClusterNode {
   }
 }
 
-/** The object of the API that the status of a pod belongs to. */
+/**
+ * The pod as the API server returned it last, unless it has another UID: the object whose status is
+ * written.
+ */
 function apiCopy(kubelet: Kubelet, source: ApiSource, uid: PodUid): Pod | undefined {
   const known = kubelet.state.pods.getApiPod(uid);
   if (known === undefined) return undefined;
@@ -397,7 +409,10 @@ function apiCopy(kubelet: Kubelet, source: ApiSource, uid: PodUid): Pod | undefi
   return copy?.metadata.uid === known.metadata.uid ? copy : undefined;
 }
 
-/** As the API has it now. One that is not there is told of in the words in which users know it: OBJECT_NOT_FOUND. */
+/**
+ * Reads the claim from the API server. A missing claim is OBJECT_NOT_FOUND, with the message users
+ * know from the Go kubelet.
+ */
 export async function fetchClaim(
   api: Pick<ApiClient, 'get'>,
   { namespace, name }: { readonly namespace: string; readonly name: string },

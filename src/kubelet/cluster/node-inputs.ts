@@ -17,11 +17,14 @@ const shortOf = { MemoryPressure: 'memory', DiskPressure: 'disk', PIDPressure: '
 export interface NodeInputsOptions {
   readonly cri: Pick<CriClient, 'listImages' | 'updateRuntimeConfig'>;
   readonly capacity: () => MachineCapacity | undefined;
-  /** As the runtime calls itself. */
+  /** As the runtime reports them. */
   readonly runtime: { readonly name: string; readonly version: string };
 }
 
-/** What the kubelet knows of its machine, its runtime and its own health, for the Node object. */
+/**
+ * The properties and problems of the machine, the runtime and the kubelet that the Node object
+ * reports.
+ */
 export class NodeInputs implements NodeResources, NodeRuntime, NodeHealth {
   readonly #options: NodeInputsOptions;
   readonly #kubelet: Kubelet;

@@ -35,48 +35,48 @@ function runningAt(pod: Pod, startedAt: string, more: Pod['status'] = {}): Pod {
   return { ...pod, status: { startTime: startedAt, phase: 'Running', ...more, containerStatuses } };
 }
 
-test('a start is measured once, without what pulls and init containers took', async () => {
+test('measures a pod start once, without image pulls and init containers', async () => {
   const { clock, starts, journal, at, figure } = rig();
   const pod = podAt(at(0), { spec: { initContainers: [{ name: 'init' }] } });
-  starts.seen(pod);
+  starts.observe(pod);
   const { uid } = pod.metadata;
   await clock.advance(4_000);
-  // Two pulls at a time: from the first second to the third, and from the second to the fourth.
+  // Two concurrent pulls: from second 1 to 3, and from second 2 to 4.
   journal.step(uid, { stage: 'image', outcome: 'done', message: '', ms: 2_000 });
   journal.step(uid, { stage: 'image', outcome: 'done', message: '', ms: 3_000 });
   await clock.advance(6_000);
   const terminated = { exitCode: 0, startedAt: at(4_000), finishedAt: at(9_000) };
   const initContainerStatuses = [{ ...known, name: 'init', state: { terminated } }];
-  starts.seen(runningAt(pod, at(9_500), { initContainerStatuses }));
+  starts.observe(runningAt(pod, at(9_500), { initContainerStatuses }));
   assert.deepEqual(await figure('total'), ['1', '10']);
   assert.deepEqual(await figure('sli'), ['1', '2']);
-  starts.seen(runningAt(pod, at(9_500)));
+  starts.observe(runningAt(pod, at(9_500)));
   assert.deepEqual(await figure('total'), ['1', '10']);
   assert.equal(starts.size, 0);
 });
 
-test('pods that had begun before, that have ended or that are gone are not followed', async () => {
+test('ignores pods that had started before, have finished or were deleted', async () => {
   const { starts, at, figure } = rig();
-  starts.listed([runningAt(podAt(at(0)), at(0))]);
+  starts.observeAll([runningAt(podAt(at(0)), at(0))]);
   assert.equal(starts.size, 0);
   const [ended, gone, missing] = [podAt(at(0)), podAt(at(0)), podAt(at(0))].map((pod, index) => ({
     ...pod,
     metadata: { ...pod.metadata, uid: `${pod.metadata.uid}${index}` as Pod['metadata']['uid'] },
   })) as [Pod, Pod, Pod];
-  starts.listed([ended, gone, missing]);
+  starts.observeAll([ended, gone, missing]);
   assert.equal(starts.size, 3);
-  starts.seen({ ...ended, status: { phase: 'Failed' } });
-  starts.gone(gone.metadata.uid);
-  starts.listed([]);
+  starts.observe({ ...ended, status: { phase: 'Failed' } });
+  starts.remove(gone.metadata.uid);
+  starts.observeAll([]);
   assert.equal(starts.size, 0);
   assert.deepEqual(await figure('total'), ['0', '0']);
 });
 
-test('a pod that brings data along counts in the total alone', async () => {
+test('measures a pod with data volumes in the total only', async () => {
   const { starts, at, figure } = rig();
   const pod = podAt(at(0), { spec: { volumes: [{ name: 'data', hostPath: { path: '/data' } }] } });
-  starts.seen(pod);
-  starts.seen(runningAt(pod, at(0)));
+  starts.observe(pod);
+  starts.observe(runningAt(pod, at(0)));
   assert.deepEqual(await figure('total'), ['1', '0']);
   assert.deepEqual(await figure('sli'), ['0', '0']);
 });

@@ -15,20 +15,20 @@ interface Interval {
   readonly toMs: number;
 }
 
-/** Volumes that hold nothing that has to be brought along from elsewhere. */
+/** Volumes whose content does not have to be attached, mounted or downloaded. */
 const statelessVolumes = ['secret', 'configMap', 'downwardAPI', 'emptyDir', 'projected'] as const;
 
 /**
- * How long pods of the API take from their creation until the API tells that all their containers run. What images and
- * init containers took is left out of one of the two figures: the node can do nothing about it. A pod is followed from
- * when it is first seen, not yet begun, until it is measured.
+ * Measures the time from the creation of a pod in the API until the API reports all its containers
+ * as running. A second histogram excludes image pulls and init containers, which the node cannot
+ * speed up. A pod is tracked from its first observation before its start until it is measured.
  */
 export class StartLatency {
   readonly #clock: Clock;
-  /** The pulls of each pod that is followed. */
-  readonly #followed = new Map<PodUid, Interval[]>();
+  /** The image pulls of each tracked pod. */
+  readonly #tracked = new Map<PodUid, Interval[]>();
   readonly #total: (ms: number) => void;
-  readonly #own: (ms: number) => void;
+  readonly #sli: (ms: number) => void;
 
   constructor(clock: Clock, registry: MetricRegistry) {
     this.#clock = clock;
@@ -40,17 +40,17 @@ export class StartLatency {
       'kubelet_pod_start_total_duration_seconds',
       'Time from the creation of a pod to the API telling that all its containers run.',
     );
-    this.#own = histogram(
+    this.#sli = histogram(
       'kubelet_pod_start_sli_duration_seconds',
       'The same without pulls of images and init containers, for pods that keep no data.',
     );
   }
 
   get size(): number {
-    return this.#followed.size;
+    return this.#tracked.size;
   }
 
-  /** The journal, listened to. */
+  /** Wraps the journal to record how long image pulls take. */
   journal(journal: PodJournal): PodJournal {
     return {
       event: (pod, event) => journal.event(pod, event),
@@ -58,40 +58,40 @@ export class StartLatency {
         const { stage, outcome, ms } = step;
         const toMs = this.#clock.now();
         if (stage === 'image' && outcome === 'done' && ms !== undefined)
-          this.#followed.get(uid)?.push({ fromMs: toMs - ms, toMs });
+          this.#tracked.get(uid)?.push({ fromMs: toMs - ms, toMs });
         journal.step(uid, step);
       },
     };
   }
 
-  /** The pod as the API has it now. */
-  seen(pod: Pod): void {
+  /** Observes the pod as the API returned it. */
+  observe(pod: Pod): void {
     const { uid } = pod.metadata;
-    const pulls = this.#followed.get(uid);
-    if (isTerminalPhase(pod.status.phase)) this.#followed.delete(uid);
-    else if (pulls !== undefined) this.#look(pod, pulls);
-    else if (pod.status.startTime === undefined) this.#followed.set(uid, []);
+    const pulls = this.#tracked.get(uid);
+    if (isTerminalPhase(pod.status.phase)) this.#tracked.delete(uid);
+    else if (pulls !== undefined) this.#measure(pod, pulls);
+    else if (pod.status.startTime === undefined) this.#tracked.set(uid, []);
   }
 
-  gone(uid: PodUid): void {
-    this.#followed.delete(uid);
+  remove(uid: PodUid): void {
+    this.#tracked.delete(uid);
   }
 
-  /** The complete list: what is not on it is gone. */
-  listed(pods: readonly Pod[]): void {
+  /** Observes the complete list: a pod that is not on it was deleted. */
+  observeAll(pods: readonly Pod[]): void {
     const there = new Set(pods.map(({ metadata }) => metadata.uid));
-    for (const uid of this.#followed.keys()) if (!there.has(uid)) this.#followed.delete(uid);
-    for (const pod of pods) this.seen(pod);
+    for (const uid of this.#tracked.keys()) if (!there.has(uid)) this.#tracked.delete(uid);
+    for (const pod of pods) this.observe(pod);
   }
 
-  #look(pod: Pod, pulls: readonly Interval[]): void {
+  #measure(pod: Pod, pulls: readonly Interval[]): void {
     const { containerStatuses = [] } = pod.status;
     if (containerStatuses.length === 0 || !containerStatuses.every(isRunning)) return;
-    this.#followed.delete(pod.metadata.uid);
+    this.#tracked.delete(pod.metadata.uid);
     const totalMs = this.#clock.now() - Date.parse(pod.metadata.creationTimestamp ?? '');
     if (Number.isNaN(totalMs)) return;
     this.#total(totalMs);
-    if (!isStateful(pod)) this.#own(totalMs - coveredMs(pulls) - initMs(pod));
+    if (!isStateful(pod)) this.#sli(totalMs - unionMs(pulls) - initMs(pod));
   }
 }
 
@@ -103,8 +103,8 @@ function isStateful({ spec }: Pod): boolean {
   return (spec.volumes ?? []).some((volume) => statelessVolumes.every((kind) => volume[kind] === undefined));
 }
 
-/** What lies in several of them counts once. */
-function coveredMs(intervals: readonly Interval[]): number {
+/** Overlapping intervals count once. */
+function unionMs(intervals: readonly Interval[]): number {
   let [total, untilMs] = [0, Number.NEGATIVE_INFINITY];
   for (const { fromMs, toMs } of intervals.toSorted((a, b) => a.fromMs - b.fromMs)) {
     total += Math.max(0, toMs - Math.max(fromMs, untilMs));
@@ -113,7 +113,7 @@ function coveredMs(intervals: readonly Interval[]): number {
   return total;
 }
 
-/** Those that have to end before the others begin run one after the other. */
+/** Init containers except sidecars run sequentially, so their durations add up. */
 function initMs(pod: Pod): number {
   const plain = new Set(
     initContainersOf(pod)

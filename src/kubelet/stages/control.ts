@@ -21,7 +21,7 @@ import {
 import { decideSandbox, mayUseSwap, type Surplus } from '../../runtime/index.ts';
 import { endedContainers } from '../../status/index.ts';
 import { PodWorkers, Watchdog } from '../../workers/index.ts';
-import { admissionFacts, describedNode } from '../admission-facts.ts';
+import { admissionFacts, configuredNode } from '../admission-facts.ts';
 import type { BackgroundLoops } from '../background.ts';
 import { Housekeeping } from '../housekeeping.ts';
 import { ticker } from '../input-mux.ts';
@@ -45,7 +45,10 @@ export interface KubeletParts {
 
 export type KubeletControl = Awaited<ReturnType<typeof createControl>>;
 
-/** What decides about pods: the sync loop with its handlers, the pod workers, and what admits and kills pods. */
+/**
+ * What decides about pods: the sync loop with its handlers, the pod workers, admission and
+ * eviction.
+ */
 export async function createControl(parts: KubeletParts) {
   const { state, resources, runtime } = parts;
   const { deps, journal, pods, control, observer, pendingAdmissions } = state;
@@ -79,7 +82,7 @@ export async function createControl(parts: KubeletParts) {
       ...(shutdown && { 'node shutdown': shutdown }),
       resizes: allocation,
       ...(eviction && { 'eviction manager': eviction }),
-    } satisfies BackgroundLoops['again'],
+    } satisfies BackgroundLoops['restartable'],
     held: () => ({
       pendingResizes: allocation.size,
       orphanDirectories: housekeeping.orphanDirectories,
@@ -168,7 +171,7 @@ function createAdmission(
       nodeFor: (pod, own) => devices?.nodeFor(pod, own) ?? own,
       abilities: () => runtimeState.abilities,
     }),
-    fetchNode: cluster?.fetchNode ?? (async () => describedNode(settings)),
+    fetchNode: cluster?.fetchNode ?? (async () => configuredNode(settings)),
     preempt: async (victim, signal) => {
       journal.event(victim, preemptedEvent);
       await control.killPodNow(victim, { why: 'eviction', statusFn: preemptedStatus }, signal);
@@ -225,11 +228,11 @@ function createWorkers(
     directories,
     volumes,
     users: runtime.users,
-    checkpoints: checkpoints,
+    checkpoints,
     probes: runtime.probes,
     isTerminationRequested: (uid) => facts.isTerminationRequested(uid),
-    isWanted: (uid) => facts.desired(uid) !== undefined,
-    unwantedUnderNameOf: ({ metadata: { uid, name, namespace } }) =>
+    isDesired: (uid) => facts.desired(uid) !== undefined,
+    orphanWithNameOf: ({ metadata: { uid, name, namespace } }) =>
       pleg.runningUnder(name, namespace).find((other) => other !== uid && facts.desired(other) === undefined),
     networkProblems: () => runtimeState.problems().network,
     nodeIps: state.nodeIps,
@@ -237,7 +240,7 @@ function createWorkers(
     claims: resources.claims?.manager,
     deviceStatus: resources.deviceStatus,
     cluster: deps.cluster,
-    lastSeen: (uid) => cache.lastSeen(uid),
+    lastObserved: (uid) => cache.lastObserved(uid),
     resizes: new PodResizes({
       manager: allocation,
       conditions: allocated.conditions,
@@ -284,11 +287,11 @@ function createHousekeeping(
     cgroups: podCgroups,
     podDirectories: directories,
     runningPods: (signal) => running.refresh(signal),
-    hearsOfChanges: () => pleg.eventTrust === 'trusted',
+    receivesRuntimeEvents: () => pleg.eventTrust === 'trusted',
     isActive: (pod) => facts.isActive(pod),
     isAdmissionPending: (uid) => state.pendingAdmissions.has(uid),
-    restored: restored,
-    checkpoints: checkpoints,
+    restored,
+    checkpoints,
     users,
     allocation,
     probes,
@@ -306,8 +309,8 @@ function createHousekeeping(
 }
 
 const tickMs = 1_000;
-/** The pauses of the loop while the runtime is not ready. */
-const pause = { baseMs: 100, maxMs: 5_000 };
+/** The back-off of the loop while the runtime is not ready. */
+const loopBackoff = { baseMs: 100, maxMs: 5_000 };
 const silent = { next: () => new Promise<undefined>(() => {}) };
 
 interface LoopParts {
@@ -325,7 +328,10 @@ function createSyncLoop(
   const { settings, deps, config, statuses, observer, queries, cache } = state;
   const { clock, random, logger, cluster } = deps;
   const { pleg, probes } = runtime;
-  /** The dead containers to remove when a container has exited: all of an unwanted pod, else older instances. */
+  /**
+   * The dead containers to remove when a container has exited: all of a pod that is not desired,
+   * else older instances.
+   */
   const surplus = (uid: Parameters<typeof cache.get>[0], containerId: string): Surplus =>
     queries.shouldPodContentBeRemoved(uid)
       ? { kind: 'all' }
@@ -360,7 +366,7 @@ function createSyncLoop(
   return new SyncLoop({
     clock,
     logger,
-    pause: new Backoff(pause, random),
+    backoff: new Backoff(loopBackoff, random),
     handler,
     problems: () => runtimeProblems(parts),
     inputs: {
@@ -383,7 +389,7 @@ function followStatuses(
   statuses.onChange((change) => {
     countEnds(change);
     const ms = startedAfterMs(change, deps.clock.now());
-    if (ms !== undefined) observer.startedToRun(ms);
+    if (ms !== undefined) observer.podStarted(ms);
     void checkpoints.recordStatus(change.pod, change.after);
     if (!change.isFinished && !isTerminalPhase(change.after.phase)) return;
     allocation.podTerminated(change.uid);

@@ -5,7 +5,7 @@ import type { KubeletDeps } from '../kubelet-deps.ts';
 import type { KubeletSettings } from '../settings.ts';
 import type { KubeletState } from './state.ts';
 
-/** For a node whose pods share all CPUs and NUMA nodes, which loads no code for exclusive ones. */
+/** For a node without exclusive CPUs and memory: their code is not loaded. */
 const noExclusiveResources: ExclusiveResources = {
   numaNodes: undefined,
   restore: async () => {},
@@ -29,7 +29,7 @@ export async function openExclusiveResources(
 ): Promise<ExclusiveResources> {
   const { exclusiveResources } = settings;
   const { cri } = deps;
-  const leave = await leaveFormerPolicies(settings, deps);
+  const leave = await resetFormerPolicies(settings, deps);
   if (exclusiveResources === undefined)
     return leave === undefined ? noExclusiveResources : { ...noExclusiveResources, restore: leave };
   const { createResourceAllocator, runtimePlacement } = await import('../../resources/exclusive/index.ts');
@@ -40,8 +40,8 @@ export async function openExclusiveResources(
     providers: () => providers,
     activePods: () => (config.allReady() ? facts.activePods() : undefined),
     runningContainers: (uid) => {
-      const { containers = [] } = cache.lastSeen(uid) ?? {};
-      // The newest instance of each container, where that one runs.
+      const { containers = [] } = cache.lastObserved(uid) ?? {};
+      // The newest instance of each container, if it runs.
       const newest = new Map(containers.toReversed().map((container) => [container.name, container]));
       return [...newest.values()].filter(({ state }) => state === 'running');
     },
@@ -60,8 +60,11 @@ export async function openExclusiveResources(
   });
 }
 
-/** Releases what static policies bound that this configuration no longer has; undefined where there were none. */
-async function leaveFormerPolicies(settings: KubeletSettings, deps: KubeletDeps) {
+/**
+ * Releases the exclusive resources of static policies that are no longer configured; undefined if
+ * there were none.
+ */
+async function resetFormerPolicies(settings: KubeletSettings, deps: KubeletDeps) {
   const former = await formerPolicies(settings, deps);
   if (former.length === 0) return undefined;
   const { resetStaticPolicies, runtimePlacement } = await import('../../resources/exclusive/index.ts');

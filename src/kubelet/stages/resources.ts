@@ -91,13 +91,13 @@ export async function createResources(state: KubeletState) {
         journal,
         pods,
         bootFile,
-        observed: (uid) => cache.lastSeen(uid),
+        observed: (uid) => cache.lastObserved(uid),
       }),
       ...(claims && { 'resource claims': claims.manager }),
       ...(devices && { 'plugins for devices': devices }),
       ...podResourcesLoop(state, given),
       ...exclusive.loops(),
-    } satisfies BackgroundLoops['again'],
+    } satisfies BackgroundLoops['restartable'],
     /** Creates the cgroups above those of pods and reads the checkpoints of allocations. */
     async open(signal: AbortSignal): Promise<void> {
       await Promise.all([
@@ -112,7 +112,7 @@ export async function createResources(state: KubeletState) {
     async dispose(): Promise<void> {
       await devices?.[Symbol.asyncDispose]();
     },
-    /** After everything else, also when the kubelet did not start: removing a pod needs its cgroup. */
+    /** Called last, also when the kubelet did not start: removing a pod needs its cgroup. */
     disposeCgroups: () => upkeep[Symbol.dispose](),
   };
 }
@@ -151,7 +151,7 @@ function createDevices(
   const { machine, cluster } = deps;
   if (machine.devices === undefined) return undefined;
   const runs = (uid: PodUid) =>
-    cache.lastSeen(uid)?.containers.some(({ state }) => state === 'running') === true;
+    cache.lastObserved(uid)?.containers.some(({ state }) => state === 'running') === true;
   return new NodeDevices({
     ...deps,
     rootDir,
@@ -167,12 +167,12 @@ function createDevices(
     },
     isTerminating: (uid) =>
       facts.isTerminationRequested(uid) || (config.allReady() && facts.desired(uid) === undefined),
-    isRunningOrFinished: (pod, { name }) => isServed(pod, name, cache.lastSeen(pod.metadata.uid)),
+    isRunningOrFinished: (pod, { name }) => isServed(pod, name, cache.lastObserved(pod.metadata.uid)),
     changed: () => cluster?.devicesChanged?.(),
   });
 }
 
-/** An init container that has succeeded does not run again while the sandbox is ready. */
+/** A succeeded init container does not run again while the sandbox is ready. */
 function isServed(pod: Pod, container: string, observed: ObservedPod | undefined): boolean {
   if (observed?.sandboxes.some(({ state }) => state === 'ready') !== true) return false;
   const instance = newestInstance(observed, container);
@@ -184,7 +184,7 @@ function isServed(pod: Pod, container: string, observed: ObservedPod | undefined
 function podResourcesLoop(
   { settings: { rootDir }, deps, facts, pods }: KubeletState,
   given: () => ReturnType<ConstructorParameters<typeof PodResourcesServer>[0]['given']>,
-): BackgroundLoops['again'] {
+): BackgroundLoops['restartable'] {
   const { devices: host } = deps.machine;
   if (host === undefined) return {};
   const known = {

@@ -51,8 +51,8 @@ import type { KubeletVolumes } from './volumes.ts';
 export type KubeletRuntime = ReturnType<typeof createRuntime>;
 
 /**
- * The pods of the container runtime: what starts, stops, observes and probes them, and what collects garbage.
- * `runtimeName` is the name the runtime reports, the scheme of container IDs.
+ * The parts that use the container runtime: starting, stopping, observing and probing pods, and
+ * garbage collection. `runtimeName` is the name the runtime reports, the scheme of container IDs.
  */
 export function createRuntime(
   state: KubeletState,
@@ -85,11 +85,11 @@ export function createRuntime(
   const announcedExits = new AnnouncedExits({
     logger,
     observed: (uid) => cache.get(uid),
-    findPod: (uid) => facts.workedOn(uid),
+    findPod: (uid) => facts.podOfWorker(uid),
     isTerminationRequested: (uid) => facts.isTerminationRequested(uid),
     prepare: (request, mayMake, signal) => runtime.prepareRestart(request, mayMake, signal),
   });
-  // An event the kubelet publishes itself proves that the runtime delivers events.
+  // Receiving an event that the kubelet published itself proves that the runtime delivers events.
   const prove = (signal: AbortSignal) =>
     cri.publishContainerdEvent(proofContainerId(randomHex(random, 8)), signal);
   const pleg = new Pleg({
@@ -124,16 +124,16 @@ export function createRuntime(
   const statistics = new Statistics(settings, deps, {
     space: volumes.space,
     observed: () => cache.all(),
-    known: (uid) => facts.knownWithStatus(uid),
+    known: (uid) => facts.podWithStatus(uid),
     cgroupOf: (pod) => podCgroups.cgroupParent(pod),
     podsCgroup: settings.cgroupsPerQos ? kubepodsPath(settings.cgroupRoot, settings.cgroupDriver) : undefined,
     placesOf: (pod) => volumes.volumes.placesOf(pod),
   });
 
   const checked = (error: unknown) => {
-    if (error === undefined) node.mended('runtime', 'The container runtime answers again');
-    else node.noteTrouble('runtime', `The container runtime does not answer: ${describeError(error)}`);
-    deps.runtimeLooked?.(error);
+    if (error === undefined) node.recovered('runtime', 'The container runtime answers again');
+    else node.noteProblem('runtime', `The container runtime does not answer: ${describeError(error)}`);
+    deps.runtimeChecked?.(error);
   };
   const watch = { cri, clock, state: runtimeState, looked: checked };
   const logFollowers = new LogFollowers();
@@ -165,13 +165,13 @@ export function createRuntime(
       'garbage collector': garbage,
       ...(imageGc && { 'image garbage': new ImageCollector({ ...deps, node, manager: imageGc }) }),
       ...logLoops(state, logFollowers),
-    } satisfies BackgroundLoops['again'],
+    } satisfies BackgroundLoops['restartable'],
     async open(): Promise<void> {
       await Promise.all([users.restore(), images.open()]);
     },
     /** Continues what the checkpoints contain, once they are read. */
     restore: () => crashBackoff.restore(checkpoints.backoffs(), clock.now()),
-    /** After the workers: they start and stop containers until then. */
+    /** Called after the workers have stopped, which start and stop containers until then. */
     async dispose(): Promise<void> {
       announcedExits[Symbol.dispose]();
       statistics[Symbol.dispose]();
@@ -238,10 +238,13 @@ function createPodRuntime(
   return runtime;
 }
 
-/** A file of variables is read into memory. */
+/** The environment files of containers are read into memory. */
 const longestVolumeFile = 1 << 20;
 
-/** Plans sandboxes and containers from what pods request and what this node has. */
+/**
+ * Creates the planner for sandboxes and containers, from the pod spec and the settings of this
+ * node.
+ */
 function createPlanner(
   { settings, deps, journal, node, nodeIps, facts, runtimeState }: KubeletState,
   { podCgroups, exclusive, grants }: KubeletResources,
@@ -268,7 +271,7 @@ function createPlanner(
     {
       random,
       journal,
-      nodeEvent: (event) => node.trouble(event.reason, event),
+      nodeEvent: (event) => node.problem(event.reason, event),
       readNodeFile: (path) => machine.readFile(path),
       nodeIps,
       allocatable: () => allocatableOf(settings, cluster?.node()),
@@ -279,7 +282,7 @@ function createPlanner(
       objects: cluster?.objects,
       services: cluster?.services ?? (() => ({ state: 'none' })),
       volumes: (uid) => {
-        const pod = facts.known(uid);
+        const pod = facts.podOfWorkerOrSource(uid);
         return pod === undefined ? new Map() : volumes.of(pod);
       },
       volumeGroups: (uid) => volumes.groupsOf(uid),
@@ -300,11 +303,11 @@ function subPathTarget(podDir: string, { specName, containerName, index }: SubPa
   return posix.join(podDir, 'volume-subpaths', specName, containerName, `${index}`);
 }
 
-/** Rotates container logs; nothing where they may grow. */
+/** Rotates container logs, if that is configured. */
 function logLoops(
   { settings: { containerLogs: policy, podLogsDir }, deps, cache }: KubeletState,
   followers: LogFollowers,
-): BackgroundLoops['again'] {
+): BackgroundLoops['restartable'] {
   const { clock, logger, cri, machine } = deps;
   const { logFiles: files } = machine;
   if (policy === undefined || files === undefined) return {};

@@ -21,7 +21,10 @@ import type { KubeletSettings } from '../settings.ts';
 
 export const bootFile = '/proc/sys/kernel/random/boot_id';
 
-/** Everything the kubelet remembers. It does nothing to pods, the runtime or the machine but read its checkpoints. */
+/**
+ * The state of the kubelet. It only reads its checkpoints, and does not act on pods, the runtime or
+ * the machine.
+ */
 export type KubeletState = ReturnType<typeof createState>;
 
 export function createState(settings: KubeletSettings, deps: KubeletDeps) {
@@ -58,7 +61,7 @@ export function createState(settings: KubeletSettings, deps: KubeletDeps) {
     isFinished: (uid) => facts.hasEnded(uid),
   });
   const restored = new RestoredPods({
-    checkpoints: checkpoints,
+    checkpoints,
     observed: (uid) => cache.get(uid),
     sources: config,
   });
@@ -92,7 +95,7 @@ export function createState(settings: KubeletSettings, deps: KubeletDeps) {
     pendingAdmissions: new PendingAdmissions(),
     control: new PodControl({ clock, logger, journal }),
     runtimeState: new RuntimeState(clock),
-    /** Raised when the runtime may have stopped or started to respond. */
+    /** Emitted when the runtime may have stopped or started to respond. */
     runtimeHints: new HintLatch(clock),
     /** The addresses of the Node object, or of the machine while the Node object has none. */
     nodeIps(): readonly string[] {
@@ -118,12 +121,12 @@ function allocatedPods(
 ): AllocatedPods {
   const file = (name: string) => {
     const path = posix.join(rootDir, name);
-    const spoilt = (what: string) => {
-      const message = `${what}. What pods have is taken from their statuses and from the runtime instead`;
+    const corrupted = (what: string) => {
+      const message = `${what}. The allocated resources of pods are read from their statuses and from the runtime instead`;
       logger.warn(message, { path });
       node.event({ type: 'Warning', reason: 'CheckpointCorrupt', message });
     };
-    return new PodResourceFile({ path, files, logger, corrupted: spoilt });
+    return new PodResourceFile({ path, files, logger, corrupted });
   };
   return new AllocatedPods(
     { allocated: file('allocated_pods_state'), actuated: file('actuated_pods_state') },

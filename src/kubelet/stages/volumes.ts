@@ -55,7 +55,7 @@ export function createVolumes(state: KubeletState, { claims, devices }: KubeletR
     node,
     claimDrivers: claims?.drivers,
     devices,
-    lookAgain: (uid: PodUid, delayMs?: number) => state.requestSync(uid, delayMs),
+    requestSync: (uid: PodUid, delayMs?: number) => state.requestSync(uid, delayMs),
   };
   const quotas = new EmptyDirQuotas({
     quotas: machine.directoryQuotas,
@@ -69,12 +69,12 @@ export function createVolumes(state: KubeletState, { claims, devices }: KubeletR
   const block = blockVolumes(rootDir, parts, observe);
   const api = cluster && csiApi(cluster);
   const expansions = new Expansions({ nodeName, api, clock, journal, observe });
-  const groupNews: GroupTeller = (pod, volume) =>
+  const reportOwnership: ReportOwnership = (pod, volume) =>
     new OwnershipProgress({ clock, journal, logger }, pod, volume);
-  const shared = { notes: checkpoints, observe, api, expansions, block, groupNews };
+  const shared = { checkpoints, observe, api, expansions, block, reportOwnership };
   const { csi, plugins, updates } = driverVolumes(settings, podsDir, parts, shared) ?? {};
   const nfs = nfsVolumes(settings, podsDir, parts);
-  const others = { csi, csiBlock: csi?.devices, nfs, block, expansions, groupNews, observe };
+  const others = { csi, csiBlock: csi?.devices, nfs, block, expansions, reportOwnership, observe };
   const claimed = claimVolumes(rootDir, parts, checkpoints, others);
   const directories = new PodDirectories(rootDir, files, () => mountPoints(machine), {
     unbind: (directory, inner) => volumeParts.unbind(directory, inner),
@@ -96,7 +96,7 @@ export function createVolumes(state: KubeletState, { claims, devices }: KubeletR
     csi,
     nfs,
     times: { clock, random, observe },
-    renewals: new RefreshRetries({ clock, random, lookAgain: parts.lookAgain }),
+    renewals: new RefreshRetries({ clock, random, requestSync: parts.requestSync }),
     limit: quotas.limit,
   });
   const space = volumeSpace(machine, csi);
@@ -111,7 +111,7 @@ export function createVolumes(state: KubeletState, { claims, devices }: KubeletR
       ...(plugins && { plugins }),
       ...(csi && { 'CSI volumes': csi }),
       ...(updates && { 'limits of CSI drivers': updates }),
-    } satisfies BackgroundLoops['again'],
+    } satisfies BackgroundLoops['restartable'],
     open: (signal: AbortSignal): Promise<void> => quotas.open(signal),
   };
 }
@@ -122,7 +122,7 @@ interface VolumeParts extends KubeletDeps {
   readonly claimDrivers: PluginHandler | undefined;
   readonly devices: PluginHandler | undefined;
   /** Syncs the pod after the delay. */
-  readonly lookAgain: (uid: PodUid, delayMs?: number) => void;
+  readonly requestSync: (uid: PodUid, delayMs?: number) => void;
 }
 
 /** Undefined on a machine that gives no access to the files of volumes. */
@@ -138,7 +138,7 @@ function filledVolumes(
     podsDir,
     api,
     downward: {
-      // Addresses are not among what files may tell.
+      // The downward API offers no addresses in files.
       field: (pod, selector) => podField(pod, selector, { podIps: [], hostIps: [] }),
       resource: (pod, container, selector) => resourceField(pod, container, selector, allocatable()),
     },
@@ -150,7 +150,7 @@ function filledVolumes(
   });
 }
 
-/** Undefined as above. */
+/** Undefined on a machine that gives no access to the files of volumes. */
 function memoryEmptyDirs(
   settings: KubeletSettings,
   podsDir: string,
@@ -162,19 +162,19 @@ function memoryEmptyDirs(
   return new MemoryEmptyDirs({ podsDir, files, clock, allocatable, observe });
 }
 
-/** Undefined as above. */
+/** Undefined on a machine that gives no access to the files of volumes. */
 function nfsVolumes(
   { deadVolumes }: KubeletSettings,
   podsDir: string,
   { clock, random, node, machine: { volumeFiles: files, networkMounts: mounts } }: VolumeParts,
 ): NfsVolumes | undefined {
   if (files === undefined || mounts === undefined) return undefined;
-  const detached = (place: string, why: string) => {
-    const message = `The volume at ${place} was detached as its server does not answer; who has files of it open may still write to them: ${why}`;
+  const detached = (path: string, why: string) => {
+    const message = `The volume at ${path} was detached because its server does not respond; processes with open files may still write to them: ${why}`;
     node.event({ type: 'Warning', reason: 'DeadVolumeDetached', message });
   };
-  const asked = deadVolumes === 'detach' ? { detached } : {};
-  return new NfsVolumes({ podsDir, files, mounts, clock, random, ...asked });
+  const options = deadVolumes === 'detach' ? { detached } : {};
+  return new NfsVolumes({ podsDir, files, mounts, clock, random, ...options });
 }
 
 /** Undefined on a machine that gives no access to its devices. */
@@ -191,12 +191,12 @@ function claimVolumes(
   rootDir: string,
   { clock, machine, cluster, journal }: VolumeParts,
   notes: PodCheckpoints,
-  { groupNews, observe, ...others }: OthersOfClaims,
+  { reportOwnership, observe, ...others }: ClaimVolumeParts,
 ): ClaimVolumes {
   const { volumeFiles: files, disks } = machine;
   const timedWalk = (work: () => Promise<void>) =>
     timed({ clock, observe }, 'volume_apply_access_control', [localPlugin], work);
-  const walks = { groupNews, timed: timedWalk };
+  const walks = { reportOwnership, timed: timedWalk };
   const onDisks = files && disks && new LocalDisks({ rootDir, files, disks, clock, observe });
   const podsDir = podsDirOf(rootDir);
   return new ClaimVolumes({
@@ -216,16 +216,17 @@ function claimVolumes(
   });
 }
 
-type GroupTeller = (pod: Pod, volume: string) => OwnershipProgress;
+type ReportOwnership = (pod: Pod, volume: string) => OwnershipProgress;
 
-interface OthersOfClaims extends Pick<ClaimVolumesDeps, 'csi' | 'csiBlock' | 'nfs' | 'block' | 'expansions'> {
-  readonly groupNews: GroupTeller;
+interface ClaimVolumeParts
+  extends Pick<ClaimVolumesDeps, 'csi' | 'csiBlock' | 'nfs' | 'block' | 'expansions'> {
+  readonly reportOwnership: ReportOwnership;
   readonly observe: StorageObserver;
 }
 
-interface SharedByVolumes {
-  readonly notes: PodCheckpoints;
-  readonly groupNews: GroupTeller;
+interface CsiVolumeParts {
+  readonly checkpoints: PodCheckpoints;
+  readonly reportOwnership: ReportOwnership;
   readonly observe: StorageObserver;
   readonly api: CsiApi | undefined;
   readonly expansions: Expansions;
@@ -243,9 +244,9 @@ function driverVolumes(
   { rootDir, nodeName, selinux, attaching }: KubeletSettings,
   podsDir: string,
   deps: VolumeParts,
-  { notes, observe, api, expansions, block, groupNews }: SharedByVolumes,
+  { checkpoints, observe, api, expansions, block, reportOwnership }: CsiVolumeParts,
 ): DriverVolumes | undefined {
-  const { clock, random, logger, machine, cluster, journal, lookAgain } = deps;
+  const { clock, random, logger, machine, cluster, journal, requestSync } = deps;
   const { volumeFiles: files, plugins: host, disks } = machine;
   if (files === undefined || host === undefined) return undefined;
   const drivers = new CsiDrivers({
@@ -276,25 +277,25 @@ function driverVolumes(
     journal,
     observe,
     expansions,
-    groupNews,
+    reportOwnership,
     otherMounts: disks && ((directory) => disks.otherMounts(directory)),
     hideDevices: async (uid, signal) => await block?.remove(uid, signal),
     reconstruction: reconstructionMetrics(deps.metrics),
     bootId: async () => (await machine.readFile(bootFile).catch(() => '')).trim(),
     notedVolume: (uid, name) => {
-      const found = Object.values(notes.volumes.of(uid)).find((volume) => volume.name === name);
+      const found = Object.values(checkpoints.volumes.of(uid)).find((volume) => volume.name === name);
       return found?.source.kind === 'csi' ? found.source : undefined;
     },
     isNoted: (driver, handle, besides) =>
-      notes.volumes
+      checkpoints.volumes
         .others(besides)
         .some(({ source }) => source.kind === 'csi' && source.driver === driver && source.handle === handle),
     notedHandles: (driver) =>
-      notes.volumes
+      checkpoints.volumes
         .others(undefined)
         .flatMap(({ source }) => (source.kind === 'csi' && source.driver === driver ? [source.handle] : [])),
     limitReached: (driver) => updates?.refreshSoon(driver),
-    lookAgain,
+    requestSync,
     inUseChanged: () => cluster?.volumesChanged(),
   });
   const directory = posix.join(rootDir, 'plugins_registry');

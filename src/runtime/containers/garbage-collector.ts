@@ -4,13 +4,13 @@ import type { GcScope } from './container-gc.ts';
 
 export interface GarbageCollectorDeps {
   readonly clock: Clock;
-  readonly node: Pick<NodeJournal, 'trouble' | 'mended'>;
+  readonly node: Pick<NodeJournal, 'problem' | 'recovered'>;
   /** Calls are serialized. */
   readonly collect: (scope: GcScope, signal: AbortSignal) => Promise<void>;
 }
 
 const periodMs = 60_000;
-const trouble = 'container garbage';
+const problemKey = 'container garbage';
 
 /** Runs garbage collections serially: every minute, or immediately when a container died. */
 export class GarbageCollector {
@@ -51,11 +51,11 @@ export class GarbageCollector {
     const { node } = this.#deps;
     try {
       await this.collectNow('deleted-pods', signal);
-      node.mended(trouble, 'Dead containers are removed again');
+      node.recovered(problemKey, 'Dead containers are removed again');
     } catch (error) {
       if (signal.aborted) return;
       const message = describeError(error);
-      node.trouble(trouble, { type: 'Warning', reason: 'ContainerGCFailed', message });
+      node.problem(problemKey, { type: 'Warning', reason: 'ContainerGCFailed', message });
     }
   }
 }

@@ -46,7 +46,7 @@ type LabelledVolume = CsiVolume & Pick<VolumeData, 'context'>;
 export interface CsiVolumesDeps
   extends CsiAttemptsDeps,
     Pick<CsiRemovalDeps, 'notedVolume' | 'bootId' | 'reconstruction'>,
-    Pick<SetVolumeOwnershipDeps, 'groupNews'> {
+    Pick<SetVolumeOwnershipDeps, 'reportOwnership'> {
   readonly rootDir: string;
   readonly podsDir: string;
   readonly nodeName: string;
@@ -77,7 +77,7 @@ export interface CsiVolumesDeps
   /** Returns the recorded volume handles of a driver. */
   readonly notedHandles: (driver: string) => readonly string[];
   /** Requeues a pod whose driver has registered. */
-  readonly lookAgain: (uid: PodUid) => void;
+  readonly requestSync: (uid: PodUid) => void;
   /** Called when the result of `inUse` changes. */
   readonly inUseChanged: () => void;
 }
@@ -192,7 +192,7 @@ export class CsiVolumes {
 
   /** Requeues the pods that wait for the driver. */
   driverRegistered(driver: string): void {
-    for (const uid of this.#attempts.driverRegistered(driver)) this.#deps.lookAgain(uid);
+    for (const uid of this.#attempts.driverRegistered(driver)) this.#deps.requestSync(uid);
     this.#staging.sweepSoon();
   }
 
@@ -424,10 +424,10 @@ export class CsiVolumes {
 
   #ownershipDeps(volume: CsiVolume): SetVolumeOwnershipDeps {
     const plugins = [csiPlugin(volume)];
-    const { files, groupNews } = this.#deps;
+    const { files, reportOwnership } = this.#deps;
     return {
       files,
-      groupNews,
+      reportOwnership,
       timed: (work) => timed(this.#deps, 'volume_apply_access_control', plugins, work),
     };
   }

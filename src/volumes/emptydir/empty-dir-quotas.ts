@@ -3,9 +3,9 @@ import type { PodEvent } from '../../pods/index.ts';
 import type { LimitDirectory } from './disk-empty-dirs.ts';
 
 /** The part of the node journal used here. */
-interface NodeTroubles {
-  trouble(key: string, event: Pick<PodEvent, 'type' | 'reason' | 'message'>): void;
-  mended(key: string, message: string): void;
+interface NodeProblems {
+  problem(key: string, event: Pick<PodEvent, 'type' | 'reason' | 'message'>): void;
+  recovered(key: string, message: string): void;
 }
 
 export interface EmptyDirQuotasDeps {
@@ -14,11 +14,11 @@ export interface EmptyDirQuotasDeps {
   /** Whether limits are set from now on; existing limits are released in either case. */
   readonly wish: 'enforced' | 'off';
   readonly rootDir: string;
-  readonly node: NodeTroubles;
+  readonly node: NodeProblems;
   readonly logger: Logger;
 }
 
-const trouble = 'empty-dir-quota';
+const problemKey = 'empty-dir-quota';
 const none = 'this machine has no quotas';
 
 /**
@@ -56,11 +56,11 @@ export class EmptyDirQuotas {
   #report(problem: string | undefined): void {
     const { node } = this.#deps;
     if (problem === undefined) {
-      node.mended(trouble, 'emptyDir volumes are held to their sizeLimit by the kernel');
+      node.recovered(problemKey, 'emptyDir volumes are held to their sizeLimit by the kernel');
       return;
     }
     const message = `emptyDir volumes are not held to their sizeLimit by the kernel: ${problem}`;
-    node.trouble(trouble, { type: 'Warning', reason: 'EmptyDirQuotaUnavailable', message });
+    node.problem(problemKey, { type: 'Warning', reason: 'EmptyDirQuotaUnavailable', message });
   }
 }
 

@@ -111,7 +111,7 @@ export interface RefreshRetriesDeps {
   readonly clock: Clock;
   readonly random: Random;
   /** Requeues the pod; called after this delay at the latest. */
-  readonly lookAgain: (uid: PodUid, delayMs: number) => void;
+  readonly requestSync: (uid: PodUid, delayMs: number) => void;
 }
 
 /** Retries the refresh of volume content of running pods with a growing back-off. */
@@ -125,8 +125,8 @@ export class RefreshRetries {
   }
 
   failed(uid: PodUid): void {
-    const { clock, lookAgain } = this.#deps;
-    lookAgain(uid, this.#backoff.fail(uid, { nowMs: clock.monotonicMs() }));
+    const { clock, requestSync } = this.#deps;
+    requestSync(uid, this.#backoff.fail(uid, { nowMs: clock.monotonicMs() }));
   }
 
   /** Clears the back-off after a successful refresh, or when the pod is removed. */

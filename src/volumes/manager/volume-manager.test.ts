@@ -443,8 +443,8 @@ test('keeps the volume directories while anything is mounted in them', async () 
 test('retries a failed content refresh with growing back-off until it succeeds', async () => {
   const clock = new VirtualClock();
   const waits: number[] = [];
-  const lookAgain = (of: string, delayMs: number) => void waits.push(of === uid ? delayMs : Number.NaN);
-  const renewals = new RefreshRetries({ clock, random: seededRandom(1), lookAgain });
+  const requestSync = (of: string, delayMs: number) => void waits.push(of === uid ? delayMs : Number.NaN);
+  const renewals = new RefreshRetries({ clock, random: seededRandom(1), requestSync });
   let problems: readonly VolumeProblem[] = [{ volume: 'v', message: 'full', content: 'earlier' }];
   const filled = { of: () => new Map(), make: async () => problems, remove: async () => {} };
   const { volumes, told } = rig({ renewals, filled });

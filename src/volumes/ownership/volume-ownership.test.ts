@@ -26,7 +26,7 @@ test('reports the ownership change of a large CSI volume', async () => {
       void world.events.push(`${reason} ${message}`),
   };
   const volumes = world.volumes({
-    groupNews: (pod, volume) =>
+    reportOwnership: (pod, volume) =>
       new OwnershipProgress({ clock, journal, logger: world.logs.logger }, pod, volume),
   });
   const mounting = volumes.setUp(podWith([], { securityContext: { fsGroup: 77 } }), disk, signal);

@@ -5,7 +5,7 @@ import type { VolumeFiles } from '../files/volume-files.ts';
 export interface SetVolumeOwnershipDeps {
   readonly files: VolumeFiles;
   /** Reports the progress of the ownership change; not reported if undefined. */
-  readonly groupNews?: ((pod: Pod, volume: string) => WalkProgress & Disposable) | undefined;
+  readonly reportOwnership?: ((pod: Pod, volume: string) => WalkProgress & Disposable) | undefined;
   /** Runs the walk and observes its duration. */
   readonly timed?: ((work: () => Promise<void>) => Promise<void>) | undefined;
 }
@@ -15,14 +15,14 @@ export interface SetVolumeOwnershipDeps {
  * directory has the group.
  */
 export async function setVolumeOwnership(
-  { files, groupNews, timed = (work) => work() }: SetVolumeOwnershipDeps,
+  { files, reportOwnership, timed = (work) => work() }: SetVolumeOwnershipDeps,
   pod: Pod,
   { name, directory }: { readonly name: string; readonly directory: string },
   group: number,
 ): Promise<void> {
   const isOnce = pod.spec.securityContext?.fsGroupChangePolicy === 'OnRootMismatch';
   if (isOnce && isOwnedByGroup(group, await files.ownerOf(directory))) return;
-  using news = groupNews?.(pod, name);
+  using news = reportOwnership?.(pod, name);
   await timed(() => files.giveToGroup(directory, group, 'write', news));
 }
 
