@@ -280,7 +280,7 @@ export type Progress =
   | { readonly kind: 'failed'; readonly error: unknown; readonly failures: number };
 
 /** Describes the state to users; empty when no certificate is being requested. */
-export function describeProgress(progress: Progress): string {
+function describeProgress(progress: Progress): string {
   switch (progress.kind) {
     case 'idle':
       return '';

@@ -13,7 +13,7 @@ import { type CsrApi, signers } from './signing-request.ts';
 
 const serverPrefix = 'kubelet-server';
 /** Addresses appear one after the other when a node starts: one request covers all of them. */
-export const addressDebounceMs = 10_000;
+const addressDebounceMs = 10_000;
 const lookMs = 10_000;
 
 /** The source of the serving certificate, selected by `servingSource`. */

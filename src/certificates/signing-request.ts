@@ -125,7 +125,7 @@ export type CsrState =
   | { readonly kind: 'issued'; readonly certificatePem: string };
 
 /** Throws CERTIFICATE_DENIED or CERTIFICATE_NOT_ISSUED for a request that will never be issued. */
-export function csrState(name: string, { status }: CsrObject): CsrState {
+function csrState(name: string, { status }: CsrObject): CsrState {
   const conditions = status?.conditions ?? [];
   for (const { type, reason = '', message = '' } of conditions) {
     const why = [reason, message].filter((text) => text !== '').join(': ') || 'no reason given';

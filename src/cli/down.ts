@@ -278,11 +278,7 @@ const defaultGraceSeconds = 30;
  * Stops and removes all listed pods concurrently: containers get the grace period of their pod,
  * limited by the given one. Hooks are run by the kubelet, which does not run any more.
  */
-export async function stopPods(
-  cri: CriClient,
-  mostGraceMs: number,
-  signal: AbortSignal,
-): Promise<StoppedPods> {
+async function stopPods(cri: CriClient, mostGraceMs: number, signal: AbortSignal): Promise<StoppedPods> {
   const [{ items }, { containers }] = await Promise.all([
     cri.listPodSandbox({}, signal),
     cri.listContainers({ filter: { state: { state: 'CONTAINER_RUNNING' } } }, signal),

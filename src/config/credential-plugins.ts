@@ -25,7 +25,7 @@ import { resolveFields } from './resolve-fields.ts';
  */
 
 const group = 'credentialprovider.kubelet.k8s.io';
-export const pluginApiVersions = [`${group}/v1`, `${group}/v1beta1`, `${group}/v1alpha1`] as const;
+const pluginApiVersions = [`${group}/v1`, `${group}/v1beta1`, `${group}/v1alpha1`] as const;
 
 const environmentVariable = {
   name: exact(text(), '', 'Name of a variable the plugin gets besides those of the kubelet.'),

@@ -227,7 +227,7 @@ function findPaths(fields: Fields, parent: string): string[] {
 }
 
 /** Why a value of the right kind is invalid: "must be X: current value is Y", or undefined. */
-export function checkScalar(type: ValueType, value: unknown): string | undefined {
+function checkScalar(type: ValueType, value: unknown): string | undefined {
   const must = whatItMustBe(type, value);
   return must === undefined ? undefined : `must be ${must}: current value is ${showValue(type, value)}`;
 }
@@ -246,7 +246,7 @@ function whatItMustBe(type: ValueType, value: unknown): string | undefined {
   return type.kind === 'text' ? textMust(type, value as string) : undefined;
 }
 
-export function describeRange(min: number, max: number): string {
+function describeRange(min: number, max: number): string {
   return `a whole number from ${min} to ${max}`;
 }
 
@@ -268,7 +268,7 @@ function textMust(type: TextType, value: string): string | undefined {
 }
 
 /** For a message; never a secret. */
-export function showValue(type: ValueType, value: unknown): string {
+function showValue(type: ValueType, value: unknown): string {
   if (hasSecrets(type)) return 'hidden';
   return type.kind === 'duration' ? formatDurationMs(value as number) : JSON.stringify(value);
 }

@@ -141,7 +141,7 @@ function evictionDefaults(config: KubeletConfiguration, origins: Origins): Chang
   return missing.map((signal) => ({ path: `evictionHard[${signal}]`, origin, config: { evictionHard } }));
 }
 
-export function defaultEvictionHard(): Readonly<Record<string, string>> {
+function defaultEvictionHard(): Readonly<Record<string, string>> {
   return kubeletConfigurationFields.evictionHard.default as Readonly<Record<string, string>>;
 }
 

@@ -159,7 +159,7 @@ export const loggingRules: readonly Rule[] = [vmodule, alphaOptions, logSize];
 export const tlsVersions = ['VersionTLS10', 'VersionTLS11', 'VersionTLS12', 'VersionTLS13'] as const;
 
 /** Versions below 1.2 are broken; they are accepted with a warning. */
-export const weakTlsVersions: ReadonlySet<string> = new Set(['VersionTLS10', 'VersionTLS11']);
+const weakTlsVersions: ReadonlySet<string> = new Set(['VersionTLS10', 'VersionTLS11']);
 
 export const strongCiphers = [
   'TLS_AES_128_GCM_SHA256',
@@ -195,7 +195,7 @@ export const weakCiphers = [
 ] as const;
 
 /** The TLS numbers of key exchanges. */
-export const tlsCurves: ReadonlyMap<number, string> = new Map([
+const tlsCurves: ReadonlyMap<number, string> = new Map([
   [23, 'P-256'],
   [24, 'P-384'],
   [25, 'P-521'],

@@ -60,7 +60,7 @@ export function isQuiet(policy: BackoffPolicy, state: BackoffState, atMs: number
 }
 
 /** Throws for an invalid policy, naming every invalid field. */
-export function checkedPolicy(policy: BackoffPolicy): BackoffPolicy {
+function checkedPolicy(policy: BackoffPolicy): BackoffPolicy {
   const { baseMs, maxMs, factor = 2, jitter = 0, resetAfterMs = 0 } = policy;
   const wrong = [
     baseMs >= 0 ? '' : `baseMs must be at least 0: current value is ${baseMs}`,

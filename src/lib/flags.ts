@@ -53,7 +53,7 @@ export function parseFlags<F extends FlagTable>(table: F, argv: readonly string[
 }
 
 /** `--flag_name` and `--flag-name` are the same flag. */
-export function flagName(given: string): string {
+function flagName(given: string): string {
   return given.replaceAll('_', '-');
 }
 

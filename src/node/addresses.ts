@@ -226,7 +226,7 @@ export function canonicalIp(text: string): string | undefined {
   return isIPv4(ip) ? ip : new URL(`http://[${ip}]`).hostname.slice(1, -1);
 }
 
-export function isUnspecified(ip: string): boolean {
+function isUnspecified(ip: string): boolean {
   return ip === '0.0.0.0' || ip === '::';
 }
 

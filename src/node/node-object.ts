@@ -80,7 +80,7 @@ export const ownLabelsAnnotation = 'kubeling.dev/node-labels';
 type Labels = Readonly<Record<string, string>>;
 type LabelSettings = Pick<NodeSettings, 'hostname' | 'architecture' | 'labels'>;
 
-export function registrationLabels({ hostname, architecture, labels }: LabelSettings): Labels {
+function registrationLabels({ hostname, architecture, labels }: LabelSettings): Labels {
   return {
     'kubernetes.io/hostname': hostname,
     'kubernetes.io/os': 'linux',

@@ -246,7 +246,7 @@ function pruned(value: unknown): unknown {
  * When an unchanged status is written. After a change and at the start the period is randomized by
  * half, so that the nodes of a cluster do not write at the same time; then it is constant.
  */
-export class ReportTimer {
+class ReportTimer {
   readonly #periodMs: number;
   readonly #clock: Clock;
   readonly #random: Random;

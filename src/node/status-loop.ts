@@ -124,7 +124,7 @@ export class StatusLoop {
 const deletedAfterMs = 60_000;
 
 /** Tracks how long the Node has been missing. */
-export class MissingNode {
+class MissingNode {
   readonly #clock: Clock;
   #sinceMs: number | undefined;
   #isDecided = false;

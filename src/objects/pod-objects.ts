@@ -32,7 +32,7 @@ export interface PodObjectStores {
   readonly configMaps: RunningStore<ConfigMap>;
 }
 
-export class StoredPodObjects implements PodObjects {
+class StoredPodObjects implements PodObjects {
   readonly #stores: PodObjectStores;
   readonly #secrets: PodReferences<Secret>;
   readonly #configMaps: PodReferences<ConfigMap>;

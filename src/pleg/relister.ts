@@ -219,7 +219,7 @@ function withKeptIps(pod: ObservedPod, before: ObservedPod | undefined): Observe
  * Runs the work for each item with limited concurrency, in order. Waits for all items, then throws
  * the first failure.
  */
-export async function forEachBounded<T>(
+async function forEachBounded<T>(
   items: readonly T[],
   limit: number,
   work: (item: T) => Promise<void>,

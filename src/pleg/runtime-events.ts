@@ -65,7 +65,7 @@ export function runtimeEvents(
   return { events, provoke };
 }
 
-export function criHint(event: ContainerEventResponse): RuntimeHint {
+function criHint(event: ContainerEventResponse): RuntimeHint {
   const uid = event.podSandboxStatus?.metadata?.uid;
   return {
     containerId: event.containerId,
@@ -75,7 +75,7 @@ export function criHint(event: ContainerEventResponse): RuntimeHint {
   };
 }
 
-export function containerdHint({ containerId, topic, atMs }: ContainerdEvent): RuntimeHint {
+function containerdHint({ containerId, topic, atMs }: ContainerdEvent): RuntimeHint {
   if (containerId.startsWith(proofPrefix)) return { containerId, what: 'proof', atMs };
   const shows = showing.get(topic);
   const what = containerdKinds.get(topic) ?? 'other';

@@ -60,7 +60,7 @@ export function withCommands(
  * failure fail the probe. Rejects for a truncated response, which does not show the container's
  * health.
  */
-export async function probeHttp(
+async function probeHttp(
   { action: { request }, timeoutMs }: ProbeRequest<HttpAction>,
   { clock, dialHttp }: { readonly clock: Clock; readonly dialHttp: SendHttp },
   signal: AbortSignal,
@@ -96,7 +96,7 @@ function why(error: unknown, { host, port }: HttpRequest): string {
 }
 
 /** Succeeds when the port accepts a connection. */
-export function probeTcp(
+function probeTcp(
   { action: { host, port }, timeoutMs }: ProbeRequest<TcpAction>,
   clock: Clock,
   signal: AbortSignal,
@@ -134,7 +134,7 @@ const dialErrors: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'connect: connection timed out',
 };
 
-export function dialFailure(host: string, port: number, error: unknown): string {
+function dialFailure(host: string, port: number, error: unknown): string {
   const code = codeOf(error);
   const known = code === undefined ? undefined : dialErrors[code];
   if (known !== undefined) return `dial tcp ${joinHostPort(host, port)}: ${known}`;

@@ -345,7 +345,7 @@ function containerIn(status: PodStatus, name: string): Running | undefined {
 }
 
 /** Without the scheme. */
-export function rawId(containerId: string): string {
+function rawId(containerId: string): string {
   return containerId.slice(containerId.indexOf('://') + 3);
 }
 

@@ -26,7 +26,7 @@ export function goChecksum(type: string, fields: readonly GoField[]): number {
 }
 
 /** Compares like Go: numbers by value, strings by bytes. */
-export function compareKeys(one: string | number, other: string | number): number {
+function compareKeys(one: string | number, other: string | number): number {
   if (typeof one === 'number' && typeof other === 'number') return one - other;
   return Buffer.compare(Buffer.from(`${one}`), Buffer.from(`${other}`));
 }

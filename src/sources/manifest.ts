@@ -251,7 +251,7 @@ function textAt(tree: YamlTree, key: string): string | undefined {
  * Turns a defaulted manifest into the static pod of this node: with the node's name as suffix,
  * because many nodes may use the same manifest, bound to the node, and with its UID.
  */
-export function toStaticPod(
+function toStaticPod(
   manifest: WrittenPod & { readonly spec: PodSpec },
   uid: PodUid,
   place: ManifestOrigin,
@@ -275,7 +275,7 @@ export function toStaticPod(
   };
 }
 
-export function nameOnNode(name: string, nodeName: string): string {
+function nameOnNode(name: string, nodeName: string): string {
   return `${name}-${nodeName.toLowerCase()}`;
 }
 

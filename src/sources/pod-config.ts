@@ -250,11 +250,7 @@ export type IsFinished = (uid: PodUid) => boolean;
  * Returns the next operation that leads from the delivered pods to the current ones, and records it
  * as delivered; undefined when nothing is pending. The cost is linear in the number of dirty pods.
  */
-export function nextChange(
-  delivered: DeliveredPods,
-  known: KnownPods,
-  isFinished: IsFinished,
-): Change | undefined {
+function nextChange(delivered: DeliveredPods, known: KnownPods, isFinished: IsFinished): Change | undefined {
   const changes = changesOf(delivered, known, isFinished);
   const op = deliveryOrder.find((each) => changes.has(each));
   if (op === undefined) return undefined;

@@ -298,7 +298,7 @@ export async function blockDevices(
 }
 
 /** Returns the device number of the first file system. */
-export function mainDevice(
+function mainDevice(
   [first]: readonly BlockDevice[],
   disks: ReadonlyMap<string, FileSystemSpace>,
 ): string | undefined {
@@ -307,7 +307,7 @@ export function mainDevice(
 }
 
 /** Returns the metrics of mounted devices. */
-export function diskMeasures(
+function diskMeasures(
   devices: readonly BlockDevice[],
   disks: ReadonlyMap<string, FileSystemSpace>,
 ): readonly Measure[] {

@@ -119,7 +119,7 @@ interface Closable {
 }
 
 /** A cache whose entries are closed by the first sweep after which they were not used. */
-export class SweptCache<Value extends Closable> {
+class SweptCache<Value extends Closable> {
   readonly #all = new Map<string, { readonly value: Value; isUsed: boolean }>();
 
   get size(): number {

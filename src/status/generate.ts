@@ -158,7 +158,7 @@ function named(whose: 'host' | 'pod', ips: readonly string[]): Addresses {
 }
 
 /** The allocated resources of the whole pod, and the limits of its own cgroup. */
-export function podResourceFields(
+function podResourceFields(
   pod: Pod,
   actuated: PodAllocation | undefined,
 ): Pick<PodStatus, 'allocatedResources' | 'resources'> {

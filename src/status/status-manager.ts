@@ -350,7 +350,7 @@ function startedInits(statuses: readonly ContainerStatus[]): number {
  * it; such a status must not be published. None for a valid change, and none in a pod that always
  * restarts: its init containers restart with a new sandbox, whatever their own policies.
  */
-export function forbiddenRestarts(pod: Pod, before: PodStatus, after: PodStatus): readonly string[] {
+function forbiddenRestarts(pod: Pod, before: PodStatus, after: PodStatus): readonly string[] {
   if ((pod.spec.restartPolicy ?? 'Always') === 'Always' || mayRestartAll(pod)) return [];
   const plain = initContainersOf(pod).filter((container) => !isSidecar(container));
   return [

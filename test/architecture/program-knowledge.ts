@@ -35,7 +35,7 @@ export const knowledge: Knowledge = {
     'src/cli/down.ts': { places: ['file'], starts: [] },
     'src/cli/data-directory/firewall.ts': { places: ['file'], starts: [] },
     'src/node/host-firewall.ts': { starts: ['iptables', 'ip6tables'] },
-    'src/cli/service/node-lock.ts': { places: ["'flock'"], starts: [] },
+    'src/cli/service/run-as-service.ts': { places: ["'flock'"], starts: [] },
     'src/cli/service/service-manager.ts': {
       places: ["{ ...command, args: ['--no-block', state] }", '{ ...command, args: [state] }'],
       starts: ['systemd-notify'],

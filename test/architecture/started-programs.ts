@@ -171,7 +171,7 @@ export const startedPrograms: readonly StartedProgram[] = [
     check: 'the only shell, with a script of ours',
   }),
   at('src/cli/data-directory/firewall.ts', 'file', { ...none, check: 'hands on host-firewall.ts' }),
-  at('src/cli/service/node-lock.ts', "'flock'", none),
+  at('src/cli/service/run-as-service.ts', "'flock'", none),
   at('src/cli/service/service-manager.ts', "'prlimit'", { ...none, check: 'numbers' }),
   at('src/cli/service/service-manager.ts', "'systemd-notify'", none),
   at('src/cli/streams/stdio.ts', "'stty'", none),

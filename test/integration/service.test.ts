@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { NodeLock } from '../../src/cli/service/node-lock.ts';
+import { NodeLock } from '../../src/cli/service/run-as-service.ts';
 import { serviceManager } from '../../src/cli/service/service-manager.ts';
 import { collectLogs, realClock } from '../../src/lib/index.ts';
 import { withoutLockWaiters } from '../fakes/lock-waiters.ts';

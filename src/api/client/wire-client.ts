@@ -238,14 +238,14 @@ function wholeList<T extends ApiObject>({ metadata, items }: RawList<T>, at: Col
 }
 
 /** For messages: "pods/web/status in default". */
-export function describePlace(at: Collection | ObjectRef): string {
+function describePlace(at: Collection | ObjectRef): string {
   const parts = 'name' in at ? [at.name, at.subresource] : [];
   const path = [at.resource.plural, ...parts].filter((part) => part !== undefined).join('/');
   return at.namespace === undefined ? path : `${path} in ${at.namespace}`;
 }
 
 /** Undefined and empty values are left out. */
-export function queryOf(parameters: Readonly<Record<string, string | number | undefined>>): string {
+function queryOf(parameters: Readonly<Record<string, string | number | undefined>>): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
     if (value !== undefined && value !== '') query.set(name, String(value));

@@ -22,7 +22,7 @@ export interface CredentialDeps {
   readonly exec: Pick<ExecDeps, 'run' | 'environment'>;
 }
 
-export const contextAgeMs = 300_000;
+const contextAgeMs = 300_000;
 
 /**
  * The current credentials of a kubeconfig: kubeconfig and certificates are read again every five

@@ -84,8 +84,8 @@ function digest(...parts: readonly string[]): string {
 }
 
 /** The number of messages per reason that are sent separately; further ones share an event. */
-export const mostSimilar = 10;
-export const similarForMs = 600_000;
+const mostSimilar = 10;
+const similarForMs = 600_000;
 
 interface Group {
   /** The messages, the oldest first. */
@@ -94,7 +94,7 @@ interface Group {
 }
 
 /** Finds events that differ only in their message, for example messages with changing numbers. */
-export class SimilarEvents {
+class SimilarEvents {
   readonly #groups: LruMap<string, Group>;
 
   constructor(capacity: number) {
@@ -119,8 +119,8 @@ function newGroup(): Group {
   return { messages: new Set(), lastMs: 0 };
 }
 
-export const spamBurst = 25;
-export const spamRefillMs = 300_000;
+const spamBurst = 25;
+const spamRefillMs = 300_000;
 
 interface Bucket {
   readonly tokens: number;
@@ -131,7 +131,7 @@ interface Bucket {
  * Admits a burst of events per key and then one every five minutes, so that a permanent failure
  * does not flood the API.
  */
-export class SpamFilter {
+class SpamFilter {
   readonly #buckets: LruMap<string, Bucket>;
 
   constructor(capacity: number) {

@@ -166,7 +166,7 @@ function invalid(file: string, problems: readonly KubeconfigProblem[]): Kubeling
 /** The extension with the cluster information for exec plugins. */
 const execExtension = 'client.authentication.k8s.io/exec';
 
-export function readCluster(section: Section, place: KubeconfigPlace): KubeCluster | undefined {
+function readCluster(section: Section, place: KubeconfigPlace): KubeCluster | undefined {
   const server = section.has('server')
     ? readUrl(section, 'server')
     : section.refuse('server', 'must be the URL of the API server');
@@ -208,7 +208,7 @@ const anonymous: KubeUser = {
 /** Unsupported options must not be ignored: without them the client would have another identity. */
 const unsupported = ['auth-provider', 'as', 'as-uid', 'as-groups', 'as-user-extra'];
 
-export function readUser(section: Section | undefined, place: KubeconfigPlace): KubeUser {
+function readUser(section: Section | undefined, place: KubeconfigPlace): KubeUser {
   if (section === undefined) return anonymous;
   for (const name of unsupported) {
     if (section.has(name))

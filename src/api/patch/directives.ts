@@ -16,7 +16,7 @@ export function unfitPatch(message: string): Error {
   return apiError({ what: 'apply a patch', status: 422, answer: { message, reason: 'Invalid' } });
 }
 
-export function isDirective(name: string): boolean {
+function isDirective(name: string): boolean {
   return (
     name === patchWord ||
     name === retainKeysWord ||

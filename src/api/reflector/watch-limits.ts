@@ -1,10 +1,10 @@
 import { type Clock, KubelingError, LinkedController, type Timer } from '../../lib/index.ts';
 
 /** A watch without initial objects for this long does not deliver them. */
-export const longestSilenceMs = 30_000;
+const longestSilenceMs = 30_000;
 
 /** A watch that is open this long after its end has lost the server. */
-export const graceAfterEndMs = 30_000;
+const graceAfterEndMs = 30_000;
 
 /**
  * Aborts a stalled watch: without initial objects, or still open long after it should have ended.

@@ -141,7 +141,7 @@ export interface FreezerDeps {
 }
 
 /** Checkpoints the running instance of a container through the runtime. */
-export function runtimeFreezer({ cri, running }: FreezerDeps): ContainerCheckpointer {
+function runtimeFreezer({ cri, running }: FreezerDeps): ContainerCheckpointer {
   return {
     async checkpoint(pod, container, location, timeoutSeconds, signal) {
       const found = (await running.get(signal)).find(({ uid }) => uid === pod.metadata.uid);

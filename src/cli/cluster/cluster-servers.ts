@@ -221,7 +221,7 @@ export interface ClusterGateOptions {
  * Creates the gate of the configuration. Throws AUTH_CONFIG for a configuration under which no
  * client could be authenticated or authorized.
  */
-export function clusterGate({ config, nodeName, api, streams, ...deps }: ClusterGateOptions): Gate {
+function clusterGate({ config, nodeName, api, streams, ...deps }: ClusterGateOptions): Gate {
   const reviews = api === undefined ? undefined : apiReviews(api);
   const settings = gateSettings(config, nodeName);
   return createGate(
@@ -265,7 +265,7 @@ export interface ServingIdentityOptions {
  * Opens the serving certificate from its configured source, and exports its time to live as a
  * metric.
  */
-export async function openServingIdentity(options: ServingIdentityOptions): Promise<ServingIdentity> {
+async function openServingIdentity(options: ServingIdentityOptions): Promise<ServingIdentity> {
   const { clock, random, logger: log, metrics, config, api, nodeName, certDirectory } = options;
   const { serverTLSBootstrap, tlsCertFile, tlsPrivateKeyFile } = config;
   const source = servingSource({

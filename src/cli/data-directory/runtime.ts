@@ -7,9 +7,9 @@ import type { CommandContext } from '../command.ts';
 import type { DataDirectory } from './data-directory.ts';
 
 /** The label with the data directory that a sandbox or a container belongs to. */
-export const dataDirectoryLabel = 'kubeling.dev/home';
+const dataDirectoryLabel = 'kubeling.dev/home';
 /** The path of the data directory, for users. */
-export const dataDirAnnotation = 'kubeling.dev/data-dir';
+const dataDirAnnotation = 'kubeling.dev/data-dir';
 
 type Labels = Readonly<Record<string, string>>;
 

@@ -140,7 +140,7 @@ async function runCheck(
  * The first two numbers of a version, such as [6, 1] of "6.1.0-13-amd64"; undefined when there are
  * none.
  */
-export function versionNumbers(text: string): readonly [number, number] | undefined {
+function versionNumbers(text: string): readonly [number, number] | undefined {
   const found = /(\d{1,9})\.(\d{1,9})/.exec(text);
   return found === null ? undefined : [Number(found[1]), Number(found[2])];
 }

@@ -22,13 +22,13 @@ import { findKubelet } from '../streams/kubelet-client.ts';
 import { stdioOf } from '../streams/process-command.ts';
 import {
   ContainerFollower,
+  containersOf,
   type FindKubelet,
   type LogRequest,
   type LogTarget,
   logQueryOf,
   openLog,
 } from './follow-container.ts';
-import { containersOf } from './next-instance.ts';
 import { type LogOutput, lineOutput, logOutput } from './output.ts';
 
 const flags = {

@@ -85,11 +85,7 @@ const mostBinds = 8;
  * itself and shared. Idempotent, also after an interruption; the mount stays until the next boot.
  * Returns why it is impossible; then nothing has changed.
  */
-export async function shareRoot(
-  rootDir: string,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<string | undefined> {
+async function shareRoot(rootDir: string, clock: Clock, signal: AbortSignal): Promise<string | undefined> {
   try {
     const place = await realpath(rootDir);
     const mounts = await mountTable();

@@ -273,11 +273,7 @@ export const command: Command = {
  * authenticated by a client CA or anonymously, and authorization is AlwaysAllow. Otherwise only
  * loopback is served.
  */
-export function canServeWithoutApi({
-  authentication,
-  authorization,
-  enableServer,
-}: KubeletConfiguration): boolean {
+function canServeWithoutApi({ authentication, authorization, enableServer }: KubeletConfiguration): boolean {
   const { anonymous, webhook, x509 } = authentication;
   const isSomebodyKnown = anonymous.enabled || x509.clientCAFile !== '';
   return enableServer && isSomebodyKnown && !webhook.enabled && authorization.mode === 'AlwaysAllow';
@@ -292,7 +288,7 @@ type ServeWithoutApiOptions = Omit<
  * Opens the servers of a node without a cluster, or only the read-only ones where clients cannot be
  * authenticated. Their modules are loaded on demand.
  */
-export async function serveWithoutApi(options: ServeWithoutApiOptions): Promise<ClusterServers> {
+async function serveWithoutApi(options: ServeWithoutApiOptions): Promise<ClusterServers> {
   const { loaded, settings, kubelet } = options;
   const { rootDir, certDir: certDirectory } = loaded.flags;
   const { openClusterServers, openReadOnly } = await import('../cluster/cluster-servers.ts');

@@ -112,7 +112,7 @@ const lastWordsMs = 1_000;
  * Forwards local ports to ports of a pod. Each connection uses its own connection to the kubelet,
  * so that a connection that is not read does not block others, and a failure affects no other.
  */
-export class PortForwarder implements AsyncDisposable {
+class PortForwarder implements AsyncDisposable {
   readonly #deps: PortForwarderDeps;
   readonly #servers: Server[] = [];
   readonly #sockets = new Set<Socket>();

@@ -300,7 +300,7 @@ export const command: Command = {
 /**
  * A resource that is being opened. It is closed after it has opened, even if its waiter is aborted.
  */
-export class PendingOpen<T extends AsyncDisposable | undefined> implements AsyncDisposable {
+class PendingOpen<T extends AsyncDisposable | undefined> implements AsyncDisposable {
   readonly opened: Promise<T>;
 
   constructor(here: Promise<T>) {
@@ -315,7 +315,7 @@ export class PendingOpen<T extends AsyncDisposable | undefined> implements Async
 }
 
 /** Prints how to use the API once the node is ready. */
-export async function serveApi(
+async function serveApi(
   api: UpApi,
   kubelet: UpKubelet,
   say: PrintStatus,

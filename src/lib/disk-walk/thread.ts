@@ -24,7 +24,7 @@ type CountRequest = Extract<WalkRequest, { readonly do: 'count' }>;
  * several trees are counted concurrently under one rate limit. It imports next to nothing, because
  * every import is in memory twice.
  */
-export function serveWalks(port: MessagePort): void {
+function serveWalks(port: MessagePort): void {
   const monotonicMs = () => performance.now();
   const sleep = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
   const rateLimit = new RateLimit({ monotonicMs, sleep, perSecond, burst });

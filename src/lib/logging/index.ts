@@ -11,9 +11,10 @@ export {
   createLogger,
   type Logger,
   type LoggerOptions,
+  type LogRate,
   type LogSink,
+  rateLimitedErrors,
 } from './logger.ts';
-export { type LogRate, rateLimitedErrors } from './rate-limited.ts';
 export { isSecretName, redactText } from './redact.ts';
 export {
   logSize,

@@ -5,7 +5,7 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { instant } from '../clock.ts';
 import { KubelingError } from '../errors.ts';
 import type { LogFormat, LogRecord } from './format.ts';
-import { collectLogs, createLogger, RepeatFilter } from './logger.ts';
+import { collectLogs, createLogger, RepeatFilter, rateLimitedErrors } from './logger.ts';
 import { parseModuleLevels, Verbosity } from './verbosity.ts';
 
 // Local time, so that the test reads the same in every zone.
@@ -250,4 +250,19 @@ it('records that differ, and records that are not warnings, are always logged', 
     ];
     for (const other of others) assert.equal(repeats.pass(other, 0), other);
   }
+});
+
+test('logs a number of errors in each period, and how many were left out', async () => {
+  const clock = new VirtualClock();
+  const logs = collectLogs(clock);
+  const limited = rateLimitedErrors(logs.logger, clock, { records: 2, perMs: 1_000 });
+  for (let count = 0; count < 100; count++) limited.error('Failed', new Error('bad'), { count });
+  assert.equal([...logs.records].length, 2);
+  await clock.advance(1_000);
+  limited.error('Failed', new Error('bad'));
+  limited.error('Failed', new Error('bad'));
+  assert.deepEqual(
+    [...logs.records].map(({ fields }) => fields?.['notLogged']),
+    [undefined, undefined, 98, undefined],
+  );
 });

@@ -152,7 +152,7 @@ const unknownCaller: Caller = { path: 'unknown', line: 0 };
  * caller, with 2 the one beyond. Costs a few microseconds, so it is evaluated only for lines that
  * are written.
  */
-export function callerAt(depth: number): Caller {
+function callerAt(depth: number): Caller {
   const site = getCallSites(depth + 2)[depth + 1];
   return site === undefined ? unknownCaller : { path: site.scriptName, line: site.lineNumber };
 }
@@ -194,4 +194,39 @@ export class RepeatFilter {
     if (!isTold) return undefined;
     return count <= logEveryNth ? record : { ...record, fields: { ...record.fields, times: count } };
   }
+}
+
+export interface LogRate {
+  readonly records: number;
+  readonly perMs: number;
+}
+
+/**
+ * Logs at most a number of errors in each period, so that callers without rights cannot fill the log. The first error of
+ * a later period has the number of those that were left out.
+ */
+export function rateLimitedErrors(
+  logger: Pick<Logger, 'error'>,
+  clock: Pick<Clock, 'monotonicMs'>,
+  { records, perMs }: LogRate,
+): Pick<Logger, 'error'> {
+  let startMs = Number.NEGATIVE_INFINITY;
+  let logged = 0;
+  let leftOut = 0;
+  return {
+    error(message, error, fields) {
+      const nowMs = clock.monotonicMs();
+      if (nowMs - startMs >= perMs) {
+        startMs = nowMs;
+        logged = 0;
+      }
+      if (logged >= records) {
+        leftOut++;
+        return;
+      }
+      logged++;
+      logger.error(message, error, leftOut === 0 ? fields : { ...fields, notLogged: leftOut });
+      leftOut = 0;
+    },
+  };
 }

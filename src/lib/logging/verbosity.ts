@@ -27,7 +27,7 @@ export function parseModuleLevels(text: string): ModuleLevel[] {
 }
 
 /** Checks a level as given by a flag or at run time. */
-export function checkedLevel(level: number): number {
+function checkedLevel(level: number): number {
   if (Number.isSafeInteger(level) && level >= 0) return level;
   throw new KubelingError(
     'LOG_LEVEL_INVALID',

@@ -1,4 +1,4 @@
-export type { Family, FamilyOptions } from './family.ts';
+export type { Family, FamilyOptions } from './instruments.ts';
 export {
   type Counter,
   exponentialBuckets,

@@ -1,13 +1,17 @@
 import { KubelingError } from '../errors.ts';
 import { nextTurn } from '../yielding-counter.ts';
-import { checkNames, Family, type FamilyLimits, type FamilyOptions, type Instrument } from './family.ts';
 import {
   bucketsOf,
   Counter,
+  checkNames,
+  Family,
   type FamilyHead,
+  type FamilyLimits,
+  type FamilyOptions,
   Gauge,
   Histogram,
   headText,
+  type Instrument,
   type Labels,
   labelText,
   type MetricType,

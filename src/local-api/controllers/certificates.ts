@@ -165,7 +165,7 @@ const kubeletUsages = {
  * Why the signer rejects the request; undefined if it accepts it or if it is not one of the signers
  * of this server.
  */
-export function signerProblem(object: StoredObject, facts: CertificateRequestInfo): string | undefined {
+function signerProblem(object: StoredObject, facts: CertificateRequestInfo): string | undefined {
   const { signerName = '', usages = [] } = asRequest(object).spec ?? {};
   if (signerName === signers.client) return clientProblem(usages);
   if (signerName === signers.kubelet) return kubeletProblem(facts, usages, 'client');
@@ -244,7 +244,7 @@ export type Approval = { readonly by: 'rule'; readonly message: string } | { rea
 const notApproved: Approval = { by: 'nobody' };
 
 /** Approves automatically the client and serving certificates that a node requests for itself. */
-export function approvalOf(
+function approvalOf(
   object: StoredObject,
   facts: CertificateRequestInfo,
   objects: ObjectReader,

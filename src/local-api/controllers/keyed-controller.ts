@@ -76,7 +76,7 @@ class KeyedController {
 }
 
 /** Whether a StatusError has this reason, such as `NotFound`. */
-export function hasReason(error: unknown, reason: string): boolean {
+function hasReason(error: unknown, reason: string): boolean {
   return error instanceof StatusError && error.status.reason === reason;
 }
 

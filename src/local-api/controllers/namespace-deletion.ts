@@ -158,7 +158,7 @@ export interface RemainingObjects {
 const maxNamed = 5;
 
 /** The deletion conditions of the namespace; an unchanged condition keeps its transition time. */
-export function terminationConditions(
+function terminationConditions(
   before: readonly NamespaceCondition[],
   remainders: readonly RemainingObjects[],
   failures: readonly string[],
@@ -264,6 +264,6 @@ function finalizersMessage(remainders: readonly RemainingObjects[]): string {
   return `Some content in the namespace has finalizers remaining: ${each.join(', ')}`;
 }
 
-export function sameConditions(a: readonly NamespaceCondition[], b: readonly NamespaceCondition[]): boolean {
+function sameConditions(a: readonly NamespaceCondition[], b: readonly NamespaceCondition[]): boolean {
   return sameValue(a, b);
 }

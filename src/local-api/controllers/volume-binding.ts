@@ -229,7 +229,7 @@ export function asClaim(object: StoredObject): PersistentVolumeClaim {
 }
 
 /** Whether the claimRef of a volume refers to the claim, by UID if it has one. */
-export function isClaimedBy(volume: StoredObject, { metadata }: StoredObject): boolean {
+function isClaimedBy(volume: StoredObject, { metadata }: StoredObject): boolean {
   const ref = asVolume(volume).spec?.claimRef;
   if (ref === undefined || ref.name !== metadata.name || ref.namespace !== metadata.namespace) return false;
   return ref.uid === undefined || ref.uid === '' || ref.uid === metadata.uid;
@@ -259,7 +259,7 @@ function capacityOf(volume: StoredObject): string {
 }
 
 /** The volume whose claimRef names the claim, or else the smallest matching one. */
-export function matchFor(claim: StoredObject, volumes: readonly StoredObject[]): StoredObject | undefined {
+function matchFor(claim: StoredObject, volumes: readonly StoredObject[]): StoredObject | undefined {
   const meant = volumes.find((volume) => isClaimedBy(volume, claim));
   if (meant !== undefined) return mismatch(claim, meant) === undefined ? meant : undefined;
   const selector = asClaim(claim).spec?.selector;

@@ -17,7 +17,7 @@ export interface NegotiatedOutput {
   readonly layout: 'compact' | 'indented';
 }
 
-export const plainJson: NegotiatedOutput = { format: 'json', shape: 'whole', layout: 'compact' };
+const plainJson: NegotiatedOutput = { format: 'json', shape: 'whole', layout: 'compact' };
 
 const servedTypes = ['application/json', 'application/yaml'];
 

@@ -230,7 +230,7 @@ async function toReply(answer: ApiResponse, shaping: OutputContext, form: Negoti
 const endpoints: ReadonlySet<string> = new Set(['healthz', 'livez', 'readyz']);
 
 /** Undefined for other paths. `/readyz/name` runs a single check. */
-export function healthReply(
+function healthReply(
   path: string,
   query: URLSearchParams,
   { checks = {} }: Pick<ApiServerDeps, 'checks'>,

@@ -68,7 +68,7 @@ export interface StrategyDeps extends KindDeps {
 }
 
 /** The strategies of all kinds except pods, by plural. */
-export function kindStrategies(needs: StrategyDeps): Readonly<Record<string, ResourceStrategy>> {
+function kindStrategies(needs: StrategyDeps): Readonly<Record<string, ResourceStrategy>> {
   const { signer, tokens, authorizer } = needs;
   return {
     nodes: nodeStrategy,
@@ -102,4 +102,4 @@ export function kindStrategies(needs: StrategyDeps): Readonly<Record<string, Res
 }
 
 /** Resources that show objects of other resources, by plural and group. */
-export const kindViews: Readonly<Record<string, ResourceView>> = { 'events.events.k8s.io': eventsView };
+const kindViews: Readonly<Record<string, ResourceView>> = { 'events.events.k8s.io': eventsView };

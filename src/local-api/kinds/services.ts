@@ -23,7 +23,7 @@ export function serviceStrategy(range: ClusterIpRange): ResourceStrategy {
   };
 }
 
-export function asService(object: StoredObject): Service {
+function asService(object: StoredObject): Service {
   return object as unknown as Service;
 }
 
@@ -326,7 +326,7 @@ export class ClusterIpRange {
 const maxUsableAddresses = 65_534n;
 
 /** The canonical form of an address for comparisons; invalid ones are unchanged. */
-export function canonicalAddress(address: string): string {
+function canonicalAddress(address: string): string {
   return canonicalIp(address) ?? address;
 }
 

@@ -116,7 +116,7 @@ function byPlural(a: ResourceEntry, b: ResourceEntry): number {
   return a.resource.plural < b.resource.plural ? -1 : 1;
 }
 
-export function groupVersionName({ group, version }: Pick<GroupVersion, 'group' | 'version'>): string {
+function groupVersionName({ group, version }: Pick<GroupVersion, 'group' | 'version'>): string {
   return group === '' ? version : `${group}/${version}`;
 }
 

@@ -293,7 +293,7 @@ interface Waiter {
 }
 
 /** Waiters for committed versions. An aborted waiter is removed immediately. */
-export class VersionWaiters {
+class VersionWaiters {
   readonly #waiters = new Set<Waiter>();
 
   wait(version: number, signal: AbortSignal): Promise<void> {

@@ -101,11 +101,11 @@ export function resourceName({ group, plural }: ApiResource): string {
 }
 
 /** Sorts objects by resource and namespace. Names contain no slash. */
-export function rowKey(resource: ApiResource, { metadata }: StoredObject): string {
+function rowKey(resource: ApiResource, { metadata }: StoredObject): string {
   return `${resourceName(resource)}/${metadata.namespace ?? ''}/${metadata.name}`;
 }
 
-export function resourceNameOfKey(key: string): string {
+function resourceNameOfKey(key: string): string {
   return key.split('/', 2).join('/');
 }
 
@@ -114,7 +114,7 @@ export function rowOf({ version, type, resource, object }: ObjectChange, ts: num
 }
 
 /** An invalid value is damage that the page checks of SQLite do not detect. */
-export function objectOf(key: string, value: string): StoredObject {
+function objectOf(key: string, value: string): StoredObject {
   try {
     const object = JSON.parse(value) as StoredObject | null;
     if (typeof object?.metadata?.name === 'string') return frozen(object);

@@ -110,7 +110,7 @@ function expressions(keys: readonly string[], operator: string, labels: Labels):
 }
 
 /** Fields that the API server always returns. */
-export function withAlwaysPresentFields(spec: PodSpec): PodSpec {
+function withAlwaysPresentFields(spec: PodSpec): PodSpec {
   return withFields(spec, {
     containers: spec.containers.map(withResources),
     initContainers: spec.initContainers?.map(withResources),

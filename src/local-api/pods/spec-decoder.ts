@@ -158,7 +158,7 @@ const meaningfulPaths: ReadonlySet<string> = new Set([
 const meaningfulVolumeTypes: ReadonlySet<string> = new Set(['csi', 'azureDisk', 'fc']);
 
 /** The spec without fields that are equal to unset. */
-export function withoutZeroValues(value: JsonObject, under = ''): JsonObject {
+function withoutZeroValues(value: JsonObject, under = ''): JsonObject {
   return Object.fromEntries(
     Object.entries(value).flatMap(([name, field]) =>
       isZeroValue(name, field, under) ? [] : [[name, within(field, name)] as const],

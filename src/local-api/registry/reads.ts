@@ -178,12 +178,12 @@ export interface ListPosition {
 
 const tokenVersion = 'meta.k8s.io/v1';
 
-export function encodeContinue({ version, start }: ListPosition): string {
+function encodeContinue({ version, start }: ListPosition): string {
   return Buffer.from(JSON.stringify({ v: tokenVersion, rv: version ?? -1, start })).toString('base64url');
 }
 
 /** Throws a StatusError for a malformed token. */
-export function decodeContinue(token: string): ListPosition {
+function decodeContinue(token: string): ListPosition {
   const { v, rv, start } = parsed(token);
   if (v !== tokenVersion) throw invalidToken(`: server does not recognize this encoded version ${v ?? ''}`);
   if (typeof rv !== 'number' || !Number.isSafeInteger(rv) || rv === 0 || rv < -1)

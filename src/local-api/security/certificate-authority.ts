@@ -156,19 +156,19 @@ export interface Validity {
 }
 
 /** From slightly before now, limited by the validity of the CA. */
-export function validityFrom(nowMs: number, lifeMs: number, within?: Validity): Validity {
+function validityFrom(nowMs: number, lifeMs: number, within?: Validity): Validity {
   const begin = nowMs - backdatedMs;
   const end = Math.min(begin + lifeMs, within?.notAfterMs ?? Number.POSITIVE_INFINITY);
   return { notBeforeMs: begin, notAfterMs: end };
 }
 
 /** The start of the last third of the validity. */
-export function renewalMs({ notBeforeMs, notAfterMs }: Validity): number {
+function renewalMs({ notBeforeMs, notAfterMs }: Validity): number {
   return notAfterMs - (notAfterMs - notBeforeMs) / 3;
 }
 
 /** Why a certificate must be renewed; undefined if it need not be. */
-export function renewalReason(leaf: Leaf, wanted: Identity, nowMs: number): string | undefined {
+function renewalReason(leaf: Leaf, wanted: Identity, nowMs: number): string | undefined {
   const lacking = missingFrom(leaf, wanted);
   if (isExpired(leaf, nowMs)) return `it expired ${apiTime(leaf.notAfterMs)}`;
   if (nowMs < leaf.notBeforeMs)

@@ -55,11 +55,7 @@ interface ImpersonatedUser {
 /**
  * Returns the user of the request: the authenticated or the impersonated one. Throws a StatusError.
  */
-export function resolveImpersonation(
-  user: ApiUser,
-  headers: IncomingHttpHeaders,
-  authorizer: Authorizer,
-): ApiUser {
+function resolveImpersonation(user: ApiUser, headers: IncomingHttpHeaders, authorizer: Authorizer): ApiUser {
   const mask = impersonatedUserIn(headers);
   if (mask === undefined) return user;
   for (const [resource, name, group] of requiredPermissions(mask))

@@ -111,7 +111,7 @@ const graceMs = 60_000;
 const invalidated = 'service account token has been invalidated';
 
 /** Why a token is invalid although it has not expired; undefined if it is valid. */
-export function boundObjectProblem(claims: TokenClaims, deps: BoundObjectDeps): string | undefined {
+function boundObjectProblem(claims: TokenClaims, deps: BoundObjectDeps): string | undefined {
   const { namespace, serviceaccount, pod, secret, node } = claims['kubernetes.io'];
   const state = (resource: ApiResource, within: string | undefined, bearer: BoundObject | undefined) =>
     bearer === undefined ? 'there' : stateOf(resource, within, bearer, deps);

@@ -4,7 +4,7 @@ import { badRequest } from '../api/status-errors.ts';
 /**
  * Limits the cost of selectors: each requirement is evaluated for each object of a list and watch.
  */
-export const maxSelectorLength: number = 64 * 1024;
+const maxSelectorLength: number = 64 * 1024;
 export const maxRequirements = 100;
 
 export type Labels = Readonly<Record<string, string>>;

@@ -125,7 +125,7 @@ const zeroValues: Readonly<Record<string, string>> = {
 };
 
 /** The field value for comparison; a missing field has its zero value. */
-export function fieldText(object: StoredObject, path: string): string {
+function fieldText(object: StoredObject, path: string): string {
   if (path === 'source')
     return String(valueAt(object, 'source.component') ?? valueAt(object, 'reportingComponent') ?? '');
   const value = valueAt(object, path);

@@ -99,7 +99,7 @@ async function sendProxied(
 }
 
 /** The path after `/proxy`, with the query. */
-export function proxiedPath({ rest, incoming }: Pick<StreamCall, 'rest' | 'incoming'>): string {
+function proxiedPath({ rest, incoming }: Pick<StreamCall, 'rest' | 'incoming'>): string {
   const { url = '/' } = incoming;
   const query = url.includes('?') ? url.slice(url.indexOf('?')) : '';
   return `${rest === '' ? '/' : rest}${query}`;

@@ -15,7 +15,7 @@ export function validatorFor(name: TextRule, ...more: readonly Validate[]): Vali
   ];
 }
 
-export function metadataCauses(
+function metadataCauses(
   meta: StoredMeta,
   before: StoredMeta | undefined,
   name: TextRule,

@@ -126,9 +126,7 @@ function roundUp(amount: string): string {
 }
 
 /** A resource with a limit and no request gets a request of the same amount. */
-export function requestsFromLimits(
-  resources: ResourceRequirements | undefined,
-): ResourceRequirements | undefined {
+function requestsFromLimits(resources: ResourceRequirements | undefined): ResourceRequirements | undefined {
   if (resources?.limits === undefined) return resources;
   return { ...resources, requests: { ...resources.limits, ...resources.requests } };
 }

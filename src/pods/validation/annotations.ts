@@ -13,7 +13,7 @@ import { checkTolerations } from './scheduling.ts';
 
 type Texts = Readonly<Record<string, string>>;
 
-export const annotationKeys = {
+const annotationKeys = {
   mirror: 'kubernetes.io/config.mirror',
   deletionCost: 'controller.kubernetes.io/pod-deletion-cost',
   tolerations: 'scheduler.alpha.kubernetes.io/tolerations',

@@ -196,7 +196,7 @@ function checkTokens(report: Report, spec: PodSpec): void {
 
 const longestHostname = 64;
 
-export function checkHostAliases(report: Report, path: FieldPath, aliases: PodSpec['hostAliases']): void {
+function checkHostAliases(report: Report, path: FieldPath, aliases: PodSpec['hostAliases']): void {
   aliases?.forEach((alias, index) => {
     const at = path.index(index);
     checkForm(report, at.child('ip'), alias.ip, ipAddress);
@@ -206,7 +206,7 @@ export function checkHostAliases(report: Report, path: FieldPath, aliases: PodSp
   });
 }
 
-export function checkHostnameOverride(report: Report, path: FieldPath, spec: PodSpec): void {
+function checkHostnameOverride(report: Report, path: FieldPath, spec: PodSpec): void {
   const { hostnameOverride: name } = spec;
   if (name === undefined) return;
   if (spec.setHostnameAsFQDN === true)
@@ -221,7 +221,7 @@ const mostServers = 3;
 const mostSearches = 32;
 const longestSearchList = 2048;
 
-export function checkDns(report: Report, path: FieldPath, { dnsConfig, dnsPolicy }: PodSpec): void {
+function checkDns(report: Report, path: FieldPath, { dnsConfig, dnsPolicy }: PodSpec): void {
   if (dnsPolicy === 'None' && dnsConfig === undefined)
     missing(report, path, 'must provide `dnsConfig` when `dnsPolicy` is None');
   else if (dnsPolicy === 'None' && (dnsConfig?.nameservers ?? []).length === 0)

@@ -146,11 +146,7 @@ function checkOwnClaims(report: Report, path: FieldPath, spec: PodSpec, podName:
 }
 
 /** The claim template of an ephemeral volume. */
-export function checkClaimTemplate(
-  report: Report,
-  path: FieldPath,
-  template: PersistentVolumeClaimTemplate,
-): void {
+function checkClaimTemplate(report: Report, path: FieldPath, template: PersistentVolumeClaimTemplate): void {
   const { labels, annotations, ...others } = template.metadata ?? {};
   checkLabels(report, path.child('metadata', 'labels'), labels);
   checkAnnotations(report, path.child('metadata', 'annotations'), annotations);

@@ -97,7 +97,7 @@ export class GrpcServer implements AsyncDisposable {
 }
 
 /** A file that is not a socket is not removed. */
-export function removeSocket(path: string): void {
+function removeSocket(path: string): void {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSocket()) rmSync(path, { force: true });
 }
 

@@ -89,7 +89,7 @@ function numbersFrame(type: number, streamId: number, ...numbers: readonly numbe
 }
 
 /** The error codes of HTTP/2, by number. */
-export const http2Reasons = [
+const http2Reasons = [
   'NO_ERROR',
   'PROTOCOL_ERROR',
   'INTERNAL_ERROR',
@@ -124,7 +124,7 @@ export function reasonOf(number: number): Http2Reason {
   return http2Reasons[number] ?? 'INTERNAL_ERROR';
 }
 
-export function numberOfReason(reason: Http2Reason): number {
+function numberOfReason(reason: Http2Reason): number {
   return http2Reasons.indexOf(reason);
 }
 

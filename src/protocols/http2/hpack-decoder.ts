@@ -134,7 +134,7 @@ const maxBlockBytes = 256;
  * The last decoded header blocks. Nearly all responses have identical headers and trailers. Only
  * for blocks that do not use the dynamic table.
  */
-export class BlockCache {
+class BlockCache {
   readonly #entries: { readonly block: Buffer; readonly headers: Headers }[] = [];
   #next = 0;
 

@@ -122,7 +122,7 @@ const known: Readonly<Record<string, Readonly<Record<string, string | null>>>> =
   ed25519: { '1.3.101.112': null },
 };
 
-export function signatureAlgorithmDer(key: KeyObject): Buffer {
+function signatureAlgorithmDer(key: KeyObject): Buffer {
   const { oid, hasParameters } = algorithmOf(key);
   return derSequence(derOid(oid), ...(hasParameters ? [der(tags.nothing)] : []));
 }
@@ -131,13 +131,13 @@ export function signatureAlgorithmDer(key: KeyObject): Buffer {
  * The signed content, followed by the algorithm and the signature: the outer form of requests and
  * certificates.
  */
-export function signedDer(what: Buffer, key: KeyObject): Buffer {
+function signedDer(what: Buffer, key: KeyObject): Buffer {
   const signature = sign(algorithmOf(key).hash, what, key);
   return derSequence(what, signatureAlgorithmDer(key), derBitString(signature));
 }
 
 /** Whether such an outer form was signed with this key. */
-export function isSignedBy(signed: DerElement, publicKey: KeyObject): boolean {
+function isSignedBy(signed: DerElement, publicKey: KeyObject): boolean {
   const [what, how, signature] = childrenOf(signed, tags.sequence);
   const [oid] = childrenOf(how, tags.sequence);
   const hash = known[publicKey.asymmetricKeyType ?? '']?.[readOid(oid)];

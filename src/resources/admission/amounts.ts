@@ -12,7 +12,7 @@ import {
 /** Amounts in the units they are compared and told in: thousandths of a core, otherwise whole units. */
 export type Amounts = ReadonlyMap<string, bigint>;
 
-export function amountsOf(list: ResourceList): Amounts {
+function amountsOf(list: ResourceList): Amounts {
   return new Map([...list].map(([name, amount]) => [name, unitsOf(name, amount)]));
 }
 

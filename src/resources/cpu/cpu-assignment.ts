@@ -25,13 +25,13 @@ export function takeCpus(groups: CpuTopology, free: CpuSet, count: number, rules
   return taker.taken;
 }
 
-export function notEnoughCpus(count: number, free: CpuSet): KubelingError {
+function notEnoughCpus(count: number, free: CpuSet): KubelingError {
   const message = `not enough cpus available to satisfy request: requested=${count}, available=${free.size}`;
   return new KubelingError('ALLOCATION_FAILED', message);
 }
 
 /** Returns the NUMA nodes in allocation order: the fewest free CPUs first. */
-export function numaNodesInOrder(groups: CpuTopology, free: CpuSet): readonly number[] {
+function numaNodesInOrder(groups: CpuTopology, free: CpuSet): readonly number[] {
   return new CpuTaker(groups, free, 0).inOrder('numaNode');
 }
 

@@ -5,7 +5,7 @@ import { isExtendedResource } from '../admission/index.ts';
 import type { DeviceManager } from './device-manager.ts';
 import { Registration } from './gen/device-plugin.ts';
 
-export const pluginVersion = 'v1beta1';
+const pluginVersion = 'v1beta1';
 
 /** Throws PLUGIN_REFUSED with the message for the plugin. */
 export async function validateRegistration(request: {

@@ -25,7 +25,7 @@ export interface ClaimInfo {
   readonly drivers: ReadonlyMap<string, readonly ClaimDevice[]>;
 }
 
-export class CheckpointError extends Error {}
+class CheckpointError extends Error {}
 
 /** Encodes the checkpoint of the Go kubelet, so that either kubelet can continue. */
 export function encodeClaims(claims: readonly ClaimInfo[]): string {

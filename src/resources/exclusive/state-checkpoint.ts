@@ -114,7 +114,7 @@ export interface StateFile {
 }
 
 /** Writes the checkpoint: one write at a time, always with the newest state. */
-export class CheckpointWriter {
+class CheckpointWriter {
   readonly #file: StateFile;
   readonly #logger: Logger;
   readonly #textOf: () => string;

@@ -110,7 +110,7 @@ const largestUid = 2_147_483_647n;
 /**
  * Throws for a container with runAsNonRoot that would run as root or whose user cannot be verified.
  */
-export function verifyNonRoot(pod: Pod, container: Container, image: ImageUser): void {
+function verifyNonRoot(pod: Pod, container: Container, image: ImageUser): void {
   const own = container.securityContext;
   const whole = pod.spec.securityContext;
   if ((own?.runAsNonRoot ?? whole?.runAsNonRoot) !== true) return;
@@ -177,7 +177,7 @@ const annotationPrefix = 'container.apparmor.security.beta.kubernetes.io/';
 type AppArmorFields = Pick<MessageInit<LinuxContainerSecurityContext>, 'apparmor' | 'apparmorProfile'>;
 
 /** Sets the current and the deprecated CRI field; neither without a profile. */
-export function appArmorFields(pod: Pod, container: Container): AppArmorFields {
+function appArmorFields(pod: Pod, container: Container): AppArmorFields {
   const profile = appArmorProfile(pod, container);
   switch (profile?.type) {
     case 'RuntimeDefault':

@@ -136,7 +136,7 @@ export class LifecycleHooks implements HookRunner {
 }
 
 /** Describes a hook for people, without command arguments. */
-export function describeHook({ exec, httpGet, sleep, tcpSocket }: LifecycleHandler): string {
+function describeHook({ exec, httpGet, sleep, tcpSocket }: LifecycleHandler): string {
   if (exec !== undefined) return `the exec hook, ${describeCommand(exec.command ?? [])}`;
   if (httpGet !== undefined) return `the httpGet hook ${httpGet.path ?? ''}`;
   if (sleep !== undefined) return `the sleep hook of ${sleep.seconds ?? 0} s`;
@@ -160,7 +160,7 @@ export interface HookObserver {
   sleepTerminatedEarly(): void;
 }
 
-export const unobservedHooks: HookObserver = { httpFallback() {}, sleepTerminatedEarly() {} };
+const unobservedHooks: HookObserver = { httpFallback() {}, sleepTerminatedEarly() {} };
 
 /** Registers the metrics of the Go kubelet for hooks. */
 export function hookMetrics(registry: MetricRegistry): HookObserver {

@@ -266,7 +266,7 @@ export interface RateLimits {
 }
 
 /** Token bucket with `qps` tokens per second and a capacity of `burst`. */
-export class PullRate {
+class PullRate {
   readonly #limits: RateLimits;
   readonly #clock: Clock;
   #tokens: number;

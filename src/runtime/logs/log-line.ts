@@ -113,7 +113,7 @@ export function secondsOf(moment: string): number | undefined {
 }
 
 /** Offset from UTC in seconds; undefined for an invalid zone. */
-export function offsetOf(zone: string): number | undefined {
+function offsetOf(zone: string): number | undefined {
   if (zone === 'Z') return 0;
   const hours = Number(zone.slice(1, 3));
   const minutes = Number(zone.slice(4, 6));

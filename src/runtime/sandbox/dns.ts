@@ -190,7 +190,7 @@ function withoutDot(domain: string): string {
  * Merges options such as `ndots:5`: a later option replaces an earlier one of the same name in its
  * position.
  */
-export function mergeOptions(options: readonly string[]): string[] {
+function mergeOptions(options: readonly string[]): string[] {
   return [...new Map(options.map((option) => [optionName(option), option])).values()];
 }
 

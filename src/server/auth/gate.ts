@@ -40,7 +40,7 @@ export interface NodeGateDeps {
   readonly logger: GateLogger;
 }
 
-export function nodeGate(deps: NodeGateDeps): Gate {
+function nodeGate(deps: NodeGateDeps): Gate {
   return {
     async admit(caller, signal) {
       const user = await authenticate(deps.authentication, caller, signal);

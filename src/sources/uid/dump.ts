@@ -190,7 +190,7 @@ const utc =
  * A time in the representation of the Go kubelet; the text must be RFC 3339, or empty for the zero
  * time.
  */
-export function dumpTime(text: string): string {
+function dumpTime(text: string): string {
   if (text === '') return '{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}';
   const [, fraction = ''] = /\.(\d+)/.exec(text) ?? [];
   const nanos = Number(fraction.slice(0, 9).padEnd(9, '0'));
@@ -199,7 +199,7 @@ export function dumpTime(text: string): string {
 }
 
 /** JSON with sorted keys and no spaces, which is how raw extensions are stored. */
-export function rawJson(tree: YamlTree): string {
+function rawJson(tree: YamlTree): string {
   if (tree.kind === 'scalar')
     return typeof tree.value === 'string' ? JSON.stringify(tree.value) : String(tree.value);
   if (tree.kind === 'list') return `[${tree.items.map(rawJson).join(',')}]`;

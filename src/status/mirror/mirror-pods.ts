@@ -206,7 +206,7 @@ export interface KnownNode {
  * The node as an owner reference; undefined before the API has assigned its UID, or while it is
  * being deleted.
  */
-export function ownerNode(node: Node | undefined): KnownNode | undefined {
+function ownerNode(node: Node | undefined): KnownNode | undefined {
   const { name, uid, deletionTimestamp } = node?.metadata ?? {};
   if (name === undefined || uid === undefined || uid === '' || deletionTimestamp !== undefined)
     return undefined;
@@ -217,7 +217,7 @@ export function ownerNode(node: Node | undefined): KnownNode | undefined {
  * The mirror of a static pod in the API: the same pod with the annotation of the version it shows,
  * owned by the node only, as API servers require of pods created by nodes.
  */
-export function mirrorObject({ metadata, spec }: Pod, owner: KnownNode): ApiObject {
+function mirrorObject({ metadata, spec }: Pod, owner: KnownNode): ApiObject {
   const { name, namespace, labels, annotations: written = {} } = metadata;
   const { kind } = apiResources.pods;
   const mark = { [annotations.mirror]: written[annotations.hash] ?? '' };

@@ -243,7 +243,7 @@ function versionOf({ metadata: { resourceVersion } }: Pod): bigint | undefined {
     : undefined;
 }
 
-export function isSameCopy({ metadata: one }: Pod, { metadata: other }: Pod): boolean {
+function isSameCopy({ metadata: one }: Pod, { metadata: other }: Pod): boolean {
   return one.uid === other.uid && one.resourceVersion === other.resourceVersion;
 }
 
@@ -253,7 +253,7 @@ const underWay: ReadonlySet<string | undefined> = new Set(['ContainerCreating', 
  * Whether the status only reports that the pod is starting: nothing has run yet and nothing has
  * failed.
  */
-export function isPassing(status: PodStatus): boolean {
+function isPassing(status: PodStatus): boolean {
   const { phase, reason, containerStatuses = [], initContainerStatuses = [] } = status;
   const isAwaited = ({ state, lastState }: ContainerStatus) =>
     underWay.has(state?.waiting?.reason) && lastState?.terminated === undefined;

@@ -255,11 +255,11 @@ export function planExpansion(
 }
 
 /** Returns the capacity in the claim status; undefined if it is not set. */
-export function claimedBytes({ status }: PersistentVolumeClaim): bigint | undefined {
+function claimedBytes({ status }: PersistentVolumeClaim): bigint | undefined {
   return bytesOf(status?.capacity?.[storage]);
 }
 
-export function stepOf({ status }: PersistentVolumeClaim): string | undefined {
+function stepOf({ status }: PersistentVolumeClaim): string | undefined {
   return status?.allocatedResourceStatuses?.[storage];
 }
 

@@ -40,7 +40,7 @@ export function mountContext(
 }
 
 /** The mount option in the form that drivers pass to mount(8). */
-export function contextOption(context: string): string {
+function contextOption(context: string): string {
   return `context=${JSON.stringify(context)}`;
 }
 

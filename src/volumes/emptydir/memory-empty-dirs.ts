@@ -135,7 +135,7 @@ const resourcePrefix = 'hugepages-';
 const noQuantity =
   "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-export function readMedium(medium: string): MemoryMedium {
+function readMedium(medium: string): MemoryMedium {
   if (medium === 'Memory') return { kind: 'memory' };
   if (medium === anyHugePages) return { kind: 'huge-pages', called: medium, pageSize: undefined };
   const [prefix, size] = [`${anyHugePages}-`, medium.slice(anyHugePages.length + 1)];
@@ -144,7 +144,7 @@ export function readMedium(medium: string): MemoryMedium {
 }
 
 /** Returns the page size to mount; a container or the pod must request huge pages of that size. */
-export function pageSizeFor(
+function pageSizeFor(
   { called, pageSize }: Extract<MemoryMedium, { readonly kind: 'huge-pages' }>,
   pod: Pod,
 ): Quantity {
@@ -162,7 +162,7 @@ export function pageSizeFor(
 }
 
 /** An existing mount is accepted only if it has the requested page size. */
-export function checkPageSize(
+function checkPageSize(
   mounted: { readonly directory: string; readonly pageBytes: bigint | undefined },
   { pageSize }: Extract<MemoryMedium, { readonly kind: 'huge-pages' }>,
   pod: Pod,
@@ -180,7 +180,7 @@ export function checkPageSize(
 /**
  * Computes the size of a memory-backed emptyDir: its sizeLimit applies only if it is the minimum.
  */
-export function sizeInMemory(
+function sizeInMemory(
   pod: Pod,
   sizeLimit: string | undefined,
   allocatable: Parameters<typeof roomFor>[1],

@@ -30,7 +30,7 @@ export async function setVolumeOwnership(
 const groupsRoot = 0o2770;
 
 /** Whether the volume root has the group and mode that are set last by a completed walk. */
-export function isOwnedByGroup(
+function isOwnedByGroup(
   wanted: number,
   { group, mode }: { readonly group: number; readonly mode: number },
 ): boolean {

@@ -12,7 +12,7 @@ interface CgroupMount {
  * Parses the cgroup mounts of /proc/self/mountinfo. The fields after " - " are type, source and
  * options of the file system.
  */
-export function cgroupMounts(mountinfo: string): readonly CgroupMount[] {
+function cgroupMounts(mountinfo: string): readonly CgroupMount[] {
   return mountinfo.split('\n').flatMap((line) => {
     const [left = '', right = ''] = line.split(' - ');
     const [type = '', , options = ''] = right.split(' ');

@@ -50,7 +50,7 @@ export interface DecodedPatch extends DecodeOptions {
 }
 
 const protobufType = 'application/vnd.kubernetes.protobuf';
-export const bodyTypes: readonly string[] = ['application/json', 'application/yaml', protobufType];
+const bodyTypes: readonly string[] = ['application/json', 'application/yaml', protobufType];
 
 /** Decodes request bodies into objects. */
 export class BodyDecoder {

@@ -205,9 +205,9 @@ function inPath(name: string, description: string): JsonObject {
   return { name, in: 'path', description, required: true, schema: { type: 'string', uniqueItems: true } };
 }
 
-export const nameParameter = inPath('name', 'The name of the object.');
-export const namespaceParameter = inPath('namespace', 'The namespace of the objects.');
-export const prettyParameter = inQuery('pretty', 'Whether the response is indented: "true" to indent it.');
+const nameParameter = inPath('name', 'The name of the object.');
+const namespaceParameter = inPath('namespace', 'The namespace of the objects.');
+const prettyParameter = inQuery('pretty', 'Whether the response is indented: "true" to indent it.');
 
 const dryRun = inQuery('dryRun', 'With "All" the request is validated but not stored.');
 const fieldManager = inQuery('fieldManager', 'The name of the field manager of this request.');
@@ -238,7 +238,7 @@ const orphans = inQuery(
 );
 
 /** The query parameters of each operation. */
-export const queryParameters = {
+const queryParameters = {
   list: [
     bookmarks,
     onward,

@@ -62,7 +62,7 @@ export interface PodSummary {
   readonly lastRestart: string | undefined;
 }
 
-export function podSummary(pod: Pod): PodSummary {
+function podSummary(pod: Pod): PodSummary {
   const initial = pod.status?.initContainerStatuses ?? [];
   const main = pod.status?.containerStatuses ?? [];
   const sidecars = sidecarNames(pod);

@@ -74,7 +74,7 @@ function rowObject(object: StoredObject, include: TableOptions['includeObject'])
 }
 
 /** The PartialObjectMetadata of an object. */
-export function partialOf({ metadata }: JsonObject): JsonObject {
+function partialOf({ metadata }: JsonObject): JsonObject {
   return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: metadata ?? {} };
 }
 
@@ -117,6 +117,6 @@ const printers: Readonly<Record<string, Printer>> = {
   PodMetrics: usagePrinter,
 };
 
-export function printerOf({ kind }: ApiResource): Printer {
+function printerOf({ kind }: ApiResource): Printer {
   return printers[kind] ?? plainPrinter;
 }

@@ -7,7 +7,7 @@ import { asFailure, StoreFailure } from './schema.ts';
  * The worker thread of the store. It has no clock and no randomness: requests are executed
  * serially. It imports little, because its modules are loaded a second time.
  */
-export function serveStore(port: MessagePort): void {
+function serveStore(port: MessagePort): void {
   let database: StoreDatabase | undefined;
   const opened = (): StoreDatabase => {
     if (database === undefined) throw new StoreFailure('failed', 'it is not open');

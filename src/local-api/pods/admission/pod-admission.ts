@@ -61,7 +61,7 @@ export function checkResourceClaims(pod: StoredObject): void {
 const patienceSeconds = 300;
 
 /** Adds the default tolerations for not-ready and unreachable nodes. */
-export function admitTolerations(pod: StoredObject): StoredObject {
+function admitTolerations(pod: StoredObject): StoredObject {
   const { spec } = typed(pod);
   const given = spec.tolerations ?? [];
   const added = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']
@@ -90,7 +90,7 @@ export function topologyLabels(objects: ObjectReader, node: string): Readonly<Re
 }
 
 /** A pod created with a nodeName gets the labels at creation; others at binding. */
-export function admitTopology(pod: StoredObject, objects: ObjectReader): StoredObject {
+function admitTopology(pod: StoredObject, objects: ObjectReader): StoredObject {
   const { nodeName } = typed(pod).spec;
   const labels = nodeName ? topologyLabels(objects, nodeName) : {};
   if (Object.keys(labels).length === 0) return pod;

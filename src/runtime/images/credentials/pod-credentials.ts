@@ -109,7 +109,7 @@ export const noPullSecrets: PullSecrets = {
 };
 
 /** Reads the pod's pull secrets. Secrets that cannot be read are skipped and named in an event. */
-export async function readPullSecrets(
+async function readPullSecrets(
   pod: Pod,
   secrets: PullSecrets,
   journal: Pick<PodJournal, 'event'>,

@@ -263,7 +263,7 @@ function sizeText(bytes: number): string {
 export type ImageUseCri = Pick<CriClient, 'listContainers' | 'containerStatus' | 'status'>;
 
 /** Finds the images that listed containers, including dead ones, are created from or mount. */
-export class ImagesInUse {
+class ImagesInUse {
   readonly #cri: ImageUseCri;
   /** Keyed by container; a container's mounts never change. */
   readonly #mounted = new Map<string, readonly string[]>();

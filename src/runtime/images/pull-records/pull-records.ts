@@ -269,7 +269,7 @@ export type ImageOrigin =
   /** A kubelet of this node pulled the image or started to. */
   'pulled-here' | 'preloaded';
 
-export function mustVerify(policy: VerificationPolicy, image: string, origin: ImageOrigin): boolean {
+function mustVerify(policy: VerificationPolicy, image: string, origin: ImageOrigin): boolean {
   switch (policy.kind) {
     case 'NeverVerify':
       return false;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ContainerStatus, PodSpec } from '../../kinds/index.ts';
 import { type Pod, podUid } from '../../pods/index.ts';
-import { nextInstance, type Progress } from './next-instance.ts';
+import { nextInstance, type Progress } from './follow-container.ts';
 
 const runs = (id: string) => ({ containerID: id, state: { running: {} } });
 const ended = (id: string, exitCode = 1) => ({ terminated: { exitCode, containerID: id } });
