@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
 import { settings } from '../../test/simulation/kubelet-life.ts';
 import { type Pod, podUid } from '../pods/index.ts';
-import { judgePod } from '../resources/index.ts';
+import { evaluatePod } from '../resources/index.ts';
 import { admissionFacts } from './admission-facts.ts';
 
 interface Situation {
@@ -15,7 +15,7 @@ interface Situation {
 }
 
 /** A node with 4 cores and 10 pods whose Node object has not been read yet. */
-function judged(pod: Pod, situation: Situation = {}): string {
+function evaluated(pod: Pod, situation: Situation = {}): string {
   const {
     others = [],
     standing = 'new',
@@ -37,8 +37,8 @@ function judged(pod: Pod, situation: Situation = {}): string {
     pressures: () => [],
     isShuttingDown: () => isShuttingDown,
   });
-  const judgement = judgePod(pod, facts(pod, 'add'));
-  return judgement.kind === 'refuse' ? judgement.refusal.reason : judgement.kind;
+  const evaluation = evaluatePod(pod, facts(pod, 'add'));
+  return evaluation.kind === 'reject' ? evaluation.rejection.reason : evaluation.kind;
 }
 
 /** A pod as read from a manifest. */
@@ -53,37 +53,37 @@ function asking(requests: Readonly<Record<string, string>>, spec: Pod['spec'] | 
 const named = (name: string): Pod => aPod({ metadata: { name, uid: podUid(name) } });
 
 test('uses the configured capacity before the Node object has been read', () => {
-  assert.equal(judged(asking({ cpu: '100m', memory: '100Mi', 'ephemeral-storage': '100Mi' })), 'admit');
-  assert.equal(judged(asking({ cpu: '100m', 'hugepages-2Mi': '64Mi' })), 'admit');
+  assert.equal(evaluated(asking({ cpu: '100m', memory: '100Mi', 'ephemeral-storage': '100Mi' })), 'admit');
+  assert.equal(evaluated(asking({ cpu: '100m', 'hugepages-2Mi': '64Mi' })), 'admit');
   // A static pod is critical, but there are no pods to preempt.
-  assert.equal(judged(asking({ 'hugepages-2Mi': '128Mi' })), 'UnexpectedAdmissionError');
-  assert.equal(judged(asking({ cpu: '100' })), 'UnexpectedAdmissionError');
-  assert.equal(judged(asking({ memory: '9Gi' })), 'UnexpectedAdmissionError');
-  assert.equal(judged(asking({ cpu: '100' }), { standing: 'restored' }), 'admit');
+  assert.equal(evaluated(asking({ 'hugepages-2Mi': '128Mi' })), 'UnexpectedAdmissionError');
+  assert.equal(evaluated(asking({ cpu: '100' })), 'UnexpectedAdmissionError');
+  assert.equal(evaluated(asking({ memory: '9Gi' })), 'UnexpectedAdmissionError');
+  assert.equal(evaluated(asking({ cpu: '100' }), { standing: 'restored' }), 'admit');
 });
 
 test('uses the labels of the registration before the Node object has been read', () => {
   const selecting = (nodeSelector: Readonly<Record<string, string>>) => asking({}, { nodeSelector });
-  assert.equal(judged(selecting({ 'kubernetes.io/arch': 'amd64', role: 'edge' })), 'admit');
-  assert.equal(judged(selecting({ role: 'core' })), 'ask-node');
+  assert.equal(evaluated(selecting({ 'kubernetes.io/arch': 'amd64', role: 'edge' })), 'admit');
+  assert.equal(evaluated(selecting({ role: 'core' })), 'fetch-node');
 });
 
 test('admits at most maxPods pods, and none during a node shutdown', () => {
   const others = Array.from({ length: 10 }, (_, index) => named(`p${index}`));
   const pod = named('web');
-  assert.equal(judged(pod, { others: others.slice(1) }), 'admit');
-  assert.equal(judged(pod, { others }), 'OutOfpods');
-  assert.equal(judged(pod, { others, standing: 'restored' }), 'admit');
-  assert.equal(judged(pod, { isShuttingDown: true }), 'NodeShutdown');
+  assert.equal(evaluated(pod, { others: others.slice(1) }), 'admit');
+  assert.equal(evaluated(pod, { others }), 'OutOfpods');
+  assert.equal(evaluated(pod, { others, standing: 'restored' }), 'admit');
+  assert.equal(evaluated(pod, { isShuttingDown: true }), 'NodeShutdown');
 });
 
 test('does not count pending pods whose admission began later', () => {
   const others = Array.from({ length: 10 }, (_, index) => named(`p${index}`));
-  assert.equal(judged(named('web'), { others, later: ['p3'] }), 'admit');
+  assert.equal(evaluated(named('web'), { others, later: ['p3'] }), 'admit');
 });
 
 test('rejects a strict supplemental groups policy unless the runtime supports it', () => {
   const strict = asking({}, { securityContext: { supplementalGroupsPolicy: 'Strict' } });
-  assert.equal(judged(strict), 'admit');
-  assert.equal(judged(strict, { strictGroups: false }), 'SupplementalGroupsPolicyNotSupported');
+  assert.equal(evaluated(strict), 'admit');
+  assert.equal(evaluated(strict, { strictGroups: false }), 'SupplementalGroupsPolicyNotSupported');
 });

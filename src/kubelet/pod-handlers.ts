@@ -164,17 +164,15 @@ export class PodHandlers implements SyncHandler {
     const isOver = workers.queries.isPodTerminationRequested(uid) || isTerminalPhase(pod.status.phase);
     if (isOver) this.#update(pod, 'create');
     else {
-      const allocatedPod = this.#deps.allocated.withAllocation(pod);
-      this.#deps.admission.admit(allocatedPod, (admission) =>
-        this.#admissionDecided(allocatedPod, admission),
-      );
+      const admittedPod = this.#deps.allocated.withAllocation(pod);
+      this.#deps.admission.admit(admittedPod, (admission) => this.#admissionDecided(admittedPod, admission));
     }
   }
 
   /** The pod may have been edited or removed during its admission, or may be terminating. */
-  #admissionDecided(allocatedPod: Pod, admission: Admission): void {
+  #admissionDecided(admittedPod: Pod, admission: Admission): void {
     const { pods, workers, journal, restored, allocation } = this.#deps;
-    const pod = pods.getPodByUid(allocatedPod.metadata.uid);
+    const pod = pods.getPodByUid(admittedPod.metadata.uid);
     if (pod === undefined || workers.queries.isPodTerminationRequested(pod.metadata.uid)) return;
     if (!admission.admit) {
       this.#reject(pod, admission.reason, admission.message);
@@ -182,7 +180,7 @@ export class PodHandlers implements SyncHandler {
     }
     const { uid } = pod.metadata;
     journal.step(uid, { stage: 'admitted', outcome: 'done', message: 'admitted by the node' });
-    allocation.podAdmitted(pod, allocatedPod);
+    allocation.podAdmitted(pod, admittedPod);
     const secondsLeft = restored.secondsLeft(uid);
     if (secondsLeft !== undefined) workers.resumeTermination(pod, secondsLeft);
     else this.#update(pod, 'create');

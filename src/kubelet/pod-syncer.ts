@@ -92,7 +92,7 @@ export interface SyncerDeps {
   readonly cluster: Pick<ClusterLink, 'objects' | 'tokens'> | undefined;
   /** The last observation of the pod. */
   readonly lastObserved: (uid: PodUid) => ObservedPod | undefined;
-  readonly resizes: Pick<PodResizes, 'see' | 'shown' | 'synced' | 'cgroupMade'>;
+  readonly resizes: Pick<PodResizes, 'observe' | 'statusOf' | 'synced' | 'cgroupCreated'>;
   /** Whether the newest sandbox can still be used for the pod. */
   readonly hasUsableSandbox: (pod: Pod, observed: ObservedPod) => boolean;
   /** The health of the devices of a container; none by default. */
@@ -125,7 +125,7 @@ export class KubeletPodSyncer implements PodSyncer {
     const { pod } = context;
     const { startUnderWay } = this.#deps.checkpoints.get(pod.metadata.uid) ?? {};
     const observed = withInterruptedStart(context.observed, startUnderWay);
-    this.#deps.resizes.see(pod, observed);
+    this.#deps.resizes.observe(pod, observed);
     const status = this.#publish(pod, observed, 'active');
     if (isTerminalPhase(status.phase) || isTerminalPhase(pod.status.phase)) {
       await this.#recordFinished(pod, status);
@@ -349,7 +349,7 @@ export class KubeletPodSyncer implements PodSyncer {
     // Both have to end before a failed sync returns, so that neither runs on.
     await Promise.allSettled(creations);
     const [cgroup] = await Promise.all(creations);
-    if (cgroup === 'created') this.#deps.resizes.cgroupMade(pod);
+    if (cgroup === 'created') this.#deps.resizes.cgroupCreated(pod);
     if (cgroup === 'created')
       this.#deps.journal.step(uid, { stage: 'cgroup', outcome: 'done', message: 'created' });
     if (cgroup === 'created' && observed.containers.some(({ state }) => state === 'running')) {
@@ -410,7 +410,7 @@ export class KubeletPodSyncer implements PodSyncer {
       noted: (containerId) => checkpoints.get(pod.metadata.uid)?.status?.probed?.[containerId],
       nodeIps: nodeIps(),
       devices: (container) => this.#deps.deviceStatus?.(pod.metadata.uid, container) ?? [],
-      ...this.#deps.resizes.shown(pod, observed),
+      ...this.#deps.resizes.statusOf(pod, observed),
       recursiveReadOnly: this.#deps.supportsRecursiveReadOnly(handler) ? 'supported' : 'unsupported',
       // A deadline is not applied while containers start, but with the next sync.
       eviction: state === 'starting' ? undefined : this.#pastDeadline(pod, previous),

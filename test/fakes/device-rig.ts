@@ -1,7 +1,7 @@
 import type { Container } from '../../src/kinds/index.ts';
 import { collectLogs, seededRandom } from '../../src/lib/index.ts';
 import { type Pod, type PodUid, podUid } from '../../src/pods/index.ts';
-import { allotPod } from '../../src/resources/admission/allocate-exclusive.ts';
+import { allocateFromProviders } from '../../src/resources/admission/allocate-from-providers.ts';
 import { DeviceManager } from '../../src/resources/devices/device-manager.ts';
 import { serveRegistration } from '../../src/resources/devices/plugin-registration.ts';
 import type { TopologyHint } from '../../src/resources/topology/index.ts';
@@ -64,7 +64,7 @@ export class DeviceRig implements AsyncDisposable {
     const refusal = await this.pass(
       affinity === undefined
         ? this.manager.allocatePod(pod, signal)
-        : allotPod(pod, [near(affinity)], signal),
+        : allocateFromProviders(pod, [near(affinity)], signal),
     );
     if (refusal !== undefined) this.ended.add(metadata.uid);
     return refusal?.message;

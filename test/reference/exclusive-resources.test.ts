@@ -97,7 +97,7 @@ async function replay(scenario: Scenario): Promise<void> {
   const active = new Map<string, Pod>();
   const written = new Map<string, string>();
   const clock = new VirtualClock();
-  const allotter = await createResourceAllocator(settingsOf(scenario), {
+  const allocator = await createResourceAllocator(settingsOf(scenario), {
     clock,
     logger: collectLogs(clock).logger,
     metrics: new MetricRegistry({ onError: assert.ifError }),
@@ -113,19 +113,19 @@ async function replay(scenario: Scenario): Promise<void> {
     fromRuntime: async () => [],
     update: async () => {},
   });
-  await allotter.restore(signal);
+  await allocator.restore(signal);
   for (const [index, step] of scenario.steps.entries()) {
     const where = `step ${index}: ${JSON.stringify(step.add ?? step.remove)}`;
     if (step.add === undefined) active.delete(step.remove ?? '');
     else {
       const pod = podOf(step.add);
       active.set(step.add.uid, pod);
-      const refusal = await allotter.allot(pod, signal);
-      assert.deepEqual([refusal?.reason, refusal?.message], [step.reason, step.message], where);
-      if (refusal !== undefined) active.delete(step.add.uid);
+      const rejection = await allocator.allocatePod(pod, signal);
+      assert.deepEqual([rejection?.reason, rejection?.message], [step.reason, step.message], where);
+      if (rejection !== undefined) active.delete(step.add.uid);
     }
     // Whoever comes next finds what is nobody's any more.
-    await allotter.allot(idle, signal);
+    await allocator.allocatePod(idle, signal);
     await new Promise((resolve) => setImmediate(resolve));
     assert.deepEqual(JSON.parse(written.get('cpu_manager_state') ?? ''), step.cpu, where);
     if (step.memory !== undefined)

@@ -150,7 +150,7 @@ function memoryAlarmOf({ settings, deps }: KubeletState): KernelMemoryAlarm | un
 }
 
 function createAdmission(
-  { state, resources: { devices, exclusive, allotter } }: KubeletParts,
+  { state, resources: { devices, exclusive, allocator } }: KubeletParts,
   node: { readonly pressures: () => readonly string[]; readonly isShuttingDown: () => boolean },
 ): PodAdmission {
   const { settings, deps, journal, control, checkpoints, facts, allocated, restored, runtimeState } = state;
@@ -177,7 +177,7 @@ function createAdmission(
       await control.killPodNow(victim, { why: 'eviction', statusFn: preemptedStatus }, signal);
     },
     wasAdmitted: (uid) => checkpoints.wasAdmitted(uid),
-    allotter,
+    allocator,
     adopt: (pod) => exclusive.adopt(pod),
     underPressure: settings.underPressure,
     observer: admissionMetrics(metrics),
@@ -203,7 +203,7 @@ function createAllocation(state: KubeletState, admission: PodAdmission): Allocat
     allocatedPods: allocated,
     findPod: (uid) => (facts.hasEnded(uid) ? undefined : facts.desired(uid)),
     areSourcesReady: () => config.allReady(),
-    judge: (pod) => admission.resizeRefusal(pod),
+    check: (pod) => admission.resizeRejection(pod),
     syncPod: (pod) => {
       const { mirrorPod } = pods.getPodAndMirrorPod(pod);
       control.updatePod({ updateType: 'update', pod, mirrorPod, startStamp: clock.stamp() });
@@ -393,6 +393,6 @@ function followStatuses(
     void checkpoints.recordStatus(change.pod, change.after);
     if (!change.isFinished && !isTerminalPhase(change.after.phase)) return;
     allocation.podTerminated(change.uid);
-    admission.released();
+    admission.resourcesReleased();
   });
 }

@@ -10,7 +10,7 @@ const noExclusiveResources: ExclusiveResources = {
   numaNodes: undefined,
   restore: async () => {},
   isRequestedBy: () => false,
-  allot: async () => undefined,
+  allocatePod: async () => undefined,
   adopt() {},
   placementFor: () => ({}),
   hasExclusiveCpus: () => false,

@@ -11,7 +11,6 @@ import {
   qosClass,
 } from '../../pods/index.ts';
 import {
-  type Allotter,
   DraDrivers,
   DraManager,
   draMetrics,
@@ -20,6 +19,7 @@ import {
   nodeCgroups,
   oomLoop,
   openCgroups,
+  type PodResourceAllocator,
   PodResourcesServer,
 } from '../../resources/index.ts';
 import type { ContainerInputs } from '../../runtime/index.ts';
@@ -53,7 +53,8 @@ export async function createResources(state: KubeletState) {
   const devices = createDevices(state, exclusive.numaNodes);
   if (devices !== undefined) providers.push(devices);
   /** Devices are allocated with exclusive CPUs and memory where the node has these. */
-  const allotter: Allotter | undefined = settings.exclusiveResources === undefined ? devices : exclusive;
+  const allocator: PodResourceAllocator | undefined =
+    settings.exclusiveResources === undefined ? devices : exclusive;
   const deviceStatus = (uid: PodUid, container: string) => devices?.statusOf(uid, container) ?? [];
   const given = () => ({
     devices: devices?.given(),
@@ -66,7 +67,7 @@ export async function createResources(state: KubeletState) {
     exclusive,
     claims,
     devices,
-    allotter,
+    allocator,
     deviceStatus: settings.isGateEnabled('ResourceHealthStatus') ? deviceStatus : undefined,
     /** The devices plugins offer. */
     amounts: (): DeviceAmounts => devices?.amounts() ?? { capacity: {}, allocatable: {}, removed: [] },

@@ -9,22 +9,24 @@ import {
   readResources,
 } from '../../pods/index.ts';
 
-/** Amounts in the units they are compared and told in: thousandths of a core, otherwise whole units. */
+/** Amounts in the units of comparisons and messages: millicores for CPU, otherwise whole units. */
 export type Amounts = ReadonlyMap<string, bigint>;
 
 function amountsOf(list: ResourceList): Amounts {
   return new Map([...list].map(([name, amount]) => [name, unitsOf(name, amount)]));
 }
 
-/** Specs do not change, and all of a node's pods are asked for each pod that comes. */
-const knownRequests = new WeakMap<Pod['spec'], Amounts>();
+/**
+ * Cached because specs are immutable, and each admission sums the requests of all pods of the node.
+ */
+const cachedRequests = new WeakMap<Pod['spec'], Amounts>();
 
-/** What the pod has asked for, wherever it is. */
+/** Returns the requests of the pod. */
 export function requestsOf(pod: Pod): Amounts {
-  const known = knownRequests.get(pod.spec);
+  const known = cachedRequests.get(pod.spec);
   if (known !== undefined) return known;
   const requests = amountsOf(podRequests(pod));
-  knownRequests.set(pod.spec, requests);
+  cachedRequests.set(pod.spec, requests);
   return requests;
 }
 
@@ -42,21 +44,21 @@ export function sumOf(lists: Iterable<Amounts>): Amounts {
   return sum;
 }
 
-/** Resources that whoever runs the cluster has made up, by names of his own. */
+/** Resources that are defined outside Kubernetes, such as those of device plugins. */
 export function isExtendedResource(name: string): boolean {
   return name.includes('/') && !name.includes('kubernetes.io/') && !name.startsWith('requests.');
 }
 
-/** Whether there is a limited number of it on a node. What else a pod may name is for others to mind. */
+/** Whether the node has a limited amount of the resource. Admission ignores other resources. */
 export function isCountedResource(name: string): boolean {
   return name.includes('/') || isHugePages(name) || name.startsWith('attachable-volumes-');
 }
 
 /**
- * What the pod asks of this node. Extended resources the node does not have are not its to give, but the cluster's; those
- * that claims stand for are counted there.
+ * Returns the requests that this node has to fulfil. Excludes extended resources that the node does
+ * not have, which the scheduler accounts for, and those that ResourceClaims provide.
  */
-export function requestsHere(pod: Pod, allocatable: Amounts): Amounts {
+export function requestsOfNode(pod: Pod, allocatable: Amounts): Amounts {
   const isAsked = (container: Container, name: string) =>
     !isClaimed(pod, container, name) && (!isExtendedResource(name) || allocatable.has(name));
   const asked = (container: Container): Container => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { declaredFeatures } from './declared-features.ts';
 
-test('a node declares what it can do and its gates allow, and nothing where it is not to tell', () => {
+test('declares the features whose gates are enabled, and none without the gate for declarations', () => {
   assert.deepEqual(
     declaredFeatures(() => true),
     [

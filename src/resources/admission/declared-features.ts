@@ -1,12 +1,17 @@
-/** What a pod or a client may rely on only where the node says that it can do it, each behind its feature gate. */
-const abilities = [
+/**
+ * Features that a node has to declare before pods and clients use them, each with its own feature
+ * gate.
+ */
+const featureGates = [
   'ExtendWebSocketsToKubelet',
   'InPlacePodLevelResourcesVerticalScaling',
   'InPlacePodVerticalScalingInitContainers',
   'RestartAllContainersOnContainerExits',
 ];
 
-/** As the node tells the scheduler and the API server; undefined where it is not to tell. */
+/** The features that the node declares; undefined if it does not declare any. */
 export function declaredFeatures(isGateEnabled: (gate: string) => boolean): readonly string[] | undefined {
-  return isGateEnabled('NodeDeclaredFeatures') ? abilities.filter((gate) => isGateEnabled(gate)) : undefined;
+  return isGateEnabled('NodeDeclaredFeatures')
+    ? featureGates.filter((gate) => isGateEnabled(gate))
+    : undefined;
 }

@@ -4,12 +4,12 @@ import {
   type Amounts,
   allocatableOf,
   isCountedResource,
-  requestsHere,
   requestsOf,
+  requestsOfNode,
   sumOf,
 } from './amounts.ts';
 
-/** A resource of which there is too little left. */
+/** A resource of which too little is available. */
 export interface Shortage {
   readonly kind: 'shortage';
   readonly resource: string;
@@ -18,15 +18,15 @@ export interface Shortage {
   readonly capacity: bigint;
 }
 
-/** In this order they are told, whatever else is short comes after them. */
-const first = ['cpu', 'memory', 'ephemeral-storage'];
+/** The order of these resources in messages; all others follow. */
+const reportOrder = ['cpu', 'memory', 'ephemeral-storage'];
 
-/** All that is short when the pod joins the others on the node. */
+/** Returns the resources that are insufficient for the pod together with the other pods. */
 export function shortages(pod: Pod, node: Node, others: readonly Pod[]): readonly Shortage[] {
   const allocatable = allocatableOf(node);
-  const requested = requestsHere(pod, allocatable);
+  const requested = requestsOfNode(pod, allocatable);
   const used = sumOf(others.map(requestsOf));
-  const named = [...first, ...[...requested.keys()].filter(isCountedResource).toSorted()];
+  const named = [...reportOrder, ...[...requested.keys()].filter(isCountedResource).toSorted()];
   const short = named.map((name) => shortage(name, requested, used, allocatable));
   return [tooManyPods(others.length, allocatable), ...short].filter((one) => one !== undefined);
 }
@@ -50,7 +50,7 @@ function tooManyPods(others: number, allocatable: Amounts): Shortage | undefined
   return { kind: 'shortage', resource: 'pods', requested: 1n, used, capacity };
 }
 
-/** How much has to become free for the pod to fit. */
-export function missing({ requested, used, capacity }: Shortage): bigint {
+/** How much must be released for the pod to fit. */
+export function shortfall({ requested, used, capacity }: Shortage): bigint {
   return requested - (capacity - used);
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ContainerPort } from '../../kinds/index.ts';
 import type { Pod } from '../../pods/index.ts';
-import { nodePortRequested, portsTaken } from './host-ports.ts';
+import { hasHostPortConflict, nodePortRequested } from './host-ports.ts';
 
 function podWith(ports: readonly ContainerPort[], spec: Partial<Pod['spec']> = {}): Pod {
   return {
@@ -17,7 +17,7 @@ const port = (hostPort: number, rest: Partial<ContainerPort> = {}): ContainerPor
 });
 
 describe('host ports', () => {
-  it('conflict for the same port and protocol on overlapping addresses only', () => {
+  it('conflict only for the same port and protocol on overlapping addresses', () => {
     const held = [podWith([port(80, { hostIP: '10.0.0.1' }), port(90), port(0)])];
     const cases: readonly (readonly [ContainerPort, boolean])[] = [
       [port(80), true],
@@ -28,18 +28,18 @@ describe('host ports', () => {
       [port(81), false],
     ];
     for (const [requested, expected] of cases)
-      assert.equal(portsTaken(podWith([requested]), held), expected, JSON.stringify(requested));
+      assert.equal(hasHostPortConflict(podWith([requested]), held), expected, JSON.stringify(requested));
   });
 
   it('are compared in linear time', () => {
     const many = (from: number) => podWith(Array.from({ length: 9_900 }, (_, at) => port(from + at)));
     const others = [many(1), many(10_000), many(20_000)];
     const { user } = process.cpuUsage();
-    for (let round = 0; round < 5; round++) assert.equal(portsTaken(many(30_000), others), false);
+    for (let round = 0; round < 5; round++) assert.equal(hasHostPortConflict(many(30_000), others), false);
     assert.ok(process.cpuUsage().user - user < 2_000_000);
   });
 
-  it('on which the node listens are found, in every address and not for pods in the host network', () => {
+  it('finds a port on which the node listens, on any address, except for pods with host network', () => {
     const node = new Set([10_250]);
     assert.equal(nodePortRequested(podWith([port(80), port(10_250, { hostIP: '127.0.0.1' })]), node), 10_250);
     assert.equal(nodePortRequested(podWith([port(10_250, { protocol: 'UDP' })]), node), undefined);

@@ -4,7 +4,7 @@ import { initContainersOf, isSidecar, type Pod } from '../../pods/index.ts';
 const everywhere = '0.0.0.0';
 
 /** Whether another pod holds a host port that the pod requests. Linear in the number of ports. */
-export function portsTaken(pod: Pod, others: readonly Pod[]): boolean {
+export function hasHostPortConflict(pod: Pod, others: readonly Pod[]): boolean {
   const requested = hostPorts(pod);
   if (requested.length === 0) return false;
   const held = new Map<string, Set<string>>();

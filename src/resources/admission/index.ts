@@ -1,8 +1,8 @@
 export { isExtendedResource } from './amounts.ts';
 export { declaredFeatures } from './declared-features.ts';
+export { type AdmissionFacts, type AdmissionStanding, evaluatePod } from './evaluate-pod.ts';
+export type { Admission, Evaluation, PodResourceAllocator, Preemption, Rejection } from './evaluation.ts';
 export { nodePortRequested } from './host-ports.ts';
-export { type AdmissionFacts, type AdmissionStanding, judgePod } from './judge-pod.ts';
-export type { Admission, Allotter, Judgement, Preemption, Refusal } from './judgement.ts';
 export { admissionMetrics } from './metrics.ts';
 export { matchesNodeSelector } from './node-affinity.ts';
 export { PendingAdmissions } from './pending-admissions.ts';

@@ -1,10 +1,10 @@
 import type { MetricRegistry } from '../../lib/index.ts';
 import type { AdmissionObserver } from './pod-admission.ts';
 
-/** Resources that are a series of their own; extended ones may have any name. */
+/** Resources with their own series; extended resources may have any name. */
 const known: ReadonlySet<string> = new Set(['cpu', 'memory', 'ephemeral-storage', 'pods']);
 
-/** Make one for a registry; the name is the one dashboards know. */
+/** Creates the observer with the metric name of the Go kubelet. */
 export function admissionMetrics(registry: MetricRegistry): AdmissionObserver {
   const preemptions = registry.counter({
     name: 'kubelet_preemptions',

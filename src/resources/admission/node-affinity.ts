@@ -3,7 +3,7 @@ import type { Pod } from '../../pods/index.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Whether the node is one of those the pod asks for, by its selector and by what it requires of its node. */
+/** Whether the node matches the node selector and the required node affinity of the pod. */
 export function matchesNode(pod: Pod, node: Node): boolean {
   const { labels = {} } = node.metadata ?? {};
   const selected = Object.entries(pod.spec.nodeSelector ?? {});
@@ -12,13 +12,13 @@ export function matchesNode(pod: Pod, node: Node): boolean {
   return required === undefined || matchesNodeSelector(required, node);
 }
 
-/** Whether the node is one of those that are asked for. */
+/** Whether the node matches one of the terms. */
 export function matchesNodeSelector({ nodeSelectorTerms }: NodeSelector, { metadata }: Node): boolean {
   const { labels = {}, name = '' } = metadata ?? {};
   return nodeSelectorTerms.some((term) => matchesTerm(term, labels, name));
 }
 
-/** A term that asks for nothing matches nothing, and so does one that asks for what makes no sense. */
+/** A term without requirements or with an invalid one matches nothing. */
 function matchesTerm(
   { matchExpressions = [], matchFields = [] }: NodeSelectorTerm,
   labels: Labels,
@@ -59,7 +59,7 @@ function isBeyond(operator: 'Gt' | 'Lt', label: string | undefined, values: read
   return operator === 'Gt' ? value > limit : value < limit;
 }
 
-/** The one field of a node that can be asked for is its name, one at a time. */
+/** The only supported field is the node name, with one value. */
 function matchesField({ key, operator, values = [] }: NodeSelectorRequirement, name: string): boolean {
   if (values.length !== 1) return false;
   const isIt = key === 'metadata.name' && values[0] === name;

@@ -39,7 +39,7 @@ export class PendingAdmissions implements AsyncDisposable {
     this.#pods.delete(uid);
   }
 
-  /** The pod was removed or is terminating: its admission is aborted and reports no decision. */
+  /** Cancels the admission of a pod that was removed or is terminating; it reports no decision. */
   cancel(uid: PodUid): void {
     const message = 'Cannot admit the pod: it was removed or its admission was restarted';
     this.#pods.get(uid)?.controller.abort(new KubelingError('CANCELLED', message));

@@ -5,7 +5,7 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { Node } from '../../kinds/index.ts';
 import { collectLogs, MetricRegistry } from '../../lib/index.ts';
 import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
-import type { Admission, Refusal } from './judgement.ts';
+import type { Admission, Rejection } from './evaluation.ts';
 import { admissionMetrics } from './metrics.ts';
 import { PendingAdmissions } from './pending-admissions.ts';
 import { PodAdmission } from './pod-admission.ts';
@@ -38,8 +38,8 @@ function aWorld(first: readonly Pod[] = [], underPressure?: 'refuse' | 'wait') {
     preempted: [] as string[],
     preempt: async (_victim: Pod, _signal: AbortSignal): Promise<void> => {},
     wasAdmitted: false,
-    /** What becomes of what pods ask for by the piece; nobody asks for any unless given. */
-    allot: undefined as (() => Promise<Refusal | undefined>) | undefined,
+    /** The result of allocating exclusive resources; pods request none by default. */
+    allocate: undefined as (() => Promise<Rejection | undefined>) | undefined,
   };
   const admission = new PodAdmission({
     clock,
@@ -67,9 +67,9 @@ function aWorld(first: readonly Pod[] = [], underPressure?: 'refuse' | 'wait') {
       world.preempted.push(victim.metadata.name);
       await world.preempt(victim, signal);
     },
-    allotter: {
-      isRequestedBy: () => world.allot !== undefined,
-      allot: async () => await world.allot?.(),
+    allocator: {
+      isRequestedBy: () => world.allocate !== undefined,
+      allocatePod: async () => await world.allocate?.(),
     },
     wasAdmitted: () => world.wasAdmitted,
     underPressure,
@@ -90,7 +90,7 @@ const selecting = (zone: string) => sized('web', '100m', { nodeSelector: { zone 
 const critical = { priority: 2_000_000_000 };
 
 describe('PodAdmission', () => {
-  it('decides at once when nothing has to be waited for', () => {
+  it('decides before it returns when nothing has to be waited for', () => {
     const { begin, world, pending, steps } = aWorld();
     assert.deepEqual(begin(selecting('a')).is, { admit: true });
     world.others = [sized('old', '800m')];
@@ -105,7 +105,7 @@ describe('PodAdmission', () => {
     assert.deepEqual(begin(selecting('a')).is, { admit: true });
   });
 
-  it('reads the Node object once when only its labels do not match', async () => {
+  it('fetches the Node object once if only the labels do not match', async () => {
     const { begin, clock, world, steps } = aWorld();
     world.fetched = labelled('b');
     const matching = begin(selecting('b'));
@@ -118,10 +118,10 @@ describe('PodAdmission', () => {
     assert.equal(world.fetches, 2);
   });
 
-  it('allocates exclusive resources before it checks anything else', async () => {
+  it('allocates exclusive resources before any other check', async () => {
     const { begin, clock, world, pending, steps } = aWorld();
-    let done: (refusal: Refusal | undefined) => void = () => {};
-    world.allot = () =>
+    let done: (rejection: Rejection | undefined) => void = () => {};
+    world.allocate = () =>
       new Promise((resolve) => {
         done = resolve;
       });
@@ -132,14 +132,14 @@ describe('PodAdmission', () => {
     done(undefined);
     await clock.advance(0);
     assert.deepEqual([allocating.is, pending.size], [{ admit: true }, 0]);
-    const refusal = { reason: 'TopologyAffinityError', message: 'no' };
-    world.allot = async () => refusal;
+    const rejection = { reason: 'TopologyAffinityError', message: 'no' };
+    world.allocate = async () => rejection;
     const refused = begin(sized('other', '1m', { nodeSelector: { zone: 'c' } }));
     await clock.advance(0);
-    assert.deepEqual(refused.is, { admit: false, ...refusal });
+    assert.deepEqual(refused.is, { admit: false, ...rejection });
   });
 
-  it('goes by what it knows when the API does not answer', async () => {
+  it('uses the cached Node object when the API server does not respond', async () => {
     const { begin, clock, world } = aWorld();
     world.fetched = new Error('away');
     const refused = begin(selecting('b'));
@@ -151,7 +151,7 @@ describe('PodAdmission', () => {
     });
   });
 
-  it('lets a pod wait for one that is ending, and takes it as soon as that has ended', async () => {
+  it('keeps a pod pending while another one terminates, and admits it right after that', async () => {
     const old = sized('old', '800m');
     const { begin, clock, world, admission } = aWorld([old]);
     world.ending = new Set([old.metadata.uid]);
@@ -159,13 +159,13 @@ describe('PodAdmission', () => {
     await clock.advance(20_000);
     assert.equal(waiting.is, undefined);
     world.others = [];
-    admission.released();
+    admission.resourcesReleased();
     await clock.advance(0);
     assert.deepEqual(waiting.is, { admit: true });
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it('refuses it after 30 seconds', async () => {
+  it('rejects it after 30 seconds', async () => {
     const old = sized('old', '800m');
     const { begin, clock, world } = aWorld([old]);
     world.ending = new Set([old.metadata.uid]);
@@ -181,7 +181,7 @@ describe('PodAdmission', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it('ends others for a critical pod, and takes it when they have ended', async () => {
+  it('preempts pods for a critical pod, and admits it when they have terminated', async () => {
     const old = sized('old', '800m');
     const { begin, clock, world, registry } = aWorld([old]);
     world.preempt = async (_victim, signal) => {
@@ -199,7 +199,7 @@ describe('PodAdmission', () => {
     );
   });
 
-  it('refuses a critical pod when those that were to end for it do not: there is no room', async () => {
+  it('rejects a critical pod whose victims do not terminate', async () => {
     const old = sized('old', '800m');
     for (const ending of [new Set<PodUid>(), new Set([old.metadata.uid])]) {
       const { begin, clock, world, records } = aWorld([old]);
@@ -217,7 +217,7 @@ describe('PodAdmission', () => {
     }
   });
 
-  it('ends also those that came for the room which others have made for a critical pod', async () => {
+  it('also preempts pods that were admitted into the released resources', async () => {
     const { begin, clock, world } = aWorld([sized('old', '800m')]);
     world.preempt = async () => {
       world.others = world.others.some(({ metadata }) => metadata.name === 'old')
@@ -229,7 +229,7 @@ describe('PodAdmission', () => {
     assert.deepEqual([world.preempted, waiting.is], [['old', 'new'], { admit: true }]);
   });
 
-  it('lets a critical pod wait for one that takes longer to end for it than it should', async () => {
+  it('keeps a critical pod pending while a victim exceeds its grace period', async () => {
     const old = sized('old', '800m');
     const { begin, clock, world } = aWorld([old]);
     world.preempt = async (_victim, signal) => {
@@ -245,7 +245,7 @@ describe('PodAdmission', () => {
     assert.deepEqual([world.preempted, waiting.is], [['old'], { admit: true }]);
   });
 
-  it('ends others for a critical pod when those that are ending take too long', async () => {
+  it('preempts pods for a critical pod when terminating pods take too long', async () => {
     const old = sized('old', '800m');
     const { begin, clock, world } = aWorld([old]);
     world.ending = new Set([old.metadata.uid]);
@@ -283,10 +283,10 @@ describe('PodAdmission', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it('decides each pending pod by itself, and lists those that began later', async () => {
+  it('decides pending pods independently, and lists those whose admission began later', async () => {
     const { begin, clock, world, pending } = aWorld();
-    const results: ((refusal: Refusal | undefined) => void)[] = [];
-    world.allot = () => new Promise((resolve) => results.push(resolve));
+    const results: ((rejection: Rejection | undefined) => void)[] = [];
+    world.allocate = () => new Promise((resolve) => results.push(resolve));
     const [one, two] = [begin(sized('one', '1m')), begin(sized('two', '1m'))];
     await clock.advance(0);
     assert.deepEqual([...pending.after(podUid('one'))], ['two']);
@@ -301,7 +301,7 @@ describe('PodAdmission', () => {
 
   it('rejects a pod whose admission fails unexpectedly, and logs the error', async () => {
     const { begin, clock, world, records } = aWorld();
-    world.allot = async () => {
+    world.allocate = async () => {
       throw new Error('what?');
     };
     const failed = begin(selecting('a'));
@@ -310,7 +310,7 @@ describe('PodAdmission', () => {
     assert.ok(records.toArray().some(({ severity }) => severity === 'error'));
   });
 
-  it('refuses only so many pods at once while the node is short, and the others later', async () => {
+  it('rejects a limited number of pods under pressure, and the others later', async () => {
     const { begin, clock, world } = aWorld();
     world.pressures = ['DiskPressure'];
     const outcomes = Array.from({ length: 8 }, (_, index) => begin(sized(`pod${index}`, '1m')));
@@ -331,7 +331,7 @@ describe('PodAdmission', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it('takes a pod that waits as soon as the node has enough again', async () => {
+  it('admits a pending pod when the pressure ends', async () => {
     const { begin, clock, world, pending } = aWorld([], 'wait');
     world.pressures = ['DiskPressure', 'MemoryPressure'];
     const waiting = begin(sized('web', '1m'));
@@ -347,7 +347,7 @@ describe('PodAdmission', () => {
     await pending[Symbol.asyncDispose]();
   });
 
-  it('does not let a critical pod wait', async () => {
+  it('does not keep a critical pod pending under pressure', async () => {
     const { begin, clock, world } = aWorld([], 'wait');
     world.pressures = ['DiskPressure'];
     const taken = begin(sized('web', '1m', critical));

@@ -1,11 +1,11 @@
 import type { Node } from '../../kinds/index.ts';
 import { type Clock, describeError, type Logger, Waiters, withDeadline } from '../../lib/index.ts';
 import { describePod, type Pod, type PodJournal, type PodUid } from '../../pods/index.ts';
-import { type AdmissionFacts, judgePod } from './judge-pod.ts';
-import type { Admission, Allotter, Judgement, Preemption, Refusal } from './judgement.ts';
+import { type AdmissionFacts, evaluatePod } from './evaluate-pod.ts';
+import type { Admission, Evaluation, PodResourceAllocator, Preemption, Rejection } from './evaluation.ts';
 import type { PendingAdmissions } from './pending-admissions.ts';
-import { isForNow } from './pressure.ts';
-import { RefusalPace } from './refusal-pace.ts';
+import { isPressureRejection } from './pressure.ts';
+import { RejectionRateLimit } from './rejection-rate-limit.ts';
 
 /** Admission of a new pod, or of new resources for an admitted pod. */
 export type AdmissionOperation = 'add' | 'resize';
@@ -26,13 +26,14 @@ export interface PodAdmissionDeps {
   readonly preempt: (victim: Pod, signal: AbortSignal) => Promise<void>;
   /** Whether a kubelet admitted the pod earlier, also before a restart or reboot. */
   readonly wasAdmitted: (uid: PodUid) => boolean;
-  /** Left out on a node without exclusive resources and devices. */
-  readonly allotter?: Allotter | undefined;
+  /** Undefined on a node without exclusive resources and devices. */
+  readonly allocator?: PodResourceAllocator | undefined;
   /** Called for a pod that has run since before this kubelet process started: it keeps its exclusive resources. */
   readonly adopt?: ((pod: Pod) => void) | undefined;
   /**
-   * What happens to new pods under node pressure: `refuse` rejects them at a limited rate, so that they run on other
-   * nodes; `wait` keeps them pending, for a node without a cluster. `refuse` unless given.
+   * What happens to new pods under node pressure: `refuse` rejects them at a limited rate, so that
+   * they run on other nodes; `wait` keeps them pending, for a node without a cluster. Defaults to
+   * `refuse`.
    */
   readonly underPressure?: 'refuse' | 'wait' | undefined;
   readonly observer?: AdmissionObserver | undefined;
@@ -45,27 +46,27 @@ export interface AdmissionObserver {
 
 /** How far the admission of one pod has come. */
 interface Progress {
-  untilMs: number;
+  deadlineMs: number;
   /** The latest moment until which the pod waits for node pressure to end. */
-  readonly reliefMs: number;
+  readonly pressureDeadlineMs: number;
   /** The result of allocating exclusive resources and devices. */
-  allotment?: 'done' | Refusal;
+  allocation?: 'done' | Rejection;
   /** The Node object read from the API server during this admission. */
   node?: Node;
   /** The victims killed for this pod so far. */
   victims?: ReadonlySet<PodUid>;
-  isTooLate?: boolean;
+  isExpired?: boolean;
 }
 
 /** How long a pod waits for terminating pods to free resources. */
-const roomMs = 30_000;
+const terminationWaitMs = 30_000;
 /** How long a critical pod waits for its victims after their grace periods. */
-const madeRoomMs = 300_000;
+const preemptionWaitMs = 300_000;
 /** The longest wait for node pressure to end. */
-const reliefMs = { refuse: 60_000, wait: 3_000_000 } as const;
-const reliefPollMs = 2_000;
+const pressureWaitMs = { refuse: 60_000, wait: 3_000_000 } as const;
+const pressurePollMs = 2_000;
 /** The poll interval besides the wake-up by `released`. */
-const roomPollMs = 1_000;
+const terminationPollMs = 1_000;
 /** Above every grace period: aborts an admission that hangs. */
 const longestMs = 3_600_000;
 
@@ -76,70 +77,70 @@ const longestMs = 3_600_000;
 export class PodAdmission {
   readonly #deps: PodAdmissionDeps;
   readonly #waiting = new Waiters<'released'>();
-  readonly #pace: RefusalPace;
+  readonly #rateLimit: RejectionRateLimit;
 
   constructor(deps: PodAdmissionDeps) {
     this.#deps = deps;
-    this.#pace = new RefusalPace(deps.clock);
+    this.#rateLimit = new RejectionRateLimit(deps.clock);
   }
 
   /** Reports the decision once: before this returns where possible, never if the admission is cancelled. */
-  admit(pod: Pod, decided: (admission: Admission) => void): void {
+  admit(pod: Pod, onDecision: (admission: Admission) => void): void {
     const facts = this.#facts(pod, undefined);
     if (facts.standing === 'restored') this.#deps.adopt?.(pod);
-    const judgement = this.#paced(judgePod(pod, facts), undefined);
-    if (judgement.kind === 'admit') decided({ admit: true });
-    else if (judgement.kind === 'refuse') decided(rejected(judgement.refusal));
+    const evaluation = this.#rateLimited(evaluatePod(pod, facts), undefined);
+    if (evaluation.kind === 'admit') onDecision({ admit: true });
+    else if (evaluation.kind === 'reject') onDecision(rejected(evaluation.rejection));
     else {
       const { uid } = pod.metadata;
-      const message = pendingReason(judgement);
+      const message = pendingReason(evaluation);
       this.#deps.journal.step(uid, { stage: 'admitted', outcome: 'waiting', message });
-      this.#deps.pending.begin(uid, (signal) => this.#decide(pod, judgement, decided, signal));
+      this.#deps.pending.begin(uid, (signal) => this.#decide(pod, evaluation, onDecision, signal));
     }
   }
 
   /** Why an admitted pod cannot get the resources of its changed spec now; a resize preempts no pods. */
-  resizeRefusal(pod: Pod): Refusal | undefined {
-    const judgement = judgePod(pod, this.#deps.facts(pod, 'resize'));
-    if (judgement.kind === 'admit' || judgement.kind === 'allot') return undefined;
-    return judgement.kind === 'make-room' ? judgement.preemption.refusal : judgement.refusal;
+  resizeRejection(pod: Pod): Rejection | undefined {
+    const evaluation = evaluatePod(pod, this.#deps.facts(pod, 'resize'));
+    if (evaluation.kind === 'admit' || evaluation.kind === 'allocate') return undefined;
+    return evaluation.kind === 'preempt' ? evaluation.preemption.rejection : evaluation.rejection;
   }
 
   /** A pod has terminated: the pods that wait for resources are evaluated again. */
-  released(): void {
+  resourcesReleased(): void {
     this.#waiting.resolveAll('released');
   }
 
   async #decide(
     pod: Pod,
-    first: Judgement,
-    decided: (admission: Admission) => void,
+    first: Evaluation,
+    onDecision: (admission: Admission) => void,
     signal: AbortSignal,
   ): Promise<void> {
     const { clock, logger, pending } = this.#deps;
     const { uid } = pod.metadata;
     const deadline = { clock, ms: longestMs, what: 'decide whether a pod may run' };
     try {
-      const admission = await withDeadline(deadline, (inner) => this.#settle(pod, first, inner), signal);
+      const admission = await withDeadline(deadline, (inner) => this.#run(pod, first, inner), signal);
       if (signal.aborted) return;
       pending.decided(uid);
-      decided(admission);
+      onDecision(admission);
     } catch (error) {
       if (signal.aborted) return;
       pending.decided(uid);
       logger.error('Failed to admit pod', error, { podUid: uid });
       const message = 'Unexpected error while attempting to admit the pod';
-      decided({ admit: false, reason: 'UnexpectedAdmissionError', message });
+      onDecision({ admit: false, reason: 'UnexpectedAdmissionError', message });
     }
   }
 
-  /** Does what the judgement requires until the pod is admitted or rejected. */
-  async #settle(pod: Pod, first: Judgement, signal: AbortSignal): Promise<Admission> {
+  /** Executes the required steps until the pod is admitted or rejected. */
+  async #run(pod: Pod, first: Evaluation, signal: AbortSignal): Promise<Admission> {
     const nowMs = this.#deps.clock.monotonicMs();
-    const relief = reliefMs[this.#deps.underPressure ?? 'refuse'];
-    const progress: Progress = { untilMs: nowMs + roomMs, reliefMs: nowMs + relief };
-    for (let judgement = first; ; judgement = this.#judgeAgain(pod, progress)) {
-      const admission = await this.#advance(pod, judgement, progress, signal);
+    const relief = pressureWaitMs[this.#deps.underPressure ?? 'refuse'];
+    const progress: Progress = { deadlineMs: nowMs + terminationWaitMs, pressureDeadlineMs: nowMs + relief };
+    for (let evaluation = first; ; evaluation = this.#reevaluate(pod, progress)) {
+      const admission = await this.#advance(pod, evaluation, progress, signal);
       if (admission !== undefined) return admission;
     }
   }
@@ -147,72 +148,73 @@ export class PodAdmission {
   /** One step; undefined when the pod has to be evaluated again. */
   async #advance(
     pod: Pod,
-    judgement: Judgement,
+    evaluation: Evaluation,
     progress: Progress,
     signal: AbortSignal,
   ): Promise<Admission | undefined> {
-    switch (judgement.kind) {
+    switch (evaluation.kind) {
       case 'admit':
         return { admit: true };
-      case 'refuse':
-        return rejected(judgement.refusal);
-      case 'allot':
-        progress.allotment = (await this.#deps.allotter?.allot(pod, signal)) ?? 'done';
+      case 'reject':
+        return rejected(evaluation.rejection);
+      case 'allocate':
+        progress.allocation = (await this.#deps.allocator?.allocatePod(pod, signal)) ?? 'done';
         return undefined;
-      case 'ask-node':
-        return (await this.#fetchNode(pod, progress, signal)) ? undefined : rejected(judgement.refusal);
-      case 'make-room':
-        return await this.#makeRoom(pod, judgement.preemption, progress, signal);
-      case 'wait-for-relief':
-        await this.#waiting.waitWithin(this.#deps.clock, reliefPollMs, signal);
+      case 'fetch-node':
+        return (await this.#fetchNode(pod, progress, signal)) ? undefined : rejected(evaluation.rejection);
+      case 'preempt':
+        return await this.#preemptVictims(pod, evaluation.preemption, progress, signal);
+      case 'wait-for-pressure':
+        await this.#waiting.waitWithin(this.#deps.clock, pressurePollMs, signal);
         // The wait for resources begins after the wait for the end of node pressure.
-        progress.untilMs = this.#deps.clock.monotonicMs() + roomMs;
+        progress.deadlineMs = this.#deps.clock.monotonicMs() + terminationWaitMs;
         return undefined;
-      case 'wait-for-room':
-        return await this.#awaitRoom(judgement.refusal, progress, signal);
+      case 'wait-for-termination':
+        return await this.#waitForTermination(evaluation.rejection, progress, signal);
     }
   }
 
-  #facts(pod: Pod, allotment: Progress['allotment']): AdmissionFacts {
-    const isAwaited = allotment === undefined && this.#deps.allotter?.isRequestedBy(pod) === true;
-    const refused = allotment === 'done' ? undefined : allotment;
-    const facts = { ...this.#deps.facts(pod, 'add'), allotment: isAwaited ? ('awaited' as const) : refused };
+  #facts(pod: Pod, allocation: Progress['allocation']): AdmissionFacts {
+    const isAwaited = allocation === undefined && this.#deps.allocator?.isRequestedBy(pod) === true;
+    const refused = allocation === 'done' ? undefined : allocation;
+    const facts = { ...this.#deps.facts(pod, 'add'), allocation: isAwaited ? ('pending' as const) : refused };
     const wasAdmitted = facts.standing === 'new' && this.#deps.wasAdmitted(pod.metadata.uid);
     return wasAdmitted ? { ...facts, standing: 'admitted-before' } : facts;
   }
 
-  #judgeAgain(pod: Pod, progress: Progress): Judgement {
-    const { node, isTooLate, allotment } = progress;
-    const facts = this.#facts(pod, allotment);
+  #reevaluate(pod: Pod, progress: Progress): Evaluation {
+    const { node, isExpired, allocation } = progress;
+    const facts = this.#facts(pod, allocation);
     // After the deadline, pods that are still terminating count as staying.
-    const ending = isTooLate === true ? new Set<PodUid>() : facts.ending;
-    const judgement = judgePod(pod, { ...facts, ...(node !== undefined && { node }), ending });
-    return this.#paced(judgement, progress);
+    const ending = isExpired === true ? new Set<PodUid>() : facts.ending;
+    const evaluation = evaluatePod(pod, { ...facts, ...(node !== undefined && { node }), ending });
+    return this.#rateLimited(evaluation, progress);
   }
 
   /** Turns a rejection for node pressure into a wait while the rate limit of such rejections is reached. */
-  #paced(judgement: Judgement, progress: Progress | undefined): Judgement {
-    if (!isForNow(judgement)) return judgement;
+  #rateLimited(evaluation: Evaluation, progress: Progress | undefined): Evaluation {
+    if (!isPressureRejection(evaluation)) return evaluation;
     const { underPressure, clock } = this.#deps;
-    if (progress !== undefined && clock.monotonicMs() >= progress.reliefMs) return judgement;
-    if (underPressure !== 'wait' && this.#pace.take()) return judgement;
-    return { kind: 'wait-for-relief', refusal: judgement.refusal };
+    if (progress !== undefined && clock.monotonicMs() >= progress.pressureDeadlineMs) return evaluation;
+    if (underPressure !== 'wait' && this.#rateLimit.tryAcquire()) return evaluation;
+    return { kind: 'wait-for-pressure', rejection: evaluation.rejection };
   }
 
   /** Waits for a pod to terminate; after the deadline the pod is evaluated one last time. */
-  async #awaitRoom(
-    refusal: Refusal,
+  async #waitForTermination(
+    rejection: Rejection,
     progress: Progress,
     signal: AbortSignal,
   ): Promise<Admission | undefined> {
-    const leftMs = progress.untilMs - this.#deps.clock.monotonicMs();
-    if (leftMs > 0) await this.#waiting.waitWithin(this.#deps.clock, Math.min(leftMs, roomPollMs), signal);
-    else if (progress.isTooLate === true) return rejected(refusal);
-    else progress.isTooLate = true;
+    const leftMs = progress.deadlineMs - this.#deps.clock.monotonicMs();
+    if (leftMs > 0)
+      await this.#waiting.waitWithin(this.#deps.clock, Math.min(leftMs, terminationPollMs), signal);
+    else if (progress.isExpired === true) return rejected(rejection);
+    else progress.isExpired = true;
     return undefined;
   }
 
-  /** Reads the Node object at most once for each admission; answers whether it is new. */
+  /** Fetches the Node object at most once per admission; returns whether it did. */
   async #fetchNode(pod: Pod, progress: Progress, signal: AbortSignal): Promise<boolean> {
     if (progress.node !== undefined) return false;
     try {
@@ -227,21 +229,21 @@ export class PodAdmission {
   }
 
   /** Kills each victim once; a pod that was admitted into the freed resources meanwhile becomes a victim too. */
-  async #makeRoom(
+  async #preemptVictims(
     pod: Pod,
-    { victims, resource, refusal }: Preemption,
+    { victims, resource, rejection }: Preemption,
     progress: Progress,
     signal: AbortSignal,
   ): Promise<Admission | undefined> {
     const killed = progress.victims ?? new Set();
     const fresh = victims.filter(({ metadata }) => !killed.has(metadata.uid));
-    if (fresh.length === 0) return await this.#awaitRoom(refusal, progress, signal);
+    if (fresh.length === 0) return await this.#waitForTermination(rejection, progress, signal);
     await Promise.all(fresh.map((victim) => this.#preempt(pod, victim, resource, signal)));
     signal.throwIfAborted();
     progress.victims = new Set([...killed, ...fresh.map(({ metadata }) => metadata.uid)]);
     // A victim that has not exited in time may exit later; until then its resources are in use.
-    progress.isTooLate = false;
-    progress.untilMs = this.#deps.clock.monotonicMs() + madeRoomMs;
+    progress.isExpired = false;
+    progress.deadlineMs = this.#deps.clock.monotonicMs() + preemptionWaitMs;
     return undefined;
   }
 
@@ -259,13 +261,13 @@ export class PodAdmission {
   }
 }
 
-function rejected(refusal: Refusal): Admission {
-  return { admit: false, ...refusal };
+function rejected(rejection: Rejection): Admission {
+  return { admit: false, ...rejection };
 }
 
-function pendingReason(judgement: Exclude<Judgement, { kind: 'admit' }>): string {
-  if (judgement.kind === 'make-room') return 'preempting pods';
-  return judgement.kind === 'allot'
+function pendingReason(evaluation: Exclude<Evaluation, { kind: 'admit' }>): string {
+  if (evaluation.kind === 'preempt') return 'preempting pods';
+  return evaluation.kind === 'allocate'
     ? 'allocating exclusive CPUs, memory and devices'
-    : judgement.refusal.message;
+    : evaluation.rejection.message;
 }

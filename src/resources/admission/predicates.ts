@@ -1,12 +1,12 @@
 import type { Node } from '../../kinds/index.ts';
 import { isStaticPod, type Pod } from '../../pods/index.ts';
+import type { Rejection } from './evaluation.ts';
 import { type Shortage, shortages } from './fit.ts';
-import { portsTaken } from './host-ports.ts';
-import type { Refusal } from './judgement.ts';
+import { hasHostPortConflict } from './host-ports.ts';
 import { matchesNode } from './node-affinity.ts';
 import { isTolerated, type TolerationRules } from './taints.ts';
 
-/** A rule about the node that the pod breaks, or that breaks the pod. */
+/** A requirement of the pod that the node does not meet, or the reverse. */
 export interface Mismatch {
   readonly kind: 'mismatch';
   readonly predicate: 'NodeAffinity' | 'NodeName' | 'NodePorts' | 'TaintToleration';
@@ -28,15 +28,15 @@ const texts: Readonly<Record<Mismatch['predicate'], string>> = {
   TaintToleration: "node(s) had taints that the pod didn't tolerate",
 };
 
-/** Everything that speaks against the pod on this node; the first is the one that is told. */
+/** Returns all reasons against the pod on this node; the first one is reported. */
 export function predicateFailures(
   pod: Pod,
   { node, others, tolerationRules }: PredicateFacts,
 ): readonly Failure[] {
   const broken: readonly (readonly [Mismatch['predicate'], boolean])[] = [
     ['NodeAffinity', !matchesNode(pod, node)],
-    ['NodeName', isElsewhere(pod, node)],
-    ['NodePorts', portsTaken(pod, others)],
+    ['NodeName', isAssignedElsewhere(pod, node)],
+    ['NodePorts', hasHostPortConflict(pod, others)],
     ['TaintToleration', !isStaticPod(pod) && !toleratesNode(pod, node, tolerationRules)],
   ];
   const mismatches = broken
@@ -45,18 +45,18 @@ export function predicateFailures(
   return [...shortages(pod, node, others), ...mismatches];
 }
 
-/** What does not apply to a pod that has been taken before: the node may have changed around it. */
-const forNewcomers: ReadonlySet<string> = new Set<Mismatch['predicate']>(['NodeAffinity', 'TaintToleration']);
+/** Does not apply to pods that were admitted before: the node may have changed since. */
+const newPodsOnly: ReadonlySet<string> = new Set<Mismatch['predicate']>(['NodeAffinity', 'TaintToleration']);
 
-export function isForNewcomers(failure: Failure): boolean {
-  return failure.kind === 'shortage' || forNewcomers.has(failure.predicate);
+export function appliesToNewPodsOnly(failure: Failure): boolean {
+  return failure.kind === 'shortage' || newPodsOnly.has(failure.predicate);
 }
 
 export function isAffinity(failure: Failure): boolean {
   return failure.kind === 'mismatch' && failure.predicate === 'NodeAffinity';
 }
 
-export function refusalOf(failure: Failure): Refusal {
+export function rejectionOf(failure: Failure): Rejection {
   if (failure.kind === 'mismatch') {
     const { predicate, text } = failure;
     return { reason: predicate, message: `Predicate ${predicate} failed: ${text}` };
@@ -66,11 +66,11 @@ export function refusalOf(failure: Failure): Refusal {
   return { reason: `OutOf${resource}`, message: `Node didn't have enough resource: ${resource}, ${amounts}` };
 }
 
-function isElsewhere({ spec: { nodeName = '' } }: Pod, node: Node): boolean {
+function isAssignedElsewhere({ spec: { nodeName = '' } }: Pod, node: Node): boolean {
   return nodeName !== '' && nodeName !== node.metadata?.name;
 }
 
-/** Only what would drive the pod out again counts here; the rest was for the scheduler to see. */
+/** Only NoExecute taints count here; the scheduler checks the others. */
 function toleratesNode(pod: Pod, node: Node, rules: TolerationRules): boolean {
   const taints = (node.spec?.taints ?? []).filter(({ effect }) => effect === 'NoExecute');
   return taints.every((taint) => isTolerated(taint, pod.spec.tolerations, rules));

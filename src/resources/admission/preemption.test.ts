@@ -30,14 +30,14 @@ function chosen(others: readonly Pod[], ...needs: readonly Shortage[]): string {
 }
 
 describe('chooseVictims', () => {
-  it('takes as few as possible', () => {
+  it('chooses as few victims as possible', () => {
     const others = [burstable('a', '100m'), burstable('b', '100m'), burstable('c', '200m')];
     assert.equal(chosen(others, short('cpu', 150n)), 'c');
     assert.equal(chosen(others, short('cpu', 250n)), 'c a');
     assert.equal(chosen(others, short('cpu', 400n)), 'c a b');
   });
 
-  it('takes cheap ones before dear ones, and dear ones only for what cheap ones cannot give', () => {
+  it('prefers victims of lower QoS, and higher ones only for what those cannot release', () => {
     const others = [guaranteed('g', '300m'), burstable('b', '300m'), bestEffort('e')];
     assert.equal(chosen(others, short('cpu', 200n)), 'b');
     assert.equal(chosen(others, short('cpu', 400n)), 'b g');
@@ -46,22 +46,22 @@ describe('chooseVictims', () => {
     assert.equal(chosen(others, short('cpu', 200n), short('pods', 2n)), 'e b');
   });
 
-  it('takes the smaller of two that are as good, by memory and then by cpu', () => {
+  it('prefers the smaller of two equal candidates, by memory and then by CPU', () => {
     const many = [burstable('a', '1', '3Mi'), burstable('b', '2', '2Mi'), burstable('c', '1', '2Mi')];
     assert.equal(chosen(many, short('cpu', 500n)), 'c');
   });
 
-  it('weighs what is needed by its share, not by its number', () => {
+  it('compares needs by their share, not by their amount', () => {
     const others = [burstable('cpus', '1', '1Mi'), burstable('bytes', '1m', '64Mi')];
     assert.equal(chosen(others, short('cpu', 1000n), short('memory', 2n * 1024n * 1024n)), 'cpus bytes');
   });
 
-  it('says what nobody could give up', () => {
+  it('reports the resources that no candidate can release', () => {
     const others = [burstable('a', '100m')];
     assert.equal(chosen(others, short('cpu', 150n), short('memory', 1n)), '[(res: cpu, q: 50), ]');
   });
 
-  it('never takes one that matters as much', () => {
+  it('never chooses a pod of equal priority', () => {
     const same = aged('same', { cpu: '1' }, {}, 2_000_000_000);
     const file = aPod({ metadata: { name: 'file', annotations: { [annotations.source]: 'file' } } });
     assert.equal(chosen([same, file], short('cpu', 1n)), '[(res: cpu, q: 1), ]');
@@ -71,7 +71,7 @@ describe('chooseVictims', () => {
 describe('mayPreempt', () => {
   const of = (priority: number | undefined) => aged('p', {}, {}, priority);
 
-  it('goes by being critical, then by priority', () => {
+  it('compares by being critical, then by priority', () => {
     assert.ok(mayPreempt(critical, of(1_999_999_999)));
     assert.ok(mayPreempt(of(2_000_001_000), critical));
     assert.ok(!mayPreempt(critical, of(2_000_001_000)));

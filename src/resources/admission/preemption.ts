@@ -8,49 +8,50 @@ import {
   readResources,
 } from '../../pods/index.ts';
 import { unitsOf } from './amounts.ts';
-import { missing, type Shortage } from './fit.ts';
+import { type Shortage, shortfall } from './fit.ts';
 
-/** So much of each resource has still to become free. */
+/** How much of each resource must still be released. */
 type Needs = ReadonlyMap<string, bigint>;
 
 export type VictimChoice =
   | { readonly found: true; readonly victims: readonly Pod[] }
-  /** What nobody could give up. */
+  /** The resources that no candidates can release. */
   | { readonly found: false; readonly lacking: string };
 
-/** From those that lose most by it to those that lose least. */
-const dearestFirst: readonly QosClass[] = ['Guaranteed', 'Burstable', 'BestEffort'];
+/** From the highest QoS class to the lowest. */
+const highestQosFirst: readonly QosClass[] = ['Guaranteed', 'Burstable', 'BestEffort'];
 
 /**
- * Which pods are to end so that the pod fits: as few as possible, and cheap ones before dear ones. A dear one goes only for
- * what all cheaper ones together cannot give. Of two that are as good the one with the smaller requests goes.
+ * Chooses the victims that must terminate so that the pod fits: as few as possible, and those of
+ * lower QoS first. Pods of a higher QoS class are chosen only for what all lower ones together
+ * cannot release. Of two equal candidates, the one with the smaller requests is chosen.
  */
 export function chooseVictims(pod: Pod, others: readonly Pod[], short: readonly Shortage[]): VictimChoice {
-  const needs: Needs = new Map(short.map((one) => [one.resource, missing(one)]));
+  const needs: Needs = new Map(short.map((one) => [one.resource, shortfall(one)]));
   const candidates = others.filter((other) => mayPreempt(pod, other));
   const lacking = remaining(needs, candidates);
-  if (lacking.size > 0) return { found: false, lacking: written(lacking) };
+  if (lacking.size > 0) return { found: false, lacking: formatNeeds(lacking) };
   const byClass = Map.groupBy(candidates, qosClass);
   let cheaper: readonly Pod[] = candidates;
   let victims: readonly Pod[] = [];
-  for (const name of dearestFirst) {
+  for (const name of highestQosFirst) {
     const ofClass = byClass.get(name) ?? [];
     cheaper = cheaper.filter((other) => !ofClass.includes(other));
-    // Cheap ones first in the answer: they are also ended first.
-    victims = [...closest(ofClass, remaining(needs, [...victims, ...cheaper])), ...victims];
+    // Victims of lower QoS come first, and are also killed first.
+    victims = [...closestToNeeds(ofClass, remaining(needs, [...victims, ...cheaper])), ...victims];
   }
   return { found: true, victims };
 }
 
-/** Who matters more: the critical before all others, and among equals the one of higher priority. */
+/** Whether the pod is more important: critical pods before all others, then higher priority. */
 export function mayPreempt(pod: Pod, other: Pod): boolean {
   if (isCriticalPod(pod) && !isCriticalPod(other)) return true;
   const [own, its] = [pod.spec.priority, other.spec.priority];
   return own !== undefined && its !== undefined && own > its;
 }
 
-/** Takes, again and again, the pod that comes nearest to what is still needed. */
-function closest(pods: readonly Pod[], needs: Needs): readonly Pod[] {
+/** Repeatedly chooses the pod that comes closest to the remaining needs. */
+function closestToNeeds(pods: readonly Pod[], needs: Needs): readonly Pod[] {
   const taken: Pod[] = [];
   let left = pods;
   let still = needs;
@@ -69,7 +70,7 @@ function isBetter(one: Pod, than: Pod, needs: Needs): boolean {
   return difference < 0 || (difference === 0 && isSmaller(one, than));
 }
 
-/** Each need counts by the share of it that would stay open, so that bytes do not outweigh cores. */
+/** Each need counts by the share that would remain open, so that bytes do not outweigh cores. */
 function distance(pod: Pod, needs: Needs): number {
   let sum = 0;
   for (const [resource, need] of needs) {
@@ -95,7 +96,10 @@ function remaining(needs: Needs, pods: readonly Pod[]): Needs {
   return new Map(open.filter(([, need]) => need > 0n));
 }
 
-/** Every pod is one pod; what its class of runtime costs comes on top of what it asks for itself. */
+/**
+ * Every pod counts as one of the resource `pods`; the overhead of the RuntimeClass is added to its
+ * requests.
+ */
 function requestOf(pod: Pod, resource: string): bigint {
   if (resource === 'pods') return 1n;
   const own = podRequests(pod, { overhead: 'excluded' }).get(resource);
@@ -104,7 +108,7 @@ function requestOf(pod: Pod, resource: string): bigint {
   return amount === 0n || overhead === undefined ? amount : amount + unitsOf(resource, overhead);
 }
 
-function written(needs: Needs): string {
+function formatNeeds(needs: Needs): string {
   return `[${[...needs].map(([resource, need]) => `(res: ${resource}, q: ${need}), `).join('')}]`;
 }
 

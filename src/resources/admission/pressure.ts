@@ -1,6 +1,6 @@
 import { isCriticalPod, type Pod, qosClass } from '../../pods/index.ts';
 import { evictedReason } from '../eviction/eviction-message.ts';
-import type { Judgement, Refusal } from './judgement.ts';
+import type { Evaluation, Rejection } from './evaluation.ts';
 import { isTolerated, type TolerationRules } from './taints.ts';
 
 const memoryTaint = { key: 'node.kubernetes.io/memory-pressure', effect: 'NoSchedule' };
@@ -9,11 +9,11 @@ const memoryTaint = { key: 'node.kubernetes.io/memory-pressure', effect: 'NoSche
  * Why a node under pressure rejects the pod. Under memory pressure alone, pods with memory requests
  * are admitted.
  */
-export function pressureRefusal(
+export function pressureRejection(
   pod: Pod,
   pressures: readonly string[],
   rules: TolerationRules,
-): Refusal | undefined {
+): Rejection | undefined {
   if (pressures.length === 0 || isCriticalPod(pod)) return undefined;
   const isMemoryOnly = pressures.every((one) => one === 'MemoryPressure');
   const mayCome = qosClass(pod) !== 'BestEffort' || isTolerated(memoryTaint, pod.spec.tolerations, rules);
@@ -22,6 +22,8 @@ export function pressureRefusal(
 }
 
 /** Whether the pod is rejected only for node pressure, which is temporary. */
-export function isForNow(judgement: Judgement): judgement is Extract<Judgement, { readonly kind: 'refuse' }> {
-  return judgement.kind === 'refuse' && judgement.refusal.reason === evictedReason;
+export function isPressureRejection(
+  evaluation: Evaluation,
+): evaluation is Extract<Evaluation, { readonly kind: 'reject' }> {
+  return evaluation.kind === 'reject' && evaluation.rejection.reason === evictedReason;
 }

@@ -1,6 +1,6 @@
 import type { Taint, Toleration } from '../../kinds/index.ts';
 
-/** Whether tolerations may compare numbers; not everywhere they may. */
+/** Whether the tolerations may use Lt and Gt, which require a feature gate. */
 export type TolerationRules = 'plain' | 'with-comparisons';
 
 export function isTolerated(
@@ -11,7 +11,7 @@ export function isTolerated(
   return tolerations.some((one) => tolerates(one, taint, rules));
 }
 
-/** What a toleration leaves open it takes as it comes. */
+/** Empty fields of a toleration match anything. */
 function tolerates(
   { key, operator, value, effect }: Toleration,
   taint: Taint,

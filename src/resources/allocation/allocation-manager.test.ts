@@ -76,7 +76,7 @@ function rig(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
       findPod: (uid) => pods.get(uid),
       areSourcesReady: () => ready,
       infeasibility: () => undefined,
-      judge: (pod) => {
+      check: (pod) => {
         const others = [...pods.values()].filter((other) => other.metadata.uid !== pod.metadata.uid);
         const used = others.reduce(
           (sum, one) => sum + milliCpuOf(podRequests(allocatedPods.counted(one))),
@@ -95,9 +95,9 @@ function rig(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
       allocated,
       actuated,
       conditions,
-      take(pod: Pod, judged = allocatedPods.withAllocation(pod)) {
+      take(pod: Pod, admitted = allocatedPods.withAllocation(pod)) {
         pods.set(pod.metadata.uid, pod);
-        manager.podAdmitted(pod, judged);
+        manager.podAdmitted(pod, admitted);
       },
       edit(pod: Pod) {
         const before = pods.get(pod.metadata.uid);
@@ -215,7 +215,7 @@ test('retries deferred resizes every three minutes, but not before all sources a
 test('retries decreases first, then by priority, then Guaranteed pods, then the longest waiting', async () => {
   const order: string[] = [];
   const { begin, clock } = rig(0, {
-    judge: ({ metadata: { name } }) => {
+    check: ({ metadata: { name } }) => {
       order.push(name);
       return { reason: 'OutOfcpu', message: '' };
     },

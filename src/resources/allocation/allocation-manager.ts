@@ -7,7 +7,7 @@ import {
   type PodUid,
   sameAllocation,
 } from '../../pods/index.ts';
-import type { Refusal } from '../admission/index.ts';
+import type { Rejection } from '../admission/index.ts';
 import type { AllocatedPods } from './allocated-pods.ts';
 import type { ResizeObserver, ResizeTrigger } from './metrics.ts';
 import type { PendingReason } from './resize-conditions.ts';
@@ -26,7 +26,7 @@ export interface AllocationManagerDeps {
   readonly areSourcesReady: () => boolean;
   readonly infeasibility: (pod: Pod, allocated: Pod) => Infeasible | undefined;
   /** Returns why the pod with the resources of its spec does not fit on the node now. */
-  readonly judge: (pod: Pod) => Refusal | undefined;
+  readonly check: (pod: Pod) => Rejection | undefined;
   /** Syncs the pod after a change of its resize state. */
   readonly syncPod: (pod: Pod) => void;
   readonly observer?: ResizeObserver | undefined;
@@ -63,11 +63,11 @@ export class AllocationManager {
    * Records the allocation of an admitted pod: the resources it was admitted with. Later edits of
    * the spec are resizes.
    */
-  podAdmitted(pod: Pod, judged: Pod): void {
+  podAdmitted(pod: Pod, admitted: Pod): void {
     const { allocated, conditions } = this.#pods;
     const { uid } = pod.metadata;
     conditions.restore(pod);
-    void allocated.set(uid, allocationOf(judged));
+    void allocated.set(uid, allocationOf(admitted));
     if (this.#pods.withAllocation(pod) === pod) return;
     this.#pending.add(uid);
     this.retrySoon('pods_added');
@@ -190,7 +190,7 @@ export class AllocationManager {
   }
 
   #try(pod: Pod): 'allocated' | 'as-it-is' | 'deferred' | 'infeasible' {
-    const { judge, infeasibility, observer } = this.#deps;
+    const { check, infeasibility, observer } = this.#deps;
     const { conditions } = this.#pods;
     const { uid } = pod.metadata;
     const allocated = this.#pods.withAllocation(pod);
@@ -204,9 +204,9 @@ export class AllocationManager {
       this.#wait(pod, 'Infeasible', { reason: 'Infeasible', message: never.message });
       return 'infeasible';
     }
-    const refusal = judge(pod);
-    if (refusal !== undefined) {
-      this.#wait(pod, 'Deferred', refusal);
+    const rejection = check(pod);
+    if (rejection !== undefined) {
+      this.#wait(pod, 'Deferred', rejection);
       return 'deferred';
     }
     this.#allocate(pod);
@@ -225,7 +225,7 @@ export class AllocationManager {
     logger.info('Started pod resize', { pod: describePod(pod), generation });
   }
 
-  #wait(pod: Pod, pending: PendingReason, { reason, message }: Refusal): void {
+  #wait(pod: Pod, pending: PendingReason, { reason, message }: Rejection): void {
     const { journal } = this.#deps;
     const { conditions } = this.#pods;
     if (!conditions.setPending(pod, pending, message)) return;

@@ -11,11 +11,11 @@ export interface PodResizesDeps {
   };
   readonly manager: Pick<AllocationManager, 'resizeObserved' | 'resizeFailed'>;
   readonly conditions: { of(uid: PodUid): readonly PodCondition[] };
-  /** The pod is to be looked at in all details, and worked on then. */
+  /** Requests a sync of the pod with a full inspection of its containers. */
   readonly reinspect: (uid: PodUid) => void;
 }
 
-/** What a sync of a pod has to do with its resizes. */
+/** Connects the sync of a pod with its resizes. */
 export class PodResizes {
   readonly #deps: PodResizesDeps;
 
@@ -23,14 +23,16 @@ export class PodResizes {
     this.#deps = deps;
   }
 
-  /** Before its status is made: whether the pod has what it was allocated. */
-  see(pod: Pod, observed: ObservedPod): void {
+  /**
+   * Called before the status is generated: compares the actuated resources with the allocated ones.
+   */
+  observe(pod: Pod, observed: ObservedPod): void {
     const { manager, runtime } = this.#deps;
     manager.resizeObserved(pod, runtime.isResizeInProgress(pod, observed) ? 'in-progress' : 'none');
   }
 
-  /** For its status: where its resize stands, and what it has. */
-  shown(
+  /** Returns the resize conditions and the actuated resources for the status. */
+  statusOf(
     pod: Pod,
     observed: ObservedPod,
   ): { readonly resize: readonly PodCondition[]; readonly actuated: PodAllocation | undefined } {
@@ -38,7 +40,7 @@ export class PodResizes {
     return { resize: conditions.of(pod.metadata.uid), actuated: runtime.actuatedOf(pod, observed) };
   }
 
-  /** What the runtime has made of a resize shows in details that nobody looks at otherwise. */
+  /** Requests a full inspection after a resize, because only that shows its result. */
   synced(pod: Pod, { actions }: SyncPodResult): void {
     const { manager, reinspect } = this.#deps;
     const done = actions.filter(({ action }) => action === 'ResizePodInPlace');
@@ -46,8 +48,8 @@ export class PodResizes {
     if (done.length > 0) reinspect(pod.metadata.uid);
   }
 
-  /** The pod has its cgroup, with what it was allocated. */
-  cgroupMade(pod: Pod): void {
+  /** Called when the cgroup of the pod was created with its allocated resources. */
+  cgroupCreated(pod: Pod): void {
     this.#deps.runtime.cgroupMade(pod);
   }
 }

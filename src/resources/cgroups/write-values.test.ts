@@ -30,10 +30,10 @@ async function aCgroup(mode: 'v1' | 'v2', mounts?: readonly string[]) {
 describe('values of cgroups v1', () => {
   it('are written with the quota first if the period does not fit the old quota', async () => {
     const { recorded, written, write } = await aCgroup('v1');
-    let refusals = 1;
+    let rejections = 1;
     const picky: CgroupHost = Object.assign(Object.create(recorded), {
       write: async (path: string, value: string) => {
-        if (path.endsWith('cfs_period_us') && refusals-- > 0)
+        if (path.endsWith('cfs_period_us') && rejections-- > 0)
           throw Object.assign(new Error('EINVAL: write'), { code: 'EINVAL' });
         await recorded.write(path, value);
       },

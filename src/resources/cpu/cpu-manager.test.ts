@@ -88,8 +88,8 @@ class Rig {
   async add(pod: Pod): Promise<string> {
     this.active.set(pod.metadata.uid, pod);
     for (const container of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
-      const refusal = await this.manager.allocate(pod, container, terms);
-      if (refusal !== undefined) return refusal.message;
+      const rejection = await this.manager.allocate(pod, container, terms);
+      if (rejection !== undefined) return rejection.message;
     }
     return this.own(pod.metadata.name);
   }

@@ -1,7 +1,7 @@
 import type { Container } from '../../kinds/index.ts';
 import { type Clock, HintLatch } from '../../lib/index.ts';
 import { initContainersOf, type Pod, type PodUid } from '../../pods/index.ts';
-import type { Refusal } from '../admission/index.ts';
+import type { Rejection } from '../admission/index.ts';
 import type { CpuObserver } from '../exclusive/metrics.ts';
 import { StateCheckpoint, type StateCheckpointDeps } from '../exclusive/state-checkpoint.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/hint-provider.ts';
@@ -86,7 +86,7 @@ export class CpuManager implements HintProvider {
     pod: Pod,
     container: Container,
     { affinity }: AllocationTerms,
-  ): Promise<Refusal | undefined> {
+  ): Promise<Rejection | undefined> {
     const { policy, observer, logger } = this.#deps;
     const before = this.#checkpoint.current();
     try {
@@ -95,7 +95,7 @@ export class CpuManager implements HintProvider {
       observer?.requested();
       if (allocation.kind === 'refused') {
         observer?.failed();
-        return allocation.refusal;
+        return allocation.rejection;
       }
       if (allocation.state !== before) {
         this.#checkpoint.put(allocation.state);

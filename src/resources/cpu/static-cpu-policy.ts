@@ -9,7 +9,7 @@ import {
   qosClass,
   readResources,
 } from '../../pods/index.ts';
-import type { Refusal } from '../admission/index.ts';
+import type { Rejection } from '../admission/index.ts';
 import type { TopologyHint, TopologyHints } from '../topology/hint-provider.ts';
 import { numaChoices } from '../topology/hint-provider.ts';
 import { distributeCpus, type TakeCpusOptions, takeCpus } from './cpu-assignment.ts';
@@ -37,7 +37,7 @@ export interface StaticCpuPolicyDeps {
 export type CpuAllocation =
   | { readonly kind: 'shared' }
   | { readonly kind: 'exclusive'; readonly state: CpuState; readonly cpus: CpuSet }
-  | { readonly kind: 'refused'; readonly refusal: Refusal };
+  | { readonly kind: 'refused'; readonly rejection: Rejection };
 
 /**
  * The static policy: Guaranteed pods get exclusive CPUs for containers with integer requests. Pure.
@@ -58,7 +58,7 @@ export class StaticCpuPolicy {
       threads: options.distributeAcrossCores ? 'across-cores' : 'packed',
       uncoreCaches: options.preferAlignByUncoreCache ? 'aligned' : 'ignored',
     };
-    refuseImpossible(groups, reserved, options);
+    rejectImpossible(groups, reserved, options);
     this.reserved = reserved.cpus ?? this.#take(groups.all, reserved.count);
     this.#reservedCores = groups.cpusInAll('core', groups.idsWith('core', this.reserved));
   }
@@ -117,8 +117,8 @@ export class StaticCpuPolicy {
     if (count === 0 || hasPodLevelResources(pod)) return { kind: 'shared' };
     const present = assignedTo(state, pod.metadata.uid, container.name);
     if (present !== undefined) return { kind: 'exclusive', state, cpus: present };
-    const refusal = this.#coreRefusal(state, count);
-    if (refusal !== undefined) return { kind: 'refused', refusal };
+    const rejection = this.#coreRejection(state, count);
+    if (rejection !== undefined) return { kind: 'refused', rejection };
     const free = this.available(state).union(reusableCpus(state, pod));
     const cpus = this.#takeNear(free, count, affinity.numaNodes);
     return { kind: 'exclusive', cpus, state: withAssignment(state, pod.metadata.uid, container.name, cpus) };
@@ -172,7 +172,7 @@ export class StaticCpuPolicy {
     return sockets.length === Math.ceil(fewestNodes / perSocket);
   }
 
-  #coreRefusal(state: CpuState, count: number): Refusal | undefined {
+  #coreRejection(state: CpuState, count: number): Rejection | undefined {
     if (!this.#options.fullPcpusOnly) return undefined;
     const { cpusPerCore } = this.#groups;
     const reason = 'SMTAlignmentError';
@@ -211,7 +211,7 @@ export class StaticCpuPolicy {
 
 const impossible: TopologyHints = new Map([['cpu', []]]);
 
-function refuseImpossible(
+function rejectImpossible(
   groups: CpuTopology,
   { count, cpus }: StaticCpuPolicyDeps['reserved'],
   { alignBySocket }: CpuPolicyOptions,

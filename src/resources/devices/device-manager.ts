@@ -12,8 +12,8 @@ import {
 import type { Plugin, PluginHandler } from '../../plugins/index.ts';
 import { initContainersOf, type Pod, type PodUid, podLimits } from '../../pods/index.ts';
 import type { DeviceGrants, RuntimeFiles } from '../../runtime/index.ts';
-import { allotPod } from '../admission/allocate-exclusive.ts';
-import type { Refusal } from '../admission/index.ts';
+import { allocateFromProviders } from '../admission/allocate-from-providers.ts';
+import type { Rejection } from '../admission/index.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/index.ts';
 import { checkpointName, DeviceCheckpoint } from './checkpoint.ts';
 import type { DeviceHost } from './device-host.ts';
@@ -211,13 +211,13 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
    * Serializes pods that request the same resources, so that two pods cannot each hold what the
    * other needs.
    */
-  async allocatePod(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
+  async allocatePod(pod: Pod, signal: AbortSignal): Promise<Rejection | undefined> {
     const asked = containersOf(pod).flatMap((container) => this.#requests(pod, container));
     using _turn = await this.#podLocks.acquireAll(
       asked.map(([resource]) => resource),
       signal,
     );
-    return await allotPod(pod, [this], signal);
+    return await allocateFromProviders(pod, [this], signal);
   }
 
   async allocate(pod: Pod, container: Container, { affinity, signal }: AllocationTerms): Promise<undefined> {

@@ -53,8 +53,8 @@ class Rig implements AsyncDisposable {
     }
   }
 
-  async allot(name: string, count: number): Promise<string | undefined> {
-    const allotting = this.devices.allot(podOf(name, count), signal);
+  async allocate(name: string, count: number): Promise<string | undefined> {
+    const allotting = this.devices.allocatePod(podOf(name, count), signal);
     await this.settle();
     return (await allotting)?.message;
   }
@@ -83,11 +83,11 @@ describe('the devices of a node', () => {
     await rig.start();
     const { devices } = rig;
     assert.equal(devices.isRequestedBy(podOf('one', 2)), true);
-    assert.equal(await rig.allot('one', 2), undefined);
+    assert.equal(await rig.allocate('one', 2), undefined);
     assert.equal(devices.areForgotten, false);
     assert.deepEqual(devices.nodeFor(podOf('other', 1), node), node);
     assert.deepEqual(devices.nodeFor(podOf('one', 2), node).status?.allocatable, { cpu: '2', [gadget]: '2' });
-    assert.match(await rig.allot('more', 2).then(String), /Requested: 2, Available: 1/);
+    assert.match(await rig.allocate('more', 2).then(String), /Requested: 2, Available: 1/);
     rig.ended.add(podOf('more', 2).metadata.uid).add(podOf('one', 2).metadata.uid);
     devices.free();
     assert.equal(devices.size, 0);
@@ -99,7 +99,7 @@ describe('the devices of a node', () => {
       await using before = new Rig(files);
       before.host.add(gadget, [{ id: 'a' }]);
       await before.start();
-      await before.allot('one', 1);
+      await before.allocate('one', 1);
     }
     await using rig = new Rig(files);
     await rig.devices.open();
@@ -122,7 +122,7 @@ describe('the devices of a node', () => {
     await using rig = new Rig();
     rig.host.add(gadget, [{ id: 'a' }]);
     await rig.start();
-    await rig.allot('one', 1);
+    await rig.allocate('one', 1);
     const text = await rig.metrics.expose(signal);
     assert.match(
       text,

@@ -5,7 +5,7 @@ import type { DeviceAmounts } from '../../node/index.ts';
 import type { Plugin, PluginHandler } from '../../plugins/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
 import type { DeviceGrants, RuntimeFiles } from '../../runtime/index.ts';
-import type { Allotter, Refusal } from '../admission/index.ts';
+import type { PodResourceAllocator, Rejection } from '../admission/index.ts';
 import type { GivenResources } from '../pod-resources/index.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/index.ts';
 import type { DeviceHost } from './device-host.ts';
@@ -30,7 +30,7 @@ export interface NodeDevicesDeps
  * The devices that plugins offer on this node. A node without any pays for no more than a socket that nobody calls at: all else is
  * loaded with the first plugin, or at the start when an earlier kubelet knew one.
  */
-export class NodeDevices implements Allotter, HintProvider, PluginHandler, AsyncDisposable {
+export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHandler, AsyncDisposable {
   readonly #deps: NodeDevicesDeps;
   readonly #directory: string;
   readonly #unwell = new Set<PodUid>();
@@ -89,7 +89,7 @@ export class NodeDevices implements Allotter, HintProvider, PluginHandler, Async
     return this.#manager?.isRequestedBy(pod) === true;
   }
 
-  async allot(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
+  async allocatePod(pod: Pod, signal: AbortSignal): Promise<Rejection | undefined> {
     await this.ready(pod, signal);
     return await this.#manager?.allocatePod(pod, signal);
   }

@@ -172,11 +172,15 @@ describe('device plugins', () => {
       }));
       return { ...pod, spec: { ...pod.spec, containers } };
     };
-    const refusals = await Promise.all([
+    const rejections = await Promise.all([
       rig.admit(wanting('one', gadget, other)),
       rig.admit(wanting('two', other, gadget)),
     ]);
-    assert.equal(refusals.filter((refusal) => refusal === undefined).length, 1, refusals.join(' and '));
+    assert.equal(
+      rejections.filter((rejection) => rejection === undefined).length,
+      1,
+      rejections.join(' and '),
+    );
   });
 
   it('that hang do not block the allocation of other resources', async () => {

@@ -16,9 +16,9 @@ export class DeviceHints {
   readonly #podDevices: PodDevices;
   readonly #numaNodes: readonly number[] | undefined;
 
-  constructor(table: DeviceTable, allotments: PodDevices, numaNodes: readonly number[] | undefined) {
+  constructor(table: DeviceTable, allocations: PodDevices, numaNodes: readonly number[] | undefined) {
     this.#table = table;
-    this.#podDevices = allotments;
+    this.#podDevices = allocations;
     this.#numaNodes = numaNodes;
   }
 
@@ -53,10 +53,10 @@ export class DeviceHints {
 
 /** Merges the devices of several allocations. */
 export function mergeDevices(
-  allotments: readonly DeviceAllocation[],
+  allocations: readonly DeviceAllocation[],
 ): Pick<DeviceAllocation, 'devices'> | undefined {
-  if (allotments.length === 0) return undefined;
-  return { devices: new Map([[noNumaNode, allotments.flatMap((one) => [...idsOf(one)])]]) };
+  if (allocations.length === 0) return undefined;
+  return { devices: new Map([[noNumaNode, allocations.flatMap((one) => [...idsOf(one)])]]) };
 }
 
 interface HintQuestion {

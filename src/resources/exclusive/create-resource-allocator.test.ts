@@ -33,7 +33,7 @@ const cpu = { reservedCount: 1, reservedCpus: '', options: {}, reconcileMs: 10_0
 
 async function open(rig: DeviceRig, settings: ExclusiveResourceSettings, count = 2) {
   const active = new Map<string, Pod>();
-  const allotter = await createResourceAllocator(settings, {
+  const allocator = await createResourceAllocator(settings, {
     clock: rig.clock,
     logger: rig.logs.logger,
     metrics: new MetricRegistry({ onError: assert.ifError }),
@@ -47,11 +47,11 @@ async function open(rig: DeviceRig, settings: ExclusiveResourceSettings, count =
     fromRuntime: async () => [],
     update: async () => {},
   });
-  const allot = async (pod: Pod) => {
+  const allocate = async (pod: Pod) => {
     active.set(pod.metadata.uid, pod);
-    return await rig.pass(allotter.allot(pod, signal));
+    return await rig.pass(allocator.allocatePod(pod, signal));
   };
-  return { allotter, allot };
+  return { allocator, allocate };
 }
 
 function asking(name: string, cpus: number, devices: number): Pod {
@@ -68,13 +68,13 @@ describe('devices and CPUs of one container', () => {
       { id: 'far', numaNodes: [0] },
       { id: 'near', numaNodes: [1] },
     ]);
-    const { allotter, allot } = await open(rig, { cpu, topology: single });
+    const { allocator, allocate } = await open(rig, { cpu, topology: single });
     const pod = asking('one', 2, 1);
-    assert.equal(await allot(pod), undefined);
+    assert.equal(await allocate(pod), undefined);
     assert.deepEqual(rig.devicesOf(pod), ['near'], 'one CPU of the first NUMA node is reserved');
-    assert.deepEqual(allotter.allocated().cpus?.of(podUid('one'), 'main'), [2, 3]);
-    assert.equal((await allot(asking('two', 1, 1)))?.reason, undefined);
-    assert.equal((await allot(asking('three', 1, 1)))?.reason, 'TopologyAffinityError');
+    assert.deepEqual(allocator.allocated().cpus?.of(podUid('one'), 'main'), [2, 3]);
+    assert.equal((await allocate(asking('two', 1, 1)))?.reason, undefined);
+    assert.equal((await allocate(asking('three', 1, 1)))?.reason, 'TopologyAffinityError');
   });
 });
 

@@ -1,6 +1,6 @@
 import type { Clock, Logger } from '../../lib/index.ts';
 import { describePod, type Pod, type PodUid } from '../../pods/index.ts';
-import type { Allotter, Refusal } from '../admission/index.ts';
+import type { PodResourceAllocator, Rejection } from '../admission/index.ts';
 import type { CpuManager } from '../cpu/cpu-manager.ts';
 import { sortedCpus } from '../cpu/cpu-set.ts';
 import type { MemoryManager } from '../memory/memory-manager.ts';
@@ -34,7 +34,7 @@ export interface ResourceAllocations<Share> {
 }
 
 /** Allocates exclusive CPUs, memory and devices to pods. */
-export interface ExclusiveResources extends Allotter {
+export interface ExclusiveResources extends PodResourceAllocator {
   /** The NUMA nodes of the machine, ascending; undefined if unknown. */
   readonly numaNodes: readonly number[] | undefined;
   /** Restores the state of a previous kubelet; call first. */
@@ -100,12 +100,12 @@ export class ResourceAllocator implements ExclusiveResources {
     return this.#deps.providers().some((provider) => provider.isRequestedBy?.(pod) ?? true);
   }
 
-  async allot(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
+  async allocatePod(pod: Pod, signal: AbortSignal): Promise<Rejection | undefined> {
     const { clock, topology, isAnyEnding } = this.#deps;
     const untilMs = clock.monotonicMs() + terminationWaitMs;
     for (;;) {
-      const refusal = await topology.admit(pod, signal);
-      if (refusal === undefined || !isAnyEnding(pod) || clock.monotonicMs() >= untilMs) return refusal;
+      const rejection = await topology.admit(pod, signal);
+      if (rejection === undefined || !isAnyEnding(pod) || clock.monotonicMs() >= untilMs) return rejection;
       await clock.sleep(retryMs, signal);
     }
   }
@@ -162,9 +162,9 @@ export class ResourceAllocator implements ExclusiveResources {
   async #adopt(pod: Pod, signal: AbortSignal): Promise<void> {
     const { topology, logger } = this.#deps;
     try {
-      const refusal = await topology.admit(pod, signal);
-      if (refusal === undefined) return;
-      const fields = { pod: describePod(pod), why: refusal.message };
+      const rejection = await topology.admit(pod, signal);
+      if (rejection === undefined) return;
+      const fields = { pod: describePod(pod), why: rejection.message };
       logger.warn('Failed to allocate exclusive resources for a running pod; it continues unchanged', fields);
     } catch (error) {
       if (signal.aborted) return;

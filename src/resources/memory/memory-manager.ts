@@ -8,7 +8,7 @@ import {
   type Pod,
   type PodUid,
 } from '../../pods/index.ts';
-import type { Refusal } from '../admission/index.ts';
+import type { Rejection } from '../admission/index.ts';
 import type { MemoryObserver } from '../exclusive/metrics.ts';
 import { StateCheckpoint, type StateCheckpointDeps } from '../exclusive/state-checkpoint.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/hint-provider.ts';
@@ -59,7 +59,7 @@ export class MemoryManager implements HintProvider {
     pod: Pod,
     container: Container,
     { affinity }: AllocationTerms,
-  ): Promise<Refusal | undefined> {
+  ): Promise<Rejection | undefined> {
     const { policy, observer } = this.#deps;
     const before = this.#checkpoint.current();
     if (!isPinned(pod)) return undefined;

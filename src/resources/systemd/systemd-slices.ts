@@ -32,7 +32,7 @@ const manager = {
   interface: 'org.freedesktop.systemd1.Manager',
 };
 const jobRemoved = 'JobRemoved';
-const refusals = {
+const rejections = {
   exists: 'org.freedesktop.systemd1.UnitExists',
   unknown: 'org.freedesktop.systemd1.NoSuchUnit',
 };
@@ -74,7 +74,7 @@ export class SystemdSlices implements SliceManager {
       // An existing unit may not be running: it may be left over or have a unit file.
       const again = { member: 'StartUnit', signature: 'ss', body: [unit, 'replace'] };
       const result =
-        (await unless(refusals.exists, runJob(bus, fresh, unit, inner))) ??
+        (await unless(rejections.exists, runJob(bus, fresh, unit, inner))) ??
         (await runJob(bus, again, unit, inner));
       if (result !== 'done') throw new Error(`its job ended with ${JSON.stringify(result)}`);
     };
@@ -95,7 +95,7 @@ export class SystemdSlices implements SliceManager {
     const stop: Work = async ({ bus }, inner) => {
       const call = { member: 'StopUnit', signature: 'ss', body: [slice.unit, 'replace'] };
       // The caller checks whether the cgroup is gone, whatever the result of the job.
-      await unless(refusals.unknown, runJob(bus, call, slice.unit, inner));
+      await unless(rejections.unknown, runJob(bus, call, slice.unit, inner));
     };
     await this.#ask(`stop the unit ${slice.unit}`, stop, signal);
   }
@@ -202,11 +202,11 @@ function endedJob(message: DbusMessage) {
 }
 
 /** Undefined if the unit does not exist. */
-async function unless(refusal: string, work: Promise<string>): Promise<string | undefined> {
+async function unless(rejection: string, work: Promise<string>): Promise<string | undefined> {
   try {
     return await work;
   } catch (error) {
-    if (error instanceof KubelingError && error.details['name'] === refusal) return undefined;
+    if (error instanceof KubelingError && error.details['name'] === rejection) return undefined;
     throw error;
   }
 }

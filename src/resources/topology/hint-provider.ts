@@ -1,6 +1,6 @@
 import type { Container } from '../../kinds/index.ts';
 import type { Pod } from '../../pods/index.ts';
-import type { Refusal } from '../admission/index.ts';
+import type { Rejection } from '../admission/index.ts';
 
 /** One set of NUMA nodes that can satisfy a request. */
 export interface TopologyHint {
@@ -44,7 +44,7 @@ export interface HintProvider {
    * Called for init containers first, in order. Returns a rejection that has its own reason; throws
    * on other errors.
    */
-  allocate(pod: Pod, container: Container, terms: AllocationTerms): Promise<Refusal | undefined>;
+  allocate(pod: Pod, container: Container, terms: AllocationTerms): Promise<Rejection | undefined>;
 }
 
 /** Any NUMA node. */

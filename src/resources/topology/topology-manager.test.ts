@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { aPod } from '../../../test/fakes/pods.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs } from '../../lib/index.ts';
-import type { Refusal } from '../admission/index.ts';
+import type { Rejection } from '../admission/index.ts';
 import type { HintProvider, TopologyHint } from './hint-provider.ts';
 import { mergeHints, type TopologyPolicy } from './merge-hints.ts';
 import { TopologyManager } from './topology-manager.ts';
@@ -17,7 +17,7 @@ const pod = aPod({
 class Provider implements HintProvider {
   readonly given: string[] = [];
   readonly #ways: readonly TopologyHint[] | undefined;
-  outcome: (container: string) => Refusal | undefined | Promise<never> = () => undefined;
+  outcome: (container: string) => Rejection | undefined | Promise<never> = () => undefined;
 
   constructor(ways?: readonly (readonly number[])[]) {
     this.#ways = ways?.map((numaNodes) => ({ numaNodes, preferred: numaNodes.length === 1 }));

@@ -1,7 +1,7 @@
 import type { Container } from '../../kinds/index.ts';
 import { type Clock, describeError, KeyedMutex, type Logger } from '../../lib/index.ts';
 import { describePod, initContainersOf, type Pod } from '../../pods/index.ts';
-import type { Refusal } from '../admission/index.ts';
+import type { Rejection } from '../admission/index.ts';
 import { type HintProvider, type TopologyHint, type TopologyHints, unaligned } from './hint-provider.ts';
 import type { MergedHint } from './merge-hints.ts';
 
@@ -29,7 +29,7 @@ export interface TopologyObserver {
   aligned(scope: Alignment['scope'], outcome: 'done' | 'failed'): void;
 }
 
-const affinityError: Refusal = {
+const affinityError: Rejection = {
   reason: 'TopologyAffinityError',
   message: 'Resources cannot be allocated with Topology locality',
 };
@@ -50,19 +50,19 @@ export class TopologyManager {
    * Serializes pods in the order of the calls. Returns why the pod is rejected; what was allocated
    * until then is kept until the pod is inactive. Idempotent. Throws only when aborted.
    */
-  async admit(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
+  async admit(pod: Pod, signal: AbortSignal): Promise<Rejection | undefined> {
     for (const provider of this.#deps.providers()) await provider.ready?.(pod, signal);
     using _turn = await this.#lock.acquire('allocation', signal);
     const { clock, observer } = this.#deps;
     const before = clock.monotonicMs();
-    const refusal = await this.#admit(pod, signal);
+    const rejection = await this.#admit(pod, signal);
     const durationMs = clock.monotonicMs() - before;
-    if (refusal === undefined) observer?.admitted(durationMs);
+    if (rejection === undefined) observer?.admitted(durationMs);
     else observer?.refused(durationMs);
-    return refusal;
+    return rejection;
   }
 
-  async #admit(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
+  async #admit(pod: Pod, signal: AbortSignal): Promise<Rejection | undefined> {
     const { alignment } = this.#deps;
     const containers = [...initContainersOf(pod), ...pod.spec.containers];
     if (alignment === undefined) return await this.#allocateAll(pod, containers, () => unaligned, signal);
@@ -80,12 +80,12 @@ export class TopologyManager {
     containers: readonly Container[],
     alignment: Alignment,
     signal: AbortSignal,
-  ): Promise<Refusal | undefined> {
+  ): Promise<Rejection | undefined> {
     const hint = this.#decide(alignment, (provider) => provider.getPodTopologyHints(pod));
     if (hint === undefined) return affinityError;
-    const refusal = await this.#allocateAll(pod, containers, () => hint, signal);
-    if (refusal === undefined) this.#count(alignment, 'done');
-    return refusal;
+    const rejection = await this.#allocateAll(pod, containers, () => hint, signal);
+    if (rejection === undefined) this.#count(alignment, 'done');
+    return rejection;
   }
 
   /** Undefined if the policy rejects the merged hint. */
@@ -104,13 +104,13 @@ export class TopologyManager {
     containers: readonly Container[],
     affinityOf: (container: Container) => TopologyHint | undefined,
     signal: AbortSignal,
-  ): Promise<Refusal | undefined> {
+  ): Promise<Rejection | undefined> {
     const { alignment } = this.#deps;
     for (const container of containers) {
       const affinity = affinityOf(container);
       if (affinity === undefined) return affinityError;
-      const refusal = await this.#allocate(pod, container, affinity, signal);
-      if (refusal !== undefined) return refusal;
+      const rejection = await this.#allocate(pod, container, affinity, signal);
+      if (rejection !== undefined) return rejection;
       if (alignment?.scope === 'container') this.#count(alignment, 'done');
     }
     return undefined;
@@ -121,11 +121,11 @@ export class TopologyManager {
     container: Container,
     affinity: TopologyHint,
     signal: AbortSignal,
-  ): Promise<Refusal | undefined> {
+  ): Promise<Rejection | undefined> {
     try {
       for (const provider of this.#deps.providers()) {
-        const refusal = await provider.allocate(pod, container, { affinity, signal });
-        if (refusal !== undefined) return refusal;
+        const rejection = await provider.allocate(pod, container, { affinity, signal });
+        if (rejection !== undefined) return rejection;
       }
       return undefined;
     } catch (error) {

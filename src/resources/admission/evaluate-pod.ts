@@ -6,103 +6,123 @@ import {
   type Pod,
   type PodUid,
 } from '../../pods/index.ts';
+import { type Evaluation, type Rejection, refuse } from './evaluation.ts';
 import type { Shortage } from './fit.ts';
-import { type Judgement, type Refusal, refuse } from './judgement.ts';
-import { type Failure, isAffinity, isForNewcomers, predicateFailures, refusalOf } from './predicates.ts';
+import {
+  appliesToNewPodsOnly,
+  type Failure,
+  isAffinity,
+  predicateFailures,
+  rejectionOf,
+} from './predicates.ts';
 import { chooseVictims } from './preemption.ts';
-import { pressureRefusal } from './pressure.ts';
+import { pressureRejection } from './pressure.ts';
 import type { TolerationRules } from './taints.ts';
 
 /**
- * `lives-here` runs since before this kubelet: nothing throws it out. `admitted-before` was taken by an earlier kubelet,
- * also before a reboot: what became of the node's labels, taints and resources meanwhile is no reason to refuse it.
+ * A `restored` pod has run since before this kubelet process and is never rejected. An
+ * `admitted-before` pod was admitted by a previous kubelet, also before a reboot: later changes of
+ * node labels, taints and resources do not reject it.
  */
 export type AdmissionStanding = 'new' | 'admitted-before' | 'restored';
 
-/** All there is to know for judging one pod at one moment. Pods are given with the resources they were allotted. */
+/**
+ * Everything the admission of a pod depends on at one moment. Pods have their allocated resources.
+ */
 export interface AdmissionFacts {
   readonly standing: AdmissionStanding;
-  /** This node as newly as it is known, or as we would describe it ourselves; undefined when neither is possible. */
+  /**
+   * The newest known Node object of this node, or the one it would register; undefined if neither
+   * is available.
+   */
   readonly node: Node | undefined;
-  /** Pods that use, or will use, resources of the node, without the one that is judged. */
+  /** The other pods that use, or will use, resources of the node. */
   readonly others: readonly Pod[];
-  /** Those of them that are being ended. */
+  /** Those of the others that are terminating. */
   readonly ending: ReadonlySet<PodUid>;
-  /** Conditions of the node such as MemoryPressure and DiskPressure that are true now. */
+  /** The current pressure conditions of the node, such as MemoryPressure and DiskPressure. */
   readonly pressures: readonly string[];
   readonly isShuttingDown: boolean;
-  /** Whether the runtime can give containers just the groups their pod names. */
+  /** Whether the runtime supports the supplemental groups policy Strict. */
   readonly strictGroups: boolean;
   readonly tolerationRules: TolerationRules;
-  /** Whether pods may have resources of their own. */
+  /** Whether pod-level resources are enabled. */
   readonly podLevelResources: boolean;
-  /** Features the node has declared; undefined where none are looked at. */
+  /** The features the node declares; undefined if they are not checked. */
   readonly declaredFeatures: ReadonlySet<string> | undefined;
-  /** Why the pod may not have the sysctls it asks for. */
+  /** Why the sysctls of the pod are not allowed. */
   readonly sysctlProblem?: string | undefined;
-  /** Why the pod must not have the host ports it requests. */
+  /** Why the host ports of the pod are not allowed. */
   readonly nodePortProblem?: string | undefined;
-  /** Why the pod cannot be confined as it asks for. */
+  /** Why the AppArmor profile of the pod cannot be applied. */
   readonly appArmorProblem?: string | undefined;
-  /** What became of what it asks for by the piece: a refusal, or not known yet; left out when there is nothing in the way. */
-  readonly allotment?: 'awaited' | Refusal | undefined;
+  /**
+   * The state of the allocation of exclusive resources: pending or rejected; undefined if the pod
+   * requests none or they are allocated.
+   */
+  readonly allocation?: 'pending' | Rejection | undefined;
 }
 
-/** Whether the pod may run here. Pure. Of several reasons against it the first counts, in the order users know. */
-export function judgePod(pod: Pod, facts: AdmissionFacts): Judgement {
+/**
+ * Evaluates whether the pod may run on this node. Pure. If several reasons apply, the first one is
+ * reported, in the order of the Go kubelet.
+ */
+export function evaluatePod(pod: Pod, facts: AdmissionFacts): Evaluation {
   if (facts.standing === 'restored') return { kind: 'admit' };
   const before = firstOf(
-    pressureRefusal(pod, facts.pressures, facts.tolerationRules),
+    pressureRejection(pod, facts.pressures, facts.tolerationRules),
     named('SysctlForbidden', facts.sysctlProblem),
     named('NodePorts', facts.nodePortProblem),
   );
-  if (before !== undefined) return { kind: 'refuse', refusal: before };
-  const { allotment } = facts;
-  if (allotment === 'awaited') return { kind: 'allot' };
-  if (allotment !== undefined) return { kind: 'refuse', refusal: allotment };
-  const judgement = judgeOnNode(pod, facts);
-  // Nobody ends, and nobody waits, for a pod that is refused in any case.
-  const after = judgement.kind === 'refuse' ? undefined : laterRefusal(pod, facts);
-  return after === undefined ? judgement : { kind: 'refuse', refusal: after };
+  if (before !== undefined) return { kind: 'reject', rejection: before };
+  const { allocation } = facts;
+  if (allocation === 'pending') return { kind: 'allocate' };
+  if (allocation !== undefined) return { kind: 'reject', rejection: allocation };
+  const evaluation = evaluateOnNode(pod, facts);
+  // No pod is preempted or waited for if the pod is rejected in any case.
+  const after = evaluation.kind === 'reject' ? undefined : finalRejection(pod, facts);
+  return after === undefined ? evaluation : { kind: 'reject', rejection: after };
 }
 
-/** Before anybody is ended for the pod come the rules that no room in the world would change. */
-function judgeOnNode(pod: Pod, facts: AdmissionFacts): Judgement {
+/** Rules that no released resource can satisfy come first, before any preemption. */
+function evaluateOnNode(pod: Pod, facts: AdmissionFacts): Evaluation {
   const { node } = facts;
   if (node === undefined) return refuse('InvalidNodeInfo', 'Kubelet cannot get node info.');
-  const fixed = systemRefusal(pod) ?? groupsRefusal(pod, facts);
-  if (fixed !== undefined) return { kind: 'refuse', refusal: fixed };
+  const fixed = systemRejection(pod) ?? groupsRejection(pod, facts);
+  if (fixed !== undefined) return { kind: 'reject', rejection: fixed };
   const failures = failuresOf(pod, node, facts, facts.others);
   const [first] = failures;
   if (first === undefined) return { kind: 'admit' };
-  const refusal = refusalOf(first);
-  if (failures.every(isAffinity)) return { kind: 'ask-node', refusal };
+  const rejection = rejectionOf(first);
+  if (failures.every(isAffinity)) return { kind: 'fetch-node', rejection };
   const staying = facts.others.filter(({ metadata: { uid } }) => !facts.ending.has(uid));
   const lasting = failuresOf(pod, node, facts, staying);
-  if (lasting.length === 0) return { kind: 'wait-for-room', refusal };
-  return isCriticalPod(pod) ? judgeCritical(pod, staying, lasting, refusal) : { kind: 'refuse', refusal };
+  if (lasting.length === 0) return { kind: 'wait-for-termination', rejection };
+  return isCriticalPod(pod)
+    ? evaluateCriticalPod(pod, staying, lasting, rejection)
+    : { kind: 'reject', rejection };
 }
 
 function failuresOf(pod: Pod, node: Node, facts: AdmissionFacts, others: readonly Pod[]): readonly Failure[] {
   const { tolerationRules, standing } = facts;
   const failures = predicateFailures(pod, { node, others, tolerationRules });
-  return standing === 'admitted-before' ? failures.filter((one) => !isForNewcomers(one)) : failures;
+  return standing === 'admitted-before' ? failures.filter((one) => !appliesToNewPodsOnly(one)) : failures;
 }
 
-/** A critical pod is never refused for want of room, as long as others can make some. */
-function judgeCritical(
+/** A critical pod is not rejected for insufficient resources if preemption can release enough. */
+function evaluateCriticalPod(
   pod: Pod,
   others: readonly Pod[],
   failures: readonly Failure[],
-  refusal: Refusal,
-): Judgement {
+  rejection: Rejection,
+): Evaluation {
   const mismatch = failures.find(({ kind }) => kind === 'mismatch');
-  if (mismatch !== undefined) return { kind: 'refuse', refusal: refusalOf(mismatch) };
+  if (mismatch !== undefined) return { kind: 'reject', rejection: rejectionOf(mismatch) };
   const short = failures.filter((one): one is Shortage => one.kind === 'shortage');
   const choice = chooseVictims(pod, others, short);
   if (choice.found) {
     const { victims } = choice;
-    return { kind: 'make-room', preemption: { victims, resource: short[0]?.resource ?? '', refusal } };
+    return { kind: 'preempt', preemption: { victims, resource: short[0]?.resource ?? '', rejection } };
   }
   const cause = `no set of running pods found to reclaim resources: ${choice.lacking}`;
   return refuse(
@@ -114,7 +134,7 @@ function judgeCritical(
 
 const system = 'linux';
 
-function systemRefusal({ metadata, spec }: Pod): Refusal | undefined {
+function systemRejection({ metadata, spec }: Pod): Rejection | undefined {
   const label = metadata.labels?.['kubernetes.io/os'];
   if (label !== undefined && label !== system) {
     return {
@@ -129,8 +149,8 @@ function systemRefusal({ metadata, spec }: Pod): Refusal | undefined {
   };
 }
 
-/** A runtime that does not know the policy would give the pod the groups of its image besides. */
-function groupsRefusal({ spec }: Pod, { strictGroups }: AdmissionFacts): Refusal | undefined {
+/** A runtime without support for the policy would add the groups of the image. */
+function groupsRejection({ spec }: Pod, { strictGroups }: AdmissionFacts): Rejection | undefined {
   const isStrict = spec.securityContext?.supplementalGroupsPolicy === 'Strict';
   if (!isStrict || strictGroups) return undefined;
   return {
@@ -139,22 +159,22 @@ function groupsRefusal({ spec }: Pod, { strictGroups }: AdmissionFacts): Refusal
   };
 }
 
-function laterRefusal(pod: Pod, facts: AdmissionFacts): Refusal | undefined {
-  // One that has run was confined then, and is as it was.
+function finalRejection(pod: Pod, facts: AdmissionFacts): Rejection | undefined {
+  // A pod that has run was confined when it started.
   const isPending = (pod.status.phase ?? 'Pending') === 'Pending';
   return firstOf(
     isPending ? named('AppArmor', facts.appArmorProblem) : undefined,
     !facts.podLevelResources && hasPodLevelResources(pod)
       ? { reason: 'PodLevelResourcesNotSupported', message: 'PodLevelResources feature gate is disabled' }
       : undefined,
-    featureRefusal(pod, facts.declaredFeatures),
+    featureRejection(pod, facts.declaredFeatures),
     facts.isShuttingDown
       ? { reason: 'NodeShutdown', message: 'Pod was rejected as the node is shutting down.' }
       : undefined,
   );
 }
 
-/** Features a node has to have declared for a pod that cannot do without them. */
+/** Features that the node must have declared for a pod that uses them. */
 const features: readonly (readonly [string, (pod: Pod) => boolean])[] = [
   [
     'RestartAllContainersOnContainerExits',
@@ -166,7 +186,7 @@ const features: readonly (readonly [string, (pod: Pod) => boolean])[] = [
   ['UserNamespacesHostNetworkSupport', ({ spec }) => spec.hostNetwork === true && spec.hostUsers === false],
 ];
 
-function featureRefusal(pod: Pod, declared: ReadonlySet<string> | undefined): Refusal | undefined {
+function featureRejection(pod: Pod, declared: ReadonlySet<string> | undefined): Rejection | undefined {
   if (declared === undefined) return undefined;
   const lacking = features.filter(([name, needs]) => !declared.has(name) && needs(pod)).map(([name]) => name);
   if (lacking.length === 0) return undefined;
@@ -174,10 +194,10 @@ function featureRefusal(pod: Pod, declared: ReadonlySet<string> | undefined): Re
   return { reason: 'PodFeatureUnsupported', message };
 }
 
-function named(reason: string, message: string | undefined): Refusal | undefined {
+function named(reason: string, message: string | undefined): Rejection | undefined {
   return message === undefined ? undefined : { reason, message };
 }
 
-function firstOf(...refusals: readonly (Refusal | undefined)[]): Refusal | undefined {
-  return refusals.find((one) => one !== undefined);
+function firstOf(...rejections: readonly (Rejection | undefined)[]): Rejection | undefined {
+  return rejections.find((one) => one !== undefined);
 }

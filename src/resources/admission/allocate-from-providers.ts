@@ -1,31 +1,31 @@
 import { initContainersOf, type Pod } from '../../pods/index.ts';
 import { anywhere, type HintProvider } from '../topology/index.ts';
-import type { Refusal } from './index.ts';
+import type { Rejection } from './index.ts';
 
 /**
- * Has each provider give each container its share, init containers first, wherever it comes from. Answers why the pod cannot run;
- * what it was given by then is free again once the pod is inactive.
+ * Lets each provider allocate the resources of each container, init containers first. Returns why
+ * the pod cannot run; its allocations so far are released once the pod is inactive.
  */
-export async function allotPod(
+export async function allocateFromProviders(
   pod: Pod,
   providers: readonly Pick<HintProvider, 'allocate'>[],
   signal: AbortSignal,
-): Promise<Refusal | undefined> {
+): Promise<Rejection | undefined> {
   try {
     for (const container of [...initContainersOf(pod), ...pod.spec.containers])
       for (const provider of providers) {
-        const refusal = await provider.allocate(pod, container, { affinity: anywhere, signal });
-        if (refusal !== undefined) return refusal;
+        const rejection = await provider.allocate(pod, container, { affinity: anywhere, signal });
+        if (rejection !== undefined) return rejection;
       }
     return undefined;
   } catch (error) {
     signal.throwIfAborted();
-    return unexpected(error);
+    return unexpectedAdmissionError(error);
   }
 }
 
-/** Of a provider that cannot give a pod what it asks for. */
-export function unexpected(error: unknown): Refusal {
+/** The rejection for an unexpected error of a provider. */
+export function unexpectedAdmissionError(error: unknown): Rejection {
   const why = error instanceof Error ? error.message : String(error);
   return {
     reason: 'UnexpectedAdmissionError',

@@ -1,16 +1,16 @@
 import type { Clock } from '../../lib/index.ts';
 
-/** This many at once, then one after each interval. */
-const atOnce = 5;
+/** The burst size; afterwards one rejection per interval. */
+const burst = 5;
 const refillMs = 10_000;
 
 /**
  * Limits the rate at which a node under pressure rejects pods: a controller that replaces each
  * rejected pod would fill the cluster with failed pods.
  */
-export class RefusalPace {
+export class RejectionRateLimit {
   readonly #clock: Clock;
-  #left = atOnce;
+  #left = burst;
   #sinceMs = 0;
 
   constructor(clock: Clock) {
@@ -18,11 +18,11 @@ export class RefusalPace {
   }
 
   /** Whether a pod may be rejected now; counts it. */
-  take(): boolean {
+  tryAcquire(): boolean {
     const nowMs = this.#clock.monotonicMs();
     const refilled = Math.floor((nowMs - this.#sinceMs) / refillMs);
-    this.#left = Math.min(atOnce, this.#left + refilled);
-    this.#sinceMs = this.#left === atOnce ? nowMs : this.#sinceMs + refilled * refillMs;
+    this.#left = Math.min(burst, this.#left + refilled);
+    this.#sinceMs = this.#left === burst ? nowMs : this.#sinceMs + refilled * refillMs;
     if (this.#left === 0) return false;
     this.#left--;
     return true;
