@@ -117,7 +117,10 @@ describe('node capacity', () => {
 
   it('waits when terminating pods will release enough resources', () => {
     const ending = new Set([used.metadata.uid]);
-    assert.match(evaluated(asking({ cpu: '100m' }), { others: [used], ending }), /^wait-for-termination OutOfcpu: /);
+    assert.match(
+      evaluated(asking({ cpu: '100m' }), { others: [used], ending }),
+      /^wait-for-termination OutOfcpu: /,
+    );
     assert.match(evaluated(asking({ cpu: '4' }), { others: [used], ending }), /^OutOfcpu: /);
     const ports = { containers: [{ name: 'main', ports: [{ containerPort: 80, hostPort: 80 }] }] };
     const holder = asking({}, 'holder', ports);
