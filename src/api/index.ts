@@ -1,6 +1,6 @@
 export { type ApiRefusal, type ApiStatus, apiError, isApiCode } from './client/api-error.ts';
 export { callMetrics } from './client/call-metrics.ts';
-export type { CallLimits, CallSeen } from './client/calls.ts';
+export type { CallLimits, CallResult } from './client/calls.ts';
 export type {
   ApiClient,
   ApiList,
@@ -50,9 +50,9 @@ export {
   parseKubeconfig,
 } from './kubeconfig/kubeconfig.ts';
 export * from './patch/index.ts';
+export type { ObjectCheck } from './reflector/received-objects.ts';
 export { type ReflectedQuery, Reflector, type ReflectorOptions } from './reflector/reflector.ts';
-export type { ReflectedNews } from './reflector/reflector-copy.ts';
-export type { ObjectCheck } from './reflector/reflector-intake.ts';
+export type { ReflectorUpdate } from './reflector/reflector-cache.ts';
 export { ObjectReflector, type ObjectReflectorOptions } from './reflector/reflector-single.ts';
 export type { Named, ObjectChange } from './reflector/store.ts';
 export { isOlderVersion } from './reflector/store.ts';

@@ -18,7 +18,7 @@ const faultErrors: Readonly<Partial<Record<Fault, () => Error>>> = {
 };
 
 function refusal(status: number): KubelingError {
-  return apiError({ what: 'watch', status, answer: {} });
+  return apiError({ what: 'watch', status, apiStatus: {} });
 }
 
 /** A small server with a history that may be truncated. */

@@ -9,7 +9,7 @@ import { parseKubeconfig } from '../api/kubeconfig/kubeconfig.ts';
 import { type CollectedLogs, collectLogs, seededRandom } from '../lib/index.ts';
 import { keyPem, newEcKey, readKeyPair } from '../protocols/x509/index.ts';
 import { bootstrapClientCertificate, bootstrapCsrName } from './bootstrap.ts';
-import { prepareClientAccess, standInCertificate } from './client-access.ts';
+import { prepareClientAccess, storedCertificate } from './client-access.ts';
 import { kubeconfigCertificate, withClientCertificate } from './kubeconfig.ts';
 import { clientIdentity } from './node-identity.ts';
 
@@ -91,7 +91,7 @@ const bootstrap = () =>
       connect: async () => ({
         api,
         isHealthy: async () => {
-          if (!healthy) throw apiError({ what: 'get /healthz', status: 503, answer: {} });
+          if (!healthy) throw apiError({ what: 'get /healthz', status: 503, apiStatus: {} });
         },
       }),
     },
@@ -101,7 +101,7 @@ const bootstrap = () =>
 describe('a node that rotates its certificates', () => {
   test('writes a missing kubeconfig from the bootstrap kubeconfig at once', async () => {
     const access = await prepareClientAccess(settings, accessDeps());
-    assert.deepEqual(access, { askBy: 'bootstrap', askPath: bootstrapPath, kubeconfigPath });
+    assert.deepEqual(access, { requestBy: 'bootstrap', requestPath: bootstrapPath, kubeconfigPath });
     assert.equal(files.modeOf(kubeconfigPath), 0o600);
     const context = await parseKubeconfig({
       file: kubeconfigPath,
@@ -126,9 +126,9 @@ describe('a node that rotates its certificates', () => {
   test('prefers a valid kubeconfig over the bootstrap kubeconfig', async () => {
     await writeKubeconfig(inlineUser(pair(clock.now(), clock.now() + day)));
     await files.remove(bootstrapPath);
-    assert.equal((await prepareClientAccess(settings, accessDeps())).askBy, 'kubeconfig');
+    assert.equal((await prepareClientAccess(settings, accessDeps())).requestBy, 'kubeconfig');
     await writeKubeconfig({ token: 'something' });
-    assert.equal((await prepareClientAccess(settings, accessDeps())).askBy, 'kubeconfig');
+    assert.equal((await prepareClientAccess(settings, accessDeps())).requestBy, 'kubeconfig');
   });
 
   test('replaces a kubeconfig that is invalid, expired or without its certificate', async () => {
@@ -139,10 +139,10 @@ describe('a node that rotates its certificates', () => {
     ];
     for (const user of users) {
       await writeKubeconfig(user);
-      assert.equal((await prepareClientAccess(settings, accessDeps())).askBy, 'bootstrap');
+      assert.equal((await prepareClientAccess(settings, accessDeps())).requestBy, 'bootstrap');
     }
     await files.replace(kubeconfigPath, 'broken: [', 0o600);
-    assert.equal((await prepareClientAccess(settings, accessDeps())).askBy, 'bootstrap');
+    assert.equal((await prepareClientAccess(settings, accessDeps())).requestBy, 'bootstrap');
     assert.match(
       [...logs.records].map(({ fields }) => String(fields['why'])).join('\n'),
       /expired 2025-12-31T00:00:00Z/,
@@ -158,7 +158,7 @@ describe('a node that rotates its certificates', () => {
     );
     await files.link('/pki/kubelet-client-2026-01-01-00-00-00.pem', current);
     await writeKubeconfig(inlineUser(pair(clock.now() - 2 * day, clock.now() - day)));
-    assert.equal((await prepareClientAccess(settings, accessDeps())).askBy, 'kubeconfig');
+    assert.equal((await prepareClientAccess(settings, accessDeps())).requestBy, 'kubeconfig');
   });
 
   test('uses the certificate of the store without rotation when that of the kubeconfig is expired or missing', async () => {
@@ -169,7 +169,7 @@ describe('a node that rotates its certificates', () => {
     const standIn = async (nodeName = 'n1') => {
       const text = (await files.read(kubeconfigPath)) ?? '';
       const context = await parseKubeconfig({ file: kubeconfigPath, text });
-      const found = await standInCertificate(context, { certDirectory: '/pki', nodeName }, accessDeps());
+      const found = await storedCertificate(context, { certDirectory: '/pki', nodeName }, accessDeps());
       return found?.from;
     };
     await writeKubeconfig(inlineUser(pair(clock.now() - day, clock.now() + day)));
@@ -201,7 +201,7 @@ describe('a node that rotates its certificates', () => {
   test('keeps an expired certificate without a bootstrap kubeconfig, so that static pods run', async () => {
     await writeKubeconfig(inlineUser(pair(clock.now() - 2 * day, clock.now() - day)));
     const access = await prepareClientAccess({ ...settings, bootstrapPath: '' }, accessDeps());
-    assert.equal(access.askBy, 'kubeconfig');
+    assert.equal(access.requestBy, 'kubeconfig');
     assert.match(
       [...logs.records].map(({ message }) => message).join(),
       /expired 2025-12-31T00:00:00Z\. Renew it/,

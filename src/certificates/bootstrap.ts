@@ -19,7 +19,7 @@ import { CertificateStore } from './certificate-store.ts';
 import {
   type ClientAccessDeps,
   type ClientAccessSettings,
-  judgeKubeconfig,
+  chooseKubeconfig,
   readBootstrap,
   writeNodeKubeconfig,
 } from './client-access.ts';
@@ -71,10 +71,10 @@ export async function bootstrapClientCertificate(
   deps: BootstrapDeps,
   signal: AbortSignal,
 ): Promise<'not-needed' | KeyPair> {
-  const verdict = await judgeKubeconfig(settings, deps);
-  if (verdict.use === 'it') return 'not-needed';
-  const bootstrap = await readBootstrap(settings, verdict.why, deps);
-  deps.log.info('Requesting client certificate with bootstrap kubeconfig', { why: verdict.why });
+  const choice = await chooseKubeconfig(settings, deps);
+  if (choice.use === 'it') return 'not-needed';
+  const bootstrap = await readBootstrap(settings, choice.why, deps);
+  deps.log.info('Requesting client certificate with bootstrap kubeconfig', { why: choice.why });
   const store = await openStore(settings, deps);
   const { api, isHealthy } = await deps.connect();
   await waitForServer(isHealthy, deps, signal);
@@ -116,17 +116,17 @@ interface Bootstrapping {
   readonly api: CsrApi;
 }
 
-async function requestAndStore(work: Bootstrapping, signal: AbortSignal): Promise<KeyPair> {
-  const { deps, store, settings } = work;
+async function requestAndStore(job: Bootstrapping, signal: AbortSignal): Promise<KeyPair> {
+  const { deps, store, settings } = job;
   const keyPath = join(settings.certDirectory, temporaryKey);
-  const { key, ref } = await requestOnce(work, keyPath, signal);
+  const { key, ref } = await requestOnce(job, keyPath, signal);
   const certificate = await withDeadline(
     {
       clock: deps.clock,
       ms: longestCsrWaitMs,
       what: `get a certificate by the certificate signing request ${ref.name}`,
     },
-    (limited) => waitForCertificate({ ...deps, api: work.api }, ref, limited),
+    (limited) => waitForCertificate({ ...deps, api: job.api }, ref, limited),
     signal,
   );
   const pair = await store.update(certificate, keyPem(key));
@@ -148,13 +148,13 @@ async function requestOnce(
   const first = await ensureRequest({ api, key, nodeName: settings.nodeName, nowMs: clock.now() }, signal);
   if ('ref' in first) return { key, ref: first.ref };
   log.warn(`Requesting certificate with a new key: ${first.unusable}`);
-  const fresh = newEcKey();
-  await files.replace(keyPath, keyPem(fresh), 0o600);
+  const newKey = newEcKey();
+  await files.replace(keyPath, keyPem(newKey), 0o600);
   const second = await ensureRequest(
-    { api, key: fresh, nodeName: settings.nodeName, nowMs: clock.now() },
+    { api, key: newKey, nodeName: settings.nodeName, nowMs: clock.now() },
     signal,
   );
-  if ('ref' in second) return { key: fresh, ref: second.ref };
+  if ('ref' in second) return { key: newKey, ref: second.ref };
   throw new KubelingError('CERTIFICATE_NOT_ISSUED', `Cannot request a certificate as ${second.unusable}`);
 }
 
@@ -168,8 +168,8 @@ async function keptKey(
   stored: KeyPair | undefined,
 ): Promise<KeyObject> {
   const text = stored?.keyPem ?? (await files.read(path));
-  const kept = text === undefined ? undefined : readPrivateKey(text);
-  if (kept !== undefined) return kept;
+  const privateKey = text === undefined ? undefined : readPrivateKey(text);
+  if (privateKey !== undefined) return privateKey;
   const key = newEcKey();
   await files.replace(path, keyPem(key), 0o600);
   return key;

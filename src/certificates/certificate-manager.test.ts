@@ -162,7 +162,7 @@ describe('the client certificate', () => {
   test('retries failures after 2, 4, 8 and 16 seconds and then every 32, and counts them', async () => {
     const manager = await client();
     start(manager);
-    const refusal = () => apiError({ what: 'create csr', status: 403, answer: { message: 'no' } });
+    const refusal = () => apiError({ what: 'create csr', status: 403, apiStatus: { message: 'no' } });
     api.failures.create.push(...Array.from({ length: 20 }, refusal));
     await clock.advance(0);
     const gaps: number[] = [];
@@ -177,7 +177,7 @@ describe('the client certificate', () => {
     }
     assert.equal(await metric('kubelet_certificate_manager_client_expiration_renew_errors'), '8');
     assert.match(manager.problem() ?? '', /failed 8 times: Cannot create csr: no/);
-    assert.equal(manager.serverAnswers, true);
+    assert.equal(manager.serverResponds, true);
     await stopAll();
   });
 
@@ -231,8 +231,8 @@ describe('the client certificate', () => {
     await clock.advance(0);
     api.endWatches();
     await clock.advance(5_000);
-    api.failures.list.push(apiError({ what: 'list', status: 500, answer: {} }));
-    api.failures.watch.push(apiError({ what: 'watch', status: 410, answer: {} }));
+    api.failures.list.push(apiError({ what: 'list', status: 500, apiStatus: {} }));
+    api.failures.watch.push(apiError({ what: 'watch', status: 410, apiStatus: {} }));
     api.endWatches();
     await clock.advance(10_000);
     api.endWatches();
@@ -409,7 +409,7 @@ describe('the credential guard', () => {
   test('exits after five minutes without a certificate if the server refuses to issue one', async () => {
     const manager = await client();
     api.failures.create.push(
-      ...Array.from({ length: 99 }, () => apiError({ what: 'create', status: 401, answer: {} })),
+      ...Array.from({ length: 99 }, () => apiError({ what: 'create', status: 401, apiStatus: {} })),
     );
     start(manager);
     const guard = guardCredentials({ certificate: manager, clock, log: logs.logger }, stop.signal);
@@ -428,7 +428,7 @@ describe('the credential guard', () => {
     guard.catch(() => {});
     await clock.advance(14 * minute);
     api.failures.create.push(
-      ...Array.from({ length: 99 }, () => apiError({ what: 'create', status: 503, answer: {} })),
+      ...Array.from({ length: 99 }, () => apiError({ what: 'create', status: 503, apiStatus: {} })),
     );
     await clock.advance(20 * minute);
     assert.equal(await Promise.race([guard, Promise.resolve('runs')]), 'runs');
@@ -441,7 +441,7 @@ describe('the credential guard', () => {
     start(manager);
     await clock.advance(0);
     api.failures.create.push(
-      ...Array.from({ length: 2_000 }, () => apiError({ what: 'create', status: 403, answer: {} })),
+      ...Array.from({ length: 2_000 }, () => apiError({ what: 'create', status: 403, apiStatus: {} })),
     );
     const guard = guardCredentials({ certificate: manager, clock, log: logs.logger }, stop.signal);
     guard.catch(() => {});
@@ -488,7 +488,7 @@ describe('the serving certificate from the cluster', () => {
     const serving = await open();
     start(serving);
     addresses = [{ type: 'InternalIP', address: '10.0.0.1' }];
-    serving.look();
+    serving.refresh();
     await clock.advance(9_000);
     addresses = [
       { type: 'InternalIP', address: '10.0.0.1' },
@@ -497,7 +497,7 @@ describe('the serving certificate from the cluster', () => {
       { type: 'InternalDNS', address: 'n1.internal' },
       { type: 'ExternalDNS', address: '' },
     ];
-    serving.look();
+    serving.refresh();
     await clock.advance(9_999);
     assert.equal(api.created.length, 0);
     await clock.advance(1);
@@ -542,7 +542,7 @@ describe('the serving certificate from the cluster', () => {
     await clock.advance(2 * minute);
     assert.equal(api.created.length, 1);
     addresses = [...addresses, { type: 'InternalIP', address: '10.0.0.2' }];
-    serving.look();
+    serving.refresh();
     await clock.advance(9_999);
     assert.equal(api.created.length, 1);
     await clock.advance(1);

@@ -16,7 +16,7 @@ import { type Identity, identityKey, isExpired, type KeyPair, missingFrom } from
 import type { CertificateStore } from './certificate-store.ts';
 import type { RotationObserver } from './metrics.ts';
 import type { CertificateRequester } from './requester.ts';
-import { planRotation, rotationDeadlineMs, type Wanted } from './rotation-plan.ts';
+import { planRotation, type RequiredIdentity, rotationDeadlineMs } from './rotation-plan.ts';
 import type { ServedCertificate } from './serving-certificate.ts';
 import type { CsrState } from './signing-request.ts';
 
@@ -25,7 +25,7 @@ export interface CertificateManagerDeps {
   readonly name: string;
   readonly store: CertificateStore;
   readonly requester: CertificateRequester;
-  readonly wanted: () => Wanted;
+  readonly required: () => RequiredIdentity;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -36,16 +36,16 @@ export interface CertificateManagerDeps {
    */
   readonly debounceMs: number;
   /** The interval at which `wanted` is read without a hint. */
-  readonly lookMs: number;
+  readonly pollMs: number;
   /** The initial pair, and whether it is to be replaced as soon as possible. */
-  readonly first: { readonly pair: KeyPair | undefined; readonly fate: 'keep' | 'replace' };
+  readonly first: { readonly pair: KeyPair | undefined; readonly action: 'keep' | 'replace' };
 }
 
 /** The delays are 2, 4, 8 and 16 seconds, then 32. */
 const retryPolicy = { baseMs: 2_000, factor: 2, maxMs: 32_000 };
 const retryJitter = 0.1;
 /** The minimum interval between requests, whatever is wrong with clocks or signers. */
-const quietMs = 10_000;
+const minRequestIntervalMs = 10_000;
 
 /**
  * Renews one certificate in time by requests to the cluster. At most one request is pending.
@@ -60,20 +60,20 @@ export class CertificateManager implements ServedCertificate {
   readonly #events: TypedEvents<{ rotated: KeyPair }>;
   #held: KeyPair | undefined;
   #deadlineMs: number | undefined;
-  #takenMs: number | undefined;
-  #seen: { readonly key: string; readonly sinceMs: number } | undefined;
-  #answered: string | undefined;
+  #receivedMs: number | undefined;
+  #required: { readonly key: string; readonly sinceMs: number } | undefined;
+  #incompleteFor: string | undefined;
   #failures = 0;
   #retryAtMs = 0;
   #progress: Progress = { kind: 'idle' };
-  #serverAnswers = false;
+  #serverResponds = false;
 
   constructor(deps: CertificateManagerDeps) {
     this.#deps = deps;
     this.#hint = new HintLatch(deps.clock);
     this.#events = new TypedEvents((error) => deps.log.error('Certificate rotation listener failed', error));
     this.#hold(deps.first.pair);
-    if (deps.first.fate === 'replace') this.#deadlineMs = undefined;
+    if (deps.first.action === 'replace') this.#deadlineMs = undefined;
   }
 
   current(): KeyPair | undefined {
@@ -89,16 +89,16 @@ export class CertificateManager implements ServedCertificate {
    * Whether the API server is known to process requests: it issued a certificate or rejected a
    * request. Then a missing certificate is not due to an unreachable server.
    */
-  get serverAnswers(): boolean {
-    return this.#serverAnswers;
+  get serverResponds(): boolean {
+    return this.#serverResponds;
   }
 
-  onRotated(told: (pair: KeyPair) => void): Disposable {
-    return this.#events.on('rotated', told);
+  onRotated(listener: (pair: KeyPair) => void): Disposable {
+    return this.#events.on('rotated', listener);
   }
 
   /** Reads `wanted` at once, because it may have changed. */
-  look(): void {
+  refresh(): void {
     this.#hint.raise();
   }
 
@@ -122,36 +122,36 @@ export class CertificateManager implements ServedCertificate {
   /** Rejects with the reason of the signal only. Must not be called again while it runs. */
   async run(signal: AbortSignal): Promise<never> {
     for (;;) {
-      const wanted = await this.#untilDue(signal);
-      await this.#rotate(wanted, signal);
+      const identity = await this.#untilDue(signal);
+      await this.#rotate(identity, signal);
     }
   }
 
   /** Waits until a certificate is due and returns the identity to request. */
   async #untilDue(signal: AbortSignal): Promise<Identity> {
-    const { clock, wanted: ask, debounceMs, log, name } = this.#deps;
+    const { clock, required: readRequired, debounceMs, log, name } = this.#deps;
     for (;;) {
       this.#hint.clear();
-      const wanted = this.#look(ask());
-      if (wanted.kind === 'unknown') {
-        this.#progress = { kind: 'unknown', why: wanted.why };
+      const target = this.#recordRequired(readRequired());
+      if (target.kind === 'unknown') {
+        this.#progress = { kind: 'unknown', why: target.why };
         await this.#pause(Number.POSITIVE_INFINITY, signal);
         continue;
       }
       const plan = planRotation({
         held: this.#held,
-        wanted: wanted.identity,
+        required: target.identity,
         nowMs: clock.now(),
-        takenMs: this.#takenMs,
+        receivedMs: this.#receivedMs,
         deadlineMs: this.#deadlineMs,
-        settledMs: clock.monotonicMs() - (this.#seen?.sinceMs ?? 0),
+        stableMs: clock.monotonicMs() - (this.#required?.sinceMs ?? 0),
         debounceMs,
-        answered: this.#answered,
+        incompleteFor: this.#incompleteFor,
       });
       const backoffMs = this.#retryAtMs - clock.monotonicMs();
       if (plan.do === 'request' && backoffMs <= 0) {
         log.info('Requesting new certificate', { certificate: name, why: plan.why });
-        return wanted.identity;
+        return target.identity;
       }
       if (plan.do === 'settle') this.#progress = { kind: 'settling', why: plan.why };
       else if (plan.do === 'wait') this.#progress = { kind: 'idle' };
@@ -160,68 +160,68 @@ export class CertificateManager implements ServedCertificate {
   }
 
   /** Records since when this identity is required. */
-  #look(wanted: Wanted): Wanted {
-    const key = wanted.kind === 'ready' ? identityKey(wanted.identity) : '';
-    if (this.#seen?.key !== key) this.#seen = { key, sinceMs: this.#deps.clock.monotonicMs() };
-    return wanted;
+  #recordRequired(required: RequiredIdentity): RequiredIdentity {
+    const key = required.kind === 'ready' ? identityKey(required.identity) : '';
+    if (this.#required?.key !== key) this.#required = { key, sinceMs: this.#deps.clock.monotonicMs() };
+    return required;
   }
 
   async #pause(ms: number, signal: AbortSignal): Promise<void> {
-    await this.#hint.wait(Math.min(ms, this.#deps.lookMs), signal);
+    await this.#hint.wait(Math.min(ms, this.#deps.pollMs), signal);
   }
 
-  async #rotate(wanted: Identity, signal: AbortSignal): Promise<void> {
+  async #rotate(identity: Identity, signal: AbortSignal): Promise<void> {
     try {
       const before = this.#held;
-      const pair = await this.#request(wanted, signal);
-      this.#serverAnswers = true;
+      const pair = await this.#request(identity, signal);
+      this.#serverResponds = true;
       this.#failures = 0;
-      this.#retryAtMs = this.#deps.clock.monotonicMs() + quietMs;
-      this.#take(pair, before, wanted);
+      this.#retryAtMs = this.#deps.clock.monotonicMs() + minRequestIntervalMs;
+      this.#accept(pair, before, identity);
     } catch (error) {
       signal.throwIfAborted();
       // Cancelled on purpose, because another identity is required now.
       if (isKind(error, 'Cancelled')) return;
-      this.#noteFailure(error);
+      this.#recordFailure(error);
     }
   }
 
-  async #request(wanted: Identity, signal: AbortSignal): Promise<KeyPair> {
+  async #request(identity: Identity, signal: AbortSignal): Promise<KeyPair> {
     this.#progress = { kind: 'requesting' };
     return await this.#deps.requester.request(
       {
-        wanted,
+        identity,
         current: this.current(),
-        seen: (standing) => {
-          this.#progress = { kind: 'requested', ...standing };
+        onStatus: (status) => {
+          this.#progress = { kind: 'requested', ...status };
         },
-        outgrown: (waiting) => this.#untilOutgrown(wanted, waiting),
+        outdated: (waitSignal) => this.#untilOutdated(identity, waitSignal),
       },
       signal,
     );
   }
 
   /** Resolves when the requested identity has not been the required one for some time. */
-  async #untilOutgrown(asked: Identity, signal: AbortSignal): Promise<void> {
-    const { clock, debounceMs, wanted: ask } = this.#deps;
+  async #untilOutdated(requested: Identity, signal: AbortSignal): Promise<void> {
+    const { clock, debounceMs, required: readRequired } = this.#deps;
     for (;;) {
       this.#hint.clear();
-      const wanted = this.#look(ask());
-      const settledMs = clock.monotonicMs() - (this.#seen?.sinceMs ?? 0);
-      const isOutgrown = wanted.kind === 'ready' && missingFrom(asked, wanted.identity).length > 0;
-      if (isOutgrown && settledMs >= debounceMs) return;
-      await this.#pause(isOutgrown ? debounceMs - settledMs : Number.POSITIVE_INFINITY, signal);
+      const target = this.#recordRequired(readRequired());
+      const stableMs = clock.monotonicMs() - (this.#required?.sinceMs ?? 0);
+      const isOutdated = target.kind === 'ready' && missingFrom(requested, target.identity).length > 0;
+      if (isOutdated && stableMs >= debounceMs) return;
+      await this.#pause(isOutdated ? debounceMs - stableMs : Number.POSITIVE_INFINITY, signal);
     }
   }
 
-  #take(pair: KeyPair, before: KeyPair | undefined, wanted: Identity): void {
+  #accept(pair: KeyPair, before: KeyPair | undefined, identity: Identity): void {
     const { clock, log, name, observer } = this.#deps;
-    const lacking = missingFrom(pair.leaf, wanted);
-    this.#answered = lacking.length > 0 ? identityKey(wanted) : undefined;
-    if (lacking.length > 0)
-      log.warn('Issued certificate does not match request', { certificate: name, lacking });
+    const missing = missingFrom(pair.leaf, identity);
+    this.#incompleteFor = missing.length > 0 ? identityKey(identity) : undefined;
+    if (missing.length > 0)
+      log.warn('Issued certificate does not match request', { certificate: name, lacking: missing });
     this.#hold(pair);
-    this.#takenMs = clock.now();
+    this.#receivedMs = clock.now();
     this.#progress = { kind: 'idle' };
     observer.rotated(before === undefined ? undefined : clock.now() - before.leaf.notBeforeMs);
     log.info('Stored new certificate', {
@@ -237,7 +237,7 @@ export class CertificateManager implements ServedCertificate {
     this.#deadlineMs = pair && rotationDeadlineMs(pair.leaf, this.#deps.random);
   }
 
-  #noteFailure(error: unknown): void {
+  #recordFailure(error: unknown): void {
     const { clock, random, log, name, observer } = this.#deps;
     this.#failures++;
     const delayMs = jitter(
@@ -249,7 +249,7 @@ export class CertificateManager implements ServedCertificate {
     this.#progress = { kind: 'failed', error, failures: this.#failures };
     // A rejected request does not show whether the server accepts new ones.
     if (error instanceof KubelingError && error.code.startsWith('API_')) {
-      this.#serverAnswers = isApiCode(error, 'API_UNAUTHORIZED', 'API_FORBIDDEN', 'API_NOT_FOUND');
+      this.#serverResponds = isApiCode(error, 'API_UNAUTHORIZED', 'API_FORBIDDEN', 'API_NOT_FOUND');
     }
     observer.renewFailed();
     log.error('Failed to get certificate', error, { certificate: name, retryInMs: Math.round(delayMs) });

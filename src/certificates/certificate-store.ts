@@ -125,8 +125,8 @@ export class CertificateStore {
     const { files, log } = this.#options;
     if ((await files.kindAt(this.#updatedPath)) === undefined) return;
     await this.expectLinks();
-    const place = { certificateFile: this.#updatedPath, keyFile: this.#updatedPath };
-    const [pair] = await this.#tryLoad(place, []);
+    const location = { certificateFile: this.#updatedPath, keyFile: this.#updatedPath };
+    const [pair] = await this.#tryLoad(location, []);
     if (pair === undefined) return await files.remove(this.#updatedPath);
     await files.rename(this.#updatedPath, this.currentPath);
     log.info('Completed interrupted switch of certificates', { file: this.currentPath });

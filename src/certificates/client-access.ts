@@ -25,8 +25,8 @@ export interface ClientAccessSettings {
  * node's kubeconfig.
  */
 export interface ClientAccess {
-  readonly askBy: 'kubeconfig' | 'bootstrap';
-  readonly askPath: string;
+  readonly requestBy: 'kubeconfig' | 'bootstrap';
+  readonly requestPath: string;
   readonly kubeconfigPath: string;
 }
 
@@ -40,16 +40,16 @@ export async function prepareClientAccess(
   deps: ClientAccessDeps,
 ): Promise<ClientAccess> {
   const { kubeconfigPath, bootstrapPath } = settings;
-  const verdict = await judgeKubeconfig(settings, deps);
-  if (verdict.use === 'it') return { askBy: 'kubeconfig', askPath: kubeconfigPath, kubeconfigPath };
-  const bootstrap = await readBootstrap(settings, verdict.why, deps);
+  const choice = await chooseKubeconfig(settings, deps);
+  if (choice.use === 'it') return { requestBy: 'kubeconfig', requestPath: kubeconfigPath, kubeconfigPath };
+  const bootstrap = await readBootstrap(settings, choice.why, deps);
   await writeNodeKubeconfig(settings, bootstrap, deps);
   deps.log.info('Wrote kubeconfig, requesting its certificate with the bootstrap kubeconfig', {
     kubeconfig: kubeconfigPath,
     bootstrapKubeconfig: bootstrapPath,
-    why: verdict.why,
+    why: choice.why,
   });
-  return { askBy: 'bootstrap', askPath: bootstrapPath, kubeconfigPath };
+  return { requestBy: 'bootstrap', requestPath: bootstrapPath, kubeconfigPath };
 }
 
 export async function writeNodeKubeconfig(
@@ -67,26 +67,26 @@ export async function writeNodeKubeconfig(
   await files.replace(kubeconfigPath, nodeKubeconfig(bootstrap, store.currentPath), 0o600);
 }
 
-export type KubeconfigVerdict = { readonly use: 'it' } | { readonly use: 'bootstrap'; readonly why: string };
+export type KubeconfigChoice = { readonly use: 'it' } | { readonly use: 'bootstrap'; readonly why: string };
 
 /**
  * Whether the kubeconfig is usable. Without a bootstrap kubeconfig an expired certificate is
  * accepted, because static pods, including the API server itself, must run.
  */
-export async function judgeKubeconfig(
+export async function chooseKubeconfig(
   settings: ClientAccessSettings,
   deps: ClientAccessDeps,
-): Promise<KubeconfigVerdict> {
+): Promise<KubeconfigChoice> {
   const { kubeconfigPath, bootstrapPath } = settings;
   try {
     const text = await deps.files.read(kubeconfigPath);
     if (text === undefined)
       throw new KubelingError('CERTIFICATE_BOOTSTRAP', `There is no kubeconfig ${kubeconfigPath}`);
     const context = await deps.parseKubeconfig({ file: kubeconfigPath, text });
-    const wrong = await certificateProblem(context, settings, deps);
-    if (wrong === undefined) return { use: 'it' };
-    if (bootstrapPath !== '') return { use: 'bootstrap', why: wrong };
-    deps.log.warn(`API server may reject requests: ${wrong}. Renew it, or set --bootstrap-kubeconfig`);
+    const problem = await certificateProblem(context, settings, deps);
+    if (problem === undefined) return { use: 'it' };
+    if (bootstrapPath !== '') return { use: 'bootstrap', why: problem };
+    deps.log.warn(`API server may reject requests: ${problem}. Renew it, or set --bootstrap-kubeconfig`);
     return { use: 'it' };
   } catch (error) {
     const why = describeError(error);
@@ -114,9 +114,9 @@ async function certificateProblem(
     const hasOther = [token, tokenFile, exec].some((means) => means !== undefined);
     return hasOther ? undefined : `the kubeconfig ${kubeconfigPath} has neither a certificate nor a token`;
   }
-  const wrong = await timeProblem(files, certificate.cert, clock.now());
-  if (wrong === undefined) return undefined;
-  return (await validInStore(certDirectory, deps)) === undefined ? wrong : undefined;
+  const problem = await timeProblem(files, certificate.cert, clock.now());
+  if (problem === undefined) return undefined;
+  return (await validInStore(certDirectory, deps)) === undefined ? problem : undefined;
 }
 
 /**
@@ -124,17 +124,17 @@ async function certificateProblem(
  * kubeconfig is expired or missing; undefined if the kubeconfig has a valid one or the store has
  * none.
  */
-export async function standInCertificate(
+export async function storedCertificate(
   { user }: KubeconfigView,
   { certDirectory, nodeName }: { readonly certDirectory: string; readonly nodeName: string },
   deps: Omit<ClientAccessDeps, 'parseKubeconfig'>,
 ): Promise<KeyPair | undefined> {
   const { certificate } = user;
   if (certificate === undefined) return undefined;
-  const wrong = await timeProblem(deps.files, certificate.cert, deps.clock.now());
-  const stored = wrong === undefined ? undefined : await validInStore(certDirectory, deps);
+  const problem = await timeProblem(deps.files, certificate.cert, deps.clock.now());
+  const stored = problem === undefined ? undefined : await validInStore(certDirectory, deps);
   if (stored === undefined || missingFrom(stored.leaf, clientIdentity(nodeName)).length > 0) return undefined;
-  deps.log.warn(`Using client certificate in ${stored.from} as ${wrong}`);
+  deps.log.warn(`Using client certificate in ${stored.from} as ${problem}`);
   return stored;
 }
 

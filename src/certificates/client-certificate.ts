@@ -9,9 +9,9 @@ import { CertificateRequester, PendingRequestFile } from './requester.ts';
 import { type CsrApi, signers } from './signing-request.ts';
 
 export const clientPrefix = 'kubelet-client';
-const lookMs = 5 * 60_000;
+const pollMs = 5 * 60_000;
 
-export interface CertificateRoomDeps {
+export interface CertificateDeps {
   readonly files: CertificateFiles;
   readonly clock: Clock;
   readonly random: Random;
@@ -39,7 +39,7 @@ export interface ClientCertificateSettings {
  */
 export async function openClientCertificate(
   settings: ClientCertificateSettings,
-  deps: CertificateRoomDeps,
+  deps: CertificateDeps,
 ): Promise<CertificateManager> {
   const { files, clock, random, log, observer = noObserver } = deps;
   const { certDirectory: directory, kubeconfig, nodeName, api } = settings;
@@ -53,7 +53,7 @@ export async function openClientCertificate(
     configured,
   });
   const pending = new PendingRequestFile(files, store);
-  const wanted = { kind: 'ready', identity: clientIdentity(nodeName) } as const;
+  const required = { kind: 'ready', identity: clientIdentity(nodeName) } as const;
   return new CertificateManager({
     name: 'client',
     store,
@@ -67,53 +67,53 @@ export async function openClientCertificate(
       random,
       log,
     }),
-    wanted: () => wanted,
+    required: () => required,
     clock,
     random,
     log,
     observer,
     debounceMs: 0,
-    lookMs,
+    pollMs,
     first: await firstPair(store, kubeconfig, deps),
   });
 }
 
 interface FirstPair {
   readonly pair: KeyPair | undefined;
-  readonly fate: 'keep' | 'replace';
+  readonly action: 'keep' | 'replace';
 }
 
 async function firstPair(
   store: CertificateStore,
   kubeconfig: KubeconfigCertificate | undefined,
-  { clock, log }: CertificateRoomDeps,
+  { clock, log }: CertificateDeps,
 ): Promise<FirstPair> {
   const stored = await store.load();
-  const written = kubeconfig?.kind === 'inline' ? inlinePair(kubeconfig, log) : undefined;
+  const embedded = kubeconfig?.kind === 'inline' ? inlinePair(kubeconfig, log) : undefined;
   const nowMs = clock.now();
-  if (written === undefined || isExpired(written.leaf, nowMs) || !isNewer(written, stored, nowMs)) {
+  if (embedded === undefined || isExpired(embedded.leaf, nowMs) || !isNewer(embedded, stored, nowMs)) {
     if (stored !== undefined && isExpired(stored.leaf, nowMs)) warnExpired(stored, log);
-    return { pair: stored, fate: 'keep' };
+    return { pair: stored, action: 'keep' };
   }
   // Stored for other programs too; kubeling uses it even if that fails.
-  const kept = await store.update(written.certificatePem, written.keyPem).catch((error) => {
+  const pair = await store.update(embedded.certificatePem, embedded.keyPem).catch((error) => {
     log.error('Failed to store certificate of the kubeconfig', error);
-    return written;
+    return embedded;
   });
-  return { pair: kept, fate: 'replace' };
+  return { pair, action: 'replace' };
 }
 
-function isNewer(written: KeyPair, stored: KeyPair | undefined, nowMs: number): boolean {
+function isNewer(embedded: KeyPair, stored: KeyPair | undefined, nowMs: number): boolean {
   if (stored === undefined || isExpired(stored.leaf, nowMs)) return true;
-  return written.leaf.notBeforeMs > stored.leaf.notBeforeMs;
+  return embedded.leaf.notBeforeMs > stored.leaf.notBeforeMs;
 }
 
 function inlinePair(
-  written: Extract<KubeconfigCertificate, { kind: 'inline' }>,
+  embedded: Extract<KubeconfigCertificate, { kind: 'inline' }>,
   log: Logger,
 ): KeyPair | undefined {
   try {
-    return readKeyPair(written);
+    return readKeyPair(embedded);
   } catch (error) {
     log.error('Ignored unusable certificate of the kubeconfig', error);
     return undefined;
@@ -129,7 +129,7 @@ function warnExpired({ leaf, from }: KeyPair, log: Logger): void {
 export interface CredentialGuardDeps {
   readonly certificate: {
     held(): KeyPair | undefined;
-    readonly serverAnswers: boolean;
+    readonly serverResponds: boolean;
     describe(): string;
   };
   readonly clock: Clock;
@@ -160,7 +160,7 @@ export async function guardCredentials(deps: CredentialGuardDeps, signal: AbortS
     const why = lostReason(held, clock.now(), clock.monotonicMs() - lastSeenMs);
     if (why === undefined) continue;
     const message = `Cannot continue as ${why}, and the API server issues no new one: ${certificate.describe()}. Join the node again if its bootstrap token has expired too`;
-    if (certificate.serverAnswers) throw new KubelingError('CERTIFICATE_LOST', message);
+    if (certificate.serverResponds) throw new KubelingError('CERTIFICATE_LOST', message);
     if (warned !== why) log.warn(`Requests will fail until the API server is reachable, as ${why}`);
     warned = why;
   }

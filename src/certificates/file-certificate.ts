@@ -25,7 +25,7 @@ export interface FileCertificateDeps {
 
 const roundMs = 60_000;
 /** Certificate and key are written one after the other. */
-const settleMs = 500;
+const debounceMs = 500;
 
 /**
  * A certificate in files that another program may replace at any time. An invalid pair keeps the
@@ -40,7 +40,7 @@ export class FileCertificate implements ServedCertificate {
   #broken: string | undefined;
   #nextRoundMs: number;
 
-  private constructor(deps: FileCertificateDeps, first: FirstLook) {
+  private constructor(deps: FileCertificateDeps, first: InitialState) {
     this.#deps = deps;
     this.#reader = first.reader;
     this.#held = first.held;
@@ -71,11 +71,11 @@ export class FileCertificate implements ServedCertificate {
     return this.#held;
   }
 
-  onRotated(told: (pair: KeyPair) => void): Disposable {
-    return this.#events.on('rotated', told);
+  onRotated(listener: (pair: KeyPair) => void): Disposable {
+    return this.#events.on('rotated', listener);
   }
 
-  look(): void {
+  refresh(): void {
     this.#hint.raise();
   }
 
@@ -97,8 +97,8 @@ export class FileCertificate implements ServedCertificate {
     const { files, at, clock } = this.#deps;
     using _watch = files.watch([at.certificateFile, at.keyFile], () => this.#hint.raise());
     for (;;) {
-      const woken = await this.#hint.wait(Math.min(this.#nextRoundMs, roundMs), signal);
-      if (woken === 'hint') await clock.sleep(settleMs, signal);
+      const reason = await this.#hint.wait(Math.min(this.#nextRoundMs, roundMs), signal);
+      if (reason === 'hint') await clock.sleep(debounceMs, signal);
       this.#hint.clear();
       await this.#round();
     }
@@ -110,7 +110,7 @@ export class FileCertificate implements ServedCertificate {
       this.#nextRoundMs = (await upkeep?.()) ?? roundMs;
       const pair = await mustLoad(this.#reader);
       this.#broken = undefined;
-      this.#take(pair);
+      this.#use(pair);
     } catch (error) {
       const why = describeError(error);
       if (this.#broken !== why) log.error('Failed to read serving certificate again', error);
@@ -120,7 +120,7 @@ export class FileCertificate implements ServedCertificate {
     }
   }
 
-  #take(pair: KeyPair): void {
+  #use(pair: KeyPair): void {
     const { clock, log, observer = noObserver } = this.#deps;
     const before = this.#held;
     if (pair.certificatePem === before.certificatePem && pair.keyPem === before.keyPem) return;
@@ -134,7 +134,7 @@ export class FileCertificate implements ServedCertificate {
   }
 }
 
-interface FirstLook {
+interface InitialState {
   readonly reader: PairReader;
   readonly held: KeyPair;
   readonly nextRoundMs: number;

@@ -89,10 +89,10 @@ function watchDirectories(paths: readonly string[], changed: () => void): Dispos
   const names = new Set(paths.map((path) => basename(path)));
   const watchers = [...directories].flatMap((directory) => {
     try {
-      const told = (_: string, name: string | null) => {
+      const onEvent = (_: string, name: string | null) => {
         if (name === null || names.has(name) || name.startsWith('..')) changed();
       };
-      const watcher = watch(directory, { persistent: false }, told);
+      const watcher = watch(directory, { persistent: false }, onEvent);
       watcher.on('error', () => watcher.close());
       return [watcher];
     } catch {

@@ -22,10 +22,10 @@ export {
   type ClientAccessDeps,
   type ClientAccessSettings,
   prepareClientAccess,
-  standInCertificate,
+  storedCertificate,
 } from './client-access.ts';
 export {
-  type CertificateRoomDeps,
+  type CertificateDeps,
   type ClientCertificateSettings,
   type CredentialGuardDeps,
   guardCredentials,
@@ -50,7 +50,7 @@ export {
   openServingCertificate,
   type ServingSettings,
   type ServingSource,
-  type ServingWish,
+  type ServingSourceSettings,
   servingSource,
 } from './serving-certificate.ts';
 export type { CsrApi } from './signing-request.ts';

@@ -4,8 +4,8 @@ import type { KeyPair } from '../protocols/x509/index.ts';
 /** Counts events of a certificate. Never throws. */
 export interface RotationObserver {
   renewFailed(): void;
-  /** `livedMs` is how long the previous certificate was in use, if there was one. */
-  rotated(livedMs: number | undefined): void;
+  /** `lifetimeMs` is how long the previous certificate was in use, if there was one. */
+  rotated(lifetimeMs: number | undefined): void;
 }
 
 export const noObserver: RotationObserver = { renewFailed: () => {}, rotated: () => {} };
@@ -46,7 +46,7 @@ export function serverCertificateMetrics(registry: MetricRegistry): RotationObse
       help: 'Failed renewals of the serving certificate.',
     })
     .with({});
-  const lived = registry
+  const lifetime = registry
     .histogram({
       name: 'kubelet_certificate_manager_server_rotation_seconds',
       help: 'How long serving certificates were in use before they were replaced.',
@@ -55,7 +55,7 @@ export function serverCertificateMetrics(registry: MetricRegistry): RotationObse
     .with({});
   return {
     renewFailed: () => errors.inc(),
-    rotated: (livedMs) => void (livedMs !== undefined && lived.observe(livedMs / 1_000)),
+    rotated: (lifetimeMs) => void (lifetimeMs !== undefined && lifetime.observe(lifetimeMs / 1_000)),
   };
 }
 

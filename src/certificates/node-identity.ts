@@ -1,6 +1,6 @@
 import type { NodeAddress } from '../kinds/index.ts';
 import { canonicalIp, type Identity } from '../protocols/x509/index.ts';
-import type { Wanted } from './rotation-plan.ts';
+import type { RequiredIdentity } from './rotation-plan.ts';
 
 export function nodeSubject(nodeName: string): Pick<Identity, 'commonName' | 'organizations'> {
   return { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'] };
@@ -12,7 +12,7 @@ export function clientIdentity(nodeName: string): Identity {
 }
 
 /** Whom a node's serving certificate is for: all its addresses, of which one at least must be an IP address. */
-export function servingIdentity(nodeName: string, addresses: readonly NodeAddress[]): Wanted {
+export function servingIdentity(nodeName: string, addresses: readonly NodeAddress[]): RequiredIdentity {
   const { dnsNames, ips } = namesOf(addresses);
   if (ips.length > 0) return { kind: 'ready', identity: { ...nodeSubject(nodeName), dnsNames, ips } };
   const known = addresses.map(({ type, address }) => `${type} ${address}`).join(', ') || 'none';

@@ -36,16 +36,16 @@ export interface RequesterDeps {
   readonly log: Logger;
 }
 
-export interface Asking {
-  readonly wanted: Identity;
+export interface CertificateDemand {
+  readonly identity: Identity;
   readonly current: KeyPair | undefined;
-  readonly seen: (standing: Standing) => void;
+  readonly onStatus: (standing: RequestStatus) => void;
   /** Resolves when waiting is no longer useful. */
-  readonly outgrown: (signal: AbortSignal) => Promise<void>;
+  readonly outdated: (signal: AbortSignal) => Promise<void>;
 }
 
 /** The state of the request. */
-export interface Standing {
+export interface RequestStatus {
   readonly csr: string;
   readonly sinceMs: number;
   readonly state: CsrState['kind'];
@@ -59,7 +59,7 @@ const longestWaitMs = 15 * 60_000;
  */
 export class CertificateRequester {
   readonly #deps: RequesterDeps;
-  #unanswered: PendingRequest | undefined;
+  #pending: PendingRequest | undefined;
 
   constructor(deps: RequesterDeps) {
     this.#deps = deps;
@@ -70,24 +70,24 @@ export class CertificateRequester {
    * also of the Go kubelet, that still matches is reused: a full disk does not cause a second
    * request.
    */
-  async request(asking: Asking, signal: AbortSignal): Promise<KeyPair> {
+  async request(demand: CertificateDemand, signal: AbortSignal): Promise<KeyPair> {
     const { store } = this.#deps;
     await store.expectLinks();
-    const request = (await this.#earlier(asking)) ?? (await this.#ask(asking, signal));
-    const certificate = await this.#answer(asking, request, signal);
+    const request = (await this.#reusable(demand)) ?? (await this.#create(demand, signal));
+    const certificate = await this.#obtain(demand, request, signal);
     const pair = await store.update(certificate, request.keyPem);
     await this.#forget();
     return pair;
   }
 
   /** After a kill the next kubelet finds the request; after any other end it is useless. */
-  async #answer(asking: Asking, request: PendingRequest, signal: AbortSignal): Promise<string> {
+  async #obtain(demand: CertificateDemand, request: PendingRequest, signal: AbortSignal): Promise<string> {
     const { clock } = this.#deps;
     const { name } = request.ref;
     const ms = Math.max(0, request.requestedMs + longestWaitMs - clock.now());
     const what = `get a certificate by the certificate signing request ${name}`;
     try {
-      const waiting = (limited: AbortSignal) => this.#wait(asking, request, limited);
+      const waiting = (limited: AbortSignal) => this.#wait(demand, request, limited);
       const certificate = await withDeadline({ clock, ms, what }, waiting, signal);
       checkAnswer(certificate, request, clock.now());
       return certificate;
@@ -98,33 +98,33 @@ export class CertificateRequester {
   }
 
   async #forget(): Promise<void> {
-    this.#unanswered = undefined;
+    this.#pending = undefined;
     const { pending, log } = this.#deps;
     await pending
       .clear()
       .catch((error) => log.error('Failed to delete stored certificate signing request', error));
   }
 
-  async #earlier({ wanted }: Asking): Promise<PendingRequest | undefined> {
+  async #reusable({ identity }: CertificateDemand): Promise<PendingRequest | undefined> {
     const { pending, clock, log } = this.#deps;
-    const request = this.#unanswered ?? (await pending.read());
+    const request = this.#pending ?? (await pending.read());
     if (request === undefined) return undefined;
     const ageMs = clock.now() - request.requestedMs;
     const isUseful =
-      ageMs >= 0 && ageMs < longestWaitMs && missingFrom(request.identity, wanted).length === 0;
+      ageMs >= 0 && ageMs < longestWaitMs && missingFrom(request.identity, identity).length === 0;
     if (!isUseful) return undefined;
     log.info('Waiting for pending certificate signing request', { csr: request.ref.name });
     return request;
   }
 
-  async #ask({ wanted, current }: Asking, signal: AbortSignal): Promise<PendingRequest> {
+  async #create({ identity, current }: CertificateDemand, signal: AbortSignal): Promise<PendingRequest> {
     const { api, signerName, usages, pending, clock, log } = this.#deps;
     const key = newEcKey();
-    const wish = { requestPem: createCertificateRequest(wanted, key), signerName, usages };
-    const ref = await createSigningRequest(api(current), wish, signal);
+    const content = { requestPem: createCertificateRequest(identity, key), signerName, usages };
+    const ref = await createSigningRequest(api(current), content, signal);
     log.info('Created certificate signing request', { csr: ref.name, signerName });
-    const request = { ref, identity: wanted, keyPem: keyPem(key), requestedMs: clock.now() };
-    this.#unanswered = request;
+    const request = { ref, identity, keyPem: keyPem(key), requestedMs: clock.now() };
+    this.#pending = request;
     // Not fatal: without the file a restarted kubelet creates another request.
     await pending
       .write(request)
@@ -132,21 +132,26 @@ export class CertificateRequester {
     return request;
   }
 
-  async #wait(asking: Asking, { ref, requestedMs }: PendingRequest, signal: AbortSignal): Promise<string> {
+  async #wait(
+    demand: CertificateDemand,
+    { ref, requestedMs }: PendingRequest,
+    signal: AbortSignal,
+  ): Promise<string> {
     const { api, clock, random, log } = this.#deps;
     using controller = new LinkedController(signal);
     const giveUp = () =>
       controller.abort(cancelledError(`Another identity than that of ${ref.name} is required`));
-    const tell = (state: CsrState['kind']) => asking.seen({ csr: ref.name, sinceMs: requestedMs, state });
-    tell('pending');
-    const outgrown = asking.outgrown(controller.signal).then(giveUp, () => {});
+    const report = (state: CsrState['kind']) =>
+      demand.onStatus({ csr: ref.name, sinceMs: requestedMs, state });
+    report('pending');
+    const outdated = demand.outdated(controller.signal).then(giveUp, () => {});
     try {
-      const seen = (state: CsrState) => tell(state.kind);
-      const deps = { api: api(asking.current), clock, random, log, seen };
+      const onState = (state: CsrState) => report(state.kind);
+      const deps = { api: api(demand.current), clock, random, log, onState };
       return await waitForCertificate(deps, ref, controller.signal);
     } finally {
       controller.abort(cancelledError('The wait for the certificate has ended'));
-      await outgrown;
+      await outdated;
     }
   }
 }

@@ -9,7 +9,7 @@ import {
 } from '../protocols/x509/index.ts';
 
 /** The required content of a certificate, or why it is not known yet. */
-export type Wanted =
+export type RequiredIdentity =
   | { readonly kind: 'ready'; readonly identity: Identity }
   | { readonly kind: 'unknown'; readonly why: string };
 
@@ -33,38 +33,38 @@ export type RotationPlan =
 
 export interface RotationFacts {
   readonly held: KeyPair | undefined;
-  readonly wanted: Identity;
+  readonly required: Identity;
   readonly nowMs: number;
   /** The monotonic time at which `held` arrived; none if it was there at start. */
-  readonly takenMs: number | undefined;
+  readonly receivedMs: number | undefined;
   /** The renewal time of `held`; none if it must be replaced as soon as possible. */
   readonly deadlineMs: number | undefined;
   /** How long the same content has been required. */
-  readonly settledMs: number;
+  readonly stableMs: number;
   readonly debounceMs: number;
   /**
    * The last issued certificate, if it lacked requested content: another request would return the
    * same.
    */
-  readonly answered: string | undefined;
+  readonly incompleteFor: string | undefined;
 }
 
 export function planRotation(facts: RotationFacts): RotationPlan {
-  const { held, wanted, nowMs, deadlineMs, settledMs, debounceMs } = facts;
-  const why = reasonNow(facts);
+  const { held, required, nowMs, deadlineMs, stableMs, debounceMs } = facts;
+  const why = rotationReason(facts);
   if (why === undefined) return { do: 'wait', ms: (deadlineMs ?? nowMs) - nowMs };
-  const isUsable = held !== undefined && missingFrom(held.leaf, wanted).length === 0;
-  const mustSettle = !isUsable && settledMs < debounceMs;
-  return mustSettle ? { do: 'settle', ms: debounceMs - settledMs, why } : { do: 'request', why };
+  const isUsable = held !== undefined && missingFrom(held.leaf, required).length === 0;
+  const isUnstable = !isUsable && stableMs < debounceMs;
+  return isUnstable ? { do: 'settle', ms: debounceMs - stableMs, why } : { do: 'request', why };
 }
 
-function reasonNow(facts: RotationFacts): string | undefined {
-  const { held, wanted, nowMs, deadlineMs, answered } = facts;
+function rotationReason(facts: RotationFacts): string | undefined {
+  const { held, required, nowMs, deadlineMs, incompleteFor } = facts;
   if (held === undefined) return 'there is no certificate yet';
   if (isExpired(held.leaf, nowMs)) return 'it has expired';
   if (hasClockGoneBack(facts, held)) return 'it is not valid yet: the clock was ahead when it was made';
-  const lacking = missingFrom(held.leaf, wanted);
-  if (lacking.length > 0 && answered !== identityKey(wanted)) return `it lacks ${lacking.join(', ')}`;
+  const missing = missingFrom(held.leaf, required);
+  if (missing.length > 0 && incompleteFor !== identityKey(required)) return `it lacks ${missing.join(', ')}`;
   if (deadlineMs === undefined) return 'it must be replaced at once';
   return nowMs >= deadlineMs ? 'most of its lifetime is over' : undefined;
 }
@@ -73,6 +73,6 @@ function reasonNow(facts: RotationFacts): string | undefined {
  * A certificate that was not yet valid on arrival is caused by another clock: the next one would be
  * the same.
  */
-function hasClockGoneBack({ nowMs, takenMs }: RotationFacts, { leaf }: KeyPair): boolean {
-  return nowMs < Math.min(leaf.notBeforeMs, takenMs ?? Number.POSITIVE_INFINITY);
+function hasClockGoneBack({ nowMs, receivedMs }: RotationFacts, { leaf }: KeyPair): boolean {
+  return nowMs < Math.min(leaf.notBeforeMs, receivedMs ?? Number.POSITIVE_INFINITY);
 }

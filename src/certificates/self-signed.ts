@@ -29,7 +29,7 @@ export interface SelfSignedDeps {
 
 const lifeMs = 365 * 86_400_000;
 /** Tolerates clock skew. */
-const earlyMs = 3_600_000;
+const backdatedMs = 3_600_000;
 const renewAt = 0.8;
 const roundMs = 60_000;
 const debounceMs = 10_000;
@@ -47,7 +47,7 @@ export class SelfSignedFiles {
   readonly #deps: SelfSignedDeps;
   readonly #at: PairFiles;
   readonly #reader: PairReader;
-  #seen: { readonly lacking: string; readonly sinceMs: number } | undefined;
+  #missing: { readonly names: string; readonly sinceMs: number } | undefined;
 
   constructor(deps: SelfSignedDeps) {
     this.#deps = deps;
@@ -59,17 +59,17 @@ export class SelfSignedFiles {
    * Throws if the files are unusable and may not be replaced. Returns the delay until the next
    * call.
    */
-  async keepUp(): Promise<number> {
-    await this.#finishMaking();
+  async renewIfDue(): Promise<number> {
+    await this.#finishReplacement();
     const leaf = await this.#existing();
-    if (leaf === 'none') return await this.#make('there is none');
+    if (leaf === 'none') return await this.#create('there is none');
     if (leaf === 'foreign') return roundMs;
     const { clock } = this.#deps;
     const renewMs = leaf.notBeforeMs + renewAt * (leaf.notAfterMs - leaf.notBeforeMs);
-    if (clock.now() >= renewMs) return await this.#make(`it expires ${apiTime(leaf.notAfterMs)}`);
-    const waitMs = this.#settling(leaf);
+    if (clock.now() >= renewMs) return await this.#create(`it expires ${apiTime(leaf.notAfterMs)}`);
+    const waitMs = this.#stableInMs(leaf);
     if (waitMs === 'nothing') return Math.min(roundMs, renewMs - clock.now());
-    return waitMs > 0 ? waitMs : await this.#make(`it lacks ${this.#seen?.lacking ?? ''}`);
+    return waitMs > 0 ? waitMs : await this.#create(`it lacks ${this.#missing?.names ?? ''}`);
   }
 
   get #aside(): PairFiles {
@@ -81,7 +81,7 @@ export class SelfSignedFiles {
    * The certificate is moved away last and put in place last: while it is away, the key is
    * complete.
    */
-  async #finishMaking(): Promise<void> {
+  async #finishReplacement(): Promise<void> {
     const { files } = this.#deps;
     const aside = this.#aside;
     const isKeyAside = (await files.kindAt(aside.keyFile)) !== undefined;
@@ -99,8 +99,8 @@ export class SelfSignedFiles {
     const { certificateFile, keyFile } = this.#at;
     const [certificate, key] = await Promise.all([files.read(certificateFile), files.read(keyFile)]);
     if (certificate === undefined && key === undefined) return 'none';
-    if (certificate === undefined) throw halfThere({ there: keyFile, missing: certificateFile });
-    if (key === undefined) throw halfThere({ there: certificateFile, missing: keyFile });
+    if (certificate === undefined) throw incompletePair({ there: keyFile, missing: certificateFile });
+    if (key === undefined) throw incompletePair({ there: certificateFile, missing: keyFile });
     try {
       const leaf = (await this.#reader.load())?.leaf;
       if (leaf === undefined) return 'none';
@@ -113,17 +113,17 @@ export class SelfSignedFiles {
   }
 
   /** The delay until the missing addresses have been missing long enough. */
-  #settling(leaf: Leaf): number | 'nothing' {
-    const wanted = this.#names();
+  #stableInMs(leaf: Leaf): number | 'nothing' {
+    const required = this.#names();
     const { commonName, organizations } = leaf;
-    const lacking = missingFrom(leaf, { commonName, organizations, ...wanted }).join(', ');
+    const names = missingFrom(leaf, { commonName, organizations, ...required }).join(', ');
     const nowMs = this.#deps.clock.monotonicMs();
-    if (lacking === '') {
-      this.#seen = undefined;
+    if (names === '') {
+      this.#missing = undefined;
       return 'nothing';
     }
-    if (this.#seen?.lacking !== lacking) this.#seen = { lacking, sinceMs: nowMs };
-    return this.#seen.sinceMs + debounceMs - nowMs;
+    if (this.#missing?.names !== names) this.#missing = { names, sinceMs: nowMs };
+    return this.#missing.sinceMs + debounceMs - nowMs;
   }
 
   #names(): AltNames {
@@ -136,15 +136,15 @@ export class SelfSignedFiles {
     };
   }
 
-  async #make(why: string): Promise<number> {
+  async #create(why: string): Promise<number> {
     const { files, log, keyKind } = this.#deps;
     const key = await newPrivateKey(keyKind);
     const certificate = this.#certificate(key);
     // Once both temporary files exist, a later process completes the replacement.
     await files.replace(this.#aside.keyFile, keyPem(key), 0o600);
     await files.replace(this.#aside.certificateFile, certificate, 0o644);
-    await this.#finishMaking();
-    this.#seen = undefined;
+    await this.#finishReplacement();
+    this.#missing = undefined;
     log.info('Created self-signed serving certificate', { file: this.#at.certificateFile, why });
     return roundMs;
   }
@@ -153,7 +153,7 @@ export class SelfSignedFiles {
     const { hostname, clock } = this.#deps;
     const nowMs = clock.now();
     const subject = { commonName: `${hostname}@${Math.floor(nowMs / 1_000)}`, organizations: [] };
-    const notBeforeMs = nowMs - earlyMs;
+    const notBeforeMs = nowMs - backdatedMs;
     const isRsa = key.asymmetricKeyType === 'rsa';
     return createCertificate(
       {
@@ -172,11 +172,17 @@ export class SelfSignedFiles {
 
 /** `name@seconds`, self-signed or signed by the temporary CA that the Go kubelet creates for it. */
 function isKubeletMade({ commonName, issuerName }: Leaf): boolean {
-  const isNamed = /@\d{9,}$/;
-  return isNamed.test(commonName) && (issuerName === commonName || /-ca@\d{9,}$/.test(issuerName));
+  const kubeletName = /@\d{9,}$/;
+  return kubeletName.test(commonName) && (issuerName === commonName || /-ca@\d{9,}$/.test(issuerName));
 }
 
-function halfThere({ there, missing }: { readonly there: string; readonly missing: string }): KubelingError {
+function incompletePair({
+  there,
+  missing,
+}: {
+  readonly there: string;
+  readonly missing: string;
+}): KubelingError {
   return new KubelingError(
     'CERTIFICATE_INVALID',
     `Cannot serve with ${there} as ${missing} must exist too: restore it, or remove ${there} to have both created again`,

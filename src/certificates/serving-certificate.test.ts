@@ -138,7 +138,7 @@ describe('the self-signed certificate', () => {
     const rotated = start(serving);
     await clock.advance(minute);
     addresses = [...addresses, { type: 'InternalIP', address: 'fd00::1' }];
-    serving.look();
+    serving.refresh();
     await clock.advance(9_999);
     assert.equal(rotated.length, 0);
     await clock.advance(1_000);

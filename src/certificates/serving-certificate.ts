@@ -3,7 +3,7 @@ import { KubelingError } from '../lib/index.ts';
 import type { KeyKind, KeyPair } from '../protocols/x509/index.ts';
 import { CertificateManager } from './certificate-manager.ts';
 import { CertificateStore } from './certificate-store.ts';
-import type { CertificateRoomDeps } from './client-certificate.ts';
+import type { CertificateDeps } from './client-certificate.ts';
 import { FileCertificate } from './file-certificate.ts';
 import { noObserver } from './metrics.ts';
 import { servingIdentity } from './node-identity.ts';
@@ -14,7 +14,7 @@ import { type CsrApi, signers } from './signing-request.ts';
 const serverPrefix = 'kubelet-server';
 /** Addresses appear one after the other when a node starts: one request covers all of them. */
 const addressDebounceMs = 10_000;
-const lookMs = 10_000;
+const pollMs = 10_000;
 
 /** The source of the serving certificate, selected by `servingSource`. */
 export type ServingSource =
@@ -27,7 +27,7 @@ export interface ServingFiles {
   readonly keyFile: string;
 }
 
-export interface ServingWish {
+export interface ServingSourceSettings {
   readonly serverTLSBootstrap: boolean;
   readonly tlsCertFile: string;
   readonly tlsPrivateKeyFile: string;
@@ -38,20 +38,20 @@ export interface ServingWish {
 }
 
 /** Throws CERTIFICATE_INVALID for contradicting settings. */
-export function servingSource(wish: ServingWish): ServingSource {
-  const { tlsCertFile: certificateFile, tlsPrivateKeyFile: keyFile, api, hostname, keyKind } = wish;
+export function servingSource(settings: ServingSourceSettings): ServingSource {
+  const { tlsCertFile: certificateFile, tlsPrivateKeyFile: keyFile, api, hostname, keyKind } = settings;
   const [hasCertificate, hasKey] = [certificateFile !== '', keyFile !== ''];
   if (hasCertificate !== hasKey) {
-    const [given, missing] = hasCertificate
+    const [present, missing] = hasCertificate
       ? ['tlsCertFile', 'tlsPrivateKeyFile']
       : ['tlsPrivateKeyFile', 'tlsCertFile'];
     throw new KubelingError(
       'CERTIFICATE_INVALID',
-      `Cannot serve with ${given} "${certificateFile}${keyFile}" as ${missing} must be set too: it is empty`,
+      `Cannot serve with ${present} "${certificateFile}${keyFile}" as ${missing} must be set too: it is empty`,
     );
   }
   const files = hasCertificate ? { certificateFile, keyFile } : undefined;
-  if (wish.serverTLSBootstrap && api !== undefined) return { kind: 'cluster', api, configured: files };
+  if (settings.serverTLSBootstrap && api !== undefined) return { kind: 'cluster', api, configured: files };
   if (files !== undefined) return { kind: 'files', files };
   return { kind: 'self-signed', hostname, keyKind };
 }
@@ -63,13 +63,13 @@ export interface ServingSettings {
   /** The current addresses of the node; call `look()` when they change. */
   readonly addresses: () => readonly NodeAddress[];
   /** How long they must be stable before a certificate is requested; a default unless given. */
-  readonly settleMs?: number | undefined;
+  readonly debounceMs?: number | undefined;
 }
 
 /** Opens the serving certificate of the kubelet. Unusable files make the start fail. */
 export async function openServingCertificate(
   settings: ServingSettings,
-  deps: CertificateRoomDeps,
+  deps: CertificateDeps,
 ): Promise<ServedCertificate> {
   const { source, certDirectory, addresses } = settings;
   if (source.kind === 'cluster') return await openClusterIssued(settings, source, deps);
@@ -79,14 +79,14 @@ export async function openServingCertificate(
   return await FileCertificate.open({
     ...deps,
     at: selfSignedPaths(certDirectory),
-    upkeep: () => selfSigned.keepUp(),
+    upkeep: () => selfSigned.renewIfDue(),
   });
 }
 
 async function openClusterIssued(
-  { nodeName, certDirectory: directory, addresses, settleMs = addressDebounceMs }: ServingSettings,
+  { nodeName, certDirectory: directory, addresses, debounceMs = addressDebounceMs }: ServingSettings,
   { api, configured }: Extract<ServingSource, { kind: 'cluster' }>,
-  { files, clock, random, log, observer = noObserver }: CertificateRoomDeps,
+  { files, clock, random, log, observer = noObserver }: CertificateDeps,
 ): Promise<CertificateManager> {
   const store = await CertificateStore.open({
     files,
@@ -109,14 +109,14 @@ async function openClusterIssued(
       random,
       log,
     }),
-    wanted: () => servingIdentity(nodeName, addresses()),
+    required: () => servingIdentity(nodeName, addresses()),
     clock,
     random,
     log,
     observer,
-    debounceMs: settleMs,
-    lookMs,
-    first: { pair: await store.load(), fate: 'keep' },
+    debounceMs,
+    pollMs,
+    first: { pair: await store.load(), action: 'keep' },
   });
 }
 
@@ -129,9 +129,9 @@ export interface ServedCertificate {
   /**
    * Called with each new pair after it is in use; connections with the old one should be closed.
    */
-  onRotated(told: (pair: KeyPair) => void): Disposable;
+  onRotated(listener: (pair: KeyPair) => void): Disposable;
   /** Call when names or addresses of the node may have changed. Returns at once. */
-  look(): void;
+  refresh(): void;
   /** Why there is no valid certificate, with the remedy; undefined while there is one. */
   problem(): string | undefined;
   /** The state in one line. */

@@ -44,7 +44,7 @@ export const signers = {
   server: 'kubernetes.io/kubelet-serving',
 } as const;
 
-export interface CsrWish {
+export interface CsrContent {
   /** Without it the server generates a name with the prefix `csr-`. */
   readonly name?: string | undefined;
   readonly requestPem: string;
@@ -65,10 +65,14 @@ const kinds: readonly ApiResource[] = ['v1', 'v1beta1'].map((version) => ({
 }));
 
 /** Uses v1, and v1beta1 with a server that has no v1. */
-export async function createSigningRequest(api: CsrApi, wish: CsrWish, signal: AbortSignal): Promise<CsrRef> {
+export async function createSigningRequest(
+  api: CsrApi,
+  content: CsrContent,
+  signal: AbortSignal,
+): Promise<CsrRef> {
   return await inFirstVersion(async (resource) => {
-    const made = await api.create<CsrObject>({ resource }, csrObject(resource, wish), signal);
-    return refOf(made, resource);
+    const created = await api.create<CsrObject>({ resource }, csrObject(resource, content), signal);
+    return refOf(created, resource);
   });
 }
 
@@ -84,21 +88,21 @@ export async function getSigningRequest(
   });
 }
 
-async function inFirstVersion<T>(ask: (resource: ApiResource) => Promise<T>): Promise<T> {
+async function inFirstVersion<T>(call: (resource: ApiResource) => Promise<T>): Promise<T> {
   const [newest, older] = kinds as [ApiResource, ApiResource];
   try {
-    return await ask(newest);
+    return await call(newest);
   } catch (error) {
     if (!isApiCode(error, 'API_NOT_FOUND')) throw error;
     // A server with v1 has no v1beta1: its first answer is the relevant one.
-    return await ask(older).catch((second) => {
+    return await call(older).catch((second) => {
       throw isApiCode(second, 'API_NOT_FOUND') ? error : second;
     });
   }
 }
 
-function csrObject(resource: ApiResource, wish: CsrWish): ApiObject {
-  const { name, requestPem, signerName, usages } = wish;
+function csrObject(resource: ApiResource, content: CsrContent): ApiObject {
+  const { name, requestPem, signerName, usages } = content;
   const object = {
     apiVersion: apiVersionOf(resource),
     kind: resource.kind,
@@ -144,7 +148,7 @@ export interface CsrWaitDeps {
   readonly random: Random;
   readonly log: Logger;
   /** Called with the state of the request after each observation. */
-  readonly seen?: ((state: CsrState) => void) | undefined;
+  readonly onState?: ((state: CsrState) => void) | undefined;
 }
 
 const watchSeconds = { least: 300, spread: 300 };
@@ -162,7 +166,7 @@ export async function waitForCertificate(
 ): Promise<string> {
   for (let failures = 0; ; ) {
     try {
-      const issued = await lookUntilWatchEnds(deps, ref, signal);
+      const issued = await watchUntilIssued(deps, ref, signal);
       if (issued !== undefined) return issued;
       failures = 0;
     } catch (error) {
@@ -178,7 +182,7 @@ export async function waitForCertificate(
   }
 }
 
-async function lookUntilWatchEnds(
+async function watchUntilIssued(
   deps: CsrWaitDeps,
   ref: CsrRef,
   signal: AbortSignal,
@@ -188,7 +192,7 @@ async function lookUntilWatchEnds(
   const list = await deps.api.list<CsrObject>(query, signal);
   const [object] = list.items;
   if (object === undefined) throw notIssued(ref.name, 'it was deleted');
-  const issued = judge(deps, ref, object);
+  const issued = issuedCertificate(deps, ref, object);
   if (issued !== undefined) return issued;
   const timeoutSeconds = watchSeconds.least + randomInt(deps.random, watchSeconds.spread);
   const { resourceVersion } = list.metadata;
@@ -196,16 +200,16 @@ async function lookUntilWatchEnds(
   for await (const event of deps.api.watch<CsrObject>(watch, signal)) {
     if (event.type === 'BOOKMARK') continue;
     if (event.type === 'DELETED') throw notIssued(ref.name, 'it was deleted');
-    const later = judge(deps, ref, event.object);
+    const later = issuedCertificate(deps, ref, event.object);
     if (later !== undefined) return later;
   }
   return undefined;
 }
 
-function judge(deps: CsrWaitDeps, ref: CsrRef, object: CsrObject): string | undefined {
+function issuedCertificate(deps: CsrWaitDeps, ref: CsrRef, object: CsrObject): string | undefined {
   if (object.metadata?.uid !== ref.uid) throw notIssued(ref.name, 'it was replaced by another one');
   const state = csrState(ref.name, object);
-  deps.seen?.(state);
+  deps.onState?.(state);
   return state.kind === 'issued' ? state.certificatePem : undefined;
 }
 

@@ -18,7 +18,7 @@ function rig() {
   const clock = new VirtualClock();
   const api = new ScriptedApi();
   const told: string[] = [];
-  const claims = new BoundClaims({ api, clock, changed: (claim) => void told.push(keyOf(claim)) });
+  const claims = new BoundClaims({ api, clock, onChange: (claim) => void told.push(keyOf(claim)) });
   const end = new AbortController();
   const ended = claims.run(end.signal).catch(() => 'ended');
   const stop = async () => {
@@ -96,7 +96,7 @@ describe('A claim', () => {
     [
       'that this node may not read',
       ({ api }) => {
-        api.failure = apiError({ what: 'get it', status: 403, answer: { message: 'no relationship' } });
+        api.failure = apiError({ what: 'get it', status: 403, apiStatus: { message: 'no relationship' } });
       },
       'failed to fetch PVC from API server: Cannot get it: no relationship',
     ],

@@ -14,24 +14,24 @@ export interface BoundClaimsDeps {
   readonly api: Pick<ApiClient, 'get'>;
   readonly clock: Clock;
   /** Called when a claim that a pod waits for has changed: the pod should retry. */
-  readonly changed: (claim: ObjectName) => void;
+  readonly onChange: (claim: ObjectName) => void;
 }
 
 /** A claim that pods wait for, and the last error of it. */
 interface Awaited {
   readonly claim: ObjectName;
   readonly pods: Set<PodUid>;
-  because: string;
-  lookedMs: number;
+  problem: string;
+  polledMs: number;
 }
 
 const protection = 'kubernetes.io/pvc-protection';
-const lookEveryMs = 1_000;
+const pollEveryMs = 1_000;
 /**
  * Rate limit for polling, however many pods wait for claims, so that other API clients are served
  * too.
  */
-const mostLooks = 10;
+const maxPolls = 10;
 const idleMs = 600_000;
 
 /**
@@ -42,7 +42,7 @@ export class BoundClaims {
   readonly #deps: BoundClaimsDeps;
   readonly #flights = new SingleFlight<string, BoundClaim>();
   readonly #awaited = new Map<string, Awaited>();
-  readonly #looking = new Map<string, Promise<void>>();
+  readonly #polling = new Map<string, Promise<void>>();
   readonly #waits: HintLatch;
 
   constructor(deps: BoundClaimsDeps) {
@@ -63,7 +63,7 @@ export class BoundClaims {
   async get(claim: ObjectName, pod: PodUid, signal: AbortSignal): Promise<BoundClaim> {
     try {
       const found = await this.#read(claim, signal);
-      this.#leave(keyOf(claim), pod);
+      this.#removePod(keyOf(claim), pod);
       return found;
     } catch (error) {
       signal.throwIfAborted();
@@ -74,7 +74,7 @@ export class BoundClaims {
 
   /** The pod no longer waits for any claim. */
   forgetPod(pod: PodUid): void {
-    for (const key of [...this.#awaited.keys()]) this.#leave(key, pod);
+    for (const key of [...this.#awaited.keys()]) this.#removePod(key, pod);
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -83,28 +83,28 @@ export class BoundClaims {
         await this.#waits.wait(idleMs, signal);
         this.#waits.clear();
         while (this.#awaited.size > 0) {
-          await this.#deps.clock.sleep(lookEveryMs, signal);
-          this.#lookAround(signal);
+          await this.#deps.clock.sleep(pollEveryMs, signal);
+          this.#pollOldest(signal);
         }
       }
     } finally {
-      await Promise.allSettled(this.#looking.values());
+      await Promise.allSettled(this.#polling.values());
       // A loop that is restarted later resumes with the claims that pods still wait for.
       if (this.#awaited.size > 0) this.#waits.raise();
     }
   }
 
-  #wait(claim: ObjectName, pod: PodUid, because: string): void {
+  #wait(claim: ObjectName, pod: PodUid, problem: string): void {
     const key = keyOf(claim);
-    const lookedMs = this.#deps.clock.monotonicMs();
-    const awaited = this.#awaited.get(key) ?? { claim, pods: new Set(), because, lookedMs };
+    const polledMs = this.#deps.clock.monotonicMs();
+    const awaited = this.#awaited.get(key) ?? { claim, pods: new Set(), problem, polledMs };
     awaited.pods.add(pod);
-    Object.assign(awaited, { because, lookedMs });
+    Object.assign(awaited, { problem, polledMs });
     this.#awaited.set(key, awaited);
     this.#waits.raise();
   }
 
-  #leave(key: string, pod: PodUid): void {
+  #removePod(key: string, pod: PodUid): void {
     const pods = this.#awaited.get(key)?.pods;
     if (pods?.delete(pod) === true && pods.size === 0) this.#awaited.delete(key);
   }
@@ -113,29 +113,29 @@ export class BoundClaims {
    * Polls the claims with the oldest last poll first; a request without a reply does not block
    * other claims.
    */
-  #lookAround(signal: AbortSignal): void {
-    const idle = [...this.#awaited].filter(([key]) => !this.#looking.has(key));
-    const longest = idle.toSorted(([, a], [, b]) => a.lookedMs - b.lookedMs);
-    for (const [key, awaited] of longest.slice(0, mostLooks - this.#looking.size)) {
-      const look = this.#look(awaited, signal).finally(() => this.#looking.delete(key));
-      this.#looking.set(key, look);
+  #pollOldest(signal: AbortSignal): void {
+    const idle = [...this.#awaited].filter(([key]) => !this.#polling.has(key));
+    const oldest = idle.toSorted(([, a], [, b]) => a.polledMs - b.polledMs);
+    for (const [key, awaited] of oldest.slice(0, maxPolls - this.#polling.size)) {
+      const poll = this.#poll(awaited, signal).finally(() => this.#polling.delete(key));
+      this.#polling.set(key, poll);
     }
   }
 
-  async #look(awaited: Awaited, signal: AbortSignal): Promise<void> {
-    const now = await this.#read(awaited.claim, signal).then(() => '', describeError);
-    awaited.lookedMs = this.#deps.clock.monotonicMs();
+  async #poll(awaited: Awaited, signal: AbortSignal): Promise<void> {
+    const problem = await this.#read(awaited.claim, signal).then(() => '', describeError);
+    awaited.polledMs = this.#deps.clock.monotonicMs();
     const key = keyOf(awaited.claim);
-    if (signal.aborted || this.#awaited.get(key) !== awaited || now === awaited.because) return;
-    awaited.because = now;
-    this.#deps.changed(awaited.claim);
+    if (signal.aborted || this.#awaited.get(key) !== awaited || problem === awaited.problem) return;
+    awaited.problem = problem;
+    this.#deps.onChange(awaited.claim);
   }
 
   async #read(claim: ObjectName, signal: AbortSignal): Promise<BoundClaim> {
-    return await this.#flights.run(keyOf(claim), (inner) => this.#ask(claim, inner), signal);
+    return await this.#flights.run(keyOf(claim), (inner) => this.#fetchBoth(claim, inner), signal);
   }
 
-  async #ask({ namespace, name }: ObjectName, signal: AbortSignal): Promise<BoundClaim> {
+  async #fetchBoth({ namespace, name }: ObjectName, signal: AbortSignal): Promise<BoundClaim> {
     const { persistentVolumeClaims, persistentVolumes } = apiResources;
     const claim = await this.#fetch<PersistentVolumeClaim>(
       { resource: persistentVolumeClaims, namespace, name },

@@ -11,7 +11,7 @@ const { signal } = new AbortController();
 const object = { namespace: 'ns', name: 'n' };
 const [one, two] = [podUid('one'), podUid('two')];
 const version = (resourceVersion: string): ConfigMap => ({ metadata: { resourceVersion } });
-const refusal = (status: number) => apiError({ what: 'get configmaps/n', status, answer: {} });
+const refusal = (status: number) => apiError({ what: 'get configmaps/n', status, apiStatus: {} });
 
 function rig() {
   const clock = new VirtualClock();

@@ -34,13 +34,13 @@ export interface CacheStoreDeps<T> {
  * The last response of the server. A missing object is never fresh, so that a pod that waits for it
  * gets it soon.
  */
-type Answer<T> =
+type Fetched<T> =
   | { readonly found: 'object'; readonly object: T; readonly atMs: number }
   | { readonly found: 'nothing' };
 
 /** Dropped when a pod begins to refer to the object, together with replies still in flight. */
 interface Cell<T> {
-  answer: Answer<T> | undefined;
+  fetched: Fetched<T> | undefined;
 }
 
 interface Entry<T> {
@@ -52,7 +52,7 @@ interface Entry<T> {
 export class CacheStore<T extends ReferredObject> implements ReferredStore<T> {
   readonly #deps: CacheStoreDeps<T>;
   readonly #entries = new Map<string, Entry<T>>();
-  readonly #flights = new SingleFlight<Cell<T>, Answer<T>>();
+  readonly #flights = new SingleFlight<Cell<T>, Fetched<T>>();
 
   constructor(deps: CacheStoreDeps<T>) {
     this.#deps = deps;
@@ -64,7 +64,7 @@ export class CacheStore<T extends ReferredObject> implements ReferredStore<T> {
     const pods = entry?.pods ?? new Set();
     pods.add(pod);
     // The client that created the pod may have changed the object just before.
-    this.#entries.set(keyOf(object), { pods, cell: { answer: undefined } });
+    this.#entries.set(keyOf(object), { pods, cell: { fetched: undefined } });
   }
 
   remove(object: ObjectName, pod: PodUid): void {
@@ -75,24 +75,24 @@ export class CacheStore<T extends ReferredObject> implements ReferredStore<T> {
   async get(object: ObjectName, signal: AbortSignal): Promise<T | undefined> {
     const cell = this.#entries.get(keyOf(object))?.cell;
     if (cell === undefined) throw notRegistered(object);
-    const answer = this.#isFresh(cell)
-      ? cell.answer
+    const fetched = this.#isFresh(cell)
+      ? cell.fetched
       : await this.#flights.run(cell, (inner) => this.#refresh(object, cell, inner), signal);
-    return answer?.found === 'object' ? answer.object : undefined;
+    return fetched?.found === 'object' ? fetched.object : undefined;
   }
 
-  #isFresh({ answer }: Cell<T>): boolean {
-    return answer?.found === 'object' && this.#deps.clock.monotonicMs() < answer.atMs + this.#deps.ttlMs();
+  #isFresh({ fetched }: Cell<T>): boolean {
+    return fetched?.found === 'object' && this.#deps.clock.monotonicMs() < fetched.atMs + this.#deps.ttlMs();
   }
 
-  async #refresh(object: ObjectName, cell: Cell<T>, signal: AbortSignal): Promise<Answer<T>> {
-    const before = cell.answer;
+  async #refresh(object: ObjectName, cell: Cell<T>, signal: AbortSignal): Promise<Fetched<T>> {
+    const before = cell.fetched;
     try {
-      const answer = await this.#ask(object, before, signal);
-      const isBehind = before?.found === 'object' && answer.found === 'object' && isBefore(answer, before);
+      const fetched = await this.#fetch(object, before, signal);
+      const isBehind = before?.found === 'object' && fetched.found === 'object' && isBefore(fetched, before);
       if (isBehind) return before;
-      cell.answer = answer;
-      return answer;
+      cell.fetched = fetched;
+      return fetched;
     } catch (error) {
       if (before === undefined || signal.aborted) throw error;
       this.#deps.logger.error('Failed to refresh object, serving the cached version', error, {
@@ -102,7 +102,7 @@ export class CacheStore<T extends ReferredObject> implements ReferredStore<T> {
     }
   }
 
-  async #ask(object: ObjectName, before: Answer<T> | undefined, signal: AbortSignal): Promise<Answer<T>> {
+  async #fetch(object: ObjectName, before: Fetched<T> | undefined, signal: AbortSignal): Promise<Fetched<T>> {
     try {
       const freshness = before?.found === 'object' ? 'any' : 'newest';
       const found = await this.#deps.fetch(object, freshness, signal);
@@ -118,8 +118,8 @@ interface FoundObject {
   readonly object: ReferredObject;
 }
 
-function isBefore(answer: FoundObject, other: FoundObject): boolean {
-  return isOlderVersion(versionOf(answer), versionOf(other));
+function isBefore(one: FoundObject, other: FoundObject): boolean {
+  return isOlderVersion(versionOf(one), versionOf(other));
 }
 
 function versionOf({ object }: FoundObject): string {
@@ -131,6 +131,6 @@ const defaultTtlMs = 60_000;
 
 /** The TTL of cached objects. The cluster sets it, in seconds, on large clusters. */
 export function objectTtlMs(nodeAnnotations: Readonly<Record<string, string>> = {}): number {
-  const written = nodeAnnotations[annotation];
-  return written !== undefined && /^[+-]?[0-9]+$/.test(written) ? Number(written) * 1_000 : defaultTtlMs;
+  const value = nodeAnnotations[annotation];
+  return value !== undefined && /^[+-]?[0-9]+$/.test(value) ? Number(value) * 1_000 : defaultTtlMs;
 }

@@ -29,8 +29,8 @@ export class CheckpointedObjects implements PodObjects {
   /**
    * The last reported state of each object; a key exists once the server has reported the object.
    */
-  readonly #told = new Map<string, string>();
-  readonly #turns = new KeyedMutex<string>();
+  readonly #reported = new Map<string, string>();
+  readonly #mutex = new KeyedMutex<string>();
   readonly #never = new AbortController().signal;
 
   constructor(deps: CheckpointedObjectsDeps) {
@@ -52,13 +52,13 @@ export class CheckpointedObjects implements PodObjects {
   }
 
   async secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined> {
-    const ask = () => this.#deps.objects.secret(namespace, name, signal);
-    return await this.#read<Secret>(copyKey('secret', { namespace, name }), ask, signal);
+    const fetch = () => this.#deps.objects.secret(namespace, name, signal);
+    return await this.#read<Secret>(copyKey('secret', { namespace, name }), fetch, signal);
   }
 
   async configMap(namespace: string, name: string, signal: AbortSignal): Promise<ConfigMap | undefined> {
-    const ask = () => this.#deps.objects.configMap(namespace, name, signal);
-    return await this.#read<ConfigMap>(copyKey('configmap', { namespace, name }), ask, signal);
+    const fetch = () => this.#deps.objects.configMap(namespace, name, signal);
+    return await this.#read<ConfigMap>(copyKey('configmap', { namespace, name }), fetch, signal);
   }
 
   run(signal: AbortSignal): Promise<void> {
@@ -75,16 +75,16 @@ export class CheckpointedObjects implements PodObjects {
 
   async #read<T extends ReferredObject>(
     key: string,
-    ask: () => Promise<T | undefined>,
+    fetch: () => Promise<T | undefined>,
     signal: AbortSignal,
   ): Promise<T | undefined> {
     try {
-      const found = await ask();
-      if (this.#pods.has(key)) this.#keep(key, found);
+      const found = await fetch();
+      if (this.#pods.has(key)) this.#store(key, found);
       return found;
     } catch (error) {
       signal.throwIfAborted();
-      if (this.#told.has(key) || isApiCode(error, 'OBJECT_NOT_REGISTERED')) throw error;
+      if (this.#reported.has(key) || isApiCode(error, 'OBJECT_NOT_REGISTERED')) throw error;
       const copy = await this.#deps.copies.read<T>(key);
       if (copy === undefined) throw error;
       this.#deps.logger.warn('Failed to read object from the API server, serving its copy on disk', {
@@ -95,17 +95,17 @@ export class CheckpointedObjects implements PodObjects {
   }
 
   /** Nothing waits for the disk: a lost copy matters only at a start without an API server. */
-  #keep(key: string, found: ReferredObject | undefined): void {
+  #store(key: string, found: ReferredObject | undefined): void {
     const version =
       found === undefined ? 'none' : `${found.metadata?.uid}/${found.metadata?.resourceVersion}`;
-    if (this.#told.get(key) === version) return;
-    this.#told.set(key, version);
+    if (this.#reported.get(key) === version) return;
+    this.#reported.set(key, version);
     const { copies } = this.#deps;
-    this.#inTurn(key, () => (found === undefined ? copies.remove(key) : copies.write(key, found)));
+    this.#runSerially(key, () => (found === undefined ? copies.remove(key) : copies.write(key, found)));
   }
 
-  #inTurn(key: string, work: () => Promise<void>): void {
-    this.#turns.run(key, work, this.#never).catch((error: unknown) => {
+  #runSerially(key: string, work: () => Promise<void>): void {
+    this.#mutex.run(key, work, this.#never).catch((error: unknown) => {
       this.#deps.logger.error('Failed to store copy of object', error, { object: key });
     });
   }
@@ -116,18 +116,18 @@ export class CheckpointedObjects implements PodObjects {
         const key = copyKey(kind, object);
         this.#pods.set(key, (this.#pods.get(key) ?? new Set()).add(pod));
       },
-      remove: (object, pod) => this.#leave(copyKey(kind, object), pod),
+      remove: (object, pod) => this.#removePod(copyKey(kind, object), pod),
       get: async () => undefined,
     };
   }
 
-  #leave(key: string, pod: PodUid): void {
+  #removePod(key: string, pod: PodUid): void {
     const pods = this.#pods.get(key);
     if (pods?.delete(pod) !== true || pods.size > 0) return;
     this.#pods.delete(key);
-    this.#told.delete(key);
+    this.#reported.delete(key);
     // Another pod may have registered meanwhile: then the copy is needed again.
-    this.#inTurn(key, async () => {
+    this.#runSerially(key, async () => {
       if (!this.#pods.has(key)) await this.#deps.copies.remove(key);
     });
   }

@@ -131,7 +131,7 @@ test('returns service accounts and pod tokens for image pulls', async () => {
         );
         return { token, expiresMs: 0, expirationSeconds, serviceAccountUid };
       },
-      sawServiceAccount: (...saw) => seen.push(saw.join(' ')),
+      observeServiceAccount: (...saw) => seen.push(saw.join(' ')),
     },
   });
   api.put<ServiceAccount>('serviceaccounts', {

@@ -1,7 +1,7 @@
 export { type BoundClaim, BoundClaims, type BoundClaimsDeps } from './bound-claims.ts';
 export { CheckpointedObjects, type CheckpointedObjectsDeps } from './checkpointed-objects.ts';
 export { CopiesOnDisk, type CopyFiles, type ObjectCopies } from './object-copies.ts';
-export { type ClusterCopies, clusterCopies, KeptPodsOfApi, startFromCopies } from './pod-copies.ts';
+export { ApiPodCopies, type ClusterCopies, clusterCopies, startFromCopies } from './pod-copies.ts';
 export {
   type ChangeDetection,
   type ChangedObject,
@@ -14,10 +14,10 @@ export { claimNamesOf, configMapNamesOf, secretNamesOf } from './references.ts';
 export type { ObjectName, ReferredObject } from './referred-store.ts';
 export { ApiRuntimeClasses, type ApiRuntimeClassesDeps } from './runtime-classes.ts';
 export { PodServiceAccounts, type PodServiceAccountsDeps } from './service-accounts.ts';
-export { type KeptServices, Services, type ServicesDeps } from './services.ts';
+export { type ServiceCopies, Services, type ServicesDeps } from './services.ts';
 
 export { StorageObjects } from './storage-objects.ts';
-export type { IssuedToken, TokenAsk } from './token-request.ts';
+export type { IssuedToken, TokenSpec } from './token-request.ts';
 export {
   type TokenEvents,
   type TokenObserver,

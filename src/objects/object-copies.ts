@@ -70,9 +70,9 @@ export class CopiesOnDisk implements ObjectCopies {
 
   async retain(keys: readonly string[]): Promise<void> {
     const { files, directory } = this.#options;
-    const kept = new Set(keys.map(fileName));
+    const names = new Set(keys.map(fileName));
     for (const name of await files.names(directory)) {
-      if (!kept.has(name)) await files.remove(posix.join(directory, name));
+      if (!names.has(name)) await files.remove(posix.join(directory, name));
     }
   }
 

@@ -5,14 +5,14 @@ import { aPod } from '../../test/fakes/pods.ts';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { cancelledError, collectLogs } from '../lib/index.ts';
 import { annotations, type Pod, podUid } from '../pods/index.ts';
-import { clusterCopies, KeptPodsOfApi } from './pod-copies.ts';
+import { ApiPodCopies, clusterCopies } from './pod-copies.ts';
 
 function rig() {
   const clock = new VirtualClock();
   const { logger } = collectLogs(clock);
   const store = mapFileStore();
   const copies = clusterCopies({ files: memoryRuntimeFiles(store), rootDir: '/root', logger });
-  const kept = new KeptPodsOfApi({ copies: copies.pods, clock, logger });
+  const kept = new ApiPodCopies({ copies: copies.pods, clock, logger });
   const stop = new AbortController();
   const running = kept.run(stop.signal).catch(() => {});
   const end = async () => {

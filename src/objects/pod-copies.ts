@@ -4,14 +4,14 @@ import { type Clock, HintLatch, type Logger } from '../lib/index.ts';
 import { isMirrorPod, type Pod, type PodUid } from '../pods/index.ts';
 import type { PodConfig, PodListChanges } from '../sources/index.ts';
 import { CopiesOnDisk, type CopyFiles, type ObjectCopies } from './object-copies.ts';
-import type { KeptServices } from './services.ts';
+import type { ServiceCopies } from './services.ts';
 
 /** The API state that a node stores for a start without its API server. */
 export interface ClusterCopies {
   readonly pods: ObjectCopies;
   /** Secrets and config maps. */
   readonly objects: ObjectCopies;
-  readonly services: KeptServices;
+  readonly services: ServiceCopies;
 }
 
 export interface ClusterCopiesOptions {
@@ -35,7 +35,7 @@ export function clusterCopies({ files, rootDir, logger }: ClusterCopiesOptions):
   };
 }
 
-export interface KeptPodsOfApiDeps {
+export interface ApiPodCopiesDeps {
   readonly copies: ObjectCopies;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -43,21 +43,21 @@ export interface KeptPodsOfApiDeps {
 
 /** The copy of a pod is written at most once in this interval. */
 const writeEveryMs = 1_000;
-const restMs = 60_000;
+const idleMs = 60_000;
 
 /**
  * Copies of the pods that the API assigned to this node. Mirror pods are not stored, because their
  * static pods have manifests.
  */
-export class KeptPodsOfApi {
-  readonly #deps: KeptPodsOfApiDeps;
+export class ApiPodCopies {
+  readonly #deps: ApiPodCopiesDeps;
   readonly #hints: HintLatch;
   /** Pending writes and removals by pod UID. */
   readonly #dirty = new Map<PodUid, Pod | 'gone'>();
   /** The complete list of pods, while copies of other pods still have to be removed. */
   #listed: readonly string[] | undefined;
 
-  constructor(deps: KeptPodsOfApiDeps) {
+  constructor(deps: ApiPodCopiesDeps) {
     this.#deps = deps;
     this.#hints = new HintLatch(deps.clock);
   }
@@ -86,7 +86,7 @@ export class KeptPodsOfApi {
    */
   async run(signal: AbortSignal): Promise<void> {
     for (;;) {
-      await this.#hints.wait(restMs, signal);
+      await this.#hints.wait(idleMs, signal);
       await this.#deps.clock.sleep(writeEveryMs, signal);
       this.#hints.clear();
       await this.#write();
@@ -111,14 +111,14 @@ export class KeptPodsOfApi {
  * An API server that is available responds within this time; its response takes precedence over
  * copies.
  */
-const patienceMs = 10_000;
+const waitForServerMs = 10_000;
 /** By then every desired pod was synced and has registered its references. */
-const settledMs = 120_000;
+const registeredAfterMs = 120_000;
 
 export interface StartFromCopiesDeps {
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly kept: Pick<KeptPodsOfApi, 'read'>;
+  readonly copies: Pick<ApiPodCopies, 'read'>;
   readonly config: Pick<PodConfig, 'setExpected' | 'isReady'>;
   /** Removes the copies without references. */
   readonly retainReferred: () => Promise<void>;
@@ -129,16 +129,16 @@ export interface StartFromCopiesDeps {
  * respond soon.
  */
 export async function startFromCopies(
-  { clock, logger, kept, config, retainReferred }: StartFromCopiesDeps,
+  { clock, logger, copies, config, retainReferred }: StartFromCopiesDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  await clock.sleep(patienceMs, signal);
-  const pods = await kept.read();
+  await clock.sleep(waitForServerMs, signal);
+  const pods = await copies.read();
   if (config.setExpected('api', pods) === 'expected')
     logger.warn('API server does not respond, starting pods from their copies', {
       pods: pods.length,
     });
-  while (!config.isReady('api')) await clock.sleep(patienceMs, signal);
-  await clock.sleep(settledMs, signal);
+  while (!config.isReady('api')) await clock.sleep(waitForServerMs, signal);
+  await clock.sleep(registeredAfterMs, signal);
   await retainReferred();
 }

@@ -140,10 +140,10 @@ function storeOf<T extends ReferredObject>(
     }
     case 'Cache': {
       const ttlMs = () => objectTtlMs(deps.nodeAnnotations());
-      return atRest(new CacheStore<T>({ clock, logger, fetch, ttlMs }));
+      return passiveStore(new CacheStore<T>({ clock, logger, fetch, ttlMs }));
     }
     case 'Get':
-      return atRest(directStore(fetch));
+      return passiveStore(directStore(fetch));
   }
 }
 
@@ -156,7 +156,7 @@ function reflectorOf<T extends ReferredObject>(
   return new ObjectReflector<T>({ client, clock, random, logger, ref: { resource, ...object }, isFinal });
 }
 
-function atRest<T>(store: ReferredStore<T>): RunningStore<T> {
+function passiveStore<T>(store: ReferredStore<T>): RunningStore<T> {
   return {
     add: (object, pod) => store.add(object, pod),
     remove: (object, pod) => store.remove(object, pod),

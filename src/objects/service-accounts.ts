@@ -18,7 +18,7 @@ export interface AccountToken {
 
 export interface PodServiceAccountsDeps {
   readonly api: Pick<ApiClient, 'get'>;
-  readonly tokens: Pick<Tokens, 'get' | 'sawServiceAccount'>;
+  readonly tokens: Pick<Tokens, 'get' | 'observeServiceAccount'>;
 }
 
 /** The service accounts of pods, for image pulls with their identity. */
@@ -34,7 +34,7 @@ export class PodServiceAccounts {
     const ref = { resource: apiResources.serviceAccounts, namespace, name };
     const { metadata } = await api.get<ServiceAccount>(ref, {}, signal);
     const { uid = '', annotations = {} } = metadata ?? {};
-    if (uid !== '') tokens.sawServiceAccount(namespace, name, uid);
+    if (uid !== '') tokens.observeServiceAccount(namespace, name, uid);
     return { uid, annotations };
   }
 

@@ -15,11 +15,11 @@ export interface ServicesDeps {
   readonly random: Random;
   readonly logger: Logger;
   /** Services that are used until the first list; without them containers wait for the list. */
-  readonly kept?: KeptServices | undefined;
+  readonly copies?: ServiceCopies | undefined;
 }
 
 /** The services as last listed. */
-export interface KeptServices {
+export interface ServiceCopies {
   /** Undefined when there is no copy. */
   read(): Promise<readonly Service[] | undefined>;
   write(services: readonly Service[]): Promise<void>;
@@ -39,7 +39,7 @@ export class Services {
     this.#deps = deps;
     const { api, clock, random, logger } = deps;
     const query = { resource: apiResources.services, fieldSelector: 'spec.clusterIP!=None' };
-    this.#reflector = new Reflector<Service>({ client: slimmed(api), clock, random, logger, query });
+    this.#reflector = new Reflector<Service>({ client: slimClient(api), clock, random, logger, query });
   }
 
   /** True after the first list, however long the server is unavailable afterwards. */
@@ -49,27 +49,27 @@ export class Services {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { kept } = this.#deps;
-    using _news = this.#reflector.onNews(() => {
+    const { copies } = this.#deps;
+    using _subscription = this.#reflector.onUpdate(() => {
       this.#isChanged = true;
     });
     this.#reflector.start();
     try {
-      await (kept === undefined ? untilAborted(signal) : this.#keep(kept, signal));
+      await (copies === undefined ? untilAborted(signal) : this.#storeCopies(copies, signal));
     } finally {
       this.known();
       await this.#reflector.stop();
     }
   }
 
-  async #keep(kept: KeptServices, signal: AbortSignal): Promise<never> {
-    const before = await kept.read();
+  async #storeCopies(copies: ServiceCopies, signal: AbortSignal): Promise<never> {
+    const before = await copies.read();
     this.#services ??= before;
     for (;;) {
       await this.#deps.clock.sleep(writeEveryMs, signal);
       if (!this.#isChanged || !this.#reflector.hasSynced) continue;
       this.#isChanged = false;
-      await kept.write(this.#reflector.list()).catch((error: unknown) => {
+      await copies.write(this.#reflector.list()).catch((error: unknown) => {
         this.#deps.logger.error('Failed to store copy of services', error);
       });
     }
@@ -79,7 +79,7 @@ export class Services {
 /**
  * Drops all fields that variables do not need, because a node caches every service of its cluster.
  */
-function slimmed(api: ReadingClient): ReadingClient {
+function slimClient(api: ReadingClient): ReadingClient {
   return {
     ...(api.onReturn === undefined ? {} : { onReturn: api.onReturn.bind(api) }),
     async list<T extends ApiObject>(...args: Parameters<ApiClient['list']>) {
@@ -97,8 +97,8 @@ function slimEvent<T extends ApiObject>(event: WatchEvent<T>): WatchEvent<T> {
   return event.type === 'BOOKMARK' ? event : { ...event, object: slimService(event.object) };
 }
 
-function slimService<T extends ApiObject>(told: T): T {
-  const service: Service | null | undefined = told;
+function slimService<T extends ApiObject>(received: T): T {
+  const service: Service | null | undefined = received;
   const { name, namespace, uid, resourceVersion } = service?.metadata ?? {};
   const { clusterIP, ports } = service?.spec ?? {};
   const slimPorts = ports?.map((port) => ({ name: port.name, port: port.port, protocol: port.protocol }));

@@ -6,7 +6,7 @@ import { KubelingError } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
 
 /** A requested token. Equal requests share one token. */
-export interface TokenAsk {
+export interface TokenSpec {
   readonly namespace: string;
   readonly serviceAccount: string;
   /** The default audience of the server when omitted or empty. */
@@ -46,7 +46,7 @@ export interface IssuedToken {
   readonly serviceAccountUid: string | undefined;
 }
 
-export function askKey(ask: TokenAsk): string {
+export function tokenSpecKey(spec: TokenSpec): string {
   const {
     serviceAccount,
     namespace,
@@ -54,7 +54,7 @@ export function askKey(ask: TokenAsk): string {
     expirationSeconds = 0,
     pod,
     serviceAccountUid = '',
-  } = ask;
+  } = spec;
   const parts = [
     serviceAccount,
     namespace,
@@ -67,8 +67,8 @@ export function askKey(ask: TokenAsk): string {
   return JSON.stringify(parts);
 }
 
-export function tokenRequest(ask: TokenAsk): TokenRequest {
-  const { audience = '', expirationSeconds, pod, serviceAccountUid } = ask;
+export function tokenRequest(spec: TokenSpec): TokenRequest {
+  const { audience = '', expirationSeconds, pod, serviceAccountUid } = spec;
   return {
     apiVersion: 'authentication.k8s.io/v1',
     kind: 'TokenRequest',
@@ -164,18 +164,18 @@ export class AccountChecks {
    * Checks the accounts that are due sequentially, and drops all accounts that are not in the list.
    */
   async check(
-    asks: readonly Pick<TokenAsk, 'namespace' | 'serviceAccount'>[],
+    specs: readonly Pick<TokenSpec, 'namespace' | 'serviceAccount'>[],
     saw: (account: AccountName, uid: string) => void,
     signal: AbortSignal,
   ): Promise<void> {
     const accounts = new Map(
-      asks.map(({ namespace, serviceAccount }): [string, AccountName] => [
+      specs.map(({ namespace, serviceAccount }): [string, AccountName] => [
         `${namespace}/${serviceAccount}`,
         [namespace, serviceAccount],
       ]),
     );
     for (const key of this.#dueMs.keys()) if (!accounts.has(key)) this.#dueMs.delete(key);
-    for (const [key, account] of accounts) if (this.#isDue(key)) await this.#look(key, account, saw, signal);
+    for (const [key, account] of accounts) if (this.#isDue(key)) await this.#check(key, account, saw, signal);
   }
 
   /** A new account is not checked immediately, because its tokens are new. */
@@ -186,7 +186,7 @@ export class AccountChecks {
     return dueMs !== undefined && dueMs <= nowMs;
   }
 
-  async #look(
+  async #check(
     key: string,
     account: AccountName,
     saw: (account: AccountName, uid: string) => void,

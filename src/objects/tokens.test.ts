@@ -5,13 +5,13 @@ import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { type ApiClient, type ApiObject, apiError, type ObjectRef } from '../api/index.ts';
 import { collectLogs, MetricRegistry, type Random } from '../lib/index.ts';
 import { type PodUid, podUid } from '../pods/index.ts';
-import { refreshAtMs, type TokenAsk, type TokenRequest } from './token-request.ts';
+import { refreshAtMs, type TokenRequest, type TokenSpec } from './token-request.ts';
 import { Tokens, tokenMetrics } from './tokens.ts';
 
 const { signal } = new AbortController();
 const one = podUid('pod-1');
 const hour = 3_600;
-const ask = (more: Partial<TokenAsk> = {}): TokenAsk => ({
+const ask = (more: Partial<TokenSpec> = {}): TokenSpec => ({
   namespace: 'ns',
   serviceAccount: 'sa',
   expirationSeconds: hour,
@@ -68,7 +68,7 @@ function rig({ chance = 0 } = {}) {
   const tokens = new Tokens({ api: server, clock, random, logger, observer: tokenMetrics(registry) });
   const renewed: PodUid[] = [];
   tokens.events.on('renew-pod', ({ uid }) => renewed.push(uid));
-  const get = async (more: Partial<TokenAsk> = {}) =>
+  const get = async (more: Partial<TokenSpec> = {}) =>
     (await tokens.get(ask(more), signal)).token.split('.')[2];
   const end = new AbortController();
   const ended = tokens.run(end.signal).catch(() => 'ended');
@@ -85,7 +85,7 @@ function rig({ chance = 0 } = {}) {
 }
 
 const refusal = (status: number, message: string) =>
-  apiError({ what: 'post serviceaccounts/sa/token', status, answer: { message } });
+  apiError({ what: 'post serviceaccounts/sa/token', status, apiStatus: { message } });
 
 test('requests a token by account name, for one audience and one pod', async () => {
   const { server, get } = rig();
@@ -112,7 +112,7 @@ test('requests a token by account name, for one audience and one pod', async () 
 
 test('equal requests share a token; requests that differ in any field do not', async () => {
   const { server, get } = rig();
-  const asks: readonly Partial<TokenAsk>[] = [
+  const asks: readonly Partial<TokenSpec>[] = [
     {},
     { serviceAccount: 'other' },
     { namespace: 'other' },

@@ -15,19 +15,19 @@ import {
 import type { PodUid } from '../pods/index.ts';
 import {
   AccountChecks,
-  askKey,
   type IssuedToken,
   issuedToken,
   refreshAtMs,
-  type TokenAsk,
   type TokenRequest,
+  type TokenSpec,
   tokenRequest,
+  tokenSpecKey,
 } from './token-request.ts';
 
 /** Service account tokens for pods. */
 export interface TokenSource {
   /** Throws TOKEN_REQUEST when no valid token is cached and none can be issued. */
-  get(ask: TokenAsk, signal: AbortSignal): Promise<IssuedToken>;
+  get(spec: TokenSpec, signal: AbortSignal): Promise<IssuedToken>;
   /** Called when a pod has been removed. */
   forgetPod(uid: PodUid): void;
 }
@@ -46,10 +46,10 @@ export interface TokensDeps {
 }
 
 interface Entry {
-  readonly ask: TokenAsk;
+  readonly spec: TokenSpec;
   readonly backoff: Backoff;
   held: { readonly issued: IssuedToken; readonly refreshAtMs: number } | undefined;
-  lastAskedMs: number;
+  lastRequestedMs: number;
 }
 
 const retryPolicy = { baseMs: 5_000, maxMs: 60_000 };
@@ -79,10 +79,10 @@ export class Tokens implements TokenSource {
     this.events = new TypedEvents((error) => deps.logger.error('Token listener failed', error));
   }
 
-  async get(ask: TokenAsk, signal: AbortSignal): Promise<IssuedToken> {
+  async get(spec: TokenSpec, signal: AbortSignal): Promise<IssuedToken> {
     const { clock, logger } = this.#deps;
-    const entry = this.#entryOf(ask);
-    entry.lastAskedMs = clock.monotonicMs();
+    const entry = this.#entryOf(spec);
+    entry.lastRequestedMs = clock.monotonicMs();
     const { held } = entry;
     if (held !== undefined && clock.now() <= held.refreshAtMs) return held.issued;
     try {
@@ -91,30 +91,30 @@ export class Tokens implements TokenSource {
       signal.throwIfAborted();
       if (held === undefined) throw failed('failed to fetch token', error);
       if (clock.now() > held.issued.expiresMs) {
-        throw failed(`token of ${nameOf(ask)} expired and refresh failed`, error);
+        throw failed(`token of ${nameOf(spec)} expired and refresh failed`, error);
       }
-      logger.error('Failed to renew token, serving the valid one', error, { of: nameOf(ask) });
+      logger.error('Failed to renew token, serving the valid one', error, { of: nameOf(spec) });
       return held.issued;
     }
   }
 
   forgetPod(uid: PodUid): void {
-    for (const [key, { ask }] of this.#entries) if (ask.pod.uid === uid) this.#forget(key);
+    for (const [key, { spec }] of this.#entries) if (spec.pod.uid === uid) this.#forget(key);
   }
 
   /**
    * The current UID of this service account was observed: tokens of an earlier account are invalid.
    */
-  sawServiceAccount(namespace: string, serviceAccount: string, uid: string): void {
+  observeServiceAccount(namespace: string, serviceAccount: string, uid: string): void {
     const stale = [...this.#entries].filter(
-      ([, { ask, held }]) =>
-        ask.namespace === namespace &&
-        ask.serviceAccount === serviceAccount &&
+      ([, { spec, held }]) =>
+        spec.namespace === namespace &&
+        spec.serviceAccount === serviceAccount &&
         held?.issued.serviceAccountUid !== undefined &&
         held.issued.serviceAccountUid !== uid,
     );
     for (const [key] of stale) this.#forget(key);
-    for (const pod of new Set(stale.map(([, { ask }]) => ask.pod.uid)))
+    for (const pod of new Set(stale.map(([, { spec }]) => spec.pod.uid)))
       this.events.emit('renew-pod', { uid: pod });
   }
 
@@ -126,25 +126,25 @@ export class Tokens implements TokenSource {
     }, signal);
   }
 
-  #entryOf(ask: TokenAsk): Entry {
-    const key = askKey(ask);
+  #entryOf(spec: TokenSpec): Entry {
+    const key = tokenSpecKey(spec);
     const known = this.#entries.get(key);
     if (known !== undefined) return known;
     const entry: Entry = {
-      ask,
+      spec,
       backoff: new Backoff(retryPolicy, this.#deps.random),
       held: undefined,
-      lastAskedMs: this.#deps.clock.monotonicMs(),
+      lastRequestedMs: this.#deps.clock.monotonicMs(),
     };
     this.#entries.set(key, entry);
     return entry;
   }
 
   async #fetch(entry: Entry, signal: AbortSignal): Promise<IssuedToken> {
-    const { ask } = entry;
+    const { spec } = entry;
     try {
-      const issued = issuedToken(await this.#request(ask, signal));
-      this.#took(entry, issued);
+      const issued = issuedToken(await this.#request(spec, signal));
+      this.#store(entry, issued);
       return issued;
     } catch (error) {
       if (!signal.aborted) this.#failed(entry);
@@ -152,31 +152,31 @@ export class Tokens implements TokenSource {
     }
   }
 
-  async #request(ask: TokenAsk, signal: AbortSignal): Promise<TokenRequest> {
-    const { namespace, serviceAccount: name } = ask;
+  async #request(spec: TokenSpec, signal: AbortSignal): Promise<TokenRequest> {
+    const { namespace, serviceAccount: name } = spec;
     const ref = { resource: apiResources.serviceAccounts, namespace, name, subresource: 'token' };
-    return await this.#deps.api.post<TokenRequest>(ref, tokenRequest(ask), signal);
+    return await this.#deps.api.post<TokenRequest>(ref, tokenRequest(spec), signal);
   }
 
-  #took(entry: Entry, issued: IssuedToken): void {
+  #store(entry: Entry, issued: IssuedToken): void {
     const { random, observer } = this.#deps;
-    const { namespace, serviceAccount } = entry.ask;
+    const { namespace, serviceAccount } = entry.spec;
     observer.answered('issued');
     entry.held = { issued, refreshAtMs: refreshAtMs(issued, random.next()) };
     entry.backoff.reset();
-    this.#retries.forget(askKey(entry.ask));
-    this.#tellWaiting();
+    this.#retries.forget(tokenSpecKey(entry.spec));
+    this.#reportWaiting();
     if (issued.serviceAccountUid === undefined) return;
-    this.sawServiceAccount(namespace, serviceAccount, issued.serviceAccountUid);
+    this.observeServiceAccount(namespace, serviceAccount, issued.serviceAccountUid);
   }
 
   #failed(entry: Entry): void {
-    const key = askKey(entry.ask);
+    const key = tokenSpecKey(entry.spec);
     this.#deps.observer.answered('failed');
     // Repeated calls must not extend the back-off.
     if (!this.#isKnown(entry) || this.#retries.has(key)) return;
     this.#retries.add(key, entry.backoff.fail(this.#deps.clock.monotonicMs()));
-    this.#tellWaiting();
+    this.#reportWaiting();
   }
 
   async #retry(signal: AbortSignal): Promise<void> {
@@ -187,20 +187,20 @@ export class Tokens implements TokenSource {
         await this.#tryAgain(key, signal);
       } finally {
         this.#retries.done(key);
-        this.#tellWaiting();
+        this.#reportWaiting();
       }
     }
   }
 
   async #tryAgain(key: string, signal: AbortSignal): Promise<void> {
     const entry = this.#entries.get(key);
-    if (entry === undefined || !this.#isWanted(entry)) return;
+    if (entry === undefined || !this.#isRequested(entry)) return;
     try {
       await this.#flights.run(entry, (inner) => this.#fetch(entry, inner), signal);
-      if (this.#isKnown(entry)) this.events.emit('renew-pod', { uid: entry.ask.pod.uid });
+      if (this.#isKnown(entry)) this.events.emit('renew-pod', { uid: entry.spec.pod.uid });
     } catch (error) {
       signal.throwIfAborted();
-      this.#deps.logger.error('Failed to get token, retrying', error, { of: nameOf(entry.ask) });
+      this.#deps.logger.error('Failed to get token, retrying', error, { of: nameOf(entry.spec) });
     }
   }
 
@@ -215,38 +215,38 @@ export class Tokens implements TokenSource {
   #isOver(key: string, entry: Entry): boolean {
     const { clock } = this.#deps;
     if (entry.held !== undefined && clock.now() <= entry.held.issued.expiresMs) return false;
-    const isAskedFor = clock.monotonicMs() - entry.lastAskedMs < purgeMs;
-    return !(this.#retries.has(key) ? this.#isWanted(entry) : isAskedFor);
+    const isAskedFor = clock.monotonicMs() - entry.lastRequestedMs < purgeMs;
+    return !(this.#retries.has(key) ? this.#isRequested(entry) : isAskedFor);
   }
 
   async #check(signal: AbortSignal): Promise<void> {
     for (;;) {
       await this.#deps.clock.sleep(purgeMs, signal);
-      const asks = Array.from(this.#entries.values(), ({ ask }) => ask);
-      await this.#checks.check(asks, (account, uid) => this.sawServiceAccount(...account, uid), signal);
+      const specs = Array.from(this.#entries.values(), ({ spec }) => spec);
+      await this.#checks.check(specs, (account, uid) => this.observeServiceAccount(...account, uid), signal);
     }
   }
 
-  #isWanted({ lastAskedMs }: Entry): boolean {
-    return this.#deps.clock.monotonicMs() - lastAskedMs < wantedForMs;
+  #isRequested({ lastRequestedMs }: Entry): boolean {
+    return this.#deps.clock.monotonicMs() - lastRequestedMs < wantedForMs;
   }
 
   #isKnown(entry: Entry): boolean {
-    return this.#entries.get(askKey(entry.ask)) === entry;
+    return this.#entries.get(tokenSpecKey(entry.spec)) === entry;
   }
 
   #forget(key: string): void {
     this.#entries.delete(key);
     this.#retries.forget(key);
-    this.#tellWaiting();
+    this.#reportWaiting();
   }
 
-  #tellWaiting(): void {
+  #reportWaiting(): void {
     this.#deps.observer.waiting(this.#retries.waiting + this.#retries.inFlight);
   }
 }
 
-function nameOf({ namespace, serviceAccount, pod }: TokenAsk): string {
+function nameOf({ namespace, serviceAccount, pod }: TokenSpec): string {
   return `${namespace}/${serviceAccount} for ${pod.name}`;
 }
 

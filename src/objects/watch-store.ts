@@ -77,7 +77,7 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
     const entry = this.#entries.get(keyOf(object));
     if (entry === undefined || !entry.pods.delete(pod) || entry.pods.size > 0) return;
     this.#entries.delete(keyOf(object));
-    void this.#settle(entry.followed[Symbol.asyncDispose]());
+    void this.#waitFor(entry.followed[Symbol.asyncDispose]());
   }
 
   async get(object: ObjectName, signal: AbortSignal): Promise<T | undefined> {
@@ -89,7 +89,7 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
     const { followed } = entry;
     if (!followed.hasSynced) {
       const problem = await this.#waitForFirst(object, entry, signal);
-      if (!followed.hasSynced) this.#mayServeOld(object, entry, problem ?? '');
+      if (!followed.hasSynced) this.#mayServeStale(object, entry, problem ?? '');
     }
     return followed.current;
   }
@@ -121,7 +121,7 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
       }
     } finally {
       this.#ended = true;
-      for (const entry of this.#entries.values()) this.#rest(entry);
+      for (const entry of this.#entries.values()) this.#stopWatching(entry);
       await Promise.all(Array.from(this.#entries.values(), ({ stopping }) => stopping));
     }
   }
@@ -144,7 +144,7 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
   }
 
   /** A stale object is better than none: the last known one is served until the server responds. */
-  #mayServeOld(object: ObjectName, { followed }: Entry<T>, problem: string): void {
+  #mayServeStale(object: ObjectName, { followed }: Entry<T>, problem: string): void {
     if (!this.#entries.has(keyOf(object))) throw notRegistered(object);
     const { kind, logger } = this.#deps;
     if (followed.current === undefined) {
@@ -164,16 +164,16 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
       // A watch that waits for its first response is not stopped: the server's work would be lost.
       if (entry.state === 'resting' || !entry.followed.hasSynced || entry.lastReadMs >= since) continue;
       this.#deps.logger.v(4)?.info('Stopped watch of object that is not read', { object, idleMs });
-      this.#rest(entry);
+      this.#stopWatching(entry);
     }
   }
 
-  #rest(entry: Entry<T>): void {
+  #stopWatching(entry: Entry<T>): void {
     entry.state = 'resting';
-    entry.stopping = this.#settle(entry.followed.stop());
+    entry.stopping = this.#waitFor(entry.followed.stop());
   }
 
-  async #settle(work: PromiseLike<void>): Promise<void> {
+  async #waitFor(work: PromiseLike<void>): Promise<void> {
     try {
       await work;
     } catch (error) {

@@ -3,8 +3,8 @@ import {
   apiResources,
   type ObjectChange,
   type ObjectCheck,
-  type ReflectedNews,
   Reflector,
+  type ReflectorUpdate,
 } from '../api/index.ts';
 import type { Pod as WrittenPod } from '../kinds/index.ts';
 import { type Clock, type Logger, type Random, untilAborted } from '../lib/index.ts';
@@ -49,7 +49,7 @@ export class ApiSource {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    using _listening = this.#reflector.onNews((news) => this.#deliver(news as ReflectedNews<Pod>));
+    using _listening = this.#reflector.onUpdate((news) => this.#deliver(news as ReflectorUpdate<Pod>));
     this.#reflector.start();
     try {
       await untilAborted(signal);
@@ -58,9 +58,9 @@ export class ApiSource {
     }
   }
 
-  #deliver(news: ReflectedNews<Pod>): void {
+  #deliver(news: ReflectorUpdate<Pod>): void {
     const { setPods, changePods } = this.#options;
-    if (news.kind === 'anew') setPods(news.objects);
+    if (news.kind === 'complete') setPods(news.objects);
     else changePods(listChanges(news.changes));
   }
 }

@@ -151,7 +151,7 @@ export class NodeApi {
 }
 
 export function refusal(status: number, message: string): Error {
-  return apiError({ what: 'ask', status, answer: { message } });
+  return apiError({ what: 'ask', status, apiStatus: { message } });
 }
 
 export const plainSettings: NodeSettings = {

@@ -1,6 +1,6 @@
 import type { ConfigMap, Container, PodSpec, Secret, Volume } from '../../src/kinds/index.ts';
 import { type Clock, parseQuantity, seededRandom } from '../../src/lib/index.ts';
-import type { TokenAsk } from '../../src/objects/index.ts';
+import type { TokenSpec } from '../../src/objects/index.ts';
 import { type Pod, type PodUid, podUid } from '../../src/pods/index.ts';
 import { podField, resourceField } from '../../src/runtime/index.ts';
 import { PayloadVolumes, type PayloadVolumesDeps, type VolumeFiles } from '../../src/volumes/index.ts';
@@ -37,7 +37,7 @@ export function killedPod(): Pod {
 export class PayloadWorld {
   readonly secrets = new Map<string, Secret>();
   readonly configMaps = new Map<string, ConfigMap>();
-  readonly asks: TokenAsk[] = [];
+  readonly asks: TokenSpec[] = [];
   readonly forgotten: PodUid[] = [];
   token: string | Error = 'token-1';
   /** Thrown by every reader while it is set. */
@@ -103,7 +103,7 @@ export class PayloadWorld {
 
   #tokens() {
     return {
-      get: async (ask: TokenAsk) => {
+      get: async (ask: TokenSpec) => {
         this.asks.push(ask);
         if (this.token instanceof Error) throw this.token;
         const { token } = this;

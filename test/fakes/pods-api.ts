@@ -122,5 +122,5 @@ export class PodsApi implements Pick<ApiClient, 'get' | 'create' | 'patch' | 'de
 }
 
 export function refusal(verb: string, name: string, status: number, reason = 'Refused'): Error {
-  return apiError({ what: `${verb} pods/${name}`, status, answer: { reason } });
+  return apiError({ what: `${verb} pods/${name}`, status, apiStatus: { reason } });
 }

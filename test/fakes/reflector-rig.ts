@@ -132,7 +132,7 @@ export function listOf(resourceVersion: string, ...items: Thing[]): ApiList<Thin
 }
 
 export function refusal(status: number, message = 'no', retryAfterMs?: number): KubelingError {
-  return apiError({ what: 'watch things', status, answer: { message }, retryAfterMs });
+  return apiError({ what: 'watch things', status, apiStatus: { message }, retryAfterMs });
 }
 
 export const unreachable = () =>

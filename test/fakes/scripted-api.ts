@@ -66,7 +66,7 @@ export class ScriptedApi implements Reads {
     if (this.failure !== undefined) throw this.failure;
     const found = this.#objects.get(`${resource.plural} ${namespace}/${name}`);
     if (found !== undefined) return found as T;
-    throw apiError({ what: `get ${resource.plural}/${name}`, status: 404, answer: {} });
+    throw apiError({ what: `get ${resource.plural}/${name}`, status: 404, apiStatus: {} });
   }
 
   async list<T extends ApiObject>(query: ListQuery) {
@@ -127,5 +127,5 @@ export class ScriptedApi implements Reads {
 
 /** The error of every call while the server is unreachable. */
 export function serverAway(): Error {
-  return apiError({ what: 'reach the server', status: 503, answer: {} });
+  return apiError({ what: 'reach the server', status: 503, apiStatus: {} });
 }

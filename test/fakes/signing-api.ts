@@ -119,7 +119,7 @@ export class SigningApi implements CsrApi {
     const meta = object.metadata as { readonly name?: string; readonly generateName?: string };
     const name = meta.name ?? `${meta.generateName ?? ''}${++this.#sequence}`;
     if (this.#objects.has(name))
-      throw apiError({ what: 'create csr', status: 409, answer: { reason: 'AlreadyExists' } });
+      throw apiError({ what: 'create csr', status: 409, apiStatus: { reason: 'AlreadyExists' } });
     const made = {
       ...object,
       metadata: { name, uid: `uid-${name}`, resourceVersion: this.#nextVersion() },
@@ -134,7 +134,7 @@ export class SigningApi implements CsrApi {
     signal.throwIfAborted();
     this.calls.push(`get ${ref.resource.version}`);
     const object = ref.resource.version === this.#version ? this.#objects.get(ref.name) : undefined;
-    if (object === undefined) throw apiError({ what: `get csr ${ref.name}`, status: 404, answer: {} });
+    if (object === undefined) throw apiError({ what: `get csr ${ref.name}`, status: 404, apiStatus: {} });
     return object as unknown as T;
   }
 
@@ -238,7 +238,7 @@ export class SigningApi implements CsrApi {
       throw apiError({
         what: `${kind} csr`,
         status: 404,
-        answer: { message: 'the server could not find it' },
+        apiStatus: { message: 'the server could not find it' },
       });
     }
   }

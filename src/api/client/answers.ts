@@ -78,19 +78,21 @@ export async function readRefusal(
   const status = message.statusCode ?? 0;
   const { host } = access.context.cluster.server;
   const text = await readText(message, { what, limit: longestRefusal }, signal);
-  const answer = statusOf(text);
-  const retryAfterMs = retryAfterOf(message.headers, answer, clock);
+  const apiStatus = statusOf(text);
+  const retryAfterMs = retryAfterOf(message.headers, apiStatus, clock);
   if (status < 400) {
     const error = bad(what, `${host} must respond itself: it responded with HTTP status ${status}`);
     return { status, retryAfterMs: undefined, error };
   }
   const why = status === 401 ? expiryOf(access, clock.now()) : undefined;
-  const said =
-    why === undefined ? answer : { ...answer, message: `${answer.message ?? 'Unauthorized'}: ${why}` };
+  const refusal =
+    why === undefined
+      ? apiStatus
+      : { ...apiStatus, message: `${apiStatus.message ?? 'Unauthorized'}: ${why}` };
   return {
     status,
     retryAfterMs,
-    error: apiError({ what: `${what} at ${host}`, status, answer: said, retryAfterMs }),
+    error: apiError({ what: `${what} at ${host}`, status, apiStatus: refusal, retryAfterMs }),
   };
 }
 

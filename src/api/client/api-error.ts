@@ -13,7 +13,7 @@ export interface ApiRefusal {
   readonly what: string;
   /** The HTTP status. */
   readonly status: number;
-  readonly answer: ApiStatus;
+  readonly apiStatus: ApiStatus;
   /** The delay the server requests before a retry, if any. */
   readonly retryAfterMs?: number | undefined;
 }
@@ -36,12 +36,12 @@ const codes: Readonly<Record<number, ErrorCode>> = {
  * Creates the error for an unexpected response; its details have `status`, `reason` and
  * `retryAfterMs`.
  */
-export function apiError({ what, status, answer, retryAfterMs }: ApiRefusal): KubelingError {
+export function apiError({ what, status, apiStatus, retryAfterMs }: ApiRefusal): KubelingError {
   const code = codes[status] ?? (status >= 500 ? 'API_FAILED' : 'API_INVALID');
-  const { message = `HTTP status ${status}`, reason } = answer;
+  const { message = `HTTP status ${status}`, reason } = apiStatus;
   return new KubelingError(code, `Cannot ${what}: ${message}`, { details: { status, reason, retryAfterMs } });
 }
 
-export function isApiCode(error: unknown, ...wanted: readonly ErrorCode[]): boolean {
-  return error instanceof KubelingError && wanted.includes(error.code);
+export function isApiCode(error: unknown, ...codes: readonly ErrorCode[]): boolean {
+  return error instanceof KubelingError && codes.includes(error.code);
 }

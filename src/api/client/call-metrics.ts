@@ -1,5 +1,5 @@
 import type { MetricRegistry } from '../../lib/index.ts';
-import type { CallSeen } from './calls.ts';
+import type { CallResult } from './calls.ts';
 
 const buckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
 /** Used as status if there was no response. */
@@ -9,7 +9,7 @@ const noAnswer = '<error>';
  * Counts requests to an API server. Create it once per registry; the names are those dashboards
  * use.
  */
-export function callMetrics(registry: MetricRegistry): (seen: CallSeen) => void {
+export function callMetrics(registry: MetricRegistry): (result: CallResult) => void {
   const requests = registry.counter({
     name: 'rest_client_requests_total',
     help: 'Requests to the API server, by response status, method and host.',

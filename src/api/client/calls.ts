@@ -8,8 +8,8 @@ import { type Refusal, readRefusal } from './answers.ts';
 import { isApiCode } from './api-error.ts';
 import {
   BrokenConnection,
+  maxRetries,
   mayRepeatRefused,
-  mostRetries,
   type Repetition,
   repeatAfterBreakMs,
   systemCodeOf,
@@ -26,7 +26,7 @@ export interface CallLimits {
 }
 
 /** The result of one attempt, for metrics. */
-export interface CallSeen {
+export interface CallResult {
   readonly verb: string;
   readonly method: WireRequest['method'];
   readonly host: string;
@@ -36,17 +36,17 @@ export interface CallSeen {
 }
 
 export interface CallerOptions {
-  readonly pool: Transport;
+  readonly transport: Transport;
   readonly clock: Clock;
   readonly limits: CallLimits;
   readonly userAgent: string;
-  readonly onCall: ((seen: CallSeen) => void) | undefined;
+  readonly onCall: ((result: CallResult) => void) | undefined;
 }
 
 /** A successful response whose body is not read yet. */
-export interface Answered {
+export interface SuccessfulResponse {
   readonly message: WireAnswer;
-  readonly lane: ConnectionPool;
+  readonly pool: ConnectionPool;
   readonly access: Access;
 }
 
@@ -57,9 +57,9 @@ export interface Call<T> {
   readonly request: WireRequest;
   readonly repetition: Repetition;
   /** A streamed response may share a connection with others. */
-  readonly answer?: 'whole' | 'endless';
+  readonly response?: 'single' | 'stream';
   /** Within the deadline of the attempt. */
-  readonly consume: (answered: Answered, signal: AbortSignal) => Promise<T>;
+  readonly consume: (response: SuccessfulResponse, signal: AbortSignal) => Promise<T>;
 }
 
 type Outcome<T> =
@@ -68,7 +68,7 @@ type Outcome<T> =
   | { readonly kind: 'broken'; readonly broken: BrokenConnection; readonly error: KubelingError };
 
 /** The history of a call. */
-interface Tries {
+interface CallAttempts {
   waits: number;
   breaks: number;
   newCredentials: number;
@@ -93,9 +93,9 @@ export class Caller {
 
   /** Rejects with API_DEADLINE if the server is too slow, and with the signal's reason. */
   async call<T>(call: Call<T>, signal: AbortSignal): Promise<T> {
-    const { pool, limits } = this.#options;
+    const { transport, limits } = this.#options;
     using scope = new LinkedController(signal);
-    using _closing = onAbort(pool.closed, (reason) => scope.abort(reason));
+    using _closing = onAbort(transport.closed, (reason) => scope.abort(reason));
     // The wait for the rate limiter is not the server's fault and does not count as its time.
     await this.#rate.take(scope.signal);
     using _deadline = this.#deadline(scope, call.what, limits.callMs);
@@ -105,7 +105,7 @@ export class Caller {
 
   async #untilDone<T>(call: Call<T>, signal: AbortSignal): Promise<T> {
     const { clock, limits } = this.#options;
-    const tries: Tries = {
+    const tries: CallAttempts = {
       waits: 0,
       breaks: 0,
       newCredentials: 0,
@@ -129,45 +129,45 @@ export class Caller {
   #afterBreak(
     { code, socket }: BrokenConnection,
     { repetition }: Call<unknown>,
-    tries: Tries,
+    tries: CallAttempts,
   ): number | undefined {
     return repeatAfterBreakMs({ code, socket, repetition, before: tries.breaks++ });
   }
 
   async #afterRefusal(
     { refusal, access }: Extract<Outcome<unknown>, { kind: 'refused' }>,
-    { call, tries }: { readonly call: Call<unknown>; readonly tries: Tries },
+    { call, tries }: { readonly call: Call<unknown>; readonly tries: CallAttempts },
     signal: AbortSignal,
   ): Promise<number | undefined> {
     const { status, retryAfterMs } = refusal;
     if (status === 401 && tries.newCredentials++ === 0) {
-      return (await this.#options.pool.refused(access, signal)) ? 0 : undefined;
+      return (await this.#options.transport.refused(access, signal)) ? 0 : undefined;
     }
     const may = mayRepeatRefused({ status, retryAfterMs, repetition: call.repetition });
-    return may && tries.waits++ < mostRetries ? retryAfterMs : undefined;
+    return may && tries.waits++ < maxRetries ? retryAfterMs : undefined;
   }
 
   async #try<T>(call: Call<T>, parent: AbortSignal): Promise<Outcome<T>> {
     parent.throwIfAborted();
     using scope = new LinkedController(parent);
     using _deadline = this.#deadline(scope, call.what, this.#options.limits.tryMs);
-    const { lane, access } = await this.#options.pool.currentPool(scope.signal);
+    const { pool, access } = await this.#options.transport.currentPool(scope.signal);
     try {
-      return await this.#exchange(call, { lane, access }, scope.signal);
+      return await this.#exchange(call, { pool, access }, scope.signal);
     } catch (error) {
       // A connection that was closed because of our own abort is not broken.
-      if (scope.signal.aborted) throw this.#gaveUp(scope.signal.reason);
+      if (scope.signal.aborted) throw this.#abortReason(scope.signal.reason);
       const broken = brokenBy(error);
-      const failure = this.#explain(call.what, { lane, access, cause: broken?.cause ?? error });
+      const failure = this.#explain(call.what, { pool, access, cause: broken?.cause ?? error });
       if (broken === undefined) throw failure;
-      this.#options.pool.reachability.failed();
+      this.#options.transport.reachability.failed();
       return { kind: 'broken', broken, error: failure };
     }
   }
 
   async #exchange<T>(
     call: Call<T>,
-    { lane, access }: { readonly lane: ConnectionPool; readonly access: Access },
+    { pool, access }: { readonly pool: ConnectionPool; readonly access: Access },
     signal: AbortSignal,
   ): Promise<Outcome<T>> {
     const { clock, userAgent } = this.#options;
@@ -180,12 +180,12 @@ export class Caller {
     };
     const request = { ...call.request, headers };
     const message = await this.#timed(call, access, () =>
-      call.answer === 'endless' ? lane.sendWatch(request, signal) : lane.send(request, signal),
+      call.response === 'stream' ? pool.sendWatch(request, signal) : pool.send(request, signal),
     );
     const status = message.statusCode ?? 0;
-    this.#heard(status);
+    this.#recordReachability(status);
     if (status >= 200 && status < 300) {
-      return { kind: 'done', value: await call.consume({ message, lane, access }, signal) };
+      return { kind: 'done', value: await call.consume({ message, pool, access }, signal) };
     }
     return {
       kind: 'refused',
@@ -195,14 +195,14 @@ export class Caller {
   }
 
   /** A server that only returns errors is not reachable again. */
-  #heard(status: number): void {
-    const { reachability } = this.#options.pool;
-    if (status < 500) reachability.answered();
+  #recordReachability(status: number): void {
+    const { reachability } = this.#options.transport;
+    if (status < 500) reachability.succeeded();
     else reachability.failed();
   }
 
-  #gaveUp(reason: unknown): unknown {
-    if (isApiCode(reason, 'API_DEADLINE')) this.#options.pool.reachability.failed();
+  #abortReason(reason: unknown): unknown {
+    if (isApiCode(reason, 'API_DEADLINE')) this.#options.transport.reachability.failed();
     return reason;
   }
 
@@ -215,22 +215,25 @@ export class Caller {
     const { method } = request;
     const { host } = context.cluster.server;
     const startMs = clock.monotonicMs();
-    const seen = (status: number | undefined) =>
+    const report = (status: number | undefined) =>
       onCall?.({ verb, method, host, status, durationMs: clock.monotonicMs() - startMs });
     try {
       const message = await send();
-      seen(message.statusCode);
+      report(message.statusCode);
       return message;
     } catch (error) {
-      seen(undefined);
+      report(undefined);
       throw error;
     }
   }
 
   /** Also for connections that break after the response began. */
-  #explain(what: string, at: Omit<Answered, 'message'> & { readonly cause: unknown }): KubelingError {
-    const { lane, access, cause } = at;
-    return transportError({ what, access, cause, peer: lane.peer, now: this.#options.clock.now() });
+  #explain(
+    what: string,
+    at: Omit<SuccessfulResponse, 'message'> & { readonly cause: unknown },
+  ): KubelingError {
+    const { pool, access, cause } = at;
+    return transportError({ what, access, cause, peer: pool.peer, now: this.#options.clock.now() });
   }
 
   #deadline(scope: LinkedController, what: string, ms: number): Disposable {

@@ -79,5 +79,5 @@ export interface ApiClient {
    * Notifies when the server responds to any client after it was unreachable, so that waiting calls
    * retry at once. Left out by a client that cannot know.
    */
-  onReturn?(told: () => void): Disposable;
+  onReturn?(listener: () => void): Disposable;
 }

@@ -14,7 +14,7 @@ export type Repetition =
   | 'unsafe';
 
 /** How often one call is retried at the server's request. */
-export const mostRetries = 10;
+export const maxRetries = 10;
 /** How often one call is retried after a broken connection, and the delays before each retry. */
 const breakDelaysMs = [0, 100, 1_000] as const;
 
@@ -40,7 +40,7 @@ export function mayRepeatRefused({ status, retryAfterMs, repetition }: Refused):
   return status === 429 || status === 503 || (status >= 500 && repetition !== 'unsafe');
 }
 
-export interface Break {
+export interface ConnectionFailure {
   /** For example ECONNRESET. */
   readonly code: string | undefined;
   /** The server may have closed an idle connection at the moment it was used. */
@@ -53,7 +53,12 @@ export interface Break {
 const breaks: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED']);
 
 /** The delay before the request is sent again; undefined if it must not be. */
-export function repeatAfterBreakMs({ code, socket, repetition, before }: Break): number | undefined {
+export function repeatAfterBreakMs({
+  code,
+  socket,
+  repetition,
+  before,
+}: ConnectionFailure): number | undefined {
   if (!breaks.has(code)) return undefined;
   if (repetition === 'harmless') return breakDelaysMs[before];
   return repetition === 'same-effect' && socket === 'reused' && before === 0 ? 0 : undefined;
@@ -62,22 +67,22 @@ export function repeatAfterBreakMs({ code, socket, repetition, before }: Break):
 /** The header in either of its forms, or the same value in the body. */
 export function retryAfterOf(
   headers: IncomingHttpHeaders,
-  answer: ApiStatus,
+  status: ApiStatus,
   clock: Clock,
 ): number | undefined {
   const header = headers['retry-after']?.trim();
   if (header !== undefined && /^\d{1,9}$/.test(header)) return Number(header) * 1_000;
   const dateMs = header === undefined ? Number.NaN : Date.parse(header);
   if (!Number.isNaN(dateMs)) return Math.max(0, dateMs - clock.now());
-  const seconds = answer.details?.retryAfterSeconds;
+  const seconds = status.details?.retryAfterSeconds;
   return typeof seconds === 'number' && seconds > 0 ? seconds * 1_000 : undefined;
 }
 
 /** A connection that broke before there was a response. */
 export class BrokenConnection extends Error {
-  readonly socket: Break['socket'];
+  readonly socket: ConnectionFailure['socket'];
 
-  constructor(cause: unknown, socket: Break['socket']) {
+  constructor(cause: unknown, socket: ConnectionFailure['socket']) {
     super('The connection broke', { cause });
     this.socket = socket;
   }

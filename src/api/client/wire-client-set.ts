@@ -6,7 +6,7 @@ import type { ApiFiles, KubeContext } from '../kubeconfig/kubeconfig.ts';
 import type { Environment } from '../transport/proxy.ts';
 import { rateLimitOf } from '../transport/rate-limit.ts';
 import { Transport } from '../transport/transport.ts';
-import { Caller, type CallLimits, type CallSeen } from './calls.ts';
+import { Caller, type CallLimits, type CallResult } from './calls.ts';
 import type { ApiClient } from './client.ts';
 import { WireClient } from './wire-client.ts';
 
@@ -25,7 +25,7 @@ export interface ApiConnectionOptions {
   /** Runs exec plugins. */
   readonly run?: ExecDeps['run'];
   /** Called after each attempt, for metrics; must not throw. */
-  readonly onCall?: (seen: CallSeen) => void;
+  readonly onCall?: (result: CallResult) => void;
   /** The size limit of a response; 64 MiB unless given. */
   readonly longestBody?: number;
   /** The size limit of a watch event; 16 MiB unless given. */
@@ -135,7 +135,7 @@ const mebibyte = 1024 * 1024;
 
 function clientOn(pool: Transport, options: ApiConnectionOptions, limits: CallLimits): WireClient {
   const { clock, userAgent, onCall, longestBody = 64 * mebibyte, longestEvent = 16 * mebibyte } = options;
-  const caller = new Caller({ pool, clock, limits, userAgent, onCall });
+  const caller = new Caller({ transport: pool, clock, limits, userAgent, onCall });
   const { reachability } = pool;
   return new WireClient({ caller, clock, reachability, longestBody, longestEvent });
 }

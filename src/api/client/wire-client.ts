@@ -5,7 +5,7 @@ import { transportError } from '../transport/failures.ts';
 import type { RateLimit } from '../transport/rate-limit.ts';
 import type { Reachability } from '../transport/reachability.ts';
 import { decodeObject, readText } from './answers.ts';
-import type { Answered, Call, Caller } from './calls.ts';
+import type { Call, Caller, SuccessfulResponse } from './calls.ts';
 import type {
   ApiClient,
   ApiList,
@@ -39,7 +39,7 @@ const patchTypes = {
   strategic: 'application/strategic-merge-patch+json',
 } as const;
 
-interface Asked {
+interface RequestSpec {
   readonly verb: string;
   readonly method: WireRequest['method'];
   readonly at: Collection | ObjectRef;
@@ -59,18 +59,18 @@ export class WireClient implements ApiClient {
 
   async get<T extends ApiObject>(ref: ObjectRef, options: GetOptions, signal: AbortSignal): Promise<T> {
     const path = objectPath(ref) + queryOf({ resourceVersion: options.resourceVersion });
-    return await this.#ask<T>({ verb: 'get', method: 'GET', at: ref, path, repetition: 'harmless' }, signal);
+    return await this.#send<T>({ verb: 'get', method: 'GET', at: ref, path, repetition: 'harmless' }, signal);
   }
 
   async list<T extends ApiObject>(query: ListQuery, signal: AbortSignal): Promise<ApiList<T>> {
     const { fieldSelector, labelSelector, resourceVersion, limit } = query;
-    const asked = { fieldSelector, labelSelector, resourceVersion, limit, continue: query.continue };
-    const path = collectionPath(query) + queryOf(asked);
-    const list = await this.#ask<RawList<T>>(
+    const parameters = { fieldSelector, labelSelector, resourceVersion, limit, continue: query.continue };
+    const path = collectionPath(query) + queryOf(parameters);
+    const list = await this.#send<RawList<T>>(
       { verb: 'list', method: 'GET', at: query, path, repetition: 'harmless' },
       signal,
     );
-    return wholeList(list, query);
+    return completeList(list, query);
   }
 
   async *watch<T extends ApiObject>(
@@ -85,12 +85,12 @@ export class WireClient implements ApiClient {
     const path = collectionPath(at);
     const repetition = repetitionOfPost(at.resource);
     const body = withKind(object, at);
-    return await this.#ask<T>({ verb: 'create', method: 'POST', at, path, repetition, body }, signal);
+    return await this.#send<T>({ verb: 'create', method: 'POST', at, path, repetition, body }, signal);
   }
 
   async post<T extends ApiObject>(ref: ObjectRef, body: ApiObject, signal: AbortSignal): Promise<T> {
     const path = objectPath(ref);
-    return await this.#ask<T>(
+    return await this.#send<T>(
       { verb: 'post', method: 'POST', at: ref, path, repetition: 'unsafe', body },
       signal,
     );
@@ -99,7 +99,7 @@ export class WireClient implements ApiClient {
   async update<T extends ApiObject>(ref: ObjectRef, object: ApiObject, signal: AbortSignal): Promise<T> {
     const path = objectPath(ref);
     const body = withKind(object, ref);
-    return await this.#ask<T>(
+    return await this.#send<T>(
       { verb: 'update', method: 'PUT', at: ref, path, repetition: 'same-effect', body },
       signal,
     );
@@ -108,8 +108,8 @@ export class WireClient implements ApiClient {
   async patch<T extends ApiObject>(ref: ObjectRef, patch: Patch, signal: AbortSignal): Promise<T> {
     const { kind, body } = patch;
     const repetition = repetitionOfPatch(kind);
-    const asked = { verb: 'patch', method: 'PATCH', at: ref, path: objectPath(ref), repetition } as const;
-    return await this.#ask<T>({ ...asked, body, type: patchTypes[kind] }, signal);
+    const spec = { verb: 'patch', method: 'PATCH', at: ref, path: objectPath(ref), repetition } as const;
+    return await this.#send<T>({ ...spec, body, type: patchTypes[kind] }, signal);
   }
 
   async delete(ref: ObjectRef, options: DeleteOptions, signal: AbortSignal): Promise<void> {
@@ -117,8 +117,8 @@ export class WireClient implements ApiClient {
     const preconditions =
       uid === undefined && resourceVersion === undefined ? undefined : { uid, resourceVersion };
     const body = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds, preconditions };
-    const asked = { verb: 'delete', method: 'DELETE', at: ref, path: objectPath(ref) } as const;
-    await this.#ask({ ...asked, repetition: 'same-effect', body }, signal);
+    const spec = { verb: 'delete', method: 'DELETE', at: ref, path: objectPath(ref) } as const;
+    await this.#send({ ...spec, repetition: 'same-effect', body }, signal);
   }
 
   /** Changes the rate. */
@@ -126,8 +126,8 @@ export class WireClient implements ApiClient {
     this.#options.caller.setRate(rate);
   }
 
-  onReturn(told: () => void): Disposable {
-    return this.#options.reachability.onReturn(told);
+  onReturn(listener: () => void): Disposable {
+    return this.#options.reachability.onReturn(listener);
   }
 
   /** Reads text at a path of the server, for example `/healthz` or `/version`. */
@@ -135,7 +135,7 @@ export class WireClient implements ApiClient {
     const what = `get ${path}`;
     const limit = this.#options.longestBody;
     const request: WireRequest = { method: 'GET', path, headers: { accept: '*/*' }, body: undefined };
-    const consume = ({ message }: Answered, inTime: AbortSignal) =>
+    const consume = ({ message }: SuccessfulResponse, inTime: AbortSignal) =>
       readText(message, { what, limit }, inTime);
     return await this.#options.caller.call(
       { verb: 'get', what, request, repetition: 'harmless', consume },
@@ -143,37 +143,38 @@ export class WireClient implements ApiClient {
     );
   }
 
-  async #ask<T>(asked: Asked, signal: AbortSignal): Promise<T> {
-    const what = `${asked.verb} ${describePlace(asked.at)}`;
+  async #send<T>(spec: RequestSpec, signal: AbortSignal): Promise<T> {
+    const what = `${spec.verb} ${describeTarget(spec.at)}`;
     const call: Call<T> = {
-      verb: asked.verb,
+      verb: spec.verb,
       what,
-      request: requestFor(asked),
-      repetition: asked.repetition,
+      request: requestFor(spec),
+      repetition: spec.repetition,
       consume: async ({ message }, inTime) => {
         const text = await readText(message, { what, limit: this.#options.longestBody }, inTime);
         // An empty response is valid for a deleted object.
-        const whole = text === '' && asked.method === 'DELETE' ? '{}' : text;
-        return decodeObject(whole, { what, type: message.headers['content-type'] }) as T;
+        const json = text === '' && spec.method === 'DELETE' ? '{}' : text;
+        return decodeObject(json, { what, type: message.headers['content-type'] }) as T;
       },
     };
     return await this.#options.caller.call(call, signal);
   }
 
   async #open(query: WatchQuery, signal: AbortSignal): Promise<WatchStream> {
-    const what = `watch ${describePlace(query)}`;
+    const what = `watch ${describeTarget(query)}`;
     const path = collectionPath(query) + queryOf(watchParameters(query));
     const request: WireRequest = { method: 'GET', path, headers: {}, body: undefined };
-    const consume = async (answered: Answered) => this.#stream(query, { ...answered, what }, signal);
+    const consume = async (response: SuccessfulResponse) =>
+      this.#stream(query, { ...response, what }, signal);
     return await this.#options.caller.call(
-      { verb: 'watch', what, request, repetition: 'harmless', answer: 'endless', consume },
+      { verb: 'watch', what, request, repetition: 'harmless', response: 'stream', consume },
       signal,
     );
   }
 
   #stream(
     query: WatchQuery,
-    { what, lane, access, message }: Answered & { readonly what: string },
+    { what, pool, access, message }: SuccessfulResponse & { readonly what: string },
     signal: AbortSignal,
   ): WatchStream {
     const { clock, longestEvent } = this.#options;
@@ -185,16 +186,16 @@ export class WireClient implements ApiClient {
         deadlineMs: query.timeoutSeconds * 1_000 + watchSlackMs,
         longestLine: longestEvent,
         explain: (cause) => transportError({ what, access, cause, peer: undefined, now: clock.now() }),
-        onClose: () => lane.releaseWatch(stream),
+        onClose: () => pool.releaseWatch(stream),
       },
       signal,
     );
-    lane.holdWatch(stream);
+    pool.holdWatch(stream);
     return stream;
   }
 }
 
-function requestFor({ method, path, body, type = 'application/json' }: Asked): WireRequest {
+function requestFor({ method, path, body, type = 'application/json' }: RequestSpec): WireRequest {
   if (body === undefined) return { method, path, headers: {}, body: undefined };
   const text = JSON.stringify(body);
   const headers = { 'content-type': type, 'content-length': String(Buffer.byteLength(text)) };
@@ -226,9 +227,9 @@ interface RawList<T> {
 }
 
 /** List items have no kind, watch events do. */
-function wholeList<T extends ApiObject>({ metadata, items }: RawList<T>, at: Collection): ApiList<T> {
+function completeList<T extends ApiObject>({ metadata, items }: RawList<T>, at: Collection): ApiList<T> {
   if (!Array.isArray(items ?? [])) {
-    const message = `Cannot list ${describePlace(at)} as the response must have a list of items`;
+    const message = `Cannot list ${describeTarget(at)} as the response must have a list of items`;
     throw new KubelingError('API_BAD_ANSWER', message);
   }
   return {
@@ -238,7 +239,7 @@ function wholeList<T extends ApiObject>({ metadata, items }: RawList<T>, at: Col
 }
 
 /** For messages: "pods/web/status in default". */
-function describePlace(at: Collection | ObjectRef): string {
+function describeTarget(at: Collection | ObjectRef): string {
   const parts = 'name' in at ? [at.name, at.subresource] : [];
   const path = [at.resource.plural, ...parts].filter((part) => part !== undefined).join('/');
   return at.namespace === undefined ? path : `${path} in ${at.namespace}`;

@@ -1,15 +1,15 @@
 import { type Clock, describeError, type Logger } from '../../lib/index.ts';
 
-export interface Fresh<T> {
+export interface LoadedValue<T> {
   readonly value: T;
   /** How long the value is fresh; it is loaded again after that. */
   readonly forMs: number;
 }
 
-export interface KeptOptions<T> {
+export interface ExpiringValueOptions<T> {
   /** Its name in the log, for example "the token file". */
   readonly what: string;
-  readonly read: (signal: AbortSignal) => Promise<Fresh<T>>;
+  readonly read: (signal: AbortSignal) => Promise<LoadedValue<T>>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -22,13 +22,13 @@ const retryMs = 10_000;
  * replaced in several steps, and a credential that was valid may still be. The failure is thrown
  * only if there is no value yet.
  */
-export class Kept<T> {
-  readonly #options: KeptOptions<T>;
+export class ExpiringValue<T> {
+  readonly #options: ExpiringValueOptions<T>;
   #last: { readonly value: T; readonly readMs: number } | undefined;
   #dueMs = 0;
   #reading = 0;
 
-  constructor(options: KeptOptions<T>) {
+  constructor(options: ExpiringValueOptions<T>) {
     this.#options = options;
   }
 
@@ -49,19 +49,19 @@ export class Kept<T> {
       return value;
     } catch (error) {
       signal.throwIfAborted();
-      return this.#goOn(error);
+      return this.#useLast(error);
     }
   }
 
   /** Loads it again on the next read, unless it is newer than `youngerThanMs`. */
-  expire(youngerThanMs = 0): void {
+  expire(minAgeMs = 0): void {
     const ageMs = this.#options.clock.monotonicMs() - (this.#last?.readMs ?? Number.NEGATIVE_INFINITY);
-    if (ageMs < youngerThanMs) return;
+    if (ageMs < minAgeMs) return;
     this.#reading++;
     this.#dueMs = 0;
   }
 
-  #goOn(error: unknown): T {
+  #useLast(error: unknown): T {
     if (this.#last === undefined) throw error;
     const { what, clock, logger } = this.#options;
     logger.warn(`Failed to reload ${what}, using the old value`, { err: describeError(error) });

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, type Logger, SingleFlight } from '../../lib/index.ts';
 import type { ApiFiles, KubeContext } from '../kubeconfig/kubeconfig.ts';
-import { Kept } from './cached.ts';
+import { ExpiringValue } from './cached.ts';
 import type { ExecDeps } from './exec.ts';
 import { ContextCredentials } from './exec-context.ts';
 import type { TlsIdentity } from './identity.ts';
@@ -32,7 +32,7 @@ const contextAgeMs = 300_000;
  */
 export class Credentials {
   readonly #deps: CredentialDeps;
-  readonly #context: Kept<KubeContext>;
+  readonly #context: ExpiringValue<KubeContext>;
   readonly #reads = new SingleFlight<'access', Access>();
   #of: ContextCredentials | undefined;
   #last: Access | undefined;
@@ -40,7 +40,7 @@ export class Credentials {
   /** `load` is called repeatedly for the kubeconfig. */
   constructor(load: () => Promise<KubeContext>, deps: CredentialDeps) {
     this.#deps = deps;
-    this.#context = new Kept({
+    this.#context = new ExpiringValue({
       what: 'the kubeconfig',
       read: async () => ({ value: await load(), forMs: contextAgeMs }),
       clock: deps.clock,

@@ -1,7 +1,7 @@
 import { describeError, KubelingError } from '../../lib/index.ts';
 import type { ExecPlugin, KubeContext } from '../kubeconfig/kubeconfig.ts';
 import { isHeaderText } from '../kubeconfig/kubeconfig.ts';
-import { type Fresh, Kept } from './cached.ts';
+import { ExpiringValue, type LoadedValue } from './cached.ts';
 import type { Access, CredentialDeps } from './credentials.ts';
 import { type ExecCredential, runExecPlugin } from './exec.ts';
 import { isSameIdentity, readIdentity, type TlsIdentity } from './identity.ts';
@@ -12,15 +12,15 @@ const tokenAgeMs = 60_000;
  * A plugin may be slow and costly: a server that rejects everything must not cause a run per
  * request.
  */
-const youngestExecMs = 10_000;
+const minExecAgeMs = 10_000;
 
 /** The credentials of one context as last read. */
 export class ContextCredentials {
   readonly context: KubeContext;
   readonly #deps: CredentialDeps;
-  readonly #files: Kept<TlsIdentity>;
-  readonly #token: Kept<string> | undefined;
-  readonly #exec: Kept<ExecCredential> | undefined;
+  readonly #files: ExpiringValue<TlsIdentity>;
+  readonly #token: ExpiringValue<string> | undefined;
+  readonly #exec: ExpiringValue<ExecCredential> | undefined;
   #identity: TlsIdentity | undefined;
 
   constructor(context: KubeContext, deps: CredentialDeps) {
@@ -29,16 +29,21 @@ export class ContextCredentials {
     const { clock, logger } = deps;
     const { user } = context;
     const read = async () => ({ value: await readIdentity(context, deps.files), forMs: certificateAgeMs });
-    this.#files = new Kept({ what: 'the certificates', read, clock, logger });
+    this.#files = new ExpiringValue({ what: 'the certificates', read, clock, logger });
     const { tokenFile } = user;
     if (tokenFile !== undefined) {
       const readToken = () => this.#readToken(tokenFile);
-      this.#token = new Kept({ what: `the token file ${tokenFile}`, read: readToken, clock, logger });
+      this.#token = new ExpiringValue({
+        what: `the token file ${tokenFile}`,
+        read: readToken,
+        clock,
+        logger,
+      });
     }
     const { exec } = user;
     if (exec !== undefined && !hasOtherMeans(context)) {
       const run = (signal: AbortSignal) => this.#runPlugin(exec, signal);
-      this.#exec = new Kept({ what: `the exec plugin ${exec.command}`, read: run, clock, logger });
+      this.#exec = new ExpiringValue({ what: `the exec plugin ${exec.command}`, read: run, clock, logger });
     }
   }
 
@@ -55,7 +60,7 @@ export class ContextCredentials {
   refused(): void {
     this.#files.expire();
     this.#token?.expire();
-    this.#exec?.expire(youngestExecMs);
+    this.#exec?.expire(minExecAgeMs);
   }
 
   async get(signal: AbortSignal): Promise<Pick<Access, 'identity' | 'authorization'>> {
@@ -84,7 +89,7 @@ export class ContextCredentials {
     }
   }
 
-  async #readToken(path: string): Promise<Fresh<string>> {
+  async #readToken(path: string): Promise<LoadedValue<string>> {
     try {
       const token = (await this.#deps.files.readText(path)).trim();
       if (!isHeaderText(token))
@@ -96,7 +101,7 @@ export class ContextCredentials {
     }
   }
 
-  async #runPlugin(plugin: ExecPlugin, signal: AbortSignal): Promise<Fresh<ExecCredential>> {
+  async #runPlugin(plugin: ExecPlugin, signal: AbortSignal): Promise<LoadedValue<ExecCredential>> {
     const { exec, clock, files } = this.#deps;
     const ca =
       plugin.clusterInfo === 'provided' ? (await readIdentity(this.context, files)).ca?.pem : undefined;

@@ -8,7 +8,7 @@ import {
 } from '../../lib/index.ts';
 import type { ExecPlugin, KubeContext } from '../kubeconfig/kubeconfig.ts';
 import { isHeaderText } from '../kubeconfig/kubeconfig.ts';
-import type { Fresh } from './cached.ts';
+import type { LoadedValue } from './cached.ts';
 import { type ClientCertificate, clientCertificate } from './identity.ts';
 
 /** The output of a plugin. */
@@ -38,7 +38,7 @@ export async function runExecPlugin(
   request: ExecRequest,
   deps: ExecDeps,
   signal: AbortSignal,
-): Promise<Fresh<ExecCredential>> {
+): Promise<LoadedValue<ExecCredential>> {
   const { plugin } = request;
   const { command: file, args } = plugin;
   const env = { ...deps.environment, ...plugin.env, KUBERNETES_EXEC_INFO: JSON.stringify(execInfo(request)) };
@@ -78,7 +78,7 @@ interface ExecAnswer {
   } | null;
 }
 
-function readExecAnswer(stdout: string, plugin: ExecPlugin, clock: Clock): Fresh<ExecCredential> {
+function readExecAnswer(stdout: string, plugin: ExecPlugin, clock: Clock): LoadedValue<ExecCredential> {
   const answer = parseAnswer(stdout);
   if (answer.kind !== 'ExecCredential' || answer.apiVersion !== plugin.apiVersion) {
     throw bad(
@@ -128,13 +128,13 @@ function certificateIn(status: ExecStatus, plugin: ExecPlugin): ClientCertificat
 
 /** Without a date it is valid until the server rejects it, a certificate until it expires. */
 function lifetimeMs(
-  written: string | undefined,
+  configured: string | undefined,
   client: ClientCertificate | undefined,
   clock: Clock,
 ): number {
-  const ends = written === undefined ? client?.expires : Date.parse(written);
+  const ends = configured === undefined ? client?.expires : Date.parse(configured);
   if (ends === undefined) return Number.POSITIVE_INFINITY;
-  if (Number.isNaN(ends)) throw bad(`must have a time as status.expirationTimestamp: it is "${written}"`);
+  if (Number.isNaN(ends)) throw bad(`must have a time as status.expirationTimestamp: it is "${configured}"`);
   return Math.max(0, ends - clock.now());
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Event } from '../../kinds/index.ts';
 import { type Clock, LruMap, type Random } from '../../lib/index.ts';
-import { cleanMessage, EventNames, type EventNote, type EventOrigin, eventObject } from './event-object.ts';
+import { cleanMessage, type EventInput, EventNames, type EventOrigin, eventObject } from './event-object.ts';
 import { objectKey } from './reference.ts';
 
 export interface CorrelatorOptions {
@@ -19,7 +19,7 @@ export type Correlated =
       /** Events of one key are one object of the API, updated with each count. */
       readonly key: string;
       readonly event: Event;
-      readonly told: 'before' | 'never';
+      readonly sent: 'before' | 'never';
     }
   /** Rate limited: counted but not sent. */
   | { readonly is: 'spam' };
@@ -51,9 +51,9 @@ export class EventCorrelator {
     this.#observed = new LruMap({ capacity });
   }
 
-  correlate(told: EventNote): Correlated {
+  correlate(input: EventInput): Correlated {
     const nowMs = this.#options.clock.monotonicMs();
-    const note = { ...told, message: cleanMessage(told.message) };
+    const note = { ...input, message: cleanMessage(input.message) };
     const groupKey = digest(objectKey(note.about), note.type, note.reason);
     const combined = this.#similar.isOneOfMany(groupKey, digest(note.message), nowMs);
     const key = combined ? groupKey : digest(groupKey, note.about.fieldPath ?? '', note.message);
@@ -62,7 +62,7 @@ export class EventCorrelator {
     return this.#spam.allows(groupKey, nowMs) ? correlated : { is: 'spam' };
   }
 
-  #observe(key: string, note: EventNote): Correlated {
+  #observe(key: string, note: EventInput): Correlated {
     const last = this.#observed.get(key);
     const name = last?.name ?? this.#names.next(note.about.name, note.at);
     const fresh = eventObject(note, name, this.#options.origin);
@@ -70,11 +70,11 @@ export class EventCorrelator {
     const firstTimestamp = last?.firstTimestamp ?? fresh.firstTimestamp;
     this.#observed.set(key, { name, count, firstTimestamp });
     const event = { ...fresh, count, firstTimestamp };
-    return { is: 'event', key, event, told: last === undefined ? 'never' : 'before' };
+    return { is: 'event', key, event, sent: last === undefined ? 'never' : 'before' };
   }
 }
 
-function inCommon(note: EventNote): EventNote {
+function inCommon(note: EventInput): EventInput {
   return { ...note, message: `(combined from similar events): ${note.message}` };
 }
 

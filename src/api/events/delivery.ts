@@ -5,7 +5,7 @@ import type { ApiClient } from '../client/client.ts';
 import { apiResources } from '../client/resource.ts';
 
 /** An event in the queue. */
-export interface Parcel {
+export interface QueuedEvent {
   readonly key: string;
   event: Event;
   /** Whether to patch an event the server should have, or to create one. */
@@ -13,15 +13,15 @@ export interface Parcel {
   /** Attempts that count: those while the server responded to others. */
   tries: number;
   /** The number of responses of the server at the last attempt. */
-  answersBefore: number;
+  responsesBefore: number;
   /** Whether an attempt to create it got no response: it may exist. */
-  unsure: boolean;
+  mayExist: boolean;
 }
 
 export type Delivery =
   | { readonly is: 'sent' }
   /** The server will never accept it; quiet if that is expected. */
-  | { readonly is: 'refused'; readonly why: string; readonly told: 'loudly' | 'quietly' }
+  | { readonly is: 'refused'; readonly why: string; readonly log: 'warn' | 'debug' }
   /** No response, or not from the API server: to be retried. */
   | { readonly is: 'failed'; readonly server: 'away' | 'silent' | 'there'; readonly why: string };
 
@@ -36,49 +36,61 @@ const callDeadlineMs = 30_000;
 /**
  * One attempt. Updates the queued event for the next one. Rejects with the signal's reason only.
  */
-export async function deliver(deps: DeliveryDeps, parcel: Parcel, signal: AbortSignal): Promise<Delivery> {
+export async function deliver(
+  deps: DeliveryDeps,
+  queued: QueuedEvent,
+  signal: AbortSignal,
+): Promise<Delivery> {
   try {
-    return parcel.via === 'patch' ? await patched(deps, parcel, signal) : await created(deps, parcel, signal);
+    return queued.via === 'patch' ? await patched(deps, queued, signal) : await created(deps, queued, signal);
   } catch (error) {
     signal.throwIfAborted();
-    const delivery = judge(error);
-    if (delivery.is === 'failed' && parcel.via === 'create') parcel.unsure = true;
+    const delivery = classifyFailure(error);
+    if (delivery.is === 'failed' && queued.via === 'create') queued.mayExist = true;
     return delivery;
   }
 }
 
-async function patched(deps: DeliveryDeps, parcel: Parcel, signal: AbortSignal): Promise<Delivery> {
+async function patched(deps: DeliveryDeps, queued: QueuedEvent, signal: AbortSignal): Promise<Delivery> {
   try {
-    await patch(deps, parcel, signal);
+    await patch(deps, queued, signal);
     return { is: 'sent' };
   } catch (error) {
     // The server deletes events after some time.
     if (!isApiCode(error, 'API_NOT_FOUND')) throw error;
   }
-  parcel.via = 'create';
-  parcel.unsure = false;
-  return await created(deps, parcel, signal);
+  queued.via = 'create';
+  queued.mayExist = false;
+  return await created(deps, queued, signal);
 }
 
-async function created(deps: DeliveryDeps, parcel: Parcel, signal: AbortSignal): Promise<Delivery> {
+async function created(deps: DeliveryDeps, queued: QueuedEvent, signal: AbortSignal): Promise<Delivery> {
   try {
-    await create(deps, parcel, signal);
+    await create(deps, queued, signal);
   } catch (error) {
-    if (!isApiCode(error, 'API_CONFLICT') || !parcel.unsure) throw error;
+    if (!isApiCode(error, 'API_CONFLICT') || !queued.mayExist) throw error;
     // An earlier attempt succeeded without a response.
-    parcel.via = 'patch';
-    if ((parcel.event.count ?? 1) > 1) await patch(deps, parcel, signal);
+    queued.via = 'patch';
+    if ((queued.event.count ?? 1) > 1) await patch(deps, queued, signal);
   }
   return { is: 'sent' };
 }
 
-function create({ client, clock }: DeliveryDeps, { event }: Parcel, signal: AbortSignal): Promise<unknown> {
+function create(
+  { client, clock }: DeliveryDeps,
+  { event }: QueuedEvent,
+  signal: AbortSignal,
+): Promise<unknown> {
   const at = { resource: apiResources.events, namespace: event.metadata.namespace };
   const options = { clock, ms: callDeadlineMs, what: 'create an event' };
   return withDeadline(options, (limited) => client.create(at, event, limited), signal);
 }
 
-function patch({ client, clock }: DeliveryDeps, { event }: Parcel, signal: AbortSignal): Promise<unknown> {
+function patch(
+  { client, clock }: DeliveryDeps,
+  { event }: QueuedEvent,
+  signal: AbortSignal,
+): Promise<unknown> {
   const { name = '', namespace } = event.metadata;
   const { count, lastTimestamp, message } = event;
   const options = { clock, ms: callDeadlineMs, what: 'patch an event' };
@@ -88,20 +100,20 @@ function patch({ client, clock }: DeliveryDeps, { event }: Parcel, signal: Abort
 }
 
 /** A reachable server, or a proxy before it, that cannot serve now. */
-const passing: ReadonlySet<unknown> = new Set([429, 502, 503, 504]);
+const temporaryStatuses: ReadonlySet<unknown> = new Set([429, 502, 503, 504]);
 
-function judge(error: unknown): Delivery {
+function classifyFailure(error: unknown): Delivery {
   const why = describeError(error);
   if (isApiCode(error, 'API_UNAVAILABLE')) return { is: 'failed', server: 'away', why };
   if (isApiCode(error, 'API_DEADLINE', 'DEADLINE_EXCEEDED')) return { is: 'failed', server: 'silent', why };
   const status = error instanceof KubelingError ? error.details['status'] : undefined;
-  if (isApiCode(error, 'API_BAD_ANSWER', 'API_TOO_MANY') || passing.has(status))
+  if (isApiCode(error, 'API_BAD_ANSWER', 'API_TOO_MANY') || temporaryStatuses.has(status))
     return { is: 'failed', server: 'there', why };
-  return { is: 'refused', why, told: isNobodysFault(error) ? 'quietly' : 'loudly' };
+  return { is: 'refused', why, log: isExpectedRefusal(error) ? 'debug' : 'warn' };
 }
 
 /** The namespace is terminating, or the server has the event already. */
-function isNobodysFault(error: unknown): boolean {
+function isExpectedRefusal(error: unknown): boolean {
   if (isApiCode(error, 'API_CONFLICT')) return true;
   return isApiCode(error, 'API_FORBIDDEN') && /being terminated/.test(describeError(error));
 }

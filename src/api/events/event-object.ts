@@ -3,7 +3,7 @@ import { apiTime, type Instant, type Random, randomHex, randomInt, stripControls
 import type { EventSubject } from './reference.ts';
 
 /** An event as recorded by a component. */
-export interface EventNote {
+export interface EventInput {
   readonly about: EventSubject;
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;
@@ -44,7 +44,7 @@ export class EventNames {
 }
 
 /** The API object of an event that is sent for the first time. */
-export function eventObject(note: EventNote, name: string, { component, nodeName }: EventOrigin): Event {
+export function eventObject(note: EventInput, name: string, { component, nodeName }: EventOrigin): Event {
   const time = apiTime(note.at);
   return {
     apiVersion: 'v1',

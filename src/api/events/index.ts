@@ -1,8 +1,8 @@
 import type { MetricRegistry } from '../../lib/index.ts';
 import type { EventOutcome } from './sender.ts';
 
-export type { EventNote } from './event-object.ts';
-export { claimEventTeller, nodeEventTeller, recordingJournal, volumeEventTeller } from './journal.ts';
+export type { EventInput } from './event-object.ts';
+export { claimEventRecorder, nodeEventRecorder, recordingJournal, volumeEventRecorder } from './journal.ts';
 export { EventRecorder, type EventRecorderOptions } from './recorder.ts';
 export {
   type ContainerList,

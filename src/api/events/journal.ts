@@ -26,7 +26,7 @@ export function recordingJournal(journal: PodJournal, recorder: Recorder, clock:
 }
 
 /** Sends node events to the API. */
-export function nodeEventTeller(
+export function nodeEventRecorder(
   nodeName: string,
   recorder: Recorder,
   clock: Clock,
@@ -36,7 +36,7 @@ export function nodeEventTeller(
 }
 
 /** Sends events of claims to the API. */
-export function claimEventTeller(
+export function claimEventRecorder(
   recorder: Recorder,
   clock: Clock,
 ): (claim: NamedClaim, event: Omit<PodEvent, 'fieldPath'>) => void {
@@ -45,7 +45,7 @@ export function claimEventTeller(
 }
 
 /** Sends events of PersistentVolumes to the API. */
-export function volumeEventTeller(
+export function volumeEventRecorder(
   recorder: Recorder,
   clock: Clock,
 ): (volume: NamedVolume, event: Omit<PodEvent, 'fieldPath'>) => void {

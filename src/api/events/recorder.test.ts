@@ -8,7 +8,7 @@ import { apiError } from '../client/api-error.ts';
 import type { ApiClient, ApiObject, Patch } from '../client/client.ts';
 import type { Collection, ObjectRef } from '../client/resource.ts';
 import { eventMetrics } from './index.ts';
-import { nodeEventTeller, recordingJournal } from './journal.ts';
+import { nodeEventRecorder, recordingJournal } from './journal.ts';
 import { EventRecorder, type EventRecorderOptions } from './recorder.ts';
 import { containerSubject, type EventSubject, nodeSubject, podSubject } from './reference.ts';
 import type { EventOutcome } from './sender.ts';
@@ -75,7 +75,7 @@ class ScriptedEvents implements Pick<ApiClient, 'create' | 'patch'> {
 }
 
 function refusal(status: number, message = 'no'): KubelingError {
-  return apiError({ what: 'create events', status, answer: { message } });
+  return apiError({ what: 'create events', status, apiStatus: { message } });
 }
 
 const unreachable = () => new KubelingError('API_UNAVAILABLE', 'Cannot reach the server: connection refused');
@@ -99,7 +99,7 @@ function rig(more: Partial<EventRecorderOptions> = {}) {
     random: seededRandom(3),
     logger: logs.logger,
     nodeName: 'n1',
-    restMs: 0,
+    delayMs: 0,
     onOutcome: (outcome) => outcomes.push(outcome),
     ...more,
   });
@@ -527,7 +527,7 @@ test('receives events from the journals of pods and node, which keep their conte
     fieldPath: 'spec.containers{a}',
   });
   journal.step(web.metadata.uid, { stage: 'ready', outcome: 'done', message: 'ready' });
-  nodeEventTeller('n1', recorder, clock)({ type: 'Normal', reason: 'NodeReady', message: 'ready' });
+  nodeEventRecorder('n1', recorder, clock)({ type: 'Normal', reason: 'NodeReady', message: 'ready' });
   await settle();
   assert.deepEqual(kept, ['Started', 'ready']);
   const subjects = [...server.events.values()].map(({ involvedObject }) => [
@@ -541,7 +541,7 @@ test('receives events from the journals of pods and node, which keep their conte
 });
 
 test('delays a normal event for half a second, so that the events of a start are sent together', async () => {
-  const { clock, server, recorder, tell } = rig({ restMs: 500 });
+  const { clock, server, recorder, tell } = rig({ delayMs: 500 });
   tell('Pulled');
   tell('Created');
   await clock.advance(499);
@@ -554,7 +554,7 @@ test('delays a normal event for half a second, so that the events of a start are
 });
 
 test('sends a warning at once, after the earlier events of its object', async () => {
-  const { server, recorder, tell } = rig({ restMs: 500 });
+  const { server, recorder, tell } = rig({ delayMs: 500 });
   tell('Pulled');
   recorder.record({ about: about('web'), type: 'Warning', reason: 'Failed', message: 'no', at: instant(0) });
   await settle();
@@ -562,7 +562,7 @@ test('sends a warning at once, after the earlier events of its object', async ()
 });
 
 test('does not wait for a delayed batch when stopped', async () => {
-  const { server, recorder, tell } = rig({ restMs: 500 });
+  const { server, recorder, tell } = rig({ delayMs: 500 });
   tell('Killing');
   await recorder.drained(new AbortController().signal);
   assert.deepEqual(server.told(), ['Killing text x1']);

@@ -1,7 +1,7 @@
 import type { Clock, Logger, Random } from '../../lib/index.ts';
 import type { ApiClient } from '../client/client.ts';
 import { EventCorrelator } from './correlator.ts';
-import type { EventNote } from './event-object.ts';
+import type { EventInput } from './event-object.ts';
 import { objectKey } from './reference.ts';
 import { type EventOutcome, EventSender } from './sender.ts';
 
@@ -22,7 +22,7 @@ export interface EventRecorderOptions {
    * How long the first event of an object is delayed for others, unless it is a warning: the events
    * of a pod start must not slow down the start. Half a second unless given.
    */
-  readonly restMs?: number;
+  readonly delayMs?: number;
 }
 
 /**
@@ -44,7 +44,7 @@ export class EventRecorder implements AsyncDisposable {
       nodeName,
       queueCapacity = 1_000,
       parallel = 8,
-      restMs = 500,
+      delayMs = 500,
     } = options;
     const onOutcome = options.onOutcome ?? (() => {});
     this.#logger = logger;
@@ -58,7 +58,7 @@ export class EventRecorder implements AsyncDisposable {
       onOutcome,
       queueCapacity,
       parallel,
-      restMs,
+      delayMs,
     });
   }
 
@@ -67,11 +67,11 @@ export class EventRecorder implements AsyncDisposable {
     return this.#sender.queued;
   }
 
-  record(note: EventNote): void {
+  record(note: EventInput): void {
     try {
       const correlated = this.#correlator.correlate(note);
       if (correlated.is === 'spam') this.#onOutcome('spam');
-      else this.#sender.offer({ ...correlated, lane: objectKey(note.about) });
+      else this.#sender.offer({ ...correlated, queue: objectKey(note.about) });
     } catch (error) {
       this.#logger.error('Failed to record event', error, { reason: note.reason });
     }

@@ -1,6 +1,6 @@
 import type { Event } from '../../kinds/index.ts';
 import { cancelledError, type Logger, type Random, type Timer, Waiters } from '../../lib/index.ts';
-import { type Delivery, type DeliveryDeps, deliver, type Parcel } from './delivery.ts';
+import { type Delivery, type DeliveryDeps, deliver, type QueuedEvent } from './delivery.ts';
 import { ServerGate } from './server-gate.ts';
 
 /** The outcome of an event; dropped means that no user will see it. */
@@ -14,16 +14,16 @@ export interface SenderOptions extends DeliveryDeps {
   readonly queueCapacity: number;
   readonly parallel: number;
   /** How long the first event of an object is delayed for others, unless it is a warning. */
-  readonly restMs: number;
+  readonly delayMs: number;
 }
 
 /** To be sent to the server. */
 export interface Sending {
   /** Events of one queue are sent serially. */
-  readonly lane: string;
+  readonly queue: string;
   readonly key: string;
   readonly event: Event;
-  readonly told: 'before' | 'never';
+  readonly sent: 'before' | 'never';
 }
 
 /**
@@ -32,8 +32,8 @@ export interface Sending {
  */
 interface EventQueue {
   readonly key: string;
-  readonly line: Parcel[];
-  state: 'resting' | 'in-turn';
+  readonly events: QueuedEvent[];
+  state: 'delayed' | 'ready';
   timer?: Timer | undefined;
 }
 
@@ -70,18 +70,18 @@ export class EventSender implements AsyncDisposable {
 
   /** Never blocks. An update of a queued event replaces it. */
   offer(sending: Sending): void {
-    const lane = this.#queues.get(sending.lane);
-    const waiting = lane?.line.find(({ key }) => key === sending.key);
+    const queue = this.#queues.get(sending.queue);
+    const waiting = queue?.events.find(({ key }) => key === sending.key);
     if (this.#stop.signal.aborted) this.#options.onOutcome('closed');
     else if (waiting !== undefined) waiting.event = sending.event;
     else if (this.#queued >= this.#options.queueCapacity) this.#refuse();
-    else this.#add(lane ?? this.#newQueue(sending.lane), sending);
+    else this.#add(queue ?? this.#newQueue(sending.queue), sending);
   }
 
   /** Resolves when the queue is empty. */
   async drained(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    for (const lane of this.#queues.values()) if (lane.state === 'resting') this.#endRest(lane);
+    for (const queue of this.#queues.values()) if (queue.state === 'delayed') this.#endDelay(queue);
     if (this.#queued > 0) await this.#drained.wait(signal);
   }
 
@@ -98,129 +98,133 @@ export class EventSender implements AsyncDisposable {
   }
 
   #newQueue(key: string): EventQueue {
-    const lane: EventQueue = { key, line: [], state: 'resting' };
-    const { clock, restMs } = this.#options;
-    if (restMs > 0) lane.timer = clock.timer(restMs, () => this.#endRest(lane));
-    this.#queues.set(key, lane);
-    return lane;
+    const queue: EventQueue = { key, events: [], state: 'delayed' };
+    const { clock, delayMs } = this.#options;
+    if (delayMs > 0) queue.timer = clock.timer(delayMs, () => this.#endDelay(queue));
+    this.#queues.set(key, queue);
+    return queue;
   }
 
-  #add(lane: EventQueue, { key, event, told }: Sending): void {
-    const via = told === 'before' ? 'patch' : 'create';
-    lane.line.push({ key, event, via, tries: 0, answersBefore: 0, unsure: false });
+  #add(queue: EventQueue, { key, event, sent }: Sending): void {
+    const via = sent === 'before' ? 'patch' : 'create';
+    queue.events.push({ key, event, via, tries: 0, responsesBefore: 0, mayExist: false });
     this.#queued++;
-    const isUrgent = event.type !== 'Normal' || lane.timer === undefined;
-    if (isUrgent && lane.state === 'resting') this.#endRest(lane);
+    const isUrgent = event.type !== 'Normal' || queue.timer === undefined;
+    if (isUrgent && queue.state === 'delayed') this.#endDelay(queue);
   }
 
-  #endRest(lane: EventQueue): void {
-    lane.timer?.cancel();
-    lane.state = 'in-turn';
-    this.#makeReady(lane);
+  #endDelay(queue: EventQueue): void {
+    queue.timer?.cancel();
+    queue.state = 'ready';
+    this.#makeReady(queue);
     this.#pump();
   }
 
   #refuse(): void {
-    this.#problem('Dropped event, queue is full', { waiting: this.#queued });
+    this.#warnOnce('Dropped event, queue is full', { waiting: this.#queued });
     this.#options.onOutcome('queue-full');
   }
 
   #pump(): void {
     while (this.#sending < this.#gate.width && !this.#stop.signal.aborted) {
-      const lane = this.#ready.shift();
-      const parcel = lane?.line.shift();
-      if (lane === undefined) return;
-      if (parcel === undefined) this.#queues.delete(lane.key);
-      else void this.#serve(lane, parcel);
+      const queue = this.#ready.shift();
+      const queued = queue?.events.shift();
+      if (queue === undefined) return;
+      if (queued === undefined) this.#queues.delete(queue.key);
+      else void this.#serve(queue, queued);
     }
   }
 
-  async #serve(lane: EventQueue, parcel: Parcel): Promise<void> {
+  async #serve(queue: EventQueue, queued: QueuedEvent): Promise<void> {
     this.#sending++;
-    const delivery = await deliver(this.#options, parcel, this.#stop.signal).catch(() => undefined);
+    const delivery = await deliver(this.#options, queued, this.#stop.signal).catch(() => undefined);
     this.#sending--;
     if (delivery === undefined || this.#stop.signal.aborted) {
-      this.#quit();
+      this.#resolveIdle();
       return;
     }
-    if (delivery.is === 'failed') this.#again(lane, parcel, delivery);
-    else this.#done(lane, parcel, delivery);
+    if (delivery.is === 'failed') this.#retryLater(queue, queued, delivery);
+    else this.#done(queue, queued, delivery);
     this.#pump();
   }
 
-  #quit(): void {
+  #resolveIdle(): void {
     if (this.#sending === 0) this.#idle.resolveAll();
   }
 
-  #done(lane: EventQueue, { event }: Parcel, delivery: Exclude<Delivery, { is: 'failed' }>): void {
-    this.#gate.answered();
+  #done(queue: EventQueue, { event }: QueuedEvent, delivery: Exclude<Delivery, { is: 'failed' }>): void {
+    this.#gate.succeeded();
     if (delivery.is === 'sent') this.#lastProblem = '';
-    else this.#tellRefusal(event, delivery);
-    this.#end(lane, delivery.is);
+    else this.#logRefusal(event, delivery);
+    this.#end(queue, delivery.is);
   }
 
-  #tellRefusal(event: Event, { why, told }: { readonly why: string; readonly told: string }): void {
+  #logRefusal(event: Event, { why, log }: { readonly why: string; readonly log: string }): void {
     const fields = { reason: event.reason, about: event.involvedObject.name, why };
-    if (told === 'loudly') this.#problem('API server rejected event', fields);
+    if (log === 'warn') this.#warnOnce('API server rejected event', fields);
     else this.#options.logger.v(5)?.info('API server rejected event', fields);
   }
 
   /** The queued event was replaced during the call. */
-  #end(lane: EventQueue, outcome: EventOutcome): void {
+  #end(queue: EventQueue, outcome: EventOutcome): void {
     this.#queued--;
     this.#options.onOutcome(outcome);
-    this.#makeReady(lane);
+    this.#makeReady(queue);
     if (this.#queued === 0) this.#drained.resolveAll();
   }
 
-  #makeReady(lane: EventQueue): void {
-    lane.timer = undefined;
-    if (lane.line.length === 0) this.#queues.delete(lane.key);
-    else this.#ready.push(lane);
+  #makeReady(queue: EventQueue): void {
+    queue.timer = undefined;
+    if (queue.events.length === 0) this.#queues.delete(queue.key);
+    else this.#ready.push(queue);
   }
 
-  #again(lane: EventQueue, parcel: Parcel, { server, why }: Extract<Delivery, { is: 'failed' }>): void {
-    this.#problem('Failed to send event, retrying', { why });
+  #retryLater(
+    queue: EventQueue,
+    queued: QueuedEvent,
+    { server, why }: Extract<Delivery, { is: 'failed' }>,
+  ): void {
+    this.#warnOnce('Failed to send event, retrying', { why });
     if (server === 'away') this.#gate.failed();
-    if (server === 'there') this.#gate.answered();
+    if (server === 'there') this.#gate.succeeded();
     // No event is dropped while the server is unreachable: an attempt counts if others got
     // responses since the last one.
-    if (parcel.tries === 0 || this.#gate.answers > parcel.answersBefore) parcel.tries++;
-    parcel.answersBefore = this.#gate.answers;
-    if (parcel.tries >= mostTries) {
-      this.#end(lane, 'gave-up');
+    if (queued.tries === 0 || this.#gate.responses > queued.responsesBefore) queued.tries++;
+    queued.responsesBefore = this.#gate.responses;
+    if (queued.tries >= mostTries) {
+      this.#end(queue, 'gave-up');
       return;
     }
-    this.#putBack(lane, parcel);
-    this.#wait(lane, parcel.tries);
+    this.#requeue(queue, queued);
+    this.#wait(queue, queued.tries);
   }
 
   /** At the head of its queue, with its newest update. */
-  #putBack(lane: EventQueue, parcel: Parcel): void {
-    const index = lane.line.findIndex(({ key }) => key === parcel.key);
-    const [newer] = index < 0 ? [] : lane.line.splice(index, 1);
+  #requeue(queue: EventQueue, queued: QueuedEvent): void {
+    const index = queue.events.findIndex(({ key }) => key === queued.key);
+    const [newer] = index < 0 ? [] : queue.events.splice(index, 1);
     if (newer !== undefined) {
-      parcel.event = newer.event;
+      queued.event = newer.event;
       this.#queued--;
     }
-    lane.line.unshift(parcel);
+    queue.events.unshift(queued);
   }
 
   /**
    * The first delay is random up to its length: nodes that lost one server must not return
    * simultaneously.
    */
-  #wait(lane: EventQueue, tries: number): void {
+  #wait(queue: EventQueue, tries: number): void {
     const { clock, random } = this.#options;
     const ms = tries === 1 ? retryMs * random.next() : retryMs * (1 + 0.1 * random.next());
-    lane.timer = clock.timer(ms, () => {
-      this.#makeReady(lane);
+    queue.timer = clock.timer(ms, () => {
+      this.#makeReady(queue);
       this.#pump();
     });
   }
 
   /** Logs a repeated failure once. */
-  #problem(message: string, fields: Readonly<Record<string, string | number | undefined>>): void {
+  #warnOnce(message: string, fields: Readonly<Record<string, string | number | undefined>>): void {
     const problem = `${message}: ${fields['why'] ?? ''}`;
     if (problem === this.#lastProblem) return;
     this.#lastProblem = problem;

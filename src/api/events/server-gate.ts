@@ -20,7 +20,7 @@ export class ServerGate implements Disposable {
   readonly #backoff: Backoff;
   #timer: Timer | undefined;
   #state: 'open' | 'closed' = 'open';
-  #answers = 0;
+  #responses = 0;
 
   constructor(options: ServerGateOptions) {
     this.#options = options;
@@ -28,8 +28,8 @@ export class ServerGate implements Disposable {
   }
 
   /** The number of responses of the server. */
-  get answers(): number {
-    return this.#answers;
+  get responses(): number {
+    return this.#responses;
   }
 
   /** The number of calls that may be in flight now. */
@@ -38,8 +38,8 @@ export class ServerGate implements Disposable {
     return this.#timer === undefined ? 1 : 0;
   }
 
-  answered(): void {
-    this.#answers++;
+  succeeded(): void {
+    this.#responses++;
     this.#state = 'open';
     this.#backoff.reset();
     this.#timer?.cancel();

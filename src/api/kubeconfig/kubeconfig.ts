@@ -1,7 +1,7 @@
 import { dirname, resolve } from 'node:path';
 import { describeError, KubelingError, readYaml, type YamlTree, yamlToJs } from '../../lib/index.ts';
 import { type KubeconfigProblem, Section } from './fields.ts';
-import { type KubeconfigPlace, readMaterial } from './material.ts';
+import { type KubeconfigLocation, readMaterial } from './material.ts';
 
 /** A certificate, a key or a bundle: embedded in the kubeconfig, or in a file that may change. */
 export type Material =
@@ -126,9 +126,9 @@ function readContext(tree: YamlTree, { file, context, problems }: Reading): Kube
   const cluster = chosen && referred(root, chosen, { list: 'clusters', part: 'cluster' });
   // A context without a user is anonymous.
   const user = chosen?.has('user') ? referred(root, chosen, { list: 'users', part: 'user' }) : undefined;
-  const place = { file, directory: dirname(file) };
-  const readAs = readUser(user, place);
-  const readAt = cluster && readCluster(cluster, place);
+  const location = { file, directory: dirname(file) };
+  const readAs = readUser(user, location);
+  const readAt = cluster && readCluster(cluster, location);
   if (chosen === undefined || readAt === undefined) return undefined;
   return { file, name, namespace: chosen.text('namespace'), cluster: readAt, user: readAs };
 }
@@ -166,11 +166,11 @@ function invalid(file: string, problems: readonly KubeconfigProblem[]): Kubeling
 /** The extension with the cluster information for exec plugins. */
 const execExtension = 'client.authentication.k8s.io/exec';
 
-function readCluster(section: Section, place: KubeconfigPlace): KubeCluster | undefined {
+function readCluster(section: Section, location: KubeconfigLocation): KubeCluster | undefined {
   const server = section.has('server')
     ? readUrl(section, 'server')
     : section.refuse('server', 'must be the URL of the API server');
-  const ca = readMaterial(section, 'certificate-authority', place);
+  const ca = readMaterial(section, 'certificate-authority', location);
   const verification = section.flag('insecure-skip-tls-verify') ? 'skipped' : 'full';
   if (ca !== undefined && verification === 'skipped') {
     section.refuse('insecure-skip-tls-verify', 'must not be true beside a certificate authority');
@@ -208,7 +208,7 @@ const anonymous: KubeUser = {
 /** Unsupported options must not be ignored: without them the client would have another identity. */
 const unsupported = ['auth-provider', 'as', 'as-uid', 'as-groups', 'as-user-extra'];
 
-function readUser(section: Section | undefined, place: KubeconfigPlace): KubeUser {
+function readUser(section: Section | undefined, location: KubeconfigLocation): KubeUser {
   if (section === undefined) return anonymous;
   for (const name of unsupported) {
     if (section.has(name))
@@ -221,11 +221,11 @@ function readUser(section: Section | undefined, place: KubeconfigPlace): KubeUse
     section.refuse('username', 'must not be there beside a token');
   }
   return {
-    certificate: readCertificate(section, place),
+    certificate: readCertificate(section, location),
     token,
-    tokenFile: tokenFile === undefined ? undefined : resolve(place.directory, tokenFile),
+    tokenFile: tokenFile === undefined ? undefined : resolve(location.directory, tokenFile),
     basic,
-    exec: readExec(section.section('exec'), place),
+    exec: readExec(section.section('exec'), location),
   };
 }
 
@@ -248,9 +248,9 @@ function readBasic(section: Section): KubeUser['basic'] {
   return { username, password: password ?? '' };
 }
 
-function readCertificate(section: Section, place: KubeconfigPlace): KubeUser['certificate'] {
-  const cert = readMaterial(section, 'client-certificate', place);
-  const key = readMaterial(section, 'client-key', place);
+function readCertificate(section: Section, location: KubeconfigLocation): KubeUser['certificate'] {
+  const cert = readMaterial(section, 'client-certificate', location);
+  const key = readMaterial(section, 'client-key', location);
   if (cert !== undefined && key !== undefined) return { cert, key };
   const written = (name: string) => section.has(name) || section.has(`${name}-data`);
   const [hasCert, hasKey] = [written('client-certificate'), written('client-key')];
@@ -262,7 +262,7 @@ function readCertificate(section: Section, place: KubeconfigPlace): KubeUser['ce
 const execVersions = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'] as const;
 const interactiveModes = ['Never', 'IfAvailable', 'Always'];
 
-function readExec(section: Section | undefined, place: KubeconfigPlace): ExecPlugin | undefined {
+function readExec(section: Section | undefined, location: KubeconfigLocation): ExecPlugin | undefined {
   if (section === undefined) return undefined;
   const written = section.text('apiVersion');
   const apiVersion = execVersions.find((version) => version === written);
@@ -279,7 +279,7 @@ function readExec(section: Section | undefined, place: KubeconfigPlace): ExecPlu
   if (apiVersion === undefined || command === undefined) return undefined;
   return {
     apiVersion,
-    command: command.includes('/') ? resolve(place.directory, command) : command,
+    command: command.includes('/') ? resolve(location.directory, command) : command,
     args,
     env,
     installHint: section.text('installHint'),

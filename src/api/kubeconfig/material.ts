@@ -3,7 +3,7 @@ import type { Section } from './fields.ts';
 import type { Material } from './kubeconfig.ts';
 
 /** The kubeconfig file. */
-export interface KubeconfigPlace {
+export interface KubeconfigLocation {
   readonly file: string;
   /** The base of relative paths. */
   readonly directory: string;
@@ -12,22 +12,26 @@ export interface KubeconfigPlace {
 const base64 = /^[A-Za-z0-9+/\s]+(?:={1,2}\s*)?$/;
 
 /** An embedded value takes precedence over a file. */
-export function readMaterial(section: Section, name: string, place: KubeconfigPlace): Material | undefined {
+export function readMaterial(
+  section: Section,
+  name: string,
+  location: KubeconfigLocation,
+): Material | undefined {
   const inline = section.text(`${name}-data`);
   const path = section.text(name);
-  if (inline !== undefined) return decode(section, `${name}-data`, { inline, place });
+  if (inline !== undefined) return decode(section, `${name}-data`, { inline, location });
   if (path === undefined) return undefined;
-  const full = resolve(place.directory, path);
+  const full = resolve(location.directory, path);
   return { kind: 'file', name: full, path: full };
 }
 
 interface Inline {
   readonly inline: string;
-  readonly place: KubeconfigPlace;
+  readonly location: KubeconfigLocation;
 }
 
-function decode(section: Section, field: string, { inline, place }: Inline): Material | undefined {
+function decode(section: Section, field: string, { inline, location }: Inline): Material | undefined {
   const pem = base64.test(inline) ? Buffer.from(inline, 'base64').toString('latin1') : '';
   if (!pem.includes('-----BEGIN ')) return section.refuse(field, 'must be PEM text encoded as base64');
-  return { kind: 'inline', name: `${field} of ${place.file}`, pem };
+  return { kind: 'inline', name: `${field} of ${location.file}`, pem };
 }

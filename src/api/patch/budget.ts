@@ -81,6 +81,6 @@ export function tooLarge(message: string): Error {
   return apiError({
     what: 'apply a patch',
     status: 413,
-    answer: { reason: 'RequestEntityTooLarge', message: `Request entity too large: ${message}` },
+    apiStatus: { reason: 'RequestEntityTooLarge', message: `Request entity too large: ${message}` },
   });
 }

@@ -8,12 +8,12 @@ export const orderPrefix = '$setElementOrder/';
 export const removePrefix = '$deleteFromPrimitiveList/';
 
 export function badPatch(message: string): Error {
-  return apiError({ what: 'apply a patch', status: 400, answer: { message, reason: 'BadRequest' } });
+  return apiError({ what: 'apply a patch', status: 400, apiStatus: { message, reason: 'BadRequest' } });
 }
 
 /** A valid patch that contradicts this object or itself. */
 export function unfitPatch(message: string): Error {
-  return apiError({ what: 'apply a patch', status: 422, answer: { message, reason: 'Invalid' } });
+  return apiError({ what: 'apply a patch', status: 422, apiStatus: { message, reason: 'Invalid' } });
 }
 
 function isDirective(name: string): boolean {
@@ -26,7 +26,7 @@ function isDirective(name: string): boolean {
 }
 
 /** The fields that a patch object changes, directly or by a directive about their list. */
-export function fieldsSpokenOf(patch: JsonObject): readonly string[] {
+export function mentionedFields(patch: JsonObject): readonly string[] {
   const names = Object.keys(patch).flatMap((name) => {
     if (name.startsWith(orderPrefix)) return [name.slice(orderPrefix.length)];
     if (name.startsWith(removePrefix)) return [name.slice(removePrefix.length)];

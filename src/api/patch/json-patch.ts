@@ -7,7 +7,7 @@ const mostOperations = 10_000;
 /** The depth limit of a path. */
 const longestPath = 128;
 const longestShown = 100;
-const movesInOneStep = 100;
+const movesPerStep = 100;
 
 /** Applies a JSON patch (RFC 6902): all operations in order, or none. */
 export function applyJsonPatch(document: unknown, patch: unknown, budget: PatchBudget): unknown {
@@ -26,11 +26,11 @@ function applyOperation(draft: Draft, operation: unknown, index: number): void {
   const path = pointer(operation['path'], index);
   switch (operation['op']) {
     case 'add':
-      draft.put(path, given(operation, index), 'add');
+      draft.put(path, operand(operation, index), 'add');
       break;
     case 'replace':
       // API servers allow it to add a missing field.
-      draft.put(path, given(operation, index), 'replace');
+      draft.put(path, operand(operation, index), 'replace');
       break;
     case 'remove':
       draft.remove(path);
@@ -42,7 +42,7 @@ function applyOperation(draft: Draft, operation: unknown, index: number): void {
       draft.move(pointer(operation['from'], index), path);
       break;
     case 'test':
-      if (!draft.has(path, given(operation, index))) throw failed(`operation ${index}: test failed`);
+      if (!draft.has(path, operand(operation, index))) throw failed(`operation ${index}: test failed`);
       break;
     default:
       throw failed(
@@ -120,7 +120,7 @@ class Draft {
   }
 
   #splice(list: unknown[], index: number, removed: number, added: readonly unknown[]): void {
-    this.#budget.spend((list.length - index) / movesInOneStep);
+    this.#budget.spend((list.length - index) / movesPerStep);
     list.splice(index, removed, ...added);
   }
 
@@ -137,9 +137,9 @@ class Draft {
     return parent;
   }
 
-  #owned(value: unknown, wanted: string | undefined): Parent {
+  #owned(value: unknown, expectedKey: string | undefined): Parent {
     if (typeof value !== 'object' || value === null)
-      throw failed(`there is nothing that could have ${wanted}`);
+      throw failed(`there is nothing that could have ${expectedKey}`);
     if (this.#own.has(value)) return value as Parent;
     const copy = Array.isArray(value) ? value.slice() : Object.fromEntries(Object.entries(value));
     this.#own.add(copy);
@@ -169,7 +169,7 @@ function indexIn(list: readonly unknown[], name: string, how: 'add' | 'replace')
   return Number(name);
 }
 
-function given(operation: JsonObject, index: number): unknown {
+function operand(operation: JsonObject, index: number): unknown {
   if (!Object.hasOwn(operation, 'value')) throw badPatch(`operation ${index} must have a value`);
   return operation['value'];
 }

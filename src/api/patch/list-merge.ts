@@ -81,16 +81,16 @@ const portKeys: readonly string[] = ['port', 'containerPort'];
  */
 function sameItem(key: string, lists: readonly Items[]): (item: unknown, change: JsonObject) => boolean {
   if (!portKeys.includes(key)) return (item, change) => keyOf(item, key) === change[key];
-  const shared = new Set(lists.flatMap((list) => twice(list.map((item) => keyOf(item, key)))));
+  const shared = new Set(lists.flatMap((list) => duplicated(list.map((item) => keyOf(item, key)))));
   return (item, change) => {
     if (keyOf(item, key) !== change[key]) return false;
-    const [is, wanted] = [keyOf(item, 'protocol'), change['protocol']];
-    const isOther = is !== undefined && wanted !== undefined && is !== wanted;
+    const [is, expected] = [keyOf(item, 'protocol'), change['protocol']];
+    const isOther = is !== undefined && expected !== undefined && is !== expected;
     return !isOther || !shared.has(change[key]);
   };
 }
 
-function twice(values: Items): Items {
+function duplicated(values: Items): Items {
   const seen = new Set<unknown>();
   return values.filter((value) => seen.size === seen.add(value).size);
 }
@@ -142,20 +142,20 @@ export interface Ordering {
  */
 export function inOrder({ items, order, current, key, value = [] }: Ordering): Items {
   if (current === undefined && order === undefined) return items;
-  const told = value.filter((item) => !isJsonObject(item) || item[patchWord] === undefined);
-  if (order !== undefined) checkOrder(order, told, current ?? [], value, key);
+  const ordered = value.filter((item) => !isJsonObject(item) || item[patchWord] === undefined);
+  if (order !== undefined) checkOrder(order, ordered, current ?? [], value, key);
   const replaces = value.some((item) => isJsonObject(item) && item[patchWord] === 'replace');
-  const wanted = placesOf((order ?? (replaces ? [] : told)).map((item) => keyOf(item, key)));
-  const wantedPlace = (item: unknown) => wanted.get(keyOf(item, key)) ?? -1;
+  const desired = indexesOf((order ?? (replaces ? [] : ordered)).map((item) => keyOf(item, key)));
+  const desiredIndex = (item: unknown) => desired.get(keyOf(item, key)) ?? -1;
   // As in API servers: the first new item takes the place of a deleted one, and equal keys become
   // adjacent.
   const placed = replaces ? items : items.slice(0, current?.length ?? 0);
-  const before = placesOf(placed.map((item) => keyOf(item, key)));
+  const before = indexesOf(placed.map((item) => keyOf(item, key)));
   const place = (item: unknown) => before.get(keyOf(item, key)) ?? -1;
   const known = items
-    .filter((item) => wantedPlace(item) >= 0)
-    .sort((a, b) => wantedPlace(a) - wantedPlace(b));
-  const others = items.filter((item) => wantedPlace(item) < 0);
+    .filter((item) => desiredIndex(item) >= 0)
+    .sort((a, b) => desiredIndex(a) - desiredIndex(b));
+  const others = items.filter((item) => desiredIndex(item) < 0);
   return merged(
     known,
     others.toSorted((a, b) => place(a) - place(b)),
@@ -164,7 +164,7 @@ export function inOrder({ items, order, current, key, value = [] }: Ordering): I
 }
 
 /** The first index of each value. */
-function placesOf(values: Items): ReadonlyMap<unknown, number> {
+function indexesOf(values: Items): ReadonlyMap<unknown, number> {
   return new Map(values.map((value, place) => [value, place] as const).reverse());
 }
 
@@ -181,16 +181,22 @@ function merged(known: Items, others: Items, place: (item: unknown) => number): 
 }
 
 /** A patch that changes an item must give its order; an empty list has none. */
-function checkOrder(order: Items, told: Items, current: Items, value: Items, key: string | undefined): void {
+function checkOrder(
+  order: Items,
+  ordered: Items,
+  current: Items,
+  value: Items,
+  key: string | undefined,
+): void {
   if (current.length === 0 && value.length === 0)
     throw badPatch(`${orderPrefix} must be about a list that has items`);
   if (order.length === 0) return;
-  const wanted = order.map((item) => keyOf(item, key));
-  const first = placesOf(wanted);
-  const last = new Map(wanted.map((value, place) => [value, place] as const));
-  const places = told.map((item) => first.get(keyOf(item, key)) ?? -1);
+  const desired = order.map((item) => keyOf(item, key));
+  const first = indexesOf(desired);
+  const last = new Map(desired.map((value, place) => [value, place] as const));
+  const places = ordered.map((item) => first.get(keyOf(item, key)) ?? -1);
   // Of duplicate keys the patch may give both.
-  const isTwin = (place: number) => Number(last.get(wanted[place])) > place;
+  const isTwin = (place: number) => Number(last.get(desired[place])) > place;
   const isSorted = places.every((place, index) => {
     const previous = places[index - 1] ?? -1;
     return place > previous || (place >= 0 && place === previous && isTwin(place));

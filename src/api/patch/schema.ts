@@ -15,13 +15,13 @@ const plain: PatchField = { merge: { by: 'whole' }, kind: undefined, computed: '
  * Kinds that a kubelet writes and that are not in the table of kinds. Their metadata has the usual
  * fields.
  */
-const beyondTheTable: Readonly<Record<string, PatchField>> = {
+const additionalFields: Readonly<Record<string, PatchField>> = {
   'CSINode.spec': { ...plain, kind: 'CSINodeSpec' },
   'CSINodeSpec.drivers': { ...plain, merge: { by: 'key', key: 'name', keeps: 'all-fields' } },
 };
 
 /** Their key is not unique: a node may have two internal addresses. */
-const givenAnew: ReadonlySet<string> = new Set(['NodeStatus.addresses']);
+const replacedFields: ReadonlySet<string> = new Set(['NodeStatus.addresses']);
 
 /**
  * The merge rules of the fields of each kind. One instance per process; kinds are read on first
@@ -37,7 +37,7 @@ export class PatchSchema {
   field(kind: string | undefined, name: string): PatchField {
     if (kind === undefined) return plain;
     const path = `${kind}.${name}`;
-    const extra = beyondTheTable[path];
+    const extra = additionalFields[path];
     if (extra !== undefined) return extra;
     if (!this.#table.has(kind)) return name === 'metadata' ? { ...plain, kind: 'ObjectMeta' } : plain;
     const field = this.#table.fieldsOf(kind).get(name);
@@ -45,7 +45,7 @@ export class PatchSchema {
     return {
       merge: field.merge,
       kind: field.shape !== 'map' && this.#table.has(field.type) ? field.type : undefined,
-      computed: givenAnew.has(path) ? 'whole-list' : 'items',
+      computed: replacedFields.has(path) ? 'whole-list' : 'items',
     };
   }
 }

@@ -1,8 +1,8 @@
 import type { PatchBudget } from './budget.ts';
 import {
   badPatch,
-  fieldsSpokenOf,
   listOf,
+  mentionedFields,
   orderPrefix,
   patchWord,
   plainFields,
@@ -50,7 +50,7 @@ function mergeFields(
 ): JsonObject {
   const fields = new Map(Object.entries(object));
   dropUnretained(fields, patch);
-  for (const name of fieldsSpokenOf(patch)) {
+  for (const name of mentionedFields(patch)) {
     const value = mergeField(applying, applying.schema.field(kind, name), name, fields.get(name), patch);
     if (value === undefined) fields.delete(name);
     else fields.set(name, value);
@@ -63,8 +63,9 @@ function dropUnretained(fields: Map<string, unknown>, patch: JsonObject): void {
   const named = listOf(patch, retainKeysWord);
   if (named === undefined) return;
   const retained = new Set(named);
-  const stranger = fieldsSpokenOf(patch).find((name) => patch[name] !== null && !retained.has(name));
-  if (stranger !== undefined) throw badPatch(`${retainKeysWord} must name ${stranger}, which the patch sets`);
+  const unretained = mentionedFields(patch).find((name) => patch[name] !== null && !retained.has(name));
+  if (unretained !== undefined)
+    throw badPatch(`${retainKeysWord} must name ${unretained}, which the patch sets`);
   for (const name of fields.keys()) if (!retained.has(name)) fields.delete(name);
 }
 

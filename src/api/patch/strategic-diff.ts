@@ -69,9 +69,9 @@ function diffList(
   if (!isKeyed(before, key) || !isKeyed(after, key)) return [[name, after]];
   const old = new Map(before.map((item) => [item[key], item]));
   const changed = after.flatMap((item) => diffItem(schema, kind, key, keeps, old.get(item[key]), item));
-  const wanted = new Set(after.map((item) => item[key]));
+  const desired = new Set(after.map((item) => item[key]));
   const deleted = before
-    .filter((item) => !wanted.has(item[key]))
+    .filter((item) => !desired.has(item[key]))
     .map((item) => ({ [patchWord]: 'delete', [key]: item[key] }));
   const items = [...changed, ...deleted];
   const order = after.map((item) => ({ [key]: item[key] }));

@@ -10,9 +10,9 @@ export type ReflectorPhase =
   | 'follow';
 
 /** The action after a failure. */
-export type ReflectorStep =
+export type RecoveryAction =
   /** The same operation. */
-  | 'again'
+  | 'retry'
   /** The same operation without the requested version, which the server does not have. */
   | 'newest'
   /** The server does not stream: request a list. */
@@ -21,7 +21,7 @@ export type ReflectorStep =
   | 'sync';
 
 export interface Recovery {
-  readonly step: ReflectorStep;
+  readonly action: RecoveryAction;
   /** Whether to back off first. */
   readonly wait: 'back-off' | 'none';
 }
@@ -29,7 +29,7 @@ export interface Recovery {
 export interface FailedPhase {
   readonly phase: ReflectorPhase;
   /** Whether a version was requested that the server may not have. */
-  readonly asked: 'a-version' | 'the-newest';
+  readonly version: 'a-version' | 'the-newest';
 }
 
 /**
@@ -37,14 +37,14 @@ export interface FailedPhase {
  * last version: reading everything again would only add to its load. A version it does not have is
  * given up at once.
  */
-export function recoveryOf(error: unknown, { phase, asked }: FailedPhase): Recovery {
-  const lacking = lacksVersion(error);
-  if (lacking && phase !== 'follow' && asked === 'a-version') return { step: 'newest', wait: 'none' };
-  if (isAway(error) && !lacking && phase !== 'list') return { step: 'again', wait: 'back-off' };
-  return phase === 'stream' ? { step: 'list', wait: 'none' } : { step: 'sync', wait: 'back-off' };
+export function recoveryOf(error: unknown, { phase, version }: FailedPhase): Recovery {
+  const versionLost = lacksVersion(error);
+  if (versionLost && phase !== 'follow' && version === 'a-version') return { action: 'newest', wait: 'none' };
+  if (isUnavailable(error) && !versionLost && phase !== 'list') return { action: 'retry', wait: 'back-off' };
+  return phase === 'stream' ? { action: 'list', wait: 'none' } : { action: 'sync', wait: 'back-off' };
 }
 
-export function isAway(error: unknown): boolean {
+export function isUnavailable(error: unknown): boolean {
   return isApiCode(error, 'API_UNAVAILABLE', 'API_TOO_MANY', 'API_DEADLINE', 'DEADLINE_EXCEEDED');
 }
 
@@ -55,9 +55,9 @@ export function lacksVersion(error: unknown): boolean {
 }
 
 /** The delay requested by the server; unreasonable values are limited. */
-export function askedRestMs(error: unknown): number {
-  const asked = error instanceof KubelingError ? error.details['retryAfterMs'] : undefined;
-  return typeof asked === 'number' && asked > 0 ? Math.min(asked, longestRestMs) : 0;
+export function requestedDelayMs(error: unknown): number {
+  const delayMs = error instanceof KubelingError ? error.details['retryAfterMs'] : undefined;
+  return typeof delayMs === 'number' && delayMs > 0 ? Math.min(delayMs, maxRequestedDelayMs) : 0;
 }
 
-const longestRestMs = 60_000;
+const maxRequestedDelayMs = 60_000;

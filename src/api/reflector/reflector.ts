@@ -10,18 +10,18 @@ import {
 import type { ApiClient, ApiObject, WatchEvent } from '../client/client.ts';
 import type { Collection } from '../client/resource.ts';
 import { listAll } from './list-all.ts';
-import { ReflectedCopy, type ReflectedNews } from './reflector-copy.ts';
 import {
-  Intake,
+  InitialObjects,
   type ObjectCheck,
   type Reading,
   type ReadObject,
   readObject,
   wireKey,
   withoutWriters,
-} from './reflector-intake.ts';
-import { isAway, lacksVersion, type ReflectorPhase, recoveryOf } from './reflector-recovery.ts';
-import { FailureRests, noRest, type Rest } from './reflector-rest.ts';
+} from './received-objects.ts';
+import { noDelay, ReflectorBackoff, type RetryDelay } from './reflector-backoff.ts';
+import { ReflectorCache, type ReflectorUpdate } from './reflector-cache.ts';
+import { isUnavailable, lacksVersion, type ReflectorPhase, recoveryOf } from './reflector-recovery.ts';
 import { isOlderVersion, type Named, type ObjectChange, type Snapshot, storeKey } from './store.ts';
 import { mayStream, streamFailed } from './stream-support.ts';
 import { WatchLimits } from './watch-limits.ts';
@@ -60,11 +60,11 @@ const shortestWatchMs = 1_000;
 const endAnnotation = 'k8s.io/initial-events-end';
 
 /** One connection, whose result determines the next action. */
-interface Watching<T extends ApiObject> {
-  readonly begunMs: number;
+interface WatchAttempt<T extends ApiObject> {
+  readonly startedMs: number;
   /** While initial objects are received. */
-  intake: Intake<T> | undefined;
-  news: 'none' | 'some';
+  initial: InitialObjects<T> | undefined;
+  progress: 'none' | 'some';
 }
 
 /**
@@ -81,10 +81,10 @@ interface Watching<T extends ApiObject> {
  */
 export class Reflector<T extends ApiObject> implements AsyncDisposable {
   readonly #options: ReflectorOptions<T>;
-  readonly #what: string;
+  readonly #description: string;
   readonly #reading: Reading<T>;
-  readonly #copy: ReflectedCopy<T>;
-  readonly #rests: FailureRests;
+  readonly #copy: ReflectorCache<T>;
+  readonly #backoff: ReflectorBackoff;
   #phase: ReflectorPhase = 'stream';
   /** The version of the store; empty before the first response. */
   #version = '';
@@ -94,22 +94,22 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
   #closed = false;
   #problem: string | undefined;
   #skipped = 0;
-  #run: { readonly stop: AbortController; readonly ended: Promise<void> } | undefined;
+  #run: { readonly stop: AbortController; readonly done: Promise<void> } | undefined;
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
-    this.#what = describeQuery(options.query);
+    this.#description = describeQuery(options.query);
     const { check = isGood, keep = withoutWriters } = options;
     this.#reading = { check, keep };
-    this.#rests = new FailureRests(options);
+    this.#backoff = new ReflectorBackoff(options);
     const onError = (error: unknown, event: string) =>
-      options.logger.error(`Listener of ${event} of ${this.#what} failed`, error);
-    this.#copy = new ReflectedCopy({ clock: options.clock, what: this.#what, onError });
+      options.logger.error(`Listener of ${event} of ${this.#description} failed`, error);
+    this.#copy = new ReflectorCache({ clock: options.clock, what: this.#description, onError });
   }
 
   /** Whether all objects were read since the start. Stays true while the server is unreachable. */
   get hasSynced(): boolean {
-    return this.#copy.isWhole;
+    return this.#copy.isComplete;
   }
 
   /** Whether it is running. False after its objects were found immutable. */
@@ -156,8 +156,8 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
   }
 
   /** Like `onSet`, but with the changes only. */
-  onNews(listener: (news: ReflectedNews<Named<T>>) => void): Disposable {
-    return this.#copy.onNews(listener);
+  onUpdate(listener: (news: ReflectorUpdate<Named<T>>) => void): Disposable {
+    return this.#copy.onUpdate(listener);
   }
 
   /**
@@ -165,7 +165,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
    * ends.
    */
   waitForSync(signal: AbortSignal): Promise<void> {
-    return this.#copy.whole(signal);
+    return this.#copy.waitUntilComplete(signal);
   }
 
   /** Starts, also after a stop; no effect while it runs or when its objects are immutable. */
@@ -173,22 +173,22 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     if (this.#run !== undefined || this.#final || this.#closed) return;
     this.#phase = this.#firstPhase();
     const stop = new AbortController();
-    const ended = this.#follow(stop.signal)
-      .catch((error) => this.#options.logger.error(`Reflector of ${this.#what} ended`, error))
+    const done = this.#follow(stop.signal)
+      .catch((error) => this.#options.logger.error(`Reflector of ${this.#description} ended`, error))
       .finally(() => {
         if (this.#run?.stop === stop) this.#run = undefined;
       });
-    this.#run = { stop, ended };
+    this.#run = { stop, done };
   }
 
   /** Closes requests and timers; the cache stays readable but no longer counts as synced. */
   async stop(): Promise<void> {
-    if (!this.#final) this.#copy.isLeft();
+    if (!this.#final) this.#copy.markIncomplete();
     const run = this.#run;
     // At once, so that a start before the end takes effect.
     this.#run = undefined;
-    run?.stop.abort(cancelledError(`The reflector of ${this.#what} was stopped`));
-    await run?.ended;
+    run?.stop.abort(cancelledError(`The reflector of ${this.#description} was stopped`));
+    await run?.done;
   }
 
   /** Permanently: clears the cache. */
@@ -205,37 +205,37 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
 
   async #follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted && !this.#final) {
-      const rest = await this.#connect(signal);
+      const delay = await this.#connect(signal);
       // Rejects only when it is stopped.
-      if (rest.ms > 0) await this.#rests.take(rest, signal).catch(() => {});
+      if (delay.ms > 0) await this.#backoff.wait(delay, signal).catch(() => {});
     }
   }
 
   /** One list or watch. Returns the delay before the next. */
-  async #connect(signal: AbortSignal): Promise<Rest> {
+  async #connect(signal: AbortSignal): Promise<RetryDelay> {
     if (this.#phase === 'list') return await this.#tryList(signal);
     const { clock } = this.#options;
     const streaming = this.#phase === 'stream';
-    const watching: Watching<T> = {
-      begunMs: clock.monotonicMs(),
-      intake: streaming ? new Intake() : undefined,
-      news: 'none',
+    const attempt: WatchAttempt<T> = {
+      startedMs: clock.monotonicMs(),
+      initial: streaming ? new InitialObjects() : undefined,
+      progress: 'none',
     };
     try {
-      await this.#watch(watching, signal);
+      await this.#watch(attempt, signal);
     } catch (error) {
-      if (signal.aborted) return noRest;
-      return this.#wasCut(error, watching) ? this.#ended(watching) : this.#recover(error);
+      if (signal.aborted) return noDelay;
+      return this.#isClosedByServer(error, attempt) ? this.#afterEnd(attempt) : this.#recover(error);
     }
-    return signal.aborted ? noRest : this.#ended(watching);
+    return signal.aborted ? noDelay : this.#afterEnd(attempt);
   }
 
-  async #tryList(signal: AbortSignal): Promise<Rest> {
+  async #tryList(signal: AbortSignal): Promise<RetryDelay> {
     try {
       await this.#list(signal);
-      return noRest;
+      return noDelay;
     } catch (error) {
-      return signal.aborted ? noRest : this.#recover(error);
+      return signal.aborted ? noDelay : this.#recover(error);
     }
   }
 
@@ -246,150 +246,152 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     const limit = version === undefined || version === '0' ? pageSize : undefined;
     const list = await listAll<T>(client, { ...query, resourceVersion: version, limit }, signal);
     signal.throwIfAborted();
-    const intake = new Intake<T>();
+    const initial = new InitialObjects<T>();
     const before = this.#skipped;
-    for (const item of list.items) intake.take(this.#noted(readObject(item, this.#reading), before));
-    this.#replace(intake.snapshot(), list.metadata.resourceVersion);
+    for (const item of list.items) initial.add(this.#countInvalid(readObject(item, this.#reading), before));
+    this.#replace(initial.snapshot(), list.metadata.resourceVersion);
   }
 
-  async #watch(watching: Watching<T>, signal: AbortSignal): Promise<void> {
+  async #watch(watching: WatchAttempt<T>, signal: AbortSignal): Promise<void> {
     const { client, clock, random, query, watchSeconds = { min: 300, max: 600 } } = this.#options;
     const timeoutSeconds = watchSeconds.min + randomInt(random, watchSeconds.max - watchSeconds.min + 1);
     using limits = new WatchLimits(clock, timeoutSeconds, signal);
-    if (watching.intake !== undefined) limits.expectSomething();
-    const begin = watching.intake === undefined ? 'at-version' : 'initial';
+    if (watching.initial !== undefined) limits.expectSomething();
+    const begin = watching.initial === undefined ? 'at-version' : 'initial';
     const resourceVersion = this.#versionLost || this.#version === '' ? undefined : this.#version;
     const events = client.watch<T>({ ...query, resourceVersion, timeoutSeconds, begin }, limits.signal);
     const skippedBefore = this.#skipped;
     for await (const event of events) {
       if (limits.signal.aborted) break;
-      this.#take(event, watching, skippedBefore);
-      if (watching.intake === undefined) limits.expectNothing();
+      this.#receive(event, watching, skippedBefore);
+      if (watching.initial === undefined) limits.expectNothing();
       else limits.expectSomething();
       if (this.#final) return;
     }
     // A client may end the watch without an error when it is aborted.
     limits.signal.throwIfAborted();
-    if (watching.intake !== undefined)
+    if (watching.initial !== undefined)
       throw new KubelingError(
         'API_BAD_ANSWER',
-        `The watch of ${this.#what} ended before its initial objects were complete`,
+        `The watch of ${this.#description} ended before its initial objects were complete`,
       );
   }
 
-  #take(event: WatchEvent<T>, watching: Watching<T>, skippedBefore: number): void {
+  #receive(event: WatchEvent<T>, watching: WatchAttempt<T>, skippedBefore: number): void {
     const version = event.object?.metadata?.resourceVersion ?? '';
-    if (watching.intake !== undefined) {
-      this.#takeIn(event, watching, skippedBefore);
+    if (watching.initial !== undefined) {
+      this.#receiveInitial(event, watching, skippedBefore);
       return;
     }
     const isOld = isOlderVersion(version, this.#version);
     if (event.type === 'DELETED') this.#removed(event.object, watching);
     // An object deleted long ago must not reappear.
     else if (event.type !== 'BOOKMARK' && !isOld) {
-      const read = this.#noted(readObject(event.object, this.#reading), skippedBefore);
+      const read = this.#countInvalid(readObject(event.object, this.#reading), skippedBefore);
       if (read.is === 'good' && this.#copy.put(read.object)) this.#changed(watching);
     }
     if (version !== '' && version !== this.#version && !isOld) {
       this.#version = version;
-      watching.news = 'some';
+      watching.progress = 'some';
     }
-    this.#mended();
+    this.#reportRecovery();
   }
 
   /** The initial objects, before they are complete. */
-  #takeIn(event: WatchEvent<T>, watching: Watching<T>, skippedBefore: number): void {
-    const { intake } = watching;
-    if (intake === undefined) return;
+  #receiveInitial(event: WatchEvent<T>, watching: WatchAttempt<T>, skippedBefore: number): void {
+    const { initial } = watching;
+    if (initial === undefined) return;
     if (event.type === 'BOOKMARK') {
       const { annotations, resourceVersion = '' } = event.object.metadata ?? {};
       if (annotations?.[endAnnotation] !== 'true' || resourceVersion === '') return;
-      watching.intake = undefined;
-      watching.news = 'some';
-      this.#replace(intake.snapshot(), resourceVersion);
-    } else if (event.type === 'DELETED') intake.remove(wireKey(event.object) ?? '');
-    else intake.take(this.#noted(readObject(event.object, this.#reading), skippedBefore));
+      watching.initial = undefined;
+      watching.progress = 'some';
+      this.#replace(initial.snapshot(), resourceVersion);
+    } else if (event.type === 'DELETED') initial.remove(wireKey(event.object) ?? '');
+    else initial.add(this.#countInvalid(readObject(event.object, this.#reading), skippedBefore));
   }
 
-  #removed(object: T, watching: Watching<T>): void {
+  #removed(object: T, watching: WatchAttempt<T>): void {
     const key = wireKey(object);
     if (key === undefined)
-      this.#noted({ is: 'bad', problem: 'the deleted object has no name', key }, this.#skipped);
+      this.#countInvalid({ is: 'bad', problem: 'the deleted object has no name', key }, this.#skipped);
     else if (this.#copy.remove(key, object.metadata ?? {})) this.#changed(watching);
   }
 
   /** Counts invalid objects; per connection only the first is logged. */
-  #noted(read: ReadObject<T>, skippedBefore: number): ReadObject<T> {
+  #countInvalid(read: ReadObject<T>, skippedBefore: number): ReadObject<T> {
     if (read.is === 'good') return read;
     this.#skipped++;
     if (this.#skipped === skippedBefore + 1)
-      this.#options.logger.warn(`Skipped object of ${this.#what} as ${read.problem}`);
+      this.#options.logger.warn(`Skipped object of ${this.#description} as ${read.problem}`);
     return read;
   }
 
-  #changed(watching: Watching<T>): void {
-    watching.news = 'some';
-    this.#settleFinal();
+  #changed(watching: WatchAttempt<T>): void {
+    watching.progress = 'some';
+    this.#updateFinal();
   }
 
   #replace(snapshot: Snapshot<T>, version: string): void {
     this.#version = version;
     this.#versionLost = false;
     this.#phase = 'follow';
-    this.#mended();
+    this.#reportRecovery();
     this.#copy.replace(snapshot);
-    this.#settleFinal();
+    this.#updateFinal();
   }
 
-  #settleFinal(): void {
+  #updateFinal(): void {
     this.#final = this.#options.isFinal?.(this.#copy.list()) ?? false;
   }
 
   /** A connection that delivered events and was then closed counts as ended. */
-  #wasCut(error: unknown, watching: Watching<T>): boolean {
-    return watching.intake === undefined && isAway(error) && this.#lastedMs(watching) >= shortestWatchMs;
-  }
-
-  #lastedMs({ begunMs }: Watching<T>): number {
-    return this.#options.clock.monotonicMs() - begunMs;
-  }
-
-  #ended(watching: Watching<T>): Rest {
-    if (watching.news === 'some' || this.#lastedMs(watching) >= shortestWatchMs) return noRest;
-    return this.#recover(
-      new KubelingError('API_BAD_ANSWER', `The watch of ${this.#what} ended at once without events`),
+  #isClosedByServer(error: unknown, watching: WatchAttempt<T>): boolean {
+    return (
+      watching.initial === undefined && isUnavailable(error) && this.#durationMs(watching) >= shortestWatchMs
     );
   }
 
-  #recover(error: unknown): Rest {
+  #durationMs({ startedMs }: WatchAttempt<T>): number {
+    return this.#options.clock.monotonicMs() - startedMs;
+  }
+
+  #afterEnd(watching: WatchAttempt<T>): RetryDelay {
+    if (watching.progress === 'some' || this.#durationMs(watching) >= shortestWatchMs) return noDelay;
+    return this.#recover(
+      new KubelingError('API_BAD_ANSWER', `The watch of ${this.#description} ended at once without events`),
+    );
+  }
+
+  #recover(error: unknown): RetryDelay {
     const phase = this.#phase;
-    const asked = this.#versionLost || (phase === 'stream' && this.#version === '');
-    const { step, wait } = recoveryOf(error, { phase, asked: asked ? 'the-newest' : 'a-version' });
+    const newest = this.#versionLost || (phase === 'stream' && this.#version === '');
+    const { action, wait } = recoveryOf(error, { phase, version: newest ? 'the-newest' : 'a-version' });
     if (phase === 'stream') streamFailed(this.#options.client, this.#options.clock, error);
-    if (step === 'newest') this.#versionLost = true;
-    else if (step === 'list') this.#phase = 'list';
-    else if (step === 'sync') this.#phase = this.#firstPhase();
-    this.#troubled(error, wait);
-    return wait === 'none' ? noRest : this.#rests.after(error);
+    if (action === 'newest') this.#versionLost = true;
+    else if (action === 'list') this.#phase = 'list';
+    else if (action === 'sync') this.#phase = this.#firstPhase();
+    this.#reportFailure(error, wait);
+    return wait === 'none' ? noDelay : this.#backoff.after(error);
   }
 
   /** Logged once per problem, not per attempt. An expired version is normal. */
-  #troubled(error: unknown, wait: 'back-off' | 'none'): void {
+  #reportFailure(error: unknown, wait: 'back-off' | 'none'): void {
     const { logger } = this.#options;
     const problem = describeError(error);
     if (wait === 'none' || lacksVersion(error)) {
-      logger.v(4)?.info(`Reading ${this.#what} again`, { why: problem });
+      logger.v(4)?.info(`Reading ${this.#description} again`, { why: problem });
       return;
     }
     if (this.#problem === problem) return;
     this.#problem = problem;
-    logger.warn(`Failed to watch ${this.#what}, retrying`, { why: problem });
+    logger.warn(`Failed to watch ${this.#description}, retrying`, { why: problem });
   }
 
-  #mended(): void {
+  #reportRecovery(): void {
     if (this.#problem === undefined) return;
     this.#problem = undefined;
-    this.#options.logger.info(`Watching ${this.#what} again`);
+    this.#options.logger.info(`Watching ${this.#description} again`);
   }
 }
 

@@ -15,7 +15,7 @@ export type ObjectChange<T> =
 export interface Snapshot<T extends ApiObject> {
   readonly objects: Iterable<Named<T>>;
   /** Keys of existing objects that could not be read: their cached versions stay. */
-  readonly unread: ReadonlySet<string>;
+  readonly unreadable: ReadonlySet<string>;
 }
 
 /** `namespace/name`, or the name for cluster-scoped objects. */
@@ -64,21 +64,21 @@ export class ReflectorStore<T extends ApiObject> {
    */
   remove(
     key: string,
-    told: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined },
+    deleted: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined },
   ) {
     const held = this.#objects.get(key);
-    if (held === undefined || (told.uid !== undefined && told.uid !== held.metadata.uid)) return [];
-    if (isOlderVersion(told.resourceVersion ?? '', versionOf(held))) return [];
+    if (held === undefined || (deleted.uid !== undefined && deleted.uid !== held.metadata.uid)) return [];
+    if (isOlderVersion(deleted.resourceVersion ?? '', versionOf(held))) return [];
     this.#change(() => this.#objects.delete(key));
     return [deletion(held)];
   }
 
   /** In one step: a partial set is never visible. */
-  replace({ objects, unread }: Snapshot<T>): readonly ObjectChange<Named<T>>[] {
+  replace({ objects, unreadable }: Snapshot<T>): readonly ObjectChange<Named<T>>[] {
     const before = this.#objects;
     const after = new Map<string, Named<T>>();
     for (const object of objects) after.set(keyOf(object), same(before.get(keyOf(object)), object));
-    for (const key of unread) {
+    for (const key of unreadable) {
       const held = before.get(key);
       if (held !== undefined && !after.has(key)) after.set(key, held);
     }
@@ -112,16 +112,16 @@ function isSame(one: Named<ApiObject>, other: Named<ApiObject>): boolean {
   return one.metadata.uid === other.metadata.uid && version !== '' && version === versionOf(other);
 }
 
-function isOld(told: Named<ApiObject>, held: Named<ApiObject>): boolean {
-  return isSame(told, held) || isOlderVersion(versionOf(told), versionOf(held));
+function isOld(received: Named<ApiObject>, held: Named<ApiObject>): boolean {
+  return isSame(received, held) || isOlderVersion(versionOf(received), versionOf(held));
 }
 
 /**
  * The cached object keeps its identity while it is unchanged, so that it can be compared by
  * identity.
  */
-function same<T extends ApiObject>(held: Named<T> | undefined, told: Named<T>): Named<T> {
-  return held !== undefined && isSame(told, held) ? held : told;
+function same<T extends ApiObject>(held: Named<T> | undefined, received: Named<T>): Named<T> {
+  return held !== undefined && isSame(received, held) ? held : received;
 }
 
 function changesBetween<T extends ApiObject>(

@@ -33,14 +33,14 @@ export class WatchStream implements Disposable {
   readonly #options: WatchStreamOptions;
   readonly #timer: Timer;
   readonly #link: Disposable;
-  #heardMs: number;
+  #receivedMs: number;
   #ending: Ending | undefined;
   #closed = false;
 
   constructor(message: WireAnswer, options: WatchStreamOptions, signal: AbortSignal) {
     this.#message = message;
     this.#options = options;
-    this.#heardMs = options.clock.monotonicMs();
+    this.#receivedMs = options.clock.monotonicMs();
     // Without a reader, its error when destroyed would be unhandled.
     message.on('error', () => {});
     this.#timer = options.clock.timer(options.deadlineMs, () =>
@@ -55,7 +55,7 @@ export class WatchStream implements Disposable {
   }
 
   retireIfUnresponsive(ms: number): void {
-    if (this.#options.clock.monotonicMs() - this.#heardMs >= ms) this.retire();
+    if (this.#options.clock.monotonicMs() - this.#receivedMs >= ms) this.retire();
   }
 
   /** All events until the server ends the watch. Leaving the loop closes the connection. */
@@ -63,7 +63,7 @@ export class WatchStream implements Disposable {
     const lines = new WatchLineSplitter(this.#options.longestLine);
     try {
       for await (const chunk of this.#message as AsyncIterable<Buffer>) {
-        this.#heardMs = this.#options.clock.monotonicMs();
+        this.#receivedMs = this.#options.clock.monotonicMs();
         for (const line of lines.push(chunk)) {
           yield parseEvent<T>(line, this.#options.what);
           if (this.#ending !== undefined) return this.#finish(this.#ending);
@@ -131,10 +131,10 @@ export function parseEvent<T extends ApiObject>(line: string, what: string): Wat
   throw bad(what, `an event must have a known type and an object: its type is ${JSON.stringify(type)}`);
 }
 
-function refusal(answer: ApiStatus, what: string): KubelingError {
-  const seconds = answer.details?.retryAfterSeconds;
+function refusal(status: ApiStatus, what: string): KubelingError {
+  const seconds = status.details?.retryAfterSeconds;
   const retryAfterMs = typeof seconds === 'number' && seconds > 0 ? seconds * 1_000 : undefined;
-  return apiError({ what, status: answer.code ?? 500, answer, retryAfterMs });
+  return apiError({ what, status: status.code ?? 500, apiStatus: status, retryAfterMs });
 }
 
 function parseLine(line: string, what: string): { readonly type?: unknown; readonly object?: unknown } {

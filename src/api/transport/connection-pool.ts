@@ -50,9 +50,9 @@ export interface ConnectionPoolOptions {
 const idleMs = 60_000;
 /** After this idle time the kernel probes the server every second, ten times. */
 const silenceMs = 30_000;
-const mostIdle = 32;
+const maxIdle = 32;
 /** A watch without events for this long may have lost its server. */
-const doubtfulMs = 15_000;
+const unresponsiveMs = 15_000;
 
 type ConnectionDone = (error: Error | null, socket: Duplex) => void;
 
@@ -70,7 +70,7 @@ export interface Retirable {
  */
 export class ConnectionPool {
   readonly access: Access;
-  readonly #end: ServerEnd;
+  readonly #server: ServerEnd;
   readonly #agent: TlsAgent | PlainAgent;
   readonly #watches = new Set<Retirable>();
   readonly #tunnels: Tunnels | undefined;
@@ -82,7 +82,7 @@ export class ConnectionPool {
 
   constructor(access: Access, { clock, proxy, http2 }: ConnectionPoolOptions) {
     this.access = access;
-    this.#end = endOf(access);
+    this.#server = endOf(access);
     this.#tunnels = proxy === undefined ? undefined : new Tunnels(proxy);
     const options = agentOptions(access);
     const { origin, protocol } = access.context.cluster.server;
@@ -92,7 +92,7 @@ export class ConnectionPool {
         origin,
         clock,
         dial: (signal) => this.#dial(options, signal),
-        declined: (socket) => {
+        onHttp1: (socket) => {
           this.#spare = socket;
         },
       });
@@ -108,32 +108,34 @@ export class ConnectionPool {
   send(request: WireRequest, signal: AbortSignal): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
-      const asked = this.#open(request);
+      const outgoing = this.#open(request);
       // A request without a connection is not notified of its destruction, so the reason is passed
       // here too.
       const link = onAbort(signal, (reason) => {
-        asked.destroy(asError(reason));
+        outgoing.destroy(asError(reason));
         reject(reason);
       });
       // Stays registered: a connection may also break after the response began, and the reader sees
       // that too.
-      asked.on('error', (error) => {
+      outgoing.on('error', (error) => {
         link[Symbol.dispose]();
         reject(
-          signal.aborted ? signal.reason : new BrokenConnection(error, asked.reusedSocket ? 'reused' : 'new'),
+          signal.aborted
+            ? signal.reason
+            : new BrokenConnection(error, outgoing.reusedSocket ? 'reused' : 'new'),
         );
       });
-      asked.once('response', (message) => {
+      outgoing.once('response', (message) => {
         link[Symbol.dispose]();
         resolve(message);
       });
-      asked.end(request.body);
+      outgoing.end(request.body);
     });
   }
 
   /** Like `send`, for a streamed response, over a shared connection where possible. */
   async sendWatch(request: WireRequest, signal: AbortSignal): Promise<WireAnswer> {
-    const { prefix } = this.#end;
+    const { prefix } = this.#server;
     const shared = await this.#shared?.send({ ...request, path: prefix + request.path }, signal);
     if (shared !== undefined) return shared;
     try {
@@ -163,7 +165,7 @@ export class ConnectionPool {
   /** Each resumes over another connection. */
   endSilentWatches(): void {
     this.#shared?.drain();
-    for (const watch of [...this.#watches]) watch.retireIfUnresponsive(doubtfulMs);
+    for (const watch of [...this.#watches]) watch.retireIfUnresponsive(unresponsiveMs);
   }
 
   retire(): void {
@@ -184,7 +186,7 @@ export class ConnectionPool {
   }
 
   #open({ method, path, headers }: WireRequest): ClientRequest {
-    const { hostname: host, port, protocol, prefix } = this.#end;
+    const { hostname: host, port, protocol, prefix } = this.#server;
     const request = protocol === 'https:' ? tlsRequest : nodeHttp.request;
     return request({ method, host, port, path: prefix + path, headers: { ...headers }, agent: this.#agent });
   }
@@ -194,9 +196,9 @@ export class ConnectionPool {
     const connect = agent.createConnection.bind(agent);
     agent.createConnection = (options, done) => {
       if (this.#tunnels !== undefined) return this.#tunnel(this.#tunnels, options, done);
-      const made = this.#takeSpare() ?? connect(options, done);
-      if (made) this.#prepare(made);
-      return made;
+      const connection = this.#takeSpare() ?? connect(options, done);
+      if (connection) this.#prepare(connection);
+      return connection;
     };
   }
 
@@ -207,42 +209,43 @@ export class ConnectionPool {
   }
 
   #tunnel(tunnels: Tunnels, options: ClientRequestArgs, done: ConnectionDone | undefined): undefined {
-    const { hostname: host, port, protocol } = this.#end;
+    const { hostname: host, port, protocol } = this.#server;
     tunnels.open({ host, port }, (error, socket) => {
       if (error !== null || socket === undefined) return (done as TunnelDone | undefined)?.(error, undefined);
-      const made = protocol === 'https:' ? connectTls({ ...(options as ConnectionOptions), socket }) : socket;
-      this.#prepare(made);
-      return done?.(null, made);
+      const connection =
+        protocol === 'https:' ? connectTls({ ...(options as ConnectionOptions), socket }) : socket;
+      this.#prepare(connection);
+      return done?.(null, connection);
     });
     return undefined;
   }
 
   /** A connection outside the agent, which supports HTTP/1.1 only. */
   async #dial(secrets: ConnectionOptions, signal: AbortSignal): Promise<TLSSocket> {
-    const { hostname: host, port } = this.#end;
+    const { hostname: host, port } = this.#server;
     const named = isIP(host) === 0 ? { servername: host } : {};
-    const through = this.#tunnels && { socket: await this.#tunnels.opened({ host, port }, signal) };
-    const options = { host, port, ...named, ...secrets, ...through, ALPNProtocols: offeredProtocols };
+    const tunneled = this.#tunnels && { socket: await this.#tunnels.opened({ host, port }, signal) };
+    const options = { host, port, ...named, ...secrets, ...tunneled, ALPNProtocols: offeredProtocols };
     const socket = connectTls(options);
     this.#prepare(socket);
-    return await greeted(socket, signal);
+    return await secured(socket, signal);
   }
 
   #prepare(socket: Duplex): void {
     (socket as Socket).setKeepAlive(true, silenceMs);
-    if (socket instanceof TLSSocket) socket.prependListener('secure', () => this.#look(socket));
+    if (socket instanceof TLSSocket) socket.prependListener('secure', () => this.#recordPeer(socket));
   }
 
   /** Before verification: after a rejection the connection has no certificate to report. */
-  #look(socket: TLSSocket): void {
+  #recordPeer(socket: TLSSocket): void {
     const { subject, valid_from, valid_to } = socket.getPeerCertificate();
     if (valid_to !== undefined)
-      this.#peer = { subject: String(subject?.CN), begins: valid_from, expires: valid_to };
+      this.#peer = { subject: String(subject?.CN), validFrom: valid_from, expires: valid_to };
   }
 }
 
 /** Resolves when the server is verified. */
-function greeted(socket: TLSSocket, signal: AbortSignal): Promise<TLSSocket> {
+function secured(socket: TLSSocket, signal: AbortSignal): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
     const link = onAbort(signal, (reason) => {
       socket.destroy(asError(reason));
@@ -263,7 +266,7 @@ function agentOptions({ context, identity }: Access): AgentOptions {
   const { tlsServerName, verification } = context.cluster;
   return {
     keepAlive: true,
-    maxFreeSockets: mostIdle,
+    maxFreeSockets: maxIdle,
     scheduling: 'lifo',
     timeout: idleMs,
     rejectUnauthorized: verification === 'full',

@@ -6,7 +6,7 @@ import type { Access } from '../credentials/credentials.ts';
 export interface PeerCertificate {
   readonly subject: string;
   readonly expires: string;
-  readonly begins: string;
+  readonly validFrom: string;
 }
 
 export interface TransportFailure {
@@ -56,15 +56,15 @@ interface Explanation {
 
 function explain(failure: TransportFailure, systemCode: string | undefined): Explanation {
   const { access, cause, peer } = failure;
-  const told = `${systemCode} ${describeError(cause).toUpperCase().replaceAll(' ', '_')}`;
-  if (refusedIdentity.test(told)) return { code: 'API_UNAUTHORIZED', why: refusedAs(failure) };
-  if (notTls.test(told)) return { code: 'API_BAD_ANSWER', why: 'the server does not use TLS' };
+  const description = `${systemCode} ${describeError(cause).toUpperCase().replaceAll(' ', '_')}`;
+  if (refusedIdentity.test(description)) return { code: 'API_UNAUTHORIZED', why: refusedAs(failure) };
+  if (notTls.test(description)) return { code: 'API_BAD_ANSWER', why: 'the server does not use TLS' };
   if (systemCode?.startsWith('HPE_')) return { code: 'API_BAD_ANSWER', why: 'the server does not use HTTP' };
-  if (untrusted.has(systemCode)) return unavailable(distrust(access, systemCode));
+  if (untrusted.has(systemCode)) return unavailable(describeDistrust(access, systemCode));
   if (systemCode === 'CERT_HAS_EXPIRED')
     return unavailable(`the server's certificate expired${dated('on', peer?.expires)}`);
   if (systemCode === 'CERT_NOT_YET_VALID')
-    return unavailable(`the server's certificate begins${dated('on', peer?.begins, ' in the future')}`);
+    return unavailable(`the server's certificate begins${dated('on', peer?.validFrom, ' in the future')}`);
   // Some servers close the connection when they reject a certificate.
   const expired = expiryOf(access, failure.now);
   return unavailable(
@@ -80,7 +80,7 @@ function dated(word: string, date: string | undefined, otherwise = ''): string {
   return date === undefined ? otherwise : ` ${word} ${date}`;
 }
 
-function distrust({ identity }: Access, systemCode: string | undefined): string {
+function describeDistrust({ identity }: Access, systemCode: string | undefined): string {
   const authority = identity.ca === undefined ? 'any authority this machine trusts' : identity.ca.name;
   return `the server's certificate is not signed by ${authority} (${systemCode})`;
 }

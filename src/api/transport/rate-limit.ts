@@ -81,10 +81,10 @@ export class RequestSlots {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free--;
     else await this.#line.wait(signal);
-    return { [Symbol.dispose]: () => this.#giveBack() };
+    return { [Symbol.dispose]: () => this.#release() };
   }
 
-  #giveBack(): void {
+  #release(): void {
     if (!this.#line.resolveFirst()) this.#free++;
   }
 }

@@ -14,13 +14,13 @@ function rig() {
 
 test('reports a recovery once, after a time without responses', async () => {
   const { clock, reach, returns } = rig();
-  reach.answered();
+  reach.succeeded();
   assert.equal(returns(), 0);
   reach.failed();
   await clock.advance(5_000);
   reach.failed();
-  reach.answered();
-  reach.answered();
+  reach.succeeded();
+  reach.succeeded();
   assert.equal(returns(), 1);
 });
 
@@ -29,7 +29,7 @@ test('does not count a failure between successful requests as unreachable', asyn
   for (let time = 0; time < 10; time++) {
     reach.failed();
     await clock.advance(300);
-    reach.answered();
+    reach.succeeded();
   }
   assert.equal(returns(), 0);
 });
@@ -39,6 +39,6 @@ test('does not notify a disposed listener', async () => {
   reach.failed();
   await clock.advance(2_000);
   listening[Symbol.dispose]();
-  reach.answered();
+  reach.succeeded();
   assert.equal(returns(), 0);
 });

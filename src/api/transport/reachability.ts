@@ -1,7 +1,7 @@
 import { type Clock, type Logger, TypedEvents } from '../../lib/index.ts';
 
 /** One failed request among successful ones does not mean that the server is unreachable. */
-const awayMs = 1_000;
+const minOutageMs = 1_000;
 
 /**
  * Whether the server is reachable, derived from the requests of all clients. Clients in back-off
@@ -23,14 +23,14 @@ export class Reachability {
     this.#failedMs ??= this.#clock.monotonicMs();
   }
 
-  answered(): void {
+  succeeded(): void {
     const failedMs = this.#failedMs;
     if (failedMs === undefined) return;
     this.#failedMs = undefined;
-    if (this.#clock.monotonicMs() - failedMs >= awayMs) this.#events.emit('returned', undefined);
+    if (this.#clock.monotonicMs() - failedMs >= minOutageMs) this.#events.emit('returned', undefined);
   }
 
-  onReturn(told: () => void): Disposable {
-    return this.#events.on('returned', told);
+  onReturn(listener: () => void): Disposable {
+    return this.#events.on('returned', listener);
   }
 }

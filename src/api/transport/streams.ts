@@ -27,7 +27,7 @@ export interface SharedStreamsDeps {
   readonly clock: Clock;
   readonly dial: Dial;
   /** Receives the connection if the server does not use HTTP/2. */
-  readonly declined: (socket: TLSSocket) => void;
+  readonly onHttp1: (socket: TLSSocket) => void;
 }
 
 /**
@@ -53,7 +53,7 @@ export class SharedStreams {
   async send(request: WireRequest, signal: AbortSignal): Promise<WireAnswer | undefined> {
     if (this.#offers === 'http/1') return undefined;
     const session = await this.#session(signal);
-    return session && (await this.#ask(session, request, signal));
+    return session && (await this.#request(session, request, signal));
   }
 
   /** Existing connections take no new streams and close with their last one. */
@@ -73,12 +73,12 @@ export class SharedStreams {
   }
 
   async #session(signal: AbortSignal): Promise<http2.ClientHttp2Session | undefined> {
-    using _alone = await this.#dialing.acquire('session', signal);
+    using _slot = await this.#dialing.acquire('session', signal);
     if (this.#offers === 'http/1') return undefined;
-    return this.#withRoom() ?? (await this.#open(signal));
+    return this.#withFreeStream() ?? (await this.#open(signal));
   }
 
-  #withRoom(): http2.ClientHttp2Session | undefined {
+  #withFreeStream(): http2.ClientHttp2Session | undefined {
     return [...this.#sessions].find((session) => {
       const most = Math.min(session.remoteSettings?.maxConcurrentStreams ?? mostStreams, mostStreams);
       return !session.closed && !session.destroyed && this.#load(session) < most;
@@ -93,7 +93,7 @@ export class SharedStreams {
     const socket = await this.#deps.dial(signal);
     this.#offers = socket.alpnProtocol === 'h2' ? 'http/2' : 'http/1';
     if (this.#offers === 'http/1') {
-      this.#deps.declined(socket);
+      this.#deps.onHttp1(socket);
       return undefined;
     }
     // Loaded on demand: not every server supports it.
@@ -106,27 +106,27 @@ export class SharedStreams {
     session.on('error', () => {});
     session.on('goaway', () => this.#retire(session));
     session.on('close', () => this.#sessions.delete(session));
-    this.#listen(session, socket);
+    this.#monitor(session, socket);
     return session;
   }
 
   /** A dead connection ends all its streams, which then resume. */
-  #listen(session: http2.ClientHttp2Session, socket: TLSSocket): void {
+  #monitor(session: http2.ClientHttp2Session, socket: TLSSocket): void {
     const { clock } = this.#deps;
     let timer: Timer;
-    const look = (heard: number) => {
+    const checkLiveness = (bytesReceived: number) => {
       timer = clock.timer(silenceMs, () => {
         // All data was sent, and the server does not close.
         if (session.destroyed) return void socket.destroy();
-        if (socket.bytesRead > heard) return look(socket.bytesRead);
+        if (socket.bytesRead > bytesReceived) return checkLiveness(socket.bytesRead);
         timer = clock.timer(answerMs, () => session.destroy());
         session.ping((error) => {
           timer.cancel();
-          if (error === null) look(socket.bytesRead);
+          if (error === null) checkLiveness(socket.bytesRead);
         });
       });
     };
-    look(socket.bytesRead);
+    checkLiveness(socket.bytesRead);
     session.once('close', () => timer.cancel());
   }
 
@@ -135,10 +135,14 @@ export class SharedStreams {
     if (!session.destroyed) session.close();
   }
 
-  #ask(session: http2.ClientHttp2Session, request: WireRequest, signal: AbortSignal): Promise<WireAnswer> {
+  #request(
+    session: http2.ClientHttp2Session,
+    request: WireRequest,
+    signal: AbortSignal,
+  ): Promise<WireAnswer> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
-      const stream = this.#begin(session, request);
+      const stream = this.#openStream(session, request);
       const link = onAbort(signal, (reason) => {
         stream.destroy(asError(reason));
         reject(reason);
@@ -158,7 +162,10 @@ export class SharedStreams {
     });
   }
 
-  #begin(session: http2.ClientHttp2Session, { method, path, headers }: WireRequest): http2.ClientHttp2Stream {
+  #openStream(
+    session: http2.ClientHttp2Session,
+    { method, path, headers }: WireRequest,
+  ): http2.ClientHttp2Stream {
     const stream = this.#requested(session, { ':method': method, ':path': path, ...headers });
     this.#streams.set(session, this.#load(session) + 1);
     stream.once('close', () => this.#streams.set(session, this.#load(session) - 1));

@@ -36,11 +36,11 @@ export class Transport {
    */
   async currentPool(
     signal: AbortSignal,
-  ): Promise<{ readonly lane: ConnectionPool; readonly access: Access }> {
+  ): Promise<{ readonly pool: ConnectionPool; readonly access: Access }> {
     this.closed.throwIfAborted();
     const access = await this.#options.credentials.current(signal);
     this.closed.throwIfAborted();
-    return { lane: this.#poolFor(access), access };
+    return { pool: this.#poolFor(access), access };
   }
 
   /** Reloads all credentials; if they changed, every old connection is closed. */
@@ -87,10 +87,10 @@ export class Transport {
     if (this.#pool !== undefined) this.#options.logger.info('Credentials changed, closing old connections');
     const { clock, environment } = this.#options;
     const http2 = environment['DISABLE_HTTP2'] ? 'never' : 'where-offered';
-    const lane = new ConnectionPool(access, { clock, proxy: proxyFor(access.context, environment), http2 });
+    const pool = new ConnectionPool(access, { clock, proxy: proxyFor(access.context, environment), http2 });
     this.#pool?.retire();
     this.#access = access;
-    this.#pool = lane;
-    return lane;
+    this.#pool = pool;
+    return pool;
   }
 }

@@ -24,23 +24,23 @@ export class Tunnels {
 
   /** Calls `done` once with a connection to the destination, or with the reason of the failure. */
   open(to: Destination, done: TunnelDone): void {
-    const asked = this.#ask(to);
-    this.#pending.add(asked);
-    asked.once('close', () => this.#pending.delete(asked));
-    asked.setTimeout(silenceMs, () => asked.destroy(new Error(`it did not respond for ${silenceMs} ms`)));
-    asked.on('error', (error) => done(this.#failure(describeError(error), error), undefined));
-    asked.once('response', (answer) => {
-      answer.destroy();
-      done(this.#failure(`it responded with HTTP status ${answer.statusCode}`), undefined);
+    const request = this.#connect(to);
+    this.#pending.add(request);
+    request.once('close', () => this.#pending.delete(request));
+    request.setTimeout(silenceMs, () => request.destroy(new Error(`it did not respond for ${silenceMs} ms`)));
+    request.on('error', (error) => done(this.#failure(describeError(error), error), undefined));
+    request.once('response', (response) => {
+      response.destroy();
+      done(this.#failure(`it responded with HTTP status ${response.statusCode}`), undefined);
     });
-    asked.once('connect', (answer, socket) => {
-      this.#pending.delete(asked);
+    request.once('connect', (answer, socket) => {
+      this.#pending.delete(request);
       socket.setTimeout(0);
       if (answer.statusCode === 200) return done(null, socket as Socket);
       socket.destroy();
       done(this.#failure(`it responded with HTTP status ${answer.statusCode}`), undefined);
     });
-    asked.end();
+    request.end();
   }
 
   /** Rejects with the signal's reason too; a connection that is established too late is closed. */
@@ -57,10 +57,11 @@ export class Tunnels {
   }
 
   close(): void {
-    for (const asked of [...this.#pending]) asked.destroy(new Error('the connection is no longer needed'));
+    for (const request of [...this.#pending])
+      request.destroy(new Error('the connection is no longer needed'));
   }
 
-  #ask({ host, port }: Destination): ClientRequest {
+  #connect({ host, port }: Destination): ClientRequest {
     const { protocol, hostname, port: proxyPort, username, password } = this.#proxy;
     const target = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
     const who = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;

@@ -19,7 +19,7 @@ import {
   openClientCertificate,
   prepareClientAccess,
   realCertificateFiles,
-  standInCertificate,
+  storedCertificate,
   withClientCertificate,
 } from '../../certificates/index.ts';
 import type { LoadedConfig } from '../../config/index.ts';
@@ -75,15 +75,15 @@ async function unrotated({
   const { kubeconfig, certDir: certDirectory } = loaded.flags;
   const context = await load(kubeconfig);
   const room = { files: realCertificateFiles(), clock, log };
-  return withClientCertificate(context, await standInCertificate(context, { certDirectory, nodeName }, room));
+  return withClientCertificate(context, await storedCertificate(context, { certDirectory, nodeName }, room));
 }
 
 async function rotatedAccess(options: ClientAccessOptions): Promise<ClientAccess> {
   const { clock, random, metrics, nodeName, loaded } = options;
   const settings = settingsOf(options);
   const room = { files: realCertificateFiles(), clock, random, log: options.logger };
-  const { askPath, kubeconfigPath } = await prepareClientAccess(settings, { ...room, parseKubeconfig });
-  const asking = clientOf(options, askPath);
+  const { requestPath, kubeconfigPath } = await prepareClientAccess(settings, { ...room, parseKubeconfig });
+  const asking = clientOf(options, requestPath);
   let own: ApiClient | undefined;
   const certificate = await openClientCertificate(
     {

@@ -134,7 +134,7 @@ async function openSecure(options: ClusterServersOptions): Promise<ClusterServer
     port,
     readOnlyPort,
     problem: () => certificate.problem(),
-    addressesChanged: () => certificate.look(),
+    addressesChanged: () => certificate.refresh(),
     certified: (signal) => untilCertified(certificate, signal),
     run: (signal) => endsWith(signal, certificate.run(signal)),
     close: () => kept.disposeAsync(),
@@ -278,7 +278,7 @@ async function openServingIdentity(options: ServingIdentityOptions): Promise<Ser
   });
   const addresses = () => options.nodeAddresses().map(typed);
   const certificate = await openServingCertificate(
-    { source, nodeName, certDirectory, addresses, settleMs: options.addressesSettleMs },
+    { source, nodeName, certDirectory, addresses, debounceMs: options.addressesSettleMs },
     { files: realCertificateFiles(), clock, random, log, observer: serverCertificateMetrics(metrics) },
   );
   log.info('Loaded serving certificate', { source: source.kind, how: certificate.describe() });

@@ -1,15 +1,15 @@
 import {
   type ApiClient,
   apiResources,
-  claimEventTeller,
+  claimEventRecorder,
   EventRecorder,
   eventMetrics,
   isApiCode,
-  nodeEventTeller,
+  nodeEventRecorder,
   ObjectReflector,
   PatchSchema,
   recordingJournal,
-  volumeEventTeller,
+  volumeEventRecorder,
 } from '../../api/index.ts';
 import type { CriClient } from '../../cri/index.ts';
 import type { ContainerImage, Node } from '../../kinds/index.ts';
@@ -31,6 +31,7 @@ import {
   type NodeSettings,
 } from '../../node/index.ts';
 import {
+  ApiPodCopies,
   ApiRuntimeClasses,
   BoundClaims,
   type ChangeDetection,
@@ -39,7 +40,6 @@ import {
   type ClusterCopies,
   claimNamesOf,
   configMapNamesOf,
-  KeptPodsOfApi,
   makePodObjects,
   type ObjectName,
   type PodObjects,
@@ -114,7 +114,7 @@ export class ClusterNode {
   readonly #options: ClusterNodeOptions;
   readonly #recorder: EventRecorder;
   readonly #objects: PodObjects;
-  readonly #kept: KeptPodsOfApi | undefined;
+  readonly #kept: ApiPodCopies | undefined;
   readonly #claims: BoundClaims;
   readonly #services: Services;
   readonly #classes: ApiRuntimeClasses;
@@ -163,10 +163,10 @@ export class ClusterNode {
     this.#claims = new BoundClaims({
       api,
       clock,
-      changed: (claim) => this.#lookAtUsers(claim, claimNamesOf),
+      onChange: (claim) => this.#lookAtUsers(claim, claimNamesOf),
     });
-    this.#kept = copies && new KeptPodsOfApi({ copies: copies.pods, clock, logger });
-    this.#services = new Services({ ...shared, kept: copies?.services });
+    this.#kept = copies && new ApiPodCopies({ copies: copies.pods, clock, logger });
+    this.#services = new Services({ ...shared, copies: copies?.services });
     this.#classes = new ApiRuntimeClasses(shared);
     this.#starts = new StartLatency(clock, metrics);
     this.#tokens = new Tokens({ ...shared, observer: tokenMetrics(metrics) });
@@ -263,9 +263,9 @@ export class ClusterNode {
       secrets: { get: (namespace, name, signal) => requiredSecret(objects, namespace, name, signal) },
       serviceAccounts: new PodServiceAccounts({ api: clients.main, tokens }),
       journal: (journal) => this.#starts.journal(recordingJournal(journal, this.#recorder, clock)),
-      nodeEvent: nodeEventTeller(node.name, this.#recorder, clock),
-      claimEvent: claimEventTeller(this.#recorder, clock),
-      volumeEvent: volumeEventTeller(this.#recorder, clock),
+      nodeEvent: nodeEventRecorder(node.name, this.#recorder, clock),
+      claimEvent: claimEventRecorder(this.#recorder, clock),
+      volumeEvent: volumeEventRecorder(this.#recorder, clock),
       nodeIps: () => hostIps(this.#node() ?? {}),
       node: () => this.#node(),
       fetchNode: (signal) =>
@@ -355,7 +355,7 @@ export class ClusterNode {
       'copies of pods': kept,
       'start from copies': {
         run: async (signal) => {
-          await startFromCopies({ clock, logger, kept, config, retainReferred }, signal);
+          await startFromCopies({ clock, logger, copies: kept, config, retainReferred }, signal);
           await untilAborted(signal);
         },
       },

@@ -28,7 +28,7 @@ export function reachingClient(client: ApiClient, reach: Reachability): ApiClien
 async function noted<T>(asked: Promise<T>, reach: Reachability): Promise<T> {
   try {
     const answer = await asked;
-    reach.answered();
+    reach.succeeded();
     return answer;
   } catch (error) {
     failed(error, reach);
@@ -38,5 +38,5 @@ async function noted<T>(asked: Promise<T>, reach: Reachability): Promise<T> {
 
 function failed(error: unknown, reach: Reachability): void {
   if (isApiCode(error, 'API_UNAVAILABLE', 'API_DEADLINE', 'API_FAILED')) reach.failed();
-  else if (isApiCode(error, 'API_NOT_FOUND', 'API_CONFLICT', 'API_GONE')) reach.answered();
+  else if (isApiCode(error, 'API_NOT_FOUND', 'API_CONFLICT', 'API_GONE')) reach.succeeded();
 }

@@ -171,7 +171,7 @@ function refusedBy(request: ApiRequest, fault: Extract<ApiFault, { kind: 'refuse
   return apiError({
     what: describeRequest(request),
     status,
-    answer: { code: status, reason, message },
+    apiStatus: { code: status, reason, message },
     retryAfterMs,
   });
 }

@@ -9,7 +9,7 @@ export function refusedTo(request: ApiRequest, error: unknown): unknown {
   return apiError({
     what: describeRequest(request),
     status: code,
-    answer: { code, reason, message },
+    apiStatus: { code, reason, message },
     retryAfterMs: seconds === undefined ? undefined : seconds * 1_000,
   });
 }

@@ -18,12 +18,12 @@ export interface Reading<T extends ApiObject> {
 }
 
 /** Validates everything: received values may be anything. */
-export function readObject<T extends ApiObject>(told: T, reading: Reading<T>): ReadObject<T> {
-  const key = wireKey(told);
+export function readObject<T extends ApiObject>(received: T, reading: Reading<T>): ReadObject<T> {
+  const key = wireKey(received);
   if (key === undefined) return { is: 'bad', problem: 'it has no name', key };
-  const uid: unknown = told.metadata?.uid;
+  const uid: unknown = received.metadata?.uid;
   if (typeof uid !== 'string' || uid === '') return { is: 'bad', problem: `${key} has no UID`, key };
-  const object = told as Named<T>;
+  const object = received as Named<T>;
   const bad = (problem: string): ReadObject<T> => ({ is: 'bad', problem: `${key} ${problem}`, key });
   try {
     const problem = reading.check(object);
@@ -43,32 +43,32 @@ export function withoutWriters<T extends ApiObject>(object: Named<T>): Named<T> 
 }
 
 /** The key of an object in the store; undefined if it has no name. */
-export function wireKey(told: ApiObject): string | undefined {
-  const { name, namespace } = told?.metadata ?? {};
+export function wireKey(received: ApiObject): string | undefined {
+  const { name, namespace } = received?.metadata ?? {};
   return typeof name === 'string' && name !== '' ? storeKey(name, namespace) : undefined;
 }
 
 /** Collects the initial objects until they are complete, separately from the cache in use. */
-export class Intake<T extends ApiObject> {
+export class InitialObjects<T extends ApiObject> {
   readonly #objects = new Map<string, Named<T>>();
-  readonly #unread = new Set<string>();
+  readonly #unreadable = new Set<string>();
 
-  take(read: ReadObject<T>): void {
+  add(read: ReadObject<T>): void {
     if (read.is === 'good') this.#put(read.object);
-    else if (read.key !== undefined) this.#unread.add(read.key);
+    else if (read.key !== undefined) this.#unreadable.add(read.key);
   }
 
   remove(key: string): void {
     this.#objects.delete(key);
-    this.#unread.delete(key);
+    this.#unreadable.delete(key);
   }
 
   snapshot(): Snapshot<T> {
-    return { objects: this.#objects.values(), unread: this.#unread };
+    return { objects: this.#objects.values(), unreadable: this.#unreadable };
   }
 
   #put(object: Named<T>): void {
     this.#objects.set(keyOf(object), object);
-    this.#unread.delete(keyOf(object));
+    this.#unreadable.delete(keyOf(object));
   }
 }

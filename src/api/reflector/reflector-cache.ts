@@ -9,7 +9,7 @@ import {
 import type { ApiObject } from '../client/client.ts';
 import { type Named, type ObjectChange, ReflectorStore, type Snapshot } from './store.ts';
 
-export interface ReflectedCopyOptions {
+export interface ReflectorCacheOptions {
   readonly clock: Clock;
   /** For example "pods with spec.nodeName=n1". */
   readonly what: string;
@@ -17,34 +17,34 @@ export interface ReflectedCopyOptions {
 }
 
 /** The delivery of simultaneous changes: the whole set, or the changes in order. */
-export type ReflectedNews<T> =
-  | { readonly kind: 'anew'; readonly objects: readonly T[] }
+export type ReflectorUpdate<T> =
+  | { readonly kind: 'complete'; readonly objects: readonly T[] }
   | { readonly kind: 'changes'; readonly changes: readonly ObjectChange<T>[] };
 
 interface CopyEvents<T> {
   change: ObjectChange<T>;
   set: readonly T[];
-  news: ReflectedNews<T>;
+  update: ReflectorUpdate<T>;
 }
 
 /** The cache of a reflector, whether it is complete, and its listeners. */
-export class ReflectedCopy<T extends ApiObject> implements Disposable {
-  readonly #options: ReflectedCopyOptions;
+export class ReflectorCache<T extends ApiObject> implements Disposable {
+  readonly #options: ReflectorCacheOptions;
   readonly #store = new ReflectorStore<T>();
   readonly #events: TypedEvents<CopyEvents<Named<T>>>;
-  readonly #waiters = new Waiters<'whole' | 'closed'>();
-  #state: 'partial' | 'whole' | 'closed' = 'partial';
-  #telling: Timer | undefined;
+  readonly #waiters = new Waiters<'complete' | 'closed'>();
+  #state: 'partial' | 'complete' | 'closed' = 'partial';
+  #notification: Timer | undefined;
   /** The pending notification. */
-  #untold: ObjectChange<Named<T>>[] = [];
+  #undelivered: ObjectChange<Named<T>>[] = [];
 
-  constructor(options: ReflectedCopyOptions) {
+  constructor(options: ReflectorCacheOptions) {
     this.#options = options;
     this.#events = new TypedEvents(options.onError);
   }
 
-  get isWhole(): boolean {
-    return this.#state === 'whole';
+  get isComplete(): boolean {
+    return this.#state === 'complete';
   }
 
   get(key: string): Named<T> | undefined {
@@ -64,13 +64,13 @@ export class ReflectedCopy<T extends ApiObject> implements Disposable {
   }
 
   /** Like `onSet`, but with the changes only. */
-  onNews(listener: (news: ReflectedNews<Named<T>>) => void): Disposable {
-    return this.#events.on('news', listener);
+  onUpdate(listener: (update: ReflectorUpdate<Named<T>>) => void): Disposable {
+    return this.#events.on('update', listener);
   }
 
-  async whole(signal: AbortSignal): Promise<void> {
+  async waitUntilComplete(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    if (this.#state === 'whole') return;
+    if (this.#state === 'complete') return;
     const end = this.#state === 'closed' ? 'closed' : await this.#waiters.wait(signal);
     if (end === 'closed') throw cancelledError(`The reflector of ${this.#options.what} was disposed`);
   }
@@ -79,57 +79,57 @@ export class ReflectedCopy<T extends ApiObject> implements Disposable {
   replace(snapshot: Snapshot<T>): void {
     const changes = this.#store.replace(snapshot);
     const isFirst = this.#state === 'partial';
-    this.#state = 'whole';
+    this.#state = 'complete';
     for (const change of changes) this.#events.emit('change', change);
-    if (isFirst || changes.length > 0) this.#tellSet('anew');
-    this.#waiters.resolveAll('whole');
+    if (isFirst || changes.length > 0) this.#deliver('complete');
+    this.#waiters.resolveAll('complete');
   }
 
   /** Returns whether anything changed. */
   put(object: Named<T>): boolean {
-    return this.#told(this.#store.put(object));
+    return this.#publish(this.#store.put(object));
   }
 
   /** See `ObjectStore.remove`. */
-  remove(key: string, told: Parameters<ReflectorStore<T>['remove']>[1]): boolean {
-    return this.#told(this.#store.remove(key, told));
+  remove(key: string, deleted: Parameters<ReflectorStore<T>['remove']>[1]): boolean {
+    return this.#publish(this.#store.remove(key, deleted));
   }
 
   /** Changes are missed until the next complete list: listeners are notified then. */
-  isLeft(): void {
-    this.#stopTelling();
+  markIncomplete(): void {
+    this.#cancelNotification();
     this.#state = 'partial';
   }
 
   /** Clears the cache and rejects all waiters. */
   [Symbol.dispose](): void {
-    this.#stopTelling();
+    this.#cancelNotification();
     this.#state = 'closed';
     this.#waiters.resolveAll('closed');
     this.#store.clear();
   }
 
-  #told(changes: readonly ObjectChange<Named<T>>[]): boolean {
+  #publish(changes: readonly ObjectChange<Named<T>>[]): boolean {
     for (const change of changes) this.#events.emit('change', change);
     if (changes.length === 0) return false;
-    this.#untold.push(...changes);
+    this.#undelivered.push(...changes);
     // Deferred, so that simultaneous changes are delivered together.
-    this.#telling ??= this.#options.clock.timer(0, () => this.#tellSet('changes'));
+    this.#notification ??= this.#options.clock.timer(0, () => this.#deliver('changes'));
     return true;
   }
 
-  #tellSet(kind: ReflectedNews<T>['kind']): void {
-    const changes = this.#untold;
-    this.#stopTelling();
+  #deliver(kind: ReflectorUpdate<T>['kind']): void {
+    const changes = this.#undelivered;
+    this.#cancelNotification();
     if (this.#events.hasSubscribers('set')) this.#events.emit('set', this.#store.list());
-    if (!this.#events.hasSubscribers('news')) return;
-    const news = kind === 'changes' ? { kind, changes } : { kind, objects: this.#store.list() };
-    this.#events.emit('news', news);
+    if (!this.#events.hasSubscribers('update')) return;
+    const update = kind === 'changes' ? { kind, changes } : { kind, objects: this.#store.list() };
+    this.#events.emit('update', update);
   }
 
-  #stopTelling(): void {
-    this.#telling?.cancel();
-    this.#telling = undefined;
-    this.#untold = [];
+  #cancelNotification(): void {
+    this.#notification?.cancel();
+    this.#notification = undefined;
+    this.#undelivered = [];
   }
 }
