@@ -25,7 +25,7 @@ import {
   defaultDataDirectory,
   findDataDirectory,
   readUpState,
-  refuseWithoutRoot,
+  requireRoot,
 } from './data-directory/data-directory.ts';
 import { removeFirewall } from './data-directory/firewall.ts';
 import {
@@ -66,33 +66,34 @@ const unmountWithinMs = 30_000;
 
 async function run(context: CommandContext): Promise<number> {
   const values = readFlags(flags, context.argv);
-  refuseWithoutRoot('down');
-  const home = await findDataDirectory(values['data-dir'] ?? defaultDataDirectory);
-  if (home === undefined || !(await isDataDirectory(home))) {
-    const left = home === undefined ? '.' : `: ${home.dataDir} is not changed.`;
+  requireRoot('down');
+  const directory = await findDataDirectory(values['data-dir'] ?? defaultDataDirectory);
+  if (directory === undefined || !(await isDataDirectory(directory))) {
+    const left = directory === undefined ? '.' : `: ${directory.dataDir} is not changed.`;
     context.stdout.write(`Nothing is up here${left}\n`);
     return exitCodes.done;
   }
-  await stopUp(home, context);
-  const wish: DownOptions = {
+  await stopUp(directory, context);
+  const options: DownOptions = {
     graceMs: Math.max(0, values.grace ?? defaultGraceMs),
     images: values.all === true ? 'remove' : 'keep',
   };
-  const left = await removePods(home, wish, context);
+  const left = await removePods(directory, options, context);
   // Pods that could not be stopped may still use host ports.
-  const rules = left.length === 0 ? await removeFirewall(home, context) : [];
-  const problems = [...left, ...rules, ...(await unmountPods(home, context))];
+  const rules = left.length === 0 ? await removeFirewall(directory, context) : [];
+  const problems = [...left, ...rules, ...(await unmountPods(directory, context))];
   // A later call needs the state to remove the rest.
-  if (problems.length === 0) await rm(home.stateFile, { force: true });
-  if (values.all === true && problems.length === 0) problems.push(...(await removeData(home, context)));
+  if (problems.length === 0) await rm(directory.stateFile, { force: true });
+  if (values.all === true && problems.length === 0) problems.push(...(await removeData(directory, context)));
   for (const problem of problems) context.stderr.write(`${problem}\n`);
   return problems.length === 0 ? exitCodes.done : exitCodes.failed;
 }
 
 /** Returns what could not be removed: "down --all" can then be run again. */
-async function removeData(home: DataDirectory, { stdout }: CommandContext): Promise<readonly string[]> {
-  const { kept, problems } = await removeDataDirectory(home);
-  if (kept.length > 0) stdout.write(`kept       previous content of ${home.dataDir}: ${kept.join(', ')}\n`);
+async function removeData(directory: DataDirectory, { stdout }: CommandContext): Promise<readonly string[]> {
+  const { retained, problems } = await removeDataDirectory(directory);
+  if (retained.length > 0)
+    stdout.write(`kept       previous content of ${directory.dataDir}: ${retained.join(', ')}\n`);
   return problems;
 }
 
@@ -102,14 +103,14 @@ interface DownOptions {
 }
 
 /** Stops the running process first, so that it does not recreate what is removed. */
-async function stopUp(home: DataDirectory, { clock, signal, stdout }: CommandContext): Promise<void> {
+async function stopUp(directory: DataDirectory, { clock, signal, stdout }: CommandContext): Promise<void> {
   const processes = new ProcessTable();
-  const owner = await readLockOwner(home.lockFile);
+  const owner = await readLockOwner(directory.lockFile);
   if (owner === undefined || !(await processes.isAlive(owner))) return;
   if (!(await isKubelingUp(owner, processes))) {
     throw new KubelingError(
       'HOME_UNUSABLE',
-      `Cannot stop kubeling: ${home.lockFile} names the process ${owner.pid}, which is not a "kubeling up" of root. Remove the file if no kubeling is up`,
+      `Cannot stop kubeling: ${directory.lockFile} names the process ${owner.pid}, which is not a "kubeling up" of root. Remove the file if no kubeling is up`,
     );
   }
   await processes.signal(owner, 'SIGTERM');
@@ -136,18 +137,20 @@ export async function isKubelingUp(owner: ProcessIdentity, processes: ProcessTab
  * removed.
  */
 async function removePods(
-  home: DataDirectory,
-  wish: DownOptions,
+  directory: DataDirectory,
+  options: DownOptions,
   context: CommandContext,
 ): Promise<readonly string[]> {
-  const state = await readUpState(home);
+  const state = await readUpState(directory);
   const problems: string[] = [];
   const shared = [...(state?.earlier ?? []), ...(state?.runtime === 'machine' ? [state.endpoint] : [])];
-  for (const endpoint of shared) problems.push(...(await removeFromMachine(endpoint, home, wish, context)));
-  if (state?.runtime !== 'machine' || (await hasContainerd(home)))
-    problems.push(...(await removePrivate(home, wish, context)));
+  for (const endpoint of shared)
+    problems.push(...(await removeFromMachine(endpoint, directory, options, context)));
+  if (state?.runtime !== 'machine' || (await hasContainerd(directory)))
+    problems.push(...(await removePrivate(directory, options, context)));
   // Last, because it is shared by all runtimes, and pods that could not be stopped still need it.
-  if (shared.length > 0 && problems.length === 0) problems.push(...(await removeHomeCgroup(home, context)));
+  if (shared.length > 0 && problems.length === 0)
+    problems.push(...(await removeDirectoryCgroup(directory, context)));
   return problems;
 }
 
@@ -159,18 +162,18 @@ async function hasContainerd({ dataDir }: DataDirectory): Promise<boolean> {
 }
 
 async function removePrivate(
-  home: DataDirectory,
-  wish: DownOptions,
+  directory: DataDirectory,
+  options: DownOptions,
   context: CommandContext,
 ): Promise<readonly string[]> {
-  const containerd = await privateContainerd(home, context);
+  const containerd = await privateContainerd(directory, context);
   const health = await containerd.health(context.signal);
   const endpoint = `unix://${containerd.layout.socket}`;
   const problems =
     health.state === 'serving'
-      ? await removeSandboxes(endpoint, { home, unnamed: 'ours' }, wish, context)
+      ? await removeSandboxes(endpoint, { directory, unnamed: 'ours' }, options, context)
       : [];
-  const report = await containerd.teardown(wish, context.signal);
+  const report = await containerd.teardown(options, context.signal);
   printReport(report, context);
   // Pods that could not be removed in order were then removed by force, so only remaining problems
   // count.
@@ -182,19 +185,19 @@ async function removePrivate(
  * content of volumes.
  */
 async function unmountPods(
-  home: DataDirectory,
+  directory: DataDirectory,
   { clock, signal, stdout }: CommandContext,
 ): Promise<readonly string[]> {
   const run = (file: string, args: readonly string[], inner: AbortSignal) =>
     runChecked({ file, args, clock, deadlineMs: unmountWithinMs }, inner);
   const { removed, problems } = await unmountBelow(
-    home.rootDir,
+    directory.rootDir,
     { run, procDir: '/proc', sysDir: '/sys' },
     signal,
   );
   if (removed.length > 0) stdout.write(`removed    ${removed.length} volume mounts of containers\n`);
   if (problems.length > 0) return problems;
-  return await unshareRoot(home.rootDir, clock, signal).then(
+  return await unshareRoot(directory.rootDir, clock, signal).then(
     () => [],
     (error: unknown) => [describeError(error)],
   );
@@ -203,20 +206,20 @@ async function unmountPods(
 /** Removes our pods only: other clients use the runtime too. */
 async function removeFromMachine(
   endpoint: string,
-  home: DataDirectory,
-  wish: DownOptions,
+  directory: DataDirectory,
+  options: DownOptions,
   context: CommandContext,
 ): Promise<readonly string[]> {
-  const problems = await removeSandboxes(endpoint, { home, unnamed: 'of-others' }, wish, context);
+  const problems = await removeSandboxes(endpoint, { directory, unnamed: 'of-others' }, options, context);
   return problems.map((problem) => `Cannot remove all pods from the runtime at ${endpoint}: ${problem}`);
 }
 
-async function removeHomeCgroup(
-  home: DataDirectory,
+async function removeDirectoryCgroup(
+  directory: DataDirectory,
   { clock, signal, stdout }: CommandContext,
 ): Promise<readonly string[]> {
   const { removed, problems } = await removeTopCgroup(
-    dataDirectoryCgroup(home),
+    dataDirectoryCgroup(directory),
     { clock, procDir: '/proc' },
     signal,
   );
@@ -226,26 +229,26 @@ async function removeHomeCgroup(
 
 async function removeSandboxes(
   endpoint: string,
-  seenBy: OwnPodsOptions,
+  ownPods: OwnPodsOptions,
   { graceMs }: DownOptions,
   context: CommandContext,
 ): Promise<readonly string[]> {
   const { clock, signal, stdout } = context;
-  const whole = connectRuntime(endpoint, context);
+  const unfiltered = connectRuntime(endpoint, context);
   try {
     const { found, problems } = await withDeadline(
       { clock, ms: removeWithinMs + graceMs, what: 'remove the pods' },
-      (inner) => stopPods(onlyOwnPods(whole, seenBy), graceMs, inner),
+      (inner) => stopPods(onlyOwnPods(unfiltered, ownPods), graceMs, inner),
       signal,
     );
-    const gone = found - problems.length;
-    if (gone > 0) stdout.write(`pods       stopped and removed ${gone}\n`);
+    const removed = found - problems.length;
+    if (removed > 0) stdout.write(`pods       stopped and removed ${removed}\n`);
     return problems;
   } catch (error) {
     signal.throwIfAborted();
     return [describeError(error)];
   } finally {
-    whole.close();
+    unfiltered.close();
   }
 }
 
@@ -292,7 +295,7 @@ async function stopPods(cri: CriClient, mostGraceMs: number, signal: AbortSignal
     await removeSandbox(cri, podSandboxId, signal);
   };
   const ends = await Promise.allSettled(items.map(({ id }) => end(id)));
-  const failed = ends.filter((one) => one.status === 'rejected');
+  const failed = ends.filter((result) => result.status === 'rejected');
   return { found: items.length, problems: failed.map(({ reason }) => describeError(reason)) };
 }
 

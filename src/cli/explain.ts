@@ -42,7 +42,7 @@ async function run(context: CommandContext): Promise<number> {
   const [pod] = positionals;
   const { node, pods, problems: found } = await fetchFlights(await locateKubelet(values), pod, context);
   if (node !== undefined) context.stdout.write(explainNode(node));
-  for (const story of pods) context.stdout.write(explainPod(story));
+  for (const flight of pods) context.stdout.write(explainPod(flight));
   for (const problem of found) context.stdout.write(`manifest problem: ${printable(String(problem))}\n`);
   if (pods.length > 0 || pod === undefined) return exitCodes.done;
   context.stderr.write(`There is no history of a pod ${JSON.stringify(pod)} here.\n`);

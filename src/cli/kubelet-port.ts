@@ -51,8 +51,8 @@ const defaultRootDir = '/var/lib/kubelet';
  * A given directory selects its kubelet, never the kubelet at the default port. Without a directory:
  * the running "kubeling up", else the kubelet of the node.
  */
-export async function locateKubelet(place: KubeletAddress): Promise<LocalKubelet> {
-  const { port, 'data-dir': dataDir, 'root-dir': rootDir } = place;
+export async function locateKubelet(address: KubeletAddress): Promise<LocalKubelet> {
+  const { port, 'data-dir': dataDir, 'root-dir': rootDir } = address;
   if (rootDir !== undefined) return { port: port ?? (await portOfRootDirectory(rootDir)), rootDir };
   if (port !== undefined) return { port, rootDir: (await dataDirectoryOf(dataDir)).rootDir };
   return dataDir === undefined ? await defaultKubelet() : await kubeletOfDataDirectory(dataDir);
@@ -119,14 +119,14 @@ async function dataDirectoryOf(dataDir = defaultDataDirectory): Promise<DataDire
 }
 
 async function defaultKubelet(): Promise<LocalKubelet> {
-  const home = await dataDirectoryOf();
-  const upPort = (await readUpState(home))?.port;
-  if (upPort !== undefined && (await isUp(home))) return { port: upPort, rootDir: home.rootDir };
+  const directory = await dataDirectoryOf();
+  const upPort = (await readUpState(directory))?.port;
+  if (upPort !== undefined && (await isUp(directory))) return { port: upPort, rootDir: directory.rootDir };
   const port = await readPortFile(defaultRootDir);
   if (port !== undefined) return { port, rootDir: defaultRootDir };
   throw new KubelingError(
     'KUBELET_SILENT',
-    `Cannot reach a kubelet: neither "kubeling up" runs in ${home.dataDir} nor "kubeling run" in ${defaultRootDir}, or you may not read their files. Select another with --data-dir or --root-dir`,
+    `Cannot reach a kubelet: neither "kubeling up" runs in ${directory.dataDir} nor "kubeling run" in ${defaultRootDir}, or you may not read their files. Select another with --data-dir or --root-dir`,
   );
 }
 
@@ -138,13 +138,13 @@ async function portOfRootDirectory(rootDir: string): Promise<number> {
 }
 
 async function kubeletOfDataDirectory(dataDir: string): Promise<LocalKubelet> {
-  const home = await findDataDirectory(dataDir);
-  if (home === undefined) throw noKubelet(dataDir, 'the directory does not exist');
-  if (!(await isUp(home))) throw noKubelet(dataDir, 'kubeling is not up there');
-  const port = (await readUpState(home))?.port;
+  const directory = await findDataDirectory(dataDir);
+  if (directory === undefined) throw noKubelet(dataDir, 'the directory does not exist');
+  if (!(await isUp(directory))) throw noKubelet(dataDir, 'kubeling is not up there');
+  const port = (await readUpState(directory))?.port;
   if (port === undefined)
     throw noKubelet(dataDir, 'the kubelet does not listen yet, or you may not read its port file');
-  return { port, rootDir: home.rootDir };
+  return { port, rootDir: directory.rootDir };
 }
 
 /** Undefined when no kubelet has listened there, or when its port file is unreadable. */

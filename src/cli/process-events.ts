@@ -79,6 +79,6 @@ function isSigterm(reason: unknown): boolean {
 export async function flushOutput(streams: readonly Writable[], signal: AbortSignal): Promise<void> {
   const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
   using _link = onAbort(signal, () => stop());
-  const taken = streams.map((stream) => new Promise<void>((done) => stream.write('', () => done())));
-  await Promise.race([Promise.all(taken), stopped]);
+  const flushed = streams.map((stream) => new Promise<void>((done) => stream.write('', () => done())));
+  await Promise.race([Promise.all(flushed), stopped]);
 }

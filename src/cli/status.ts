@@ -45,13 +45,13 @@ interface ApiStatus {
   readonly problem: string | undefined;
 }
 
-const apiAnswersWithinMs = 5_000;
+const apiDeadlineMs = 5_000;
 
 async function run(context: CommandContext): Promise<number> {
   const values = readFlags(flags, context.argv);
   const dataDir = values['data-dir'] ?? defaultDataDirectory;
-  const home = await findDataDirectory(dataDir);
-  const status = home === undefined ? nothing(dataDir) : await look(home, context);
+  const directory = await findDataDirectory(dataDir);
+  const status = directory === undefined ? nothing(dataDir) : await inspectDirectory(directory, context);
   context.stdout.write(values.output === 'json' ? `${JSON.stringify(status)}\n` : format(status));
   const isWell = status.problem === undefined && status.api?.problem === undefined;
   return status.process !== undefined && isWell ? exitCodes.done : exitCodes.failed;
@@ -61,15 +61,18 @@ function nothing(dataDir: string): Status {
   return { dataDir, process: undefined, runtime: 'none', sandboxes: undefined, problem: undefined };
 }
 
-async function look(home: DataDirectory, context: CommandContext): Promise<Status> {
-  const owner = await readLockOwner(home.lockFile);
+async function inspectDirectory(directory: DataDirectory, context: CommandContext): Promise<Status> {
+  const owner = await readLockOwner(directory.lockFile);
   const isUp = owner !== undefined && (await new ProcessTable().isAlive(owner));
-  const base = { ...nothing(home.dataDir), process: isUp ? owner.pid : undefined };
-  const state = await readUpState(home);
+  const base = { ...nothing(directory.dataDir), process: isUp ? owner.pid : undefined };
+  const state = await readUpState(directory);
   if (state === undefined) return base;
   const api = state.api === undefined || !isUp ? {} : { api: await probeApi(state.api, context) };
-  const whole = connectRuntime(state.endpoint, context);
-  const cri = onlyOwnPods(whole, { home, unnamed: state.runtime === 'private' ? 'ours' : 'of-others' });
+  const unfiltered = connectRuntime(state.endpoint, context);
+  const cri = onlyOwnPods(unfiltered, {
+    directory,
+    unnamed: state.runtime === 'private' ? 'ours' : 'of-others',
+  });
   try {
     return { ...base, ...api, ...(await readStatus(cri, context.signal)) };
   } catch (error) {
@@ -97,12 +100,12 @@ async function probeApi(
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
   const request = { scheme: 'https', host, port: Number(port), target: '/readyz', headers: [] } as const;
   try {
-    const answer = await withDeadline(
-      { clock, ms: apiAnswersWithinMs, what: 'get a response from the API' },
+    const version = await withDeadline(
+      { clock, ms: apiDeadlineMs, what: 'get a response from the API' },
       (inner) => sendHttp(request, 1_024, inner),
       signal,
     );
-    const problem = answer.status === 200 ? undefined : failedIn(answer.body.toString());
+    const problem = version.status === 200 ? undefined : failedIn(version.body.toString());
     return { url, kubeconfig, problem };
   } catch (error) {
     signal.throwIfAborted();

@@ -155,9 +155,9 @@ function withoutSecrets(type: ValueType, kind: FlagKind<unknown>): FlagKind<unkn
   if (!hasSecrets(type)) return kind;
   return {
     ...kind,
-    read(text, earlier) {
+    read(text, previous) {
       try {
-        return kind.read(text, earlier);
+        return kind.read(text, previous);
       } catch {
         throw new KubelingError('FLAG_INVALID', `must be ${kind.label}: current value is hidden`);
       }

@@ -33,8 +33,12 @@ export async function readConfigFile(
 
 async function decodeText(what: DocumentKind, file: SourceFile, text: string): Promise<DecodedDocument> {
   const { tree, second, problems } = await readYaml(text);
-  const at = (place: { line: number; column: number }, field: string, message: string) =>
-    findingAt({ kind: file.kind, file: file.path, line: place.line, column: place.column }, field, message);
+  const at = (position: { line: number; column: number }, field: string, message: string) =>
+    findingAt(
+      { kind: file.kind, file: file.path, line: position.line, column: position.column },
+      field,
+      message,
+    );
   if (problems.length > 0)
     return failed(
       file,
@@ -118,7 +122,7 @@ class DropInSearch implements DropIns {
   readonly problems: Finding[] = [];
   readonly #host: ConfigFiles;
   readonly #signal: AbortSignal;
-  #seen = 0;
+  #found = 0;
 
   constructor(host: ConfigFiles, signal: AbortSignal) {
     this.#host = host;
@@ -154,11 +158,11 @@ class DropInSearch implements DropIns {
 
   /** Reported once; the search then ends on every level. */
   #isTooLarge(path: string, depth: number): boolean {
-    if (++this.#seen <= maxEntries && depth <= maxDepth) return false;
-    if (this.#seen <= maxEntries + 1) {
+    if (++this.#found <= maxEntries && depth <= maxDepth) return false;
+    if (this.#found <= maxEntries + 1) {
       this.problems.push(findingIn(path, 'cannot be searched as the directory is too deep or too large'));
     }
-    this.#seen = maxEntries + 1;
+    this.#found = maxEntries + 1;
     return true;
   }
 }

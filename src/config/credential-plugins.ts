@@ -5,13 +5,13 @@ import { type DocumentKind, readConfigFile } from './config-file.ts';
 import type { SourceFile } from './decode.ts';
 import {
   bool,
+  choiceOf,
   duration,
   type Effective,
   exact,
   type Fields,
   list,
   object,
-  oneOf,
   optional,
   plain,
   text,
@@ -34,7 +34,7 @@ const environmentVariable = {
 
 const tokenAttributes = {
   serviceAccountTokenAudience: exact(text(), '', 'Whom the token of the pod is meant for.'),
-  cacheType: exact(oneOf('', 'ServiceAccount', 'Token'), '', 'What credentials are kept by.'),
+  cacheType: exact(choiceOf('', 'ServiceAccount', 'Token'), '', 'What credentials are kept by.'),
   requireServiceAccount: optional(bool, 'Whether pods without a service account are left out.'),
   requiredServiceAccountAnnotationKeys: exact(list(text()), [], 'Annotations without which it is not asked.'),
   optionalServiceAccountAnnotationKeys: exact(list(text()), [], 'Annotations passed on when they are there.'),
@@ -101,9 +101,9 @@ export async function readCredentialPlugins(
     // The type is derived from the table: a resolved value has its shape.
     const { providers } = value as unknown as Effective<typeof fields>;
     for (const [index, each] of providers.entries()) {
-      const judge = new ProviderCheck(each, keyPath('providers', index), origins, problems);
-      await judge.check(source, names);
-      plugins.push(judge.plugin());
+      const check = new ProviderCheck(each, keyPath('providers', index), origins, problems);
+      await check.check(source, names);
+      plugins.push(check.plugin());
     }
   }
   if (problems.length === 0 && plugins.length === 0) {
@@ -212,12 +212,12 @@ class ProviderCheck {
   }
 
   #checkKeys(field: string, keys: readonly string[]): void {
-    const seen = new Set<string>();
+    const names = new Set<string>();
     for (const [index, key] of keys.entries()) {
       const at = keyPath(`tokenAttributes.${field}`, index);
       if (!isAnnotationKey(key)) this.#report(at, `must be the key of an annotation${current(key)}`);
-      else if (seen.has(key)) this.#report(at, `must be listed once only${current(key)}`);
-      seen.add(key);
+      else if (names.has(key)) this.#report(at, `must be listed once only${current(key)}`);
+      names.add(key);
     }
   }
 

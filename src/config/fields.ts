@@ -107,7 +107,7 @@ export function text(options: Omit<TextType, 'kind' | 'choices'> = {}): Typed<st
   return { kind: 'text', ...options };
 }
 
-export function oneOf<const T extends string>(...choices: readonly T[]): Typed<T, TextType> {
+export function choiceOf<const T extends string>(...choices: readonly T[]): Typed<T, TextType> {
   return { kind: 'text', choices };
 }
 

@@ -26,13 +26,15 @@ export function findingIn(source: string, message: string, field = ''): Finding 
 
 /** As `/etc/kubelet.yaml:12:3: maxPod: is not a known field (did you mean maxPods?)`. */
 export function describeFinding(finding: Finding): string {
-  const place = [finding.source, finding.line, finding.column].filter((part) => part !== undefined).join(':');
-  return [place, finding.field, finding.message].filter((part) => part !== '').join(': ');
+  const origin = [finding.source, finding.line, finding.column]
+    .filter((part) => part !== undefined)
+    .join(':');
+  return [origin, finding.field, finding.message].filter((part) => part !== '').join(': ');
 }
 
 /** One error for all problems, sorted by file and position. */
 export function configInvalid(problems: readonly Finding[]): KubelingError {
-  const sorted = [...problems].sort(byPlace);
+  const sorted = [...problems].sort(byOrigin);
   const count = sorted.length === 1 ? 'of 1 problem' : `of ${sorted.length} problems`;
   const lines = sorted.map((problem) => `  ${describeFinding(problem)}`);
   return new KubelingError(
@@ -44,7 +46,7 @@ export function configInvalid(problems: readonly Finding[]): KubelingError {
   );
 }
 
-function byPlace(a: Finding, b: Finding): number {
+function byOrigin(a: Finding, b: Finding): number {
   if (a.source !== b.source || a.line === undefined || b.line === undefined) return 0;
   return a.line - b.line || (a.column ?? 0) - (b.column ?? 0);
 }

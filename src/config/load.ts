@@ -45,9 +45,9 @@ export async function loadConfig(
 ): Promise<LoadedConfig> {
   const line = parseCommandLine(argv, deps.cwd);
   const layers = await readLayers(line.flags, deps.files, signal);
-  const settled = resolveConfig(line, layers);
-  if (settled.problems.length > 0) throw configInvalid(settled.problems);
-  return { ...settled.loaded, flags: line.flags, configFiles: layers.files };
+  const resolved = resolveConfig(line, layers);
+  if (resolved.problems.length > 0) throw configInvalid(resolved.problems);
+  return { ...resolved.loaded, flags: line.flags, configFiles: layers.files };
 }
 
 interface Layers {

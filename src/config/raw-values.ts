@@ -22,8 +22,8 @@ export function emptyRawMap(origin: Origin): RawMap {
 }
 
 /** A later layer over an earlier one, as RFC 7396: maps are merged, everything else is replaced, null removes. */
-export function mergeRawValues(earlier: RawMap, later: RawMap): RawMap {
-  const entries = new Map(earlier.entries);
+export function mergeRawValues(base: RawMap, later: RawMap): RawMap {
+  const entries = new Map(base.entries);
   for (const [key, node] of later.entries) {
     if (node.kind === 'nothing') {
       entries.delete(key);

@@ -78,10 +78,10 @@ function renderEntry(key: string, type: ValueType, item: unknown, here: Here): s
 
 function renderItems(type: ValueType, items: readonly unknown[], here: Here): string[] {
   return items.flatMap((item, index) => {
-    const place = { ...here, path: keyPath(here.path, index), indent: `${here.indent}  ` };
-    if (type.kind !== 'object') return renderValue(`${here.indent}-`, type, item, place);
-    const lines = renderFields(type.fields, item as Readonly<Record<string, unknown>>, place);
-    return lines.map((line, at) => (at === 0 ? `${here.indent}- ${line.slice(place.indent.length)}` : line));
+    const itemAt = { ...here, path: keyPath(here.path, index), indent: `${here.indent}  ` };
+    if (type.kind !== 'object') return renderValue(`${here.indent}-`, type, item, itemAt);
+    const lines = renderFields(type.fields, item as Readonly<Record<string, unknown>>, itemAt);
+    return lines.map((line, at) => (at === 0 ? `${here.indent}- ${line.slice(itemAt.indent.length)}` : line));
   });
 }
 

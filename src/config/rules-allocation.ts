@@ -92,7 +92,7 @@ function checkEnforcement(
 const reservedMemory: Rule = {
   reads: ['reservedMemory'],
   check({ config }, report) {
-    const seen = new Set<string>();
+    const cpus = new Set<string>();
     config.reservedMemory.forEach(({ numaNode, limits }, index) => {
       for (const [type, amount] of Object.entries(limits)) {
         const field = keyPath(fieldPath(keyPath('reservedMemory', index), 'limits'), type);
@@ -101,8 +101,8 @@ const reservedMemory: Rule = {
         }
         if (amount.nanos <= 0n) report.problem(field, 'must be more than 0');
         const identity = `${numaNode}:${type}`;
-        if (seen.has(identity)) report.problem(field, `must not be given twice for NUMA node ${numaNode}`);
-        seen.add(identity);
+        if (cpus.has(identity)) report.problem(field, `must not be given twice for NUMA node ${numaNode}`);
+        cpus.add(identity);
       }
     });
   },
@@ -183,9 +183,9 @@ const cpuManager: Rule = {
     if (config.cpuManagerPolicy === 'none' && Object.keys(options).length > 0) {
       report.problem('cpuManagerPolicyOptions', 'need cpuManagerPolicy to be static: current value is none');
     }
-    for (const [one, other] of cpuConflicts) {
-      if (isOn(one) && isOn(other))
-        report.problem('cpuManagerPolicyOptions', `must not have both ${one} and ${other}`);
+    for (const [policy, other] of cpuConflicts) {
+      if (isOn(policy) && isOn(other))
+        report.problem('cpuManagerPolicyOptions', `must not have both ${policy} and ${other}`);
     }
     if (isOn('align-by-socket') && config.topologyManagerPolicy === 'single-numa-node') {
       report.problem(

@@ -24,13 +24,13 @@ const effects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'];
 const taints: Rule = {
   reads: ['registerWithTaints'],
   check({ config }, report) {
-    const seen = new Set<string>();
+    const paths = new Set<string>();
     config.registerWithTaints.forEach((taint, index) => {
       const path = keyPath('registerWithTaints', index);
       checkTaint(taint, path, report);
       const identity = `${taint.key}:${taint.effect}`;
-      if (seen.has(identity)) report.problem(path, `must not be given twice: ${identity}`);
-      seen.add(identity);
+      if (paths.has(identity)) report.problem(path, `must not be given twice: ${identity}`);
+      paths.add(identity);
     });
   },
 };

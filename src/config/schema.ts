@@ -1,5 +1,6 @@
 import {
   bool,
+  choiceOf,
   currentFlag,
   duration,
   type Effective,
@@ -13,7 +14,6 @@ import {
   map,
   nested,
   object,
-  oneOf,
   optional,
   plain,
   quantity,
@@ -23,8 +23,8 @@ import { strongCiphers, tlsVersions, weakCiphers } from './rules-server.ts';
 import {
   gates,
   headers,
-  onePair,
   reservedMemory,
+  singlePair,
   taints,
   thresholds,
   verbosities,
@@ -129,7 +129,7 @@ const server = {
   ),
   tlsPrivateKeyFile: plain(path, '', 'Private key of that certificate.', flag('tls-private-key-file')),
   tlsCipherSuites: plain(
-    list(oneOf(...strongCiphers, ...weakCiphers)),
+    list(choiceOf(...strongCiphers, ...weakCiphers)),
     [],
     'Cipher suites to allow below TLS 1.3.',
     flag('tls-cipher-suites'),
@@ -140,7 +140,7 @@ const server = {
     'Key exchanges to allow, as the numbers TLS gives them.',
   ),
   tlsMinVersion: plain(
-    oneOf('', ...tlsVersions),
+    choiceOf('', ...tlsVersions),
     '',
     'Oldest TLS version to accept; 1.2 when empty.',
     flag('tls-min-version'),
@@ -192,7 +192,7 @@ const server = {
   authorization: nested(
     {
       mode: plain(
-        oneOf('AlwaysAllow', 'Webhook'),
+        choiceOf('AlwaysAllow', 'Webhook'),
         'Webhook',
         'Ask the API server what a client may do, or allow all.',
         flag('authorization-mode'),
@@ -301,7 +301,7 @@ const clusterNode = {
   eventRecordQPS: exact(count, 50, 'Events a second to record; 0 is no limit.', flag('event-qps')),
   eventBurst: plain(count, 100, 'Events to record in one burst.', flag('event-burst')),
   configMapAndSecretChangeDetectionStrategy: plain(
-    oneOf('Get', 'Cache', 'Watch'),
+    choiceOf('Get', 'Cache', 'Watch'),
     'Watch',
     'How changes of ConfigMaps and Secrets are noticed.',
   ),
@@ -363,7 +363,7 @@ const images = {
   serializeImagePulls: exact(bool, true, 'Pull one image at a time.', flag('serialize-image-pulls')),
   maxParallelImagePulls: optional(int32(1), 'How many images may be pulled at once.'),
   imagePullCredentialsVerificationPolicy: plain(
-    oneOf('', 'NeverVerify', 'NeverVerifyPreloadedImages', 'NeverVerifyAllowlistedImages', 'AlwaysVerify'),
+    choiceOf('', 'NeverVerify', 'NeverVerifyPreloadedImages', 'NeverVerifyAllowlistedImages', 'AlwaysVerify'),
     '',
     'Whether a pod must show credentials for an image that is already here.',
   ),
@@ -425,7 +425,7 @@ const containerLogs = {
 
 const cgroups = {
   cgroupDriver: plain(
-    oneOf('cgroupfs', 'systemd'),
+    choiceOf('cgroupfs', 'systemd'),
     'cgroupfs',
     'Who manages cgroups, unless the runtime says.',
     flag('cgroup-driver'),
@@ -442,7 +442,7 @@ const cgroups = {
   failCgroupV1: exact(bool, false, 'Refuse to start on a host with cgroup v1.', currentFlag('fail-cgroupv1')),
   failSwapOn: exact(bool, true, 'Refuse to start on a host that swaps.', flag('fail-swap-on')),
   memorySwap: nested(
-    { swapBehavior: plain(oneOf('', 'NoSwap', 'LimitedSwap'), '', 'How much swap containers may use.') },
+    { swapBehavior: plain(choiceOf('', 'NoSwap', 'LimitedSwap'), '', 'How much swap containers may use.') },
     'Swap for containers.',
   ),
   cpuCFSQuota: exact(bool, true, 'Hold containers to their CPU limits.', flag('cpu-cfs-quota')),
@@ -458,7 +458,7 @@ const cgroups = {
   ),
   memoryThrottlingFactor: exact(float(0, 1), 0.9, 'Share of the memory limit at which slowing down starts.'),
   memoryReservationPolicy: plain(
-    oneOf('None', 'TieredReservation'),
+    choiceOf('None', 'TieredReservation'),
     'None',
     'Whether requested memory is protected.',
   ),
@@ -467,7 +467,7 @@ const cgroups = {
 
 const allocation = {
   cpuManagerPolicy: plain(
-    oneOf('none', 'static'),
+    choiceOf('none', 'static'),
     'none',
     'Whether containers can have CPUs of their own.',
     flag('cpu-manager-policy'),
@@ -476,7 +476,7 @@ const allocation = {
     map(text()),
     {},
     'Options of that policy.',
-    flag('cpu-manager-policy-options', onePair),
+    flag('cpu-manager-policy-options', singlePair),
   ),
   cpuManagerReconcilePeriod: plain(
     duration(some),
@@ -485,7 +485,7 @@ const allocation = {
     flag('cpu-manager-reconcile-period'),
   ),
   memoryManagerPolicy: plain(
-    oneOf('None', 'Static'),
+    choiceOf('None', 'Static'),
     'None',
     'Whether containers can have memory of one NUMA node.',
     flag('memory-manager-policy'),
@@ -502,13 +502,13 @@ const allocation = {
     flag('reserved-memory', reservedMemory),
   ),
   topologyManagerPolicy: plain(
-    oneOf('none', 'best-effort', 'restricted', 'single-numa-node'),
+    choiceOf('none', 'best-effort', 'restricted', 'single-numa-node'),
     'none',
     'How hard CPUs, memory and devices are kept together.',
     flag('topology-manager-policy'),
   ),
   topologyManagerScope: plain(
-    oneOf('container', 'pod'),
+    choiceOf('container', 'pod'),
     'container',
     'What is kept together: each container or the pod.',
     flag('topology-manager-scope'),
@@ -630,7 +630,7 @@ const network = {
     flag('pod-cidr'),
   ),
   hairpinMode: plain(
-    oneOf('promiscuous-bridge', 'hairpin-veth', 'none'),
+    choiceOf('promiscuous-bridge', 'hairpin-veth', 'none'),
     'promiscuous-bridge',
     'How a pod reaches itself through its service.',
     flag('hairpin-mode'),
@@ -715,7 +715,7 @@ const outputRouting = {
 const observability = {
   logging: nested(
     {
-      format: plain(oneOf('text', 'json'), 'text', 'How log lines look.', flag('logging-format')),
+      format: plain(choiceOf('text', 'json'), 'text', 'How log lines look.', flag('logging-format')),
       flushFrequency: plain(
         duration({ min: ms, numbers: 'nanoseconds' }),
         5 * second,

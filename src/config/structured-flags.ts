@@ -19,7 +19,7 @@ export const headers = multimapFlag({ between: ':' });
 export const gates = mapFlag(boolFlag);
 
 /** One `name=value` per use, because a value may contain a comma. */
-export const onePair = mapFlag(stringFlag, { pairs: 'one' });
+export const singlePair = mapFlag(stringFlag, { pairs: 'one' });
 
 interface WrittenTaint {
   readonly key: string;
@@ -47,7 +47,7 @@ interface WrittenReservation {
 /** `0:memory=1Gi,hugepages-1Gi=2Gi;1:memory=2Gi`; a repeated flag adds nodes. */
 export const reservedMemory: FlagKind<readonly WrittenReservation[]> = {
   label: 'node:type=quantity,...;...',
-  read: (text, earlier = []) => (text === '' ? [] : [...earlier, ...text.split(';').map(readReservation)]),
+  read: (text, previous = []) => (text === '' ? [] : [...previous, ...text.split(';').map(readReservation)]),
 };
 
 function readReservation(text: string): WrittenReservation {
@@ -73,7 +73,7 @@ interface WrittenVerbosity {
 /** `pattern=2,other*=4`; a repeated flag adds patterns. */
 export const verbosities: FlagKind<readonly WrittenVerbosity[]> = {
   label: 'pattern=N,...',
-  read: (text, earlier = []) => [...earlier, ...text.split(',').filter(Boolean).map(readVerbosity)],
+  read: (text, previous = []) => [...previous, ...text.split(',').filter(Boolean).map(readVerbosity)],
 };
 
 function readVerbosity(text: string): WrittenVerbosity {

@@ -118,9 +118,9 @@ async function callOnce(
   let failure: KubelingError | undefined;
   try {
     const limitMs = deadlineMs(operation, request, options.requestTimeoutMs ?? defaultRequestTimeoutMs);
-    const answer = await callWithin(clock, operation, limitMs, raw, request, signal);
-    checkResponse(operation, answer);
-    return answer;
+    const response = await callWithin(clock, operation, limitMs, raw, request, signal);
+    checkResponse(operation, response);
+    return response;
   } catch (error) {
     failure = translateError(operation, error, signal);
     throw failure;
@@ -185,10 +185,10 @@ async function checkVersion(
   client: Pick<CriCalls, 'version'>,
   signal: AbortSignal,
 ): Promise<VersionResponse> {
-  const answer = await client.version({}, signal);
-  if (answer.version === interfaceVersion) return answer;
+  const response = await client.version({}, signal);
+  if (response.version === interfaceVersion) return response;
   throw new KubelingError(
     'CRI_VERSION',
-    `Cannot use ${answer.runtimeName} ${answer.runtimeVersion} as its CRI version must be ${interfaceVersion}: it is ${answer.version}`,
+    `Cannot use ${response.runtimeName} ${response.runtimeVersion} as its CRI version must be ${interfaceVersion}: it is ${response.version}`,
   );
 }

@@ -12,25 +12,25 @@ type ResponseOf<Name extends CriOperation> = CriMethods[Name] extends { readonly
   : never;
 
 /** Required fields that are missing in a response. */
-const checks: { readonly [Name in CriOperation]?: (answer: ResponseOf<Name>) => readonly string[] } = {
-  version: (answer) =>
-    missingFields(answer, ['version', 'runtimeName', 'runtimeVersion', 'runtimeApiVersion']),
+const checks: { readonly [Name in CriOperation]?: (response: ResponseOf<Name>) => readonly string[] } = {
+  version: (response) =>
+    missingFields(response, ['version', 'runtimeName', 'runtimeVersion', 'runtimeApiVersion']),
   status: missingFromStatus,
-  runPodSandbox: (answer) => missingFields(answer, ['podSandboxId']),
-  createContainer: (answer) => missingFields(answer, ['containerId']),
+  runPodSandbox: (response) => missingFields(response, ['podSandboxId']),
+  createContainer: (response) => missingFields(response, ['containerId']),
   podSandboxStatus: missingFromSandbox,
   containerStatus: missingFromContainer,
-  exec: (answer) => missingFields(answer, ['url']),
-  attach: (answer) => missingFields(answer, ['url']),
-  portForward: (answer) => missingFields(answer, ['url']),
-  pullImage: (answer) => missingFields(answer, ['imageRef']),
+  exec: (response) => missingFields(response, ['url']),
+  attach: (response) => missingFields(response, ['url']),
+  portForward: (response) => missingFields(response, ['url']),
+  pullImage: (response) => missingFields(response, ['imageRef']),
   imageStatus: missingFromImage,
 };
 
 /** Rejects a response without required fields. */
-export function checkResponse(operation: CriOperation, answer: unknown): void {
-  const check = checks[operation] as ((answer: unknown) => readonly string[]) | undefined;
-  const missing = check?.(answer) ?? [];
+export function checkResponse(operation: CriOperation, response: unknown): void {
+  const check = checks[operation] as ((response: unknown) => readonly string[]) | undefined;
+  const missing = check?.(response) ?? [];
   if (missing.length === 0) return;
   throw new KubelingError(
     'CRI_BAD_ANSWER',
@@ -39,8 +39,11 @@ export function checkResponse(operation: CriOperation, answer: unknown): void {
   );
 }
 
-function missingFields<T extends object>(answer: T, names: readonly (keyof T & string)[]): readonly string[] {
-  return names.filter((name) => isUnset(answer[name]));
+function missingFields<T extends object>(
+  response: T,
+  names: readonly (keyof T & string)[],
+): readonly string[] {
+  return names.filter((name) => isUnset(response[name]));
 }
 
 function isUnset(value: unknown): boolean {

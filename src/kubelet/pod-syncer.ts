@@ -75,7 +75,7 @@ export interface SyncerDeps {
     | 'recordTerminated'
     | 'wasAdmittedInThisBoot'
   >;
-  readonly probes: Pick<PodProbes, 'begin' | 'ending' | 'gone' | 'planning' | 'published' | 'results'>;
+  readonly probes: Pick<PodProbes, 'begin' | 'ending' | 'removed' | 'planning' | 'published' | 'results'>;
   readonly isTerminationRequested: (uid: PodUid) => boolean;
   /** Whether a source still has the pod; if not, nothing of it has to be retained. */
   readonly isDesired: (uid: PodUid) => boolean;
@@ -204,7 +204,7 @@ export class KubeletPodSyncer implements PodSyncer {
       );
     }
     await this.#deps.claims?.unprepare(pod.metadata.uid, signal);
-    this.#deps.probes.gone(pod.metadata.uid);
+    this.#deps.probes.removed(pod.metadata.uid);
     // The exit codes are final now that all containers have stopped.
     this.#publish(pod, after, 'ending', { change: context.statusFn });
     this.#deps.journal.step(pod.metadata.uid, {

@@ -16,8 +16,8 @@ const maxShownLength = 100;
  * What mount(8) is called with. Nothing after `--` is an option to mount(8), but it calls `mount.<type>` with the source
  * as first argument and without `--`, so a source with a leading hyphen is refused.
  */
-export function mountArguments(asked: MountArguments): readonly string[] {
-  const { flags = [], type, options = [], source, target } = asked;
+export function mountArguments(call: MountArguments): readonly string[] {
+  const { flags = [], type, options = [], source, target } = call;
   const sources =
     source === undefined ? [] : [source.startsWith('/') ? source : plainArgument('mount', source)];
   return [

@@ -145,8 +145,8 @@ function parseJson(path: string, text: string): unknown {
 
 /** The parser's message quotes the content, so only the position is used, if it has one. */
 function errorPosition(message: string): string {
-  const place = /at position (\d+)/.exec(message)?.[1];
-  if (place !== undefined) return `it is wrong at position ${place}`;
+  const offset = /at position (\d+)/.exec(message)?.[1];
+  if (offset !== undefined) return `it is wrong at position ${offset}`;
   return message.includes('end of JSON') ? 'it ends early' : 'it is something else';
 }
 

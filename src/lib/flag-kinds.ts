@@ -12,7 +12,7 @@ export interface FlagKind<T> {
    * Throws FLAG_INVALID. `earlier` is the value of the same flag given before, for flags that
    * accumulate.
    */
-  read(text: string, earlier: T | undefined): T;
+  read(text: string, previous: T | undefined): T;
 }
 
 /** A message of the form "must be X: current value is Y". */
@@ -85,8 +85,8 @@ export function choiceFlag<const T extends string>(choices: readonly T[]): FlagK
 export function listFlag<T>(item: FlagKind<T>): FlagKind<readonly T[]> {
   return {
     label: `${item.label},...`,
-    read: (text, earlier = []) => [
-      ...earlier,
+    read: (text, previous = []) => [
+      ...previous,
       ...splitCommas(text).map((part) => item.read(part, undefined)),
     ],
   };
@@ -122,11 +122,11 @@ export function mapFlag<T>(
 ): FlagKind<Readonly<Record<string, T>>> {
   return {
     label: `key${options.between ?? '='}${item.label}${options.pairs === 'one' ? '' : ',...'}`,
-    read(text, earlier = {}) {
+    read(text, previous = {}) {
       const added = readPairs(text, options).map(
         ([key, value]) => [key, item.read(value, undefined)] as const,
       );
-      return Object.fromEntries([...Object.entries(earlier), ...added]);
+      return Object.fromEntries([...Object.entries(previous), ...added]);
     },
   };
 }
@@ -135,8 +135,8 @@ export function mapFlag<T>(
 export function multimapFlag(options: MapFlagOptions): FlagKind<Readonly<Record<string, readonly string[]>>> {
   return {
     label: `key${options.between ?? '='}value,...`,
-    read(text, earlier = {}) {
-      const lists = new Map(Object.entries(earlier));
+    read(text, previous = {}) {
+      const lists = new Map(Object.entries(previous));
       for (const [key, value] of readPairs(text, options)) lists.set(key, [...(lists.get(key) ?? []), value]);
       return Object.fromEntries(lists);
     },

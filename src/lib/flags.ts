@@ -152,13 +152,13 @@ export function formatFlagHelp(table: FlagTable, width = 100): string {
 function formatFlag(name: string, flag: Flag<unknown>, width: number): string {
   const short = flag.short === undefined ? '    ' : `-${flag.short}, `;
   const value = flag.kind.bare === undefined ? ` ${flag.kind.label}` : '';
-  const notes = [
+  const remarks = [
     flag.default === undefined || flag.default === '' ? '' : ` (default ${flag.default})`,
     flag.deprecated === undefined ? '' : ` [deprecated: ${flag.deprecated}]`,
   ];
   return [
     `  ${short}--${name}${value}`,
-    ...wrap(`${flag.help}${notes.join('')}`, width - 10, '          '),
+    ...wrap(`${flag.help}${remarks.join('')}`, width - 10, '          '),
   ].join('\n');
 }
 

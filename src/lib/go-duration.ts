@@ -16,7 +16,7 @@ const nanosPer: Readonly<Record<string, bigint>> = {
   m: 60_000_000_000n,
   h: 3_600_000_000_000n,
 };
-const wholeText = /^[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/;
+const durationText = /^[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/;
 const eachPart = /(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/g;
 /** No duration needs more digits; longer texts are mistakes or attacks. */
 const maxTextLength = 128;
@@ -26,17 +26,17 @@ const minNanos = -(2n ** 63n);
 /** Nanoseconds, or undefined when the text is not a duration or exceeds 64 bits. */
 export function tryParseDuration(text: string): bigint | undefined {
   if (/^[-+]?0$/.test(text)) return 0n;
-  if (text.length > maxTextLength || !wholeText.test(text)) return undefined;
+  if (text.length > maxTextLength || !durationText.test(text)) return undefined;
   let total = 0n;
   for (const part of text.matchAll(eachPart)) total += partNanos(part[1] ?? '', part[2] ?? '', part[3] ?? '');
   if (text.startsWith('-')) total = -total;
   return total > maxNanos || total < minNanos ? undefined : total;
 }
 
-function partNanos(whole: string, fraction: string, unit: string): bigint {
+function partNanos(integer: string, fraction: string, unit: string): bigint {
   const per = nanosPer[unit] ?? 0n;
   const extra = fraction === '' ? 0n : (BigInt(fraction) * per) / 10n ** BigInt(fraction.length);
-  return BigInt(whole === '' ? '0' : whole) * per + extra;
+  return BigInt(integer === '' ? '0' : integer) * per + extra;
 }
 
 export function tryParseDurationMs(text: string): number | undefined {
@@ -60,8 +60,8 @@ export function durationMs(nanos: bigint): number {
 }
 
 export function durationNanos(ms: number): bigint {
-  const whole = Math.trunc(ms);
-  return BigInt(whole) * nanosPerMs + BigInt(Math.round((ms - whole) * 1e6));
+  const truncated = Math.trunc(ms);
+  return BigInt(truncated) * nanosPerMs + BigInt(Math.round((ms - truncated) * 1e6));
 }
 
 export function formatDurationMs(ms: number): string {
@@ -84,8 +84,8 @@ export function formatDuration(nanos: bigint): string {
 }
 
 /** `value` divided by ten to the `places`, without trailing zeros. */
-function decimal(value: bigint, places: number): string {
-  const scale = 10n ** BigInt(places);
-  const fraction = (value % scale).toString().padStart(places, '0').replace(/0+$/, '');
+function decimal(value: bigint, digits: number): string {
+  const scale = 10n ** BigInt(digits);
+  const fraction = (value % scale).toString().padStart(digits, '0').replace(/0+$/, '');
   return fraction === '' ? `${value / scale}` : `${value / scale}.${fraction}`;
 }

@@ -39,29 +39,29 @@ export type SendHttp = (
 export const sendHttp: SendHttp = (request, bodyLimit, signal) =>
   new Promise((resolve, reject) => {
     signal.throwIfAborted();
-    const asked = open(request);
-    const link = onAbort(signal, (reason) => asked.destroy(reason as Error));
+    const attempt = open(request);
+    const link = onAbort(signal, (reason) => attempt.destroy(reason as Error));
     const fail = (error: unknown) => {
       link[Symbol.dispose]();
       reject(isNotTls(error) ? notTls(request, error) : error);
     };
     const failMidway = (error: unknown) => fail(signal.aborted ? error : cutOff(request, error));
-    asked.on('error', fail);
+    attempt.on('error', fail);
     let informational = 0;
-    asked.on('information', () => {
-      if (++informational > maxInformational) asked.destroy(tooManyInformational(request));
+    attempt.on('information', () => {
+      if (++informational > maxInformational) attempt.destroy(tooManyInformational(request));
     });
-    asked.on('response', (response) => {
-      asked.off('error', fail).on('error', failMidway);
+    attempt.on('response', (response) => {
+      attempt.off('error', fail).on('error', failMidway);
       readStart(response, bodyLimit)
         .then((body) => {
           link[Symbol.dispose]();
           resolve({ status: response.statusCode ?? 0, headers: response.headers, body });
         })
         .catch(failMidway)
-        .finally(() => asked.destroy());
+        .finally(() => attempt.destroy());
     });
-    asked.end();
+    attempt.end();
   });
 
 const maxHeaderBytes = 1 << 20;
@@ -132,11 +132,11 @@ async function readStart(response: IncomingMessage, limit: number): Promise<Buff
 }
 
 /** How OpenSSL reports a plain-text response, by its version. */
-const plainAnswer = /wrong.version.number|packet.length.too.long|http.request/i;
+const plainResponse = /wrong.version.number|packet.length.too.long|http.request/i;
 
 function isNotTls(error: unknown): boolean {
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
-  return /^(?:EPROTO|ERR_SSL_\w+)$/.test(String(code)) && plainAnswer.test(`${code} ${message}`);
+  return /^(?:EPROTO|ERR_SSL_\w+)$/.test(String(code)) && plainResponse.test(`${code} ${message}`);
 }
 
 function notTls({ host, port }: HttpRequest, cause: unknown): KubelingError {
@@ -167,11 +167,11 @@ export function joinHostPort(host: string, port: number): string {
 export function requestTarget(path: string): string {
   const [plain = ''] = path.split('#', 1);
   const rest = plain.replace(/^(?:[a-z][a-z\d+.-]*:)?\/\/[^/?]*/i, '');
-  const whole = rest.startsWith('/') ? rest : `/${rest}`;
+  const pathPart = rest.startsWith('/') ? rest : `/${rest}`;
   // An invalid escape is literal, and then everything else is too.
-  const literal = /%(?![\da-f]{2})/i.test(whole.split('?', 1)[0] ?? '')
-    ? whole.replaceAll('%', '%25').replaceAll('?', '%3F')
-    : whole;
+  const literal = /%(?![\da-f]{2})/i.test(pathPart.split('?', 1)[0] ?? '')
+    ? pathPart.replaceAll('%', '%25').replaceAll('?', '%3F')
+    : pathPart;
   return literal.replace(/[^\x21-\x7e]/gu, encodeURIComponent);
 }
 

@@ -69,8 +69,8 @@ function haveNoNul(...texts: readonly string[]): boolean {
   return texts.every((text) => !text.includes('\0'));
 }
 
-function resultOf(answer: number): SyscallResult {
-  return answer === 0 ? 'done' : 'failed';
+function resultOf(value: number): SyscallResult {
+  return value === 0 ? 'done' : 'failed';
 }
 
 /**

@@ -120,13 +120,13 @@ function optionsIn(text: string): readonly string[] {
 /** The loop devices with this backing file. The path must be free of symbolic links. */
 export async function loopDevicesOf(path: string, sysDir = '/sys'): Promise<readonly string[]> {
   const block = join(sysDir, 'block');
-  const names = ((await readdir(block).catch(rethrowUnlessDeviceGone)) ?? []).filter((name) =>
+  const names = ((await readdir(block).catch(rethrowUnlessMissingDevice)) ?? []).filter((name) =>
     name.startsWith('loop'),
   );
   const found: string[] = [];
   for (const name of names) {
     const held = await readFile(join(block, name, 'loop/backing_file'), 'utf8').catch(
-      rethrowUnlessDeviceGone,
+      rethrowUnlessMissingDevice,
     );
     if (held?.trimEnd() === path) found.push(`/dev/${name}`);
   }
@@ -134,7 +134,7 @@ export async function loopDevicesOf(path: string, sysDir = '/sys'): Promise<read
 }
 
 /** A device may disappear between the two reads. */
-function rethrowUnlessDeviceGone(error: unknown): undefined {
+function rethrowUnlessMissingDevice(error: unknown): undefined {
   if (!['ENOENT', 'ENXIO', 'ENODEV'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
 }
 

@@ -43,13 +43,13 @@ export async function openHandle(
 const mountIds = new WeakMap<PathHandle, string>();
 
 /** Distinguishes mounts even of one file system. A handle stays on the mount it was opened on. */
-export function mountIdOf(place: PathHandle): string {
-  const known = mountIds.get(place);
+export function mountIdOf(handle: PathHandle): string {
+  const known = mountIds.get(handle);
   if (known !== undefined) return known;
-  const text = readFileSync(`/proc/self/fdinfo/${place.fd}`, 'utf8');
+  const text = readFileSync(`/proc/self/fdinfo/${handle.fd}`, 'utf8');
   const [, id] = /^mnt_id:\s*(\d+)$/m.exec(text) ?? [];
   if (id === undefined) throw new Error('the kernel does not report the mount ID');
-  mountIds.set(place, id);
+  mountIds.set(handle, id);
   return id;
 }
 

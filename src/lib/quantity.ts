@@ -19,7 +19,7 @@ interface Suffix {
   readonly format: QuantityFormat;
 }
 
-const one = 1_000_000_000n;
+const nano = 1_000_000_000n;
 const decimalSuffixes: readonly (readonly [string, number])[] = [
   ['n', -9],
   ['u', -6],
@@ -55,7 +55,7 @@ const shape = /^([-+]?)(\d+(?:\.\d*)?|\.\d+)((?:[numkMGTPE]|[KMGTPE]i)?|[eE][-+]
 const maxTextLength = 256;
 const maxExponent = 64;
 /** Binary amounts are capped here: the largest 64-bit integer. */
-const largestBinary = (2n ** 63n - 1n) * one;
+const largestBinary = (2n ** 63n - 1n) * nano;
 
 /** Undefined when the text is not a quantity. */
 export function tryParseQuantity(text: string): Quantity | undefined {
@@ -65,7 +65,7 @@ export function tryParseQuantity(text: string): Quantity | undefined {
   const size = scaled(parts[2] ?? '0', suffix);
   const capped = suffix.format === 'BinarySI' && size > largestBinary ? largestBinary : size;
   // A fraction of a binary unit cannot be formatted with a binary suffix.
-  const format = suffix.format === 'BinarySI' && capped > 0n && capped < one ? 'DecimalSI' : suffix.format;
+  const format = suffix.format === 'BinarySI' && capped > 0n && capped < nano ? 'DecimalSI' : suffix.format;
   return { nanos: parts[1] === '-' ? -capped : capped, format };
 }
 
@@ -88,8 +88,8 @@ function readSuffix(text: string): Suffix | undefined {
 
 /** The number times its suffix in billionths, rounded up. */
 function scaled(number: string, suffix: Suffix): bigint {
-  const [whole = '', fraction = ''] = number.split('.');
-  const digits = BigInt(`${whole}${fraction}` || '0');
+  const [integer = '', fraction = ''] = number.split('.');
+  const digits = BigInt(`${integer}${fraction}` || '0');
   if (digits === 0n) return 0n;
   const tens = 9 - fraction.length + (suffix.base === 10 ? suffix.exponent : 0);
   const amount = suffix.base === 2 ? digits << BigInt(suffix.exponent) : digits;
@@ -111,8 +111,8 @@ export function formatQuantity(quantity: Quantity): string {
   if (nanos === 0n) return '0';
   const size = nanos < 0n ? -nanos : nanos;
   // Small or fractional binary amounts have no binary form.
-  const binary = format === 'BinarySI' && size >= 1024n * one && size % one === 0n;
-  if (binary) return formatBinary(nanos / one);
+  const binary = format === 'BinarySI' && size >= 1024n * nano && size % nano === 0n;
+  if (binary) return formatBinary(nanos / nano);
   return format === 'DecimalExponent' ? formatExponent(nanos) : formatDecimal(nanos);
 }
 
@@ -146,7 +146,7 @@ function formatExponent(nanos: bigint): string {
 
 /** Whole units, rounded away from zero. */
 export function quantityValue(quantity: Quantity): bigint {
-  return divideUp(quantity.nanos, one);
+  return divideUp(quantity.nanos, nano);
 }
 
 /** Thousandths, rounded away from zero: millicores. */
@@ -155,7 +155,7 @@ export function quantityMilliValue(quantity: Quantity): bigint {
 }
 
 export function quantityOf(value: bigint | number, format: QuantityFormat = 'DecimalSI'): Quantity {
-  return { nanos: BigInt(value) * one, format };
+  return { nanos: BigInt(value) * nano, format };
 }
 
 export function milliQuantity(value: bigint | number, format: QuantityFormat = 'DecimalSI'): Quantity {

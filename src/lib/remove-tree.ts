@@ -77,12 +77,12 @@ class TreeRemoval {
       throw undeletable(`directory ${shown}`, error);
     });
     if (opened === undefined) return;
-    await using place = opened;
-    if (mountIdOf(place) !== mountIdOf(above)) throw mountPointError(`directory ${shown}`);
-    this.#top ??= place;
+    await using handle = opened;
+    if (mountIdOf(handle) !== mountIdOf(above)) throw mountPointError(`directory ${shown}`);
+    this.#top ??= handle;
     for (let left = maxPasses; ; left--) {
       const before = this.#done;
-      await this.#content(place, shown, steps + 1);
+      await this.#content(handle, shown, steps + 1);
       const isLast = left === 0 || this.#done === before;
       if (await this.#isRemoved(above, path, shown, isLast)) break;
     }
@@ -105,20 +105,20 @@ class TreeRemoval {
     }
   }
 
-  async #content(place: PathHandle, shown: string, steps: number): Promise<void> {
-    for await (const entry of entriesOf(place, this.#calls.readMode(shown))) {
+  async #content(handle: PathHandle, shown: string, steps: number): Promise<void> {
+    for await (const entry of entriesOf(handle, this.#calls.readMode(shown))) {
       const inside = join(shown, entry.name.toString());
-      if (!entry.isDirectory()) await this.#file(place, pathOf(place, entry.name), inside);
-      else if (steps < maxHandles) await this.directory(place, entry.name, inside, steps);
-      else await this.#moveUp(place, pathOf(place, entry.name), inside);
+      if (!entry.isDirectory()) await this.#file(handle, pathOf(handle, entry.name), inside);
+      else if (steps < maxHandles) await this.directory(handle, entry.name, inside, steps);
+      else await this.#moveUp(handle, pathOf(handle, entry.name), inside);
       if (this.#turns.count()) await this.#turns.yield();
     }
   }
 
   /** The kernel does not unlink a file that is a mount point. */
-  async #file(place: PathHandle, path: Buffer, shown: string): Promise<void> {
+  async #file(handle: PathHandle, path: Buffer, shown: string): Promise<void> {
     await ignoreMissing(() =>
-      clearingInodeFlags(() => this.#calls.mutations(shown).unlink(path), [path, directoryOf(place)]),
+      clearingInodeFlags(() => this.#calls.mutations(shown).unlink(path), [path, directoryOf(handle)]),
     ).catch((error: unknown) => {
       throw undeletable(shown, error);
     });
@@ -126,21 +126,21 @@ class TreeRemoval {
   }
 
   /** The next pass over the top directory removes it. */
-  async #moveUp(place: PathHandle, path: Buffer, shown: string): Promise<void> {
+  async #moveUp(handle: PathHandle, path: Buffer, shown: string): Promise<void> {
     const top = this.#top;
     if (top === undefined) return;
     for (;;) {
       try {
         const target = pathOf(top, Buffer.from(`.removing-${this.#moves++}`));
-        const protectedPaths = [path, directoryOf(place), directoryOf(top)];
+        const protectedPaths = [path, directoryOf(handle), directoryOf(top)];
         await ignoreMissing(() =>
           clearingInodeFlags(() => this.#calls.mutations(shown).rename(path, target), protectedPaths),
         );
         this.#done++;
         return;
       } catch (error) {
-        const isTaken = ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(errnoOf(error) ?? '');
-        if (!isTaken) throw undeletable(`directory ${shown}`, error);
+        const exists = ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(errnoOf(error) ?? '');
+        if (!exists) throw undeletable(`directory ${shown}`, error);
       }
     }
   }
@@ -150,13 +150,13 @@ function directoryOf({ fd }: PathHandle): string {
   return `/proc/self/fd/${fd}/.`;
 }
 
-function pathOf(place: PathHandle, name: Buffer): Buffer {
-  return Buffer.concat([Buffer.from(`/proc/self/fd/${place.fd}/`), name]);
+function pathOf(handle: PathHandle, name: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`/proc/self/fd/${handle.fd}/`), name]);
 }
 
 /** Sequentially: a directory may have more entries than fit into memory. */
-async function* entriesOf(place: PathHandle, when: CallMode): AsyncGenerator<Entry> {
-  const path = `/proc/self/fd/${place.fd}`;
+async function* entriesOf(handle: PathHandle, when: CallMode): AsyncGenerator<Entry> {
+  const path = `/proc/self/fd/${handle.fd}`;
   const options = { encoding: 'buffer' as BufferEncoding, bufferSize: entriesPerRead };
   const isQuick = when === 'at-once';
   await using directory: Dir = isQuick ? opendirSync(path, options) : await opendir(path, options);

@@ -23,7 +23,7 @@ export interface Command {
    * Called for a process that survives SIGKILL, such as one blocked by a dead disk; the promise
    * settles when it has exited.
    */
-  readonly onAbandoned?: (gone: Promise<void>) => void;
+  readonly onAbandoned?: (exited: Promise<void>) => void;
 }
 
 export type CommandEnd =
@@ -78,8 +78,8 @@ export async function runChecked(command: Command, signal: AbortSignal): Promise
   const result = await runCommand(command, signal);
   const ended = result.end.kind === 'exited' ? `exit code ${result.end.code}` : `signal ${result.end.by}`;
   if (ended !== 'exit code 0') {
-    const said = lastLines(result.stderr, 5) || lastLines(result.stdout, 5) || 'it printed nothing';
-    throw new KubelingError('COMMAND_FAILED', `Cannot ${describe(command)}: ${ended}: ${said}`, {
+    const output = lastLines(result.stderr, 5) || lastLines(result.stdout, 5) || 'it printed nothing';
+    throw new KubelingError('COMMAND_FAILED', `Cannot ${describe(command)}: ${ended}: ${output}`, {
       details: { file: command.file, args: command.args, end: result.end },
     });
   }
@@ -107,7 +107,7 @@ function lastLines(text: string, count: number): string {
     .join(' | ');
 }
 
-interface Settle {
+interface Outcome {
   readonly resolve: (result: CommandResult) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -115,7 +115,7 @@ interface Settle {
 /** One run of one command: settles exactly once and then owns no timer, listener or process. */
 class CommandRun {
   readonly #command: Command;
-  readonly #settle: Settle;
+  readonly #outcome: Outcome;
   readonly #child: ChildProcess;
   readonly #stdout: BoundedText;
   readonly #stderr: BoundedText;
@@ -126,9 +126,9 @@ class CommandRun {
   #end: CommandEnd | undefined;
   #settled = false;
 
-  constructor(command: Command, settle: Settle) {
+  constructor(command: Command, outcome: Outcome) {
     this.#command = command;
-    this.#settle = settle;
+    this.#outcome = outcome;
     const limit = command.maxOutputBytes ?? defaultMaxOutputBytes;
     this.#stdout = new BoundedText(limit);
     this.#stderr = new BoundedText(limit);
@@ -213,7 +213,7 @@ class CommandRun {
       return;
     }
     this.#release();
-    this.#settle.resolve({
+    this.#outcome.resolve({
       end: this.#end ?? { kind: 'killed', by: 'SIGKILL' },
       stdout: this.#stdout.text(),
       stderr: this.#stderr.text(),
@@ -227,7 +227,7 @@ class CommandRun {
     if (this.#killReason !== undefined) this.#signalGroup('SIGKILL');
     this.#release();
     if (this.#killReason !== undefined && this.#end === undefined) this.#abandon();
-    this.#settle.reject(error);
+    this.#outcome.reject(error);
   }
 
   #abandon(): void {
@@ -262,10 +262,10 @@ class BoundedText {
   }
 
   add(chunk: Buffer): void {
-    const kept = chunk.subarray(0, Math.max(0, this.#limit - this.#size));
-    if (kept.length > 0) this.#chunks.push(kept);
-    this.#size += kept.length;
-    this.dropped += chunk.length - kept.length;
+    const retained = chunk.subarray(0, Math.max(0, this.#limit - this.#size));
+    if (retained.length > 0) this.#chunks.push(retained);
+    this.#size += retained.length;
+    this.dropped += chunk.length - retained.length;
   }
 
   text(): string {

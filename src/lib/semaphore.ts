@@ -14,28 +14,28 @@ export class Semaphore {
   }
 
   /** The position in the queue from 1; undefined if the caller does not wait. */
-  positionOf(who: string): number | undefined {
-    const at = [...this.#queue.keys()].indexOf(who);
+  positionOf(key: string): number | undefined {
+    const at = [...this.#queue.keys()].indexOf(key);
     return at < 0 ? undefined : at + 1;
   }
 
   /** `who` has at most one position in the queue. */
-  async acquire(who: string, signal: AbortSignal): Promise<Disposable> {
+  async acquire(key: string, signal: AbortSignal): Promise<Disposable> {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free--;
-    else await this.#wait(who, signal);
+    else await this.#wait(key, signal);
     return { [Symbol.dispose]: () => this.#release() };
   }
 
-  #wait(who: string, signal: AbortSignal): Promise<void> {
+  #wait(key: string, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const go = () => {
         link[Symbol.dispose]();
         resolve();
       };
-      this.#queue.set(who, go);
+      this.#queue.set(key, go);
       const link = onAbort(signal, (reason) => {
-        this.#queue.delete(who);
+        this.#queue.delete(key);
         reject(reason);
       });
     });
@@ -47,8 +47,8 @@ export class Semaphore {
       this.#free++;
       return;
     }
-    const [who, go] = next;
-    this.#queue.delete(who);
+    const [key, go] = next;
+    this.#queue.delete(key);
     go();
   }
 }

@@ -28,7 +28,7 @@ export interface UnresponsiveMountsDeps {
 
 /** The state of a mount. */
 type MountState =
-  | { readonly is: 'asked'; readonly answer: Promise<void> }
+  | { readonly is: 'asked'; readonly response: Promise<void> }
   | { readonly is: 'alive'; readonly atMs: number }
   | { readonly is: 'silent'; readonly backoff: BackoffState };
 
@@ -64,7 +64,7 @@ const tableMs = 1_000;
 /** Mount points also change when a parent directory is renamed, which is not reported. */
 const watchedTableMs = 30_000;
 const aliveMs = 1_000;
-const answerWithinMs = 5_000;
+const probeDeadlineMs = 5_000;
 const retry = { baseMs: 10_000, maxMs: 300_000, resetAfterMs: 3_600_000 };
 const maxLinks = 40;
 const never = new AbortController().signal;
@@ -107,7 +107,7 @@ export class UnresponsiveMounts {
   async mountsOf(path: string, signal: AbortSignal = never): Promise<'own' | 'elsewhere'> {
     const { mounts, foreign, plain } = await this.#mounts();
     if (foreign.length === 0) return 'own';
-    let whose: 'own' | 'elsewhere' = 'own';
+    let scope: 'own' | 'elsewhere' = 'own';
     const steps = path.split('/');
     let [at, links] = ['', 0];
     for (let step = steps.shift(); step !== undefined && links <= maxLinks; step = steps.shift()) {
@@ -120,7 +120,7 @@ export class UnresponsiveMounts {
       const mount = mountOf(next, foreign) && mountOf(next, mounts);
       const isOwn = mount === undefined || !isFromElsewhere(mount);
       if (!isOwn) {
-        whose = 'elsewhere';
+        scope = 'elsewhere';
         await this.#isResponsive(mount, signal);
       }
       const target = await this.#deps.readLink(next);
@@ -133,7 +133,7 @@ export class UnresponsiveMounts {
       steps.unshift(...target.split('/'));
       if (target.startsWith('/')) at = '';
     }
-    return whose;
+    return scope;
   }
 
   /**
@@ -205,27 +205,27 @@ export class UnresponsiveMounts {
     if (known?.is === 'alive' && nowMs - known.atMs < aliveMs) return;
     if (known?.is === 'silent' && nowMs - known.backoff.lastMs < known.backoff.delayMs)
       throw unresponsiveError(mount);
-    const answer = known?.is === 'asked' ? known.answer : this.#probe(mount, known);
-    await abortable(answer, signal);
+    const response = known?.is === 'asked' ? known.response : this.#probe(mount, known);
+    await abortable(response, signal);
   }
 
   #probe(mount: Mount, before: MountState | undefined): Promise<void> {
     const { clock, random, probe } = this.#deps;
     const { mountPoint } = mount;
-    const limit = { clock, ms: answerWithinMs, what: `ask the file system at ${mountPoint}` };
-    const answer = withDeadline(limit, (inner) => probe(mountPoint, inner), never).then(
+    const limit = { clock, ms: probeDeadlineMs, what: `ask the file system at ${mountPoint}` };
+    const response = withDeadline(limit, (inner) => probe(mountPoint, inner), never).then(
       () => void this.#states.set(mountPoint, { is: 'alive', atMs: clock.monotonicMs() }),
       () => {
-        const earlier = before?.is === 'silent' ? before.backoff : undefined;
-        const backoff = nextBackoff(retry, earlier, { nowMs: clock.monotonicMs(), random });
+        const previous = before?.is === 'silent' ? before.backoff : undefined;
+        const backoff = nextBackoff(retry, previous, { nowMs: clock.monotonicMs(), random });
         this.#states.set(mountPoint, { is: 'silent', backoff });
         throw unresponsiveError(mount);
       },
     );
     // The first caller may have aborted by then.
-    answer.catch(() => {});
-    this.#states.set(mountPoint, { is: 'asked', answer });
-    return answer;
+    response.catch(() => {});
+    this.#states.set(mountPoint, { is: 'asked', response });
+    return response;
   }
 }
 
@@ -240,7 +240,7 @@ export function hostUnresponsiveMounts(clock: Clock, random: Random): Unresponsi
       remoteBlockTypes.test(path) ? await readlink(path).catch(() => undefined) : targetOf(path),
     async probe(mountPoint, signal) {
       const args = ['-f', '-c', '%T', '--', absoluteArgument('stat', mountPoint)];
-      await runCommand({ file: 'stat', args, clock, deadlineMs: answerWithinMs }, signal);
+      await runCommand({ file: 'stat', args, clock, deadlineMs: probeDeadlineMs }, signal);
     },
   });
 }

@@ -16,13 +16,13 @@ export class Waiters<T> {
   wait(signal: AbortSignal): Promise<T> {
     if (signal.aborted) return Promise.reject(signal.reason);
     return new Promise<T>((resolve, reject) => {
-      const take = (value: T) => {
+      const accept = (value: T) => {
         link[Symbol.dispose]();
         resolve(value);
       };
-      this.#queue.add(take);
+      this.#queue.add(accept);
       const link = onAbort(signal, (reason) => {
-        this.#queue.delete(take);
+        this.#queue.delete(accept);
         reject(reason);
       });
     });
@@ -35,13 +35,13 @@ export class Waiters<T> {
       const end = () => {
         timer.cancel();
         link[Symbol.dispose]();
-        this.#queue.delete(take);
+        this.#queue.delete(accept);
       };
-      const take = (value: T) => {
+      const accept = (value: T) => {
         end();
         resolve(value);
       };
-      this.#queue.add(take);
+      this.#queue.add(accept);
       const timer = clock.timer(ms, () => {
         end();
         resolve('time');

@@ -88,10 +88,10 @@ export class WorkQueue<K extends string = string> implements Disposable {
   async next(signal: AbortSignal): Promise<K | undefined> {
     signal.throwIfAborted();
     if (this.#closed) return undefined;
-    const taken = this.#consumers.wait(signal);
+    const nextKey = this.#consumers.wait(signal);
     this.#deliver();
     try {
-      return await taken;
+      return await nextKey;
     } finally {
       this.#arm();
     }

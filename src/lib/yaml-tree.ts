@@ -363,8 +363,8 @@ export function resolvePlainScalar(text: string): YamlScalar {
   if (infinity !== undefined) return infinity;
   if (!/^[-+.\d]/.test(text)) return text;
   const plain = text.replaceAll('_', '');
-  const whole = integer.exec(plain);
-  if (whole !== null) return readInteger(whole[1] ?? '', whole[2] ?? '0') ?? Number(plain);
+  const match = integer.exec(plain);
+  if (match !== null) return readInteger(match[1] ?? '', match[2] ?? '0') ?? Number(plain);
   return float.test(plain) ? Number(plain) : text;
 }
 

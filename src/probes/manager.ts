@@ -47,8 +47,8 @@ export class ProbeManager implements AsyncDisposable {
 
   /** Called when the pod terminates, so that failed probes do not kill its containers. */
   stopLivenessAndStartup(uid: PodUid): void {
-    for (const one of this.#pods.get(uid)?.workers.values() ?? [])
-      if (one.type !== 'readiness') stopWorker(one);
+    for (const worker of this.#pods.get(uid)?.workers.values() ?? [])
+      if (worker.type !== 'readiness') stopWorker(worker);
   }
 
   /** Called when the pod's containers are removed. */
@@ -56,7 +56,7 @@ export class ProbeManager implements AsyncDisposable {
     const probed = this.#pods.get(uid);
     if (probed === undefined) return;
     this.#pods.delete(uid);
-    for (const one of probed.workers.values()) stopWorker(one);
+    for (const worker of probed.workers.values()) stopWorker(worker);
     const { name: pod, namespace } = probed.pod.metadata;
     this.#deps.observer.podRemoved(
       { pod, namespace, podUid: uid },
@@ -65,8 +65,8 @@ export class ProbeManager implements AsyncDisposable {
   }
 
   /** Stops the probes of all other pods. */
-  retain(isKept: (uid: PodUid) => boolean): void {
-    for (const uid of [...this.#pods.keys()]) if (!isKept(uid)) this.removePod(uid);
+  retain(isRetained: (uid: PodUid) => boolean): void {
+    for (const uid of [...this.#pods.keys()]) if (!isRetained(uid)) this.removePod(uid);
   }
 
   /**

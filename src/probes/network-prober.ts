@@ -66,9 +66,9 @@ async function probeHttp(
   signal: AbortSignal,
 ): Promise<ProbeResponse> {
   const limits = { clock, ms: timeoutMs, what: 'get a response' };
-  const ask = (inner: AbortSignal) => followRedirects(dialHttp, request, maxOutputBytes, inner);
+  const send = (inner: AbortSignal) => followRedirects(dialHttp, request, maxOutputBytes, inner);
   try {
-    const { reply } = await withDeadline(limits, ask, signal);
+    const { reply } = await withDeadline(limits, send, signal);
     return responseOf(reply);
   } catch (error) {
     signal.throwIfAborted();
@@ -108,17 +108,17 @@ function probeTcp(
       link[Symbol.dispose]();
       socket.destroy();
     };
-    const answer = (given: ProbeResponse) => {
+    const finish = (given: ProbeResponse) => {
       end();
       resolve(given);
     };
     const timer = clock.timer(timeoutMs, () =>
-      answer(failure(`dial tcp ${joinHostPort(host, port)}: i/o timeout`)),
+      finish(failure(`dial tcp ${joinHostPort(host, port)}: i/o timeout`)),
     );
-    socket.once('connect', () => answer({ is: 'success', output: '' }));
+    socket.once('connect', () => finish({ is: 'success', output: '' }));
     // Stays registered for the socket's lifetime, because an unhandled error event ends the
     // process.
-    socket.on('error', (error) => answer(failure(dialFailure(host, port, error))));
+    socket.on('error', (error) => finish(failure(dialFailure(host, port, error))));
     const link = onAbort(signal, (reason) => {
       end();
       reject(reason);

@@ -87,7 +87,7 @@ export class PodProbes implements AsyncDisposable {
   }
 
   /** Called when the pod's containers are removed. */
-  gone(uid: PodUid): void {
+  removed(uid: PodUid): void {
     this.#manager.removePod(uid);
   }
 
@@ -107,7 +107,7 @@ export class PodProbes implements AsyncDisposable {
     const { results } = this.#manager;
     const started = new Set(
       [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
-        .filter((one) => one.started === true)
+        .filter((containerStatus) => containerStatus.started === true)
         .map(({ containerID = '' }) => withoutScheme(containerID)),
     );
     return {

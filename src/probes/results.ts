@@ -21,9 +21,9 @@ export class ProbeResults {
 
   /** Returns whether the result changed. */
   set(type: ProbeType, containerId: string, result: ProbeResult): boolean {
-    const isNews = this.#results[type].get(containerId) !== result;
+    const isChanged = this.#results[type].get(containerId) !== result;
     this.#results[type].set(containerId, result);
-    return isNews;
+    return isChanged;
   }
 
   remove(type: ProbeType, containerId: string): void {

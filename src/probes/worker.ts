@@ -123,11 +123,11 @@ export class ProbeWorker {
    * period.
    */
   trigger(status: PodStatus): void {
-    const seen = containerIn(status, this.#subject.container.name);
-    if (seen?.state?.running === undefined || seen.started !== true) return;
-    if (rawId(seen.containerID) === this.#probedId) return;
+    const observed = containerIn(status, this.#subject.container.name);
+    if (observed?.state?.running === undefined || observed.started !== true) return;
+    if (rawId(observed.containerID) === this.#probedId) return;
     // Spreads the first probes of all pods after a restart of the kubelet.
-    if (this.#isJittering && this.#isOlder(seen)) return;
+    if (this.#isJittering && this.#isOlder(observed)) return;
     this.#wake.raise();
   }
 
@@ -167,29 +167,29 @@ export class ProbeWorker {
     const status = statusOf(this.#subject.pod.metadata.uid);
     if (status === undefined) return 'on';
     if (isTerminalPhase(status.phase)) return 'over';
-    const seen = containerIn(status, this.#subject.container.name);
+    const observed = containerIn(status, this.#subject.container.name);
     // A created container that has not run cannot be probed.
-    if (seen === undefined || seen.state?.waiting !== undefined) return 'on';
-    this.#meet(seen);
+    if (observed === undefined || observed.state?.waiting !== undefined) return 'on';
+    this.#meet(observed);
     if (this.#onHold) return 'on';
-    if (seen.state?.running === undefined) return this.#notRunning(seen);
+    if (observed.state?.running === undefined) return this.#notRunning(observed);
     if (this.#mustRest()) return 'over';
-    if (this.#isDue(seen)) await this.#probe(seen, status, signal);
+    if (this.#isDue(observed)) await this.#probe(observed, status, signal);
     return 'on';
   }
 
   /** Results of an earlier instance do not count. */
-  #meet(seen: Running): void {
+  #meet(observed: Running): void {
     const { results, clock } = this.#deps;
     const { type } = this.#subject;
-    const id = rawId(seen.containerID);
+    const id = rawId(observed.containerID);
     if (id === this.#id) return;
     if (this.#id !== undefined) results.remove(type, this.#id);
     this.#id = id;
     this.#observedMs = clock.monotonicMs();
     this.#onHold = false;
     this.#streak = undefined;
-    const first = this.#firstResult(seen);
+    const first = this.#firstResult(observed);
     if (first !== undefined) results.set(type, id, first);
   }
 
@@ -197,22 +197,22 @@ export class ProbeWorker {
    * A published started or ready state without a probe by this kubelet comes from a previous one;
    * it counts until the first probe.
    */
-  #firstResult(seen: Running): ProbeResult | undefined {
+  #firstResult(observed: Running): ProbeResult | undefined {
     const { type } = this.#subject;
-    if (type === 'startup' && seen.started === true) return 'success';
-    if (type === 'readiness' && seen.ready) return 'success';
-    return this.#isOlder(seen) ? undefined : initialResults[type];
+    if (type === 'startup' && observed.started === true) return 'success';
+    if (type === 'readiness' && observed.ready) return 'success';
+    return this.#isOlder(observed) ? undefined : initialResults[type];
   }
 
-  #isOlder(seen: ContainerStatus): boolean {
-    const startedAt = Date.parse(seen.state?.running?.startedAt ?? '');
+  #isOlder(observed: ContainerStatus): boolean {
+    const startedAt = Date.parse(observed.state?.running?.startedAt ?? '');
     return startedAt < this.#deps.startedAt - restartMarginMs;
   }
 
-  #notRunning(seen: Running): 'on' | 'over' {
+  #notRunning(observed: Running): 'on' | 'over' {
     const { pod, container, type } = this.#subject;
-    this.#deps.results.set(type, rawId(seen.containerID), 'failure');
-    const ended = seen.state?.terminated;
+    this.#deps.results.set(type, rawId(observed.containerID), 'failure');
+    const ended = observed.state?.terminated;
     if (ended === undefined || restartsAfterExit(pod, container, ended.exitCode)) return 'on';
     return mayRestartAll(pod) ? 'on' : 'over';
   }
@@ -227,32 +227,32 @@ export class ProbeWorker {
     return true;
   }
 
-  #isDue(seen: Running): boolean {
+  #isDue(observed: Running): boolean {
     const { type, probe } = this.#subject;
     const { clock } = this.#deps;
-    const startedAt = Date.parse(seen.state?.running?.startedAt ?? '');
+    const startedAt = Date.parse(observed.state?.running?.startedAt ?? '');
     // The start time is wall time; a clock that was set back must not stop the probes.
     const ageMs = Math.max(clock.now() - startedAt, clock.monotonicMs() - this.#observedMs);
     if (Math.floor(ageMs / 1_000) < (probe.initialDelaySeconds ?? 0)) return false;
-    return (seen.started === true) === (type !== 'startup');
+    return (observed.started === true) === (type !== 'startup');
   }
 
-  async #probe(seen: Running, status: PodStatus, signal: AbortSignal): Promise<void> {
+  async #probe(observed: Running, status: PodStatus, signal: AbortSignal): Promise<void> {
     const { clock, observer } = this.#deps;
-    const id = rawId(seen.containerID);
+    const id = rawId(observed.containerID);
     this.#probedId = id;
     const beganMs = clock.monotonicMs();
-    const answer = await this.#answer(id, status, signal);
+    const response = await this.#attempt(id, status, signal);
     signal.throwIfAborted();
     if (!this.#isStill(id)) return;
     const seconds = (clock.monotonicMs() - beganMs) / 1_000;
-    if (answer.is === 'error') {
+    if (response.is === 'error') {
       observer.probed(this.#labels(), 'unknown', seconds);
-      this.#recorder.errored(answer.output);
+      this.#recorder.errored(response.output);
       return;
     }
-    observer.probed(this.#labels(), answer.is === 'failure' ? 'failed' : 'successful', seconds);
-    this.#count(seen.containerID, { is: answer.is, output: answer.output });
+    observer.probed(this.#labels(), response.is === 'failure' ? 'failed' : 'successful', seconds);
+    this.#count(observed.containerID, { is: response.is, output: response.output });
   }
 
   /**
@@ -266,13 +266,13 @@ export class ProbeWorker {
     return now?.state?.running !== undefined && rawId(now.containerID) === id;
   }
 
-  async #answer(
+  async #attempt(
     id: string,
     status: PodStatus,
     signal: AbortSignal,
   ): Promise<ProbeResponse | { readonly is: 'error'; readonly output: string }> {
     let why: unknown;
-    for (let made = 0; made < maxProbeRetries; made++) {
+    for (let attempt = 0; attempt < maxProbeRetries; attempt++) {
       try {
         return await this.#deps.prober.probe(this.#question(id, status), signal);
       } catch (error) {

@@ -3,13 +3,13 @@ import { type Clock, nextTurn, SingleFlight } from '../lib/index.ts';
 /** The last sample of a periodically read value, shared by all callers. */
 export class CachedSample<T> {
   readonly #clock: Clock;
-  readonly #take: (signal: AbortSignal) => Promise<T>;
+  readonly #sample: (signal: AbortSignal) => Promise<T>;
   readonly #flights = new SingleFlight<'one', T>();
   #last: { readonly atMs: number; readonly value: T } | undefined;
 
-  constructor(clock: Clock, take: (signal: AbortSignal) => Promise<T>) {
+  constructor(clock: Clock, sample: (signal: AbortSignal) => Promise<T>) {
     this.#clock = clock;
-    this.#take = take;
+    this.#sample = sample;
   }
 
   /** Returns the last sample if it is good enough, or the result of a running or new read. */
@@ -32,7 +32,7 @@ export class CachedSample<T> {
   /** The age of a sample counts from the start of its read. */
   async #begin(signal: AbortSignal): Promise<T> {
     const atMs = this.#clock.monotonicMs();
-    const value = await this.#take(signal);
+    const value = await this.#sample(signal);
     this.#last = { atMs, value };
     return value;
   }

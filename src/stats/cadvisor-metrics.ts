@@ -74,7 +74,7 @@ export async function cadvisorMetrics(
     const own = await measuresOf(row, deviceName, sources);
     const isStill = row.container !== '' && !own.some(({ name }) => name === 'fs_reads_total');
     const identity = identityOf(row);
-    const tell = ({ name, labels, value }: Measure) => {
+    const add = ({ name, labels, value }: Measure) => {
       const samples = families.get(name);
       const sample = {
         labels: labels === undefined ? identity : withMore(identity, labels),
@@ -84,13 +84,13 @@ export async function cadvisorMetrics(
       if (samples === undefined) families.set(name, [sample]);
       else samples.push(sample);
     };
-    const whole = row.path === '/' ? wholeMachine(sources) : [];
-    const told = new Set(whole.map(({ name }) => name));
-    for (const measure of own) if (!told.has(measure.name)) tell(measure);
-    whole.forEach(tell);
-    if (isStill && main !== undefined) nothingMoved(main, deviceName).forEach(tell);
-    layerOf(row, written).forEach(tell);
-    if (row.path === '/') diskMeasures(blocks, written.disks).forEach(tell);
+    const machine = row.path === '/' ? machineMeasures(sources) : [];
+    const reported = new Set(machine.map(({ name }) => name));
+    for (const measure of own) if (!reported.has(measure.name)) add(measure);
+    machine.forEach(add);
+    if (isStill && main !== undefined) nothingMoved(main, deviceName).forEach(add);
+    layerOf(row, written).forEach(add);
+    if (row.path === '/') diskMeasures(blocks, written.disks).forEach(add);
   }
   return [
     ...[...families].map(([name, samples]) => familyOf(`container_${name}`, samples)),
@@ -151,8 +151,8 @@ function machineFamilies({ machine, capacity }: CadvisorSources): readonly Sampl
 async function findRows({ pods, host, layout, otherCgroups }: CadvisorSources): Promise<readonly Row[]> {
   const subjects = pods();
   const paths = await new ContainerCgroups(host, layout).find(subjects);
-  const others = otherCgroups.map((path) => ({ ...blank, path }));
-  return [...others, ...subjects.flatMap((subject) => rowsOf(subject, paths))];
+  const rest = otherCgroups.map((path) => ({ ...blank, path }));
+  return [...rest, ...subjects.flatMap((subject) => rowsOf(subject, paths))];
 }
 
 const blank = { container: '', image: '', name: '', namespace: '', pod: '', startMs: undefined };
@@ -229,7 +229,7 @@ function networkOf(pid: number | undefined, host: CgroupHost): readonly Measure[
 }
 
 /** The root cgroup is limited by the machine and has its network. */
-function wholeMachine({ host, capacity }: CadvisorSources): readonly Measure[] {
+function machineMeasures({ host, capacity }: CadvisorSources): readonly Measure[] {
   return [
     { name: 'spec_memory_limit_bytes', value: capacity.memoryBytes },
     { name: 'spec_memory_swap_limit_bytes', value: capacity.swapBytes },

@@ -11,13 +11,13 @@ export interface ProcessesFound {
   readonly first: string | undefined;
 }
 
-interface KeptSandbox {
+interface CachedSandbox {
   readonly processes: ProcessesFound;
   readonly network: DirectoryFiles;
   close(): void;
 }
 
-interface KeptCgroup {
+interface CachedCgroup {
   readonly path: string;
   readonly files: CgroupFiles;
   close(): void;
@@ -27,8 +27,8 @@ interface KeptCgroup {
 export class CgroupFileCache {
   readonly #host: Host;
   readonly #layout: CgroupLayout;
-  readonly #cgroups = new SweptCache<KeptCgroup>();
-  readonly #sandboxes = new SweptCache<KeptSandbox>();
+  readonly #cgroups = new SweptCache<CachedCgroup>();
+  readonly #sandboxes = new SweptCache<CachedSandbox>();
 
   constructor(host: Host, layout: CgroupLayout) {
     this.#host = host;
@@ -40,9 +40,9 @@ export class CgroupFileCache {
   }
 
   /** Returns the files of the cgroup currently used by the owner, at its path below each tree. */
-  of(whose: string, path: string): CgroupFiles {
-    const kept = this.#cgroups.get(whose);
-    return kept?.path === path ? kept.files : this.#cgroups.set(whose, this.#opened(path)).files;
+  of(key: string, path: string): CgroupFiles {
+    const cached = this.#cgroups.get(key);
+    return cached?.path === path ? cached.files : this.#cgroups.set(key, this.#opened(path)).files;
   }
 
   /**
@@ -85,13 +85,13 @@ export class CgroupFileCache {
     this.#sandboxes.close();
   }
 
-  #entered(processes: ProcessesFound): KeptSandbox {
+  #entered(processes: ProcessesFound): CachedSandbox {
     const network = this.#in(`/proc/${processes.first}/net`);
     return { processes, network, close: () => network.close() };
   }
 
   /** With cgroups v1, CPU and memory are in different trees. */
-  #opened(path: string): KeptCgroup {
+  #opened(path: string): CachedCgroup {
     const { version } = this.#layout;
     const below = path === '/' ? '' : path;
     const memory = this.#in(`${treeOf(this.#layout)}${below}`);

@@ -102,16 +102,16 @@ export class UsageRates {
   /** Several passes may run concurrently; the last one to end is the base of the next. */
   begin(): RatesPass {
     const before = this.#samples;
-    const seen = new Map<string, CpuSample>();
+    const samples = new Map<string, CpuSample>();
     return {
       record(key, atMs, cpuNanos) {
         if (cpuNanos === undefined) return undefined;
-        const look = next(before.get(key), atMs, cpuNanos);
-        seen.set(key, look);
-        return look.rate;
+        const sample = next(before.get(key), atMs, cpuNanos);
+        samples.set(key, sample);
+        return sample.rate;
       },
       end: () => {
-        this.#samples = seen;
+        this.#samples = samples;
       },
     };
   }

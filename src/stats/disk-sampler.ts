@@ -27,15 +27,15 @@ export type Logs = ReadonlyMap<string, PodLogs>;
 interface PodLogs {
   /** By container name. */
   readonly containers: ReadonlyMap<string, FileUsage>;
-  readonly others: readonly FileUsage[];
+  readonly otherFiles: readonly FileUsage[];
 }
 
 type Disks = Pick<NodeUsage, 'disk' | 'images' | 'containers'>;
 
 /** Runtimes update layer sizes only periodically; the free space is read each time. */
-const toldForMs = 10_000;
+const maxAgeMs = 10_000;
 /** The node's own file system is read without waiting for the runtime. */
-const answerMs = 5_000;
+const deadlineMs = 5_000;
 /**
  * Logs are few files; a directory with more files than can be counted in this time is counted
  * partly.
@@ -45,23 +45,23 @@ const logsWithinMs = 20_000;
 /** Reads the space of the file systems and the disk usage of pods. */
 export class DiskSampler {
   readonly #deps: DiskSamplerDeps;
-  readonly #told: CachedSample<ImageFsInfoResponse>;
+  readonly #imageFs: CachedSample<ImageFsInfoResponse>;
 
   constructor(deps: DiskSamplerDeps) {
     this.#deps = deps;
-    this.#told = new CachedSample(deps.clock, (signal) => deps.cri.imageFsInfo({}, signal));
+    this.#imageFs = new CachedSample(deps.clock, (signal) => deps.cri.imageFsInfo({}, signal));
   }
 
   /** The file systems. Those of the runtime are omitted if it does not respond. */
   async disks(signal: AbortSignal): Promise<Disks> {
-    const [disk, told] = await Promise.all([
+    const [disk, imageFs] = await Promise.all([
       this.#diskAt(this.#deps.rootDir, signal),
       this.#whereRuntimeWrites(signal),
     ]);
     signal.throwIfAborted();
-    const [image] = told?.imageFilesystems ?? [];
+    const [image] = imageFs?.imageFilesystems ?? [];
     // Older runtimes report only one.
-    const container = told?.containerFilesystems[0] ?? image;
+    const container = imageFs?.containerFilesystems[0] ?? image;
     const images = await this.#runtimeDisk(image, signal);
     const containers = container === image ? images : await this.#runtimeDisk(container, signal);
     return { disk, images, containers };
@@ -70,11 +70,13 @@ export class DiskSampler {
   async #whereRuntimeWrites(signal: AbortSignal): Promise<ImageFsInfoResponse | undefined> {
     const limit = {
       clock: this.#deps.clock,
-      ms: answerMs,
+      ms: deadlineMs,
       what: 'query the container runtime for its file systems',
     };
-    const isGood = (_: unknown, ageMs: number) => ageMs < toldForMs;
-    return await withDeadline(limit, (inner) => this.#told.get(isGood, inner), signal).catch(() => undefined);
+    const isGood = (_: unknown, ageMs: number) => ageMs < maxAgeMs;
+    return await withDeadline(limit, (inner) => this.#imageFs.get(isGood, inner), signal).catch(
+      () => undefined,
+    );
   }
 
   async layers(signal: AbortSignal): Promise<Layers> {
@@ -91,9 +93,9 @@ export class DiskSampler {
    */
   async logs(pods: readonly PodSubject[], signal: AbortSignal): Promise<Logs> {
     const treesOf = pods.map((pod) => this.#writableTrees(pod));
-    const answers = await this.#deps.machine.directories.usagesOf(treesOf.flat(), logsWithinMs, signal);
+    const results = await this.#deps.machine.directories.usagesOf(treesOf.flat(), logsWithinMs, signal);
     const atMs = this.#deps.clock.now();
-    const remaining = answers.values();
+    const remaining = results.values();
     return new Map(
       pods.map(({ uid }, index) => {
         const [logs, ...files] = remaining.take(treesOf[index]?.length ?? 0);
@@ -118,18 +120,18 @@ export class DiskSampler {
   }
 
   async #runtimeDisk(
-    told: FilesystemUsage | undefined,
+    runtimeUsage: FilesystemUsage | undefined,
     signal: AbortSignal,
   ): Promise<RuntimeDisk | undefined> {
-    if (told === undefined) return undefined;
-    const mountPoint = told.fsId?.mountpoint ?? '';
+    if (runtimeUsage === undefined) return undefined;
+    const mountPoint = runtimeUsage.fsId?.mountpoint ?? '';
     return {
       mountPoint,
       disk: mountPoint === '' ? undefined : await this.#diskAt(mountPoint, signal),
       own: {
-        atMs: Number(told.timestamp / 1_000_000n),
-        usedBytes: Number(told.usedBytes?.value ?? 0n),
-        inodesUsed: Number(told.inodesUsed?.value ?? 0n),
+        atMs: Number(runtimeUsage.timestamp / 1_000_000n),
+        usedBytes: Number(runtimeUsage.usedBytes?.value ?? 0n),
+        inodesUsed: Number(runtimeUsage.inodesUsed?.value ?? 0n),
       },
     };
   }
@@ -146,9 +148,9 @@ function logsOf(logs: TreeResult | undefined, files: readonly TreeResult[], atMs
   const of = ({ usedBytes, inodesUsed }: FileCount): FileUsage => ({ atMs, usedBytes, inodesUsed });
   return {
     containers: new Map(Object.entries(containers).map(([name, count]) => [name, of(count)])),
-    others: [
+    otherFiles: [
       ...(beside === undefined ? [] : [of(beside)]),
-      ...files.flatMap((answer) => (answer.kind === 'counted' ? [of(answer.usage)] : [])),
+      ...files.flatMap((result) => (result.kind === 'counted' ? [of(result.usage)] : [])),
     ],
   };
 }

@@ -90,13 +90,13 @@ export class KernelSampler implements Disposable {
     this.#files.close();
   }
 
-  async sample(pods: readonly PodSubject[], wish: StatsScope, signal: AbortSignal): Promise<KernelSample> {
+  async sample(pods: readonly PodSubject[], scope: StatsScope, signal: AbortSignal): Promise<KernelSample> {
     using _alone = await this.#looking.acquire('all', signal);
     const pass = this.#rates.begin();
     const paths = await this.#cgroups.find(pods);
     try {
-      const look = new Look(this.#deps, this.#files, pass, this.#memory(), paths);
-      const sample = await look.take(pods, wish, signal);
+      const samplePass = new SamplePass(this.#deps, this.#files, pass, this.#memory(), paths);
+      const sample = await samplePass.samplePods(pods, scope, signal);
       pass.end();
       this.#files.sweep();
       this.#idle?.cancel();
@@ -114,7 +114,7 @@ export class KernelSampler implements Disposable {
     const pass = this.#nodeRates.begin();
     const { host, layout } = this.#deps;
     const files = new CgroupFileCache({ readSync: (path) => host.readSync(path) }, layout);
-    const sample = await new Look(this.#deps, files, pass, this.#memory(), new Map()).takeNode();
+    const sample = await new SamplePass(this.#deps, files, pass, this.#memory(), new Map()).sampleNode();
     pass.end();
     return sample;
   }
@@ -124,15 +124,15 @@ export class KernelSampler implements Disposable {
   }
 }
 
-class Look {
+class SamplePass {
   readonly #deps: KernelSamplerDeps;
   readonly #files: CgroupFileCache;
   readonly #rates: RatesPass;
   readonly #memory: HostMemory;
   readonly #paths: ReadonlyMap<string, string>;
   readonly #turns: Yielder;
-  readonly #wish: UsageScope;
-  #told: ReadonlyMap<string, RuntimeContainerStats> | undefined;
+  readonly #scope: UsageScope;
+  #runtimeStats: ReadonlyMap<string, RuntimeContainerStats> | undefined;
   #isFirstOfSome = false;
 
   constructor(
@@ -148,22 +148,26 @@ class Look {
     this.#memory = memory;
     this.#paths = paths;
     this.#turns = new Yielder(deps.clock);
-    this.#wish = { swap: memory.swapTotalBytes > 0 ? 'some' : 'none', pressure: 'wanted' };
+    this.#scope = { swap: memory.swapTotalBytes > 0 ? 'some' : 'none', pressure: 'wanted' };
   }
 
-  async take(pods: readonly PodSubject[], wish: StatsScope, signal: AbortSignal): Promise<KernelSample> {
+  async samplePods(
+    pods: readonly PodSubject[],
+    scope: StatsScope,
+    signal: AbortSignal,
+  ): Promise<KernelSample> {
     const sampled: SampledPod[] = [];
     for (const subject of pods) {
-      const usage = this.#pod(subject) ?? (await this.#podAsTold(subject, signal));
-      sampled.push(wish === 'all' ? { ...usage, ...this.#inside(subject) } : usage);
+      const usage = this.#pod(subject) ?? (await this.#podFromRuntime(subject, signal));
+      sampled.push(scope === 'all' ? { ...usage, ...this.#inside(subject) } : usage);
       if (subject.sandbox !== undefined) this.#files.retainNetworkOf(subject.sandbox.id);
       if (this.#turns.isDue) await this.#turns.yield();
     }
-    return { ...(await this.takeNode()), pods: sampled, isFirstOfSome: this.#isFirstOfSome };
+    return { ...(await this.sampleNode()), pods: sampled, isFirstOfSome: this.#isFirstOfSome };
   }
 
-  async takeNode(): Promise<NodeSample> {
-    const stat = this.#look('/proc/stat') ?? '';
+  async sampleNode(): Promise<NodeSample> {
+    const stat = this.#read('/proc/stat') ?? '';
     const { totalBytes, availableBytes } = this.#memory;
     return {
       startTime: apiTime(Number(/^btime (\d+)/m.exec(stat)?.[1] ?? 0) * 1_000),
@@ -177,21 +181,21 @@ class Look {
 
   #node(): Usage {
     const { usage, totalBytes, swapUsageBytes, swapTotalBytes } = this.#memory;
-    const whole = this.#cgroup('/', '/');
-    const used = whole.memory ?? usage;
+    const root = this.#cgroup('/', '/');
+    const used = root.memory ?? usage;
     return {
-      ...this.#usage('node', whole),
+      ...this.#usage('node', root),
       memory: { ...used, availableBytes: Math.max(totalBytes - used.workingSetBytes, 0) },
       swapBytes: swapUsageBytes,
       swapAvailableBytes: swapTotalBytes - swapUsageBytes,
-      pressure: this.#hostPressure(whole.pressure),
+      pressure: this.#hostPressure(root.pressure),
     };
   }
 
   /** The root cgroup does not always report it. */
   #hostPressure(own: CgroupPressure | undefined): CgroupPressure {
     const of = (what: keyof CgroupPressure) =>
-      own?.[what] ?? pressureIn(this.#look(`/proc/pressure/${what}`));
+      own?.[what] ?? pressureIn(this.#read(`/proc/pressure/${what}`));
     return { cpu: of('cpu'), memory: of('memory'), io: of('io') };
   }
 
@@ -228,7 +232,7 @@ class Look {
     const own = cgroup === '' ? undefined : this.#cgroup(uid, cgroup);
     const containers: SampledPod['containers'][number][] = [];
     for (const each of subject.containers) {
-      const usage = this.#container(each.id) ?? this.#toldOf(each.id);
+      const usage = this.#container(each.id) ?? this.#runtimeUsageOf(each.id);
       if (usage === undefined) return undefined;
       containers.push({ ...each, usage });
     }
@@ -240,8 +244,8 @@ class Look {
     };
   }
 
-  async #podAsTold(subject: PodSubject, signal: AbortSignal): Promise<SampledPod> {
-    this.#told = await this.#deps.runtimeStats(signal);
+  async #podFromRuntime(subject: PodSubject, signal: AbortSignal): Promise<SampledPod> {
+    this.#runtimeStats = await this.#deps.runtimeStats(signal);
     const pod = this.#pod(subject);
     if (pod === undefined) throw new Error(`No usage is reported for the pod ${subject.name}`);
     return pod;
@@ -261,7 +265,7 @@ class Look {
     // All processes of a pod share its network namespace.
     const dev =
       sandbox === undefined || own?.first === undefined
-        ? this.#look(`/proc/${first}/net/dev`)
+        ? this.#read(`/proc/${first}/net/dev`)
         : this.#files.networkOf(sandbox.id, own.first, own.count);
     return { processes, network: dev === undefined ? undefined : this.#networkIn(dev, 'eth0') };
   }
@@ -274,17 +278,17 @@ class Look {
   }
 
   /** The stats of the runtime; undefined before they were requested. */
-  #toldOf(id: string): Usage | undefined {
-    if (this.#told === undefined) return undefined;
-    const told = this.#told.get(id);
-    if (told === undefined) return this.#usage(id, nothing);
-    const { atMs, cpuNanos, memory, swapBytes, swapAvailableBytes } = told;
-    const nanoCores = told.nanoCores ?? this.#rate(id, atMs, cpuNanos);
+  #runtimeUsageOf(id: string): Usage | undefined {
+    if (this.#runtimeStats === undefined) return undefined;
+    const stats = this.#runtimeStats.get(id);
+    if (stats === undefined) return this.#usage(id, nothing);
+    const { atMs, cpuNanos, memory, swapBytes, swapAvailableBytes } = stats;
+    const nanoCores = stats.nanoCores ?? this.#rate(id, atMs, cpuNanos);
     return { atMs, cpuNanos, nanoCores, memory, swapBytes, swapAvailableBytes };
   }
 
-  #cgroup(whose: string, path: string): CgroupUsage {
-    return readCgroupUsage(this.#files.of(whose, path), this.#wish);
+  #cgroup(key: string, path: string): CgroupUsage {
+    return readCgroupUsage(this.#files.of(key, path), this.#scope);
   }
 
   #usage(key: string, { cpuNanos, ...rest }: CgroupUsage): Usage {
@@ -307,9 +311,9 @@ class Look {
   }
 
   #nodeNetwork(): NetworkUsage | undefined {
-    const dev = this.#look('/proc/self/net/dev');
+    const dev = this.#read('/proc/self/net/dev');
     if (dev === undefined) return undefined;
-    return this.#networkIn(dev, defaultInterface(this.#look('/proc/self/net/route') ?? ''));
+    return this.#networkIn(dev, defaultInterface(this.#read('/proc/self/net/route') ?? ''));
   }
 
   #networkIn(dev: string, main: string | undefined): NetworkUsage {
@@ -318,15 +322,15 @@ class Look {
 
   /** Counts threads, because each uses a PID. */
   #processes(): NodeUsage['processes'] {
-    const current = / \d+\/(\d+)/.exec(this.#look('/proc/loadavg') ?? '')?.[1];
-    const most = ['pid_max', 'threads-max'].map((name) => this.#look(`/proc/sys/kernel/${name}`));
+    const current = / \d+\/(\d+)/.exec(this.#read('/proc/loadavg') ?? '')?.[1];
+    const most = ['pid_max', 'threads-max'].map((name) => this.#read(`/proc/sys/kernel/${name}`));
     const max = Math.min(...most.filter((text) => text !== undefined).map(Number));
     return current === undefined || !Number.isFinite(max)
       ? undefined
       : { atMs: this.#deps.clock.now(), max, current: Number(current) };
   }
 
-  #look(path: string): string | undefined {
+  #read(path: string): string | undefined {
     return this.#deps.host.readSync(path);
   }
 }

@@ -71,7 +71,7 @@ export interface PodUsage {
   readonly containers: readonly ContainerUsage[];
   readonly volumes?: readonly VolumeUsage[] | undefined;
   /** Other files of the pod: in its log directory, and its hosts file. */
-  readonly others?: readonly FileUsage[] | undefined;
+  readonly otherFiles?: readonly FileUsage[] | undefined;
 }
 
 /** The usage of the node without its pods. */

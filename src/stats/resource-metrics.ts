@@ -64,26 +64,26 @@ function swapLimits(rows: readonly Row[]): SampledFamily {
   };
 }
 
-function usedBy(prefix: string, whom: string, rows: readonly Row[]): readonly SampledFamily[] {
+function usedBy(prefix: string, consumer: string, rows: readonly Row[]): readonly SampledFamily[] {
   const samples = (amount: (usage: Usage) => number | undefined) =>
     rows.map(({ labels, usage }) => ({ labels, value: amount(usage), timestampMs: usage.atMs }));
   return [
     {
       name: `${prefix}_cpu_usage_seconds_total`,
       type: 'counter',
-      help: `Cumulative CPU time of ${whom} in seconds.`,
+      help: `Cumulative CPU time of ${consumer} in seconds.`,
       samples: samples(({ cpuNanos }) => (cpuNanos === undefined ? undefined : cpuNanos / 1e9)),
     },
     {
       name: `${prefix}_memory_working_set_bytes`,
       type: 'gauge',
-      help: `Working set memory of ${whom}.`,
+      help: `Working set memory of ${consumer}.`,
       samples: samples(({ memory }) => memory?.workingSetBytes),
     },
     {
       name: `${prefix}_swap_usage_bytes`,
       type: 'gauge',
-      help: `Swap usage of ${whom}.`,
+      help: `Swap usage of ${consumer}.`,
       samples: samples(({ swapBytes }) => swapBytes),
     },
   ];

@@ -42,7 +42,7 @@ export interface StatisticsParts {
   readonly cgroupOf: (pod: Pod) => string;
   /** The cgroup of all pods; undefined where pods have none. */
   readonly podsCgroup: string | undefined;
-  readonly placesOf: (pod: Pod) => readonly MeasuredDirectory[];
+  readonly directoriesOf: (pod: Pod) => readonly MeasuredDirectory[];
   /** Undefined on a machine that gives no access to the files of volumes. */
   readonly space: VolumeSpaceAt | undefined;
 }
@@ -107,7 +107,7 @@ export class Statistics implements Disposable {
     const { stats: machine, cgroups: host } = this.#deps.machine;
     if (machine === undefined) return undefined;
     const { StatsProvider, VolumeUsages, podSubjects, createStatsEndpoints } = await import('./index.ts');
-    const { observed, known, cgroupOf, placesOf, space } = this.#parts;
+    const { observed, known, cgroupOf, directoriesOf, space } = this.#parts;
     const { volumeStatsMs: periodMs = minuteMs, capacity } = this.#settings;
     const systemCgroups = this.#systemCgroups();
     const shared = {
@@ -125,7 +125,7 @@ export class Statistics implements Disposable {
       cri,
       volumes:
         periodMs > 0 && space !== undefined
-          ? new VolumeUsages({ clock, periodMs, space, directories, placesOf })
+          ? new VolumeUsages({ clock, periodMs, space, directories, directoriesOf })
           : undefined,
     });
     const pages = createStatsEndpoints({

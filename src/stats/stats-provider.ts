@@ -51,9 +51,9 @@ export interface LogSize {
   readonly usedBytes: number;
 }
 
-interface RuntimeAnswer {
+interface RuntimeResponse {
   readonly byId: ReadonlyMap<string, RuntimeContainerStats>;
-  readonly cameMs: number;
+  readonly receivedMs: number;
 }
 
 interface PodFiles {
@@ -64,7 +64,7 @@ interface PodFiles {
 const readerAgeMs = 10_000;
 const logSizesForMs = 60_000;
 /** Rates need two samples at least this far apart. */
-const secondLookMs = 1_000;
+const secondSampleMs = 1_000;
 
 type Disks = Pick<NodeUsage, 'disk' | 'images' | 'containers'>;
 
@@ -76,7 +76,7 @@ type Disks = Pick<NodeUsage, 'disk' | 'images' | 'containers'>;
 export class StatsProvider implements Disposable {
   readonly #deps: StatsProviderDeps;
   readonly #sampler: KernelSampler;
-  readonly #runtime: CachedSample<RuntimeAnswer>;
+  readonly #runtime: CachedSample<RuntimeResponse>;
   readonly #kernel: CachedSample<KernelSample>;
   readonly #usages: CachedSample<KernelSample>;
   readonly #node: CachedSample<NodeSample>;
@@ -90,10 +90,10 @@ export class StatsProvider implements Disposable {
     const { clock, cri } = deps;
     this.#runtime = new CachedSample(clock, async (signal) => {
       const stats = await listContainerStats(cri, signal);
-      return { byId: new Map(stats.map((each) => [each.id, each])), cameMs: clock.monotonicMs() };
+      return { byId: new Map(stats.map((each) => [each.id, each])), receivedMs: clock.monotonicMs() };
     });
     // The runtime stats are used twice per pass; their age counts from the response.
-    const isNew = ({ cameMs }: RuntimeAnswer) => clock.monotonicMs() - cameMs < secondLookMs;
+    const isNew = ({ receivedMs }: RuntimeResponse) => clock.monotonicMs() - receivedMs < secondSampleMs;
     const runtimeStats = async (signal: AbortSignal) => (await this.#runtime.get(isNew, signal)).byId;
     const kernel = new KernelSampler({ ...deps, runtimeStats });
     this.#sampler = kernel;
@@ -122,31 +122,31 @@ export class StatsProvider implements Disposable {
     return { usage, machineMemory, system, network, processes, ...disks };
   }
 
-  async stats(wish: StatsScope, signal: AbortSignal, ages: StatsAges = {}): Promise<NodeStats> {
+  async stats(scope: StatsScope, signal: AbortSignal, ages: StatsAges = {}): Promise<NodeStats> {
     const { maxAgeMs = readerAgeMs } = ages;
     const isGood = (_: unknown, ageMs: number) => ageMs < maxAgeMs;
     const isRated = (sample: KernelSample, ageMs: number) =>
-      ageMs < maxAgeMs && (ageMs < secondLookMs || this.#isSettled(sample));
+      ageMs < maxAgeMs && (ageMs < secondSampleMs || this.#isComplete(sample));
     const plain = ({ usage, system, startTime }: KernelSample) => ({
       nodeName: this.#deps.nodeName,
       startTime,
       usage,
       system,
     });
-    if (wish === 'cpu-and-memory') {
+    if (scope === 'cpu-and-memory') {
       const kernel = this.#kernel.peek(isRated) ?? (await this.#usages.get(isRated, signal));
       return { ...plain(kernel), pods: kernel.pods.map((pod) => plainPod(pod)) };
     }
-    const look = this.#kernel.get(isRated, signal);
+    const kernelSample = this.#kernel.get(isRated, signal);
     const [kernel, disks, logs, layers] = await Promise.all([
-      look,
+      kernelSample,
       this.#disks.get(isGood, signal),
       this.#logs.get(isGood, signal),
       // The runtime reads the same cgroups, so both are not read concurrently.
-      look.then(() => this.#layers.get(isGood, signal)),
+      kernelSample.then(() => this.#layers.get(isGood, signal)),
     ]);
     const { network, processes } = kernel;
-    const pods = await this.#wholePods(kernel.pods, { layers, logs }, ages, signal);
+    const pods = await this.#podUsages(kernel.pods, { layers, logs }, ages, signal);
     return { ...plain(kernel), ...disks, network, processes, pods };
   }
 
@@ -161,10 +161,10 @@ export class StatsProvider implements Disposable {
   }
 
   /** Whether all running pods are included and all rates are known. */
-  #isSettled({ isFirstOfSome, pods }: KernelSample): boolean {
-    const seen = new Set(pods.flatMap(({ containers }) => containers.map(({ id }) => id)));
+  #isComplete({ isFirstOfSome, pods }: KernelSample): boolean {
+    const ids = new Set(pods.flatMap(({ containers }) => containers.map(({ id }) => id)));
     const running = this.#deps.pods().flatMap(({ containers }) => containers);
-    return !isFirstOfSome && running.every(({ id }) => seen.has(id));
+    return !isFirstOfSome && running.every(({ id }) => ids.has(id));
   }
 
   /** Returns the log sizes of containers, refreshed periodically. */
@@ -184,8 +184,8 @@ export class StatsProvider implements Disposable {
       this.#layers.get(isGood, signal),
     ]);
     const own = [[this.#deps.rootDir, disk] as const];
-    const others = [images, containers].map((each) => [each?.mountPoint ?? '', each?.disk] as const);
-    const disks = [...own, ...others].flatMap(([path, space]) =>
+    const fileSystems = [images, containers].map((each) => [each?.mountPoint ?? '', each?.disk] as const);
+    const disks = [...own, ...fileSystems].flatMap(([path, space]) =>
       space === undefined ? [] : [[path, space] as const],
     );
     return { layers, disk: containers?.disk, disks: new Map(disks) };
@@ -193,14 +193,14 @@ export class StatsProvider implements Disposable {
 
   /** Returns the time until which all layer sizes of these pods are counted. */
   async layersCountedAtMs(uids: ReadonlySet<string>, signal: AbortSignal): Promise<number> {
-    const layers = await this.#layers.get((_, ageMs) => ageMs < secondLookMs, signal);
+    const layers = await this.#layers.get((_, ageMs) => ageMs < secondSampleMs, signal);
     const containers = this.#deps.pods().flatMap((pod) => (uids.has(pod.uid) ? pod.containers : []));
     // Runtimes may omit the time.
     const times = containers.flatMap(({ id }) => layers.get(id)?.atMs ?? []);
     return Math.min(...times, Number.POSITIVE_INFINITY);
   }
 
-  async #wholePods(
+  async #podUsages(
     pods: readonly SampledPod[],
     files: PodFiles,
     { volumesMaxAgeMs, volumesOf }: StatsAges,
@@ -216,7 +216,7 @@ export class StatsProvider implements Disposable {
     });
     const counted = held.some((each) => each instanceof Promise) ? await Promise.all(held) : held;
     return pods.map((sampled, index) => ({
-      ...wholePod(sampled, files),
+      ...podUsage(sampled, files),
       volumes: counted[index] as readonly VolumeUsage[] | undefined,
     }));
   }
@@ -235,7 +235,7 @@ function plainPod({ subject, usage, containers }: SampledPod): PodUsage {
   };
 }
 
-function wholePod(sampled: SampledPod, { layers, logs }: PodFiles): PodUsage {
+function podUsage(sampled: SampledPod, { layers, logs }: PodFiles): PodUsage {
   const { subject, processes, network, containers } = sampled;
   const own = logs.get(subject.uid);
   return {
@@ -247,7 +247,7 @@ function wholePod(sampled: SampledPod, { layers, logs }: PodFiles): PodUsage {
       rootfs: layers.get(container.id),
       logs: own?.containers.get(container.name),
     })),
-    others: own?.others,
+    otherFiles: own?.otherFiles,
   };
 }
 

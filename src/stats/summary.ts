@@ -15,19 +15,19 @@ import { resourceMetrics } from './resource-metrics.ts';
 import type { StatsProvider } from './stats-provider.ts';
 
 /** Converts the stats to `/stats/summary`. */
-export function summaryOf(stats: NodeStats, wish: StatsScope): object {
-  return { node: nodeOf(stats, wish), pods: stats.pods.map((pod) => podOf(pod, stats, wish)) };
+export function summaryOf(stats: NodeStats, scope: StatsScope): object {
+  return { node: nodeOf(stats, scope), pods: stats.pods.map((pod) => podOf(pod, stats, scope)) };
 }
 
-function nodeOf(stats: NodeStats, wish: StatsScope): object {
+function nodeOf(stats: NodeStats, scope: StatsScope): object {
   const { nodeName, startTime, usage, system, network, disk, images, containers, processes } = stats;
   const plain = {
     nodeName,
-    systemContainers: system.map((container) => containerOf(container, stats, wish)),
+    systemContainers: system.map((container) => containerOf(container, stats, scope)),
     startTime,
-    ...usageOf(usage, wish),
+    ...usageOf(usage, scope),
   };
-  if (wish === 'cpu-and-memory') return plain;
+  if (scope === 'cpu-and-memory') return plain;
   return {
     ...plain,
     network: network && networkOf(network),
@@ -44,15 +44,15 @@ function nodeOf(stats: NodeStats, wish: StatsScope): object {
   };
 }
 
-function podOf(pod: PodUsage, stats: NodeStats, wish: StatsScope): object {
+function podOf(pod: PodUsage, stats: NodeStats, scope: StatsScope): object {
   const { name, namespace, uid, startTime, usage, processes, network, containers, volumes } = pod;
   const plain = {
     podRef: { name, namespace, uid },
     startTime: startTime ?? stats.startTime,
-    containers: containers.map((container) => containerOf(container, stats, wish)),
-    ...usageOf(usage, wish),
+    containers: containers.map((container) => containerOf(container, stats, scope)),
+    ...usageOf(usage, scope),
   };
-  if (wish === 'cpu-and-memory') return plain;
+  if (scope === 'cpu-and-memory') return plain;
   return {
     ...plain,
     network: network && networkOf(network),
@@ -63,11 +63,13 @@ function podOf(pod: PodUsage, stats: NodeStats, wish: StatsScope): object {
 }
 
 /** Returns the ephemeral data of a pod. */
-export function ephemeralOf({ usage, containers, volumes = [], others = [] }: PodUsage): FileUsage {
+export function ephemeralOf({ usage, containers, volumes = [], otherFiles = [] }: PodUsage): FileUsage {
   const scratch = volumes.filter(({ isScratch }) => isScratch);
-  const written = [...containers.flatMap(({ rootfs, logs }) => [rootfs, logs]), ...scratch, ...others].filter(
-    (part) => part !== undefined,
-  );
+  const written = [
+    ...containers.flatMap(({ rootfs, logs }) => [rootfs, logs]),
+    ...scratch,
+    ...otherFiles,
+  ].filter((part) => part !== undefined);
   const sum = (of: (part: Partial<FileUsage>) => number | undefined) =>
     written.reduce((total, part) => total + (of(part) ?? 0), 0);
   return {
@@ -80,10 +82,10 @@ export function ephemeralOf({ usage, containers, volumes = [], others = [] }: Po
 function containerOf(
   { name, startTime, usage, rootfs, logs }: ContainerUsage,
   { startTime: nodeStart, containers, disk }: NodeStats,
-  wish: StatsScope,
+  scope: StatsScope,
 ): object {
-  const plain = { name, startTime: startTime ?? nodeStart, ...usageOf(usage, wish) };
-  if (wish === 'cpu-and-memory') return plain;
+  const plain = { name, startTime: startTime ?? nodeStart, ...usageOf(usage, scope) };
+  if (scope === 'cpu-and-memory') return plain;
   const rootDisk = containers?.disk ?? disk;
   return {
     ...plain,
@@ -92,14 +94,14 @@ function containerOf(
   };
 }
 
-function usageOf(usage: Usage, wish: StatsScope): object {
+function usageOf(usage: Usage, scope: StatsScope): object {
   const { atMs, cpuNanos, nanoCores, memory, swapBytes, swapAvailableBytes, pressure } = usage;
   const time = apiTime(atMs);
   const cpu = { time, usageNanoCores: nanoCores, usageCoreNanoSeconds: cpuNanos, psi: pressure?.cpu };
   return {
     cpu: cpuNanos === undefined ? undefined : cpu,
     memory: memory && { time, ...memory, psi: pressure?.memory },
-    io: wish === 'all' && pressure?.io !== undefined ? { time, psi: pressure.io } : undefined,
+    io: scope === 'all' && pressure?.io !== undefined ? { time, psi: pressure.io } : undefined,
     swap: swapBytes === undefined ? undefined : { time, swapAvailableBytes, swapUsageBytes: swapBytes },
   };
 }
@@ -112,8 +114,8 @@ function networkOf({ atMs, main, interfaces }: NetworkUsage): object {
     txBytes,
     txErrors,
   }));
-  const one = all.find(({ name }) => name === main) ?? all[0];
-  return { time: apiTime(atMs), ...(one ?? { name: '' }), interfaces: all };
+  const chosen = all.find(({ name }) => name === main) ?? all[0];
+  return { time: apiTime(atMs), ...(chosen ?? { name: '' }), interfaces: all };
 }
 
 function volumeOf(volume: VolumeUsage): object {
@@ -133,7 +135,7 @@ function diskOf(
 
 /** The stats endpoints of the kubelet. */
 export interface StatsEndpoints {
-  summary(wish: StatsScope, signal: AbortSignal): Promise<object>;
+  summary(scope: StatsScope, signal: AbortSignal): Promise<object>;
   /** Returns the text of a metrics endpoint. A failed scrape is reported in it. */
   resourceMetrics(signal: AbortSignal): Promise<string>;
   cadvisorMetrics(signal: AbortSignal): Promise<string>;
@@ -172,7 +174,7 @@ export function createStatsEndpoints(deps: StatsEndpointsDeps): StatsEndpoints {
   );
   const page = new CachedSample(clock, (signal) => cgroups.expose(signal));
   return {
-    summary: async (wish, signal) => summaryOf(await provider.stats(wish, signal), wish),
+    summary: async (scope, signal) => summaryOf(await provider.stats(scope, signal), scope),
     resourceMetrics: (signal) => resources.expose(signal),
     cadvisorMetrics: (signal) => page.get((_, ageMs) => ageMs < cgroupsForMs, signal),
   };

@@ -50,7 +50,7 @@ function rig() {
           } as const,
         ]),
     },
-    placesOf: () => places.now,
+    directoriesOf: () => places.now,
   });
   return { clock, asked, held, quota, places, usages };
 }

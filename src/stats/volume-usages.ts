@@ -28,9 +28,9 @@ export interface VolumeUsagesDeps {
   readonly clock: Clock;
   readonly periodMs: number;
   /** Reads the space of the file system at a path. */
-  readonly space: (place: string, signal: AbortSignal) => Promise<CsiSpace>;
+  readonly space: (path: string, signal: AbortSignal) => Promise<CsiSpace>;
   readonly directories: DirectoryUsages;
-  readonly placesOf: (pod: Pod) => readonly MeasuredDirectory[];
+  readonly directoriesOf: (pod: Pod) => readonly MeasuredDirectory[];
 }
 
 interface Known {
@@ -55,7 +55,7 @@ const countWithinMs = 300_000;
 /** The maximum wait for other counts. */
 const giveUpAfterMs = { files: 900_000, 'file-system': 30_000 };
 /** The maximum wait of a caller; after that the previous count is returned. */
-const patienceMs = 2_000;
+const waitMs = 2_000;
 
 /** Measures the volumes of pods on demand, at most once per period. */
 export class VolumeUsages {
@@ -70,7 +70,7 @@ export class VolumeUsages {
   peek(pod: Pod, maxAgeMs = this.#deps.periodMs): readonly VolumeUsage[] | undefined {
     const { spec, volumes } = this.#known.get(pod.metadata.uid) ?? {};
     if (volumes === undefined || spec !== pod.spec)
-      return this.#deps.placesOf(pod).length === 0 ? [] : undefined;
+      return this.#deps.directoriesOf(pod).length === 0 ? [] : undefined;
     const usages: VolumeUsage[] = [];
     for (const known of volumes.values()) {
       if (known.isCounting || this.#ageOf(known) >= maxAgeMs) return undefined;
@@ -82,10 +82,13 @@ export class VolumeUsages {
   /** Returns the volumes that have stats now or soon. */
   async of(pod: Pod, signal: AbortSignal, maxAgeMs = this.#deps.periodMs): Promise<readonly VolumeUsage[]> {
     const { uid } = pod.metadata;
-    const places = this.#deps.placesOf(pod);
+    const directories = this.#deps.directoriesOf(pod);
     const { volumes: before = new Map<string, Known>() } = this.#known.get(uid) ?? {};
     const volumes = new Map(
-      places.map((place) => [place.name, this.#knownOf(place, before.get(place.name), maxAgeMs)]),
+      directories.map((directory) => [
+        directory.name,
+        this.#knownOf(directory, before.get(directory.name), maxAgeMs),
+      ]),
     );
     for (const [name, { end }] of before) if (!volumes.has(name)) end();
     // A pod without volumes may get some later.
@@ -110,13 +113,13 @@ export class VolumeUsages {
   }
 
   /** Returns the state of a volume, created if necessary. */
-  #knownOf(place: MeasuredDirectory, before: Known | undefined, maxAgeMs: number): Known {
+  #knownOf(directory: MeasuredDirectory, before: Known | undefined, maxAgeMs: number): Known {
     const isGood = before !== undefined && (before.isCounting || this.#ageOf(before) < maxAgeMs);
-    return isGood ? before : this.#begin(place, before?.last);
+    return isGood ? before : this.#begin(directory, before?.last);
   }
 
   async #usageOf(known: Known, signal: AbortSignal): Promise<VolumeUsage | undefined> {
-    const leftMs = patienceMs - this.#ageOf(known);
+    const leftMs = waitMs - this.#ageOf(known);
     if (known.isCounting && leftMs > 0) await this.#patiently(known.counting, leftMs, signal);
     return known.last;
   }
@@ -126,25 +129,25 @@ export class VolumeUsages {
   }
 
   async #patiently(counting: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {
-    using patience = new LinkedController(signal);
+    using waiting = new LinkedController(signal);
     using _timer = this.#deps.clock.timer(ms, () =>
-      patience.abort(cancelledError('The count is still running')),
+      waiting.abort(cancelledError('The count is still running')),
     );
-    await abortable(counting, patience.signal).catch(() => signal.throwIfAborted());
+    await abortable(counting, waiting.signal).catch(() => signal.throwIfAborted());
   }
 
   /**
    * The count continues after its callers have timed out. A failed count is not retried in this
    * period.
    */
-  #begin(place: MeasuredDirectory, last: VolumeUsage | undefined): Known {
+  #begin(directory: MeasuredDirectory, last: VolumeUsage | undefined): Known {
     const controller = new AbortController();
     const limit = {
       clock: this.#deps.clock,
-      ms: giveUpAfterMs[place.counts],
-      what: `count the volume ${place.name}`,
+      ms: giveUpAfterMs[directory.counts],
+      what: `count the volume ${directory.name}`,
     };
-    const counting = withDeadline(limit, (inner) => this.#count(place, inner), controller.signal).then(
+    const counting = withDeadline(limit, (inner) => this.#count(directory, inner), controller.signal).then(
       (usage) => this.#ended(known, usage),
       () => this.#ended(known, known.last),
     );
@@ -163,9 +166,9 @@ export class VolumeUsages {
     known.isCounting = false;
   }
 
-  async #count(place: MeasuredDirectory, signal: AbortSignal): Promise<VolumeUsage | undefined> {
+  async #count(measured: MeasuredDirectory, signal: AbortSignal): Promise<VolumeUsage | undefined> {
     const { clock } = this.#deps;
-    const { name, directory, counts, isScratch, claim } = place;
+    const { name, directory, counts, isScratch, claim } = measured;
     const found =
       counts === 'files' ? await this.#files(directory, signal) : await this.#deps.space(directory, signal);
     // Some CSI drivers do not report it.
@@ -177,9 +180,9 @@ export class VolumeUsages {
    * The accounting of the file system is exact; the number of files is only known from the walk.
    */
   async #files(directory: string, signal: AbortSignal): Promise<CsiSpace> {
-    const [answer] = await this.#deps.directories.usagesOf([{ path: directory }], countWithinMs, signal);
-    if (answer?.kind !== 'counted') return {};
-    const { space, usage, quotaBytes = usage.usedBytes } = answer;
+    const [result] = await this.#deps.directories.usagesOf([{ path: directory }], countWithinMs, signal);
+    if (result?.kind !== 'counted') return {};
+    const { space, usage, quotaBytes = usage.usedBytes } = result;
     return { ...space, usedBytes: quotaBytes, inodesUsed: usage.inodesUsed };
   }
 }

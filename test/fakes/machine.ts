@@ -1,4 +1,4 @@
-import type { FileKind, Machine, RuntimeAnswer, Space } from '../../src/cli/doctor/check.ts';
+import type { FileKind, Machine, RuntimeResponse, Space } from '../../src/cli/doctor/check.ts';
 import { instant } from '../../src/lib/index.ts';
 
 const gib = 2 ** 30;
@@ -19,7 +19,7 @@ export interface MachineSketch {
   readonly commands: Readonly<Record<string, string>>;
   readonly space: Space;
   /** Endpoints that respond, or the error they fail with. */
-  readonly runtimes: Readonly<Record<string, RuntimeAnswer | Error>>;
+  readonly runtimes: Readonly<Record<string, RuntimeResponse | Error>>;
 }
 
 /** An ideal node: Debian 13, systemd, cgroups v2, containerd 2, everything installed. */
@@ -96,7 +96,7 @@ export function fakeMachine(sketch: MachineSketch): Machine {
     spaceAt: async () => sketch.space,
     findCommand: async (name) => (name in sketch.commands ? `/usr/bin/${name}` : undefined),
     run: async (file) => ({ code: 0, output: sketch.commands[file.replace('/usr/bin/', '')] ?? '' }),
-    askRuntime: async (endpoint) => orThrow(sketch.runtimes[endpoint]) ?? refused(endpoint),
+    queryRuntime: async (endpoint) => orThrow(sketch.runtimes[endpoint]) ?? refused(endpoint),
   };
 }
 

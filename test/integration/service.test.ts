@@ -45,24 +45,24 @@ test('waits for the node lock, is its only holder, and releases it', async () =>
     const late = AbortSignal.timeout(2_000);
     // The other process may be later; once it holds the lock, this wait cannot succeed.
     await assert.rejects(async () => {
-      for (;;) await (await NodeLock.take(path, { clock, logger }, late))[Symbol.asyncDispose]();
+      for (;;) await (await NodeLock.acquire(path, { clock, logger }, late))[Symbol.asyncDispose]();
     });
-    const taking = NodeLock.take(path, { clock, logger }, signal);
+    const taking = NodeLock.acquire(path, { clock, logger }, signal);
     await ended(holder);
     first = await taking;
-    await assert.rejects(NodeLock.take(path, { clock, logger }, AbortSignal.timeout(300)));
+    await assert.rejects(NodeLock.acquire(path, { clock, logger }, AbortSignal.timeout(300)));
   } finally {
     await ended(holder);
     await first?.[Symbol.asyncDispose]();
   }
-  await using _second = await NodeLock.take(path, { clock, logger }, signal);
+  await using _second = await NodeLock.acquire(path, { clock, logger }, signal);
 });
 
 test('notifies the lock holder when another process waits for the lock', {
   skip: withoutLockWaiters(),
 }, async () => {
   const path = join(dir, 'wanted');
-  await using lock = await NodeLock.take(path, { clock, logger }, signal);
+  await using lock = await NodeLock.acquire(path, { clock, logger }, signal);
   const contended = lock.contended(AbortSignal.timeout(120_000));
   const other = another(path);
   try {
@@ -82,7 +82,7 @@ test('ignores a process that waits for a file of the same inode number elsewhere
       await mkdir(place);
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'none', place]);
     }
-    await using lock = await NodeLock.take(join(own, 'lock'), { clock, logger }, signal);
+    await using lock = await NodeLock.acquire(join(own, 'lock'), { clock, logger }, signal);
     children.push(another(join(other, 'lock')));
     await until('the other file exists', () => existsSync(join(other, 'lock')));
     assert.equal((await stat(join(own, 'lock'))).ino, (await stat(join(other, 'lock'))).ino);
@@ -99,7 +99,7 @@ test('ignores a process that waits for a file of the same inode number elsewhere
 
 test('notifies the lock holder when its file is deleted', async () => {
   const path = join(dir, 'gone');
-  await using lock = await NodeLock.take(path, { clock, logger }, signal);
+  await using lock = await NodeLock.acquire(path, { clock, logger }, signal);
   assert.equal((await stat(path)).mode & 0o777, 0o600);
   const contended = lock.contended(AbortSignal.timeout(120_000));
   await rm(path);
@@ -107,7 +107,7 @@ test('notifies the lock holder when its file is deleted', async () => {
 });
 
 test('names a lock file that cannot be opened', async () => {
-  await assert.rejects(NodeLock.take('/proc/nowhere/lock', { clock, logger }, signal), {
+  await assert.rejects(NodeLock.acquire('/proc/nowhere/lock', { clock, logger }, signal), {
     code: 'NODE_LOCK',
     message: /\/proc\/nowhere\/lock/,
   });

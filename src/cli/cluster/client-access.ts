@@ -37,11 +37,11 @@ export interface ClientAccess extends Disposable {
   /** The credentials for new requests. */
   readonly kubeconfig: () => Promise<KubeContext>;
   /** Undefined where the kubeconfig is complete. */
-  readonly kept: KeptCertificate | undefined;
+  readonly stored: StoredCertificate | undefined;
 }
 
 /** The client certificate that is rotated. */
-export interface KeptCertificate {
+export interface StoredCertificate {
   readonly certificate: CertificateManager;
   /** Requests new certificates through these connections, once there is one. */
   use(client: ApiClient): void;
@@ -60,7 +60,7 @@ export async function openClientAccess(
   if (bootstrapPath !== '') await bootstrapOnce(options, signal);
   return {
     kubeconfig: () => unrotated(options),
-    kept: undefined,
+    stored: undefined,
     [Symbol.dispose]() {},
   };
 }
@@ -74,15 +74,18 @@ async function unrotated({
 }: ClientAccessOptions): Promise<KubeContext> {
   const { kubeconfig, certDir: certDirectory } = loaded.flags;
   const context = await load(kubeconfig);
-  const room = { files: realCertificateFiles(), clock, log };
-  return withClientCertificate(context, await storedCertificate(context, { certDirectory, nodeName }, room));
+  const deps = { files: realCertificateFiles(), clock, log };
+  return withClientCertificate(context, await storedCertificate(context, { certDirectory, nodeName }, deps));
 }
 
 async function rotatedAccess(options: ClientAccessOptions): Promise<ClientAccess> {
   const { clock, random, metrics, nodeName, loaded } = options;
   const settings = settingsOf(options);
-  const room = { files: realCertificateFiles(), clock, random, log: options.logger };
-  const { requestPath, kubeconfigPath } = await prepareClientAccess(settings, { ...room, parseKubeconfig });
+  const certificateDeps = { files: realCertificateFiles(), clock, random, log: options.logger };
+  const { requestPath, kubeconfigPath } = await prepareClientAccess(settings, {
+    ...certificateDeps,
+    parseKubeconfig,
+  });
   const asking = clientOf(options, requestPath);
   let own: ApiClient | undefined;
   const certificate = await openClientCertificate(
@@ -92,12 +95,12 @@ async function rotatedAccess(options: ClientAccessOptions): Promise<ClientAccess
       kubeconfig: kubeconfigCertificate(await load(kubeconfigPath)),
       api: (current) => (current === undefined ? asking : (own ?? asking)),
     },
-    { ...room, observer: clientCertificateMetrics(metrics) },
+    { ...certificateDeps, observer: clientCertificateMetrics(metrics) },
   );
-  const told = exposeTimeToLive(metrics, 'client', { clock, held: () => certificate.held() });
+  const exposed = exposeTimeToLive(metrics, 'client', { clock, held: () => certificate.held() });
   return {
     kubeconfig: async () => withClientCertificate(await load(kubeconfigPath), certificate.current()),
-    kept: {
+    stored: {
       certificate,
       use(client) {
         own = client;
@@ -105,7 +108,7 @@ async function rotatedAccess(options: ClientAccessOptions): Promise<ClientAccess
       guard: (signal) => guardCredentials({ certificate, clock, log: options.logger }, signal),
     },
     [Symbol.dispose]() {
-      told[Symbol.dispose]();
+      exposed[Symbol.dispose]();
       asking.close();
     },
   };
@@ -119,9 +122,9 @@ async function bootstrapOnce(options: ClientAccessOptions, signal: AbortSignal):
     const client = clientOf(options, loaded.flags.bootstrapKubeconfig);
     asking = client;
     const isHealthy = async (inner: AbortSignal) => {
-      const said = await client.text('/healthz', inner);
-      if (said !== 'ok')
-        throw new KubelingError('API_UNAVAILABLE', `The API server rejected the request: ${said}`);
+      const health = await client.text('/healthz', inner);
+      if (health !== 'ok')
+        throw new KubelingError('API_UNAVAILABLE', `The API server rejected the request: ${health}`);
     };
     return { api: client, isHealthy };
   };

@@ -88,14 +88,17 @@ export function clusterRoutes(options: ClusterRoutesOptions): StreamRoutes {
 }
 
 /** Version, start time and flags of the process. */
-function statusPages({ clock, loaded }: ClusterRoutesOptions, others: readonly Route[]): readonly Route[] {
+function statusPages(
+  { clock, loaded }: ClusterRoutesOptions,
+  nodeRoutes: readonly Route[],
+): readonly Route[] {
   const { gates, flags } = loaded;
   const facts = {
     clock,
     startMs: clock.now() - process.uptime() * 1_000,
     version: kubernetesVersion.slice(1),
     platform: `nodejs ${process.versions.node}`,
-    paths: () => [...new Set(others.map(({ path }) => path))].sort(),
+    paths: () => [...new Set(nodeRoutes.map(({ path }) => path))].sort(),
   };
   return [
     ...(gates.enabled('ComponentStatusz') ? [statuszRoute(facts)] : []),

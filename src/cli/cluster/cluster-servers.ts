@@ -56,7 +56,7 @@ export interface ClusterServersOptions {
   /** Current names and IP addresses for the serving certificate; may be empty at first. */
   readonly nodeAddresses: () => readonly string[];
   /** How long the addresses must be unchanged before a certificate is requested. */
-  readonly addressesSettleMs?: number | undefined;
+  readonly addressesDebounceMs?: number | undefined;
   /**
    * For token and access reviews and for the serving certificate; undefined on a node without a
    * cluster.
@@ -129,7 +129,7 @@ async function openSecure(options: ClusterServersOptions): Promise<ClusterServer
   );
   const { port, readOnlyPort } = servers;
   logger.info('Serving kubelet API', { address: config.address, port, readOnlyPort });
-  const kept = opened.move();
+  const moved = opened.move();
   return {
     port,
     readOnlyPort,
@@ -137,8 +137,8 @@ async function openSecure(options: ClusterServersOptions): Promise<ClusterServer
     addressesChanged: () => certificate.refresh(),
     certified: (signal) => untilCertified(certificate, signal),
     run: (signal) => endsWith(signal, certificate.run(signal)),
-    close: () => kept.disposeAsync(),
-    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+    close: () => moved.disposeAsync(),
+    [Symbol.asyncDispose]: () => moved.disposeAsync(),
   };
 }
 
@@ -191,7 +191,7 @@ function profileOf(config: KubeletConfiguration, logger: Logger): TlsProfile {
 
 async function untilCertified(certificate: ServedCertificate, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  using _told = certificate.onRotated(() => resolve());
+  using _subscription = certificate.onRotated(() => resolve());
   if (certificate.current() === undefined) await abortable(promise, signal);
 }
 
@@ -256,7 +256,7 @@ export interface ServingIdentityOptions {
   /** Current names and IP addresses of the node. */
   readonly nodeAddresses: () => readonly string[];
   /** How long the addresses must be unchanged before a certificate is requested. */
-  readonly addressesSettleMs?: number | undefined;
+  readonly addressesDebounceMs?: number | undefined;
   /** Undefined without an API server. */
   readonly api: ApiClient | undefined;
 }
@@ -278,12 +278,12 @@ async function openServingIdentity(options: ServingIdentityOptions): Promise<Ser
   });
   const addresses = () => options.nodeAddresses().map(typed);
   const certificate = await openServingCertificate(
-    { source, nodeName, certDirectory, addresses, debounceMs: options.addressesSettleMs },
+    { source, nodeName, certDirectory, addresses, debounceMs: options.addressesDebounceMs },
     { files: realCertificateFiles(), clock, random, log, observer: serverCertificateMetrics(metrics) },
   );
   log.info('Loaded serving certificate', { source: source.kind, how: certificate.describe() });
-  const told = exposeTimeToLive(metrics, 'server', { clock, held: () => certificate.held() });
-  return { certificate, [Symbol.dispose]: () => told[Symbol.dispose]() };
+  const exposed = exposeTimeToLive(metrics, 'server', { clock, held: () => certificate.held() });
+  return { certificate, [Symbol.dispose]: () => exposed[Symbol.dispose]() };
 }
 
 export interface ServingIdentity extends Disposable {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { closeDoubtful } from './cluster.ts';
+import { closeUnresponsive } from './cluster.ts';
 
 function closedWith(env: Readonly<Record<string, string>>): readonly string[] {
   const closed: string[] = [];
@@ -8,7 +8,7 @@ function closedWith(env: Readonly<Record<string, string>>): readonly string[] {
     closeSilent: () => void closed.push('silent'),
     closeConnections: () => void closed.push('all'),
   };
-  closeDoubtful(connections, env)();
+  closeUnresponsive(connections, env)();
   return closed;
 }
 

@@ -73,8 +73,8 @@ export async function openCluster(
   deps.live?.onChange(['kubeAPIQPS', 'kubeAPIBurst', 'eventRecordQPS', 'eventBurst'], (changed) =>
     clients.setRates(ratesOf(changed)),
   );
-  access.kept?.use(clients.main);
-  access.kept?.certificate.onRotated(() => clients.reload());
+  access.stored?.use(clients.main);
+  access.stored?.certificate.onRotated(() => clients.reload());
   // A directory that does not exist yet has no size.
   await mkdir(flags.rootDir, { recursive: true, mode: 0o750 });
   const disk = new DiskSize(flags.rootDir, deps.clock);
@@ -83,7 +83,7 @@ export async function openCluster(
   let { port } = config;
   const node = new ClusterNode({
     ...deps,
-    clients: { ...clients, closeSilent: closeDoubtful(clients, process.env) },
+    clients: { ...clients, closeSilent: closeUnresponsive(clients, process.env) },
     beside: certificateLoops(access),
     ...(flags.keepApiPods ? { copies: copiesIn(flags.rootDir, deps.logger) } : {}),
     machine: hostNodeMachine(),
@@ -135,7 +135,7 @@ export async function openCluster(
  * closes all of them, and so does kubeling; otherwise connections stay that are in use and
  * responsive.
  */
-export function closeDoubtful(
+export function closeUnresponsive(
   connections: Pick<ApiConnections, 'closeSilent' | 'closeConnections'>,
   { DISABLE_HTTP2: isDisabled = '' }: Readonly<Record<string, string | undefined>>,
 ): () => void {
@@ -160,7 +160,7 @@ class DiskSize {
   readonly #path: string;
   readonly #clock: Clock;
   #bytes: number | undefined;
-  #askedMs = Number.NEGATIVE_INFINITY;
+  #measuredMs = Number.NEGATIVE_INFINITY;
 
   constructor(path: string, clock: Clock) {
     this.#path = path;
@@ -169,24 +169,24 @@ class DiskSize {
 
   /** Returns the last known size, and refreshes it in the background for the next caller. */
   bytes(): number | undefined {
-    if (this.#clock.monotonicMs() - this.#askedMs >= diskSizeForMs) void this.refresh();
+    if (this.#clock.monotonicMs() - this.#measuredMs >= diskSizeForMs) void this.refresh();
     return this.#bytes;
   }
 
   async refresh(): Promise<void> {
-    this.#askedMs = this.#clock.monotonicMs();
+    this.#measuredMs = this.#clock.monotonicMs();
     this.#bytes = (await diskBytes(this.#path)) ?? this.#bytes;
   }
 }
 
-function certificateChecks({ kept }: ClientAccess): readonly HealthCheck[] {
-  if (kept === undefined) return [];
-  return [{ name: 'client-certificate', problem: () => kept.certificate.problem() }];
+function certificateChecks({ stored }: ClientAccess): readonly HealthCheck[] {
+  if (stored === undefined) return [];
+  return [{ name: 'client-certificate', problem: () => stored.certificate.problem() }];
 }
 
-function certificateLoops({ kept }: ClientAccess): BackgroundLoops {
-  if (kept === undefined) return { restartable: {}, critical: {} };
-  const { certificate, guard } = kept;
+function certificateLoops({ stored }: ClientAccess): BackgroundLoops {
+  if (stored === undefined) return { restartable: {}, critical: {} };
+  const { certificate, guard } = stored;
   return { restartable: { 'client certificate': certificate }, critical: { credentials: { run: guard } } };
 }
 

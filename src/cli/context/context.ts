@@ -36,11 +36,11 @@ async function run(context: CommandContext): Promise<number> {
   const values = readFlags(flags, context.argv);
   const path = values.kubeconfig ?? usualKubeconfig(context.env);
   const name = values.name ?? 'kubeling';
-  const told =
+  const result =
     values.remove === true
       ? await remove(path, name)
       : await put(path, { name, choose: values.use === false ? 'keep' : 'use' }, values['data-dir']);
-  context.stdout.write(`${told}\n`);
+  context.stdout.write(`${result}\n`);
   return exitCodes.done;
 }
 
@@ -53,23 +53,23 @@ async function put(
   const changed = await changeUserFile(path, (text) => mergeKubeconfig(text, own, { name, choose, path }));
   const current = choose === 'use' ? ', and it is the current context' : '';
   if (changed === 'same') return `The context ${name} was already in ${path}${current}.`;
-  return `The context ${name} is in ${path}${current}.${changed === 'changed' ? kept(path) : ''}`;
+  return `The context ${name} is in ${path}${current}.${changed === 'changed' ? backupText(path) : ''}`;
 }
 
 async function remove(path: string, name: string): Promise<string> {
   const changed = await changeUserFile(path, (text) => withoutContext(text, { name, path }));
   return changed === 'changed'
-    ? `The context ${name} is no longer in ${path}.${kept(path)}`
+    ? `The context ${name} is no longer in ${path}.${backupText(path)}`
     : `There is no context ${name} in ${path}.`;
 }
 
-function kept(path: string): string {
+function backupText(path: string): string {
   return ` The previous file is saved as ${backupOf(path)}.`;
 }
 
 async function readOwn(dataDir: string): Promise<string> {
-  const home = await findDataDirectory(dataDir);
-  const own = home === undefined ? undefined : await readKubeconfig(home.kubeconfig);
+  const directory = await findDataDirectory(dataDir);
+  const own = directory === undefined ? undefined : await readKubeconfig(directory.kubeconfig);
   if (own !== undefined) return own;
   throw new KubelingError(
     'HOME_UNUSABLE',
@@ -95,7 +95,7 @@ export const command: Command = {
   run,
 };
 
-export interface MergeWish {
+export interface ContextOptions {
   /** The name of the cluster, user and context. */
   readonly name: string;
   readonly choose: 'use' | 'keep';
@@ -111,7 +111,11 @@ interface OwnKubeconfig {
 /**
  * Adds our entries to a user's kubeconfig. The rest stays as it was written, including comments.
  */
-export function mergeKubeconfig(theirs: string, ours: string, { name, choose, path }: MergeWish): string {
+export function mergeKubeconfig(
+  theirs: string,
+  ours: string,
+  { name, choose, path }: ContextOptions,
+): string {
   const { clusters, users } = parse(ours) as OwnKubeconfig;
   const document = readTheirs(theirs.trim() === '' ? 'apiVersion: v1\nkind: Config\n' : theirs, path);
   putEntry(document, 'clusters', { name, cluster: clusters[0]?.cluster }, path);
@@ -125,16 +129,19 @@ export function mergeKubeconfig(theirs: string, ours: string, { name, choose, pa
  * Removes the entries of that name from a user's kubeconfig. The rest stays as it was written,
  * including comments.
  */
-export function withoutContext(theirs: string, { name, path }: Pick<MergeWish, 'name' | 'path'>): string {
+export function withoutContext(
+  theirs: string,
+  { name, path }: Pick<ContextOptions, 'name' | 'path'>,
+): string {
   if (theirs.trim() === '') return theirs;
   const document = readTheirs(theirs, path);
-  const taken = ['clusters', 'users', 'contexts'].map((list) => take(document, list, name));
-  if (!taken.includes('taken')) return theirs;
+  const removed = ['clusters', 'users', 'contexts'].map((list) => removeEntry(document, list, name));
+  if (!removed.includes('taken')) return theirs;
   if (document.get('current-context') === name) document.set('current-context', '');
   return document.toString(asWritten);
 }
 
-function take(document: Document, list: string, name: string): 'taken' | 'absent' {
+function removeEntry(document: Document, list: string, name: string): 'taken' | 'absent' {
   const items = document.get(list);
   if (!isSeq(items)) return 'absent';
   const at = indexOf(items, name);

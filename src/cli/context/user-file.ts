@@ -117,9 +117,9 @@ function holdStep(target: Target, above: DirectoryHandle, step: string): Directo
   const { uid, gid } = ownerOf(above.at());
   checkOwner(target, uid);
   mkdirSync(above.at(step), { mode: directoryMode });
-  const made = openDirectoryHandle(above.at(), [step]);
-  if (isRoot()) chownSync(made.at(), uid, gid);
-  return made;
+  const created = openDirectoryHandle(above.at(), [step]);
+  if (isRoot()) chownSync(created.at(), uid, gid);
+  return created;
 }
 
 async function read(file: UserFile): Promise<{ readonly text: string; readonly facts: Facts } | undefined> {

@@ -42,7 +42,7 @@ describe('a data directory', () => {
     await claimDataDirectory(home);
     await put('kubeling.log', 'up.json');
     await claimDataDirectory(home);
-    assert.deepEqual(await removeDataDirectory(home), { kept: [], problems: [] });
+    assert.deepEqual(await removeDataDirectory(home), { retained: [], problems: [] });
     assert.deepEqual(await readdir(outer), []);
   });
 
@@ -52,7 +52,7 @@ describe('a data directory', () => {
     await put('up.json', 'kubeling.log');
     await claimDataDirectory(home);
     await mkdir(home.rootDir);
-    assert.deepEqual([...(await removeDataDirectory(home)).kept].sort(), ['backup', 'notes']);
+    assert.deepEqual([...(await removeDataDirectory(home)).retained].sort(), ['backup', 'notes']);
     assert.deepEqual((await readdir(home.dataDir)).sort(), ['backup', 'notes']);
     assert.equal(await isDataDirectory(home), false);
   });
@@ -78,7 +78,7 @@ describe('a data directory', () => {
   it('is removed completely when an earlier kubeling, which saved no list, used it', async () => {
     await put('up.json', 'kubeling.log');
     await claimDataDirectory(home);
-    assert.deepEqual(await removeDataDirectory(home), { kept: [], problems: [] });
+    assert.deepEqual(await removeDataDirectory(home), { retained: [], problems: [] });
     assert.deepEqual(await readdir(outer), []);
   });
 

@@ -16,28 +16,28 @@ import { type DataDirectory, defaultDataDirectory } from './data-directory.ts';
  * it with the lock held and before anything is created. Rejects with HOME_UNUSABLE where another
  * kubelet or containerd has its data.
  */
-export async function claimDataDirectory(home: DataDirectory): Promise<void> {
-  if (await exists(home.claimFile)) return;
-  const before = await namesBefore(home);
-  const taken = before.length === 0 ? undefined : await foreignEntry(home);
-  if (taken !== undefined)
+export async function claimDataDirectory(dataDirectory: DataDirectory): Promise<void> {
+  if (await exists(dataDirectory.claimFile)) return;
+  const before = await namesBefore(dataDirectory);
+  const foreign = before.length === 0 ? undefined : await foreignEntry(dataDirectory);
+  if (foreign !== undefined)
     throw new KubelingError(
       'HOME_UNUSABLE',
-      `Cannot use the data directory ${home.dataDir}: another kubelet or containerd has its data there (${taken}). Choose another directory with --data-dir`,
+      `Cannot use the data directory ${dataDirectory.dataDir}: another kubelet or containerd has its data there (${foreign}). Choose another directory with --data-dir`,
     );
-  await writeJsonAtomic(home.claimFile, { before }, { mode: 0o600 });
+  await writeJsonAtomic(dataDirectory.claimFile, { before }, { mode: 0o600 });
 }
 
 /** Whether kubeling ever used the directory; any other directory must not be cleaned up. */
-export async function isDataDirectory(home: DataDirectory): Promise<boolean> {
-  if (home.dataDir === defaultDataDirectory) return true;
-  const signs = [home.claimFile, home.stateFile];
+export async function isDataDirectory(dataDirectory: DataDirectory): Promise<boolean> {
+  if (dataDirectory.dataDir === defaultDataDirectory) return true;
+  const signs = [dataDirectory.claimFile, dataDirectory.stateFile];
   return (await Promise.all(signs.map(exists))).includes(true);
 }
 
 export interface DataRemoval {
   /** The names that stay because they existed before the first "up". */
-  readonly kept: readonly string[];
+  readonly retained: readonly string[];
   /** What could not be removed, and why. */
   readonly problems: readonly string[];
 }
@@ -46,20 +46,20 @@ export interface DataRemoval {
  * Removes the directory, or all but what existed before the first "up". Whatever fails, the rest is removed; the claim file
  * is removed last, when all the rest is gone, so that a later call can finish.
  */
-export async function removeDataDirectory(home: DataDirectory): Promise<DataRemoval> {
-  const before = await readBefore(home);
-  const found = await readdir(home.dataDir);
-  const claim = basename(home.claimFile);
-  const kept = found.filter((name) => before.has(name));
+export async function removeDataDirectory(dataDirectory: DataDirectory): Promise<DataRemoval> {
+  const before = await readBefore(dataDirectory);
+  const found = await readdir(dataDirectory.dataDir);
+  const claim = basename(dataDirectory.claimFile);
+  const retained = found.filter((name) => before.has(name));
   const problems: string[] = [];
   for (const name of found.filter((each) => !before.has(each) && each !== claim))
-    await removeEntry(join(home.dataDir, name)).catch((error: unknown) => {
-      problems.push(`Cannot remove ${join(home.dataDir, name)}: ${describeError(error)}`);
+    await removeEntry(join(dataDirectory.dataDir, name)).catch((error: unknown) => {
+      problems.push(`Cannot remove ${join(dataDirectory.dataDir, name)}: ${describeError(error)}`);
     });
-  if (problems.length > 0) return { kept, problems };
-  await rm(home.claimFile, { force: true });
-  if (kept.length === 0) await rmdir(home.dataDir).catch(throwUnlessMountPoint);
-  return { kept, problems };
+  if (problems.length > 0) return { retained, problems };
+  await rm(dataDirectory.claimFile, { force: true });
+  if (retained.length === 0) await rmdir(dataDirectory.dataDir).catch(throwUnlessMountPoint);
+  return { retained, problems };
 }
 
 async function removeEntry(path: string): Promise<void> {
@@ -82,11 +82,13 @@ async function foreignEntry({ dataDir, rootDir }: DataDirectory): Promise<string
   return undefined;
 }
 
-async function namesBefore(home: DataDirectory): Promise<readonly string[]> {
+async function namesBefore(dataDirectory: DataDirectory): Promise<readonly string[]> {
   // Created by kubeling, or by an earlier version that saved no list.
-  if (home.dataDir === defaultDataDirectory || (await exists(home.stateFile))) return [];
-  const lock = basename(home.lockFile);
-  return (await readdir(home.dataDir)).filter((name) => name !== lock && !name.startsWith(`${lock}.`));
+  if (dataDirectory.dataDir === defaultDataDirectory || (await exists(dataDirectory.stateFile))) return [];
+  const lock = basename(dataDirectory.lockFile);
+  return (await readdir(dataDirectory.dataDir)).filter(
+    (name) => name !== lock && !name.startsWith(`${lock}.`),
+  );
 }
 
 async function readBefore({ claimFile }: DataDirectory): Promise<ReadonlySet<string>> {

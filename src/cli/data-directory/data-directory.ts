@@ -98,8 +98,14 @@ export async function openDataDirectory(dataDir: string): Promise<DataDirectory>
 }
 
 async function trustedDataDirectory(dataDir: string): Promise<DataDirectory> {
-  const home = dataDirectoryAt(dataDir);
-  for (const directory of [dataDir, home.manifests, home.rootDir, home.api, join(dataDir, 'containerd')]) {
+  const checked = dataDirectoryAt(dataDir);
+  for (const directory of [
+    dataDir,
+    checked.manifests,
+    checked.rootDir,
+    checked.api,
+    join(dataDir, 'containerd'),
+  ]) {
     const why = await untrustedDirectory(directory);
     if (why === undefined) continue;
     throw new KubelingError(
@@ -107,7 +113,7 @@ async function trustedDataDirectory(dataDir: string): Promise<DataDirectory> {
       `Cannot use the data directory ${dataDir}: ${why}. Use a directory that only root can change`,
     );
   }
-  return home;
+  return checked;
 }
 
 /** Returns the data directory if it exists. Rejects with HOME_UNUSABLE if another user could have changed it. */
@@ -132,20 +138,20 @@ export interface UpState {
   readonly api?: { readonly url: string; readonly kubeconfig: string } | undefined;
 }
 
-export async function writeUpState(home: DataDirectory, state: UpState): Promise<void> {
-  await writeJsonAtomic(home.stateFile, state, { mode: 0o600 });
+export async function writeUpState(directory: DataDirectory, state: UpState): Promise<void> {
+  await writeJsonAtomic(directory.stateFile, state, { mode: 0o600 });
 }
 
 /** Previous runtimes that may have pods of this data directory. */
-export function earlierEndpoints(last: UpState | undefined, endpoint: string): readonly string[] {
+export function previousEndpoints(last: UpState | undefined, endpoint: string): readonly string[] {
   if (last === undefined) return [];
   const used = [...(last.earlier ?? []), ...(last.runtime === 'machine' ? [last.endpoint] : [])];
-  return [...new Set(used)].filter((one) => one !== endpoint);
+  return [...new Set(used)].filter((socket) => socket !== endpoint);
 }
 
 /** Returns undefined when nothing was ever up, or when the state cannot be read. */
-export async function readUpState(home: DataDirectory): Promise<UpState | undefined> {
-  return await readJsonFile(home.stateFile, { check: asUpState }).catch(() => undefined);
+export async function readUpState(directory: DataDirectory): Promise<UpState | undefined> {
+  return await readJsonFile(directory.stateFile, { check: asUpState }).catch(() => undefined);
 }
 
 function asUpState(value: unknown): UpState {
@@ -155,7 +161,7 @@ function asUpState(value: unknown): UpState {
     return {
       runtime,
       endpoint,
-      earlier: Array.isArray(earlier) ? earlier.filter((one) => typeof one === 'string') : [],
+      earlier: Array.isArray(earlier) ? earlier.filter((item) => typeof item === 'string') : [],
       port: typeof port === 'number' ? port : undefined,
       // An older version wrote a port only, once the self-check had passed.
       selfCheck: selfCheck === 'passed' || typeof port === 'number' ? 'passed' : undefined,
@@ -165,7 +171,7 @@ function asUpState(value: unknown): UpState {
   throw new KubelingError('FILE_CORRUPT', 'it must contain a runtime and an endpoint');
 }
 
-export function refuseWithoutRoot(command: string): void {
+export function requireRoot(command: string): void {
   if (process.getuid?.() === 0) return;
   throw new KubelingError(
     'NOT_ROOT',

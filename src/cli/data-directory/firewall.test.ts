@@ -15,7 +15,7 @@ test('removes the rules of earlier sandboxes once those are deleted, and keeps n
       sandboxesWithRules: async () => ['running', 'half-stopped', 'cut-short'],
       removeRulesOf: async (ids) => removed.push(...ids),
     },
-    say() {},
+    print() {},
   });
   await sweep.open(controller.signal);
   const running = sweep.run(controller.signal);

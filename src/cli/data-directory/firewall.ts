@@ -14,12 +14,12 @@ import { dataDirectoryName } from './runtime.ts';
  * user is informed.
  */
 export async function openFirewall(
-  home: DataDirectory,
+  directory: DataDirectory,
   logger: Logger,
   context: CommandContext,
 ): Promise<HostFirewall> {
   const { clock, signal } = context;
-  const rules = homeLoopbackRules(dataDirectoryName(home));
+  const rules = homeLoopbackRules(dataDirectoryName(directory));
   const firewall = new HostFirewall({ filter: createPacketFilter(clock), rules, clock, logger });
   const problem = await firewall.ensure(signal);
   if (problem !== undefined)
@@ -32,12 +32,16 @@ export async function openFirewall(
 
 /** Removes the rule of this data directory and no other. Returns why it could not be removed. */
 export async function removeFirewall(
-  home: DataDirectory,
+  directory: DataDirectory,
   context: CommandContext,
 ): Promise<readonly string[]> {
   const { clock, signal, stdout } = context;
   try {
-    const removed = await removeHomeLoopbackRules(dataDirectoryName(home), createPacketFilter(clock), signal);
+    const removed = await removeHomeLoopbackRules(
+      dataDirectoryName(directory),
+      createPacketFilter(clock),
+      signal,
+    );
     if (removed > 0) stdout.write(`removed    ${removed} loopback firewall rules\n`);
     return [];
   } catch (error) {
@@ -77,7 +81,7 @@ export interface FirewallRuleCleanerDeps {
     sandboxesWithRules(signal: AbortSignal): Promise<readonly string[]>;
     removeRulesOf(sandboxIds: ReadonlySet<string>, signal: AbortSignal): Promise<number>;
   };
-  readonly say: (text: string) => void;
+  readonly print: (text: string) => void;
 }
 
 const periodMs = 30_000;
@@ -107,7 +111,7 @@ export class FirewallRuleCleaner {
     while (!signal.aborted && this.#early.size > 0) {
       await this.#sweep(signal).catch((error) => {
         if (!signal.aborted)
-          this.#deps.say(`cannot remove firewall rules of earlier pods: ${describeError(error)}`);
+          this.#deps.print(`cannot remove firewall rules of earlier pods: ${describeError(error)}`);
       });
       if (this.#early.size > 0) await this.#deps.clock.sleep(periodMs, signal).catch(() => {});
     }
@@ -115,11 +119,11 @@ export class FirewallRuleCleaner {
 
   async #sweep(signal: AbortSignal): Promise<void> {
     const there = new Set(await this.#sandboxes(signal));
-    const gone = this.#early.difference(there);
-    if (gone.size === 0) return;
-    const removed = await this.#deps.rules.removeRulesOf(gone, signal);
-    if (removed > 0) this.#deps.say('removed firewall rules that pods of an earlier run had left');
-    this.#early = this.#early.difference(gone);
+    const deleted = this.#early.difference(there);
+    if (deleted.size === 0) return;
+    const removed = await this.#deps.rules.removeRulesOf(deleted, signal);
+    if (removed > 0) this.#deps.print('removed firewall rules that pods of an earlier run had left');
+    this.#early = this.#early.difference(deleted);
   }
 
   async #sandboxes(signal: AbortSignal): Promise<readonly string[]> {

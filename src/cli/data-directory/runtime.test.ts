@@ -8,7 +8,7 @@ test('retries the start of the runtime at each check, and reports the first fail
   const said: string[] = [];
   let tries = 0;
   const watcher = new RuntimeWatcher({
-    say: (text) => said.push(text),
+    print: (text) => said.push(text),
     restart: async () => {
       tries++;
       if (tries < 4) throw new Error('no memory');
@@ -32,7 +32,7 @@ test('does not start the runtime while a start is in progress', async () => {
   let tries = 0;
   const never = new Promise(() => {});
   const watcher = new RuntimeWatcher({
-    say() {},
+    print() {},
     restart: () => {
       tries++;
       return never;

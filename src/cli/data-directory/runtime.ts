@@ -19,12 +19,12 @@ export function dataDirectoryName({ dataDir }: Pick<DataDirectory, 'dataDir'>): 
 }
 
 /** The parent cgroup of all pods of the data directory, whatever runtime they use. */
-export function dataDirectoryCgroup(home: Pick<DataDirectory, 'dataDir'>): string {
-  return `/${dataDirectoryName(home)}`;
+export function dataDirectoryCgroup(directory: Pick<DataDirectory, 'dataDir'>): string {
+  return `/${dataDirectoryName(directory)}`;
 }
 
 export interface OwnPodsOptions {
-  readonly home: Pick<DataDirectory, 'dataDir'>;
+  readonly directory: Pick<DataDirectory, 'dataDir'>;
   /**
    * What to do about pods without the label: in our private containerd they are ours, in any other
    * runtime they belong to another kubelet.
@@ -37,8 +37,8 @@ export interface OwnPodsOptions {
  * without it are left out of lists, so that no cleanup removes pods of another kubelet. Only lists
  * are filtered, because IDs are learnt from lists.
  */
-export function onlyOwnPods(cri: CriClient, { home, unnamed }: OwnPodsOptions): CriClient {
-  const name = dataDirectoryName(home);
+export function onlyOwnPods(cri: CriClient, { directory, unnamed }: OwnPodsOptions): CriClient {
+  const name = dataDirectoryName(directory);
   const isOurs = ({ labels = {} }: { readonly labels?: Labels | undefined } = {}) => {
     const { [dataDirectoryLabel]: owner } = labels;
     return owner === undefined ? unnamed === 'ours' : owner === name;
@@ -47,23 +47,23 @@ export function onlyOwnPods(cri: CriClient, { home, unnamed }: OwnPodsOptions): 
   return {
     ...cri,
     runPodSandbox: ({ config, ...request }, signal) => {
-      const annotations = { ...config?.annotations, [dataDirAnnotation]: home.dataDir };
+      const annotations = { ...config?.annotations, [dataDirAnnotation]: directory.dataDir };
       const ours = { ...config, labels: named(config?.labels), annotations };
       return cri.runPodSandbox({ ...request, config: ours }, signal);
     },
     createContainer: ({ config, ...request }, signal) =>
       cri.createContainer({ ...request, config: { ...config, labels: named(config?.labels) } }, signal),
     listPodSandbox: async (request, signal) => {
-      const answer = await cri.listPodSandbox(request, signal);
-      return { ...answer, items: answer.items.filter(isOurs) };
+      const response = await cri.listPodSandbox(request, signal);
+      return { ...response, items: response.items.filter(isOurs) };
     },
     listContainers: async (request, signal) => {
-      const answer = await cri.listContainers(request, signal);
-      return { ...answer, containers: answer.containers.filter(isOurs) };
+      const response = await cri.listContainers(request, signal);
+      return { ...response, containers: response.containers.filter(isOurs) };
     },
     listContainerStats: async (request, signal) => {
-      const answer = await cri.listContainerStats(request, signal);
-      return { ...answer, stats: answer.stats.filter(({ attributes }) => isOurs(attributes)) };
+      const response = await cri.listContainerStats(request, signal);
+      return { ...response, stats: response.stats.filter(({ attributes }) => isOurs(attributes)) };
     },
   };
 }
@@ -76,14 +76,14 @@ export interface OtherPods {
 
 export async function findOtherPods(
   cri: Pick<CriClient, 'listPodSandbox'>,
-  home: Pick<DataDirectory, 'dataDir'>,
+  directory: Pick<DataDirectory, 'dataDir'>,
   signal: AbortSignal,
 ): Promise<OtherPods> {
   const { items } = await cri.listPodSandbox({}, signal);
-  const others = items.filter(({ labels }) => labels[dataDirectoryLabel] !== dataDirectoryName(home));
+  const foreign = items.filter(({ labels }) => labels[dataDirectoryLabel] !== dataDirectoryName(directory));
   const [named, unnamed] = [
-    others.filter(({ labels }) => labels[dataDirectoryLabel] !== undefined),
-    others.filter(({ labels }) => labels[dataDirectoryLabel] === undefined),
+    foreign.filter(({ labels }) => labels[dataDirectoryLabel] !== undefined),
+    foreign.filter(({ labels }) => labels[dataDirectoryLabel] === undefined),
   ];
   const homes = new Set(
     named.map(
@@ -95,11 +95,17 @@ export async function findOtherPods(
 
 /** The containerd of this data directory, running or not. */
 export async function privateContainerd(
-  home: DataDirectory,
+  directory: DataDirectory,
   context: CommandContext,
 ): Promise<PrivateContainerd> {
   const { clock, random, env } = context;
-  return await openPrivateContainerd({ dataDir: home.dataDir, clock, random, env, cgroupDriver: 'cgroupfs' });
+  return await openPrivateContainerd({
+    dataDir: directory.dataDir,
+    clock,
+    random,
+    env,
+    cgroupDriver: 'cgroupfs',
+  });
 }
 
 export function connectRuntime(
@@ -111,7 +117,7 @@ export function connectRuntime(
 }
 
 export interface RuntimeWatcherDeps {
-  readonly say: (text: string) => void;
+  readonly print: (text: string) => void;
   /** Restarts the private containerd; undefined for any other runtime. Calls never overlap. */
   readonly restart: (() => Promise<unknown>) | undefined;
 }
@@ -133,7 +139,7 @@ export class RuntimeWatcher {
   observed(error: unknown): void {
     const state = error === undefined ? 'there' : 'away';
     if (state !== this.#state)
-      this.#deps.say(state === 'there' ? 'answers again' : `does not respond: ${describeError(error)}`);
+      this.#deps.print(state === 'there' ? 'answers again' : `does not respond: ${describeError(error)}`);
     this.#state = state;
     if (state === 'away') this.#restartRuntime();
     else if (this.#restart === 'failed') this.#restart = 'idle';
@@ -144,16 +150,16 @@ export class RuntimeWatcher {
    * is reported.
    */
   #restartRuntime(): void {
-    const { restart, say } = this.#deps;
+    const { restart, print } = this.#deps;
     if (restart === undefined || this.#restart === 'under-way') return;
-    const told = this.#restart === 'failed';
+    const isReported = this.#restart === 'failed';
     this.#restart = 'under-way';
     restart().then(
       () => {
         this.#restart = 'idle';
       },
       (cause) => {
-        if (!told) say(`cannot be restarted, retrying: ${describeError(cause)}`);
+        if (!isReported) print(`cannot be restarted, retrying: ${describeError(cause)}`);
         this.#restart = 'failed';
       },
     );

@@ -6,8 +6,8 @@ import { cancelledError, realClock } from '../../lib/index.ts';
 import { type Check, examine, ok } from './check.ts';
 
 const patient = { machine: fakeMachine(healthy), dataDirectory: '/data' };
-const fine: Check = { name: 'fine', look: async () => [ok('well')] };
-const stuck: Check = { name: 'stuck', look: () => new Promise(() => {}) };
+const fine: Check = { name: 'fine', observe: async () => [ok('well')] };
+const stuck: Check = { name: 'stuck', observe: () => new Promise(() => {}) };
 
 describe('examine', () => {
   it('warns of a check that never returns and keeps the order of the others', async () => {

@@ -29,14 +29,14 @@ export interface DoctorOptions {
 }
 
 /** What a check may use. */
-export interface Patient extends DoctorOptions {
+export interface CheckTarget extends DoctorOptions {
   readonly machine: Machine;
 }
 
 /** A check of the machine. A rejection becomes a warning and does not affect other checks. */
 export interface Check {
   readonly name: string;
-  look(patient: Patient, signal: AbortSignal): Promise<readonly Observation[]>;
+  observe(target: CheckTarget, signal: AbortSignal): Promise<readonly Observation[]>;
 }
 
 /** A finding with the name of its check. */
@@ -65,7 +65,7 @@ export interface Ran {
   readonly output: string;
 }
 
-export interface RuntimeAnswer {
+export interface RuntimeResponse {
   readonly name: string;
   readonly version: string;
 }
@@ -93,7 +93,7 @@ export interface Machine {
   /** The path of a command, undefined when it is not installed. */
   findCommand(name: string): Promise<string | undefined>;
   run(file: string, args: readonly string[], signal: AbortSignal): Promise<Ran>;
-  askRuntime(endpoint: string, signal: AbortSignal): Promise<RuntimeAnswer>;
+  queryRuntime(endpoint: string, signal: AbortSignal): Promise<RuntimeResponse>;
 }
 
 const deadlineMs = 10_000;
@@ -101,13 +101,13 @@ const deadlineMs = 10_000;
 /** Runs all checks concurrently and returns their findings in the order of the checks. */
 export async function examine(
   checks: readonly Check[],
-  patient: Patient,
+  target: CheckTarget,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
   const all = await Promise.all(
     checks.map(async (check) => {
-      const observations = await runCheck(check, patient, clock, signal);
+      const observations = await runCheck(check, target, clock, signal);
       return observations.map((observation) => ({ ...observation, check: check.name }));
     }),
   );
@@ -117,13 +117,13 @@ export async function examine(
 
 async function runCheck(
   check: Check,
-  patient: Patient,
+  target: CheckTarget,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<readonly Observation[]> {
   const deadline = { clock, ms: deadlineMs, what: `check ${check.name}` };
   try {
-    return await withDeadline(deadline, (inner) => check.look(patient, inner), signal);
+    return await withDeadline(deadline, (inner) => check.observe(target, inner), signal);
   } catch (error) {
     return [
       {

@@ -26,12 +26,12 @@ ${formatFlagHelp(flags).trimEnd()}`;
 async function run(context: CommandContext): Promise<number> {
   const values = readFlags(flags, context.argv);
   const endpoint = values['runtime-endpoint'];
-  const patient = {
+  const target = {
     machine: realMachine(context.clock, context.random, context.env),
     dataDirectory: values['data-dir'] ?? defaultDataDirectory,
     ...(endpoint === undefined ? {} : { runtimeEndpoint: endpoint }),
   };
-  const findings = await examine(allChecks, patient, context.clock, context.signal);
+  const findings = await examine(allChecks, target, context.clock, context.signal);
   context.stdout.write(values.output === 'json' ? formatJson(findings) : formatText(findings));
   return summarize(findings).fail > 0 ? exitCodes.failed : exitCodes.done;
 }

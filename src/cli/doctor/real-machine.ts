@@ -3,12 +3,12 @@ import { access, open, readdir, readFile, stat, statfs } from 'node:fs/promises'
 import { release } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, type Random, runCommand } from '../../lib/index.ts';
-import type { FileKind, Machine, RuntimeAnswer, Space } from './check.ts';
+import type { FileKind, Machine, RuntimeResponse, Space } from './check.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const runLimitMs = 5_000;
-const askLimitMs = 3_000;
+const queryLimitMs = 3_000;
 
 export function realMachine(clock: Clock, random: Random, env: Environment): Machine {
   return {
@@ -28,13 +28,13 @@ export function realMachine(clock: Clock, random: Random, env: Environment): Mac
       const { end, stdout, stderr } = await runCommand({ file, args, clock, deadlineMs: runLimitMs }, signal);
       return { code: end.kind === 'exited' ? end.code : 128, output: stdout + stderr };
     },
-    askRuntime: (endpoint, signal) => askRuntime({ endpoint, clock, random }, signal),
+    queryRuntime: (endpoint, signal) => queryRuntime({ endpoint, clock, random }, signal),
   };
 }
 
-async function unlessMissing<T>(answer: Promise<T>): Promise<T | undefined> {
+async function unlessMissing<T>(content: Promise<T>): Promise<T | undefined> {
   try {
-    return await answer;
+    return await content;
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw error;
@@ -95,12 +95,12 @@ interface RuntimeQuery {
 }
 
 /** Loads the CRI client only when there is a socket to check. */
-async function askRuntime(question: RuntimeQuery, signal: AbortSignal): Promise<RuntimeAnswer> {
+async function queryRuntime(question: RuntimeQuery, signal: AbortSignal): Promise<RuntimeResponse> {
   const { createCriClient, wireTransport } = await import('../../cri/index.ts');
   const client = createCriClient({
     transport: wireTransport(question),
     clock: question.clock,
-    requestTimeoutMs: askLimitMs,
+    requestTimeoutMs: queryLimitMs,
   });
   try {
     const { runtimeName, runtimeVersion } = await client.checkVersion(signal);

@@ -27,7 +27,7 @@ export function formatText(findings: readonly Finding[]): string {
     }
     return lines.join('\n');
   });
-  return `${blocks.join('\n')}\n\n${verdict(summarize(findings))}\n`;
+  return `${blocks.join('\n')}\n\n${conclusion(summarize(findings))}\n`;
 }
 
 /** Breaks between words; continuation lines are indented to the start of the text. */
@@ -45,7 +45,7 @@ function wrap(text: string, indent: number): string {
   return [...lines, line].join(`\n${' '.repeat(indent)}`);
 }
 
-function verdict(summary: Summary): string {
+function conclusion(summary: Summary): string {
   const counts = [
     `${summary.ok} ok`,
     plural(summary.note, 'note'),

@@ -16,7 +16,7 @@ import type { ProcessUsage, StatsMachine, SystemPart } from '../../stats/index.t
 /** Usage statistics of this machine. Nothing is started before the first request. */
 export function hostStatsMachine(
   clock: Clock,
-  silent: Pick<UnresponsiveMounts, 'check' | 'mountsOf'>,
+  unresponsive: Pick<UnresponsiveMounts, 'check' | 'mountsOf'>,
 ): StatsMachine {
   const startMs = clock.now() - process.uptime() * 1_000;
   const runtimes = new Map<string, RuntimeProcess>();
@@ -34,12 +34,12 @@ export function hostStatsMachine(
   };
   return {
     kernel: release(),
-    directories: new DiskWalker({ clock, check: (path, signal) => silent.check(path, signal) }),
+    directories: new DiskWalker({ clock, check: (path, signal) => unresponsive.check(path, signal) }),
     async space(path, signal) {
       try {
         // Files in /proc and /sys are read synchronously, because the kernel serves them from
         // memory.
-        if ((await silent.mountsOf(path, signal)) === 'own')
+        if ((await unresponsive.mountsOf(path, signal)) === 'own')
           return { device: `${statSync(path).dev}`, ...spaceAt(path) };
         const [{ dev }, space] = await Promise.all([stat(path), statfs(path)]);
         return { device: `${dev}`, ...spaceOf(space) };

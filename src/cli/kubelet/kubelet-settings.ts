@@ -77,21 +77,21 @@ export function socketOf(endpoint: string): string {
 
 /** Access to this machine. */
 export function realMachine(): NodeMachine {
-  const silent = hostUnresponsiveMounts(realClock(), systemRandom());
+  const unresponsive = hostUnresponsiveMounts(realClock(), systemRandom());
   return {
     manifests: hostManifestFiles(),
     httpGet,
     dialHttp: sendHttp,
-    files: realRuntimeFiles(silent),
+    files: realRuntimeFiles(unresponsive),
     foreignIds: () => foreignIdRanges(),
-    volumeParts: hostSubPaths(realClock(), silent),
+    volumeParts: hostSubPaths(realClock(), unresponsive),
     logFiles: realRotationFiles(),
     diskSpace: realDiskSpace,
-    volumeFiles: new HostVolumeFiles(realClock(), mountSyscalls(), silent),
+    volumeFiles: new HostVolumeFiles(realClock(), mountSyscalls(), unresponsive),
     blockDevices: new HostBlockDevices(realClock()),
     disks: new HostDisks(realClock()),
     directoryQuotas: new HostDirectoryQuotas({ clock: realClock() }),
-    networkMounts: new HostNetworkMounts({ clock: realClock(), mounted: () => silent.renew() }),
+    networkMounts: new HostNetworkMounts({ clock: realClock(), mounted: () => unresponsive.renew() }),
     plugins: hostPluginHost(realClock(), systemRandom()),
     devices: hostDeviceHost(realClock(), systemRandom()),
     cgroups: realCgroupHost(),
@@ -99,7 +99,7 @@ export function realMachine(): NodeMachine {
     processes: hostProcesses(),
     kernelLog: hostKernelLog(),
     shutdowns: shutdownSource(),
-    stats: hostStatsMachine(realClock(), silent),
+    stats: hostStatsMachine(realClock(), unresponsive),
     watchMemory,
     readFile: (path) => readFile(path, 'utf8'),
   };
@@ -260,14 +260,14 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
 
 /** Loaded only where graceful node shutdown is configured. */
 async function groupsOfShutdown(config: LoadedConfig['config']) {
-  const isAsked = config.shutdownGracePeriodMs > 0 || config.shutdownGracePeriodByPodPriority.length > 0;
-  if (!isAsked) return undefined;
+  const isEnabled = config.shutdownGracePeriodMs > 0 || config.shutdownGracePeriodByPodPriority.length > 0;
+  if (!isEnabled) return undefined;
   const { shutdownGroups } = await import('../../node/shutdown/index.ts');
   return shutdownGroups(config);
 }
 
-function diskReserve(config: LoadedConfig['config'], wanted: EvictionThreshold['signal']) {
-  const isMeant = ({ kind, signal }: EvictionThreshold) => kind === 'hard' && signal === wanted;
+function diskReserve(config: LoadedConfig['config'], evictionSignal: EvictionThreshold['signal']) {
+  const isMeant = ({ kind, signal }: EvictionThreshold) => kind === 'hard' && signal === evictionSignal;
   return evictionThresholds(config).find(isMeant)?.value;
 }
 
@@ -349,11 +349,11 @@ const maxDockerConfigBytes = 1 << 20;
 
 /** Access to the image credentials of this machine and its user. */
 export function credentialHost(clock: Clock, workingDir: string | undefined): CredentialHost {
-  const { HOME: homeDir } = process.env;
+  const { HOME: homeDirectory } = process.env;
   return {
     readFile: (path) => readTrustedFile(path, maxDockerConfigBytes),
     workingDir,
-    homeDir,
+    homeDir: homeDirectory,
     runPlugin: processPlugins(clock, process.env),
   };
 }
@@ -418,6 +418,6 @@ async function thermalThrottlePaths(): Promise<readonly string[]> {
 
 /** Reads the kernel's parameter file; it does not exist where the kernel lacks AppArmor. */
 async function appArmor(): Promise<'enabled' | 'disabled'> {
-  const said = await readFile('/sys/module/apparmor/parameters/enabled', 'utf8').catch(() => 'N');
-  return said.startsWith('Y') ? 'enabled' : 'disabled';
+  const enabled = await readFile('/sys/module/apparmor/parameters/enabled', 'utf8').catch(() => 'N');
+  return enabled.startsWith('Y') ? 'enabled' : 'disabled';
 }

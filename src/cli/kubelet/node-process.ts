@@ -119,8 +119,8 @@ export async function openNode(options: NodeOptions): Promise<Node> {
   const gate = loopbackGate({ token, open: health, names });
   const main = await listen(options, { routes: [...health, ...routes], upgrades, gate });
   await listening.refresh();
-  const tellPort = () => writeFileAtomic(portFile(settings.rootDir), `${main.port}\n`, { mode: 0o600 });
-  const healthz = await tellPort()
+  const writePort = () => writeFileAtomic(portFile(settings.rootDir), `${main.port}\n`, { mode: 0o600 });
+  const healthz = await writePort()
     .then(() => listenForHealth(options, health))
     .catch(async (error) => {
       await main.close();
@@ -208,8 +208,8 @@ async function listenForHealth(
   const { healthzPort: port, healthzAddress: host = loopback, logger, clock, whenPortInUse } = options;
   if (port === 0) return undefined;
   const names = [options.settings.nodeName];
-  const whenTaken = whenPortInUse === 'fail' ? 'retry' : 'do-without';
-  return await HealthListener.open({ host, port, routes, names, logger, clock, whenPortInUse: whenTaken });
+  const whenPortBusy = whenPortInUse === 'fail' ? 'retry' : 'do-without';
+  return await HealthListener.open({ host, port, routes, names, logger, clock, whenPortInUse: whenPortBusy });
 }
 
 const warmUpPod = `

@@ -33,7 +33,7 @@ export async function reclaimMemory(
   let tidiedCpuMs = 0;
   let costMs = 0;
   let beforeMs = cpuMs();
-  const looks = [beforeMs];
+  const samples = [beforeMs];
   for (;;) {
     try {
       await clock.sleep(sampleMs, signal);
@@ -44,7 +44,7 @@ export async function reclaimMemory(
     const isResting = (usedMs - beforeMs) / sampleMs < restingShare;
     beforeMs = usedMs;
     // Averaged, because work every ten seconds must not count as activity each time.
-    const longAgoMs = looks.push(usedMs) > idleSamples ? looks.shift() : undefined;
+    const longAgoMs = samples.push(usedMs) > idleSamples ? samples.shift() : undefined;
     const isIdle = longAgoMs !== undefined && (usedMs - longAgoMs) / (idleSamples * sampleMs) < idleShare;
     const nowMs = clock.monotonicMs();
     const perCost = isIdle ? workPerCostWhenIdle : workPerCost;

@@ -10,7 +10,7 @@ import {
 } from '../../pods/index.ts';
 import { containerStatusOf } from '../streams/choose-pod.ts';
 import type { KubeletClient } from '../streams/kubelet-client.ts';
-import { LogLineReader, type LogPlace } from './log-line-reader.ts';
+import { LogLineReader, type LogPosition } from './log-line-reader.ts';
 import type { LogOutput } from './output.ts';
 
 export interface FollowDeps {
@@ -21,15 +21,15 @@ export interface FollowDeps {
   warn(text: string): void;
 }
 
-const lookAgainMs = 250;
+const pollMs = 250;
 /**
  * A log that cannot be read is retried with back-off, and reported after this many consecutive
  * failures.
  */
 const longestPauseMs = 10_000;
-const toldAfter = 5;
+const reportAfter = 5;
 /** How long the kubelet may be unavailable, as during a restart, before the command gives up. */
-const silentForMs = 60_000;
+const idleReportMs = 60_000;
 /** How long a restarted kubelet may not know all its pods. */
 const unknownForMs = 10_000;
 /** How long a container status may be stale. */
@@ -47,22 +47,22 @@ const newline = Uint8Array.of(0x0a);
 export class ContainerFollower {
   readonly #deps: FollowDeps;
   readonly #target: LogTarget;
-  readonly #wishes: LogRequest;
+  readonly #request: LogRequest;
   #progress: Progress = { kind: 'begun' };
   /** Line and time limits apply to the first instance only: later output is new. */
   #isFirst = true;
-  #place: LogPlace | undefined;
+  #position: LogPosition | undefined;
   #left: number;
   #lostAt: number | undefined;
-  #doubtSince: number | undefined;
+  #unsureSince: number | undefined;
   #failures = 0;
   #lastByte = 0x0a;
 
-  constructor(deps: FollowDeps, target: LogTarget, wishes: LogRequest) {
+  constructor(deps: FollowDeps, target: LogTarget, request: LogRequest) {
     this.#deps = deps;
     this.#target = target;
-    this.#wishes = wishes;
-    this.#left = wishes.limitBytes ?? Number.POSITIVE_INFINITY;
+    this.#request = request;
+    this.#left = request.limitBytes ?? Number.POSITIVE_INFINITY;
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -70,7 +70,7 @@ export class ContainerFollower {
     while (pod !== undefined && this.#left > 0) {
       const next = nextInstance(pod, this.#target.container, this.#progress);
       if (next.kind === 'over') return;
-      if (next.kind !== 'doubt') this.#doubtSince = undefined;
+      if (next.kind !== 'doubt') this.#unsureSince = undefined;
       if (next.kind === 'read') await this.#read(next.id, signal);
       else if (next.kind === 'doubt') await this.#recheck(signal);
       else await this.#wait(signal);
@@ -81,22 +81,22 @@ export class ContainerFollower {
   /** A kubelet that stops may end the response as if the log had ended. */
   async #recheck(signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
-    this.#doubtSince ??= clock.monotonicMs();
-    const isLong = clock.monotonicMs() - this.#doubtSince > staleForMs;
+    this.#unsureSince ??= clock.monotonicMs();
+    const isLong = clock.monotonicMs() - this.#unsureSince > staleForMs;
     if (isLong && this.#progress.kind === 'behind')
       this.#progress = { kind: 'inside', id: this.#progress.id };
-    else await clock.sleep(lookAgainMs, signal);
+    else await clock.sleep(pollMs, signal);
   }
 
   /** Before the first instance the kubelet's message says why there is no log. */
   async #wait(signal: AbortSignal): Promise<void> {
     if (this.#progress.kind === 'begun') (await openLog(this.#deps.find, this.#target, {}, signal)).destroy();
-    await this.#deps.clock.sleep(lookAgainMs, signal);
+    await this.#deps.clock.sleep(pollMs, signal);
   }
 
   async #read(id: string, signal: AbortSignal): Promise<void> {
     const isAgain = this.#progress.kind === 'inside' && this.#progress.id === id;
-    if (!isAgain) this.#place = undefined;
+    if (!isAgain) this.#position = undefined;
     const isNew = this.#progress.kind === 'begun';
     this.#progress = { kind: 'inside', id };
     try {
@@ -114,30 +114,31 @@ export class ContainerFollower {
 
   async #backOff(error: unknown, signal: AbortSignal): Promise<void> {
     this.#failures++;
-    if (this.#failures === toldAfter) {
+    if (this.#failures === reportAfter) {
       const { container } = this.#target;
       this.#deps.warn(`Cannot read more of the log of ${container}, retrying: ${describeError(error)}`);
     }
-    await this.#deps.clock.sleep(Math.min(lookAgainMs * 2 ** (this.#failures - 1), longestPauseMs), signal);
+    await this.#deps.clock.sleep(Math.min(pollMs * 2 ** (this.#failures - 1), longestPauseMs), signal);
   }
 
   async #print(id: string, signal: AbortSignal): Promise<void> {
-    const place = (await this.#isPodPresent(id, signal)) ? this.#place : undefined;
-    const reader = new LogLineReader(this.#wishes.timestamps, place);
-    const isBeginning = this.#isFirst && this.#place === undefined;
-    const { tailLines, sinceTime } = this.#wishes;
+    const position = (await this.#isPodPresent(id, signal)) ? this.#position : undefined;
+    const reader = new LogLineReader(this.#request.timestamps, position);
+    const isBeginning = this.#isFirst && this.#position === undefined;
+    const { tailLines, sinceTime } = this.#request;
     const query = {
       instance: id,
       follow: 'true',
       timestamps: 'true',
       ...(isBeginning ? { tailLines, sinceTime } : {}),
     };
-    const answer = await openLog(this.#deps.find, this.#target, query, signal);
-    if (place === undefined) await this.#emit(this.#lastByte === 0x0a ? new Uint8Array(0) : newline, signal);
-    for await (const chunk of answer) {
+    const response = await openLog(this.#deps.find, this.#target, query, signal);
+    if (position === undefined)
+      await this.#emit(this.#lastByte === 0x0a ? new Uint8Array(0) : newline, signal);
+    for await (const chunk of response) {
       this.#failures = 0;
       await this.#emit(reader.read(chunk), signal);
-      this.#place = reader.place;
+      this.#position = reader.position;
       if (this.#left <= 0) return;
     }
   }
@@ -147,10 +148,15 @@ export class ContainerFollower {
    * before.
    */
   async #isPodPresent(id: string, signal: AbortSignal): Promise<boolean> {
-    if (this.#place === undefined) return false;
-    const reader = new LogLineReader('hidden', this.#place);
-    const answer = await openLog(this.#deps.find, this.#target, { instance: id, timestamps: 'true' }, signal);
-    for await (const chunk of answer) {
+    if (this.#position === undefined) return false;
+    const reader = new LogLineReader('hidden', this.#position);
+    const response = await openLog(
+      this.#deps.find,
+      this.#target,
+      { instance: id, timestamps: 'true' },
+      signal,
+    );
+    for await (const chunk of response) {
       reader.read(chunk);
       if (reader.hasCaughtUp) return true;
     }
@@ -176,10 +182,10 @@ export class ContainerFollower {
         if (pod !== undefined || !this.#isLostFor('less', unknownForMs)) return pod;
       } catch (error) {
         signal.throwIfAborted();
-        if (!isLoss(error) || this.#isLostFor('more', silentForMs)) throw error;
+        if (!isLoss(error) || this.#isLostFor('more', idleReportMs)) throw error;
         this.#lostAt ??= clock.monotonicMs();
       }
-      await clock.sleep(lookAgainMs, signal);
+      await clock.sleep(pollMs, signal);
     }
   }
 
@@ -229,10 +235,10 @@ export async function openLog(
     value === undefined ? [] : [[name, `${value}`]],
   );
   const path = `/containerLogs/${parts.join('/')}?${new URLSearchParams(given)}`;
-  const answer = await (await find()).read(path, signal);
-  if (answer.statusCode === 200) return answer;
+  const response = await (await find()).read(path, signal);
+  if (response.statusCode === 200) return response;
   const chunks: Buffer[] = [];
-  for await (const chunk of answer) chunks.push(chunk);
+  for await (const chunk of response) chunks.push(chunk);
   throw new KubelingError('LOGS_UNAVAILABLE', messageOf(Buffer.concat(chunks).toString()));
 }
 

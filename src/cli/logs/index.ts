@@ -68,14 +68,14 @@ async function run(context: CommandContext): Promise<number> {
   const [key, ...surplus] = positionals;
   if (key === undefined || surplus.length > 0)
     throw new KubelingError('CLI_USAGE', 'Name exactly one pod: kubeling logs POD');
-  const wishes = logRequestOf(values, context.clock);
+  const request = logRequestOf(values, context.clock);
   const output = logOutput(stdioOf(context));
   using stop = new LinkedController(context.signal);
   using _closed = onAbort(output.closed, () => stop.abort(cancelledError('The output is closed')));
   try {
     const find = () => findKubelet(values, context);
     const pod = choosePod(await (await find()).pods(stop.signal), key, values.namespace);
-    return await print({ values, wishes, context, find, output, pod }, stop.signal);
+    return await print({ values, request, context, find, output, pod }, stop.signal);
   } catch (error) {
     if (!output.closed.aborted || context.signal.aborted) throw error;
   }
@@ -84,7 +84,7 @@ async function run(context: CommandContext): Promise<number> {
 
 interface Printing {
   readonly values: Values;
-  readonly wishes: LogRequest;
+  readonly request: LogRequest;
   readonly context: CommandContext;
   readonly find: FindKubelet;
   readonly output: LogOutput;
@@ -99,14 +99,15 @@ async function print(printing: Printing, signal: AbortSignal): Promise<number> {
     const codes: number[] = [];
     // Followed logs are printed concurrently, others one after the other.
     if (values.follow === true) {
-      const all = (inner: AbortSignal) => Promise.all(names.map((name) => tryOne(printing, name, inner)));
+      const all = (inner: AbortSignal) =>
+        Promise.all(names.map((name) => tryContainer(printing, name, inner)));
       codes.push(...(await allOrAbort(all, signal)));
-    } else for (const name of names) codes.push(await tryOne(printing, name, signal));
+    } else for (const name of names) codes.push(await tryContainer(printing, name, signal));
     return Math.max(exitCodes.done, ...codes);
   }
-  const { name, note } = chooseContainer(pod, values.container);
-  if (note !== undefined) context.stderr.write(`${note}\n`);
-  await printOne(printing, name, signal);
+  const { name, notice } = chooseContainer(pod, values.container);
+  if (notice !== undefined) context.stderr.write(`${notice}\n`);
+  await printContainer(printing, name, signal);
   return exitCodes.done;
 }
 
@@ -114,9 +115,9 @@ async function print(printing: Printing, signal: AbortSignal): Promise<number> {
  * A container without a log, because it waits to be started, is reported and does not stop the logs
  * of the others.
  */
-async function tryOne(printing: Printing, container: string, signal: AbortSignal): Promise<number> {
+async function tryContainer(printing: Printing, container: string, signal: AbortSignal): Promise<number> {
   try {
-    await printOne(printing, container, signal);
+    await printContainer(printing, container, signal);
     return exitCodes.done;
   } catch (error) {
     if (!(error instanceof KubelingError && error.code === 'LOGS_UNAVAILABLE')) throw error;
@@ -125,8 +126,8 @@ async function tryOne(printing: Printing, container: string, signal: AbortSignal
   }
 }
 
-async function printOne(printing: Printing, container: string, signal: AbortSignal): Promise<void> {
-  const { values, wishes, find, pod, context } = printing;
+async function printContainer(printing: Printing, container: string, signal: AbortSignal): Promise<void> {
+  const { values, request, find, pod, context } = printing;
   const isMixed = values.prefix === true || values['all-containers'] === true;
   const prefix = values.prefix === true ? `[pod/${pod.metadata.name}/${container}] ` : '';
   const lines = isMixed ? lineOutput(printing.output, prefix) : undefined;
@@ -134,14 +135,14 @@ async function printOne(printing: Printing, container: string, signal: AbortSign
   const target = { pod, container };
   const complain = (text: string) => context.stderr.write(`kubeling logs: ${text}\n`);
   if (values.follow === true && values.previous !== true)
-    await new ContainerFollower({ clock: context.clock, find, output, warn: complain }, target, wishes).run(
+    await new ContainerFollower({ clock: context.clock, find, output, warn: complain }, target, request).run(
       signal,
     );
   else
     await printOnce(
       find,
       target,
-      { ...logQueryOf(wishes), previous: String(values.previous === true) },
+      { ...logQueryOf(request), previous: String(values.previous === true) },
       output,
       signal,
     );

@@ -34,7 +34,7 @@ test('continues after any interruption at the last position', () => {
         const at = Math.min(cut, log.length);
         const first = new LogLineReader(timestamps);
         let out = String(first.read(log.subarray(0, at)));
-        const second = new LogLineReader(timestamps, first.place);
+        const second = new LogLineReader(timestamps, first.position);
         for (let from = 0; from < log.length; from += step + 1)
           out += String(second.read(log.subarray(from, from + step + 1)));
         assert.equal(out, String(new LogLineReader(timestamps).read(log)));

@@ -2,7 +2,7 @@
  * A position in a log: a number of bytes into a line, which is identified by its time and its index
  * among the lines of that time.
  */
-export interface LogPlace {
+export interface LogPosition {
   readonly stamp: string;
   readonly ordinal: number;
   readonly bytes: number;
@@ -20,20 +20,20 @@ const space = 0x20;
 export class LogLineReader {
   readonly #timestamps: 'shown' | 'hidden';
   /** Text up to this position was printed before. */
-  #behind: LogPlace | undefined;
+  #behind: LogPosition | undefined;
   #stamp = '';
   #ordinal = 0;
   #bytes = 0;
   #state: 'stamp' | 'text' | 'ended' = 'stamp';
   #partOfStamp = '';
 
-  constructor(timestamps: 'shown' | 'hidden', behind?: LogPlace) {
+  constructor(timestamps: 'shown' | 'hidden', behind?: LogPosition) {
     this.#timestamps = timestamps;
     this.#behind = behind;
   }
 
   /** Undefined before the first line. */
-  get place(): LogPlace | undefined {
+  get position(): LogPosition | undefined {
     if (this.#ordinal === 0) return this.#behind;
     if (this.#behind !== undefined) return this.#behind;
     const line = this.#state === 'text' ? 'going-on' : 'ended';

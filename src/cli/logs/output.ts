@@ -60,9 +60,9 @@ export function lineOutput(
     closed: output.closed,
     async write(bytes, signal) {
       const all = Buffer.concat([held, bytes]);
-      const whole = all.length > longestHeldBytes ? all.length : all.lastIndexOf(newline) + 1;
-      held = all.subarray(whole);
-      if (whole > 0) await output.write(marked(all.subarray(0, whole)), signal);
+      const completeLength = all.length > longestHeldBytes ? all.length : all.lastIndexOf(newline) + 1;
+      held = all.subarray(completeLength);
+      if (completeLength > 0) await output.write(marked(all.subarray(0, completeLength)), signal);
     },
     async flush(signal) {
       if (held.length > 0) await output.write(marked(Buffer.concat([held, Uint8Array.of(newline)])), signal);

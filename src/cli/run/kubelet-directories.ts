@@ -87,13 +87,13 @@ const mostBinds = 8;
  */
 async function shareRoot(rootDir: string, clock: Clock, signal: AbortSignal): Promise<string | undefined> {
   try {
-    const place = await realpath(rootDir);
+    const path = await realpath(rootDir);
     const mounts = await mountTable();
-    const plan = planSharing(place, mounts);
+    const plan = planSharing(path, mounts);
     if (plan.kind === 'shared') return undefined;
     if (plan.kind === 'refused') return plan.because;
     for (const args of plan.calls) await run('mount', args, clock, signal);
-    const isShared = mountOf(place, await mountTable())?.isShared === true;
+    const isShared = mountOf(path, await mountTable())?.isShared === true;
     return isShared ? undefined : 'the kernel does not list it as shared after "mount --make-rshared"';
   } catch (error) {
     signal.throwIfAborted();
@@ -108,44 +108,44 @@ export type SharingPlan =
   | { readonly kind: 'refused'; readonly because: string };
 
 /** Plans the calls for a directory; its path is the canonical one. */
-export function planSharing(place: string, mounts: readonly Mount[]): SharingPlan {
-  const holder = mountOf(place, mounts);
+export function planSharing(path: string, mounts: readonly Mount[]): SharingPlan {
+  const holder = mountOf(path, mounts);
   if (holder?.isShared === true) return { kind: 'shared' };
-  const share = mountArguments({ flags: ['--make-rshared'], target: place });
-  if (holder?.mountPoint === place) return { kind: 'change', calls: [share] };
+  const share = mountArguments({ flags: ['--make-rshared'], target: path });
+  if (holder?.mountPoint === path) return { kind: 'change', calls: [share] };
   // A bind mount would cover mounts below the directory, which could then not be unmounted.
-  const [covered, ...others] = mounts.filter(({ mountPoint }) => mountPoint.startsWith(`${place}/`));
+  const [covered, ...rest] = mounts.filter(({ mountPoint }) => mountPoint.startsWith(`${path}/`));
   if (covered === undefined)
     return {
       kind: 'change',
-      calls: [mountArguments({ flags: ['--bind'], source: place, target: place }), share],
+      calls: [mountArguments({ flags: ['--bind'], source: path, target: path }), share],
     };
-  const more = others.length === 0 ? '' : ` and ${others.length} more`;
+  const more = rest.length === 0 ? '' : ` and ${rest.length} more`;
   const because = `${covered.mountPoint}${more} is mounted below it; unmount that, or restart the machine`;
   return { kind: 'refused', because };
 }
 
 /** Removes the mount of `shareRoot`; a disk of the user stays. Does nothing without a mount. */
 export async function unshareRoot(rootDir: string, clock: Clock, signal: AbortSignal): Promise<void> {
-  const place = await realpath(rootDir).catch(() => undefined);
-  if (place === undefined) return;
-  for (let left = mostBinds; left > 0 && isSelfBind(place, await mountTable()); left--) {
-    await run('umount', umountArguments([], place), clock, signal).catch(async () => {
+  const path = await realpath(rootDir).catch(() => undefined);
+  if (path === undefined) return;
+  for (let left = mostBinds; left > 0 && isSelfBind(path, await mountTable()); left--) {
+    await run('umount', umountArguments([], path), clock, signal).catch(async () => {
       signal.throwIfAborted();
       // Processes in the directory keep it, without the mount.
-      await run('umount', umountArguments(['--lazy'], place), clock, signal);
+      await run('umount', umountArguments(['--lazy'], path), clock, signal);
     });
   }
 }
 
 /** Whether a directory is bind-mounted onto itself. */
-export function isSelfBind(place: string, mounts: readonly Mount[]): boolean {
-  const top = mounts.findLastIndex(({ mountPoint }) => mountPoint === place);
+export function isSelfBind(path: string, mounts: readonly Mount[]): boolean {
+  const top = mounts.findLastIndex(({ mountPoint }) => mountPoint === path);
   const bind = mounts[top];
   const below = mounts.slice(0, Math.max(top, 0));
-  const covered = below.findLast(({ mountPoint }) => mountPoint === place) ?? mountOf(dirname(place), mounts);
+  const covered = below.findLast(({ mountPoint }) => mountPoint === path) ?? mountOf(dirname(path), mounts);
   if (bind === undefined || covered === undefined) return false;
-  const shown = join(covered.root, relative(covered.mountPoint, place));
+  const shown = join(covered.root, relative(covered.mountPoint, path));
   return bind.device === covered.device && bind.root === shown;
 }
 

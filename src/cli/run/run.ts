@@ -139,8 +139,8 @@ async function runNode(
     const directories = { rootDir: loaded.flags.rootDir, podLogsDir: config.podLogsDir };
     const events = await prepareDirectories(directories, clock, signal);
     await reportOpenManifests(config.staticPodPath, logger);
-    const settled = await applyRuntimeVersion(await kubeletSettings(loaded), loaded, deps, signal);
-    const alone = { ...settled, startEvents: [...events, ...(settled.startEvents ?? [])] };
+    const settings = await applyRuntimeVersion(await kubeletSettings(loaded), loaded, deps, signal);
+    const alone = { ...settings, startEvents: [...events, ...(settings.startEvents ?? [])] };
     const runtime = { name: runtimeName, version: runtimeVersion };
     await using cluster = await join(loaded, alone, { ...deps, runtime, live }, signal);
     const isServed = cluster !== undefined || canServeWithoutApi(config);
@@ -275,8 +275,8 @@ export const command: Command = {
  */
 function canServeWithoutApi({ authentication, authorization, enableServer }: KubeletConfiguration): boolean {
   const { anonymous, webhook, x509 } = authentication;
-  const isSomebodyKnown = anonymous.enabled || x509.clientCAFile !== '';
-  return enableServer && isSomebodyKnown && !webhook.enabled && authorization.mode === 'AlwaysAllow';
+  const hasAuthentication = anonymous.enabled || x509.clientCAFile !== '';
+  return enableServer && hasAuthentication && !webhook.enabled && authorization.mode === 'AlwaysAllow';
 }
 
 type ServeWithoutApiOptions = Omit<

@@ -12,7 +12,7 @@ type Config = LoadedConfig['config'];
 /** Where components register for configuration changes at run time. */
 export interface LiveConfig {
   /** Registers a listener for changes of these fields, named as in `logging.verbosity`. */
-  onChange(fields: readonly string[], take: (config: Config) => void): void;
+  onChange(fields: readonly string[], apply: (config: Config) => void): void;
 }
 
 /**
@@ -31,8 +31,8 @@ export class ConfigReload implements LiveConfig {
     this.#deps = deps;
   }
 
-  onChange(fields: readonly string[], take: (config: Config) => void): void {
-    for (const field of fields) this.#listeners.set(field, take);
+  onChange(fields: readonly string[], apply: (config: Config) => void): void {
+    for (const field of fields) this.#listeners.set(field, apply);
   }
 
   /** Reloads are serialized. Never rejects: an invalid configuration changes nothing. */
@@ -45,15 +45,15 @@ export class ConfigReload implements LiveConfig {
     const { load, logger } = this.#deps;
     try {
       const { config } = await load(signal);
-      const wanted: Plain = toWire(config);
-      const changed = changedFields(this.#current, wanted);
-      const taken = changed.filter((field) => this.#listeners.has(field));
+      const desired: Plain = toWire(config);
+      const changed = changedFields(this.#current, desired);
+      const applied = changed.filter((field) => this.#listeners.has(field));
       // A listener of several fields is called once with all of them.
-      for (const take of new Set(taken.map((field) => this.#listeners.get(field)))) take?.(config);
-      const waiting = changed.filter((field) => !taken.includes(field));
-      logger.info('Reloaded configuration', { taken, needRestart: waiting });
+      for (const apply of new Set(applied.map((field) => this.#listeners.get(field)))) apply?.(config);
+      const waiting = changed.filter((field) => !applied.includes(field));
+      logger.info('Reloaded configuration', { taken: applied, needRestart: waiting });
       // Fields that need a restart are reported each time until there is one.
-      for (const field of taken) this.#current = withField(this.#current, wanted, field.split('.'));
+      for (const field of applied) this.#current = withField(this.#current, desired, field.split('.'));
     } catch (error) {
       if (!signal.aborted) logger.error('Failed to reload configuration, keeping the current one', error);
     }
@@ -63,10 +63,10 @@ export class ConfigReload implements LiveConfig {
 type Plain = Readonly<Record<string, unknown>>;
 
 /** Returns the configuration with one field of the other. */
-function withField(one: Plain, other: Plain, [name = '', ...rest]: readonly string[]): Plain {
-  const [inner, value] = [one[name], other[name]];
-  if (rest.length === 0 || !isPlain(inner) || !isPlain(value)) return { ...one, [name]: value };
-  return { ...one, [name]: withField(inner, value, rest) };
+function withField(before: Plain, other: Plain, [name = '', ...rest]: readonly string[]): Plain {
+  const [inner, value] = [before[name], other[name]];
+  if (rest.length === 0 || !isPlain(inner) || !isPlain(value)) return { ...before, [name]: value };
+  return { ...before, [name]: withField(inner, value, rest) };
 }
 
 /** The paths of all values that differ, sorted. */

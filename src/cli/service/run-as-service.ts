@@ -46,7 +46,7 @@ export interface ServiceHealth {
   readonly ready: readonly VitalCheck[];
 }
 
-const readyLookMs = 200;
+const readyPollMs = 200;
 
 /**
  * Runs the work as a service: exclusively if a lock file is configured, with readiness and watchdog
@@ -66,8 +66,8 @@ export async function runAsService(
   try {
     await allowOpenFiles(loaded.config.maxOpenFiles, { clock, logger }, signal);
     await using _lock = await acquireLock(options, ended);
-    const told = new StateReporter({ ...options, manager, watched, signal });
-    await work(told, signal);
+    const reporter = new StateReporter({ ...options, manager, watched, signal });
+    await work(reporter, signal);
   } catch (error) {
     if (!signal.aborted || !isKind(error, 'Cancelled')) throw error;
   } finally {
@@ -81,7 +81,7 @@ async function acquireLock(
   ended: LinkedController,
 ): Promise<NodeLock | undefined> {
   if (flags.lockFile === '') return undefined;
-  const lock = await NodeLock.take(flags.lockFile, { clock, logger }, ended.signal);
+  const lock = await NodeLock.acquire(flags.lockFile, { clock, logger }, ended.signal);
   if (flags.exitOnLockContention) {
     lock.contended(ended.signal).then(
       (why) => {
@@ -128,7 +128,7 @@ class StateReporter implements Service {
   async #untilWell(checks: readonly VitalCheck[]): Promise<void> {
     const { signal, context } = this.#options;
     while (!signal.aborted && checks.some((check) => check.problem() !== undefined)) {
-      await context.clock.sleep(readyLookMs, signal).catch(() => {});
+      await context.clock.sleep(readyPollMs, signal).catch(() => {});
     }
   }
 }
@@ -138,7 +138,7 @@ export interface NodeLockDeps {
   readonly logger: Logger;
 }
 
-const lookMs = 1_000;
+const pollMs = 1_000;
 
 /**
  * A lock file that only one kubelet of the machine can hold, of any implementation. The lock
@@ -157,7 +157,11 @@ export class NodeLock implements AsyncDisposable {
   }
 
   /** Waits until the lock is released. */
-  static async take(path: string, { clock, logger }: NodeLockDeps, signal: AbortSignal): Promise<NodeLock> {
+  static async acquire(
+    path: string,
+    { clock, logger }: NodeLockDeps,
+    signal: AbortSignal,
+  ): Promise<NodeLock> {
     const file = await openLock(path);
     try {
       logger.info('Acquiring lock of the node', { path });
@@ -178,7 +182,7 @@ export class NodeLock implements AsyncDisposable {
     for (;;) {
       if (await isAwaited(this.#file.fd)) return 'another process waits for it';
       if ((await inodeOf(this.#path)) !== ino) return 'its file was deleted';
-      await this.#clock.sleep(lookMs, signal);
+      await this.#clock.sleep(pollMs, signal);
     }
   }
 
@@ -206,14 +210,14 @@ async function flock(path: string, fd: number, signal: AbortSignal): Promise<voi
 
 /** The failure, or undefined. */
 function endOf(child: ChildProcess): Promise<string | undefined> {
-  let said = '';
+  let output = '';
   child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
-    said = (said + chunk).slice(-1_000);
+    output = (output + chunk).slice(-1_000);
   });
   return new Promise((resolve) => {
     child.once('error', (error) => resolve(error.message));
     child.once('close', (code, by) =>
-      resolve(code === 0 ? undefined : `flock ended with ${code ?? by}: ${said.trim()}`),
+      resolve(code === 0 ? undefined : `flock ended with ${code ?? by}: ${output.trim()}`),
     );
   });
 }

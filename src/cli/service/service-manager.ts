@@ -107,18 +107,18 @@ const withinMs = 10_000;
  * because fewer files suffice for most nodes.
  */
 export async function allowOpenFiles(
-  wanted: number,
+  required: number,
   { clock, logger }: OpenFilesDeps,
   signal: AbortSignal,
 ): Promise<void> {
   try {
     const { soft, hard } = openFileLimits(await readFile('/proc/self/limits', 'utf8'));
-    if (wanted === 0 || (soft >= wanted && hard >= wanted)) return;
-    const limits = `--nofile=${wanted}:${Math.max(wanted, hard)}`;
+    if (required === 0 || (soft >= required && hard >= required)) return;
+    const limits = `--nofile=${required}:${Math.max(required, hard)}`;
     const args = ['--pid', String(process.pid), limits];
     await runChecked({ file: 'prlimit', args, clock, deadlineMs: withinMs }, signal);
   } catch (error) {
-    if (!signal.aborted) logger.error('Failed to raise limit of open files', error, { wanted });
+    if (!signal.aborted) logger.error('Failed to raise limit of open files', error, { wanted: required });
   }
 }
 

@@ -39,13 +39,13 @@ async function run(context: CommandContext): Promise<number> {
 /** stdin and tty of a container are fixed when it is created. */
 function warnings(
   container: ChosenContainer,
-  asked: { readonly stdin?: boolean; readonly tty?: boolean },
+  requested: { readonly stdin?: boolean; readonly tty?: boolean },
 ): readonly string[] {
   return [
-    ...(asked.stdin === true && !container.stdin
+    ...(requested.stdin === true && !container.stdin
       ? [`The container ${container.name} accepts no input, because its spec has no "stdin: true"`]
       : []),
-    ...(asked.tty === true && !container.tty
+    ...(requested.tty === true && !container.tty
       ? [`Unable to use a TTY - container ${container.name} did not allocate one`]
       : []),
   ];

@@ -34,8 +34,8 @@ test('rejects a name that matches several pods, or none', () => {
 test('chooses the named container, else the annotated one, else the first', () => {
   const pair = podOf('pair', 'default', [{ name: 'one' }, { name: 'two', tty: true }]);
   assert.equal(chooseContainer(pair, 'two').tty, true);
-  assert.equal(chooseContainer(pair, 'two').note, undefined);
-  assert.equal(chooseContainer(pair, undefined).note, 'Defaulted container "one" out of: one, two');
+  assert.equal(chooseContainer(pair, 'two').notice, undefined);
+  assert.equal(chooseContainer(pair, undefined).notice, 'Defaulted container "one" out of: one, two');
   const annotations = { 'kubectl.kubernetes.io/default-container': 'two' };
   const annotated = { ...pair, metadata: { ...pair.metadata, annotations } };
   assert.equal(chooseContainer(annotated, undefined).name, 'two');

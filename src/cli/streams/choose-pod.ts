@@ -11,8 +11,8 @@ export function choosePod(pods: readonly Pod[], key: string, namespace: string |
     [name, uid, `${name}_${space}`].includes(key),
   );
   const found = exact.length > 0 ? exact : here.filter((pod) => isStaticName(pod, key));
-  const [pod, ...others] = found;
-  if (pod !== undefined && others.length === 0) return pod;
+  const [pod, ...rest] = found;
+  if (pod !== undefined && rest.length === 0) return pod;
   const where = namespace === undefined ? '' : ` in the namespace ${namespace}`;
   if (pod === undefined) {
     const names = here.map(nameOf).join(', ') || 'none';
@@ -29,9 +29,9 @@ export function choosePod(pods: readonly Pod[], key: string, namespace: string |
 
 /** The name of a static pod is the name in its manifest plus the node name. */
 function isStaticName({ metadata: { name, namespace }, spec }: Pod, key: string): boolean {
-  const whole = `${name}_${namespace}`;
+  const fullName = `${name}_${namespace}`;
   const suffix = `-${spec.nodeName ?? ''}`;
-  return name === `${key}${suffix}` || whole === key.replace('_', `${suffix}_`);
+  return name === `${key}${suffix}` || fullName === key.replace('_', `${suffix}_`);
 }
 
 function nameOf({ metadata: { name, namespace } }: Pod): string {
@@ -45,16 +45,17 @@ export interface ChosenContainer {
   readonly stdin: boolean;
   readonly tty: boolean;
   /** A message for the user when the container was chosen by default. */
-  readonly note: string | undefined;
+  readonly notice: string | undefined;
 }
 
 /**
  * Chooses the named container; else the one of the default-container annotation, else the first.
  */
-export function chooseContainer(pod: Pod, asked: string | undefined): ChosenContainer {
+export function chooseContainer(pod: Pod, requested: string | undefined): ChosenContainer {
   const { containers, initContainers = [], ephemeralContainers = [] } = pod.spec;
   const all = [...containers, ...initContainers, ...ephemeralContainers];
-  const name = asked ?? pod.metadata.annotations?.[defaultContainerAnnotation] ?? containers[0]?.name ?? '';
+  const name =
+    requested ?? pod.metadata.annotations?.[defaultContainerAnnotation] ?? containers[0]?.name ?? '';
   const found = all.find((container) => container.name === name);
   const names = all.map((container) => container.name).join(', ');
   if (found === undefined) {
@@ -63,9 +64,9 @@ export function chooseContainer(pod: Pod, asked: string | undefined): ChosenCont
       `The pod ${pod.metadata.name} has no container ${JSON.stringify(name)}; it has: ${names}`,
     );
   }
-  const isChoice = asked === undefined && all.length > 1;
-  const note = isChoice ? `Defaulted container ${JSON.stringify(name)} out of: ${names}` : undefined;
-  return { name, stdin: found.stdin ?? false, tty: found.tty ?? false, note };
+  const isChoice = requested === undefined && all.length > 1;
+  const notice = isChoice ? `Defaulted container ${JSON.stringify(name)} out of: ${names}` : undefined;
+  return { name, stdin: found.stdin ?? false, tty: found.tty ?? false, notice };
 }
 
 export interface CommandLine<F extends FlagTable> {

@@ -29,11 +29,14 @@ const responseTimeoutMs = 10_000;
 /**
  * Locates the kubelet for each call, because a restarted kubelet may have another port and token.
  */
-export async function findKubelet(place: KubeletAddress, { clock }: CommandContext): Promise<KubeletClient> {
+export async function findKubelet(
+  address: KubeletAddress,
+  { clock }: CommandContext,
+): Promise<KubeletClient> {
   const dial = upgradeDialer(clock);
   return {
     async pods(signal) {
-      const kubelet = await locateKubelet(place);
+      const kubelet = await locateKubelet(address);
       const { port } = kubelet;
       const headers = await bearerOf(kubelet);
       const url = `http://127.0.0.1:${port}/pods`;
@@ -42,7 +45,7 @@ export async function findKubelet(place: KubeletAddress, { clock }: CommandConte
       return await asking(port, signal, () => withDeadline(limit, get, signal));
     },
     async open(path, protocol, signal) {
-      const kubelet = await locateKubelet(place);
+      const kubelet = await locateKubelet(address);
       const { port } = kubelet;
       const headers = [
         ...spdyUpgradeHeaders(protocol),
@@ -53,7 +56,7 @@ export async function findKubelet(place: KubeletAddress, { clock }: CommandConte
       return connectionOf(await asking(port, signal, () => dial(target, signal)));
     },
     async read(path, signal) {
-      const kubelet = await locateKubelet(place);
+      const kubelet = await locateKubelet(address);
       const { port } = kubelet;
       const headers = { authorization: `Bearer ${await readToken(kubelet)}` };
       const url = `http://127.0.0.1:${port}${path}`;
@@ -62,9 +65,9 @@ export async function findKubelet(place: KubeletAddress, { clock }: CommandConte
   };
 }
 
-function connectionOf(answer: UpgradeResponse): SpdyConnection {
-  if (answer.kind === 'upgraded') return new SpdyConnection(answer.socket, answer.head);
-  const { status, body } = answer;
+function connectionOf(response: UpgradeResponse): SpdyConnection {
+  if (response.kind === 'upgraded') return new SpdyConnection(response.socket, response.head);
+  const { status, body } = response;
   throw new KubelingError(
     'STREAM_REFUSED',
     `The kubelet denied the request: ${body.trim() || `status ${status}`}`,
@@ -82,9 +85,9 @@ async function readToken({ port, rootDir }: LocalKubelet): Promise<string> {
   }
 }
 
-async function asking<T>(port: number, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+async function asking<T>(port: number, signal: AbortSignal, request: () => Promise<T>): Promise<T> {
   try {
-    return await ask();
+    return await request();
   } catch (cause) {
     signal.throwIfAborted();
     const message = `Cannot reach the kubelet at 127.0.0.1:${port}: ${describeError(cause)}. Is it running?`;
@@ -109,9 +112,9 @@ function beginGet(
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const call = nodeHttp.request(url, { headers, signal, agent: false }, (answer) => {
+    const call = nodeHttp.request(url, { headers, signal, agent: false }, (response) => {
       timer.cancel();
-      resolve(answer);
+      resolve(response);
     });
     const timer = clock.timer(responseTimeoutMs, () => call.destroy(tooLate()));
     call.on('error', (error) => {

@@ -69,8 +69,8 @@ async function listen(
 ): Promise<void> {
   let { local } = port;
   const failures: unknown[] = [];
-  const wanted = addresses.flatMap((each) => (each === 'localhost' ? ['127.0.0.1', '::1'] : [each]));
-  for (const address of wanted) {
+  const hosts = addresses.flatMap((each) => (each === 'localhost' ? ['127.0.0.1', '::1'] : [each]));
+  for (const address of hosts) {
     try {
       // The second address uses the port that the first one got.
       local = await forwarder.listen(address, { ...port, local });
@@ -82,7 +82,7 @@ async function listen(
       failures.push(error);
     }
   }
-  if (failures.length === wanted.length) throw failures[0];
+  if (failures.length === hosts.length) throw failures[0];
 }
 
 /** A machine without IPv6 has a localhost too. */
@@ -168,9 +168,9 @@ class PortForwarder implements AsyncDisposable {
     const port = { port: String(remote), requestID: '0' };
     const errors = connection.open({ streamType: 'error', ...port });
     errors.end();
-    const said = readText(errors).catch(() => '');
+    const message = readText(errors).catch(() => '');
     const data = connection.open({ streamType: 'data', ...port });
-    const failed = said.then((words) => {
+    const failed = message.then((words) => {
       if (words === '') return;
       this.#deps.warn(`Cannot forward to port ${remote}: ${words.trim()}`);
       socket.resetAndDestroy();

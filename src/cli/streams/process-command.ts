@@ -59,7 +59,7 @@ export async function runProcess(
   call: ProcessCall,
   context: CommandContext,
 ): Promise<number> {
-  if (call.container.note !== undefined) context.stderr.write(`${call.container.note}\n`);
+  if (call.container.notice !== undefined) context.stderr.write(`${call.container.notice}\n`);
   const connection = await open(kubelet, call, context.signal);
   const closed = outputClosed(stdioOf(context));
   using stop = new LinkedController(context.signal);
@@ -130,12 +130,12 @@ const endWithinMs = 5_000;
 export async function runSession(
   connection: SpdyConnection,
   stdio: Stdio,
-  { clock, streams: wanted, terminal }: SessionOptions,
+  { clock, streams: requested, terminal }: SessionOptions,
   signal: AbortSignal,
 ): Promise<RemoteExit> {
   using streams = new DisposableStack();
   streams.use(connection);
-  const remote = openRemoteStreams(connection, wanted);
+  const remote = openRemoteStreams(connection, requested);
   if (terminal === 'raw') {
     streams.use(rawMode(stdio));
     streams.use(watchSize(stdio, (size) => remote.resize?.write(size)));
@@ -151,14 +151,14 @@ async function listen(
   parent: AbortSignal,
 ): Promise<RemoteExit> {
   using work = new LinkedController(parent);
-  const told = readAll(remote.error);
+  const exitText = readAll(remote.error);
   const outputs = Promise.all([
     copy(remote.stdout, stdio.stdout, work.signal),
     copy(remote.stderr, stdio.stderr, work.signal),
   ]);
   const [end = ''] = await Promise.all([
-    told,
-    outputs.then(() => (remote.stdin === undefined ? told : soon(told, clock, work.signal))),
+    exitText,
+    outputs.then(() => (remote.stdin === undefined ? exitText : soon(exitText, clock, work.signal))),
   ]).catch((cause) => {
     // A runtime that ends with unread input resets the connection, and its last bytes are lost.
     if (!['ECONNRESET', 'EPIPE'].includes(errnoOf(cause) ?? '')) throw cause;
@@ -172,9 +172,13 @@ async function listen(
   return readRemoteExit(end);
 }
 
-async function soon(told: Promise<string>, clock: Clock, signal: AbortSignal): Promise<string> {
+async function soon(exitText: Promise<string>, clock: Clock, signal: AbortSignal): Promise<string> {
   try {
-    return await withDeadline({ clock, ms: endWithinMs, what: 'get the exit status' }, () => told, signal);
+    return await withDeadline(
+      { clock, ms: endWithinMs, what: 'get the exit status' },
+      () => exitText,
+      signal,
+    );
   } catch (cause) {
     if (!(cause instanceof KubelingError && cause.code === 'DEADLINE_EXCEEDED')) throw cause;
     const message = `The output has ended, but the runtime sent no exit status within ${endWithinMs} ms: the exit code is unknown`;

@@ -31,9 +31,9 @@ export function outputClosed({ stdout }: Stdio): AbortSignal {
 }
 
 /** Calls back with the size of the terminal now and after each change. */
-export function watchSize({ stdout }: Stdio, tell: (size: string) => void): Disposable {
-  const say = () => tell(JSON.stringify({ Width: stdout.columns ?? 80, Height: stdout.rows ?? 24 }));
-  say();
-  stdout.on('resize', say);
-  return { [Symbol.dispose]: () => stdout.off('resize', say) };
+export function watchSize({ stdout }: Stdio, report: (size: string) => void): Disposable {
+  const reportSize = () => report(JSON.stringify({ Width: stdout.columns ?? 80, Height: stdout.rows ?? 24 }));
+  reportSize();
+  stdout.on('resize', reportSize);
+  return { [Symbol.dispose]: () => stdout.off('resize', reportSize) };
 }

@@ -12,7 +12,7 @@ import type { CommandContext } from '../command.ts';
 import { type PrintStatus, statusPrinter } from '../command.ts';
 import {
   type DataDirectory,
-  earlierEndpoints,
+  previousEndpoints,
   type UpState,
   writeUpState,
 } from '../data-directory/data-directory.ts';
@@ -35,7 +35,7 @@ export interface ChosenRuntime {
    */
   readonly own: PrivateContainerd | undefined;
   /** Access to all pods of the runtime. */
-  readonly whole: CriClient;
+  readonly unfiltered: CriClient;
   /** Access to the pods of this data directory. */
   readonly cri: CriClient;
   /** A runtime that was found has passed it already. */
@@ -43,7 +43,7 @@ export interface ChosenRuntime {
 }
 
 export interface RuntimeChoice {
-  readonly home: DataDirectory;
+  readonly directory: DataDirectory;
   /** The value of --runtime-endpoint. */
   readonly requested: string | undefined;
   /** The state that the last "up" in this data directory saved. */
@@ -61,7 +61,7 @@ interface Candidate {
 
 /** A static busybox, as installed by Debian's busybox-static. */
 const busyboxProgram = '/bin/busybox';
-const answerWithinMs = 10_000;
+const runtimeDeadlineMs = 10_000;
 /** At boot the runtime may start after kubeling. */
 const returnsWithinMs = 120_000;
 const returnPollMs = 500;
@@ -72,7 +72,7 @@ const returnPollMs = 500;
  * installed runtime, and uses it when it can run a pod.
  */
 export async function chooseRuntime(choice: RuntimeChoice, context: CommandContext): Promise<ChosenRuntime> {
-  const { home, requested, last } = choice;
+  const { directory, requested, last } = choice;
   if (requested === 'private') return await usePrivateContainerd(choice, context);
   if (requested !== undefined) {
     const candidate = {
@@ -82,7 +82,7 @@ export async function chooseRuntime(choice: RuntimeChoice, context: CommandConte
     } as const;
     return await connect(candidate, choice, context);
   }
-  if (await hasPrivateContainerd(home)) {
+  if (await hasPrivateContainerd(directory)) {
     await reportUnused(choice, context);
     return await usePrivateContainerd(choice, context);
   }
@@ -98,7 +98,7 @@ async function hasPrivateContainerd({ dataDir }: DataDirectory): Promise<boolean
 }
 
 async function usePrivateContainerd(choice: RuntimeChoice, context: CommandContext): Promise<ChosenRuntime> {
-  const own = await privateContainerd(choice.home, context);
+  const own = await privateContainerd(choice.directory, context);
   const running = await own.ensureRunning(context.signal);
   const images = await own.images();
   if (!(await images.has(busyboxImageName, context.signal)))
@@ -125,7 +125,7 @@ async function reuseRuntime(
     signal.throwIfAborted();
     throw new KubelingError(
       'RUNTIME_AWAY',
-      `Cannot use the container runtime at ${endpoint}, which has the pods of ${choice.home.dataDir}: start it, or choose another one with --runtime-endpoint`,
+      `Cannot use the container runtime at ${endpoint}, which has the pods of ${choice.directory.dataDir}: start it, or choose another one with --runtime-endpoint`,
       { cause },
     );
   }
@@ -138,19 +138,20 @@ async function reuseRuntime(
 
 async function waitForRuntime(endpoint: string, context: CommandContext, signal: AbortSignal): Promise<void> {
   const { clock } = context;
-  const whole = connectRuntime(endpoint, context);
-  let said = false;
+  const unfiltered = connectRuntime(endpoint, context);
+  let isReported = false;
   try {
     for (;;) {
-      const failure = await failureOf(async () => await checkReady(whole, context, signal));
+      const failure = await failureOf(async () => await checkReady(unfiltered, context, signal));
       if (failure === undefined) return;
       signal.throwIfAborted();
-      if (!said) statusPrinter(context)('runtime', `waiting for the runtime at ${endpoint}: ${failure}`);
-      said = true;
+      if (!isReported)
+        statusPrinter(context)('runtime', `waiting for the runtime at ${endpoint}: ${failure}`);
+      isReported = true;
       await clock.sleep(returnPollMs, signal);
     }
   } finally {
-    whole.close();
+    unfiltered.close();
   }
 }
 
@@ -159,31 +160,31 @@ async function useInstalled(
   choice: RuntimeChoice,
   context: CommandContext,
 ): Promise<ChosenRuntime | undefined> {
-  const say = statusPrinter(context);
+  const print = statusPrinter(context);
   for (const socket of await listeningSockets(context)) {
     const endpoint = `unix://${socket}`;
     const candidate = { endpoint, origin: `found at ${socket}`, selfCheck: 'first' } as const;
     const outcome = await connect(candidate, choice, context).catch(describeError);
     context.signal.throwIfAborted();
     if (typeof outcome !== 'string') return outcome;
-    say('runtime', `the runtime found at ${socket} is not used, because it cannot run a pod: ${outcome}`);
-    say('runtime', `to use it nevertheless, repair it and add --runtime-endpoint ${endpoint}`);
+    print('runtime', `the runtime found at ${socket} is not used, because it cannot run a pod: ${outcome}`);
+    print('runtime', `to use it nevertheless, repair it and add --runtime-endpoint ${endpoint}`);
   }
   return undefined;
 }
 
-async function reportUnused({ home }: RuntimeChoice, context: CommandContext): Promise<void> {
+async function reportUnused({ directory }: RuntimeChoice, context: CommandContext): Promise<void> {
   const [socket] = await listeningSockets(context);
   if (socket === undefined) return;
   statusPrinter(context)(
     'runtime',
-    `the runtime at ${socket} is not used, because ${home.dataDir} has a private containerd; to use it nevertheless, add --runtime-endpoint unix://${socket}`,
+    `the runtime at ${socket} is not used, because ${directory.dataDir} has a private containerd; to use it nevertheless, add --runtime-endpoint unix://${socket}`,
   );
 }
 
 async function listeningSockets(context: CommandContext): Promise<readonly string[]> {
-  const seen = await findRuntimeSockets(context, context.signal);
-  return seen.flatMap(({ path, state }) => (state === 'accepting' ? [path] : []));
+  const sockets = await findRuntimeSockets(context, context.signal);
+  return sockets.flatMap(({ path, state }) => (state === 'accepting' ? [path] : []));
 }
 
 async function connect(
@@ -191,26 +192,26 @@ async function connect(
   choice: RuntimeChoice,
   context: CommandContext,
 ): Promise<ChosenRuntime> {
-  const { home, last, observer } = choice;
+  const { directory, last, observer } = choice;
   const { endpoint, origin, own } = candidate;
   const kind = own === undefined ? 'machine' : 'private';
-  const whole = connectRuntime(endpoint, context, observer);
+  const unfiltered = connectRuntime(endpoint, context, observer);
   try {
-    const cri = onlyOwnPods(whole, { home, unnamed: kind === 'private' ? 'ours' : 'of-others' });
-    const { name, version } = await askVersion(whole, context);
-    const state: UpState = { runtime: kind, endpoint, earlier: earlierEndpoints(last, endpoint) };
+    const cri = onlyOwnPods(unfiltered, { directory, unnamed: kind === 'private' ? 'ours' : 'of-others' });
+    const { name, version } = await queryVersion(unfiltered, context);
+    const state: UpState = { runtime: kind, endpoint, earlier: previousEndpoints(last, endpoint) };
     // Saved once the runtime responds: "down" connects to each saved runtime and fails where there
     // is none.
-    await writeUpState(home, { ...state, api: last?.api, selfCheck: selfCheckBefore(last, endpoint) });
+    await writeUpState(directory, { ...state, api: last?.api, selfCheck: selfCheckBefore(last, endpoint) });
     statusPrinter(context)('runtime', `${name} ${version}, ${origin}`);
-    await reportOtherPods(home, state, whole, context);
-    const chosen = { state, name, version, own, whole, cri, selfCheck: 'due' } as const;
+    await reportOtherPods(directory, state, unfiltered, context);
+    const chosen = { state, name, version, own, unfiltered, cri, selfCheck: 'due' } as const;
     if (candidate.selfCheck === 'later') return chosen;
-    await checkReady(whole, context, context.signal);
-    await checkRuntime(home, cri, context);
+    await checkReady(unfiltered, context, context.signal);
+    await checkRuntime(directory, cri, context);
     return { ...chosen, selfCheck: 'passed' };
   } catch (error) {
-    whole.close();
+    unfiltered.close();
     throw error;
   }
 }
@@ -220,26 +221,26 @@ function selfCheckBefore(last: UpState | undefined, endpoint: string): UpState['
   return last?.endpoint === endpoint ? last.selfCheck : undefined;
 }
 
-async function askVersion(cri: CriClient, { clock, signal }: CommandContext) {
-  const answer = await withDeadline(
-    { clock, ms: answerWithinMs, what: 'get the version of the container runtime' },
+async function queryVersion(cri: CriClient, { clock, signal }: CommandContext) {
+  const version = await withDeadline(
+    { clock, ms: runtimeDeadlineMs, what: 'get the version of the container runtime' },
     (inner) => cri.checkVersion(inner),
     signal,
   );
-  return { name: answer.runtimeName, version: answer.runtimeVersion };
+  return { name: version.runtimeName, version: version.runtimeVersion };
 }
 
 /** Rejects while the runtime or its network is not ready. */
 async function checkReady(cri: CriClient, { clock }: CommandContext, signal: AbortSignal): Promise<void> {
   const { status } = await withDeadline(
-    { clock, ms: answerWithinMs, what: 'get the status of the container runtime' },
+    { clock, ms: runtimeDeadlineMs, what: 'get the status of the container runtime' },
     (inner) => cri.status({ verbose: false }, inner),
     signal,
   );
   const bad = (status?.conditions ?? []).filter((condition) => !condition.status);
-  const wanted = bad.find(({ type }) => type === 'RuntimeReady' || type === 'NetworkReady');
-  if (wanted === undefined) return;
-  const { type, reason, message } = wanted;
+  const required = bad.find(({ type }) => type === 'RuntimeReady' || type === 'NetworkReady');
+  if (required === undefined) return;
+  const { type, reason, message } = required;
   throw new KubelingError('RUNTIME_NOT_READY', `its condition ${type} is false: ${message} (${reason})`);
 }
 
@@ -247,19 +248,19 @@ async function checkReady(cri: CriClient, { clock }: CommandContext, signal: Abo
  * Reports other data directories that share the runtime, and pods that no kubelet manages any more.
  */
 async function reportOtherPods(
-  home: DataDirectory,
+  directory: DataDirectory,
   { runtime, earlier = [] }: UpState,
-  whole: CriClient,
+  unfiltered: CriClient,
   context: CommandContext,
 ): Promise<void> {
-  const say: PrintStatus = statusPrinter(context);
+  const print: PrintStatus = statusPrinter(context);
   for (const endpoint of earlier)
-    say('runtime', `pods of an earlier run may still run at ${endpoint}; "kubeling down" stops them`);
-  const { homes, unnamed } = await findOtherPods(whole, home, context.signal);
+    print('runtime', `pods of an earlier run may still run at ${endpoint}; "kubeling down" stops them`);
+  const { homes, unnamed } = await findOtherPods(unfiltered, directory, context.signal);
   for (const dataDir of homes)
-    say('runtime', `also has pods of the kubeling in ${dataDir}, which are left alone`);
+    print('runtime', `also has pods of the kubeling in ${dataDir}, which are left alone`);
   if (unnamed > 0 && runtime === 'machine')
-    say(
+    print(
       'runtime',
       `also has ${unnamed} pods of other clients, which are left alone, but another kubelet may remove ours`,
     );
@@ -267,21 +268,21 @@ async function reportOtherPods(
 
 /** Runs a sandbox, and a container where the runtime has an image for it. */
 export async function checkRuntime(
-  home: DataDirectory,
+  directory: DataDirectory,
   cri: CriClient,
   context: CommandContext,
 ): Promise<void> {
-  const say = statusPrinter(context);
+  const print = statusPrinter(context);
   const { image } = await cri.imageStatus({ image: { image: busyboxImageName } }, context.signal);
   const plan = {
     image: image === undefined ? undefined : busyboxImageName,
-    logDirectory: home.selfCheckLogs,
-    cgroupParent: dataDirectoryCgroup(home),
+    logDirectory: directory.selfCheckLogs,
+    cgroupParent: dataDirectoryCgroup(directory),
   };
-  const tell = (step: string, ms: number) => say('self-check', `${step} (${ms.toFixed(0)} ms)`);
-  await selfCheck(plan, { ...context, cri, tell }, context.signal);
+  const report = (step: string, ms: number) => print('self-check', `${step} (${ms.toFixed(0)} ms)`);
+  await selfCheck(plan, { ...context, cri, tell: report }, context.signal);
   if (image === undefined)
-    say('self-check', `no container was tried, because the runtime has no image ${busyboxImageName}`);
+    print('self-check', `no container was tried, because the runtime has no image ${busyboxImageName}`);
 }
 
 async function failureOf(work: () => Promise<void>): Promise<string | undefined> {

@@ -28,9 +28,9 @@ export function parseListen(text: string | undefined): ListenAddress {
   return { host, port: portOf(port, text) };
 }
 
-function portOf(text: string, whole: string): number {
+function portOf(text: string, given: string): number {
   const port = Number(text);
-  if (!Number.isInteger(port) || port > 65_535) throw wrong(whole, 'a port up to 65535');
+  if (!Number.isInteger(port) || port > 65_535) throw wrong(given, 'a port up to 65535');
   return port;
 }
 

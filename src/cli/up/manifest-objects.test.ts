@@ -57,22 +57,22 @@ test('applies, changes and removes objects beside pods with their file', async (
   const { files, keeper, objects } = scene();
   files.write('/manifests/words.yaml', `${words('b')}---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n`);
   files.write('/manifests/.hidden.yaml', words('x'));
-  await objects.look(signal);
+  await objects.scanOnce(signal);
   assert.deepEqual([...keeper.objects], [['ConfigMap/words', 'words.yaml {"a":"b"}']]);
   files.write('/manifests/words.yaml', words('c'));
-  await objects.look(signal);
+  await objects.scanOnce(signal);
   assert.deepEqual([...keeper.objects], [['ConfigMap/words', 'words.yaml {"a":"c"}']]);
   files.remove('/manifests/words.yaml');
-  await objects.look(signal);
+  await objects.scanOnce(signal);
   assert.deepEqual([...keeper.objects], []);
 });
 
 test('removes nothing while a file cannot be read', async () => {
   const { files, keeper, objects } = scene();
   files.write('/manifests/words.yaml', words('b'));
-  await objects.look(signal);
+  await objects.scanOnce(signal);
   files.write('/manifests/words.yaml', 'a: [');
-  await objects.look(signal);
+  await objects.scanOnce(signal);
   assert.equal(keeper.objects.size, 1);
 });
 
@@ -81,8 +81,8 @@ test('reports a rejected object once, and applies the others', async () => {
   files.write('/manifests/a.yaml', words('b'));
   files.write('/manifests/b.yaml', 'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n');
   keeper.refused = 'ConfigMap/words';
-  await objects.look(signal);
-  await objects.look(signal);
+  await objects.scanOnce(signal);
+  await objects.scanOnce(signal);
   assert.deepEqual([...keeper.objects.keys()], ['Secret/s']);
   const told = records.toArray().filter(({ message }) => message === 'Failed to apply manifest');
   assert.equal(told.length, 1);
@@ -99,10 +99,10 @@ function problemsIn(records: ReturnType<typeof scene>['records']): readonly unkn
 test('reports an object without a name with its file, applies the others, and removes nothing', async () => {
   const { files, keeper, objects, records } = scene();
   files.write('/manifests/a.yaml', words('b'));
-  await objects.look(signal);
+  await objects.scanOnce(signal);
   files.write('/manifests/a.yaml', 'apiVersion: v1\nkind: ConfigMap\ndata: {a: b}\n');
   files.write('/manifests/b.yaml', 'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n');
-  await objects.look(signal);
+  await objects.scanOnce(signal);
   assert.deepEqual([...keeper.objects.keys()], ['ConfigMap/words', 'Secret/s']);
   assert.deepEqual(problemsIn(records), ['/manifests/a.yaml: metadata.name must be a name']);
 });
@@ -111,11 +111,11 @@ test('reports an object that cannot be removed, and removes the others', async (
   const { files, keeper, objects, records } = scene();
   files.write('/manifests/a.yaml', words('b'));
   files.write('/manifests/b.yaml', 'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n');
-  await objects.look(signal);
+  await objects.scanOnce(signal);
   keeper.kept = 'ConfigMap/words';
   files.remove('/manifests/a.yaml');
   files.remove('/manifests/b.yaml');
-  await objects.look(signal);
+  await objects.scanOnce(signal);
   assert.deepEqual([...keeper.objects.keys()], ['ConfigMap/words']);
   assert.deepEqual(problemsIn(records), ['/manifests: removing ConfigMap/words: it has finalizers']);
 });
@@ -124,26 +124,26 @@ test('applies nothing while the store is full, and the rest in a later scan', as
   const { clock, files, keeper, objects, records } = scene();
   for (const name of ['a', 'b', 'c']) files.write(`/manifests/${name}.yaml`, secret(name));
   keeper.room = 2;
-  const looking = objects.look(signal);
+  const looking = objects.scanOnce(signal);
   await clock.advance(10_000);
   await looking;
   assert.deepEqual([...keeper.objects.keys()], ['Secret/a', 'Secret/b']);
   assert.deepEqual(problemsIn(records), ['/manifests: Cannot write more to the store within 10000 ms']);
   keeper.room = 4;
-  await objects.look(signal);
+  await objects.scanOnce(signal);
   assert.deepEqual([...keeper.objects.keys()], ['Secret/a', 'Secret/b', 'Secret/c']);
 });
 
 test('does not read more than fits into memory; applies what came before, and removes nothing', async () => {
   const { files, keeper, objects, records } = scene();
   files.write('/manifests/early.yaml', secret('early'));
-  await objects.look(signal);
+  await objects.scanOnce(signal);
   files.remove('/manifests/early.yaml');
   // Split into documents short enough for the parser.
   const filler = `# ${'x'.repeat(2.25 * 2 ** 20)}\n---\n`.repeat(4);
   for (const name of ['1', '2', '3', '4', '5', '6', '7', '8'])
     files.write(`/manifests/${name}.yaml`, filler + secret(`s${name}`));
-  await objects.look(signal);
+  await objects.scanOnce(signal);
   const early = ['Secret/early'];
   const fitting = ['1', '2', '3', '4', '5', '6', '7'].map((name) => `Secret/s${name}`);
   assert.deepEqual([...keeper.objects.keys()], [...early, ...fitting]);

@@ -40,19 +40,19 @@ interface WrittenObject {
 interface Scan {
   readonly objects: readonly WrittenObject[];
   /** Whether every file was read; if not, a missing object may still be desired. */
-  readonly whole: boolean;
+  readonly isComplete: boolean;
 }
 
 interface NamedObject extends WrittenObject {
   readonly name: string;
 }
 
-const lookEveryMs = 20_000;
+const scanIntervalMs = 20_000;
 const quietMs = 200;
 /** For all files together, because all of them are in memory, here and in the API. */
 const directoryLimit = 64 * 2 ** 20;
 /** A disk may stay full for long: the next scan tries again. */
-const roomWithinMs = 10_000;
+const namespaceDeadlineMs = 10_000;
 
 /**
  * Applies ConfigMaps, Secrets and volumes from the manifest directory to the API, for the static
@@ -62,7 +62,7 @@ export class ManifestObjects {
   readonly #options: ManifestObjectsOptions;
   readonly #hints: HintLatch;
   /** Reported problems, so that each is reported once. */
-  #told: ReadonlySet<string> = new Set();
+  #reported: ReadonlySet<string> = new Set();
 
   constructor(options: ManifestObjectsOptions) {
     this.#options = options;
@@ -75,8 +75,8 @@ export class ManifestObjects {
     try {
       while (!signal.aborted) {
         this.#hints.clear();
-        await this.look(signal);
-        if ((await this.#hints.wait(lookEveryMs, signal)) === 'hint') await clock.sleep(quietMs, signal);
+        await this.scanOnce(signal);
+        if ((await this.#hints.wait(scanIntervalMs, signal)) === 'hint') await clock.sleep(quietMs, signal);
       }
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -87,32 +87,32 @@ export class ManifestObjects {
    * Scans once and makes the API match the directory. Problems are reported; it rejects only when
    * aborted.
    */
-  async look(signal: AbortSignal): Promise<void> {
+  async scanOnce(signal: AbortSignal): Promise<void> {
     const problems: string[] = [];
     try {
-      await this.#look(problems, signal);
+      await this.#apply(problems, signal);
     } catch (error) {
       signal.throwIfAborted();
       problems.push(`${this.#options.directory}: ${describeError(error)}`);
     }
-    this.#tell(problems);
+    this.#report(problems);
   }
 
-  async #look(problems: string[], signal: AbortSignal): Promise<void> {
-    const { objects, whole } = await this.#scan(problems);
+  async #apply(problems: string[], signal: AbortSignal): Promise<void> {
+    const { objects, isComplete } = await this.#scan(problems);
     const { keeper, directory } = this.#options;
     const named = objects.flatMap((written) => this.#named(written, problems));
     for (const { object, file } of named) {
-      await this.#room(signal);
+      await this.#awaitNamespace(signal);
       this.#try(join(directory, file), problems, () => keeper.apply(object, file));
     }
     // Keeps objects that an unreadable file or an object without a name may define.
-    if (whole && named.length === objects.length) await this.#removeOthers(named, problems, signal);
+    if (isComplete && named.length === objects.length) await this.#removeUnlisted(named, problems, signal);
   }
 
-  async #room(signal: AbortSignal): Promise<void> {
+  async #awaitNamespace(signal: AbortSignal): Promise<void> {
     const { keeper, clock } = this.#options;
-    const deadline = { clock, ms: roomWithinMs, what: 'write more to the store' };
+    const deadline = { clock, ms: namespaceDeadlineMs, what: 'write more to the store' };
     await withDeadline(deadline, (inner) => keeper.whenAcceptingWrites(inner), signal);
   }
 
@@ -123,11 +123,15 @@ export class ManifestObjects {
     return name === undefined ? [] : [{ ...written, name }];
   }
 
-  async #removeOthers(named: readonly NamedObject[], problems: string[], signal: AbortSignal): Promise<void> {
+  async #removeUnlisted(
+    named: readonly NamedObject[],
+    problems: string[],
+    signal: AbortSignal,
+  ): Promise<void> {
     const { keeper, directory } = this.#options;
-    const wanted = new Set(named.map(({ name }) => name));
-    for (const name of keeper.applied().filter((each) => !wanted.has(each))) {
-      await this.#room(signal);
+    const listed = new Set(named.map(({ name }) => name));
+    for (const name of keeper.applied().filter((each) => !listed.has(each))) {
+      await this.#awaitNamespace(signal);
       this.#try(`${directory}: removing ${name}`, problems, () => keeper.remove(name));
     }
   }
@@ -157,10 +161,10 @@ export class ManifestObjects {
         }
         read.push(await this.#read(name));
       }
-      return { objects: read.flatMap((each) => each ?? []), whole: !read.includes(undefined) };
+      return { objects: read.flatMap((each) => each ?? []), isComplete: !read.includes(undefined) };
     } catch (error) {
       problems.push(`${directory}: ${describeError(error)}`);
-      return { objects: [], whole: false };
+      return { objects: [], isComplete: false };
     }
   }
 
@@ -191,10 +195,10 @@ export class ManifestObjects {
     }
   }
 
-  #tell(problems: readonly string[]): void {
+  #report(problems: readonly string[]): void {
     for (const problem of problems)
-      if (!this.#told.has(problem)) this.#options.logger.warn('Failed to apply manifest', { problem });
-    this.#told = new Set(problems);
+      if (!this.#reported.has(problem)) this.#options.logger.warn('Failed to apply manifest', { problem });
+    this.#reported = new Set(problems);
   }
 }
 

@@ -11,7 +11,7 @@ import { type ListenAddress, parseListen } from './listen-address.ts';
 import { ManifestObjects } from './manifest-objects.ts';
 
 export interface UpApiOptions {
-  readonly home: DataDirectory;
+  readonly directory: DataDirectory;
   /** Where to listen; by default near the usual port. */
   readonly listen: string | undefined;
   readonly metrics: MetricRegistry;
@@ -39,30 +39,30 @@ export interface UpApi extends ApiAccess, AsyncDisposable {
 const loopback = '127.0.0.1';
 
 export async function openUpApi(options: UpApiOptions, context: CommandContext): Promise<UpApi> {
-  const { home, logger } = options;
+  const { directory, logger } = options;
   const { clock } = context;
   const nodeName = hostname().toLowerCase();
   const kubelet: { port?: number } = {};
-  const api = await open(await placeToListen(options), { ...options, nodeName, kubelet }, context);
+  const api = await open(await chooseAddress(options), { ...options, nodeName, kubelet }, context);
   const counted = options.metrics.collect(() => api.metrics());
   // The kubelet rotates them.
-  if (api.authority === 'made') await rm(join(home.rootDir, 'pki'), { recursive: true, force: true });
+  if (api.authority === 'made') await rm(join(directory.rootDir, 'pki'), { recursive: true, force: true });
   const manifests = new ManifestObjects({
-    directory: home.manifests,
+    directory: directory.manifests,
     files: hostManifestFiles(),
     keeper: api.manifestObjects,
     clock,
     logger,
   });
   // Before any pod needs them.
-  await manifests.look(context.signal);
+  await manifests.scanOnce(context.signal);
   return {
     nodeKubeconfig: api.nodeKubeconfig,
     clientCaFile: api.authorityFile,
-    kubeletAnswersAt: (port) => {
+    setKubeletPort: (port) => {
       kubelet.port = port;
     },
-    endpoints: { url: api.url, kubeconfig: home.kubeconfig },
+    endpoints: { url: api.url, kubeconfig: directory.kubeconfig },
     movedAside: api.aside,
     async run(inner) {
       await Promise.all([api.run(inner), manifests.run(inner)]);
@@ -80,11 +80,11 @@ export async function openUpApi(options: UpApiOptions, context: CommandContext):
  * kubectl's cache refer to it, or any other if it is in use: two kubelings on one machine do not
  * collide.
  */
-async function placeToListen({ home, listen }: UpApiOptions): Promise<ListenAddress> {
-  const asked = parseListen(listen);
-  if (listen !== undefined) return asked;
-  const last = URL.parse((await readUpState(home))?.api?.url ?? '')?.port ?? '';
-  return { ...asked, port: last === '' ? asked.port : Number(last) };
+async function chooseAddress({ directory, listen }: UpApiOptions): Promise<ListenAddress> {
+  const requested = parseListen(listen);
+  if (listen !== undefined) return requested;
+  const last = URL.parse((await readUpState(directory))?.api?.url ?? '')?.port ?? '';
+  return { ...requested, port: last === '' ? requested.port : Number(last) };
 }
 
 interface OpenOptions extends UpApiOptions {
@@ -95,13 +95,13 @@ interface OpenOptions extends UpApiOptions {
 
 async function open(
   address: ListenAddress,
-  { home, before, listen, logger, metrics, nodeName, kubelet, grants, eventTtlMs }: OpenOptions,
+  { directory, before, listen, logger, metrics, nodeName, kubelet, grants, eventTtlMs }: OpenOptions,
   { clock, random, signal }: CommandContext,
 ): Promise<OpenLocalApi> {
   const opening = openLocalApi(
     {
-      directory: home.api,
-      adminKubeconfig: home.kubeconfig,
+      directory: directory.api,
+      adminKubeconfig: directory.kubeconfig,
       // Identities stay either way: issued kubeconfigs remain valid.
       existingStore: before,
       // Another address is acceptable only if none was requested.
@@ -136,10 +136,10 @@ function startError(error: unknown, { host, port }: ListenAddress): unknown {
   return new KubelingError(error.code, `${describeError(error)}; ${advice}`, { cause: error });
 }
 
-function adviceFor(code: KubelingError['code'], place: string): string | undefined {
+function adviceFor(code: KubelingError['code'], address: string): string | undefined {
   switch (code) {
     case 'SERVER_LISTEN':
-      return `another kubeling or another program uses ${place}: choose another port with --listen`;
+      return `another kubeling or another program uses ${address}: choose another port with --listen`;
     case 'STORE_CORRUPT':
     case 'STORE_NEWER':
       return 'pods keep running; restore a valid file, or start with an empty API with --reset';
@@ -160,21 +160,21 @@ function nodeReady(api: OpenLocalApi, nodeName: string, signal: AbortSignal): Pr
   return new Promise((resolve, reject) => {
     const done = () => {
       watching[Symbol.dispose]();
-      signal.removeEventListener('abort', gone);
+      signal.removeEventListener('abort', stop);
     };
-    const gone = () => {
+    const stop = () => {
       done();
       reject(signal.reason);
     };
-    const look = () => {
+    const check = () => {
       if (!api.isNodeReady(nodeName)) return;
       done();
       resolve();
     };
-    const watching = api.onChange(look);
-    signal.addEventListener('abort', gone, { once: true });
-    if (signal.aborted) gone();
-    else look();
+    const watching = api.onChange(check);
+    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
+    else check();
   });
 }
 
@@ -184,5 +184,5 @@ export interface ApiAccess {
   /** The CA of clients that the kubelet's server trusts. */
   readonly clientCaFile: string;
   /** Reports the kubelet's port to the API. */
-  kubeletAnswersAt(port: number): void;
+  setKubeletPort(port: number): void;
 }

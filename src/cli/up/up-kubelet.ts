@@ -14,7 +14,7 @@ import { prepareRoot } from '../run/kubelet-directories.ts';
 import type { ApiAccess } from './up-api.ts';
 
 export interface UpKubeletOptions {
-  readonly home: DataDirectory;
+  readonly directory: DataDirectory;
   /** The parent cgroup of pods. */
   readonly cgroupRoot: string;
   /** The endpoint of the runtime. */
@@ -28,9 +28,9 @@ export interface UpKubeletOptions {
   readonly metrics: MetricRegistry;
   readonly logger: Logger;
   readonly verbosity: Verbosity;
-  readonly runtimeLooked: (error: unknown) => void;
+  readonly runtimeObserved: (error: unknown) => void;
   /** How long pods may take to stop when the machine shuts down; 0 disables graceful shutdown. */
-  readonly shutdown: { readonly wholeMs: number; readonly criticalMs: number };
+  readonly shutdown: { readonly totalMs: number; readonly criticalMs: number };
   /** Maximum number of processes and threads of a pod; by default derived from the machine. */
   readonly podMaxPids: number | undefined;
   /** The API to join; undefined without one. */
@@ -47,10 +47,10 @@ export interface UpKubelet extends AsyncDisposable {
 
 /** Pods come from the manifest directory, and from the API if there is one. */
 export async function openUpKubelet(options: UpKubeletOptions, context: CommandContext): Promise<UpKubelet> {
-  const { home, api, logger, cri, runtime, verbosity, metrics } = options;
+  const { directory, api, logger, cri, runtime, verbosity, metrics } = options;
   const { clock, random, signal } = context;
-  await mkdir(home.manifests, { recursive: true, mode: 0o750 });
-  await makePrivate(home.podLogs);
+  await mkdir(directory.manifests, { recursive: true, mode: 0o750 });
+  await restrictMode(directory.podLogs);
   const loaded = await configOf(options, signal);
   const deps = { clock, random, logger, cri, metrics };
   const settings = await settingsOf(options, loaded, context);
@@ -62,7 +62,7 @@ export async function openUpKubelet(options: UpKubeletOptions, context: CommandC
     settings: cluster === undefined ? settings : { ...settings, apiPods: 'expected' },
     cluster: cluster?.node,
     runtimeName: runtime.name,
-    runtimeObserved: options.runtimeLooked,
+    runtimeObserved: options.runtimeObserved,
     // With an API, commands find the port through the port file.
     port: loaded.config.port,
     healthzPort: loaded.config.healthzPort,
@@ -75,43 +75,43 @@ export async function openUpKubelet(options: UpKubeletOptions, context: CommandC
     loaded,
     kubelet: kubelet.endpoints,
     verbosity,
-    addressesSettleMs: 0,
+    addressesDebounceMs: 0,
   });
   if (servers !== undefined) opened.use(servers);
-  if (servers?.port !== undefined) api?.kubeletAnswersAt(servers.port);
-  const kept = opened.move();
+  if (servers?.port !== undefined) api?.setKubeletPort(servers.port);
+  const moved = opened.move();
   return {
     node,
     async run(inner) {
       await Promise.all([node.run(inner), servers?.run(inner)]);
     },
     reachable: async (inner) => await servers?.certified(inner),
-    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+    [Symbol.asyncDispose]: () => moved.disposeAsync(),
   };
 }
 
 async function configOf(
-  { home, cgroupRoot, api, shutdown, podMaxPids }: UpKubeletOptions,
+  { directory, cgroupRoot, api, shutdown, podMaxPids }: UpKubeletOptions,
   signal: AbortSignal,
 ): Promise<LoadedConfig> {
   const argv = [
-    `--root-dir=${home.rootDir}`,
-    `--pod-manifest-path=${home.manifests}`,
+    `--root-dir=${directory.rootDir}`,
+    `--pod-manifest-path=${directory.manifests}`,
     `--cgroup-root=${cgroupRoot}`,
     // Laptops have swap; pods do not use it.
     '--fail-swap-on=false',
     ...(await pidFlags(podMaxPids)),
-    ...(api === undefined ? [] : joiningFlags(home, api)),
+    ...(api === undefined ? [] : joiningFlags(directory, api)),
   ];
-  const loaded = await loadConfig(argv, { files: hostFiles(), cwd: home.dataDir }, signal);
+  const loaded = await loadConfig(argv, { files: hostFiles(), cwd: directory.dataDir }, signal);
   const { config } = loaded;
   // The kubelet reports its port to the API, so any port will do.
   const port = api === undefined ? config.port : 0;
   const times = {
-    shutdownGracePeriodMs: shutdown.wholeMs,
+    shutdownGracePeriodMs: shutdown.totalMs,
     shutdownGracePeriodCriticalPodsMs: shutdown.criticalMs,
   };
-  return { ...loaded, config: { ...config, ...times, port, podLogsDir: home.podLogs } };
+  return { ...loaded, config: { ...config, ...times, port, podLogsDir: directory.podLogs } };
 }
 
 /**
@@ -127,10 +127,10 @@ async function pidFlags(podMaxPids: number | undefined): Promise<readonly string
 }
 
 /** Only clients on this machine reach the kubelet; the API proxies all others. */
-function joiningFlags(home: DataDirectory, api: ApiAccess): readonly string[] {
+function joiningFlags(directory: DataDirectory, api: ApiAccess): readonly string[] {
   return [
     `--kubeconfig=${api.nodeKubeconfig}`,
-    `--cert-dir=${join(home.rootDir, 'pki')}`,
+    `--cert-dir=${join(directory.rootDir, 'pki')}`,
     `--client-ca-file=${api.clientCaFile}`,
     '--anonymous-auth=false',
     '--authentication-token-webhook=true',
@@ -143,35 +143,35 @@ function joiningFlags(home: DataDirectory, api: ApiAccess): readonly string[] {
 }
 
 /** File names of logs contain the names of pods and containers. Earlier versions created the directory for all users. */
-async function makePrivate(path: string): Promise<void> {
+async function restrictMode(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o750 });
   await chmod(path, 0o750);
 }
 
 async function settingsOf(
-  { home, endpoint, cri, logger, metrics, api, images, sandboxesDir }: UpKubeletOptions,
+  { directory, endpoint, cri, logger, metrics, api, images, sandboxesDir }: UpKubeletOptions,
   loaded: LoadedConfig,
   { clock, signal }: CommandContext,
 ): Promise<KubeletSettings> {
-  const settled = await applyRuntimeVersion(
+  const settings = await applyRuntimeVersion(
     await kubeletSettings(loaded),
     loaded,
     { clock, logger, cri, metrics },
     signal,
   );
   return {
-    ...settled,
+    ...settings,
     // There are no other nodes to run them.
     underPressure: 'wait',
     // CSI controllers may run on this node too: volumes wait until they are attached.
     attaching: 'cluster',
-    startEvents: [...(await prepareRoot(home.rootDir, clock, signal)), ...(settled.startEvents ?? [])],
+    startEvents: [...(await prepareRoot(directory.rootDir, clock, signal)), ...(settings.startEvents ?? [])],
     runtimeSocket: socketOf(endpoint),
-    podLogsDir: home.podLogs,
+    podLogsDir: directory.podLogs,
     sandboxesDir,
-    logLinksDir: join(home.podLogs, 'containers'),
+    logLinksDir: join(directory.podLogs, 'containers'),
     clusterDns: 'no-cluster',
-    imageGc: images === 'ours' ? imageGcOf(settled) : undefined,
+    imageGc: images === 'ours' ? imageGcOf(settings) : undefined,
     ...(api === undefined ? {} : { manifestReferences: 'allowed' }),
   };
 }

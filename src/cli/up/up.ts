@@ -31,7 +31,7 @@ import {
   defaultDataDirectory,
   openDataDirectory,
   readUpState,
-  refuseWithoutRoot,
+  requireRoot,
   writeUpState,
 } from '../data-directory/data-directory.ts';
 import { FirewallRuleCleaner, openFirewall } from '../data-directory/firewall.ts';
@@ -100,16 +100,19 @@ const lockWaitMs = 2_000;
 
 async function run(context: CommandContext): Promise<number> {
   const values = readFlags(flags, context.argv);
-  refuseWithoutRoot('up');
+  requireRoot('up');
   await checkFlags(values);
-  const home = await openDataDirectory(values['data-dir'] ?? defaultDataDirectory);
+  const directory = await openDataDirectory(values['data-dir'] ?? defaultDataDirectory);
   const processes = new ProcessTable();
-  const owner = await readLockOwner(home.lockFile);
+  const owner = await readLockOwner(directory.lockFile);
   if (owner !== undefined && (await processes.isAlive(owner))) {
-    throw new KubelingError('HOME_BUSY', `kubeling is up already in ${home.dataDir}, process ${owner.pid}`);
+    throw new KubelingError(
+      'HOME_BUSY',
+      `kubeling is up already in ${directory.dataDir}, process ${owner.pid}`,
+    );
   }
   const lock = { ...context, processes, waitMs: lockWaitMs };
-  await withLockFile(home.lockFile, lock, () => live(home, values, context), context.signal);
+  await withLockFile(directory.lockFile, lock, () => live(directory, values, context), context.signal);
   return exitCodes.done;
 }
 
@@ -130,44 +133,46 @@ async function checkFlags(values: UpFlags): Promise<void> {
 }
 
 function checkShutdown(values: UpFlags): void {
-  const whole = values['shutdown-grace-period'] ?? 0;
+  const gracePeriodMs = values['shutdown-grace-period'] ?? 0;
   const critical = values['shutdown-grace-period-critical-pods'] ?? 0;
   const isPlain = (ms: number) => ms === 0 || ms >= 1_000;
-  if (isPlain(whole) && isPlain(critical) && critical <= whole) return;
+  if (isPlain(gracePeriodMs) && isPlain(critical) && critical <= gracePeriodMs) return;
   throw new KubelingError(
     'CLI_USAGE',
-    `Cannot use these flags: --shutdown-grace-period must be at least 1s, and --shutdown-grace-period-critical-pods not longer: current values are ${formatDurationMs(whole)} and ${formatDurationMs(critical)}`,
+    `Cannot use these flags: --shutdown-grace-period must be at least 1s, and --shutdown-grace-period-critical-pods not longer: current values are ${formatDurationMs(gracePeriodMs)} and ${formatDurationMs(critical)}`,
   );
 }
 
-async function live(home: DataDirectory, values: UpFlags, context: CommandContext): Promise<void> {
-  const say = statusPrinter(context);
-  await claimDataDirectory(home);
-  say('kubeling', `${await ownVersion()}, without a cluster, data in ${home.dataDir}`);
-  const metrics = new MetricRegistry({ onError: (error) => say('metrics', describeError(error)) });
-  await using log = await openUpLog(home, context);
-  const last = await readUpState(home);
+async function live(directory: DataDirectory, values: UpFlags, context: CommandContext): Promise<void> {
+  const print = statusPrinter(context);
+  await claimDataDirectory(directory);
+  print('kubeling', `${await ownVersion()}, without a cluster, data in ${directory.dataDir}`);
+  const metrics = new MetricRegistry({ onError: (error) => print('metrics', describeError(error)) });
+  await using log = await openUpLog(directory, context);
+  const last = await readUpState(directory);
   // The API needs no runtime, so it opens concurrently.
-  await using comingApi = new PendingOpen(openApi(home, values, { logger: log.logger, metrics }, context));
+  await using pendingApi = new PendingOpen(
+    openApi(directory, values, { logger: log.logger, metrics }, context),
+  );
   // Before the self-check of a found runtime runs the first sandbox, because any host port makes
   // loopback routable.
-  const firewall = await openFirewall(home, log.logger, context);
-  const asked = values['runtime-endpoint'];
+  const firewall = await openFirewall(directory, log.logger, context);
+  const requestedEndpoint = values['runtime-endpoint'];
   const runtime = await chooseRuntime(
-    { home, requested: asked, last, observer: criMetrics(metrics) },
+    { directory, requested: requestedEndpoint, last, observer: criMetrics(metrics) },
     context,
   );
-  const { state, cri, whole, name, version } = runtime;
+  const { state, cri, unfiltered, name, version } = runtime;
   try {
     const { endpoint } = state;
     const shutdown = {
-      wholeMs: values['shutdown-grace-period'] ?? 0,
+      totalMs: values['shutdown-grace-period'] ?? 0,
       criticalMs: values['shutdown-grace-period-critical-pods'] ?? 0,
     };
     const images = runtime.own === undefined ? ('everybodys' as const) : ('ours' as const);
-    const about = { runtime: { name, version }, cgroupRoot: dataDirectoryCgroup(home) };
+    const about = { runtime: { name, version }, cgroupRoot: dataDirectoryCgroup(directory) };
     const given = {
-      home,
+      directory,
       endpoint,
       cri,
       metrics,
@@ -178,15 +183,15 @@ async function live(home: DataDirectory, values: UpFlags, context: CommandContex
       sandboxesDir: runtime.own?.layout.sandboxes,
       podMaxPids: values['pod-max-pids'],
     };
-    const runtimeLooked = runtimeObserverOf(runtime, context);
+    const runtimeObserved = runtimeObserverOf(runtime, context);
     // Opened while the runtime is checked, and run when that has succeeded.
-    await using coming = new PendingOpen(
-      comingApi.opened.then((api) => openUpKubelet({ ...given, api, runtimeLooked }, context)),
+    await using pendingKubelet = new PendingOpen(
+      pendingApi.opened.then((api) => openUpKubelet({ ...given, api, runtimeObserved }, context)),
     );
-    const sweep = await openSweep(runtime, whole, context);
-    if (runtime.selfCheck === 'due') await checkRuntime(home, cri, context);
-    const [api, kubelet] = await Promise.all([comingApi.opened, coming.opened]);
-    await writeUpState(home, {
+    const sweep = await openSweep(runtime, unfiltered, context);
+    if (runtime.selfCheck === 'due') await checkRuntime(directory, cri, context);
+    const [api, kubelet] = await Promise.all([pendingApi.opened, pendingKubelet.opened]);
+    await writeUpState(directory, {
       ...state,
       port: kubelet.node.port,
       api: api?.endpoints,
@@ -195,14 +200,14 @@ async function live(home: DataDirectory, values: UpFlags, context: CommandContex
     using delayed = delayedSigterm(kubelet, context);
     const { signal } = delayed ?? context;
     await Promise.all([
-      serve(home, api, kubelet, { ...context, signal }),
+      serve(directory, api, kubelet, { ...context, signal }),
       sweep?.run(signal),
       firewall.run(signal).catch(() => {}),
     ]);
   } finally {
-    whole.close();
+    unfiltered.close();
   }
-  say('ended', 'as asked');
+  print('ended', 'as asked');
 }
 
 /** Undefined where pods keep running. */
@@ -216,20 +221,23 @@ function delayedSigterm({ node }: UpKubelet, context: CommandContext): DelayedSi
 }
 
 async function serve(
-  home: DataDirectory,
+  directory: DataDirectory,
   api: UpApi | undefined,
   kubelet: UpKubelet,
   context: CommandContext,
 ): Promise<void> {
-  const say = statusPrinter(context);
+  const print = statusPrinter(context);
   const { port } = kubelet.node;
-  say('kubelet', `answers at 127.0.0.1:${port}, runs the pods of ${home.manifests}, log in ${home.log}`);
+  print(
+    'kubelet',
+    `answers at 127.0.0.1:${port}, runs the pods of ${directory.manifests}, log in ${directory.log}`,
+  );
   const ready = () =>
-    say('ready', 'Ctrl-C ends kubeling and leaves containers running; "kubeling down" removes everything');
+    print('ready', 'Ctrl-C ends kubeling and leaves containers running; "kubeling down" removes everything');
   if (api === undefined) ready();
   // Each is useless without the other.
   await allOrAbort(async (signal) => {
-    const serving = api === undefined ? undefined : serveApi(api, kubelet, say, ready, signal);
+    const serving = api === undefined ? undefined : serveApi(api, kubelet, print, ready, signal);
     await Promise.all([serving, kubelet.run(signal)]);
   }, context.signal);
 }
@@ -241,24 +249,24 @@ async function openSweep(
   context: CommandContext,
 ): Promise<FirewallRuleCleaner | undefined> {
   if (own === undefined) return undefined;
-  const say = statusPrinter(context);
+  const print = statusPrinter(context);
   const { clock, signal } = context;
-  const sweep = new FirewallRuleCleaner({ clock, cri, rules: own, say: (text) => say('network', text) });
+  const sweep = new FirewallRuleCleaner({ clock, cri, rules: own, print: (text) => print('network', text) });
   await sweep.open(signal);
   return sweep;
 }
 
 /** Undefined without an API. */
 async function openApi(
-  home: DataDirectory,
-  { listen, reset, grant = [], 'local-api': wanted, 'event-ttl': eventTtlMs }: UpFlags,
+  directory: DataDirectory,
+  { listen, reset, grant = [], 'local-api': mode, 'event-ttl': eventTtlMs }: UpFlags,
   deps: { readonly logger: Logger; readonly metrics: MetricRegistry },
   context: CommandContext,
 ): Promise<UpApi | undefined> {
-  if (wanted === false) return undefined;
+  if (mode === false) return undefined;
   const { openUpApi } = await import('./up-api.ts');
   const before = reset === true ? 'set-aside' : 'kept';
-  return await openUpApi({ ...deps, home, listen, before, grants: grant, eventTtlMs }, context);
+  return await openUpApi({ ...deps, directory, listen, before, grants: grant, eventTtlMs }, context);
 }
 
 interface UpLog extends AsyncDisposable {
@@ -267,8 +275,8 @@ interface UpLog extends AsyncDisposable {
 }
 
 /** Log messages of the components go to a file. */
-async function openUpLog(home: DataDirectory, { clock }: CommandContext): Promise<UpLog> {
-  const output = await RotatingLog.open(home.log, { clock });
+async function openUpLog(directory: DataDirectory, { clock }: CommandContext): Promise<UpLog> {
+  const output = await RotatingLog.open(directory.log, { clock });
   const verbosity = new Verbosity(2);
   const { logger, sink } = openLog({ clock, format: 'text', output, verbosity });
   return {
@@ -282,9 +290,9 @@ async function openUpLog(home: DataDirectory, { clock }: CommandContext): Promis
 }
 
 function runtimeObserverOf({ own }: ChosenRuntime, context: CommandContext): (error: unknown) => void {
-  const say = statusPrinter(context);
+  const print = statusPrinter(context);
   const watcher = new RuntimeWatcher({
-    say: (text) => say('runtime', text),
+    print: (text) => print('runtime', text),
     restart: own === undefined ? undefined : () => own.ensureRunning(context.signal),
   });
   return (error) => watcher.observed(error);
@@ -318,21 +326,24 @@ class PendingOpen<T extends AsyncDisposable | undefined> implements AsyncDisposa
 async function serveApi(
   api: UpApi,
   kubelet: UpKubelet,
-  say: PrintStatus,
+  print: PrintStatus,
   ready: () => void,
   signal: AbortSignal,
 ): Promise<void> {
   const running = api.run(signal);
   const { url, kubeconfig } = api.endpoints;
   if (api.movedAside !== undefined)
-    say('api', `starts empty; the previous objects are saved in ${api.movedAside}`);
-  say('api', `answers at ${url}, its kubeconfig is ${kubeconfig}`);
-  const told = Promise.all([api.nodeReady(signal), kubelet.reachable(signal)]).then(() => {
-    say('node', `${hostname().toLowerCase()} is Ready`);
-    for (const words of exampleCommands) say('try', `kubectl --kubeconfig ${kubeconfig} ${words}`);
+    print('api', `starts empty; the previous objects are saved in ${api.movedAside}`);
+  print('api', `answers at ${url}, its kubeconfig is ${kubeconfig}`);
+  const announced = Promise.all([api.nodeReady(signal), kubelet.reachable(signal)]).then(() => {
+    print('node', `${hostname().toLowerCase()} is Ready`);
+    for (const words of exampleCommands) print('try', `kubectl --kubeconfig ${kubeconfig} ${words}`);
     ready();
   });
-  await Promise.all([running, told.catch((error) => (signal.aborted ? undefined : Promise.reject(error)))]);
+  await Promise.all([
+    running,
+    announced.catch((error) => (signal.aborted ? undefined : Promise.reject(error))),
+  ]);
 }
 
 const exampleCommands = [

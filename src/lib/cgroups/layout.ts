@@ -42,10 +42,10 @@ export function cgroupRoots(layout: CgroupLayout): readonly string[] {
 
 function unusable(missing: readonly string[], mounts: readonly Mount[]): KubelingError {
   const found = mounts.filter((mount) => mount.fsType === 'cgroup').map((mount) => mount.mountPoint);
-  const seen = found.length === 0 ? 'none is mounted' : `mounted are ${found.join(', ')}`;
+  const mounted = found.length === 0 ? 'none is mounted' : `mounted are ${found.join(', ')}`;
   return new KubelingError(
     'CGROUPS_UNUSABLE',
-    `Cannot use the cgroups of this machine as the controllers ${missing.join(', ')} must be mounted: ${seen}`,
+    `Cannot use the cgroups of this machine as the controllers ${missing.join(', ')} must be mounted: ${mounted}`,
     { details: { missing } },
   );
 }

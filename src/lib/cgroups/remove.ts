@@ -40,7 +40,7 @@ export async function killCgroup(
   for (let round = 0; round < killRounds; round++) {
     const pids = await cgroupPids(host, dirs);
     if (pids.length === 0) return [];
-    for (const pid of pids) killOne(host, pid);
+    for (const pid of pids) killProcess(host, pid);
     if (await emptied(host, dirs, clock, signal)) return [];
   }
   return await cgroupPids(host, dirs);
@@ -70,16 +70,16 @@ export async function removeCgroup(
 export async function removeEmptyCgroup(host: CgroupHost, dirs: readonly string[]): Promise<string[]> {
   const removed: string[] = [];
   for (const dir of dirs) {
-    const gone = await host.rmdir(dir).then(
+    const isRemoved = await host.rmdir(dir).then(
       () => true,
       () => false,
     );
-    if (gone) removed.push(dir);
+    if (isRemoved) removed.push(dir);
   }
   return removed;
 }
 
-function killOne(host: CgroupHost, pid: number): void {
+function killProcess(host: CgroupHost, pid: number): void {
   // For kill(2) 0 means our own process group.
   if (pid <= 1 || pid === process.pid) return;
   try {

@@ -33,7 +33,7 @@ export interface DirectoryUsages {
 }
 
 interface Waiting {
-  readonly resolve: (answers: readonly TreeResult[]) => void;
+  readonly resolve: (treeResults: readonly TreeResult[]) => void;
   readonly reject: (error: Error) => void;
 }
 
@@ -85,9 +85,9 @@ export class DiskWalker implements DirectoryUsages, Disposable {
     );
     signal.throwIfAborted();
     const rest = trees.filter((_tree, index) => open[index] === undefined);
-    if (rest.length === 0) return open.filter((answer) => answer !== undefined);
-    const answers = [...(await this.#request(rest, limitMs, signal))];
-    return open.map((answer) => answer ?? answers.shift() ?? { kind: 'gone' });
+    if (rest.length === 0) return open.filter((result) => result !== undefined);
+    const results = [...(await this.#request(rest, limitMs, signal))];
+    return open.map((result) => result ?? results.shift() ?? { kind: 'gone' });
   }
 
   [Symbol.dispose](): void {
@@ -101,13 +101,13 @@ export class DiskWalker implements DirectoryUsages, Disposable {
   ): Promise<readonly TreeResult[]> {
     const thread = this.#awake();
     const id = ++this.#lastId;
-    const answer = new Promise<readonly TreeResult[]>((resolve, reject) =>
+    const response = new Promise<readonly TreeResult[]>((resolve, reject) =>
       this.#waiting.set(id, { resolve, reject }),
     );
     thread.send({ do: 'count', id, trees, limitMs });
     this.#watch(thread);
     try {
-      return await abortable(answer, signal);
+      return await abortable(response, signal);
     } catch (error) {
       if (this.#waiting.delete(id)) thread.send({ do: 'stop', id });
       throw error;

@@ -21,7 +21,7 @@ const noText = '\ufffd';
  * File systems store times in steps: a directory that has just changed may change again with the
  * same time.
  */
-const settledMs = 1_000;
+const minAgeMs = 1_000;
 
 class NotSimple extends Error {}
 
@@ -64,7 +64,7 @@ export class SmallTreeCounter {
     if (mounts.isAnyBelow(path)) throw new NotSimple();
     const nowMs = this.#nowMs();
     const list = listAll(path, root);
-    if (list.every(({ changedMs }) => nowMs - changedMs > settledMs)) {
+    if (list.every(({ changedMs }) => nowMs - changedMs > minAgeMs)) {
       if (this.#listed.size >= maxTrees) this.#listed.clear();
       this.#listed.set(path, list);
     }

@@ -38,7 +38,7 @@ function serveWalks(port: MessagePort): void {
   let unspent = 0;
 
   /** As text: many small objects would cost more. */
-  const reply = (told: WalkReply) => port.postMessage(JSON.stringify(told));
+  const reply = (walkReply: WalkReply) => port.postMessage(JSON.stringify(walkReply));
 
   async function count(tree: Tree, id: number, endMs: number): Promise<TreeResult> {
     try {
@@ -64,18 +64,18 @@ function serveWalks(port: MessagePort): void {
     }
   }
 
-  async function answer({ id, trees, limitMs }: CountRequest): Promise<void> {
+  async function countTrees({ id, trees, limitMs }: CountRequest): Promise<void> {
     const endMs = monotonicMs() + limitMs;
-    const answers: TreeResult[] = [];
+    const results: TreeResult[] = [];
     for (const tree of trees) {
-      answers.push(await count(tree, id, endMs));
+      results.push(await count(tree, id, endMs));
       if (unspent <= entriesPerRest) continue;
       const spent = unspent;
       unspent = 0;
       await rateLimit.spend(spent);
     }
     for (const ids of [known, running, stopped]) ids.delete(id);
-    reply({ id, results: answers });
+    reply({ id, results: results });
     next();
   }
 
@@ -84,14 +84,14 @@ function serveWalks(port: MessagePort): void {
     const request = running.size < maxSlowRequests ? waiting.shift() : undefined;
     if (request === undefined) return;
     running.add(request.id);
-    void answer(request);
+    void countTrees(request);
   }
 
   port.on('message', (request: WalkRequest) => {
     if (request.do === 'ping') return reply({ id: 0, results: [] });
     if (request.do === 'stop') return void (known.has(request.id) && stopped.add(request.id));
     known.add(request.id);
-    if (request.limitMs <= fastLimitMs) void answer(request);
+    if (request.limitMs <= fastLimitMs) void countTrees(request);
     else {
       waiting.push(request);
       next();
@@ -136,10 +136,10 @@ export class RateLimit {
   }
 
   /** Resolves when the consumed entries are within the limit; always yields to the event loop. */
-  async spend(looks: number): Promise<void> {
+  async spend(calls: number): Promise<void> {
     const { perSecond, burst, monotonicMs, sleep } = this.#deps;
     const nowMs = monotonicMs();
-    this.#left = Math.min(this.#left + ((nowMs - this.#atMs) * perSecond) / 1_000, burst) - looks;
+    this.#left = Math.min(this.#left + ((nowMs - this.#atMs) * perSecond) / 1_000, burst) - calls;
     this.#atMs = nowMs;
     await sleep(this.#left >= 0 ? 0 : (-this.#left * 1_000) / perSecond);
   }

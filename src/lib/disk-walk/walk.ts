@@ -15,7 +15,7 @@ export interface WalkContext {
   /** Current mount points. May be a second old. */
   readonly mountPoints: () => readonly string[];
   /** Called after some entries with their number; resolves when the walk may continue. */
-  readonly rest: (looks: number) => Promise<'go-on' | 'stop'>;
+  readonly rest: (calls: number) => Promise<'go-on' | 'stop'>;
 }
 
 /** A directory on the path to the current directory. */
@@ -58,7 +58,7 @@ class TreeWalk {
   #mounted: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   readonly #links = new Set<number>();
   /** A handle to the directory of the last level. */
-  #place = -1;
+  #directoryIndex = -1;
   #device = 0;
   #held = 0;
   #visited = 0;
@@ -77,15 +77,15 @@ class TreeWalk {
       this.#add(root);
       return this.#usage();
     }
-    this.#place = openSync(this.#root, ownPart);
+    this.#directoryIndex = openSync(this.#root, ownPart);
     try {
-      const facts = fstatSync(this.#place);
+      const facts = fstatSync(this.#directoryIndex);
       this.#device = facts.dev;
-      this.#enter(facts, readlinkSync(handle(this.#place), bytes));
+      this.#enter(facts, readlinkSync(handle(this.#directoryIndex), bytes));
       await this.#go();
     } finally {
       for (const { entries } of this.#levels) entries?.closeSync();
-      closeSync(this.#place);
+      closeSync(this.#directoryIndex);
     }
     return this.#usage();
   }
@@ -110,7 +110,10 @@ class TreeWalk {
     this.#levels.push(level);
     this.#add(facts);
     this.#trying(() => {
-      level.entries = opendirSync(handle(this.#place), { encoding: bytes, bufferSize: visitsPerRest });
+      level.entries = opendirSync(handle(this.#directoryIndex), {
+        encoding: bytes,
+        bufferSize: visitsPerRest,
+      });
     });
   }
 
@@ -171,8 +174,8 @@ class TreeWalk {
       closeSync(below);
       return;
     }
-    closeSync(this.#place);
-    this.#place = below;
+    closeSync(this.#directoryIndex);
+    this.#directoryIndex = below;
     this.#enter(facts, `${level.path}/${name}`);
   }
 
@@ -181,11 +184,11 @@ class TreeWalk {
     this.#levels.pop();
     const level = this.#levels.at(-1);
     if (level === undefined) return 'there';
-    const above = this.#trying(() => openSync(`${handle(this.#place)}/..`, ownPart));
+    const above = this.#trying(() => openSync(`${handle(this.#directoryIndex)}/..`, ownPart));
     const isThere = above !== undefined && fstatSync(above).ino === level.ino;
     if (above !== undefined) {
-      closeSync(this.#place);
-      this.#place = above;
+      closeSync(this.#directoryIndex);
+      this.#directoryIndex = above;
     }
     if (!isThere) this.#isComplete = false;
     return isThere ? 'there' : 'lost';
@@ -195,11 +198,11 @@ class TreeWalk {
     const { blocks, nlink, ino, mode } = facts;
     const isShared = nlink > 1 && (mode & constants.S_IFMT) !== constants.S_IFDIR;
     if (isShared && this.#links.has(ino)) return;
-    const isNoted = isShared && this.#links.size < limits.links;
-    if (isNoted) this.#links.add(ino);
+    const isRecorded = isShared && this.#links.size < limits.links;
+    if (isRecorded) this.#links.add(ino);
     // Beyond the limit of remembered hard links each name counts for its share, which adds up to
     // the same if all names are in the tree.
-    const share = isShared && !isNoted ? nlink : 1;
+    const share = isShared && !isRecorded ? nlink : 1;
     this.#count.usedBytes += (blocks * blockBytes) / share;
     this.#count.inodesUsed += 1 / share;
   }
@@ -212,10 +215,10 @@ class TreeWalk {
   }
 
   async #rest(): Promise<'go-on' | 'stop'> {
-    const answer = await this.#context.rest(this.#visited);
+    const decision = await this.#context.rest(this.#visited);
     this.#visited = 0;
-    if (answer === 'stop') this.#isComplete = false;
-    return answer;
+    if (decision === 'stop') this.#isComplete = false;
+    return decision;
   }
 
   /** The names in a directory that are mount points. */
@@ -228,14 +231,14 @@ class TreeWalk {
       const below = points
         .filter((point) => point.startsWith(begin))
         .map((point) => splitName(Buffer.from(point).toString(bytes)));
-      const places = Map.groupBy(below, ([directory]) => directory);
-      this.#mounted = new Map([...places].map(([at, names]) => [at, new Set(names.map(([, name]) => name))]));
+      const groups = Map.groupBy(below, ([directory]) => directory);
+      this.#mounted = new Map([...groups].map(([at, names]) => [at, new Set(names.map(([, name]) => name))]));
     }
     return this.#mounted.size === 0 ? undefined : this.#mounted.get(path);
   }
 
   #inside(name: string): Buffer {
-    return Buffer.from(`${handle(this.#place)}/${name}`, bytes);
+    return Buffer.from(`${handle(this.#directoryIndex)}/${name}`, bytes);
   }
 
   /** A removed entry need not be counted; any other failure makes the count incomplete. */
@@ -243,7 +246,7 @@ class TreeWalk {
     try {
       return act();
     } catch (error) {
-      if (!goneErrors.has((error as NodeJS.ErrnoException).code ?? '')) this.#isComplete = false;
+      if (!missingErrors.has((error as NodeJS.ErrnoException).code ?? '')) this.#isComplete = false;
       return undefined;
     }
   }
@@ -260,10 +263,10 @@ class TreeWalk {
   }
 }
 
-const goneErrors: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ELOOP']);
+const missingErrors: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ELOOP']);
 
-function handle(place: number): string {
-  return `/proc/self/fd/${place}`;
+function handle(index: number): string {
+  return `/proc/self/fd/${index}`;
 }
 
 function splitName(path: string): readonly [directory: string, name: string] {

@@ -79,7 +79,7 @@ export class BufferedLogSink implements LogSink {
    */
   flushSync(): void {
     this.#closeGap();
-    const text = this.#take(Number.POSITIVE_INFINITY).join('');
+    const text = this.#dequeue(Number.POSITIVE_INFINITY).join('');
     try {
       if (text !== '') this.#output.writeSync(text);
     } catch {
@@ -106,7 +106,7 @@ export class BufferedLogSink implements LogSink {
   }
 
   async #writeChunk(): Promise<void> {
-    const lines = this.#take(chunkSize);
+    const lines = this.#dequeue(chunkSize);
     try {
       await this.#output.write(lines.join(''));
       this.#lastFlushMs = this.#clock.monotonicMs();
@@ -115,10 +115,10 @@ export class BufferedLogSink implements LogSink {
     }
   }
 
-  #take(size: number): string[] {
+  #dequeue(size: number): string[] {
     let count = 0;
-    for (let taken = 0; count < this.#lines.length && taken < size; count++) {
-      taken += this.#lines[count]?.length ?? 0;
+    for (let dequeuedSize = 0; count < this.#lines.length && dequeuedSize < size; count++) {
+      dequeuedSize += this.#lines[count]?.length ?? 0;
     }
     const lines = this.#lines.splice(0, count);
     for (const line of lines) this.#buffered -= line.length;

@@ -41,11 +41,11 @@ export interface LoggerOptions {
 export function createLogger(options: LoggerOptions): Logger {
   const pid = options.pid ?? process.pid;
   const repeats = new RepeatFilter();
-  const take = (record: LogRecord) => {
-    const told = repeats.pass(record, options.clock.monotonicMs());
-    if (told !== undefined) options.sink.write(formatRecord(options.format, pid, told));
+  const accept = (record: LogRecord) => {
+    const passed = repeats.pass(record, options.clock.monotonicMs());
+    if (passed !== undefined) options.sink.write(formatRecord(options.format, pid, passed));
   };
-  return new RecordLogger({ clock: options.clock, verbosity: options.verbosity, deliver: take }, {});
+  return new RecordLogger({ clock: options.clock, verbosity: options.verbosity, deliver: accept }, {});
 }
 
 export interface CollectedLogs {
@@ -157,7 +157,7 @@ function callerAt(depth: number): Caller {
   return site === undefined ? unknownCaller : { path: site.scriptName, line: site.lineNumber };
 }
 
-interface SeenRecord {
+interface RepeatedRecord {
   readonly count: number;
   readonly lastMs: number;
   readonly loggedMs: number;
@@ -176,22 +176,22 @@ const maxRemembered = 512;
  * identical ones ever fewer are logged, with their number.
  */
 export class RepeatFilter {
-  readonly #seen = new LruMap<string, SeenRecord>({ capacity: maxRemembered });
+  readonly #records = new LruMap<string, RepeatedRecord>({ capacity: maxRemembered });
 
   /** The record to log; undefined when it is suppressed. */
   pass(record: LogRecord, nowMs: number): LogRecord | undefined {
     if (record.severity === 'info') return record;
     const key = JSON.stringify([record.severity, record.message, record.error, record.fields]);
-    const before = this.#seen.get(key);
+    const before = this.#records.get(key);
     const isNew = before === undefined || nowMs - before.lastMs >= forgetAfterMs;
     const count = isNew ? 1 : before.count + 1;
-    const isTold =
+    const isDuplicate =
       isNew ||
       count <= logEveryNth ||
       Number.isInteger(Math.log2(count)) ||
       nowMs - before.loggedMs >= maxQuietMs;
-    this.#seen.set(key, { count, lastMs: nowMs, loggedMs: isTold ? nowMs : before.loggedMs });
-    if (!isTold) return undefined;
+    this.#records.set(key, { count, lastMs: nowMs, loggedMs: isDuplicate ? nowMs : before.loggedMs });
+    if (!isDuplicate) return undefined;
     return count <= logEveryNth ? record : { ...record, fields: { ...record.fields, times: count } };
   }
 }

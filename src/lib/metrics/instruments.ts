@@ -213,12 +213,12 @@ export class Family<L extends string, I extends Instrument> {
   /** Receives measurements beyond the limit; it is never exposed. */
   readonly #overflow: I;
 
-  constructor(head: FamilyHead, names: readonly L[], make: () => I, limits: FamilyLimits) {
+  constructor(head: FamilyHead, names: readonly L[], create: () => I, limits: FamilyLimits) {
     this.head = head;
     this.#names = names;
-    this.#create = make;
+    this.#create = create;
     this.#limits = limits;
-    this.#overflow = make();
+    this.#overflow = create();
     // Without labels there is one series, which exists from the start with zero.
     if (names.length === 0) this.with({} as Record<L, string>);
   }
@@ -238,10 +238,10 @@ export class Family<L extends string, I extends Instrument> {
    * number.
    */
   remove(labels?: Readonly<Partial<Record<L, string>>>): number {
-    const wanted = Object.entries(labels ?? {}) as [L, string][];
+    const selected = Object.entries(labels ?? {}) as [L, string][];
     let removed = 0;
     for (const [key, series] of this.#series) {
-      if (!wanted.every(([name, value]) => series.labels[name] === value)) continue;
+      if (!selected.every(([name, value]) => series.labels[name] === value)) continue;
       this.#series.delete(key);
       removed++;
     }

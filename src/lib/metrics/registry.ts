@@ -120,14 +120,14 @@ export class MetricRegistry {
     type: MetricType,
     options: FamilyOptions<L>,
     reserved: readonly string[],
-    make: () => I,
+    create: () => I,
   ): Family<L, I> {
     const { name, help, labels = [] } = options;
     checkNames(name, labels, reserved);
     if (this.#families.has(name)) {
       throw new KubelingError('BUG', `Cannot make the metric ${name} as there must be one only`);
     }
-    const family = new Family({ name, help, type }, labels, make, this.#limitsOf(name));
+    const family = new Family({ name, help, type }, labels, create, this.#limitsOf(name));
     this.#families.set(name, family as unknown as Family<string, Instrument>);
     return family;
   }
@@ -167,19 +167,19 @@ export class MetricRegistry {
 
   /** Duplicate or too many series would make a scraper reject the complete page. */
   #sampledText(family: SampledFamily): { readonly text: string; readonly samples: number } {
-    const seen = new Set<string>();
+    const names = new Set<string>();
     let text = '';
     for (const { labels = '', value, timestampMs } of family.samples) {
       if (value === undefined) continue;
       const key = typeof labels === 'string' ? labels : labelText(Object.keys(labels), labels);
-      if (seen.has(key)) continue;
-      if (seen.size >= this.#maxSeries) {
+      if (names.has(key)) continue;
+      if (names.size >= this.#maxSeries) {
         this.#overflow.with({ family: family.name }).inc();
         break;
       }
-      seen.add(key);
+      names.add(key);
       text += sampleText(family.name, key, value, timestampMs);
     }
-    return { text: text === '' ? '' : headText(family) + text, samples: seen.size };
+    return { text: text === '' ? '' : headText(family) + text, samples: names.size };
   }
 }

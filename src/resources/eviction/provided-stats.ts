@@ -139,7 +139,13 @@ function diskLeft(disk: DiskUsage | undefined): DiskObservation | undefined {
   };
 }
 
-function measuresOf({ usage, processes, containers, volumes = [], others = [] }: PodUsage): PodResourceUsage {
+function measuresOf({
+  usage,
+  processes,
+  containers,
+  volumes = [],
+  otherFiles = [],
+}: PodUsage): PodResourceUsage {
   return {
     memoryBytes: usage.memory?.workingSetBytes,
     processes,
@@ -151,8 +157,8 @@ function measuresOf({ usage, processes, containers, volumes = [], others = [] }:
     })),
     volumes: new Map(volumes.filter(isCounted).map((volume) => [volume.name, filesOf(volume)])),
     others: {
-      bytes: others.reduce((sum, { usedBytes }) => sum + usedBytes, 0),
-      inodes: others.reduce((sum, { inodesUsed }) => sum + inodesUsed, 0),
+      bytes: otherFiles.reduce((sum, { usedBytes }) => sum + usedBytes, 0),
+      inodes: otherFiles.reduce((sum, { inodesUsed }) => sum + inodesUsed, 0),
     },
   };
 }

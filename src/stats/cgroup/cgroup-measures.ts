@@ -141,10 +141,10 @@ function unifiedMemory(file: Files): readonly Measure[] {
   const [pgfault, pgmajfault] = [memoryFields.faults(counted), memoryFields.majorFaults(counted)];
   const [anon, files] = [memoryFields.anon(counted), memoryFields.file(counted)];
   // The root cgroup has no such file.
-  const whole = anon === undefined || files === undefined ? undefined : anon + files;
+  const total = anon === undefined || files === undefined ? undefined : anon + files;
   return [
     ...memory({
-      usage: of('current') ?? whole,
+      usage: of('current') ?? total,
       inactive: memoryFields.inactiveFile(counted),
       cache: files,
       rss: anon,
@@ -214,11 +214,11 @@ const moves = /^(\d+:\d+) (Read|Write) (\d+)$/gm;
 function splitDisk(file: Files, deviceName: (id: string) => string): readonly Measure[] {
   const rows = (name: string) => [...(file('blkio', `blkio.throttle.${name}`) ?? '').matchAll(moves)];
   return [
-    ...rows('io_service_bytes').flatMap(([, id = '', way = '', value]) =>
-      moved(id, way, 'bytes', Number(value), deviceName),
+    ...rows('io_service_bytes').flatMap(([, id = '', direction = '', value]) =>
+      moved(id, direction, 'bytes', Number(value), deviceName),
     ),
-    ...rows('io_serviced').flatMap(([, id = '', way = '', value]) =>
-      moved(id, way, 'times', Number(value), deviceName),
+    ...rows('io_serviced').flatMap(([, id = '', direction = '', value]) =>
+      moved(id, direction, 'times', Number(value), deviceName),
     ),
   ];
 }
@@ -234,34 +234,34 @@ function unifiedDisk(file: Files, deviceName: (id: string) => string): readonly 
         ['rios', 'Read', 'times'],
         ['wios', 'Write', 'times'],
       ] as const
-    ).flatMap(([key, way, unit]) => {
+    ).flatMap(([key, direction, unit]) => {
       const value = numberIn(values.get(key));
-      return value === undefined ? [] : moved(id, way, unit, value, deviceName);
+      return value === undefined ? [] : moved(id, direction, unit, value, deviceName);
     });
   });
 }
 
 function moved(
   id: string,
-  way: string,
+  direction: string,
   unit: 'bytes' | 'times',
   value: number,
   deviceName: (id: string) => string,
 ): readonly Measure[] {
   const [major = '', minor = ''] = id.split(':');
   const device = deviceName(id);
-  const what = way === 'Read' ? 'reads' : 'writes';
+  const what = direction === 'Read' ? 'reads' : 'writes';
   if (unit === 'times') return [{ name: `fs_${what}_total`, labels: { device }, value }];
   return [
     { name: `fs_${what}_bytes_total`, labels: { device }, value },
-    { name: 'blkio_device_usage_total', labels: { device, major, minor, operation: way }, value },
+    { name: 'blkio_device_usage_total', labels: { device, major, minor, operation: direction }, value },
   ];
 }
 
 /** The kernel reports nothing before the first read or write. */
 export function nothingMoved(id: string, deviceName: (id: string) => string): readonly Measure[] {
   return (['bytes', 'times'] as const).flatMap((unit) =>
-    ['Read', 'Write'].flatMap((way) => moved(id, way, unit, 0, deviceName)),
+    ['Read', 'Write'].flatMap((direction) => moved(id, direction, unit, 0, deviceName)),
   );
 }
 

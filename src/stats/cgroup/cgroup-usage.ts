@@ -48,8 +48,8 @@ export interface CgroupFiles {
 const noLimit = 2 ** 62;
 const everything: UsageScope = { swap: 'some', pressure: 'unwanted' };
 
-export function readCgroupUsage(files: CgroupFiles, wish: UsageScope = everything): CgroupUsage {
-  return files.version === 2 ? unifiedUsage(files.memory, wish) : splitUsage(files.memory, files.cpu, wish);
+export function readCgroupUsage(files: CgroupFiles, scope: UsageScope = everything): CgroupUsage {
+  return files.version === 2 ? unifiedUsage(files.memory, scope) : splitUsage(files.memory, files.cpu, scope);
 }
 
 const unified = {
@@ -61,30 +61,30 @@ const unified = {
   majorFaults: field('pgmajfault'),
 };
 
-function unifiedUsage(files: CgroupFileReader, wish: UsageScope): CgroupUsage {
+function unifiedUsage(files: CgroupFileReader, scope: UsageScope): CgroupUsage {
   const cpu = files.read('cpu.stat');
   const stat = files.read('memory.stat') ?? '';
   const microseconds = cpu === undefined ? undefined : unified.usage(cpu);
   const anon = unified.anon(stat);
-  const usage = numberIn(files.read('memory.current')) ?? wholeOf(anon, stat);
+  const usage = numberIn(files.read('memory.current')) ?? rssAndCache(anon, stat);
   const memory = memoryOf(usage, numberIn(files.read('memory.max')), {
     inactive: unified.inactive(stat),
     rss: anon,
     faults: unified.faults(stat),
     majorFaults: unified.majorFaults(stat),
   });
-  const isSwapped = wish.swap === 'some';
+  const isSwapped = scope.swap === 'some';
   const [swap, most] = isSwapped ? [files.read('memory.swap.current'), files.read('memory.swap.max')] : [];
   return {
     cpuNanos: microseconds === undefined ? undefined : microseconds * 1_000,
     memory,
     ...swapOf(memory, numberIn(swap), numberIn(most)),
-    pressure: wish.pressure === 'wanted' ? pressureOf(files) : undefined,
+    pressure: scope.pressure === 'wanted' ? pressureOf(files) : undefined,
   };
 }
 
 /** The root cgroup has no such file. */
-function wholeOf(anon: number | undefined, stat: string): number | undefined {
+function rssAndCache(anon: number | undefined, stat: string): number | undefined {
   const files = unified.file(stat);
   return anon === undefined || files === undefined ? undefined : anon + files;
 }
@@ -105,7 +105,7 @@ const split = {
   swap: field('total_swap'),
 };
 
-function splitUsage(files: CgroupFileReader, cpu: CgroupFileReader, wish: UsageScope): CgroupUsage {
+function splitUsage(files: CgroupFileReader, cpu: CgroupFileReader, scope: UsageScope): CgroupUsage {
   const stat = files.read('memory.stat') ?? '';
   const limit = numberIn(files.read('memory.limit_in_bytes'));
   const memory = memoryOf(numberIn(files.read('memory.usage_in_bytes')), limit, {
@@ -115,7 +115,7 @@ function splitUsage(files: CgroupFileReader, cpu: CgroupFileReader, wish: UsageS
     majorFaults: split.majorFaults(stat),
   });
   // Memory plus swap.
-  const both = wish.swap === 'some' ? numberIn(files.read('memory.memsw.limit_in_bytes')) : undefined;
+  const both = scope.swap === 'some' ? numberIn(files.read('memory.memsw.limit_in_bytes')) : undefined;
   const swapMax = both === undefined || limit === undefined || both > noLimit ? undefined : both - limit;
   return {
     cpuNanos: numberIn(cpu.read('cpuacct.usage')),
@@ -174,15 +174,15 @@ const none: PressureStats = { total: 0, avg10: 0, avg60: 0, avg300: 0 };
 /** Parses a `.pressure` file or a file below /proc/pressure; undefined if it is empty. */
 export function pressureIn(text: string | undefined): Pressure | undefined {
   if (text === undefined) return undefined;
-  const some = figuresIn(text, someLine);
-  return some === undefined ? undefined : { some, full: figuresIn(text, fullLine) ?? none };
+  const some = averagesIn(text, someLine);
+  return some === undefined ? undefined : { some, full: averagesIn(text, fullLine) ?? none };
 }
 
-const figures = 'avg10=(\\S+) avg60=(\\S+) avg300=(\\S+) total=(\\d+)';
-const someLine = new RegExp(`^some ${figures}`, 'm');
-const fullLine = new RegExp(`^full ${figures}`, 'm');
+const averages = 'avg10=(\\S+) avg60=(\\S+) avg300=(\\S+) total=(\\d+)';
+const someLine = new RegExp(`^some ${averages}`, 'm');
+const fullLine = new RegExp(`^full ${averages}`, 'm');
 
-function figuresIn(text: string, kind: RegExp): PressureStats | undefined {
+function averagesIn(text: string, kind: RegExp): PressureStats | undefined {
   const line = kind.exec(text);
   if (line === null) return undefined;
   const [, avg10, avg60, avg300, total] = line.map(Number);

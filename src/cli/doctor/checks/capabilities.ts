@@ -54,7 +54,7 @@ const advice: Readonly<Record<Weight, string>> = {
 
 export const capabilitiesCheck: Check = {
   name: 'capabilities',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     const status = (await machine.readText('/proc/self/status')) ?? '';
     const mask = /^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1];
     if (mask === undefined) throw new Error('/proc/self/status has no capabilities');

@@ -63,11 +63,11 @@ const needed: Readonly<Record<string, string>> = {
   memory: 'memory limits',
   cpuset: 'CPU pinning',
 };
-const wanted: Readonly<Record<string, string>> = { pids: 'limits on processes' };
+const required: Readonly<Record<string, string>> = { pids: 'limits on processes' };
 
 export const cgroups: Check = {
   name: 'cgroups',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     const mounts = cgroupMounts((await machine.readText('/proc/self/mountinfo')) ?? '');
     const tree = await readTree(machine, mounts);
     if (tree.kind === 'none') return [noCgroups];
@@ -113,7 +113,7 @@ function observeControllers(found: readonly string[]): readonly Observation[] {
           ? 'boot with cgroup_enable=memory (it is off by default on the Raspberry Pi)'
           : `enable the controller ${name} in this machine's kernel or container`,
     });
-  return [...lost(needed).map(observe('fail')), ...lost(wanted).map(observe('warn'))];
+  return [...lost(needed).map(observe('fail')), ...lost(required).map(observe('warn'))];
 }
 
 function observeReadOnly(mounts: readonly CgroupMount[]): readonly Observation[] {
@@ -131,7 +131,7 @@ function observeReadOnly(mounts: readonly CgroupMount[]): readonly Observation[]
 
 export const systemd: Check = {
   name: 'systemd',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     if ((await machine.kindOf('/run/systemd/system')) === 'directory') {
       return [
         ok('runs here; with cgroups v2, configure runtime and kubelet to use the systemd cgroup driver'),

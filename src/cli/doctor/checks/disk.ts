@@ -13,7 +13,7 @@ const unsuitable: ReadonlyMap<number, string> = new Map([
 
 export const disk: Check = {
   name: 'disk',
-  look: async ({ machine, dataDirectory }) => {
+  observe: async ({ machine, dataDirectory }) => {
     const data = await examineDisk(machine, dataDirectory);
     const logs = await examineDisk(machine, '/var/log');
     return [...data, ...logs];
@@ -42,8 +42,8 @@ function describe(space: Space): string {
   return `${free} (${percent(space.availableBytes, space.totalBytes)}${inodes})`;
 }
 
-function percent(part: number, whole: number): string {
-  return `${whole === 0 ? 0 : Math.floor((part / whole) * 100)} %`;
+function percent(part: number, total: number): string {
+  return `${total === 0 ? 0 : Math.floor((part / total) * 100)} %`;
 }
 
 function observeType(path: string, space: Space): readonly Observation[] {

@@ -1,5 +1,5 @@
 import type { Machine } from '../check.ts';
-import { type Check, isAtLeast, type Observation, ok, type Patient } from '../check.ts';
+import { type Check, type CheckTarget, isAtLeast, type Observation, ok } from '../check.ts';
 
 /** Features a kernel before this version lacks, newest first. */
 const kernelSteps: readonly { readonly before: readonly [number, number]; readonly lacks: string }[] = [
@@ -11,7 +11,7 @@ const kernelSteps: readonly { readonly before: readonly [number, number]; readon
 
 export const kernel: Check = {
   name: 'kernel',
-  look: async ({ machine }) => [observeKernel(machine.kernelRelease)],
+  observe: async ({ machine }) => [observeKernel(machine.kernelRelease)],
 };
 
 function observeKernel(release: string): Observation {
@@ -34,7 +34,7 @@ function observeKernel(release: string): Observation {
 
 export const overlay: Check = {
   name: 'overlayfs',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     const known = /^(?:nodev)?[ \t]*overlay$/m.test((await machine.readText('/proc/filesystems')) ?? '');
     if (known) return [ok('in the kernel')];
     if (await hasModule(machine, 'overlay')) return [ok('can be loaded as a module')];
@@ -61,7 +61,7 @@ async function hasModule(machine: Machine, name: string): Promise<boolean> {
 
 export const userNamespaces: Check = {
   name: 'user namespaces',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     const limit = await machine.readText('/proc/sys/user/max_user_namespaces');
     if (limit !== undefined && Number(limit) > 0) return [ok(`up to ${limit.trim()}`)];
     return [
@@ -79,7 +79,7 @@ const bridgeFilter = '/proc/sys/net/bridge/bridge-nf-call-iptables';
 
 export const bridge: Check = {
   name: 'bridge',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     if (!(await hasModule(machine, 'bridge'))) {
       return [
         {
@@ -107,7 +107,7 @@ export const bridge: Check = {
 
 export const forwarding: Check = {
   name: 'ip forwarding',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     const value = (await machine.readText('/proc/sys/net/ipv4/ip_forward'))?.trim();
     if (value === '1') return [ok('on')];
     return [
@@ -124,7 +124,7 @@ export const forwarding: Check = {
 
 export const seccomp: Check = {
   name: 'seccomp',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     const actions = await machine.readText('/proc/sys/kernel/seccomp/actions_avail');
     const status = (await machine.readText('/proc/self/status')) ?? '';
     if (actions !== undefined || /^Seccomp:/m.test(status)) return [ok('available')];
@@ -141,7 +141,7 @@ export const seccomp: Check = {
 
 export const securityModules: Check = {
   name: 'security modules',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     const appArmor = (await machine.readText('/sys/module/apparmor/parameters/enabled'))?.trim() === 'Y';
     const enforce = (await machine.readText('/sys/fs/selinux/enforce'))?.trim();
     const seLinux =
@@ -159,7 +159,7 @@ export const securityModules: Check = {
 
 export const kernelLog: Check = {
   name: 'kernel log',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     try {
       await machine.tryOpen('/dev/kmsg');
       return [ok('/dev/kmsg is readable')];
@@ -180,7 +180,7 @@ const fewWatches = 16_384;
 
 export const inotify: Check = {
   name: 'inotify',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     const instances = await readNumber(machine, 'max_user_instances');
     const watches = await readNumber(machine, 'max_user_watches');
     const finding = `${instances} instances, ${watches} watches per user`;
@@ -206,7 +206,7 @@ async function readNumber(machine: Machine, name: string): Promise<number> {
 
 export const swap: Check = {
   name: 'swap',
-  look: async ({ machine }: Patient) => {
+  observe: async ({ machine }: CheckTarget) => {
     const devices = ((await machine.readText('/proc/swaps')) ?? '')
       .split('\n')
       .slice(1)

@@ -6,7 +6,7 @@ const neededPlugins = ['bridge', 'host-local', 'loopback', 'portmap'];
 
 export const cniPlugins: Check = {
   name: 'cni plugins',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     const lists = await Promise.all(pluginDirectories.map((path) => machine.list(path)));
     const found = pluginDirectories.map((path, index) => ({ path, names: lists[index] ?? [] }));
     const best = found.find(({ names }) => neededPlugins.every((name) => names.includes(name)));
@@ -28,7 +28,7 @@ const configDirectory = '/etc/cni/net.d';
 
 export const cniConfiguration: Check = {
   name: 'cni config',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     const files = (await machine.list(configDirectory)) ?? [];
     const used = files.filter((name) => /\.(conf|conflist|json)$/.test(name)).sort();
     if (used.length > 0) return [ok(`${configDirectory}/${used[0]}`)];
@@ -45,7 +45,7 @@ export const cniConfiguration: Check = {
 
 export const packetFilter: Check = {
   name: 'packet filter',
-  look: async ({ machine }, signal) => {
+  observe: async ({ machine }, signal) => {
     const iptables = await machine.findCommand('iptables');
     const nft = (await machine.findCommand('nft')) === undefined ? 'no nft' : 'nft';
     if (iptables !== undefined) {
@@ -65,7 +65,7 @@ export const packetFilter: Check = {
 
 export const ipTool: Check = {
   name: 'iproute2',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     const path = await machine.findCommand('ip');
     if (path !== undefined) return [ok(path)];
     return [
@@ -88,9 +88,9 @@ const ports: readonly { readonly port: number; readonly use: string }[] = [
 
 export const portsCheck: Check = {
   name: 'ports',
-  look: async ({ machine }) => {
-    const taken = await listeningPorts(machine);
-    const busy = ports.filter(({ port }) => taken.has(port));
+  observe: async ({ machine }) => {
+    const usedPorts = await listeningPorts(machine);
+    const busy = ports.filter(({ port }) => usedPorts.has(port));
     if (busy.length === 0) return [ok(`${ports.map(({ port }) => port).join(', ')} are free`)];
     return busy.map(observeBusy);
   },

@@ -2,7 +2,7 @@ import { type Check, isAtLeast, type Observation, ok } from '../check.ts';
 
 export const node: Check = {
   name: 'node',
-  look: async ({ machine }) => [
+  observe: async ({ machine }) => [
     isAtLeast(machine.nodeVersion, [24, 15])
       ? ok(`Node.js ${machine.nodeVersion}`)
       : {
@@ -16,7 +16,7 @@ export const node: Check = {
 
 export const architecture: Check = {
   name: 'architecture',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     const known = machine.arch === 'x64' || machine.arch === 'arm64';
     if (machine.platform === 'linux' && known) return [ok(`${machine.platform}/${machine.arch}`)];
     const finding = `${machine.platform}/${machine.arch}`;
@@ -43,7 +43,7 @@ export const architecture: Check = {
 
 export const root: Check = {
   name: 'root',
-  look: async ({ machine }) => [
+  observe: async ({ machine }) => [
     machine.uid === 0
       ? ok('runs as root')
       : {
@@ -60,7 +60,7 @@ const lastSaneYear = 2100;
 
 export const clock: Check = {
   name: 'clock',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     const date = new Date(machine.now());
     const year = date.getUTCFullYear();
     if (year >= firstSaneYear && year <= lastSaneYear) return [ok(`${date.toISOString().slice(0, 16)}Z`)];
@@ -77,7 +77,7 @@ export const clock: Check = {
 
 export const machineId: Check = {
   name: 'machine id',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     for (const path of ['/etc/machine-id', '/var/lib/dbus/machine-id']) {
       const text = (await machine.readText(path))?.trim();
       if (text !== undefined && /^[0-9a-f]{32}$/.test(text)) return [ok(`${path}`)];
@@ -99,7 +99,7 @@ const fewFiles = 4_096;
 
 export const openFiles: Check = {
   name: 'open files',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     const limits = await machine.readText('/proc/self/limits');
     const hard = /^Max open files\s+\S+\s+(\S+)/m.exec(limits ?? '')?.[1];
     if (hard === undefined) throw new Error('/proc/self/limits has no "Max open files"');
@@ -145,7 +145,7 @@ const tools: readonly Tool[] = [
 
 export const mountTools: Check = {
   name: 'mount tools',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     const paths = await Promise.all(tools.map(({ name }) => machine.findCommand(name)));
     const missing = tools.filter((_, index) => paths[index] === undefined);
     if (missing.length === 0) return [ok(tools.map(({ name }) => name).join(', '))];
@@ -162,7 +162,7 @@ export const mountTools: Check = {
 
 export const kubectl: Check = {
   name: 'kubectl',
-  look: async ({ machine }) => {
+  observe: async ({ machine }) => {
     const path = await machine.findCommand('kubectl');
     if (path !== undefined) return [ok(path)];
     return [

@@ -1,23 +1,25 @@
 import { describeError } from '../../../lib/index.ts';
 import type { Machine } from '../check.ts';
-import { type Check, isAtLeast, type Observation, ok, type Patient } from '../check.ts';
+import { type Check, type CheckTarget, isAtLeast, type Observation, ok } from '../check.ts';
 
 const k3sSocket = '/run/k3s/containerd/containerd.sock';
 
 export const runtimeSocket: Check = {
   name: 'runtime socket',
-  look: async (patient, signal) => {
-    if (patient.runtimeEndpoint !== undefined) {
-      return [await askOne(patient.machine, patient.runtimeEndpoint, 'fail', signal)];
+  observe: async (target, signal) => {
+    if (target.runtimeEndpoint !== undefined) {
+      return [await queryEndpoint(target.machine, target.runtimeEndpoint, 'fail', signal)];
     }
-    const found = await findSockets(patient);
-    if (found.length === 0) return [await observeNoSocket(patient)];
-    return await Promise.all(found.map((path) => askOne(patient.machine, `unix://${path}`, 'warn', signal)));
+    const found = await findSockets(target);
+    if (found.length === 0) return [await observeNoSocket(target)];
+    return await Promise.all(
+      found.map((path) => queryEndpoint(target.machine, `unix://${path}`, 'warn', signal)),
+    );
   },
 };
 
 /** The existing sockets. /var/run is usually a link to /run, so one of each pair is checked. */
-async function findSockets({ machine, dataDirectory }: Patient): Promise<readonly string[]> {
+async function findSockets({ machine, dataDirectory }: CheckTarget): Promise<readonly string[]> {
   const { containerdLayout, usualRuntimeSockets } = await import('../../../containerd/index.ts');
   const candidates = [...usualRuntimeSockets, k3sSocket, containerdLayout(dataDirectory).socket];
   const kinds = await Promise.all(candidates.map((path) => machine.kindOf(path)));
@@ -25,14 +27,14 @@ async function findSockets({ machine, dataDirectory }: Patient): Promise<readonl
   return found.filter((path) => !(path.startsWith('/var/run/') && found.includes(path.slice('/var'.length))));
 }
 
-async function askOne(
+async function queryEndpoint(
   machine: Machine,
   endpoint: string,
   otherwise: 'warn' | 'fail',
   signal: AbortSignal,
 ): Promise<Observation> {
   try {
-    const { name, version } = await machine.askRuntime(endpoint, signal);
+    const { name, version } = await machine.queryRuntime(endpoint, signal);
     return ok(`${name} ${version} responds at ${endpoint}`);
   } catch (error) {
     return {
@@ -45,7 +47,7 @@ async function askOne(
   }
 }
 
-async function observeNoSocket({ machine }: Patient): Promise<Observation> {
+async function observeNoSocket({ machine }: CheckTarget): Promise<Observation> {
   const own = await machine.findCommand('containerd');
   if (own === undefined) {
     return {
@@ -64,7 +66,7 @@ async function observeNoSocket({ machine }: Patient): Promise<Observation> {
 
 export const runtimePrograms: Check = {
   name: 'runtime programs',
-  look: async ({ machine }, signal) => {
+  observe: async ({ machine }, signal) => {
     const version = (name: string) => versionOf(machine, name, signal);
     const [containerd, runc, crun] = await Promise.all([
       version('containerd'),
