@@ -1,5 +1,5 @@
 export { type ContainerInputs, containerConfig, type DeviceGrants } from './containers/container-config.ts';
-export { ContainerDeletor, type Surplus, surplusContainers } from './containers/container-deletor.ts';
+export { ContainerDeletor, type Surplus } from './containers/container-deletor.ts';
 export { ContainerGc, type GcPods, type GcPolicy, type GcScope } from './containers/container-gc.ts';
 export {
   type ReportedResources,
@@ -53,7 +53,6 @@ export { PodStreams, type PodStreamsDeps, type ProcessStreams } from './containe
 export { type FileKind, type RuntimeFiles, realRuntimeFiles } from './containers/runtime-files.ts';
 export {
   appArmorProblem,
-  appArmorProfile,
   containerSecurityContext,
   type ImageUser,
   imageUser,

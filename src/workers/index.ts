@@ -4,7 +4,6 @@ export type { KnownWorker } from './orphans.ts';
 export { type KillNowOptions, PodControl, type PodControlDeps } from './pod-control.ts';
 export { type BusyWorker, PodWorkers, type PodWorkersDeps } from './pod-workers.ts';
 export { PodWorkerQueries } from './queries.ts';
-export { earliestRetryMs } from './requeue.ts';
 export type {
   ObservedPods,
   PodSyncer,

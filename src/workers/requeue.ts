@@ -45,7 +45,7 @@ const deepest = 16;
  * The earliest moment, in the clock's monotonic milliseconds, at which something in the error may be tried again.
  * Whoever waits out a back-off throws a KubelingError with that moment as `retryAtMs` in its details.
  */
-export function earliestRetryMs(error: unknown, depth = 0): number | undefined {
+function earliestRetryMs(error: unknown, depth = 0): number | undefined {
   if (!(error instanceof Error) || depth >= deepest) return undefined;
   const parts: unknown[] = error instanceof AggregateError ? [...error.errors, error.cause] : [error.cause];
   const found = parts.map((part) => earliestRetryMs(part, depth + 1));

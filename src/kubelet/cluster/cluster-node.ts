@@ -413,7 +413,7 @@ function apiCopy(kubelet: Kubelet, source: ApiSource, uid: PodUid): Pod | undefi
  * Reads the claim from the API server. A missing claim is OBJECT_NOT_FOUND, with the message users
  * know from the Go kubelet.
  */
-export async function fetchClaim(
+async function fetchClaim(
   api: Pick<ApiClient, 'get'>,
   { namespace, name }: { readonly namespace: string; readonly name: string },
   signal: AbortSignal,

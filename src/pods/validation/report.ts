@@ -8,7 +8,7 @@ export type Report = (problem: FieldProblem) => void;
 export type TextRule = (text: string) => readonly string[];
 
 /** Formats a value: texts in quotes, lists and objects as JSON. */
-export function show(value: unknown): string {
+function show(value: unknown): string {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : JSON.stringify(value);
 }
 

@@ -25,7 +25,7 @@ export async function allocateFromProviders(
 }
 
 /** The rejection for an unexpected error of a provider. */
-export function unexpectedAdmissionError(error: unknown): Rejection {
+function unexpectedAdmissionError(error: unknown): Rejection {
   const why = error instanceof Error ? error.message : String(error);
   return {
     reason: 'UnexpectedAdmissionError',

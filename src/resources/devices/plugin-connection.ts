@@ -10,7 +10,7 @@ export interface ConnectionDeps {
   readonly clock: Clock;
 }
 
-export const dialMs = 10_000;
+const dialMs = 10_000;
 const dialPauseMs = 250;
 /** A plugin may reset a device before it responds. */
 const allocateMs = 120_000;

@@ -99,7 +99,7 @@ function withMappings(
  * The stop signal from the container's spec; undefined leaves the choice to the image and the
  * runtime.
  */
-export function stopSignal({ lifecycle }: Container): Signal | undefined {
+function stopSignal({ lifecycle }: Container): Signal | undefined {
   const name = lifecycle?.stopSignal ?? '';
   return name === '' ? undefined : (name.replace('+', 'PLUS').replace('-', 'MINUS') as Signal);
 }

@@ -12,7 +12,7 @@ export type Surplus =
   | { readonly kind: 'all' };
 
 /** The selected dead containers, newest first. */
-export function surplusContainers(observed: ObservedPod, surplus: Surplus): readonly ObservedContainer[] {
+function surplusContainers(observed: ObservedPod, surplus: Surplus): readonly ObservedContainer[] {
   const dead = observed.containers.filter(({ state }) => state === 'exited');
   if (surplus.kind === 'all') return dead;
   const died = observed.containers.find(({ id }) => id === surplus.containerId);

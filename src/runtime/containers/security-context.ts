@@ -153,7 +153,7 @@ export interface SeccompSettings {
 type Profile = MessageInit<SecurityProfile>;
 
 /** The container's profile overrides the pod's. */
-export function seccompProfile(pod: Pod, container: Container, settings: SeccompSettings): Profile {
+function seccompProfile(pod: Pod, container: Container, settings: SeccompSettings): Profile {
   const profile = container.securityContext?.seccompProfile ?? pod.spec.securityContext?.seccompProfile;
   if (profile === undefined) return { profileType: settings.fallback };
   if (profile.type === 'Localhost') return localhostSeccomp(profile, settings);
@@ -192,7 +192,7 @@ function appArmorFields(pod: Pod, container: Container): AppArmorFields {
 }
 
 /** The annotation of a static pod overrides the pod's field. */
-export function appArmorProfile(pod: Pod, container: Container): AppArmorProfile | undefined {
+function appArmorProfile(pod: Pod, container: Container): AppArmorProfile | undefined {
   const annotation = pod.metadata.annotations?.[`${annotationPrefix}${container.name}`];
   return (
     container.securityContext?.appArmorProfile ??

@@ -106,7 +106,7 @@ export function parseLogTime(text: string): LogTime | undefined {
 }
 
 /** Seconds since the epoch of a date and time without zone; undefined for an invalid date. */
-export function secondsOf(moment: string): number | undefined {
+function secondsOf(moment: string): number | undefined {
   const ms = Date.parse(`${moment}Z`);
   if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 19) !== moment) return undefined;
   return ms / 1_000;
@@ -121,7 +121,7 @@ function offsetOf(zone: string): number | undefined {
   return (zone.startsWith('-') ? -1 : 1) * (hours * 3_600 + minutes * 60);
 }
 
-export function nanosOf(fraction: string): number {
+function nanosOf(fraction: string): number {
   return Number(fraction.slice(0, 9).padEnd(9, '0'));
 }
 

@@ -215,7 +215,7 @@ const containerStates: Readonly<Record<ContainerState, ObservedContainerState>> 
   UNRECOGNIZED: 'unknown',
 };
 
-export function containerState(state: ContainerState): ObservedContainerState {
+function containerState(state: ContainerState): ObservedContainerState {
   return containerStates[state];
 }
 

@@ -320,6 +320,6 @@ function ownImage({ imageId, imageRef }: Container): string {
 }
 
 /** Whether one of the names refers to the image. */
-export function isAmong({ id, repoDigests }: Image, names: ReadonlySet<string>): boolean {
+function isAmong({ id, repoDigests }: Image, names: ReadonlySet<string>): boolean {
   return names.has(id) || repoDigests.some((digest) => names.has(digest));
 }
