@@ -89,8 +89,8 @@ const notes: fc.Arbitrary<CheckpointEntry> = fc.record(
   { requiredKeys: ['source', 'name', 'namespace', 'boot'] },
 ) as fc.Arbitrary<CheckpointEntry>;
 
-describe('the notes on a pod', () => {
-  it('are read as they were written', () => {
+describe('checkpoint entries', () => {
+  it('decode to the encoded value', () => {
     fc.assert(
       fc.property(notes, (one) => {
         assert.equal(encodeEntry(decodeEntry(encodeEntry(one)) ?? one), encodeEntry(one));
@@ -99,7 +99,7 @@ describe('the notes on a pod', () => {
     );
   });
 
-  it('are none when cut off anywhere', () => {
+  it('are rejected when truncated at any position', () => {
     fc.assert(
       fc.property(notes, fc.double({ min: 0, max: 0.99, noNaN: true }), (one, share) => {
         const text = encodeEntry(one).trimEnd();
@@ -108,13 +108,13 @@ describe('the notes on a pod', () => {
     );
   });
 
-  it('are read as earlier kubelets wrote them', () => {
+  it('are read in the format of earlier releases', () => {
     const old = { version: 1, source: 'file', name: 'web', namespace: 'default', boot: 'b', postStart: 'a' };
     const { postStart: _one, version: _version, ...same } = old;
     assert.deepEqual(decodeEntry(JSON.stringify(old)), { ...same, postStarts: ['a'] });
   });
 
-  it('are none when they are anything else', () => {
+  it('are rejected when they contain anything else', () => {
     fc.assert(fc.property(fc.json(), (text) => decodeEntry(text) === undefined));
     const good = { version: 1, source: 'file', name: 'web', namespace: 'default', boot: 'b' };
     const bad = [
@@ -145,7 +145,7 @@ describe('the notes on a pod', () => {
   });
 });
 
-it('of the time to end a second is left at least and the whole at most, whatever the clock does', () => {
+it('leave at least a second and at most the full grace period, however the clock changes', () => {
   const left = (nowMs: number) => terminationMsLeft({ sinceMs: 100_000, graceSeconds: 30 }, nowMs);
   assert.deepEqual([100_000, 110_000, 129_500, 130_000].map(left), [30_000, 20_000, 1_000, 1_000]);
   assert.equal(left(3_700_000), 1_000);

@@ -48,7 +48,7 @@ export function encodeEntry(notes: CheckpointEntry): string {
 }
 
 /**
- * undefined for anything `encodeEntry` does not produce: a partial entry would be worse than none.
+ * Undefined for anything `encodeEntry` does not produce: a partial entry would be worse than none.
  */
 export function decodeEntry(text: string): CheckpointEntry | undefined {
   const value = parsed(text);

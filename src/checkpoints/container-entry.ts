@@ -3,12 +3,17 @@ import { isTerminalPhase } from '../pods/index.ts';
 
 type ListName = 'containerStatuses' | 'initContainerStatuses' | 'ephemeralContainerStatuses';
 
-/** What was published of containers that the runtime need not remember: ends, and how often they came back. */
+/**
+ * The published state of containers that the runtime may not remember: exits and restart counts.
+ */
 export type ContainerEntries = { readonly [list in ListName]?: readonly ContainerStatus[] };
 
 const listNames = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses'] as const;
 
-/** All of a pod that has ended, and none of one of which nothing has ended yet: what runs, the runtime tells. */
+/**
+ * All container statuses if any container has exited, none otherwise: the runtime reports what
+ * runs.
+ */
 export function containerEntries(status: PodStatus): ContainerEntries {
   const kept = (all: readonly ContainerStatus[]) =>
     isTerminalPhase(status.phase) ? all : all.filter(hasPast).map(withoutWaiting);
@@ -20,12 +25,12 @@ function hasPast({ state, lastState, restartCount }: ContainerStatus): boolean {
   return restartCount > 0 || lastState?.terminated !== undefined || state?.terminated !== undefined;
 }
 
-/** Why it waits is found out anew, and changes too often to be noted. */
+/** The waiting reason is determined again, and changes too often to be recorded. */
 function withoutWaiting({ state, ...status }: ContainerStatus): ContainerStatus {
   return state === undefined || state.waiting !== undefined ? status : { ...status, state };
 }
 
-/** Each list out of a file that is there. */
+/** Reads each list from a checkpoint file. */
 export function areContainerEntries(value: Readonly<Record<string, unknown>>): boolean {
   return listNames.every((list) => value[list] === undefined || isList(value[list]));
 }

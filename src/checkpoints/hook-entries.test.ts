@@ -22,8 +22,8 @@ function aNode() {
   return { clock, hooks, notes: () => notes };
 }
 
-describe('the notes on hooks', () => {
-  it('have the containers whose postStart hook has not ended, in the order they were started', async () => {
+describe('hook entries', () => {
+  it('contain the containers with an unfinished postStart hook, in the order of their start', async () => {
     const { hooks, notes } = aNode();
     await hooks.recordPostStart(pod, 'a');
     assert.deepEqual(hooks.pendingPostStarts(podUid('other')), []);
@@ -36,7 +36,7 @@ describe('the notes on hooks', () => {
     assert.equal('postStarts' in notes(), false);
   });
 
-  it('have when a preStop hook was begun and how long its container has, until it has stopped', async () => {
+  it('contain the start of a preStop hook and its grace period, until the container has stopped', async () => {
     const { hooks, clock, notes } = aNode();
     await hooks.recordPreStop(pod, 'a', 30);
     await clock.advance(12_000);
@@ -48,7 +48,7 @@ describe('the notes on hooks', () => {
     assert.equal('preStops' in notes(), false);
   });
 
-  it('do not grow without end where containers end unseen', async () => {
+  it('are bounded when containers exit unobserved', async () => {
     const { hooks, notes } = aNode();
     for (let index = 0; index < 100; index++) {
       await hooks.recordPreStop(pod, `id-${index}`, 30);

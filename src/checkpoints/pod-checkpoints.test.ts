@@ -20,7 +20,7 @@ const waiting = { type: 'Ready', status: 'False', lastTransitionTime: startTime 
 const running = { phase: 'Pending', startTime, conditions: [scheduled, waiting] };
 const failed = { ...running, phase: 'Failed', reason: 'DeadlineExceeded', message: 'too long' };
 
-/** A machine on which kubelets come and go. */
+/** A machine on which kubelets start and stop. */
 function aMachine(change: (files: RuntimeFiles) => RuntimeFiles = (files) => files) {
   const clock = new VirtualClock();
   const logs = collectLogs(clock);
@@ -52,8 +52,8 @@ function aMachine(change: (files: RuntimeFiles) => RuntimeFiles = (files) => fil
   return { clock, store, writes, open, told };
 }
 
-describe('the notebook', () => {
-  it('knows which volumes pods were given, also those that an earlier kubelet gave them', async () => {
+describe('PodCheckpoints', () => {
+  it('stores the volumes of pods, also those of a previous kubelet', async () => {
     const machine = aMachine();
     const book = await machine.open();
     const volume = {
@@ -77,7 +77,7 @@ describe('the notebook', () => {
     assert.deepEqual((await machine.open()).volumes.of(uid), {});
   });
 
-  it('says when what was noted is on disk, and waits for no disk that does not answer', async () => {
+  it('resolves when a record is on disk, and does not wait for a disk that hangs', async () => {
     const gate = Promise.withResolvers<void>();
     const machine = aMachine((files) => ({
       ...files,
@@ -97,7 +97,7 @@ describe('the notebook', () => {
     assert.equal(await settled, 1);
   });
 
-  it('tells the next kubelet what the last one noted, with one write for a pod that is let run', async () => {
+  it('restores the records of the previous kubelet, with one write for an admitted pod', async () => {
     const machine = aMachine();
     const first = await machine.open();
     await first.recordAdmission(web, running);
@@ -123,7 +123,7 @@ describe('the notebook', () => {
     assert.equal((await machine.open('')).wasAdmittedInThisBoot(uid), false, 'an unknown boot is no boot');
   });
 
-  it('takes a bad file for none, and says which', async () => {
+  it('ignores an invalid file, and logs it', async () => {
     for (const text of ['', '{"version":1,"sour', 'x'.repeat(300_000), '[]']) {
       const machine = aMachine();
       machine.store.write(path, text);
@@ -138,7 +138,7 @@ describe('the notebook', () => {
     }
   });
 
-  it('goes on when nothing can be written, and tries again with the next note', async () => {
+  it('continues when nothing can be written, and retries with the next record', async () => {
     let isFull = true;
     const machine = aMachine((files) => ({
       ...files,
@@ -155,7 +155,7 @@ describe('the notebook', () => {
     assert.equal((await machine.open()).get(uid)?.name, 'web');
   });
 
-  it('waits no longer than a moment for a disk that does not answer', async () => {
+  it('waits only briefly for a disk that hangs', async () => {
     const machine = aMachine((files) => ({ ...files, replace: () => new Promise(() => {}) }));
     const book = await machine.open();
     let isOver = false;
@@ -170,7 +170,7 @@ describe('the notebook', () => {
     assert.match(machine.told().join(), /Failed to write pod checkpoint in time/);
   });
 
-  it('goes on with the grace that is left, at least a second', async () => {
+  it('restores the remaining grace period, at least a second', async () => {
     const machine = aMachine();
     const first = await machine.open();
     await first.recordAdmission(web, running);
@@ -185,7 +185,7 @@ describe('the notebook', () => {
     assert.equal(machine.writes.length, 2);
   });
 
-  it('shortens the grace when asked to, never lengthens it', async () => {
+  it('only shortens the grace period', async () => {
     const machine = aMachine();
     const book = await machine.open();
     await book.recordTermination(web, 30);
@@ -196,7 +196,7 @@ describe('the notebook', () => {
     assert.equal((await machine.open()).secondsLeft(uid), 5);
   });
 
-  it('gives the grace once more after the clock was set back, and only once', async () => {
+  it('restarts the grace period after the clock was set back, only once', async () => {
     const machine = aMachine();
     await (await machine.open()).recordTermination(web, 30);
     machine.clock.jumpWall(-3_600_000);
@@ -206,7 +206,7 @@ describe('the notebook', () => {
     assert.equal((await machine.open()).secondsLeft(uid), 20);
   });
 
-  it('keeps the end it knows through a clock that is set, for the next kubelet too', async () => {
+  it('keeps the deadline when the clock is changed, also for the next kubelet', async () => {
     for (const jumpMs of [-3_600_000, 3_600_000]) {
       const machine = aMachine();
       const book = await machine.open();
@@ -221,7 +221,7 @@ describe('the notebook', () => {
     }
   });
 
-  it('forgets a termination that is over, and a pod whose directory is gone', async () => {
+  it('drops a termination that is over, and a pod whose directory was removed', async () => {
     const machine = aMachine();
     const book = await machine.open();
     await book.recordAdmission(web, running);
@@ -239,7 +239,7 @@ describe('the notebook', () => {
     assert.equal(machine.writes.length, before, 'nothing brings the directory back');
   });
 
-  it('knows the source of a pod it has only seen, without a file', async () => {
+  it('stores the source of a pod that is not admitted, without a file', async () => {
     const machine = aMachine();
     const book = await machine.open();
     book.observeSource(podOf({ source: 'http' }), 'anew');
@@ -249,7 +249,7 @@ describe('the notebook', () => {
     assert.equal(book.wasAdmittedInThisBoot(uid), false);
   });
 
-  it('tells how a static pod ended, with one more write', async () => {
+  it('stores the final status of a static pod, with one more write', async () => {
     const machine = aMachine();
     const first = await machine.open();
     await first.recordAdmission(web, running);
@@ -261,7 +261,7 @@ describe('the notebook', () => {
     assert.deepEqual((await machine.open()).statusOf(uid), ended);
   });
 
-  it('lets a static pod begin anew that its machine took down', async () => {
+  it('starts a static pod again that was terminated by a node shutdown', async () => {
     const machine = aMachine();
     const first = await machine.open();
     await first.recordAdmission(web, running);
@@ -269,14 +269,14 @@ describe('the notebook', () => {
     assert.equal((await machine.open()).statusOf(uid), undefined);
   });
 
-  it('leaves the status of other pods to the API', async () => {
+  it('does not store the status of API pods', async () => {
     const book = await aMachine().open();
     await book.recordAdmission(podOf(), running);
     await book.recordFinished(podOf(), failed);
     assert.equal(book.statusOf(uid), undefined);
   });
 
-  it('keeps the start of a pod that goes on, not of one that begins anew or was told to end', async () => {
+  it('keeps the start of a pod that continues, but not of one that starts again or is terminating', async () => {
     const machine = aMachine();
     const first = await machine.open();
     await first.recordAdmission(web, running);
@@ -292,7 +292,7 @@ describe('the notebook', () => {
     assert.equal((await machine.open()).statusOf(uid), undefined);
   });
 
-  it('forgets how a pod ended when its source has it no more', async () => {
+  it('drops the final status when the source has removed the pod', async () => {
     const machine = aMachine();
     const book = await machine.open();
     await book.recordSourceRemoved(uid);
@@ -306,7 +306,7 @@ describe('the notebook', () => {
     assert.equal(machine.writes.length, before + 1, 'of one that had not ended the kill is noted anyway');
   });
 
-  it('keeps which probed containers have started and are ready, with one write for each change', async () => {
+  it('stores which probed containers are started and ready, with one write per change', async () => {
     const machine = aMachine();
     const book = await machine.open();
     const probed: Pod = {
@@ -342,7 +342,7 @@ describe('the notebook', () => {
     assert.equal(book.statusOf(uid)?.probed, undefined);
   });
 
-  it('keeps what has ended and how often it came back, with one write for each change', async () => {
+  it('stores exits and restart counts of containers, with one write per change', async () => {
     const machine = aMachine();
     const book = await machine.open();
     const main = { name: 'main', image: 'x', imageID: 'y', ready: false };

@@ -47,11 +47,11 @@ interface CheckpointFile {
 }
 
 const fileName = 'kubeling.json';
-const patienceMs = 5_000;
+const writeTimeoutMs = 5_000;
 /** The runtime takes whole seconds only, so a smaller difference does not matter. */
-const leastMs = 1_000;
+const minChangeMs = 1_000;
 /** Far more than the entry of any pod takes. */
-const largestFile = 256 * 1024;
+const maxFileBytes = 256 * 1024;
 /** A power failure also ends everything the entries describe, so no write waits for fsync. */
 const writeOptions = { mode: 0o600, survives: 'crash' } as const;
 
@@ -100,7 +100,7 @@ export class PodCheckpoints {
     return this.#boot !== '' && this.get(uid)?.boot === this.#boot;
   }
 
-  /** Whether the pod was admitted on this node, in this boot of the machine or an earlier one. */
+  /** Whether the pod was admitted on this node, in this boot of the machine or a previous one. */
   wasAdmitted(uid: PodUid): boolean {
     return (this.get(uid)?.boot ?? '') !== '';
   }
@@ -236,8 +236,7 @@ export class PodCheckpoints {
   }
 
   /**
-   * Records the begin of a termination; the deadline of a pod that terminates already only becomes
-   * earlier.
+   * Records the begin of a termination; the deadline of a terminating pod can only become earlier.
    */
   async recordTermination(pod: Pod, graceSeconds: number): Promise<void> {
     const { clock } = this.#deps;
@@ -258,8 +257,8 @@ export class PodCheckpoints {
     const termination = file?.entry.termination;
     if (file?.deadlineMs === undefined || termination === undefined) return;
     const leftMs = Math.max(0, file.deadlineMs - clock.monotonicMs());
-    const drift = Math.abs(terminationMsLeft(termination, clock.now()) - Math.max(leftMs, leastMs));
-    if (drift < leastMs) return;
+    const drift = Math.abs(terminationMsLeft(termination, clock.now()) - Math.max(leftMs, minChangeMs));
+    if (drift < minChangeMs) return;
     const sinceMs = Math.max(0, Math.round(clock.now() - (termination.graceSeconds * 1_000 - leftMs)));
     await this.#record(uid, { ...file.entry, termination: { ...termination, sinceMs } }, file.deadlineMs);
   }
@@ -305,7 +304,7 @@ export class PodCheckpoints {
   /** A disk that does not respond does not block the caller. */
   async #waitForWrite(path: string, writing: Promise<unknown>): Promise<void> {
     const { clock, logger } = this.#deps;
-    const patience = { clock, ms: patienceMs, what: 'write a pod checkpoint' };
+    const patience = { clock, ms: writeTimeoutMs, what: 'write a pod checkpoint' };
     try {
       await withDeadline(patience, () => writing, new AbortController().signal);
     } catch (error) {
@@ -331,9 +330,9 @@ export class PodCheckpoints {
     const { files, logger } = this.#deps;
     const path = this.#path(uid);
     try {
-      const bytes = await files.readEnd(path, largestFile + 1);
+      const bytes = await files.readEnd(path, maxFileBytes + 1);
       if (bytes === undefined) return;
-      const entry = bytes.byteLength > largestFile ? undefined : decodeEntry(bytes.toString('utf8'));
+      const entry = bytes.byteLength > maxFileBytes ? undefined : decodeEntry(bytes.toString('utf8'));
       if (entry === undefined) {
         logger.warn('Ignored invalid pod checkpoint', { path });
         return;

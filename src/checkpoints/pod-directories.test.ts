@@ -20,9 +20,9 @@ function rig(mounts: readonly string[] = []) {
   return { store, files, directories, remove };
 }
 
-test('everything of a pod goes, with what its empty directories held', async () => {
+test('removes everything of a pod, including the content of its emptyDir volumes', async () => {
   const { directories, files, store, remove } = rig();
-  await directories.make(uid, signal);
+  await directories.create(uid, signal);
   store.write(`${pod}/etc-hosts`, 'hosts');
   store.write(`${pod}/volumes/kubernetes.io~empty-dir/cache/file`, 'content');
   await files.makeDirectory(`${pod}/volumes/kubernetes.io~nfs/share`, 0o750);
@@ -31,7 +31,7 @@ test('everything of a pod goes, with what its empty directories held', async () 
   assert.deepEqual(store.paths(), []);
 });
 
-test('the marker of an empty directory goes before it, and never through a link', async () => {
+test('removes the marker of an emptyDir volume before its content, and does not follow links', async () => {
   const { files } = rig();
   const removed: string[] = [];
   const removeTree = async (directory: string) => void removed.push(directory);
@@ -49,7 +49,7 @@ test('the marker of an empty directory goes before it, and never through a link'
   assert.deepEqual(removed, [markers, content]);
 });
 
-test('what empty directories were held to is let go before they are removed', async () => {
+test('releases the quotas of emptyDir volumes before it removes them', async () => {
   const { files } = rig();
   const told: string[] = [];
   const directories = new PodDirectories('/root', files, async () => [], {
@@ -62,9 +62,9 @@ test('what empty directories were held to is let go before they are removed', as
   assert.deepEqual(told, [`release ${content}/a ${content}/b`, `remove ${content}`]);
 });
 
-test('what any other volume holds stays, and is named', async () => {
+test('leaves the content of other volumes, and reports their paths', async () => {
   const { directories, store, remove } = rig();
-  await directories.make(uid, signal);
+  await directories.create(uid, signal);
   const share = `${pod}/volumes/kubernetes.io~nfs/share`;
   store.write(`${share}/deep/data`, 'precious');
   store.write(`${pod}/etc-hosts`, 'hosts');
@@ -72,7 +72,7 @@ test('what any other volume holds stays, and is named', async () => {
   assert.deepEqual(store.paths(), [`${share}/deep/data`, `${pod}/etc-hosts`]);
 });
 
-test('nothing is removed while something is mounted below, also where the directory lies behind a link', async () => {
+test('removes nothing while a file system is mounted below, also through a link', async () => {
   for (const mount of [`${pod}/volumes/kubernetes.io~nfs/share`, '/data/real/pods/u1']) {
     const { store, remove } = rig(['/', '/root/pods/u10/volumes/x', mount]);
     store.write(`${pod}/volumes/kubernetes.io~empty-dir/cache/file`, 'content');
@@ -81,20 +81,20 @@ test('nothing is removed while something is mounted below, also where the direct
   }
 });
 
-test('a pod that came back meanwhile keeps its directory, and makes it after a removal has ended', async () => {
+test('keeps the directory of a pod that was added again, and creates it after a removal has ended', async () => {
   const { directories, remove } = rig();
-  await directories.make(uid, signal);
+  await directories.create(uid, signal);
   assert.deepEqual(await remove(() => true), { kind: 'wanted' });
   const removing = remove();
-  const making = directories.make(uid, signal);
+  const making = directories.create(uid, signal);
   assert.deepEqual(await removing, { kind: 'removed' });
   await making;
   assert.deepEqual(await directories.list(), [uid]);
 });
 
-test('only directories whose name can be a UID are those of pods', async () => {
+test('lists only directories whose name is a valid UID', async () => {
   const { directories, files, store } = rig();
-  await directories.make(uid, signal);
+  await directories.create(uid, signal);
   await files.link('/precious', '/root/pods/u2');
   await files.makeDirectory('/root/pods/.hidden', 0o750);
   await files.makeDirectory('/root/pods/lost+found', 0o750);
@@ -102,7 +102,7 @@ test('only directories whose name can be a UID are those of pods', async () => {
   assert.deepEqual(await directories.list(), [uid]);
 });
 
-test('no link is followed, wherever below the pods it is', async () => {
+test('follows no link below the pods directory', async () => {
   const disk = await mkdtemp(join(tmpdir(), 'pods-'));
   try {
     const files = realRuntimeFiles();
@@ -128,7 +128,7 @@ test('no link is followed, wherever below the pods it is', async () => {
       assert.equal(await files.kindAt(deep), 'directory', link);
     }
     assert.deepEqual(await directories.list(), ['u2', 'u3', 'u4']);
-    // What is content of the pod itself goes as the link it is.
+    // A link is removed itself.
     await files.link(precious, join(disk, 'pods/u5/volumes/kubernetes.io~empty-dir'));
     assert.deepEqual(await directories.remove(podUid('u5'), () => false, signal), { kind: 'removed' });
     assert.equal(await files.kindAt(deep), 'directory');

@@ -4,33 +4,36 @@ import { mayBePodUid, type PodUid } from '../pods/index.ts';
 import type { RuntimeFiles } from '../runtime/index.ts';
 
 const directoryMode = 0o750;
-/** The one kind of volume whose content has no life of its own: it ends with its pod. */
+/** The only kind of volume whose content is removed with the pod. */
 const ownVolumes = 'kubernetes.io~empty-dir';
-/** `volumes/<kind>/<volume>` and `volume-subpaths/<volume>/<container>/<mount>`: what lies deeper is content. */
+/**
+ * `volumes/<kind>/<volume>` and `volume-subpaths/<volume>/<container>/<mount>`: deeper levels are
+ * content.
+ */
 const volumeTrees = { volumes: 2, 'volume-subpaths': 3 } as const;
 
-/** Removes a directory with all that is in it; refuses, and says where, as soon as it meets something mounted. */
+/** Removes a directory recursively; rejects with the path as soon as it finds a mount point. */
 export type RemoveTree = (directory: string) => Promise<void>;
 
-/** Unmounts all that is mounted below a directory; answers the first that is in use. */
+/** Unmounts everything below a directory; returns the first mount point that is in use. */
 export type UnmountInside = (directory: string, signal: AbortSignal) => Promise<string | undefined>;
 
-/** Takes away limits that directories were held to; to be called before they are removed. */
+/** Releases the quotas of directories; called before they are removed. */
 export type ReleaseDirectories = (directories: readonly string[], signal: AbortSignal) => Promise<void>;
 
-/** Undoes every bind below a directory, and nothing else. */
-export type UnbindParts = (directory: string, signal: AbortSignal) => Promise<void>;
+/** Unmounts only the bind mounts below a directory. */
+export type UnmountSubPaths = (directory: string, signal: AbortSignal) => Promise<void>;
 
 export type DirectoryRemoval =
   | { readonly kind: 'removed' }
-  /** Somebody wants the pod after all. */
+  /** A source has added the pod again. */
   | { readonly kind: 'wanted' }
   | { readonly kind: 'blocked'; readonly path: string; readonly why: string };
 
-/** How parts of what a pod has are taken away; as plain files unless given. */
-export interface RemovalWays {
-  readonly unbind?: UnbindParts | undefined;
-  /** Takes away the volumes of a pod that are filled from here. */
+/** How the content of a pod directory is removed; as plain files by default. */
+export interface RemovalOptions {
+  readonly unbind?: UnmountSubPaths | undefined;
+  /** Removes the volumes of a pod that the kubelet fills. */
   readonly unfill?: ((uid: PodUid, signal: AbortSignal) => Promise<void>) | undefined;
   readonly removeTree?: RemoveTree | undefined;
   readonly unmountInside?: UnmountInside | undefined;
@@ -42,19 +45,21 @@ export class PodDirectories {
   readonly podsDir: string;
   readonly #files: RuntimeFiles;
   readonly #mountPoints: () => Promise<readonly string[]>;
-  readonly #unbind: UnbindParts;
-  readonly #unfill: NonNullable<RemovalWays['unfill']>;
+  readonly #unbind: UnmountSubPaths;
+  readonly #unfill: NonNullable<RemovalOptions['unfill']>;
   readonly #removeTree: RemoveTree;
   readonly #unmountInside: UnmountInside;
   readonly #release: ReleaseDirectories;
-  /** A pod may come back while what an earlier one of its UID left is being removed. */
+  /**
+   * A pod may be added again while the directory of a previous pod with its UID is being removed.
+   */
   readonly #lock = new KeyedMutex<PodUid>();
 
   constructor(
     rootDir: string,
     files: RuntimeFiles,
     mountPoints: () => Promise<readonly string[]>,
-    ways: RemovalWays = {},
+    ways: RemovalOptions = {},
   ) {
     this.podsDir = podsDirOf(rootDir);
     this.#files = files;
@@ -70,11 +75,11 @@ export class PodDirectories {
     return posix.join(this.podsDir, uid);
   }
 
-  /** Fine when they are there already. */
-  async make(uid: PodUid, signal: AbortSignal): Promise<void> {
+  /** No error if they exist. */
+  async create(uid: PodUid, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire(uid, signal);
     const make = (name: string) => this.#files.makeDirectory(posix.join(this.of(uid), name), directoryMode);
-    // The first one finds that the pod's own is missing, and makes it.
+    // Creates the directory of the pod with the first of them.
     await make('volumes');
     await Promise.all(['plugins', 'containers'].map(make));
   }
@@ -83,25 +88,26 @@ export class PodDirectories {
     return listPodUids(this.#files, this.podsDir);
   }
 
-  /** Where a pod has those of its volumes whose content ends with it. */
-  emptyDirsOf(uid: PodUid): string {
+  /** The emptyDir directories of the pod. */
+  emptyDirs(uid: PodUid): string {
     return posix.join(this.of(uid), 'volumes', ownVolumes);
   }
 
-  /** Takes away where parts of the pod's volumes are shown; to be called once nothing of it runs. */
-  async unbindParts(uid: PodUid, signal: AbortSignal): Promise<void> {
+  /** Removes the subpath mounts of the pod; called when no container of it runs. */
+  async unmountSubPaths(uid: PodUid, signal: AbortSignal): Promise<void> {
     await this.#unbind(posix.join(this.of(uid), 'volume-subpaths'), signal);
   }
 
   /**
-   * Unless a link leads there: then they are somebody else's. What containers have mounted in them is unmounted; rejects
-   * with VOLUME_REMOVE for what is in use, and then nothing is deleted.
+   * Removes the emptyDir volumes, unless a link leads to them: then they belong to something else.
+   * Mounts made by containers are unmounted; rejects with VOLUME_REMOVE for a mount in use, and
+   * then deletes nothing.
    */
   async removeEmptyDirs(uid: PodUid, signal: AbortSignal): Promise<void> {
-    const directory = this.emptyDirsOf(uid);
+    const directory = this.emptyDirs(uid);
     const kind = await this.#kindOfEmptyDirs(uid);
     if (kind === undefined) return;
-    // A link goes, what it leads to stays.
+    // Removes a link, but not its target.
     if (kind !== 'directory') return await this.#files.remove(directory);
     await this.#removeMarkers(uid);
     if ((await this.#mountedBelow(uid, `/volumes/${ownVolumes}`)) !== undefined)
@@ -115,7 +121,7 @@ export class PodDirectories {
   }
 
   async #unmountEmptyDirs(uid: PodUid, signal: AbortSignal): Promise<void> {
-    const inUse = await this.#unmountInside(this.emptyDirsOf(uid), signal);
+    const inUse = await this.#unmountInside(this.emptyDirs(uid), signal);
     if (inUse !== undefined)
       throw new KubelingError('VOLUME_REMOVE', `cannot unmount ${inUse}: it is in use`);
     const mounted = await this.#mountedBelow(uid, `/volumes/${ownVolumes}`);
@@ -123,7 +129,10 @@ export class PodDirectories {
       throw new KubelingError('VOLUME_REMOVE', `cannot delete directory ${mounted}: it is a mount point`);
   }
 
-  /** First of all: without its marker every kubelet makes a volume anew. Those of other volumes have gone with them. */
+  /**
+   * First, because without its marker every kubelet creates a volume again. The markers of other
+   * volumes were removed with them.
+   */
   async #removeMarkers(uid: PodUid): Promise<void> {
     const plugins = posix.join(this.of(uid), 'plugins');
     if ((await this.#files.kindAt(plugins)) !== 'directory') return;
@@ -135,21 +144,22 @@ export class PodDirectories {
     for (const above of [this.of(uid), posix.join(this.of(uid), 'volumes')]) {
       if ((await this.#files.kindAt(above)) !== 'directory') return undefined;
     }
-    return await this.#files.kindAt(this.emptyDirsOf(uid));
+    return await this.#files.kindAt(this.emptyDirs(uid));
   }
 
   /**
-   * Removes what a pod has left. Never what a volume holds and never across a mount: then nothing is touched and the
-   * answer names what is in the way. `isWanted` is asked once nobody can make the directory any more.
+   * Removes what a pod has left, but never the content of a volume and never across a mount point:
+   * then nothing is removed and the path is returned. `isWanted` is called when the directory can
+   * no longer be created concurrently.
    */
   async remove(uid: PodUid, isWanted: () => boolean, signal: AbortSignal): Promise<DirectoryRemoval> {
     using _held = await this.#lock.acquire(uid, signal);
     if (isWanted()) return { kind: 'wanted' };
-    await this.unbindParts(uid, signal);
+    await this.unmountSubPaths(uid, signal);
     await this.#unfill(uid, signal);
     let mounted = await this.#mountedBelow(uid);
     if (mounted !== undefined && (await this.#kindOfEmptyDirs(uid)) === 'directory') {
-      const inUse = await this.#unmountInside(this.emptyDirsOf(uid), signal);
+      const inUse = await this.#unmountInside(this.emptyDirs(uid), signal);
       if (inUse !== undefined) return { kind: 'blocked', path: inUse, why: 'is mounted and in use' };
       mounted = await this.#mountedBelow(uid);
     }
@@ -166,13 +176,13 @@ export class PodDirectories {
     return { kind: 'removed' };
   }
 
-  /** Rejects with VOLUME_REMOVE while anything is mounted below the pod's volumes, by whomever. */
+  /** Rejects with VOLUME_REMOVE while anything is mounted below the volumes of the pod. */
   async checkUnmounted(uid: PodUid): Promise<void> {
     const mounted = await this.#mountedBelow(uid, '/volumes');
     if (mounted !== undefined) throw new KubelingError('VOLUME_REMOVE', `${mounted} is mounted`);
   }
 
-  /** The names of the volumes of the pod that something is mounted at or in, sorted. */
+  /** The sorted names of the volumes of the pod with mount points. */
   async mountedVolumes(uid: PodUid): Promise<readonly string[]> {
     const points = await this.#allMountedBelow(uid, '/volumes');
     const names = points.map((point) => point.split(`/pods/${uid}/volumes/`)[1]?.split('/')[1]);
@@ -183,13 +193,19 @@ export class PodDirectories {
     return (await this.#allMountedBelow(uid, part))[0];
   }
 
-  /** The directory may lie behind a link, which mount points do not show; the UID tells them apart all the same. */
+  /**
+   * The directory may be reached through a link, which mount points do not contain; the UID
+   * identifies it.
+   */
   async #allMountedBelow(uid: PodUid, part: string): Promise<readonly string[]> {
     const own = `/pods/${uid}${part}`;
     return (await this.#mountPoints()).filter((point) => point.endsWith(own) || point.includes(`${own}/`));
   }
 
-  /** Removes the empty directories down to that depth; answers the first that is not, or is none. No link is followed. */
+  /**
+   * Removes the empty directories down to that depth; returns the first that is not empty or not a
+   * directory. Follows no link.
+   */
   async #removeEmpty(directory: string, depth: number): Promise<string | undefined> {
     const kind = await this.#files.kindAt(directory);
     if (kind === undefined) return undefined;
@@ -217,7 +233,7 @@ export function podsDirOf(rootDir: string): string {
   return posix.join(rootDir, 'pods');
 }
 
-/** Where something is mounted, as this process sees it. */
+/** The mount points in the mount namespace of this process. */
 export async function mountPoints(machine: {
   readFile(path: string): Promise<string>;
 }): Promise<readonly string[]> {

@@ -14,8 +14,8 @@ const disruption = {
 const ready = { type: 'Ready', status: 'False' };
 const evicted = { phase: 'Failed', reason: 'Evicted', message: 'low', conditions: [ready, disruption] };
 
-describe('how a pod ended that its node has ended', () => {
-  it('is noted with its reason, and not before it has', () => {
+describe('the final status of a pod that this node killed', () => {
+  it('is recorded with its reason, once the pod has finished', () => {
     const { conditions: _all, ...end } = evicted;
     assert.deepEqual(podEnd(evicted), { ...end, disruption });
     assert.deepEqual(podEnd({ ...evicted, conditions: [] }), end);
@@ -23,7 +23,7 @@ describe('how a pod ended that its node has ended', () => {
     assert.equal(podEnd({}), undefined);
   });
 
-  it('counts more than what the API still says, and takes nothing of others away', () => {
+  it('replaces the status of the API, and keeps unrelated conditions', () => {
     const noted = podEnd(evicted) ?? assert.fail();
     const gate = { type: 'example.com/gate', status: 'True' };
     const running = aPod({ status: { phase: 'Running', hostIP: '10.0.0.1', conditions: [gate] } });
@@ -36,7 +36,7 @@ describe('how a pod ended that its node has ended', () => {
     });
   });
 
-  it('comes back from a file as it was written, and is none when it is anything else', () => {
+  it('is read as it was written, and rejected when it contains anything else', () => {
     const noted = podEnd(evicted);
     assert.ok(isPodEnd(JSON.parse(JSON.stringify(noted))));
     const bad = [

@@ -2,7 +2,7 @@ import type { PodCondition, PodStatus } from '../kinds/index.ts';
 import { isTerminalPhase, type Pod } from '../pods/index.ts';
 
 /**
- * How a pod killed by this node finished, which only this node knows until the API server has
+ * The final status of a pod that this node killed; only this node has it until the API server has
  * received it.
  */
 export interface PodEnd {

@@ -11,8 +11,8 @@ import type { PodCheckpoints } from './pod-checkpoints.ts';
 import { withPodEnd } from './pod-end.ts';
 
 /**
- * A `restored` pod was admitted by an earlier kubelet process since the machine booted, and its sandbox exists: it is not
- * rejected for what changed in the node's labels or resources since then.
+ * A `restored` pod was admitted by a previous kubelet process since the machine booted, and its
+ * sandbox exists: it is not rejected for later changes of the node's labels or resources.
  */
 export type PodStanding = 'new' | 'restored';
 

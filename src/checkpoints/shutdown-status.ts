@@ -4,7 +4,7 @@ const reason = 'Terminated';
 const message = 'Pod was terminated in response to imminent node shutdown.';
 const disrupted = { type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message };
 
-/** How a pod has ended that its machine took down. */
+/** The status of a pod that was terminated by a node shutdown. */
 export function shutDownStatus(status: PodStatus): PodStatus {
   return {
     ...status,
@@ -15,7 +15,7 @@ export function shutDownStatus(status: PodStatus): PodStatus {
   };
 }
 
-/** Whether it failed for nothing but that: what a manifest wants here it wants again when the machine is back. */
+/** Whether the pod failed only because of a node shutdown: a static pod starts again after it. */
 export function isShutDown(status: Pick<PodStatus, 'phase' | 'reason'>): boolean {
   return status.phase === 'Failed' && status.reason === reason;
 }

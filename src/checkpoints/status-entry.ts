@@ -20,7 +20,7 @@ export interface StatusEntry extends ContainerEntries {
   readonly probed?: Readonly<Record<string, ProbedFlags>>;
 }
 
-/** Other conditions have other writers, or request an action. */
+/** Other conditions are set by other components, or request an action. */
 const checkpointedConditions: ReadonlySet<string> = new Set([
   'PodScheduled',
   'PodReadyToStartContainers',
@@ -32,20 +32,20 @@ const checkpointedConditions: ReadonlySet<string> = new Set([
 const restartingAll = 'AllContainersRestarting';
 
 /**
- * undefined for a pod that has not started. Conditions of a running pod that are not true are left
+ * Undefined for a pod that has not started. Conditions of a running pod that are not true are left
  * out: they will change.
  */
 export function statusEntry(status: PodStatus): StatusEntry | undefined {
   const { startTime, phase, reason, message, conditions = [], podIPs } = status;
   if (startTime === undefined) return undefined;
-  const isOver = isTerminalPhase(phase);
+  const hasFinished = isTerminalPhase(phase);
   return {
     startTime,
-    ...(isOver && { phase, reason, message }),
+    ...(hasFinished && { phase, reason, message }),
     ...(podIPs !== undefined && { podIPs }),
     ...containerEntries(status),
     conditions: conditions
-      .filter((one) => isCheckpointed(one, isOver ? 'over' : 'goes-on'))
+      .filter((one) => isCheckpointed(one, hasFinished ? 'over' : 'goes-on'))
       .map(({ type, status: is, lastTransitionTime }) => ({ type, status: is, lastTransitionTime })),
   };
 }

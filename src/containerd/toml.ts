@@ -82,7 +82,7 @@ const shortEscapes: Readonly<Record<string, string>> = {
 };
 
 /** A basic string in double quotes with the required escapes. */
-export function tomlString(text: string): string {
+function tomlString(text: string): string {
   if (!text.isWellFormed()) {
     throw new KubelingError('CONTAINERD_CONFIG', 'Cannot write a string with half a surrogate pair as TOML');
   }

@@ -50,7 +50,7 @@ export class Housekeeping implements LoopInput<CleanupSnapshot>, AsyncDisposable
   constructor(deps: HousekeepingDeps) {
     this.#deps = deps;
     const { clock, pods, workers, podDirectories, cgroups, observer } = deps;
-    const isDesired = (uid: PodUid) => workers.knows(uid) || pods.getPodByUid(uid) !== undefined;
+    const isDesired = (uid: PodUid) => workers.has(uid) || pods.getPodByUid(uid) !== undefined;
     const directories = new OrphanDirectories({ ...deps, directories: podDirectories, isDesired });
     this.#directories = directories;
     this.#cleanups = new PodCleanups({

@@ -81,7 +81,7 @@ export class KubeletEndpoints {
     const { workers, held } = this.#control;
     const { pendingResizes, orphanDirectories } = held();
     return {
-      ...prefixed('workers', workers.remembered),
+      ...prefixed('workers', workers.sizes),
       ...prefixed('pleg', runtime.pleg.remembered),
       ...prefixed('runtime', runtime.runtime.pending()),
       ...prefixed('probes', runtime.probes.held()),

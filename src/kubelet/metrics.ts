@@ -1,7 +1,7 @@
 import type { GaugeFamily, Instant, MetricRegistry } from '../lib/index.ts';
 import { annotations, ephemeralContainersOf, isStaticPod, type Pod } from '../pods/index.ts';
 import type { StatusChange } from '../status/index.ts';
-import type { KnownWorker } from '../workers/index.ts';
+import type { WorkerSummary } from '../workers/index.ts';
 import type { CleanupCounts } from './pod-cleanups.ts';
 
 /** Counts what the kubelet does, for metrics. Never throws. */
@@ -188,7 +188,7 @@ function counted(pods: readonly Pod[], isStatic: '' | 'true'): number {
   return pods.filter((pod) => isStaticPod(pod) === (isStatic === 'true')).length;
 }
 
-function seriesOf({ state, orphan, hasConfig, isStatic }: KnownWorker): string {
+function seriesOf({ state, orphan, hasConfig, isStatic }: WorkerSummary): string {
   if (!hasConfig) return [state, 'runtime_only', 'unknown'].join();
   return [state, orphan ? 'orphan' : 'desired', isStatic ? 'true' : ''].join();
 }

@@ -4,14 +4,14 @@ import { aPod } from '../../test/fakes/pods.ts';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { collectLogs } from '../lib/index.ts';
 import { annotations, type Pod, type PodUid, podUid, type RuntimePod } from '../pods/index.ts';
-import type { KnownWorker, UpdatePodOptions } from '../workers/index.ts';
+import type { UpdatePodOptions, WorkerSummary } from '../workers/index.ts';
 import type { CleanupSnapshot } from './cleanup-snapshots.ts';
 import type { OrphanDirectories } from './orphan-directories.ts';
 import { type CleanupCounts, PodCleanups } from './pod-cleanups.ts';
 
 const { signal } = new AbortController();
 const [wanted, gone, late] = [podUid('wanted'), podUid('gone'), podUid('late')];
-const syncing: KnownWorker = { state: 'sync', orphan: false, hasConfig: true, isStatic: true };
+const syncing: WorkerSummary = { state: 'sync', orphan: false, hasConfig: true, isStatic: true };
 
 function podOf(uid: PodUid): Pod {
   return aPod({ metadata: { uid, name: uid, annotations: { [annotations.source]: 'file' } } });
@@ -25,7 +25,7 @@ function rig() {
   const clock = new VirtualClock();
   const state = {
     desired: [podOf(wanted)] as readonly Pod[],
-    known: new Map<PodUid, KnownWorker>([[wanted, syncing]]),
+    known: new Map<PodUid, WorkerSummary>([[wanted, syncing]]),
     /** The records that the workers drop after an update of the desired pods. */
     finished: [] as readonly PodUid[],
     settling: new Set<PodUid>(),
@@ -44,7 +44,7 @@ function rig() {
     },
     workers: {
       uids: () => new Set(state.known.keys()),
-      knows: (uid) => state.known.has(uid),
+      has: (uid) => state.known.has(uid),
       syncKnownPods: () => {
         acts.push('sync known');
         for (const uid of state.finished) state.known.delete(uid);

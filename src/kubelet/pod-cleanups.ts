@@ -1,6 +1,6 @@
 import type { Clock, Logger } from '../lib/index.ts';
 import { isStaticPod, type Pod, type PodJournal, type PodUid, type RuntimePod } from '../pods/index.ts';
-import type { KnownWorker, UpdatePodOptions } from '../workers/index.ts';
+import type { UpdatePodOptions, WorkerSummary } from '../workers/index.ts';
 import type { CleanupSnapshot } from './cleanup-snapshots.ts';
 import type { OrphanDirectories } from './orphan-directories.ts';
 
@@ -14,11 +14,11 @@ export interface CleanupDeps {
     getPodsAndMirrorPods(): { readonly mirrorPods: readonly Pod[] };
   };
   readonly workers: {
-    syncKnownPods(desired: Iterable<Pod>): ReadonlyMap<PodUid, KnownWorker>;
+    syncKnownPods(desired: Iterable<Pod>): ReadonlyMap<PodUid, WorkerSummary>;
     updatePod(options: UpdatePodOptions): void;
     /** All pods that have a worker now. */
     uids(): ReadonlySet<PodUid>;
-    knows(uid: PodUid): boolean;
+    has(uid: PodUid): boolean;
     readonly queries: {
       couldHaveRunningContainers(uid: PodUid): boolean;
       shouldPodBeFinished(uid: PodUid): boolean;
@@ -66,7 +66,7 @@ export interface CleanupCounts {
   readonly active: readonly Pod[];
   readonly mirrors: readonly Pod[];
   /** Including those that were just started or just told to terminate. */
-  readonly workers: ReadonlyMap<PodUid, KnownWorker>;
+  readonly workers: ReadonlyMap<PodUid, WorkerSummary>;
   readonly restarted: readonly Pod[];
   readonly orphanedRuntimePods: number;
 }
@@ -130,7 +130,7 @@ export class PodCleanups implements AsyncDisposable {
   }
 
   /** A worker that terminates its pod, or can be dropped, needs another round. */
-  #areSettled(known: ReadonlyMap<PodUid, KnownWorker>): boolean {
+  #areSettled(known: ReadonlyMap<PodUid, WorkerSummary>): boolean {
     const { queries } = this.#deps.workers;
     return [...known].every(
       ([uid, { state, orphan }]) => !orphan && (state === 'sync' || queries.shouldPodBeFinished(uid)),
@@ -186,14 +186,14 @@ export class PodCleanups implements AsyncDisposable {
   }
 
   #isKnown(uid: PodUid): boolean {
-    return this.#deps.workers.knows(uid) || this.#deps.pods.getPodByUid(uid) !== undefined;
+    return this.#deps.workers.has(uid) || this.#deps.pods.getPodByUid(uid) !== undefined;
   }
 
   /**
    * Pods that are desired and active and have no worker: the previous pod with this UID has
    * finished, or the worker was lost.
    */
-  #startMissing(desired: readonly Pod[], known: Map<PodUid, KnownWorker>): readonly Pod[] {
+  #startMissing(desired: readonly Pod[], known: Map<PodUid, WorkerSummary>): readonly Pod[] {
     const idle = desired.filter(
       ({ metadata: { uid } }) => !known.has(uid) && !this.#deps.isAdmissionPending(uid),
     );
@@ -235,4 +235,4 @@ export class PodCleanups implements AsyncDisposable {
 }
 
 /** The worker of a runtime pod that has just been told to terminate. */
-const orphanWorker: KnownWorker = { state: 'terminating', orphan: true, hasConfig: false, isStatic: false };
+const orphanWorker: WorkerSummary = { state: 'terminating', orphan: true, hasConfig: false, isStatic: false };

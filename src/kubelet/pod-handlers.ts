@@ -43,7 +43,7 @@ export interface HandlerDeps {
     updatePod(options: UpdatePodOptions): void;
     rejectPod(pod: Pod): void;
     resumeTermination(pod: Pod, graceSeconds: number): void;
-    knows(uid: PodUid): boolean;
+    has(uid: PodUid): boolean;
     readonly queries: {
       isPodTerminationRequested(uid: PodUid): boolean;
       isPodKnownTerminated(uid: PodUid): boolean;
@@ -122,7 +122,7 @@ export class PodHandlers implements SyncHandler {
    * its predecessor to terminate.
    */
   #needsHousekeeping(op: ConfigUpdate['op'], pods: readonly Pod[]): boolean {
-    if (op === 'ADD') return pods.some((pod) => this.#deps.workers.knows(pod.metadata.uid));
+    if (op === 'ADD') return pods.some((pod) => this.#deps.workers.has(pod.metadata.uid));
     return op !== 'RECONCILE';
   }
 

@@ -2,6 +2,7 @@ import type { PodCheckpoints, PodDirectories } from '../checkpoints/index.ts';
 import type { PodStatus, ResourceStatus } from '../kinds/index.ts';
 import { type Clock, describeError, isKind, KubelingError, type Logger, withDeadline } from '../lib/index.ts';
 import {
+  allContainersRun,
   beforeDeadline,
   describePod,
   isPastDeadline,
@@ -13,7 +14,6 @@ import {
   type PodJournal,
   type PodUid,
   type RuntimePod,
-  runsWhole,
 } from '../pods/index.ts';
 import type { PodProbes } from '../probes/index.ts';
 import { type DraManager, type PodResizes, prepareClaims } from '../resources/index.ts';
@@ -369,11 +369,11 @@ export class KubeletPodSyncer implements PodSyncer {
     status: PodStatus,
     signal: AbortSignal,
   ): Promise<void> {
-    if (this.#deps.checkpoints.wasAdmittedInThisBoot(pod.metadata.uid) && runsWhole(pod, observed)) {
+    if (this.#deps.checkpoints.wasAdmittedInThisBoot(pod.metadata.uid) && allContainersRun(pod, observed)) {
       await this.#deps.volumes.refresh(pod, signal);
       return;
     }
-    await this.#deps.directories.make(pod.metadata.uid, signal);
+    await this.#deps.directories.create(pod.metadata.uid, signal);
     signal.throwIfAborted();
     await Promise.all([
       this.#deps.checkpoints.recordAdmission(pod, status),

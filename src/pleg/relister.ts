@@ -89,7 +89,7 @@ export class Relister {
     try {
       const options = { clock, ms: limits.inspectMs, what: 'list a pod' };
       const pod = await withDeadline(options, (inner) => runtime.listPod(uid, inner), signal);
-      if (pod === undefined) return this.#absent(uid);
+      if (pod === undefined) return this.#podMissing(uid);
       await this.#reconcile(uid, pod, stamp, signal);
       cache.setObserved(uid, stamp);
       return 'seen';
@@ -102,7 +102,7 @@ export class Relister {
     }
   }
 
-  #absent(uid: PodUid): 'absent' {
+  #podMissing(uid: PodUid): 'absent' {
     if (this.records.get(uid) !== undefined)
       this.#deps.log.v(2)?.info('Pod is missing in the runtime, waiting for a relist of all pods', {
         podUid: uid,

@@ -39,10 +39,10 @@ export function withAllocation(pod: Pod, allocation: PodAllocation): Pod {
   const isSame =
     containers.every((one, index) => one === spec.containers[index]) &&
     (initContainers ?? []).every((one, index) => one === spec.initContainers?.[index]);
-  const isSameWhole = sameResources(spec.resources, allocation.pod);
-  if (isSame && isSameWhole) return pod;
+  const isSameAllocation = sameResources(spec.resources, allocation.pod);
+  if (isSame && isSameAllocation) return pod;
   const { resources: _wanted, ...rest } = spec;
-  const resources = isSameWhole ? spec.resources : allocation.pod;
+  const resources = isSameAllocation ? spec.resources : allocation.pod;
   return {
     ...pod,
     spec: {

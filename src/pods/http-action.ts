@@ -33,7 +33,7 @@ export function actionRequest(
  */
 function actionHeaders({ httpHeaders = [] }: HTTPGetAction, userAgent: string): HttpRequest['headers'] {
   const given = httpHeaders.map(({ name, value }) => [name, value] as const);
-  const first = (wanted: string) => given.find(([name]) => name.toLowerCase() === wanted)?.[1];
+  const first = (requestedPort: string) => given.find(([name]) => name.toLowerCase() === requestedPort)?.[1];
   const defaults = [
     ['User-Agent', userAgent],
     ['Accept', '*/*'],

@@ -52,7 +52,6 @@ export {
   type PodMeta,
   type PodSource,
   type PodUid,
-  parseFullName,
   podUid,
   sourceOf,
 } from './pod.ts';
@@ -89,4 +88,4 @@ export {
   shouldRestartAllContainers,
 } from './restart-decision.ts';
 export type { FeatureGate, FieldProblem, FieldReason, PodRules } from './rules.ts';
-export { runsWhole } from './runs-whole.ts';
+export { allContainersRun } from './runs-whole.ts';

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { changeOf, sameJson } from './equality.ts';
 import { isMirrorPodOf, PodManager } from './manager.ts';
-import { annotations, fullNameOf, type Pod, type PodUid, parseFullName, podUid } from './pod.ts';
+import { annotations, fullNameOf, type Pod, type PodUid, podUid } from './pod.ts';
 
 type Sort = 'api' | 'file' | 'mirror';
 
@@ -118,12 +118,6 @@ test('matches a mirror pod by name and hash', () => {
   assert.ok(isMirrorPodOf(pod('m', 'web', 'mirror', 'h1'), pod('s', 'web', 'file', 'h1')));
   assert.ok(!isMirrorPodOf(pod('m', 'web', 'mirror', 'h1'), pod('s', 'web', 'file', 'h2')));
   assert.ok(!isMirrorPodOf(pod('m', 'web', 'mirror', 'h1'), pod('s', 'db', 'file', 'h1')));
-});
-
-test('parses a full name with exactly two parts', () => {
-  assert.deepEqual(parseFullName('web_default'), { name: 'web', namespace: 'default' });
-  for (const text of ['web', 'web_', '_default', 'a_b_c', '', '_'])
-    assert.equal(parseFullName(text), undefined);
 });
 
 test('keeps its indexes consistent after any sequence of changes', () => {

@@ -52,14 +52,6 @@ export function fullNameOf(pod: Pod): PodFullName {
   return `${pod.metadata.name}_${pod.metadata.namespace}` as PodFullName;
 }
 
-/** Undefined unless the text is a name and a namespace with exactly one underscore between them. */
-export function parseFullName(
-  text: string,
-): { readonly name: string; readonly namespace: string } | undefined {
-  const [name = '', namespace = '', ...more] = text.split('_');
-  return name !== '' && namespace !== '' && more.length === 0 ? { name, namespace } : undefined;
-}
-
 /** For logs and messages: `name_namespace(uid)`. */
 export function describePod({ metadata: { name, namespace, uid } }: Pod): string {
   return `${name}_${namespace}(${uid})`;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { anInstance, anObservedPod, aSandbox } from '../../test/fakes/observed.ts';
 import type { PodSpec } from '../kinds/index.ts';
-import { runsWhole } from './runs-whole.ts';
+import { allContainersRun } from './runs-whole.ts';
 
 const [app, debug] = [
   { name: 'app', image: 'busybox' },
@@ -12,18 +12,21 @@ const spec: PodSpec = { containers: [app] };
 
 describe('a pod runs completely', () => {
   it('while its sandbox is ready and all its containers run', () => {
-    assert.equal(runsWhole({ spec }, anObservedPod({ containers: [anInstance(app)] })), true);
-    assert.equal(runsWhole({ spec }, anObservedPod()), false);
+    assert.equal(allContainersRun({ spec }, anObservedPod({ containers: [anInstance(app)] })), true);
+    assert.equal(allContainersRun({ spec }, anObservedPod()), false);
     const exited = anInstance(app, { state: 'exited' });
-    assert.equal(runsWhole({ spec }, anObservedPod({ containers: [exited] })), false);
+    assert.equal(allContainersRun({ spec }, anObservedPod({ containers: [exited] })), false);
     const sandboxes = [aSandbox({ state: 'not-ready' })];
-    assert.equal(runsWhole({ spec }, anObservedPod({ sandboxes, containers: [anInstance(app)] })), false);
+    assert.equal(
+      allContainersRun({ spec }, anObservedPod({ sandboxes, containers: [anInstance(app)] })),
+      false,
+    );
   });
 
   it('but not before an ephemeral container has started, which never runs twice', () => {
     const debugged = { spec: { ...spec, ephemeralContainers: [debug] } };
-    assert.equal(runsWhole(debugged, anObservedPod({ containers: [anInstance(app)] })), false);
+    assert.equal(allContainersRun(debugged, anObservedPod({ containers: [anInstance(app)] })), false);
     const ended = anInstance(debug, { state: 'exited' });
-    assert.equal(runsWhole(debugged, anObservedPod({ containers: [anInstance(app), ended] })), true);
+    assert.equal(allContainersRun(debugged, anObservedPod({ containers: [anInstance(app), ended] })), true);
   });
 });

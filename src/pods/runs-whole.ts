@@ -5,7 +5,7 @@ import type { Pod } from './pod.ts';
  * Whether everything in the pod has been started, so that no container or volume is still to be
  * created. An ephemeral container that has not started may need additional volumes.
  */
-export function runsWhole(
+export function allContainersRun(
   { spec }: Pick<Pod, 'spec'>,
   { sandboxes, containers }: Pick<ObservedPod, 'sandboxes' | 'containers'>,
 ): boolean {

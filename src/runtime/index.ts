@@ -66,7 +66,7 @@ export {
   type StartCheckpoint,
   withInterruptedStart,
 } from './containers/start-checkpoint.ts';
-export { hostSubPaths, memorySubPaths, type SubPaths } from './containers/subpaths.ts';
+export { hostSubPaths, type SubPaths } from './containers/subpaths.ts';
 export { noAbilities, type RuntimeAbilities } from './health/runtime-abilities.ts';
 export {
   checkRuntime,
@@ -85,7 +85,6 @@ export {
   LifecycleHooks,
   type LifecycleHooksDeps,
   noHookCheckpoint,
-  noHooks,
   type StartedPreStop,
 } from './hooks/lifecycle-hooks.ts';
 export {
@@ -106,7 +105,6 @@ export {
   type CredentialProvider,
   type CredentialSource,
   Keyring,
-  noCredentials,
   type PullCredential,
 } from './images/credentials/keyring.ts';
 export {

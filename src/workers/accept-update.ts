@@ -19,7 +19,7 @@ export interface OfferedUpdate {
   readonly record: WorkerRecord;
   readonly options: UpdatePodOptions;
   readonly given: WorkSubject;
-  readonly sight: 'first' | 'again';
+  readonly observation: 'first' | 'again';
   readonly nowMs: number;
 }
 
@@ -28,9 +28,9 @@ export interface OfferedUpdate {
  * callbacks. The returned work still has to be passed to the worker.
  */
 export function acceptUpdate(update: OfferedUpdate): Acceptance {
-  const { record, options, given, sight } = update;
+  const { record, options, given, observation } = update;
   const { lifecycle } = record;
-  if (sight === 'again' && lifecycle.terminationRequested && options.updateType === 'create') {
+  if (observation === 'again' && lifecycle.terminationRequested && options.updateType === 'create') {
     record.restartRequested = true;
     return { kind: 'ignored', why: 'it terminates; the same UID begins anew once that is done' };
   }
@@ -43,10 +43,10 @@ export function acceptUpdate(update: OfferedUpdate): Acceptance {
   return { kind: 'work', subject, waits: 'until-stopped', cancel: shortenGrace(update, subject) ?? began };
 }
 
-/** A runtime pod is the known pod of its UID, if there is one. */
+/** A runtime pod is treated as the pod of its UID, if that has a worker. */
 function bestSubject(record: WorkerRecord, given: WorkSubject): WorkSubject {
   if (given.kind === 'pod') return given;
-  record.observedRuntime = true;
+  record.wasObserved = true;
   const pod = knownPod(record);
   return pod === undefined ? given : { kind: 'pod', pod };
 }

@@ -39,7 +39,7 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
 
-/** Plays a history and checks after each step what must always hold. */
+/** Executes a sequence of updates and checks the invariants after each step. */
 class History {
   readonly node = new WorkerFixture();
   readonly #done = new Map<number, number>();
@@ -54,7 +54,7 @@ class History {
   }
 
   async play(step: Step): Promise<void> {
-    // What was called since the last step was called before this one.
+    // The calls that ended since the last step had begun before this one.
     this.#check();
     switch (step.do) {
       case 'update':
@@ -78,7 +78,7 @@ class History {
     this.#check();
   }
 
-  /** Nobody wants anything any more, and everything goes well: nothing may be left. */
+  /** No pod is desired any more, and nothing fails: nothing may be left. */
   async end(): Promise<void> {
     for (let round = 0; round < 50; round++) {
       await settle();
@@ -87,7 +87,7 @@ class History {
       this.#check();
       this.#housekeep([]);
     }
-    assert.deepEqual(this.node.workers.remembered, { pods: 0, names: 0, loops: 0 });
+    assert.deepEqual(this.node.workers.sizes, { pods: 0, names: 0, loops: 0 });
     assert.equal(this.node.queue.waiting, 0);
     assert.equal(this.node.clock.pendingTimers, 0);
     assert.deepEqual(this.node.refused, []);
@@ -118,7 +118,7 @@ class History {
 
   #answer({ which, how }: Extract<Step, { do: 'answer' }>): void {
     const held: HeldSync | undefined = this.node.held[which % Math.max(1, this.node.held.length)];
-    if (how === 'fail') held?.reject(new Error('as it happens'));
+    if (how === 'fail') held?.reject(new Error('random failure'));
     else held?.resolve(how === 'terminal' ? 'terminal' : 'not-terminal');
   }
 
@@ -149,7 +149,7 @@ class History {
     assert.ok(call !== undefined);
     const { queries } = this.node.workers;
     if (call.kind === 'terminating-runtime') return;
-    // A runtime pod is forgotten as soon as it is gone, so its UID may begin anew by itself.
+    // A runtime pod is dropped as soon as it has stopped, so its UID may start from scratch.
     if (call.kind === 'sync') {
       if (this.#terminating.has(call.uid)) assert.fail('termination is never undone');
       return;
@@ -166,7 +166,7 @@ class History {
 
 for (const listens of [true, false]) {
   const syncers = listens ? 'give up when cancelled' : 'do not listen';
-  test(`no order of updates, results and failures breaks a promise of the workers, with syncers that ${syncers}`, async () => {
+  test(`no order of updates, results and failures violates an invariant of the workers, with syncers that ${syncers}`, async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
         const history = new History(listens);

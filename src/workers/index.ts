@@ -1,6 +1,6 @@
 export type { Lifecycle, LifecycleState, Transition } from './lifecycle.ts';
 export { type WorkerObserver, workerMetrics } from './metrics.ts';
-export type { KnownWorker } from './orphans.ts';
+export type { WorkerSummary } from './orphans.ts';
 export { type KillNowOptions, PodControl, type PodControlDeps } from './pod-control.ts';
 export { type BusyWorker, PodWorkers, type PodWorkersDeps } from './pod-workers.ts';
 export { PodWorkerQueries } from './queries.ts';

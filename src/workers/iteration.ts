@@ -1,6 +1,6 @@
 import { type Clock, cancelledError, describeError, type Logger } from '../lib/index.ts';
 import type { ObservedPod, Pod, PodJournal, PodUid } from '../pods/index.ts';
-import { shortestGraceSeconds } from './grace.ts';
+import { minGraceSeconds } from './grace.ts';
 import type { ObservedPods, PodSyncer } from './syncer.ts';
 import { type PodWork, uidOf } from './updates.ts';
 import type { WorkerRecord } from './worker-record.ts';
@@ -15,7 +15,7 @@ export interface IterationDeps {
   readonly requestRelist: (uid: PodUid) => void;
 }
 
-/** What a sync came to. */
+/** The result of a sync. */
 export type IterationEnd =
   | { readonly kind: 'synced'; readonly pod: 'terminal' | 'not-terminal' }
   | { readonly kind: 'stopped' }
@@ -24,7 +24,7 @@ export type IterationEnd =
   | { readonly kind: 'cancelled' }
   | { readonly kind: 'failed'; readonly error: unknown };
 
-/** Runs one sync of one pod, whichever its state asks for. Never throws. */
+/** Runs one sync of one pod, depending on its state. Never throws. */
 export async function iterate(
   deps: IterationDeps,
   record: WorkerRecord,
@@ -35,7 +35,7 @@ export async function iterate(
     signal.throwIfAborted();
     return await syncOnce(deps, record, work, signal);
   } catch (error) {
-    // Work that was given up may fail in any way; the reason it was given up for is what counts.
+    // An aborted sync may fail in any way; it counts as cancelled.
     if (signal.aborted) return { kind: 'cancelled' };
     return { kind: 'failed', error };
   }
@@ -50,16 +50,16 @@ async function syncOnce(
   if (work.subject.kind === 'pod') {
     const { pod } = work.subject;
     const observed = await observe(deps, record, pod, signal);
-    // The pod's state may have moved on during the wait, which always cancels.
+    // The state of the pod may have changed during the wait; a change always cancels.
     signal.throwIfAborted();
     return await finishing(deps, record, work, (looks) =>
       syncKnown(deps, record, work, { pod, observed, ...looks }, signal),
     );
   }
   const runningPod = work.subject.pod;
-  record.lifecycle.seeTermination();
+  record.lifecycle.beginTermination();
   return await finishing(deps, record, work, async ({ requestRelist }) => {
-    const graceSeconds = record.lifecycle.graceSeconds ?? shortestGraceSeconds;
+    const graceSeconds = record.lifecycle.graceSeconds ?? minGraceSeconds;
     const context = { runningPod, graceSeconds, requestRelist };
     await deps.syncer.syncTerminatingRuntimePod(context, signal);
     return { kind: 'runtime-pod-stopped' };
@@ -143,7 +143,7 @@ async function syncKnown(
     case 'syncing':
       return { kind: 'synced', pod: await syncer.syncPod({ ...known, updateType, mirrorPod }, signal) };
     case 'terminating': {
-      lifecycle.seeTermination();
+      lifecycle.beginTermination();
       const { graceSeconds } = lifecycle;
       const newest = {
         get statusFn() {

@@ -13,16 +13,16 @@ const states: readonly Lifecycle[] = [
 ];
 const rank = (state: string) => states.findIndex((one) => one.state === state);
 
-test('whatever is asked for, a pod never goes back, and what is refused changes nothing', () => {
+test('never moves a pod backwards, and a rejected transition changes nothing', () => {
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...states)), (asked) => {
-      const refused: Transition[] = [];
+      const rejected: Transition[] = [];
       const entered: Transition[] = [];
       const lifecycle = new PodLifecycle(
         { state: 'syncing' },
         {
           entered: (transition) => entered.push(transition),
-          refused: (transition) => refused.push(transition),
+          rejected: (transition) => rejected.push(transition),
         },
       );
       for (const next of asked) {
@@ -31,12 +31,12 @@ test('whatever is asked for, a pod never goes back, and what is refused changes 
         assert.equal(lifecycle.current, taken ? next : before);
         assert.ok(rank(lifecycle.state) >= rank(before.state));
       }
-      assert.equal(entered.length + refused.length, asked.length);
+      assert.equal(entered.length + rejected.length, asked.length);
     }),
   );
 });
 
-test('transitions and refusals are counted', async () => {
+test('counts transitions and rejected transitions', async () => {
   const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
   const lifecycle = new PodLifecycle({ state: 'terminated', sinceMs: 0 }, workerMetrics(registry));
   lifecycle.enter({ state: 'syncing' }, 'a mistake');
@@ -46,8 +46,8 @@ test('transitions and refusals are counted', async () => {
   assert.match(text, /kubeling_pod_worker_transitions_total\{from="terminated",to="finished"\} 1/);
 });
 
-test('grace only shrinks, and only of a pod that terminates', () => {
-  const quiet = { entered: () => {}, refused: () => {} };
+test('only shortens the grace period, and only of a terminating pod', () => {
+  const quiet = { entered: () => {}, rejected: () => {} };
   const lifecycle = new PodLifecycle({ state: 'syncing' }, quiet);
   lifecycle.shrinkGrace(5);
   assert.equal(lifecycle.graceSeconds, undefined);

@@ -1,27 +1,30 @@
 /**
- * The life of a pod as its worker sees it.
+ * The states of a pod in its worker.
  *
- *   first seen
+ *   first added
  *       │
  *       v        deleted, terminal         nothing runs           nothing is held
- *    syncing ─────────────────> terminating ──────────> terminated ──────────> finished ──> forgotten
+ *    syncing ─────────────────> terminating ──────────> terminated ──────────> finished ──> dropped
  *                phase, killed,      │                      ^                     ^
- *                orphaned            │                      │ first seen, had     │
- *                                    │                      │ ended long before   │
+ *                orphaned            │                      │ first added after   │
+ *                                    │                      │ it had finished     │
  *                                    └── never started, or known to the runtime ──┘
- *                                        alone: there is nothing to give back
+ *                                        alone: there is nothing to release
  *
- * It goes one way. Termination is never undone for a UID; a pod that should run again under the same UID is forgotten
- * first and then begins anew.
+ * Transitions have one direction. Termination is never undone for a UID: a pod that is desired again with the same UID is
+ * dropped first and then starts from scratch.
  */
 export type Lifecycle =
   | { readonly state: 'syncing' }
   | {
       readonly state: 'terminating';
       readonly sinceMs: number;
-      /** undefined for a natural end: the spec's applies. It only shrinks. */
+      /** Undefined for a pod that ended by itself: the spec's applies. It only shrinks. */
       readonly graceSeconds: number | undefined;
-      /** `seen` once the worker works on it: from then on no container is started. */
+      /**
+       * `seen` once the worker has begun to terminate the pod: from then on no container is
+       * started.
+       */
       readonly progress: 'requested' | 'seen';
     }
   | { readonly state: 'terminated'; readonly sinceMs: number }
@@ -39,21 +42,21 @@ const successors: Readonly<Record<LifecycleState, readonly LifecycleState[]>> = 
 export interface Transition {
   readonly from: LifecycleState;
   readonly to: LifecycleState;
-  /** For the log and the pod's story. */
+  /** For logs and the history of the pod. */
   readonly why: string;
-  /** How long the state that was left lasted; undefined for syncing, which has no certain beginning. */
+  /** How long the previous state lasted; undefined for syncing, whose beginning is not recorded. */
   readonly lastedMs: number | undefined;
 }
 
 export interface TransitionObserver {
   entered(transition: Transition): void;
-  /** Somebody asked for a step the drawing does not have; nothing was changed. */
-  refused(transition: Transition): void;
+  /** A transition that the diagram does not contain was rejected; nothing changed. */
+  rejected(transition: Transition): void;
 }
 
 type Terminating = Extract<Lifecycle, { state: 'terminating' }>;
 
-/** Holds the state of one pod. `enter` is the only door from one state to another. */
+/** The state of one pod. `enter` is the only way from one state to another. */
 export class PodLifecycle {
   readonly #observer: TransitionObserver;
   #current: Lifecycle;
@@ -75,13 +78,13 @@ export class PodLifecycle {
     return this.#current.state !== 'syncing';
   }
 
-  /** Whether nothing of the pod runs any more. */
+  /** Whether all containers of the pod have stopped. */
   get ended(): boolean {
     return this.#current.state === 'terminated' || this.#current.state === 'finished';
   }
 
   /** Whether no container of the pod will be started any more. */
-  get terminationSeen(): boolean {
+  get terminationBegun(): boolean {
     return this.ended || this.#terminating?.progress === 'seen';
   }
 
@@ -89,14 +92,14 @@ export class PodLifecycle {
     return this.#terminating?.graceSeconds;
   }
 
-  /** Answers whether the step was taken. */
+  /** Returns whether the transition was valid. */
   enter(next: Lifecycle, why: string): boolean {
     const before = this.#current;
     const lastedMs =
       'sinceMs' in before && 'sinceMs' in next ? Math.max(0, next.sinceMs - before.sinceMs) : undefined;
     const transition: Transition = { from: before.state, to: next.state, why, lastedMs };
     if (!successors[before.state].includes(next.state)) {
-      this.#observer.refused(transition);
+      this.#observer.rejected(transition);
       return false;
     }
     this.#current = next;
@@ -105,12 +108,12 @@ export class PodLifecycle {
   }
 
   /** The worker has begun to terminate the pod. */
-  seeTermination(): void {
+  beginTermination(): void {
     const terminating = this.#terminating;
     if (terminating !== undefined) this.#current = { ...terminating, progress: 'seen' };
   }
 
-  /** A longer one than there is changes nothing. */
+  /** A longer grace period than the current one changes nothing. */
   shrinkGrace(graceSeconds: number): void {
     const terminating = this.#terminating;
     if (terminating === undefined || graceSeconds >= (terminating.graceSeconds ?? Number.POSITIVE_INFINITY))

@@ -2,20 +2,20 @@ import { exponentialBuckets, type MetricRegistry } from '../lib/index.ts';
 import type { Transition } from './lifecycle.ts';
 import type { UpdateType } from './updates.ts';
 
-/** Told what the workers do, to be counted. Never throws. */
+/** Counts what the workers do, for metrics. Never throws. */
 export interface WorkerObserver {
-  /** A worker has followed an update; `terminated` when the pod is finished with it. */
+  /** A worker has handled an update; `terminated` when the pod has finished. */
   worked(operation: UpdateType | 'terminated', ms: number): void;
-  /** A pod was let through to its first sync. */
+  /** A pod began its first sync. */
   started(containers: number, ms: number): void;
   entered(transition: Transition): void;
-  refused(transition: Transition): void;
+  rejected(transition: Transition): void;
 }
 
-/** The buckets Prometheus uses where nobody chose others. */
+/** The default buckets of Prometheus. */
 const defaultBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Make one for a registry; the names are those dashboards know. */
+/** Creates the observer with the metric names of the Go kubelet. */
 export function workerMetrics(registry: MetricRegistry): WorkerObserver {
   const duration = registry.histogram({
     name: 'kubelet_pod_worker_duration_seconds',
@@ -54,6 +54,6 @@ export function workerMetrics(registry: MetricRegistry): WorkerObserver {
       startDuration.observe(ms / 1_000);
     },
     entered: ({ from, to }) => transitions.with({ from, to }).inc(),
-    refused: ({ from, to }) => refusals.with({ from, to }).inc(),
+    rejected: ({ from, to }) => refusals.with({ from, to }).inc(),
   };
 }

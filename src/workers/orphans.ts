@@ -1,19 +1,19 @@
-import { requestedGraceSeconds, shortestGraceSeconds } from './grace.ts';
+import { minGraceSeconds, requestedGraceSeconds } from './grace.ts';
 import { podOf } from './updates.ts';
 import { isStaticRecord, type WorkerRecord } from './worker-record.ts';
 
-/** What is left of a pod the workers know. */
-export interface KnownWorker {
-  /** `terminated` until the pod is forgotten, even when all its work is done. */
+/** The state of a pod with a worker, for housekeeping. */
+export interface WorkerSummary {
+  /** `terminated` until the worker is dropped, even when its clean-up has finished. */
   readonly state: 'sync' | 'terminating' | 'terminated';
-  /** Whether nobody wants it any more. */
+  /** Whether no source has the pod any more. */
   readonly orphan: boolean;
-  /** Whether its spec is known; if not, only the runtime told us of it. */
+  /** Whether the pod spec is known; otherwise only the runtime has the pod. */
   readonly hasConfig: boolean;
   readonly isStatic: boolean;
 }
 
-export function knownWorker(record: WorkerRecord, orphan: boolean): KnownWorker {
+export function workerSummary(record: WorkerRecord, orphan: boolean): WorkerSummary {
   const { lifecycle, active, pending } = record;
   const ending = lifecycle.terminationRequested ? 'terminating' : 'sync';
   return {
@@ -28,13 +28,13 @@ export type OrphanFate =
   | { readonly kind: 'forget' }
   | { readonly kind: 'drive'; readonly cancel: string | undefined };
 
-/** A pod nobody wants any more has nobody else to end it. */
+/** A pod that no source has can only be terminated by its worker. */
 export function adoptOrphan(record: WorkerRecord, nowMs: number): OrphanFate {
   record.deleted = true;
-  if (record.started !== 'yes' && !record.observedRuntime) return { kind: 'forget' };
+  if (record.started !== 'yes' && !record.wasObserved) return { kind: 'forget' };
   if (record.lifecycle.terminationRequested) return { kind: 'drive', cancel: undefined };
   const pod = podOf(record.active);
-  const graceSeconds = pod === undefined ? shortestGraceSeconds : requestedGraceSeconds(pod, undefined);
+  const graceSeconds = pod === undefined ? minGraceSeconds : requestedGraceSeconds(pod, undefined);
   const why = 'nobody wants it any more';
   record.lifecycle.enter({ state: 'terminating', sinceMs: nowMs, graceSeconds, progress: 'requested' }, why);
   return { kind: 'drive', cancel: why };

@@ -15,7 +15,7 @@ export interface KillNowOptions {
 }
 
 const shortestWaitMs = 10_000;
-/** Stopping takes its time beyond the grace period itself. */
+/** Terminating takes longer than the grace period itself. */
 const waitFactor = 1.5;
 
 /**

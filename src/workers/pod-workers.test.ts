@@ -9,7 +9,7 @@ import { PodControl, type PodControlDeps } from './pod-control.ts';
 
 const uid = podUid('uid-1');
 
-test('a pod is created, deleted and cleaned up, one state after the other, and then forgotten', async () => {
+test('moves a pod through all states after its creation and deletion, and then drops it', async () => {
   const node = new WorkerFixture();
   await node.running();
   assert.equal(node.state(), 'sync');
@@ -20,7 +20,7 @@ test('a pod is created, deleted and cleaned up, one state after the other, and t
   assert.deepEqual(node.kinds(), ['sync', 'terminating', 'terminated']);
   assert.equal(node.workers.queries.shouldPodBeFinished(uid), true);
   assert.equal(node.workers.syncKnownPods([]).size, 0);
-  assert.deepEqual(node.workers.remembered, { pods: 0, names: 0, loops: 0 });
+  assert.deepEqual(node.workers.sizes, { pods: 0, names: 0, loops: 0 });
   assert.equal(node.queue.waiting, 0);
   assert.deepEqual(
     node.transitions.map(({ from, to }) => `${from}>${to}`),
@@ -29,7 +29,7 @@ test('a pod is created, deleted and cleaned up, one state after the other, and t
   assert.deepEqual(node.worked, []);
 });
 
-test('a natural end passes no grace period on', async () => {
+test('passes no grace period for a pod that ended by itself', async () => {
   const node = new WorkerFixture();
   node.workers.updatePod({ updateType: 'create', pod: podOf() });
   await node.answer('sync', 'terminal');
@@ -37,7 +37,7 @@ test('a natural end passes no grace period on', async () => {
   assert.equal(node.delays.get(uid), 0);
 });
 
-test('a failure that goes on is logged once, another one and one after a success again', async () => {
+test('logs a repeated failure once, and a different one or one after a success again', async () => {
   const node = new WorkerFixture();
   for (const why of ['disk full', 'disk full', 'disk gone', undefined, 'disk gone']) {
     node.workers.updatePod({ updateType: 'create', pod: podOf() });
@@ -50,7 +50,7 @@ test('a failure that goes on is logged once, another one and one after a success
   assert.equal(told.length, 3);
 });
 
-test('a pod that is asked for during its sync is looked at again at once, one asked for before is not', async () => {
+test('syncs a pod again if it was requested during its sync, but not if before', async () => {
   const node = new WorkerFixture();
   node.queue.add(uid);
   node.workers.updatePod({ updateType: 'create', pod: podOf() });
@@ -63,7 +63,7 @@ test('a pod that is asked for during its sync is looked at again at once, one as
   assert.deepEqual(node.queue.takeDue(), [uid]);
 });
 
-test('updates made while a sync runs are coalesced into one, the newest', async () => {
+test('coalesces updates during a sync into the newest one', async () => {
   const node = new WorkerFixture();
   node.workers.updatePod({ updateType: 'create', pod: podOf(), startStamp: node.clock.stamp() });
   await node.next('sync');
@@ -77,7 +77,7 @@ test('updates made while a sync runs are coalesced into one, the newest', async 
   assert.deepEqual(node.worked, ['create']);
 });
 
-test('the time an update waits is counted from the oldest it replaced', async () => {
+test('measures the wait from the oldest of the coalesced updates', async () => {
   const node = new WorkerFixture();
   node.workers.updatePod({ updateType: 'create', pod: podOf() });
   await node.next('sync');
@@ -88,7 +88,7 @@ test('the time an update waits is counted from the oldest it replaced', async ()
   assert.deepEqual(node.worked, ['sync']);
 });
 
-test('pods are synced beside each other', async () => {
+test('syncs pods concurrently', async () => {
   const node = new WorkerFixture();
   for (const id of ['a', 'b', 'c'])
     node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: id, name: id }) });
@@ -99,7 +99,7 @@ test('pods are synced beside each other', async () => {
   );
 });
 
-test('the mirror pod of an update is handed on, and remembered as the last known', async () => {
+test('passes the mirror pod of an update to the syncer, and stores it', async () => {
   const node = new WorkerFixture();
   const mirrorPod = podOf({ uid: 'mirror' });
   node.workers.updatePod({ updateType: 'create', pod: podOf({ source: 'file' }), mirrorPod });
@@ -110,7 +110,7 @@ test('the mirror pod of an update is handed on, and remembered as the last known
   assert.equal(node.workers.activePod(uid)?.mirrorPod, mirrorPod);
 });
 
-test('kill then sync before the worker wakes: the kill is not forgotten', async () => {
+test('keeps the kill when a sync update follows before the worker runs', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   const done: string[] = [];
@@ -122,7 +122,7 @@ test('kill then sync before the worker wakes: the kill is not forgotten', async 
   assert.deepEqual(node.kinds(), ['sync', 'terminating', 'terminated']);
 });
 
-test('kill during volume wait: cancelled, nothing starts', async () => {
+test('cancels the sync when the pod is killed while it waits for volumes, and starts nothing', async () => {
   const node = new WorkerFixture();
   const pod = podOf();
   node.workers.updatePod({ updateType: 'create', pod });
@@ -134,7 +134,7 @@ test('kill during volume wait: cancelled, nothing starts', async () => {
   assert.equal(node.events.length, 0);
 });
 
-test('kill while the worker waits for the runtime cache: the wait is given up, nothing starts', async () => {
+test('cancels the wait for the runtime cache when the pod is killed, and starts nothing', async () => {
   const node = new WorkerFixture();
   const silent = new Promise<never>(() => {});
   node.observed.getNewerThan = (_uid, _stamp, signal) => abortable(silent, signal);
@@ -147,7 +147,7 @@ test('kill while the worker waits for the runtime cache: the wait is given up, n
   assert.equal(node.events.length, 0);
 });
 
-test('kill in the very moment the runtime cache answers: still nothing starts', async () => {
+test('starts nothing when the pod is killed at the moment the runtime cache responds', async () => {
   const node = new WorkerFixture();
   const { promise, resolve } = Promise.withResolvers<ReturnType<typeof observedOf>>();
   node.observed.getNewerThan = () => promise;
@@ -160,7 +160,7 @@ test('kill in the very moment the runtime cache answers: still nothing starts', 
   assert.deepEqual(node.kinds(), ['terminating']);
 });
 
-test('a pod created and unwanted before its worker wakes never reaches a syncer', async () => {
+test('does not sync a pod that is removed before its worker runs', async () => {
   const node = new WorkerFixture();
   node.workers.updatePod({ updateType: 'create', pod: podOf() });
   assert.equal(node.workers.syncKnownPods([]).size, 0);
@@ -168,7 +168,7 @@ test('a pod created and unwanted before its worker wakes never reaches a syncer'
   assert.deepEqual(node.calls, []);
 });
 
-test('evict, shorter delete, longer override: grace only shrinks, last statusFn wins', async () => {
+test('only shortens the grace period, and uses the last statusFn, after an eviction and two deletions', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   const evicted = () => ({ reason: 'Evicted' });
@@ -186,7 +186,7 @@ test('evict, shorter delete, longer override: grace only shrinks, last statusFn 
   assert.equal(node.workers.queries.shouldPodContentBeRemoved(uid), true);
 });
 
-test('a grace period of zero is one second, and a longer override does not raise it', async () => {
+test('uses one second for a grace period of zero, and a longer override does not raise it', async () => {
   const node = new WorkerFixture();
   await node.running();
   const pod = podOf({ deletionGraceSeconds: 0 });
@@ -194,7 +194,7 @@ test('a grace period of zero is one second, and a longer override does not raise
   assert.equal((await node.next('terminating')).graceSeconds, 1);
 });
 
-test('a shorter grace period cancels a kill under way even after a natural end', async () => {
+test('cancels a running kill for a shorter grace period, also after the pod ended by itself', async () => {
   const node = new WorkerFixture();
   const pod = podOf();
   node.workers.updatePod({ updateType: 'create', pod });
@@ -207,7 +207,7 @@ test('a shorter grace period cancels a kill under way even after a natural end',
   assert.equal((await node.next('terminating')).graceSeconds, 5);
 });
 
-test('create for a terminating UID: no second worker, and it begins anew once forgotten', async () => {
+test('creates no second worker for a terminating UID, and starts the pod again after it was dropped', async () => {
   const node = new WorkerFixture();
   const pod = await node.running({ source: 'file' });
   node.workers.updatePod({ updateType: 'kill', pod });
@@ -224,7 +224,7 @@ test('create for a terminating UID: no second worker, and it begins anew once fo
   await node.next('sync');
 });
 
-test('one that begins anew under its UID takes no look from before the end of the one before it', async () => {
+test('syncs a pod with a reused UID only with an observation newer than the end of its predecessor', async () => {
   const node = new WorkerFixture();
   const pod = await node.running({ source: 'file' });
   node.workers.updatePod({ updateType: 'kill', pod });
@@ -237,7 +237,7 @@ test('one that begins anew under its UID takes no look from before the end of th
   assert.ok((node.asked.at(-1)?.stamp ?? Number.NEGATIVE_INFINITY) >= ended);
 });
 
-test('a finished pod that is still wanted is kept, and ignores all that comes', async () => {
+test('keeps the record of a finished pod that is still desired, and ignores further updates', async () => {
   const node = new WorkerFixture();
   const pod = podOf();
   node.workers.updatePod({ updateType: 'create', pod });
@@ -252,7 +252,7 @@ test('a finished pod that is still wanted is kept, and ignores all that comes', 
   assert.equal(node.workers.syncKnownPods([pod]).get(uid)?.state, 'terminated');
 });
 
-test('evict races natural completion: the pod has one end, and the eviction is told of it', async () => {
+test('terminates a pod once when an eviction races with its exit, and calls back the eviction', async () => {
   const node = new WorkerFixture();
   const pod = podOf();
   node.workers.updatePod({ updateType: 'create', pod });
@@ -271,7 +271,7 @@ test('evict races natural completion: the pod has one end, and the eviction is t
   assert.deepEqual(node.refused, []);
 });
 
-test('restart with many Succeeded pods: they count as terminated at once, and are still cleaned up', async () => {
+test('counts Succeeded pods as terminated right after a restart, and still cleans them up', async () => {
   const node = new WorkerFixture();
   for (const id of ['a', 'b']) {
     node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: id, name: id, phase: 'Succeeded' }) });
@@ -281,7 +281,7 @@ test('restart with many Succeeded pods: they count as terminated at once, and ar
   assert.deepEqual(node.kinds(), ['terminated', 'terminated']);
 });
 
-test('a terminal pod with something alive, or unknown, is stopped first', async () => {
+test('stops a terminal pod first if containers of it run, or may run', async () => {
   for (const get of [
     (id: string) => observedOf(id, 'running'),
     () => {
@@ -296,7 +296,7 @@ test('a terminal pod with something alive, or unknown, is stopped first', async 
   }
 });
 
-test('a rejected pod is terminated at once and cleaned up; one that runs is stopped', async () => {
+test('terminates a rejected pod at once and cleans it up, or stops it first if it runs', async () => {
   const node = new WorkerFixture();
   node.workers.rejectPod(podOf());
   assert.equal(node.workers.queries.isPodKnownTerminated(uid), true);
@@ -307,7 +307,7 @@ test('a rejected pod is terminated at once and cleaned up; one that runs is stop
   assert.deepEqual(node.kinds(), ['terminated', 'terminating']);
 });
 
-test('a static pod that was being stopped before a restart is stopped first, in the time it has left, and begins anew', async () => {
+test('continues the termination of a static pod after a restart with the remaining grace period, and starts it again', async () => {
   const node = new WorkerFixture();
   const pod = podOf({ source: 'file' });
   node.observed.get = (id) => observedOf(id, 'running');
@@ -327,7 +327,7 @@ for (const [what, more] of [
   ['that came to its end', {}],
   ['that is deleted', { deletionTimestamp: '2026-01-01T00:00:00Z' }],
 ] as const) {
-  test(`one of the API ${what} does not begin anew, and is known until nobody wants it any more`, async () => {
+  test(`does not start an API pod that ${what} again, and keeps its record until no source has it`, async () => {
     const node = new WorkerFixture();
     const pod = podOf({});
     const ending = { ...pod, metadata: { ...pod.metadata, ...more } };
@@ -340,7 +340,7 @@ for (const [what, more] of [
   });
 }
 
-test('a pod whose source has not spoken is neither unwanted nor gone', async () => {
+test('treats a pod whose source is not ready as neither orphaned nor deleted', async () => {
   const node = new WorkerFixture({ areSourcesReadyFor: (id) => id !== 'other' });
   const other = podUid('other');
   node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: 'other' }) });
@@ -354,14 +354,14 @@ test('a pod whose source has not spoken is neither unwanted nor gone', async () 
   assert.equal(node.workers.queries.couldHaveRunningContainers(podUid('gone')), false);
 });
 
-test('a pod of the runtime alone is given the time it has left, where that is known', async () => {
+test('terminates a runtime pod with its remaining grace period, if that is recorded', async () => {
   const node = new WorkerFixture();
   const kill = { graceOverrideSeconds: 12 };
   node.workers.updatePod({ updateType: 'kill', runningPod: runtimePodOf('uid-1'), kill });
   assert.equal((await node.next('terminating-runtime')).graceSeconds, 12);
 });
 
-test('a pod of the runtime alone is killed within one second and forgotten', async () => {
+test('kills a runtime pod within one second and drops it', async () => {
   const node = new WorkerFixture();
   const runningPod = runtimePodOf('uid-1');
   for (const updateType of ['create', 'update', 'sync'] as const)
@@ -375,10 +375,10 @@ test('a pod of the runtime alone is killed within one second and forgotten', asy
   assert.deepEqual(known, { state: 'terminating', orphan: true, hasConfig: false, isStatic: false });
   await node.answer('terminating-runtime');
   await settle();
-  assert.deepEqual(node.workers.remembered, { pods: 0, names: 0, loops: 0 });
+  assert.deepEqual(node.workers.sizes, { pods: 0, names: 0, loops: 0 });
 });
 
-test('a pod of the runtime that we know is killed by its spec', async () => {
+test('kills a runtime pod with a known spec by its spec', async () => {
   const node = new WorkerFixture();
   await node.running();
   node.workers.updatePod({ updateType: 'kill', runningPod: runtimePodOf('uid-1') });
@@ -386,7 +386,7 @@ test('a pod of the runtime that we know is killed by its spec', async () => {
   assert.deepEqual([kill.graceSeconds, kill.pod?.metadata.name], [30, 'web']);
 });
 
-test('stale runtime-only kill after terminated: ignored', async () => {
+test('ignores a stale runtime pod after it has terminated', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   node.workers.updatePod({ updateType: 'kill', pod });
@@ -398,7 +398,7 @@ test('stale runtime-only kill after terminated: ignored', async () => {
   assert.deepEqual(node.kinds(), ['sync', 'terminating', 'terminated']);
 });
 
-test('a kill option of an update that kills nothing is answered at once', async () => {
+test('calls back at once for an update that kills nothing', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   const done: string[] = [];
@@ -406,7 +406,7 @@ test('a kill option of an update that kills nothing is answered at once', async 
   assert.equal(done.length, 1);
 });
 
-test('relist that started before sync end must not release the worker: the next look is newer than its end', async () => {
+test('does not sync with an observation that began before the previous sync ended', async () => {
   const node = new WorkerFixture();
   node.workers.updatePod({ updateType: 'create', pod: podOf() });
   const sync = await node.next('sync');
@@ -421,7 +421,7 @@ test('relist that started before sync end must not release the worker: the next 
   assert.ok((node.relists[0]?.stamp ?? 0) > wanted, 'the look that was asked for counts');
 });
 
-test('after a sync that acted on nothing what was seen before it will do, after any other it will not', async () => {
+test('reuses the observation after a sync without actions, and requires a newer one after any other', async () => {
   const node = new WorkerFixture();
   const next = async (): Promise<number> => {
     node.workers.updatePod({ updateType: 'sync', pod: podOf() });
@@ -434,11 +434,11 @@ test('after a sync that acted on nothing what was seen before it will do, after 
   const acted = await next();
   await node.answer('sync');
   assert.equal(await next(), acted, 'nothing has changed since');
-  await node.fail('sync', new Error('who knows what it did'));
+  await node.fail('sync', new Error('unknown outcome'));
   assert.ok((await next()) > acted);
 });
 
-test('what a pod was seen to end with is enough to end it by, and what was seen after its stop to clean up by', async () => {
+test('uses the last observation to terminate a finished pod, and the one after the stop to clean up', async () => {
   const node = new WorkerFixture();
   node.workers.updatePod({ updateType: 'create', pod: podOf() });
   await node.answer('sync', 'terminal');
@@ -454,13 +454,13 @@ test('what a pod was seen to end with is enough to end it by, and what was seen 
   assert.deepEqual(node.relists, []);
 });
 
-test('a look of its own does not count for a sync that changes something after it, or fails', async () => {
+test("does not reuse the sync's own observation if it acts afterwards, or fails", async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   node.workers.updatePod({ updateType: 'kill', pod });
   const first = await node.next('terminating');
   await first.observeNow?.(first.signal);
-  await node.fail('terminating', new Error('something still runs'));
+  await node.fail('terminating', new Error('a container still runs'));
   assert.equal(node.relists.length, 0);
   node.workers.updatePod({ updateType: 'sync', pod });
   const second = await node.next('terminating');
@@ -476,7 +476,7 @@ test('a look of its own does not count for a sync that changes something after i
   assert.ok((node.asked[4]?.stamp ?? 0) > (node.asked[3]?.stamp ?? 0));
 });
 
-test('a sync that acted on nothing asks for no look, a transition always does', async () => {
+test('requests no relist after a sync without actions, but after every transition', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   assert.equal(node.relists.length, 0);
@@ -485,7 +485,7 @@ test('a sync that acted on nothing asks for no look, a transition always does', 
   assert.equal(node.relists.length, 1);
 });
 
-test('inspect fails for one pod repeatedly: its worker gets FailedSync and retries, others go on', async () => {
+test('records FailedSync and retries if the inspection of a pod fails repeatedly, and syncs other pods', async () => {
   const node = new WorkerFixture();
   node.observed.getNewerThan = async (id) => {
     if (id === 'uid-1') throw new Error('cannot inspect');
@@ -504,7 +504,7 @@ test('inspect fails for one pod repeatedly: its worker gets FailedSync and retri
   assert.ok(delayMs >= 10_000 && delayMs <= 15_000);
 });
 
-test('worker throws: retried, others unaffected', async () => {
+test('retries after a worker threw, and does not affect other pods', async () => {
   const node = new WorkerFixture();
   const pod = podOf();
   node.workers.updatePod({ updateType: 'create', pod });
@@ -516,7 +516,7 @@ test('worker throws: retried, others unaffected', async () => {
   assert.deepEqual(node.kinds(uid), ['sync', 'sync']);
 });
 
-test('when to look again depends on how the sync ended', async () => {
+test('schedules the next sync by the result of the last one', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   const after = async (error: unknown) => {
@@ -536,7 +536,7 @@ test('when to look again depends on how the sync ended', async () => {
   within(await after(waiting(1_000_000)), 60_000, 90_000);
 });
 
-test('static pod killed while waiting for its name: finished, no runtime call', async () => {
+test('finishes a static pod that is killed while it waits for its full name, without runtime calls', async () => {
   const node = new WorkerFixture();
   await node.running({ uid: 'old', source: 'file' });
   const waiter = podOf({ uid: 'new', source: 'file' });
@@ -550,7 +550,7 @@ test('static pod killed while waiting for its name: finished, no runtime call', 
   assert.equal(node.workers.queries.shouldPodBeFinished(podUid('new')), true);
 });
 
-test('same full name from file and http: second waits, then starts the moment the first is gone', async () => {
+test('starts a static pod of the same full name as soon as the first one has finished', async () => {
   const node = new WorkerFixture();
   const first = await node.running({ uid: 'old', source: 'file' });
   node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: 'new', source: 'http' }) });
@@ -568,14 +568,14 @@ test('same full name from file and http: second waits, then starts the moment th
   assert.equal(node.clock.monotonicMs(), before);
 });
 
-test('two API pods, one name, old force-deleted: both run, each under its UID', async () => {
+test('runs two API pods with the same name and different UIDs after a force deletion', async () => {
   const node = new WorkerFixture();
   await node.running({ uid: 'old' });
   node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: 'new' }) });
   await node.next('sync', 'new');
 });
 
-test('300 edits in 30s during a 20s grace: only the last starts, no overlap, others finish unstarted', async () => {
+test('starts only the last of 300 edits during a termination, without overlap, and finishes the others', async () => {
   const node = new WorkerFixture();
   let current = await node.running({ uid: 'v0', source: 'file', graceSeconds: 20 });
   for (let edit = 1; edit <= 300; edit++) {
@@ -593,22 +593,22 @@ test('300 edits in 30s during a 20s grace: only the last starts, no overlap, oth
   assert.equal(node.calls.length, 4);
 });
 
-test('orphan terminating, runtime down 60s: retried at each housekeeping, without back-off', async () => {
+test('retries the termination of an orphan at each housekeeping while the runtime is down', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   node.workers.updatePod({ updateType: 'kill', pod });
   for (let round = 0; round < 30; round++) {
-    await node.fail('terminating', new Error('the runtime is away'));
+    await node.fail('terminating', new Error('the runtime is down'));
     await node.clock.advance(2_000);
     node.workers.syncKnownPods([]);
   }
   await node.answer('terminating');
   await node.answer('terminated');
   node.workers.syncKnownPods([]);
-  assert.equal(node.workers.remembered.pods, 0);
+  assert.equal(node.workers.sizes.pods, 0);
 });
 
-test('a pod nobody wants any more is terminated by its spec, and its sync is given up', async () => {
+test('terminates a pod that no source has with the grace period of its spec, and cancels its sync', async () => {
   const node = new WorkerFixture();
   await node.running();
   node.workers.updatePod({ updateType: 'sync', pod: podOf() });
@@ -619,7 +619,7 @@ test('a pod nobody wants any more is terminated by its spec, and its sync is giv
   assert.equal((await node.next('terminating')).graceSeconds, 30);
 });
 
-test('an orphan that never started is forgotten at once, and its name is free', async () => {
+test('drops an orphan that never started at once, and releases its full name', async () => {
   const node = new WorkerFixture();
   const old = await node.running({ uid: 'old', source: 'file' });
   node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: 'b', source: 'file' }) });
@@ -634,7 +634,7 @@ test('an orphan that never started is forgotten at once, and its name is free', 
   assert.deepEqual(node.kinds('b'), []);
 });
 
-test('a static pod waiting for its name of which the runtime has something is stopped, not just finished', async () => {
+test('stops a static pod that waits for its full name if the runtime has containers of it', async () => {
   const node = new WorkerFixture();
   await node.running({ uid: 'old', source: 'file' });
   node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: 'new', source: 'http' }) });
@@ -643,7 +643,7 @@ test('a static pod waiting for its name of which the runtime has something is st
   await node.next('terminating', 'new');
 });
 
-test('wall clock jumps +-1h: no stuck or skipped sync', async () => {
+test('delays and repeats no sync when the wall clock jumps by an hour', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   for (const jump of [3_600_000, -7_200_000]) {
@@ -660,7 +660,7 @@ test('wall clock jumps +-1h: no stuck or skipped sync', async () => {
   );
 });
 
-test('1000 pods in one SET: creation order, no starvation', async () => {
+test('syncs 1000 pods of one list in order of creation, without starvation', async () => {
   const node = new WorkerFixture();
   const ids = Array.from({ length: 1_000 }, (_, index) => `pod-${index}`);
   for (const id of ids) node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: id, name: id }) });
@@ -677,7 +677,7 @@ function controlOf({ clock, logs, workers }: WorkerFixture, journal: PodControlD
   return control;
 }
 
-test('killPodNow resolves when no container of the pod runs', async () => {
+test('resolves killPodNow when no container of the pod runs', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   const control = controlOf(node, { event: () => {} });
@@ -689,7 +689,7 @@ test('killPodNow resolves when no container of the pod runs', async () => {
   assert.equal(node.workers.queries.shouldPodContentBeRemoved(uid), true);
 });
 
-test('killPodNow rejects after 1.5 times the grace period, and the kill goes on', async () => {
+test('rejects killPodNow after 1.5 times the grace period, and continues the kill', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   const reasons: string[] = [];
@@ -708,7 +708,7 @@ test('killPodNow rejects after 1.5 times the grace period, and the kill goes on'
   assert.equal(node.clock.pendingTimers, 0);
 });
 
-test('a worker busy for more than five minutes is told to the watchdog', async () => {
+test('reports a worker that is busy for more than five minutes to the watchdog', async () => {
   const node = new WorkerFixture();
   node.workers.updatePod({ updateType: 'create', pod: podOf() });
   await node.next('sync');
@@ -720,7 +720,7 @@ test('a worker busy for more than five minutes is told to the watchdog', async (
   ]);
 });
 
-test('at the end all syncs are given up and nothing is started any more', async () => {
+test('cancels all syncs at the end and starts no more', async () => {
   const node = new WorkerFixture();
   const pod = podOf();
   node.workers.updatePod({ updateType: 'create', pod });
@@ -730,10 +730,10 @@ test('at the end all syncs are given up and nothing is started any more', async 
   node.workers.updatePod({ updateType: 'kill', pod, kill: { done: () => done.push('ignored') } });
   await settle();
   assert.deepEqual([node.calls.length, node.held.length, done.length], [1, 0, 1]);
-  assert.equal(node.workers.remembered.loops, 0);
+  assert.equal(node.workers.sizes.loops, 0);
 });
 
-test('what rooms may ask, for a known pod in each state and for an unknown one before and after all are known', async () => {
+test('answers the queries of other packages for each state of a known pod, and for an unknown one before and after all sources are ready', async () => {
   const node = new WorkerFixture();
   const { queries } = node.workers;
   const answers = (id: string) =>

@@ -1,9 +1,9 @@
 import { isStaticPod, isTerminalPhase, type Pod, type PodUid } from '../pods/index.ts';
 import { acceptUpdate, type OfferedUpdate } from './accept-update.ts';
 import type { Lifecycle } from './lifecycle.ts';
-import { adoptOrphan, type KnownWorker, knownWorker } from './orphans.ts';
+import { adoptOrphan, type WorkerSummary, workerSummary } from './orphans.ts';
 import type { PodWorkerQueries } from './queries.ts';
-import { couldRun } from './syncer.ts';
+import { mayRunAny } from './syncer.ts';
 import {
   type KillOptions,
   replacing,
@@ -25,7 +25,7 @@ export interface PodWorkersDeps extends LoopDeps {
   readonly withAllocation?: ((pod: Pod) => Pod) | undefined;
 }
 
-/** A worker whose sync has run for long. */
+/** A worker whose sync takes long. */
 export interface BusyWorker {
   readonly uid: PodUid;
   readonly name: string;
@@ -55,11 +55,11 @@ export class PodWorkers implements AsyncDisposable {
    * The number of pods, of full names of static pods, and of running loops: all zero on an empty
    * node.
    */
-  get remembered(): Readonly<Record<'pods' | 'names' | 'loops', number>> {
+  get sizes(): Readonly<Record<'pods' | 'names' | 'loops', number>> {
     return { pods: this.#state.size, names: this.#state.names, loops: this.#loops.running };
   }
 
-  knows(uid: PodUid): boolean {
+  has(uid: PodUid): boolean {
     return this.#state.find(uid) !== undefined;
   }
 
@@ -85,7 +85,7 @@ export class PodWorkers implements AsyncDisposable {
     }
     const known = this.#state.find(uidOf(given));
     const record = known ?? this.#add(given);
-    this.#offer(record, options, given, known === undefined ? 'first' : 'again');
+    this.#accept(record, options, given, known === undefined ? 'first' : 'again');
   }
 
   /**
@@ -93,7 +93,8 @@ export class PodWorkers implements AsyncDisposable {
    * restart, which are stopped first. Only what the pod may have left is cleaned up.
    */
   rejectPod(pod: Pod): void {
-    if (this.#state.find(pod.metadata.uid) === undefined && !this.#loops.stopped) this.#endAtOnce(pod, {});
+    if (this.#state.find(pod.metadata.uid) === undefined && !this.#loops.stopped)
+      this.#terminateAtOnce(pod, {});
   }
 
   /**
@@ -103,27 +104,27 @@ export class PodWorkers implements AsyncDisposable {
   resumeTermination(pod: Pod, graceSeconds: number): void {
     const { uid } = pod.metadata;
     if (this.#state.find(uid) !== undefined || this.#loops.stopped) return;
-    const record = this.#endAtOnce(pod, { graceOverrideSeconds: graceSeconds });
+    const record = this.#terminateAtOnce(pod, { graceOverrideSeconds: graceSeconds });
     // An API pod that terminates without deletion was finished or evicted, and does not start
     // again.
     record.restartRequested = isStaticPod(pod);
     // It was started once, so it may hold resources even if no container runs.
-    record.observedRuntime = true;
+    record.wasObserved = true;
   }
 
   /**
    * Drops finished pods that are no longer desired or start again, and terminates undesired ones.
    * Returns the remaining workers. No pod may be added while the desired pods are collected.
    */
-  syncKnownPods(desired: Iterable<Pod>): ReadonlyMap<PodUid, KnownWorker> {
+  syncKnownPods(desired: Iterable<Pod>): ReadonlyMap<PodUid, WorkerSummary> {
     const wanted = new Set<PodUid>();
     for (const pod of desired) wanted.add(pod.metadata.uid);
-    this.#state.setAllKnown();
-    const left = new Map<PodUid, KnownWorker>();
+    this.#state.setAllSourcesReady();
+    const left = new Map<PodUid, WorkerSummary>();
     for (const record of this.#state) {
       const orphan = !wanted.has(record.uid) && this.#areSourcesReadyFor(record.uid);
-      if (this.#mayForget(record, orphan)) this.#loops.wake(this.#state.forget(record));
-      else left.set(record.uid, knownWorker(record, orphan));
+      if (this.#mayDrop(record, orphan)) this.#loops.wake(this.#state.drop(record));
+      else left.set(record.uid, workerSummary(record, orphan));
     }
     return left;
   }
@@ -148,17 +149,17 @@ export class PodWorkers implements AsyncDisposable {
   #add(given: WorkSubject): WorkerRecord {
     const record = this.#state.add(given, this.#firstState(given));
     // A finished pod was started once, so it may hold resources even if no container runs.
-    record.observedRuntime = given.kind === 'pod' && isTerminalPhase(given.pod.status.phase);
+    record.wasObserved = given.kind === 'pod' && isTerminalPhase(given.pod.status.phase);
     return record;
   }
 
   /** For a pod that terminates from the start. */
-  #endAtOnce(pod: Pod, kill: KillOptions): WorkerRecord {
+  #terminateAtOnce(pod: Pod, kill: KillOptions): WorkerRecord {
     const given: WorkSubject = { kind: 'pod', pod };
     const alive = this.#couldRun(pod.metadata.uid);
     const record = this.#state.add(given, alive ? { state: 'syncing' } : this.#terminatedNow());
-    record.observedRuntime = alive;
-    this.#offer(record, { updateType: 'kill', pod, kill }, given, 'first');
+    record.wasObserved = alive;
+    this.#accept(record, { updateType: 'kill', pod, kill }, given, 'first');
     return record;
   }
 
@@ -166,14 +167,14 @@ export class PodWorkers implements AsyncDisposable {
     return this.#deps.areSourcesReadyFor?.(uid) ?? true;
   }
 
-  #offer(
+  #accept(
     record: WorkerRecord,
     options: UpdatePodOptions,
     given: WorkSubject,
-    sight: OfferedUpdate['sight'],
+    sight: OfferedUpdate['observation'],
   ): void {
     const nowMs = this.#deps.clock.monotonicMs();
-    const accepted = acceptUpdate({ record, options, given, sight, nowMs });
+    const accepted = acceptUpdate({ record, options, given, observation: sight, nowMs });
     if (accepted.kind === 'ignored') {
       this.#ignore(options, accepted.why);
       return;
@@ -219,7 +220,7 @@ export class PodWorkers implements AsyncDisposable {
   /** A pod whose observation failed may run. */
   #couldRun(uid: PodUid): boolean {
     try {
-      return couldRun(this.#deps.observed.get(uid));
+      return mayRunAny(this.#deps.observed.get(uid));
     } catch {
       return true;
     }
@@ -231,7 +232,7 @@ export class PodWorkers implements AsyncDisposable {
     return { kind: 'pod', pod: withAllocation(subject.pod) };
   }
 
-  #mayForget(record: WorkerRecord, orphan: boolean): boolean {
+  #mayDrop(record: WorkerRecord, orphan: boolean): boolean {
     if (record.lifecycle.state === 'finished') return orphan || record.restartRequested;
     if (!orphan) return false;
     const fate = adoptOrphan(record, this.#deps.clock.monotonicMs());

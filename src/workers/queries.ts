@@ -23,13 +23,13 @@ export class PodWorkerQueries {
   /** For the status manager: whether a terminal phase must still be held back. */
   couldHaveRunningContainers(uid: PodUid): boolean {
     const worker = this.#state.find(uid);
-    return worker === undefined ? !this.#isKnownGone(uid) : !worker.lifecycle.ended;
+    return worker === undefined ? !this.#isKnownDeleted(uid) : !worker.lifecycle.ended;
   }
 
   /** For the status manager: whether the pod's API object may go. */
   shouldPodBeFinished(uid: PodUid): boolean {
     const worker = this.#state.find(uid);
-    return worker === undefined ? this.#isKnownGone(uid) : worker.lifecycle.state === 'finished';
+    return worker === undefined ? this.#isKnownDeleted(uid) : worker.lifecycle.state === 'finished';
   }
 
   /** For syncs: whether to stop bringing the pod up. */
@@ -39,32 +39,35 @@ export class PodWorkerQueries {
 
   /** For the volume manager: no container will be started any more, so no volume is needed for one. */
   shouldPodContainersBeTerminating(uid: PodUid): boolean {
-    return this.#state.find(uid)?.lifecycle.terminationSeen ?? this.#isKnownGone(uid);
+    return this.#state.find(uid)?.lifecycle.terminationBegun ?? this.#isKnownDeleted(uid);
   }
 
   /** For the volume manager: nothing runs any more, so volumes may be unmounted. */
   shouldPodRuntimeBeRemoved(uid: PodUid): boolean {
-    return this.#state.find(uid)?.lifecycle.ended ?? this.#isKnownGone(uid);
+    return this.#state.find(uid)?.lifecycle.ended ?? this.#isKnownDeleted(uid);
   }
 
   /**
-   * For garbage collection: dead containers, logs and images of the pod may go. Not of one that is to run again: its
-   * containers tell how often each was started.
+   * For garbage collection: whether dead containers, logs and images of the pod may be removed. Not
+   * for a pod that will run again: its containers count the restarts.
    */
   shouldPodContentBeRemoved(uid: PodUid): boolean {
     const worker = this.#state.find(uid);
-    if (worker === undefined) return this.#isKnownGone(uid);
+    if (worker === undefined) return this.#isKnownDeleted(uid);
     return worker.evicted || (worker.deleted && worker.lifecycle.ended && !worker.restartRequested);
   }
 
-  /** For mirror pods: the static pod of that name is on its way out, so its shadow must stay for now. */
+  /**
+   * For mirror pods: whether the static pod of that name is terminating, so that its mirror pod
+   * must stay for now.
+   */
   isPodForMirrorPodTerminatingByFullName(name: PodFullName): boolean {
     const uid = this.#state.holderOf(name);
     return uid !== undefined && this.#state.find(uid)?.lifecycle.state === 'terminating';
   }
 
-  /** Of a pod without a worker: whether no source has it. */
-  #isKnownGone(uid: PodUid): boolean {
-    return this.#state.allKnown && this.#areSourcesReadyFor(uid);
+  /** Whether no source has a pod that has no worker. */
+  #isKnownDeleted(uid: PodUid): boolean {
+    return this.#state.areAllSourcesReady && this.#areSourcesReadyFor(uid);
   }
 }

@@ -1,8 +1,8 @@
 import { describeError, jitter, KubelingError, type Random } from '../lib/index.ts';
 
-/** How a sync ended, as far as it decides when to look again. */
+/** The result of a sync, as far as it determines the time of the next one. */
 export type SyncEnd =
-  /** The pod goes on to its next state at once. */
+  /** The pod enters its next state at once. */
   | { readonly kind: 'transition' }
   | { readonly kind: 'ok' }
   | { readonly kind: 'failed'; readonly error: unknown };
@@ -15,18 +15,18 @@ export interface RequeueOptions {
 
 const failedMs = 10_000;
 const transientMs = 1_000;
-/** Delays are stretched by up to this share, so that pods do not fall into step. */
+/** The maximum jitter of delays, so that pods do not sync at the same time. */
 const jitterShare = 0.5;
 const networkNotReady = 'network is not ready';
 
-/** How long until the pod should be looked at again though nothing changed. */
+/** Returns the delay until the next sync without an update. */
 export function requeueDelayMs(end: SyncEnd, options: RequeueOptions): number {
   if (end.kind === 'transition') return 0;
   const delayMs = end.kind === 'ok' ? options.syncFrequencyMs : failureDelayMs(end.error, options);
   return jitter(options.random, delayMs, jitterShare);
 }
 
-/** A pod that may not start yet is looked at again after this long, if nobody wakes it before. */
+/** The delay for a pod that may not start yet, unless it is woken earlier. */
 export function blockedDelayMs(random: Random): number {
   return jitter(random, failedMs, jitterShare);
 }
@@ -38,12 +38,12 @@ function failureDelayMs(error: unknown, { syncFrequencyMs, monotonicMs }: Requeu
   return Math.min(Math.max(0, delayMs), syncFrequencyMs);
 }
 
-/** Errors of errors deeper than this are not looked into. */
+/** The maximum depth of nested errors. */
 const deepest = 16;
 
 /**
- * The earliest moment, in the clock's monotonic milliseconds, at which something in the error may be tried again.
- * Whoever waits out a back-off throws a KubelingError with that moment as `retryAtMs` in its details.
+ * The earliest monotonic time at which the failed operation should be retried. Code that waits for
+ * a back-off throws a KubelingError with that time as `retryAtMs` in its details.
  */
 function earliestRetryMs(error: unknown, depth = 0): number | undefined {
   if (!(error instanceof Error) || depth >= deepest) return undefined;

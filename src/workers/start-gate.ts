@@ -1,17 +1,21 @@
 import type { PodFullName, PodUid } from '../pods/index.ts';
 
 /**
- * Lets one static pod of a name run at a time, in the order they came. Pods of the API pass without asking: their
- * names are kept apart by the API server, and a force-deleted one may overlap with its successor.
+ * Lets only one static pod with the same full name run at a time, in the order of their addition.
+ * API pods always pass: the API server keeps their names unique, and a force-deleted pod may
+ * overlap with its successor.
  */
 export class StartGate {
   readonly #holders = new Map<PodFullName, PodUid>();
-  /** In the order they came; a Set, as a name edited often has a long line that is left from anywhere. */
-  readonly #lines = new Map<PodFullName, Set<PodUid>>();
+  /**
+   * In the order of addition. A Set, because a static pod that is edited often has a long line,
+   * from which pods leave at any position.
+   */
+  readonly #waiting = new Map<PodFullName, Set<PodUid>>();
 
-  /** How many names are held or waited for. */
+  /** The number of full names that are held or waited for. */
   get size(): number {
-    return new Set([...this.#holders.keys(), ...this.#lines.keys()]).size;
+    return new Set([...this.#holders.keys(), ...this.#waiting.keys()]).size;
   }
 
   holder(name: PodFullName): PodUid | undefined {
@@ -19,36 +23,36 @@ export class StartGate {
   }
 
   join(name: PodFullName, uid: PodUid): void {
-    const line = this.#lines.get(name) ?? new Set();
+    const line = this.#waiting.get(name) ?? new Set();
     line.add(uid);
-    this.#lines.set(name, line);
+    this.#waiting.set(name, line);
   }
 
-  /** Whether the pod may start, which makes it the holder of the name. */
+  /** Returns whether the pod may start, and then makes it the holder of its full name. */
   tryPass(name: PodFullName, uid: PodUid): boolean {
     const holder = this.#holders.get(name);
     if (holder !== undefined) return holder === uid;
     if (this.#next(name) !== uid) return false;
-    this.#leaveLine(name, uid);
+    this.#leaveQueue(name, uid);
     this.#holders.set(name, uid);
     return true;
   }
 
-  /** The pod neither holds nor wants the name any more. Answers who may start because of that. */
+  /** Releases the full name of the pod. Returns the pod that may start now. */
   leave(name: PodFullName, uid: PodUid): PodUid | undefined {
     const wasNext = this.#next(name) === uid;
-    this.#leaveLine(name, uid);
+    this.#leaveQueue(name, uid);
     const wasHolder = this.#holders.get(name) === uid && this.#holders.delete(name);
     return (wasHolder || wasNext) && !this.#holders.has(name) ? this.#next(name) : undefined;
   }
 
   #next(name: PodFullName): PodUid | undefined {
-    return this.#lines.get(name)?.values().next().value;
+    return this.#waiting.get(name)?.values().next().value;
   }
 
-  #leaveLine(name: PodFullName, uid: PodUid): void {
-    const line = this.#lines.get(name);
+  #leaveQueue(name: PodFullName, uid: PodUid): void {
+    const line = this.#waiting.get(name);
     line?.delete(uid);
-    if (line?.size === 0) this.#lines.delete(name);
+    if (line?.size === 0) this.#waiting.delete(name);
   }
 }

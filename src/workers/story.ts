@@ -1,8 +1,8 @@
 import type { PodStep } from '../pods/index.ts';
 import type { Transition } from './lifecycle.ts';
 
-/** A transition as a step of the pod's story. */
-export function transitionStep({ to, why, lastedMs }: Transition): PodStep {
+/** A transition as a step of the pod's history. */
+export function historyStep({ to, why, lastedMs }: Transition): PodStep {
   if (to === 'terminating')
     return { stage: 'termination', outcome: 'waiting', message: `the pod terminates, as ${why}` };
   if (to === 'terminated') return { stage: 'termination', outcome: 'done', message: why, ms: lastedMs };

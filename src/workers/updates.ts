@@ -1,38 +1,44 @@
 import type { PodStatus } from '../kinds/index.ts';
 import type { Pod, PodUid, RuntimePod } from '../pods/index.ts';
 
-/** Why a worker runs. */
+/** The kind of an update. */
 export type UpdateType = 'create' | 'update' | 'sync' | 'kill';
 
-/** Answers the status to publish instead of the one given, such as that of an evicted pod. May be called many times. */
+/**
+ * Returns the status to publish instead of the given one, such as that of an evicted pod. May be
+ * called several times.
+ */
 export type StatusFn = (status: PodStatus) => PodStatus;
 
 export interface KillOptions {
-  /** An evicted pod's content may go before its API object does. */
+  /** The content of an evicted pod may be removed before its API object. */
   readonly evict?: boolean | undefined;
-  /** Of several, the one that came last counts. */
+  /** If several updates have one, the last is used. */
   readonly statusFn?: StatusFn | undefined;
-  /** Only ever shortens the time a pod is given. */
+  /** Only ever shortens the grace period. */
   readonly graceOverrideSeconds?: number | undefined;
-  /** Called exactly once: when no container runs any more, or at once if there is nothing to wait for. */
+  /**
+   * Called exactly once: when no container of the pod runs any more, or at once if there is nothing
+   * to wait for.
+   */
   readonly done?: (() => void) | undefined;
 }
 
 /**
- * What the worker of a pod should know. One of `pod` and `runningPod` is given: a running pod alone is one that the
- * runtime has and nobody wants, and can only be killed.
+ * An update for the worker of a pod. Either `pod` or `runningPod` is set: a running pod alone is
+ * one that no source has, and can only be killed.
  */
 export interface UpdatePodOptions {
   readonly updateType: UpdateType;
   readonly pod?: Pod | undefined;
   readonly runningPod?: RuntimePod | undefined;
   readonly mirrorPod?: Pod | undefined;
-  /** A stamp of the clock from when the change was seen, to measure how long the worker took to follow it. */
+  /** The clock stamp at which the change was observed, to measure the latency of the worker. */
   readonly startStamp?: number | undefined;
   readonly kill?: KillOptions | undefined;
 }
 
-/** What waits for a worker, or was last handed to a syncer. How a pod ends is kept in its lifecycle, not here. */
+/** The pending or last work of a worker. How a pod terminates is stored in its lifecycle. */
 export interface PodWork {
   readonly updateType: UpdateType;
   readonly subject: WorkSubject;
@@ -44,7 +50,7 @@ export type WorkSubject =
   | { readonly kind: 'pod'; readonly pod: Pod }
   | { readonly kind: 'runtime-pod'; readonly pod: RuntimePod };
 
-/** What is to be worked on, or undefined of an update that names nothing that can be. */
+/** Returns the pod of the update, or undefined for an update without one. */
 export function subjectOf({ pod, runningPod, updateType }: UpdatePodOptions): WorkSubject | undefined {
   if (pod !== undefined) return { kind: 'pod', pod };
   if (runningPod === undefined || updateType !== 'kill') return undefined;
@@ -59,19 +65,19 @@ export function podOf(work: PodWork | undefined): Pod | undefined {
   return work?.subject.kind === 'pod' ? work.subject.pod : undefined;
 }
 
-/** The newer update replaces the one that waits; how long it waits is counted from the older. */
+/** The newer update replaces the pending one; its latency counts from the older one. */
 export function replacing(pending: PodWork | undefined, work: PodWork): PodWork {
   const stamps = [pending?.startStamp, work.startStamp].filter((stamp) => stamp !== undefined);
   return stamps.length === 0 ? work : { ...work, startStamp: Math.min(...stamps) };
 }
 
-/** What is known after the update: a real pod is never overwritten by one only the runtime knows. */
+/** The subject after the update: a pod with a spec is never replaced by a runtime pod. */
 export function merged(active: PodWork | undefined, update: PodWork): PodWork {
-  const known = podOf(active);
-  const keepsPod = known !== undefined && update.subject.kind === 'runtime-pod';
+  const knownPod = podOf(active);
+  const retainsPod = knownPod !== undefined && update.subject.kind === 'runtime-pod';
   return {
     ...update,
-    subject: keepsPod ? { kind: 'pod', pod: known } : update.subject,
+    subject: retainsPod ? { kind: 'pod', pod: knownPod } : update.subject,
     mirrorPod: update.mirrorPod ?? active?.mirrorPod,
   };
 }

@@ -12,20 +12,20 @@ function rig() {
   const { logger, records } = collectLogs(clock);
   const steps: PodStep[] = [];
   const counts: string[] = [];
-  const world = { desired: [] as readonly Pod[], busy: [] as readonly BusyWorker[], knows: true };
+  const world = { desired: [] as readonly Pod[], busy: [] as readonly BusyWorker[], hasWorker: true };
   const dog = new Watchdog({
     clock,
     logger,
     journal: { event: () => {}, step: (_uid, step) => steps.push(step) },
     desiredPods: () => world.desired,
-    workers: { knows: () => world.knows, busyWorkers: () => world.busy },
+    workers: { has: () => world.hasWorker, busyWorkers: () => world.busy },
     observe: ({ busy, missing }) => counts.push(`${busy} ${missing}`),
   });
   const messages = () => [...records].map(({ message }) => message);
   return { clock, dog, world, steps, counts, messages };
 }
 
-test('a worker that has been busy for long is told once, and its end too', () => {
+test('reports a busy worker once, and its recovery', () => {
   const { dog, world, steps, counts, messages } = rig();
   const { uid } = aPod().metadata;
   world.busy = [{ uid, name: 'web_default', state: 'syncing', busyMs: 301_500 }];
@@ -36,27 +36,27 @@ test('a worker that has been busy for long is told once, and its end too', () =>
   dog.check();
   assert.deepEqual(
     steps.map(({ stage, outcome, message }) => `${stage} ${outcome}: ${message}`),
-    ['worker failed: one sync of it, syncing, has taken 5m1.5s so far', 'worker done: it gets on again'],
+    ['worker failed: its sync (syncing) has taken 5m1.5s so far', 'worker done: its sync continues'],
   );
-  assert.deepEqual(messages(), ['A pod does not get on', 'A pod gets on again']);
+  assert.deepEqual(messages(), ['Pod sync is stuck', 'Pod sync continues']);
   assert.deepEqual(counts, ['1 0', '1 0', '0 0', '0 0']);
 });
 
-test('a wanted pod without a worker is told after thirty seconds', async () => {
+test('reports a desired pod without a worker after thirty seconds', async () => {
   const { clock, dog, world, steps, counts } = rig();
   world.desired = [aPod()];
-  world.knows = false;
+  world.hasWorker = false;
   const end = new AbortController();
   const run = dog.run(end.signal);
   await clock.advance(35_000);
   assert.equal(steps.length, 0);
   await clock.advance(10_000);
-  assert.equal(steps[0]?.message, 'it is wanted, and nobody has worked on it for over 30s');
+  assert.equal(steps[0]?.message, 'it is desired, but has had no worker for over 30s');
   assert.equal(counts.at(-1), '0 1');
-  world.knows = true;
+  world.hasWorker = true;
   await clock.advance(5_000);
   assert.deepEqual([steps.length, counts.at(-1)], [2, '0 0']);
-  end.abort(new Error('the test ends'));
+  end.abort(new Error('test ended'));
   await run;
   assert.equal(clock.pendingTimers, 0);
 });

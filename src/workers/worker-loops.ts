@@ -71,7 +71,7 @@ export class WorkerLoops {
   async #loop(record: WorkerRecord): Promise<void> {
     // Yields first, so that an update takes effect completely before its sync begins.
     await Promise.resolve();
-    for (let work = this.#take(record); work !== undefined; work = this.#take(record)) {
+    for (let work = this.#nextWork(record); work !== undefined; work = this.#nextWork(record)) {
       const scope = new AbortController();
       record.run = { state: 'busy', sinceMs: this.#deps.clock.monotonicMs(), scope };
       const end = await iterate(this.#deps, record, work, scope.signal);
@@ -82,7 +82,7 @@ export class WorkerLoops {
   }
 
   /** The work to do now, if the pod may be synced. */
-  #take(record: WorkerRecord): PodWork | undefined {
+  #nextWork(record: WorkerRecord): PodWork | undefined {
     const work = record.pending;
     if (work === undefined || this.#stopped || !this.#state.holds(record)) return undefined;
     if (record.started !== 'yes' && work.subject.kind === 'pod') {
@@ -102,13 +102,13 @@ export class WorkerLoops {
     if (!isStaticPod(pod)) return 'now';
     // No container is started any more, so the full name does not matter; containers of the runtime
     // must be stopped.
-    if (record.lifecycle.terminationRequested) return record.observedRuntime ? 'now' : 'never';
+    if (record.lifecycle.terminationRequested) return record.wasObserved ? 'now' : 'never';
     return this.#state.tryPass(record) ? 'now' : 'later';
   }
 
   #start(record: WorkerRecord, work: PodWork, pod: Pod): void {
     record.started = 'yes';
-    const sinceStamp = work.startStamp ?? record.seenStamp;
+    const sinceStamp = work.startStamp ?? record.addedStamp;
     this.#deps.metrics?.started(pod.spec.containers.length, this.#deps.clock.stamp() - sinceStamp);
   }
 
@@ -129,7 +129,7 @@ export class WorkerLoops {
     }
     if (end.kind === 'runtime-pod-stopped') {
       this.wake(this.#state.finish(record, 'nothing of it runs any more'));
-      this.wake(this.#state.forget(record));
+      this.wake(this.#state.drop(record));
     } else {
       this.#requeue(record, this.#advance(record, end));
     }
@@ -148,7 +148,7 @@ export class WorkerLoops {
   ): SyncEnd {
     switch (end.kind) {
       case 'failed':
-        this.#tellFailure(record, end.error);
+        this.#logFailure(record, end.error);
         return end;
       case 'cancelled':
         this.#deps.log.v(2)?.info('Cancelled pod sync', fieldsOf(record));
@@ -158,12 +158,12 @@ export class WorkerLoops {
         return this.#stoppedRunning(record);
       case 'synced':
         record.failure = undefined;
-        return end.pod === 'terminal' ? this.#endedNaturally(record) : { kind: 'ok' };
+        return end.pod === 'terminal' ? this.#endedByItself(record) : { kind: 'ok' };
     }
   }
 
   /** A failure that repeats is logged once. */
-  #tellFailure(record: WorkerRecord, error: unknown): void {
+  #logFailure(record: WorkerRecord, error: unknown): void {
     const text = describeError(error);
     const fields = fieldsOf(record);
     if (record.failure === text)
@@ -181,7 +181,7 @@ export class WorkerLoops {
   }
 
   /** A termination requested during the sync keeps its grace period. */
-  #endedNaturally(record: WorkerRecord): SyncEnd {
+  #endedByItself(record: WorkerRecord): SyncEnd {
     if (!record.lifecycle.terminationRequested) {
       const sinceMs = this.#deps.clock.monotonicMs();
       record.lifecycle.enter(

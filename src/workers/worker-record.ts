@@ -2,40 +2,43 @@ import { fullNameOf, isStaticPod, type Pod, type PodFullName, type PodUid } from
 import type { PodLifecycle } from './lifecycle.ts';
 import { type PodWork, podOf, type StatusFn, type WorkSubject } from './updates.ts';
 
-/** All that is remembered of one pod. Changed only between awaits, by the pod workers. */
+/** The state of one pod's worker. Changed only between awaits, by the pod workers. */
 export interface WorkerRecord {
   readonly uid: PodUid;
   readonly fullName: PodFullName;
   readonly lifecycle: PodLifecycle;
-  /** What the worker takes next; a newer update replaces it. */
+  /** The next work; a newer update replaces it. */
   pending: PodWork | undefined;
-  /** What was last handed to a syncer: the truth about this pod for everybody else. */
+  /** The work last passed to the syncer, whose spec everything acting on the pod must use. */
   active: PodWork | undefined;
-  /** When the pod was first heard of, by the clock's stamps. */
-  readonly seenStamp: number;
-  /** Whether the pod was let through to a syncer; `waiting` for another of its name to end. */
+  /** When the pod was first added, as a clock stamp. */
+  readonly addedStamp: number;
+  /** Whether the pod may be synced; `waiting` for another pod of the same full name to finish. */
   started: 'no' | 'waiting' | 'yes';
-  /** Deleted in the API, or gone from its source. */
+  /** Deleted in the API, or removed from its source. */
   deleted: boolean;
   evicted: boolean;
-  /** The same UID was created again while this one ends. */
+  /** The same UID was added again while this pod terminates. */
   restartRequested: boolean;
-  /** The runtime was seen to have something of this pod: it must be stopped even if we never started it. */
-  observedRuntime: boolean;
-  /** Who wants to know when nothing of the pod runs any more. */
+  /**
+   * The runtime was observed to have containers of this pod: they must be stopped even if this
+   * kubelet did not start them.
+   */
+  wasObserved: boolean;
+  /** The callbacks for when no container of the pod runs any more. */
   readonly done: (() => void)[];
   statusFn: StatusFn | undefined;
-  /** The next look must have begun after this. */
+  /** The next observation must have begun after this stamp. */
   lastSyncEnd: number;
-  /** Why the last sync failed, as it was told. */
+  /** Why the last sync failed, as logged. */
   failure: string | undefined;
   run: WorkerRun;
 }
 
-/** What the worker is doing. */
+/** The state of the loop. */
 export type WorkerRun =
   | { readonly state: 'idle' }
-  /** Its loop runs, between two syncs. */
+  /** The loop runs, between two syncs. */
   | { readonly state: 'awake' }
   | { readonly state: 'busy'; readonly sinceMs: number; readonly scope: AbortController };
 
@@ -46,12 +49,12 @@ export function newRecord(subject: WorkSubject, lifecycle: PodLifecycle, seenSta
     lifecycle,
     pending: undefined,
     active: undefined,
-    seenStamp,
+    addedStamp: seenStamp,
     started: 'no',
     deleted: false,
     evicted: false,
     restartRequested: false,
-    observedRuntime: false,
+    wasObserved: false,
     done: [],
     statusFn: undefined,
     lastSyncEnd: Number.NEGATIVE_INFINITY,
@@ -60,7 +63,7 @@ export function newRecord(subject: WorkSubject, lifecycle: PodLifecycle, seenSta
   };
 }
 
-/** The newest spec anybody gave us; undefined for a pod only the runtime knows. */
+/** The newest spec; undefined for a pod that only the runtime has. */
 export function knownPod(record: WorkerRecord): Pod | undefined {
   return podOf(record.pending) ?? podOf(record.active);
 }

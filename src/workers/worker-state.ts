@@ -3,7 +3,7 @@ import { isStaticPod, type Pod, type PodFullName, type PodJournal, type PodUid }
 import { type Lifecycle, PodLifecycle, type Transition } from './lifecycle.ts';
 import type { WorkerObserver } from './metrics.ts';
 import { StartGate } from './start-gate.ts';
-import { transitionStep } from './story.ts';
+import { historyStep } from './story.ts';
 import { podOf, uidOf, type WorkSubject } from './updates.ts';
 import { isStaticRecord, newRecord, type WorkerRecord } from './worker-record.ts';
 
@@ -30,14 +30,14 @@ export class WorkerState implements Iterable<WorkerRecord> {
    */
   readonly #ends = new LruMap<PodUid, number>({ capacity: rememberedEnds });
   /** Whether housekeeping has passed the desired pods of all sources to the workers. */
-  #allKnown = false;
+  #areAllSourcesReady = false;
 
   constructor(deps: WorkerStateDeps) {
     this.#deps = deps;
   }
 
-  get allKnown(): boolean {
-    return this.#allKnown;
+  get areAllSourcesReady(): boolean {
+    return this.#areAllSourcesReady;
   }
 
   get size(): number {
@@ -73,8 +73,8 @@ export class WorkerState implements Iterable<WorkerRecord> {
     return this.#records.get(uid)?.lifecycle.terminationRequested ?? false;
   }
 
-  setAllKnown(): void {
-    this.#allKnown = true;
+  setAllSourcesReady(): void {
+    this.#areAllSourcesReady = true;
   }
 
   /** Whether the record is current, not one that was dropped. */
@@ -94,7 +94,7 @@ export class WorkerState implements Iterable<WorkerRecord> {
     const uid = uidOf(subject);
     const lifecycle = new PodLifecycle(first, {
       entered: (transition) => this.#entered(uid, transition),
-      refused: (transition) => this.#refused(uid, transition),
+      rejected: (transition) => this.#refused(uid, transition),
     });
     const record = newRecord(subject, lifecycle, this.#deps.clock.stamp());
     record.lastSyncEnd = this.#ends.get(uid) ?? record.lastSyncEnd;
@@ -112,7 +112,7 @@ export class WorkerState implements Iterable<WorkerRecord> {
   }
 
   /** Returns the record that waited for the pod's full name, which the caller must wake. */
-  forget(record: WorkerRecord): WorkerRecord | undefined {
+  drop(record: WorkerRecord): WorkerRecord | undefined {
     this.#records.delete(record.uid);
     this.#ends.set(record.uid, record.lastSyncEnd);
     const waiter = this.#release(record);
@@ -150,7 +150,7 @@ export class WorkerState implements Iterable<WorkerRecord> {
     const { from, to, why } = transition;
     const pod = this.#records.get(uid)?.fullName;
     this.#deps.log.info('Pod worker changed state', { pod, podUid: uid, from, to, why });
-    this.#deps.journal.step(uid, transitionStep(transition));
+    this.#deps.journal.step(uid, historyStep(transition));
     this.#deps.metrics?.entered(transition);
   }
 
@@ -161,7 +161,7 @@ export class WorkerState implements Iterable<WorkerRecord> {
       `Cannot take a pod from ${from} to ${to}: there is no such step`,
     );
     this.#deps.log.error('Rejected invalid pod worker transition', problem, { podUid: uid, why });
-    this.#deps.metrics?.refused(transition);
+    this.#deps.metrics?.rejected(transition);
   }
 }
 

@@ -6,7 +6,6 @@ import { collectLogs, KubelingError, realClock, systemRandom } from '../../src/l
 import type { ObservedPod, Pod, PodEvent, PodStep } from '../../src/pods/index.ts';
 import {
   CrashBackoff,
-  noHooks,
   noServiceAccounts,
   PluginProvider,
   PodCredentials,
@@ -20,6 +19,7 @@ import {
 } from '../../src/runtime/index.ts';
 import { type PrivateRuntime, within } from '../private-runtime.ts';
 import { noProbes } from './pod-runtime-rig.ts';
+import { noHooks } from './runtime-stubs.ts';
 import { simplePlanner } from './simple-planner.ts';
 
 export interface ImageNodeOptions {

@@ -10,8 +10,7 @@ import {
   type PodUid,
   podUid,
 } from '../../src/pods/index.ts';
-import { type HookRunner, noHooks } from '../../src/runtime/hooks/lifecycle-hooks.ts';
-import { noCredentials } from '../../src/runtime/images/credentials/keyring.ts';
+import type { HookRunner } from '../../src/runtime/hooks/lifecycle-hooks.ts';
 import { CrashBackoff } from '../../src/runtime/plan/crash-backoff.ts';
 import type { PlanContext } from '../../src/runtime/plan/pod-actions.ts';
 import { RuntimeManager, type RuntimeManagerDeps } from '../../src/runtime/runtime-manager.ts';
@@ -24,6 +23,7 @@ import {
   type SimulatedRuntimeOptions,
 } from '../simulator/index.ts';
 import { memoryRuntimeFiles } from './memory-runtime-files.ts';
+import { noCredentials, noHooks } from './runtime-stubs.ts';
 import { simplePlanner } from './simple-planner.ts';
 import { VirtualClock } from './virtual-clock.ts';
 

@@ -90,7 +90,7 @@ export class WorkerFixture {
         worked: (operation) => this.worked.push(operation),
         started: () => {},
         entered: (transition) => this.transitions.push(transition),
-        refused: (transition) => this.refused.push(transition),
+        rejected: (transition) => this.refused.push(transition),
       },
     } satisfies Partial<PodWorkersDeps & WorkerStateDeps>;
     const state = new WorkerState(shared);

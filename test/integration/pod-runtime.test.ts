@@ -6,14 +6,13 @@ import { collectLogs, realClock, systemRandom } from '../../src/lib/index.ts';
 import type { ObservedPod, Pod, PodEvent, PodUid } from '../../src/pods/index.ts';
 import {
   CrashBackoff,
-  noCredentials,
-  noHooks,
   RuntimeManager,
   realRuntimeFiles,
   type SyncPodResult,
 } from '../../src/runtime/index.ts';
 import { poll } from '../contract/containerd-backend.ts';
 import { noProbes, podOf } from '../fakes/pod-runtime-rig.ts';
+import { noCredentials, noHooks } from '../fakes/runtime-stubs.ts';
 import { simplePlanner } from '../fakes/simple-planner.ts';
 import { openPrivateRuntime, type PrivateRuntime, within } from '../private-runtime.ts';
 

@@ -54,7 +54,7 @@ it('mirror deleted, grace 30 and 0; stale mirror event: new UID once, no ping-po
     assert.equal(pods.getUidTranslations().podToMirror.get(uid), 'mirror-2');
     assert.equal(node.of(uid).length, before, 'the pod was touched');
     assert.deepEqual(node.running(uid), ['app']);
-    assert.equal(workers.remembered.pods, 1);
+    assert.equal(workers.sizes.pods, 1);
     assert.equal(node.kubelet.state.statuses.size, 1);
   }
 });
@@ -78,7 +78,7 @@ it('mirror before/after its static pod: translated both ways', async () => {
   await node.pass(5_000);
   const again = node.kubelet.state.pods;
   assert.equal(again.translatePodUid(podUid('mirror-1')), 'mirror-1');
-  assert.deepEqual(node.kubelet.control.workers.remembered.pods, 0);
+  assert.deepEqual(node.kubelet.control.workers.sizes.pods, 0);
   node.world.manifests.fail('/etc/kubeling/manifests', undefined);
   await node.until('the static pod is there', () => again.getPodByUid(uid) !== undefined);
   await node.pass(2_000);
@@ -115,7 +115,7 @@ it('two API pods, one name, old force-deleted: tracked by UID; exec/logs hit the
   assert.equal(pods.getPodByName('default', 'db')?.metadata.uid, 'uid-new');
   assert.ok(workers.queries.isPodTerminationRequested(podUid('uid-old')));
   assert.ok(!workers.queries.isPodTerminationRequested(podUid('uid-new')));
-  assert.equal(workers.remembered.pods, 2);
+  assert.equal(workers.sizes.pods, 2);
   await node.until('the old one is gone', () => node.running('uid-old').length === 0, 25_000);
   await node.becomesClean(10_000, 'uid-new');
   assert.equal(pods.getPodByName('default', 'db')?.metadata.uid, 'uid-new');

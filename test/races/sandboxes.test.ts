@@ -23,7 +23,7 @@ it('kill while RunPodSandbox is under way: no sandbox is left, whatever the runt
     const uid = await node.uidOf('web');
     await node.pass(300);
     node.remove('web');
-    await node.until('the pod is over', () => !node.kubelet.control.workers.knows(uid), 30_000);
+    await node.until('the pod is over', () => !node.kubelet.control.workers.has(uid), 30_000);
     await node.pass(90_000);
     const { sandboxes, containers, names, addresses } = node.world.runtime.held();
     assert.deepEqual([sandboxes, containers, names, addresses], [0, 0, 0, 0], fault.kind);

@@ -30,7 +30,7 @@ it('300 edits in 30s during a 20s grace: only the last starts, no overlap, other
   const { first, last, started } = await editOften(slow, 100);
   assert.deepEqual([started.at(0), started.at(-1), started.length], [first, last, 3]);
   await slow.pass(5_000);
-  assert.deepEqual(slow.kubelet.control.workers.remembered, { pods: 1, names: 1, loops: 0 });
+  assert.deepEqual(slow.kubelet.control.workers.sizes, { pods: 1, names: 1, loops: 0 });
   assert.ok(await slow.isClean(last));
 });
 
@@ -60,7 +60,7 @@ it('fixed `metadata.uid`, image edited: in-place UPDATE', async () => {
   assert.equal(node.restartCount(uid), 1);
   const [status] = node.kubelet.state.statuses.getPodStatus(uid)?.containerStatuses ?? [];
   assert.equal(status?.image, images.pulled);
-  assert.equal(node.kubelet.control.workers.remembered.pods, 1);
+  assert.equal(node.kubelet.control.workers.sizes.pods, 1);
 });
 
 it('static pod killed while waiting for its name: finished, no runtime call', async () => {

@@ -86,7 +86,7 @@ it('create for a terminating UID: no second worker', async () => {
   await node.pass(1_000);
   await node.api(pod);
   await node.pass(1_000);
-  assert.equal(node.kubelet.control.workers.remembered.pods, 1);
+  assert.equal(node.kubelet.control.workers.sizes.pods, 1);
   assert.ok(node.kubelet.control.workers.queries.isPodTerminationRequested(pod.metadata.uid));
   assert.equal(node.of('uid-web', 'container-started').length, 1);
   await node.until('it runs anew', () => node.of('uid-web', 'container-started').length === 2);
@@ -95,7 +95,7 @@ it('create for a terminating UID: no second worker', async () => {
     node.of('uid-web', 'container-started')[1],
   ];
   assert.ok((ended?.atMs ?? 0) < (begun?.atMs ?? 0));
-  assert.equal(node.kubelet.control.workers.remembered.pods, 1);
+  assert.equal(node.kubelet.control.workers.sizes.pods, 1);
 });
 
 it('evict races natural completion: a published terminal phase never flips', async () => {
@@ -188,7 +188,7 @@ it('stale runtime-only kill after terminated: ignored', async () => {
   assert.deepEqual([told, cleanups], [2, 1]);
   assert.equal(node.calls.length, before.calls);
   assert.deepEqual(statusOf(node, uid)?.phase, before.status?.phase);
-  assert.equal(workers.remembered.pods, 1);
+  assert.equal(workers.sizes.pods, 1);
 });
 
 function statusOf(node: RaceNode, uid: PodUid): PodStatus | undefined {

@@ -42,7 +42,7 @@ it('kill during volume wait: cancelled, nothing starts', async () => {
   node.write('web', manifest('web', withVolume));
   await node.until('it waits for its volume', () => waiting > 0);
   node.remove('web');
-  await node.until('nobody waits any more', () => node.kubelet.control.workers.remembered.pods === 0, 10_000);
+  await node.until('nobody waits any more', () => node.kubelet.control.workers.sizes.pods === 0, 10_000);
   mounted.resolve();
   node.toll = {};
   await node.pass(60_000);

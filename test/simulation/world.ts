@@ -1,9 +1,9 @@
 import type { NodeMachine } from '../../src/kubelet/index.ts';
 import { collectLogs, type Logger, type Random, seededRandom } from '../../src/lib/index.ts';
 import type { StoreChange } from '../../src/local-api/storage/versioned-store.ts';
-import { memorySubPaths } from '../../src/runtime/index.ts';
 import { memoryRuntimeFiles } from '../fakes/memory-runtime-files.ts';
 import { MemoryManifestFiles } from '../fakes/memory-source-files.ts';
+import { memorySubPaths } from '../fakes/runtime-stubs.ts';
 import { SimulatedCgroupHost } from '../fakes/simulated-cgroup-host.ts';
 import { VirtualClock } from '../fakes/virtual-clock.ts';
 import {

@@ -48,6 +48,7 @@ import {
 } from '../../resources/index.ts';
 import {
   type CredentialHost,
+  containerLogLinks,
   type DiskSpace,
   hostSubPaths,
   idsPerBlock,
@@ -166,7 +167,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     nodeIps: flags.nodeIps.length > 0 ? flags.nodeIps : ownAddresses(),
     rootDir: flags.rootDir,
     podLogsDir: config.podLogsDir,
-    logLinksDir: '/var/log/containers',
+    logLinksDir: containerLogLinks,
     staticPodPath: config.staticPodPath,
     staticPodUrl: config.staticPodURL,
     staticPodUrlHeader: config.staticPodURLHeader,

@@ -203,7 +203,7 @@ function createAllocation(state: KubeletState, admission: PodAdmission): Allocat
     allocatedPods: allocated,
     findPod: (uid) => (facts.hasEnded(uid) ? undefined : facts.desired(uid)),
     areSourcesReady: () => config.allReady(),
-    check: (pod) => admission.resizeRejection(pod),
+    checkAdmission: (pod) => admission.resizeRejection(pod),
     syncPod: (pod) => {
       const { mirrorPod } = pods.getPodAndMirrorPod(pod);
       control.updatePod({ updateType: 'update', pod, mirrorPod, startStamp: clock.stamp() });

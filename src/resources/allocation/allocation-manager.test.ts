@@ -76,7 +76,7 @@ function rig(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
       findPod: (uid) => pods.get(uid),
       areSourcesReady: () => ready,
       infeasibility: () => undefined,
-      check: (pod) => {
+      checkAdmission: (pod) => {
         const others = [...pods.values()].filter((other) => other.metadata.uid !== pod.metadata.uid);
         const used = others.reduce(
           (sum, one) => sum + milliCpuOf(podRequests(allocatedPods.counted(one))),
@@ -215,7 +215,7 @@ test('retries deferred resizes every three minutes, but not before all sources a
 test('retries decreases first, then by priority, then Guaranteed pods, then the longest waiting', async () => {
   const order: string[] = [];
   const { begin, clock } = rig(0, {
-    check: ({ metadata: { name } }) => {
+    checkAdmission: ({ metadata: { name } }) => {
       order.push(name);
       return { reason: 'OutOfcpu', message: '' };
     },

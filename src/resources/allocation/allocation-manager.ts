@@ -26,7 +26,7 @@ export interface AllocationManagerDeps {
   readonly areSourcesReady: () => boolean;
   readonly infeasibility: (pod: Pod, allocated: Pod) => Infeasible | undefined;
   /** Returns why the pod with the resources of its spec does not fit on the node now. */
-  readonly check: (pod: Pod) => Rejection | undefined;
+  readonly checkAdmission: (pod: Pod) => Rejection | undefined;
   /** Syncs the pod after a change of its resize state. */
   readonly syncPod: (pod: Pod) => void;
   readonly observer?: ResizeObserver | undefined;
@@ -190,7 +190,7 @@ export class AllocationManager {
   }
 
   #try(pod: Pod): 'allocated' | 'as-it-is' | 'deferred' | 'infeasible' {
-    const { check, infeasibility, observer } = this.#deps;
+    const { checkAdmission, infeasibility, observer } = this.#deps;
     const { conditions } = this.#pods;
     const { uid } = pod.metadata;
     const allocated = this.#pods.withAllocation(pod);
@@ -204,7 +204,7 @@ export class AllocationManager {
       this.#wait(pod, 'Infeasible', { reason: 'Infeasible', message: never.message });
       return 'infeasible';
     }
-    const rejection = check(pod);
+    const rejection = checkAdmission(pod);
     if (rejection !== undefined) {
       this.#wait(pod, 'Deferred', rejection);
       return 'deferred';

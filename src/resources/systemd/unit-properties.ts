@@ -90,7 +90,7 @@ function orInfinity(value: number): bigint {
 }
 
 /** One bit per CPU, lowest first, up to the last CPU. */
-export function cpuBits(list: string): readonly number[] {
+function cpuBits(list: string): readonly number[] {
   const cpus = parseCpuSet(list);
   const bytes = new Array<number>(Math.floor(Math.max(...cpus) / 8) + 1).fill(0);
   for (const cpu of cpus) bytes[cpu >> 3] = (bytes[cpu >> 3] ?? 0) | (1 << (cpu & 7));

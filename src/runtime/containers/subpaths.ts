@@ -326,16 +326,3 @@ function unmade(why: string): KubelingError {
 function unusable(why: string): KubelingError {
   return new KubelingError('VOLUME_UNUSABLE', why);
 }
-
-/** SubPaths for simulated nodes: files are in memory, mounts do nothing. */
-export function memorySubPaths(read: (path: string) => string | undefined): SubPaths {
-  return {
-    bind: async () => {},
-    unbind: async () => {},
-    async readText(volume, part) {
-      const text = read(`${volume}/${part}`);
-      if (text === undefined) throw unusable('it does not exist');
-      return text;
-    },
-  };
-}

@@ -191,9 +191,6 @@ export interface HookRunner {
   run(hook: LifecycleHandler, target: HookTarget, signal: AbortSignal): Promise<void>;
 }
 
-/** Reports every hook as successful without running it. */
-export const noHooks: HookRunner = { run: async () => {} };
-
 /** A preStop hook that a previous kubelet started. */
 export interface StartedPreStop {
   /** Time since it started. */

@@ -402,7 +402,7 @@ export class VolumeManager {
   }
 
   async #removeAll({ metadata: { uid }, spec }: Pod, signal: AbortSignal): Promise<void> {
-    await this.#directories.unbindParts(uid, signal);
+    await this.#directories.unmountSubPaths(uid, signal);
     await this.#filled?.remove(uid, signal);
     await this.#inMemory?.remove(uid, signal);
     await this.#csi?.remove(uid, signal, spec.volumes);
@@ -458,7 +458,7 @@ export class VolumeManager {
   }
 
   #emptyDir(pod: Pod, name: string): string {
-    return posix.join(this.#directories.emptyDirsOf(pod.metadata.uid), name);
+    return posix.join(this.#directories.emptyDirs(pod.metadata.uid), name);
   }
 }
 

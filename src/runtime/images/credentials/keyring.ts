@@ -68,12 +68,6 @@ export interface CredentialProvider {
   fingerprint(pod: Pod, signal: AbortSignal): Promise<string>;
 }
 
-/** For nodes that pull all images anonymously. */
-export const noCredentials: CredentialProvider = {
-  credentialsFor: async () => [],
-  fingerprint: async () => '',
-};
-
 export function pullCredential(
   { username, password, email }: RegistryLogin,
   source: CredentialSource,
