@@ -64,13 +64,13 @@ describe('PodCheckpoints', () => {
       mountOptions: [],
       use: 'one-pod',
     } as const;
-    await book.volumes.note(web, { v: volume });
+    await book.volumes.record(web, { v: volume });
     await book.recordAdmission(web, running);
     const later = await machine.open();
     for (const one of [book, later]) {
       assert.deepEqual(one.volumes.of(uid), { v: volume });
-      assert.deepEqual(one.volumes.others(uid), []);
-      assert.deepEqual(one.volumes.others(podUid('uid-2')), [volume]);
+      assert.deepEqual(one.volumes.ofOtherPods(uid), []);
+      assert.deepEqual(one.volumes.ofOtherPods(podUid('uid-2')), [volume]);
     }
     await later.volumes.forget(uid);
     await later.volumes.forget(podUid('uid-2'));

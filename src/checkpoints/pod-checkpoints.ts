@@ -215,11 +215,11 @@ export class PodCheckpoints {
   /** The PersistentVolumes of each pod. */
   readonly volumes: BoundVolumeRecords = {
     of: (uid) => this.get(uid)?.volumes ?? {},
-    others: (uid) =>
+    ofOtherPods: (uid) =>
       [...this.#entries].flatMap(([other, { entry }]) =>
         other === uid ? [] : Object.values(entry.volumes ?? {}),
       ),
-    note: (pod, volumes) => {
+    record: (pod, volumes) => {
       const file = this.#entries.get(pod.metadata.uid);
       return this.#record(pod.metadata.uid, { ...(file?.entry ?? newEntry(pod)), volumes }, file?.deadlineMs);
     },

@@ -377,7 +377,7 @@ export class KubeletPodSyncer implements PodSyncer {
     signal.throwIfAborted();
     await Promise.all([
       this.#deps.checkpoints.recordAdmission(pod, status),
-      this.#deps.volumes.make(pod, signal),
+      this.#deps.volumes.prepare(pod, signal),
     ]);
   }
 

@@ -29,7 +29,7 @@ export class MemoryNetworkMounts implements NetworkMounts {
     return end;
   }
 
-  async look(directory: string): Promise<'answers' | 'broken'> {
+  async check(directory: string): Promise<'answers' | 'broken'> {
     return this.broken.has(directory) ? 'broken' : 'answers';
   }
 }

@@ -116,8 +116,8 @@ describe('change of the group of volume files', { skip: notRoot, timeout: 300_00
     const name = Buffer.concat([Buffer.from(`${volume}/deep/`), Buffer.from([0x62, 0xff])]);
     await mkdir(name);
     await writeFile(Buffer.concat([name, Buffer.from([0x2f, 0x80])]), '');
-    const { seen, unchanged } = await walkForGroup(volume, { group });
-    assert.deepEqual([seen, unchanged], [6, 0]);
+    const { visited, unchanged } = await walkForGroup(volume, { group });
+    assert.deepEqual([visited, unchanged], [6, 0]);
     assert.equal((await lstat(name)).gid, group);
   });
 

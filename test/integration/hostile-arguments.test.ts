@@ -154,7 +154,7 @@ const attempts: Readonly<Record<string, Attempt>> = {
     () => network.mount({ ...nfs, options: [`addr=${text}`] }, signal),
   ],
   "src/volumes/nfs/host-network-mounts.ts 'umount'": both((path) => network.unmount(path, 'lazy', signal)),
-  "src/volumes/nfs/host-network-mounts.ts 'stat'": both((path) => network.look(path, signal)),
+  "src/volumes/nfs/host-network-mounts.ts 'stat'": both((path) => network.check(path, signal)),
   "src/volumes/local/host-disks.ts 'blkid'": both((path) => disks.probe(path, signal)),
   'src/volumes/local/host-disks.ts program': (text, below) => [
     ...['ext4', 'xfs', 'btrfs', 'other'].flatMap((type) => [

@@ -137,7 +137,7 @@ describe('emptyDir volumes on huge pages', { skip: notRoot || noHugePages }, () 
     });
     const directory = join(podsDir, worldUid, 'volumes/kubernetes.io~empty-dir/v');
     try {
-      for (let kubelet = 0; kubelet < 2; kubelet++) await dirs().make(pod, volume, signal);
+      for (let kubelet = 0; kubelet < 2; kubelet++) await dirs().create(pod, volume, signal);
       const facts = await statfs(directory);
       assert.deepEqual([facts.type, facts.bsize], [0x958458f6, 2 * mebibyte]);
       const { mode, gid } = await stat(directory);

@@ -10,7 +10,7 @@ import { eventually } from '../kubeling-node.ts';
 import { FakeNfs } from '../nfs/fake-nfs.ts';
 
 const { signal } = new AbortController();
-const limits = { mountMs: 60_000, unmountMs: 60_000, forceMs: 60_000, lookMs: 60_000 };
+const limits = { mountMs: 60_000, unmountMs: 60_000, forceMs: 60_000, checkMs: 60_000 };
 const short = 3_000;
 const isLate = (error: unknown) => isKind(error, 'DeadlineExceeded');
 
@@ -61,7 +61,7 @@ describe('network mounts', { timeout: 300_000 }, () => {
 
   /** A process that accesses a server that has never responded can be killed. */
   const answering = async (directory: string) =>
-    assert.equal(await mounts().look(directory, signal), 'answers');
+    assert.equal(await mounts().check(directory, signal), 'answers');
 
   it('are mounted with their options, inspected and unmounted', async () => {
     const [host, directory] = [mounts(), await place()];
@@ -73,7 +73,7 @@ describe('network mounts', { timeout: 300_000 }, () => {
       `mount -t nfs -o hard,ro -- server:/export ${directory}`,
     ]);
     assert.equal(await host.isMounted(directory), true);
-    assert.equal(await host.look(directory, signal), 'answers');
+    assert.equal(await host.check(directory, signal), 'answers');
     assert.equal(readFileSync(join(directory, 'canary'), 'utf8'), 'served\n');
     assert.equal(await host.unmount(directory, 'plain', signal), 'done');
     assert.equal(await host.isMounted(directory), false);
@@ -120,30 +120,30 @@ describe('network mounts', { timeout: 300_000 }, () => {
   });
 
   it('block one unkillable program and nothing else when their server is unresponsive', async () => {
-    const [host, directory] = [mounts({ lookMs: short }), await place()];
+    const [host, directory] = [mounts({ checkMs: short }), await place()];
     await host.mount(nfs(directory), signal);
     await answering(directory);
     standIn.server('silent');
-    await assert.rejects(host.look(directory, signal), isLate);
+    await assert.rejects(host.check(directory, signal), isLate);
     assert.equal(host.stuck, 1);
     // No second program is started after it.
-    await assert.rejects(host.look(directory, signal), /which nothing can end, has not ended/);
+    await assert.rejects(host.check(directory, signal), /which nothing can end, has not ended/);
     assert.equal(host.stuck, 1);
     // More calls than this process has threads: none of them is blocked.
     for (let left = 8; left > 0; left--) await stat(folder);
     assert.equal(await host.isMounted(directory), true);
     standIn.server('answers');
     await eventually('the program to exit', async () => (host.stuck === 0 ? true : undefined));
-    assert.equal(await host.look(directory, signal), 'answers');
+    assert.equal(await host.check(directory, signal), 'answers');
     assert.equal(await host.unmount(directory, 'plain', signal), 'done');
   });
 
   it('are unmounted by force when their server is unresponsive, which releases stuck processes', async () => {
-    const [host, directory] = [mounts({ lookMs: short }), await place()];
+    const [host, directory] = [mounts({ checkMs: short }), await place()];
     await host.mount(nfs(directory), signal);
     await answering(directory);
     standIn.server('silent');
-    await assert.rejects(host.look(directory, signal), isLate);
+    await assert.rejects(host.check(directory, signal), isLate);
     assert.equal(host.stuck, 1);
     const unmount = async () =>
       (await host.unmount(directory, 'force', signal)) === 'done' ? true : undefined;
@@ -153,14 +153,14 @@ describe('network mounts', { timeout: 300_000 }, () => {
   });
 
   it('are detached lazily when their server is unresponsive and a process is inside', async () => {
-    const [host, directory] = [mounts({ lookMs: short, unmountMs: short }), await place()];
+    const [host, directory] = [mounts({ checkMs: short, unmountMs: short }), await place()];
     await host.mount(nfs(directory), signal);
     await answering(directory);
     const inside = process.cwd();
     process.chdir(directory);
     try {
       standIn.server('silent');
-      await assert.rejects(host.look(directory, signal), isLate);
+      await assert.rejects(host.check(directory, signal), isLate);
       // Whatever other processes are stuck there.
       standIn.unmounting('hang');
       await assert.rejects(host.unmount(directory, 'plain', signal), isLate);
@@ -180,10 +180,10 @@ describe('network mounts', { timeout: 300_000 }, () => {
   });
 
   it('are reported as broken when their server has exited', async () => {
-    const [host, directory] = [mounts({ lookMs: short }), await place()];
+    const [host, directory] = [mounts({ checkMs: short }), await place()];
     await host.mount(nfs(directory), signal);
     standIn.server('gone');
-    const isBroken = async () => ((await host.look(directory, signal)) === 'broken' ? true : undefined);
+    const isBroken = async () => ((await host.check(directory, signal)) === 'broken' ? true : undefined);
     await eventually('access to it to fail', isBroken);
     assert.equal(await host.unmount(directory, 'plain', signal), 'done');
   });

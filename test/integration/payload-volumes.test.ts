@@ -79,19 +79,19 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
       file: (path) => writeFile(path, ''),
       link: (path) => symlink(outside, path),
     };
-    await world.volumes().make(podWith([configMap]), world.signal);
+    await world.volumes().prepare(podWith([configMap]), world.signal);
     for (const name of ['..data_tmp', '..2026_01_31_00_00_00.1'])
       for (const [kind, put] of Object.entries(hindrances)) {
         await put(join(directory, name));
         const value = `${name} ${kind}`;
         world.setConfigMap('cm', { a: value });
-        assert.deepEqual(await world.volumes().make(podWith([configMap]), world.signal), [], value);
+        assert.deepEqual(await world.volumes().prepare(podWith([configMap]), world.signal), [], value);
         assert.equal(await readFile(join(directory, 'a'), 'utf8'), value);
         assert.ok(!(await readdir(directory)).includes(name), value);
       }
     await rm(directory, { recursive: true });
     await mkdir(join(directory, '..data'), { recursive: true });
-    assert.deepEqual(await world.volumes().make(podWith([configMap]), world.signal), []);
+    assert.deepEqual(await world.volumes().prepare(podWith([configMap]), world.signal), []);
     assert.equal(await readFile(join(outside, 'canary'), 'utf8'), 'alive');
   });
 
@@ -105,13 +105,13 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     using monitor = new LoopMonitor();
     for (const value of ['one', 'two', 'three']) {
       world.setSecret('deep', { k: value });
-      assert.deepEqual(await volumes.make(pod, world.signal), []);
+      assert.deepEqual(await volumes.prepare(pod, world.signal), []);
       const path = join(volume('secret', 'sec'), items[499]?.path ?? '');
       assert.equal(await readFile(path, 'utf8'), value);
     }
     assert.match((await mounts()).join(), /nr_inodes=65600/);
     // A restarted kubelet compares actual with desired content.
-    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    assert.deepEqual(await world.volumes().prepare(pod, world.signal), []);
     await volumes.remove(worldUid, world.signal);
     const longestMs = monitor.takeLongestMs();
     assert.ok(longestMs < 250, `one turn took ${longestMs} ms of CPU time`);
@@ -125,7 +125,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
         path: `${index}${'/a'.repeat(steps - 1)}`,
       }));
       const pod = podWith([{ name: 'sec', secret: { secretName: 's', items } }]);
-      return (await world.volumes().make(pod, world.signal)).map(({ message }) => message);
+      return (await world.volumes().prepare(pod, world.signal)).map(({ message }) => message);
     };
     assert.match((await messageOf(1, 33)).join(), /must have at most 32 steps/);
     assert.deepEqual(await messageOf(600, 32), [
@@ -138,7 +138,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     await mkdir(directory, { recursive: true });
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', directory]);
     const volumes = world.volumes();
-    const make = () => volumes.make(podWith([configMap]), world.signal);
+    const make = () => volumes.prepare(podWith([configMap]), world.signal);
     assert.deepEqual(await make(), []);
     world.setConfigMap('cm', { a: 'x'.repeat(200_000) });
     const message = 'Cannot write the new content: ENOSPC: no space left on device';
@@ -153,7 +153,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
   it('have the right content, modes and file systems', async () => {
     const volumes = world.volumes();
     const pod = podWith([configMap, secret, downward, access], {}, { app: 'web' });
-    assert.deepEqual(await volumes.make(pod, world.signal), []);
+    assert.deepEqual(await volumes.prepare(pod, world.signal), []);
     assert.equal(await readFile(join(volume('configmap', 'cm'), 'a'), 'utf8'), 'one');
     assert.equal(await readFile(join(volume('secret', 'sec'), 'password'), 'utf8'), 'hush');
     assert.equal(await readFile(join(volume('downward-api', 'down'), 'labels'), 'utf8'), 'app="web"');
@@ -187,7 +187,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
   it('belong to the group of the pod, and a token to its user', async () => {
     const spec = { securityContext: { fsGroup: 4321, runAsUser: 1234 } };
     const pod = podWith([configMap, secret, access], spec);
-    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    assert.deepEqual(await world.volumes().prepare(pod, world.signal), []);
     const token = await stat(join(volume('projected', 'access'), 'token'));
     assert.deepEqual([token.uid, token.gid, token.mode & 0o7777], [1234, 4321, 0o640]);
     const password = await stat(join(volume('secret', 'sec'), 'password'));
@@ -201,7 +201,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
   it('change atomically: a reader never sees a missing or torn file', async () => {
     const volumes = world.volumes();
     const pod = podWith([configMap]);
-    await volumes.make(pod, world.signal);
+    await volumes.prepare(pod, world.signal);
     let isOver = false;
     let looks = 0;
     const reader = (async () => {
@@ -214,21 +214,21 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     for (let turn = 0; turn < 200; turn++) {
       const text = `${'x'.repeat(20)}${turn}`;
       world.setConfigMap('cm', { a: text, b: text });
-      assert.deepEqual(await volumes.make(pod, world.signal), []);
+      assert.deepEqual(await volumes.prepare(pod, world.signal), []);
     }
     isOver = true;
     await reader;
     assert.ok(looks > 10, `${looks} looks`);
-    await volumes.make(pod, world.signal);
+    await volumes.prepare(pod, world.signal);
     const hidden = (await readdir(volume('configmap', 'cm'))).filter((name) => name.startsWith('..'));
     assert.equal(hidden.length, 2);
   });
 
   it('are adopted by the next process without mounting or writing again', async () => {
     const pod = podWith([secret]);
-    await world.volumes().make(pod, world.signal);
+    await world.volumes().prepare(pod, world.signal);
     const before = await readlink(join(volume('secret', 'sec'), '..data'));
-    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    assert.deepEqual(await world.volumes().prepare(pod, world.signal), []);
     assert.equal(await readlink(join(volume('secret', 'sec'), '..data')), before);
     assert.equal((await mounts()).length, 1);
     await world.volumes().remove(worldUid, world.signal);
@@ -240,7 +240,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     await mkdir(foreign);
     await writeFile(join(foreign, 'canary'), 'alive');
     const volumes = world.volumes();
-    await volumes.make(podWith([configMap]), world.signal);
+    await volumes.prepare(podWith([configMap]), world.signal);
     const inside = join(volume('configmap', 'cm'), 'inside');
     await mkdir(inside);
     execFileSync('mount', ['--bind', foreign, inside]);
@@ -261,7 +261,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     await writeFile(join(foreign, 'cm', 'canary'), 'alive');
     await mkdir(join(root, 'pods', worldUid, 'volumes'), { recursive: true });
     await symlink(foreign, join(root, 'pods', worldUid, 'volumes', 'kubernetes.io~configmap'));
-    const [problem] = await world.volumes().make(podWith([configMap]), world.signal);
+    const [problem] = await world.volumes().prepare(podWith([configMap]), world.signal);
     assert.match(problem?.message ?? '', /kubernetes\.io~configmap is no directory$/);
     await assert.rejects(world.volumes().remove(worldUid, world.signal), { code: 'VOLUME_REMOVE' });
     assert.deepEqual(await readdir(join(foreign, 'cm')), ['canary']);
@@ -276,13 +276,13 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
       for (const name of ['a', 'canary']) await writeFile(join(foreign, name), 'alive');
       const volumes = world.volumes();
       world.setConfigMap('cm', { a: 'one', b: 'two' });
-      assert.deepEqual(await volumes.make(podWith([configMap]), world.signal), []);
+      assert.deepEqual(await volumes.prepare(podWith([configMap]), world.signal), []);
       for (const name of ['..data', '..data_tmp', 'a', '..2000_01_01_00_00_00.1']) {
         await rm(join(at, name), { force: true });
         await symlink(target, join(at, name));
       }
       world.setConfigMap('cm', { a: 'three' });
-      const problems = await world.volumes().make(podWith([configMap]), world.signal);
+      const problems = await world.volumes().prepare(podWith([configMap]), world.signal);
       if (problems.length === 0) assert.equal(await readFile(join(at, 'a'), 'utf8'), 'three', target);
       await world.volumes().remove(worldUid, world.signal);
       for (const name of ['a', 'canary'])
@@ -292,7 +292,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
 
   it('report a volume in use, and the removal ends at its deadline', async () => {
     const volumes = world.volumes();
-    await volumes.make(podWith([secret]), world.signal);
+    await volumes.prepare(podWith([secret]), world.signal);
     await using file = await open(join(volume('secret', 'sec'), 'password'));
     await assert.rejects(volumes.remove(worldUid, world.signal), {
       code: 'VOLUME_REMOVE',
@@ -306,7 +306,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
   it('never write secrets to the disk', async () => {
     const canary = 'canary-5b1f0e';
     world.setSecret('s', { password: canary });
-    await world.volumes().make(podWith([secret, access]), world.signal);
+    await world.volumes().prepare(podWith([secret, access]), world.signal);
     for (const line of (await mounts()).toReversed()) execFileSync('umount', [line.split(' ')[1] ?? '']);
     const found = await readdir(root, { recursive: true, withFileTypes: true });
     const files = found.filter((entry) => entry.isFile());
@@ -337,8 +337,8 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
       await realClock().sleep(50, world.signal);
       world.setAll('last');
       const volumes = world.volumes();
-      assert.deepEqual(await volumes.make(killedPod(), world.signal), []);
-      await volumes.make(killedPod(), world.signal);
+      assert.deepEqual(await volumes.prepare(killedPod(), world.signal), []);
+      await volumes.prepare(killedPod(), world.signal);
       for (const [kind, name] of [
         ['configmap', 'cm'],
         ['secret', 's'],

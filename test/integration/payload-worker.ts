@@ -10,7 +10,7 @@ for (let turn = 0; ; turn++) {
   const volumes = world.volumes();
   for (let change = 0; change < 5; change++) {
     world.setAll(`${turn}-${change}`);
-    const problems = await volumes.make(pod, world.signal);
+    const problems = await volumes.prepare(pod, world.signal);
     if (problems.length > 0) throw new Error(JSON.stringify(problems));
   }
   await volumes.remove(worldUid, world.signal);

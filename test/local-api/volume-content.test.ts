@@ -111,7 +111,7 @@ describe('volume content on kubeling up', { timeout: 600_000, skip: withoutKubec
     const [written, filled] = [podWith([{ name: 'cm', configMap: { name: 'cm' } }]), world.volumes()];
     const write = async (number: number) => {
       world.setConfigMap('cm', data(number));
-      assert.deepEqual(await filled.make(written, world.signal), []);
+      assert.deepEqual(await filled.prepare(written, world.signal), []);
     };
     await write(0);
     const path = filled.of(written).get('cm')?.hostPath ?? '';

@@ -127,7 +127,7 @@ export function createRuntime(
     known: (uid) => facts.podWithStatus(uid),
     cgroupOf: (pod) => podCgroups.cgroupParent(pod),
     podsCgroup: settings.cgroupsPerQos ? kubepodsPath(settings.cgroupRoot, settings.cgroupDriver) : undefined,
-    directoriesOf: (pod) => volumes.volumes.placesOf(pod),
+    directoriesOf: (pod) => volumes.volumes.directoriesOf(pod),
   });
 
   const checked = (error: unknown) => {

@@ -59,7 +59,7 @@ export function createVolumes(state: KubeletState, { claims, devices }: KubeletR
   };
   const quotas = new EmptyDirQuotas({
     quotas: machine.directoryQuotas,
-    wish: settings.emptyDirQuota ?? 'off',
+    mode: settings.emptyDirQuota ?? 'off',
     rootDir,
     node,
     logger,
@@ -205,12 +205,12 @@ function claimVolumes(
     volumeEvent: cluster?.volumeEvent,
     ...others,
     hostFiles: machine.files,
-    judgeNode: (required) => {
+    matchNode: (required) => {
       const node = cluster?.node();
       if (node === undefined) return 'unknown';
       return matchesNodeSelector(required, node) ? 'this' : 'others';
     },
-    notes: notes.volumes,
+    records: notes.volumes,
     clock,
     journal,
   });
@@ -254,8 +254,8 @@ function driverVolumes(
     clock,
     logger,
     observe: csiMetrics(deps.metrics),
-    teller: cluster?.csiNode,
-    refused: (plugin, why) => plugins.refuse(plugin, why),
+    reporter: cluster?.csiNode,
+    onRejected: (plugin, why) => plugins.refuse(plugin, why),
     arrived: (driver) => {
       csi.driverRegistered(driver);
       updates?.hint();
@@ -282,17 +282,17 @@ function driverVolumes(
     hideDevices: async (uid, signal) => await block?.remove(uid, signal),
     reconstruction: reconstructionMetrics(deps.metrics),
     bootId: async () => (await machine.readFile(bootFile).catch(() => '')).trim(),
-    notedVolume: (uid, name) => {
+    recordedVolume: (uid, name) => {
       const found = Object.values(checkpoints.volumes.of(uid)).find((volume) => volume.name === name);
       return found?.source.kind === 'csi' ? found.source : undefined;
     },
-    isNoted: (driver, handle, besides) =>
+    isRecorded: (driver, handle, besides) =>
       checkpoints.volumes
-        .others(besides)
+        .ofOtherPods(besides)
         .some(({ source }) => source.kind === 'csi' && source.driver === driver && source.handle === handle),
-    notedHandles: (driver) =>
+    recordedHandles: (driver) =>
       checkpoints.volumes
-        .others(undefined)
+        .ofOtherPods(undefined)
         .flatMap(({ source }) => (source.kind === 'csi' && source.driver === driver ? [source.handle] : [])),
     limitReached: (driver) => updates?.refreshSoon(driver),
     requestSync,

@@ -85,7 +85,7 @@ describe('block volumes', () => {
     const { files, devices, observed, volumes, make } = world();
     const mapped = await volumes.map(pod, volume, signal);
     assert.deepEqual(mapped, { state: 'new', global: `${globals}/disk`, ofPod: link.slice(0, -5) });
-    assert.equal(volumes.placeOf(worldUid, 'local-volume', 'disk'), link);
+    assert.equal(volumes.bindPathOf(worldUid, 'local-volume', 'disk'), link);
     assert.equal(await files.readLink(link), '/dev/d1');
     assert.deepEqual([[...devices.bound], [...devices.pinned]], [[shown], [shown]]);
     assert.equal((await make().map(pod, volume, signal)).state, 'there');

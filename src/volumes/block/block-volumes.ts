@@ -69,7 +69,7 @@ export class BlockVolumes {
   }
 
   /** The path of the link that containers are given. */
-  placeOf(uid: PodUid, plugin: BlockPlugin, name: string): string {
+  bindPathOf(uid: PodUid, plugin: BlockPlugin, name: string): string {
     return posix.join(this.#ofPod(uid, plugin), checkedName(name));
   }
 
@@ -81,7 +81,7 @@ export class BlockVolumes {
     using _held = await this.#lock.acquire(uid, signal);
     const device = await atStage('MapVolume.SetUpDevice failed', name, this.#find(path));
     const [global, ofPod] = [this.#global(plugin, name), this.#ofPod(uid, plugin)];
-    const [shown, link] = [posix.join(global, uid), this.placeOf(uid, plugin, name)];
+    const [shown, link] = [posix.join(global, uid), this.bindPathOf(uid, plugin, name)];
     const state = (await files.readLink(link)) === device ? 'there' : 'new';
     if (state === 'there' && (await this.#isMapped(uid, device, shown))) return { state, global, ofPod };
     const stage = 'MapVolume.MapBlockVolume failed';
@@ -115,7 +115,7 @@ export class BlockVolumes {
   async #removeOf(uid: PodUid, plugin: BlockPlugin, signal: AbortSignal): Promise<void> {
     const { files } = this.#deps;
     const ofPod = this.#ofPod(uid, plugin);
-    const isOurs = (await endOf(files, this.#waysTo(uid, plugin))) === 'ours';
+    const isOurs = (await endOf(files, this.#chainTo(uid, plugin))) === 'ours';
     const linked = isOurs ? await files.names(ofPod) : [];
     // A killed process may not have created the link.
     const known = await files.names(this.#globals(plugin));
@@ -155,7 +155,7 @@ export class BlockVolumes {
 
   async #link(uid: PodUid, ofPod: string, link: string, device: string): Promise<void> {
     const { files } = this.#deps;
-    const foreign = await firstNonDirectory(files, [...this.#waysOf(uid), ofPod]);
+    const foreign = await firstNonDirectory(files, [...this.#chainOf(uid), ofPod]);
     if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
     if ((await files.readLink(link)) === device) return;
     await files.makeDirectory(ofPod, directoryMode);
@@ -164,13 +164,13 @@ export class BlockVolumes {
     await files.link(device, link);
   }
 
-  #waysOf(uid: PodUid): DirectoryChain {
+  #chainOf(uid: PodUid): DirectoryChain {
     const { pod } = new PodVolumePaths(this.#deps.podsDir, uid);
     return [pod, posix.join(pod, 'volumeDevices')];
   }
 
-  #waysTo(uid: PodUid, plugin: BlockPlugin): DirectoryChain {
-    return [...this.#waysOf(uid), this.#ofPod(uid, plugin)];
+  #chainTo(uid: PodUid, plugin: BlockPlugin): DirectoryChain {
+    return [...this.#chainOf(uid), this.#ofPod(uid, plugin)];
   }
 
   #ofPod(uid: PodUid, plugin: BlockPlugin): string {
@@ -179,14 +179,14 @@ export class BlockVolumes {
   }
 
   #globals(plugin: BlockPlugin): string {
-    const way = plugin === 'csi' ? 'kubernetes.io/csi' : `kubernetes.io~${plugin}`;
-    return posix.join(this.#deps.rootDir, 'plugins', way, 'volumeDevices');
+    const directoryName = plugin === 'csi' ? 'kubernetes.io/csi' : `kubernetes.io~${plugin}`;
+    return posix.join(this.#deps.rootDir, 'plugins', directoryName, 'volumeDevices');
   }
 
   /** The driver's own files are beside the devices. */
   #global(plugin: BlockPlugin, name: string): string {
-    const place = posix.join(this.#globals(plugin), checkedName(name));
-    return plugin === 'csi' ? posix.join(place, 'dev') : place;
+    const device = posix.join(this.#globals(plugin), checkedName(name));
+    return plugin === 'csi' ? posix.join(device, 'dev') : device;
   }
 }
 

@@ -61,16 +61,16 @@ export class HostBlockDevices implements BlockDevices {
     await handle?.close();
     const source = absoluteArgument('mount', device);
     const args = mountArguments({ options: ['bind'], source, target: file });
-    const said = commandFailure(await this.#run('mount', args, signal));
-    if (said !== undefined) throw unusable(`mount failed: ${said}`);
+    const failure = commandFailure(await this.#run('mount', args, signal));
+    if (failure !== undefined) throw unusable(`mount failed: ${failure}`);
   }
 
   async unbind(file: string, signal: AbortSignal): Promise<'done' | 'busy'> {
     if (await isMounted(file)) {
-      const said = commandFailure(await this.#run('umount', umountArguments([], file), signal));
-      if (said?.includes('busy') === true) return 'busy';
-      if (said !== undefined && !said.includes('not mounted'))
-        throw removalBlocked([`unmount failed: ${said}`]);
+      const failure = commandFailure(await this.#run('umount', umountArguments([], file), signal));
+      if (failure?.includes('busy') === true) return 'busy';
+      if (failure !== undefined && !failure.includes('not mounted'))
+        throw removalBlocked([`unmount failed: ${failure}`]);
     }
     const facts = await lstat(file).catch(unlessMissing);
     if (facts === undefined) return 'done';
@@ -82,21 +82,21 @@ export class HostBlockDevices implements BlockDevices {
   async pin(file: string, signal: AbortSignal): Promise<void> {
     if ((await pinsOf(file)).length > 0) return;
     const args = ['-f', '--', absoluteArgument('losetup', file)];
-    const said = commandFailure(await this.#run('losetup', args, signal));
-    if (said !== undefined) throw unusable(`losetup -f ${file} failed: ${said}`);
+    const failure = commandFailure(await this.#run('losetup', args, signal));
+    if (failure !== undefined) throw unusable(`losetup -f ${file} failed: ${failure}`);
   }
 
   async unpin(file: string, signal: AbortSignal): Promise<void> {
     for (const loop of await pinsOf(file)) {
-      const said = commandFailure(await this.#run('losetup', ['-d', loop], signal));
-      if (said !== undefined) throw removalBlocked([`losetup -d ${loop} failed: ${said}`]);
+      const failure = commandFailure(await this.#run('losetup', ['-d', loop], signal));
+      if (failure !== undefined) throw removalBlocked([`losetup -d ${loop} failed: ${failure}`]);
     }
   }
 
   async #shows(device: string, file: string): Promise<boolean> {
     if (!(await isMounted(file))) return false;
-    const [wanted, found] = await Promise.all([stat(device), stat(file)]);
-    return found.isBlockDevice() && found.rdev === wanted.rdev;
+    const [desired, found] = await Promise.all([stat(device), stat(file)]);
+    return found.isBlockDevice() && found.rdev === desired.rdev;
   }
 
   async #run(file: string, args: readonly string[], signal: AbortSignal): Promise<CommandResult> {
@@ -113,15 +113,15 @@ async function canonical(file: string): Promise<string | undefined> {
 }
 
 async function isMounted(file: string): Promise<boolean> {
-  const place = await canonical(file);
+  const resolved = await canonical(file);
   const mounts = await readMountTable((path) => readFile(path, 'utf8'));
-  return mounts.some(({ mountPoint }) => mountPoint === place);
+  return mounts.some(({ mountPoint }) => mountPoint === resolved);
 }
 
 /** Returns the loop devices attached to the file. */
 async function pinsOf(file: string): Promise<readonly string[]> {
-  const place = await canonical(file);
-  return place === undefined ? [] : await loopDevicesOf(place);
+  const resolved = await canonical(file);
+  return resolved === undefined ? [] : await loopDevicesOf(resolved);
 }
 
 /** The major and minor number in the kernel's notation. */

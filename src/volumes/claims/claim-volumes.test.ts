@@ -24,11 +24,11 @@ class Notes implements BoundVolumeRecords {
     return this.kept.get(uid) ?? {};
   }
 
-  others(uid: PodUid | undefined) {
+  ofOtherPods(uid: PodUid | undefined) {
     return [...this.kept].flatMap(([other, volumes]) => (other === uid ? [] : Object.values(volumes)));
   }
 
-  async note({ metadata }: Pod, volumes: Readonly<Record<string, BoundVolume>>) {
+  async record({ metadata }: Pod, volumes: Readonly<Record<string, BoundVolume>>) {
     this.kept.set(metadata.uid, volumes);
   }
 
@@ -66,8 +66,8 @@ class World {
         makeDirectory: (path, mode) => files.makeDirectory(path, mode),
         makeFile: async () => {},
       },
-      judgeNode: () => 'this',
-      notes,
+      matchNode: () => 'this',
+      records: notes,
       clock,
       journal: { event: (_pod, { reason, message }) => void this.events.push(`${reason} ${message}`) },
       ...changes,
@@ -98,7 +98,7 @@ function mountOf(volumes: ClaimVolumes, pod = podOf()) {
 }
 
 async function messages(volumes: ClaimVolumes, pod = podOf()): Promise<readonly string[]> {
-  return (await volumes.make(pod, signal)).map(({ message }) => message);
+  return (await volumes.prepare(pod, signal)).map(({ message }) => message);
 }
 
 describe('claimed volumes', () => {
@@ -179,7 +179,7 @@ describe('claimed volumes', () => {
   it('does not request a claim that no container uses', async () => {
     const world = new World();
     const pod = podOf(claimed, { containers: [{ name: 'main', image: 'i' }] });
-    assert.deepEqual(await world.volumes().make(pod, signal), []);
+    assert.deepEqual(await world.volumes().prepare(pod, signal), []);
     assert.deepEqual(world.asked, []);
   });
 
@@ -187,14 +187,14 @@ describe('claimed volumes', () => {
     const world = new World();
     await world.disk();
     const volumes = world.volumes();
-    await volumes.make(podOf(), signal);
-    await volumes.make(podOf(), signal);
+    await volumes.prepare(podOf(), signal);
+    await volumes.prepare(podOf(), signal);
     assert.deepEqual(world.asked, ['ns/data']);
     const later = world.volumes();
     assert.equal(mountOf(later)?.hostPath, place, 'recorded without a request');
     await later.refresh(podOf(), signal);
     assert.deepEqual(world.asked, ['ns/data']);
-    await later.make(podOf(), signal);
+    await later.prepare(podOf(), signal);
     assert.deepEqual(world.asked, ['ns/data', 'ns/data']);
     assert.equal(world.files.binds().length, 1);
   });
@@ -202,7 +202,7 @@ describe('claimed volumes', () => {
   it('uses the recorded volume while the API server is unreachable, but not against its answer', async () => {
     const world = new World();
     await world.disk();
-    await world.volumes().make(podOf(), signal);
+    await world.volumes().prepare(podOf(), signal);
     world.failure = new KubelingError('CLAIM_UNREAD', 'failed to fetch PVC from API server: away');
     assert.deepEqual(await messages(world.volumes()), []);
     world.failure = new KubelingError('CLAIM_UNBOUND', 'PVC is not bound');
@@ -235,7 +235,7 @@ describe('claimed volumes', () => {
       metadata: { name: 'disk', annotations: { 'pv.beta.kubernetes.io/gid': '1234' } },
     };
     const volumes = world.volumes();
-    await volumes.make(podOf(), signal);
+    await volumes.prepare(podOf(), signal);
     assert.deepEqual(volumes.groupsOf(worldUid), [1234]);
   });
 
@@ -256,13 +256,13 @@ describe('claimed volumes that cannot be mounted', () => {
     [
       'belongs to other nodes',
       { local, nodeAffinity: { required } },
-      { judgeNode: () => 'others' },
+      { matchNode: () => 'others' },
       said('MountVolume.NodeAffinity check failed', 'no matching NodeSelectorTerms'),
     ],
     [
       'requires node labels before the Node object was received',
       { local, nodeAffinity: { required } },
-      { judgeNode: () => 'unknown' },
+      { matchNode: () => 'unknown' },
       said('MountVolume.NodeAffinity check failed', 'the labels of this node are not known yet'),
     ],
     [
@@ -337,13 +337,13 @@ describe('claimed volumes that cannot be mounted', () => {
       const volumes = world.volumes(changes);
       assert.deepEqual(await messages(volumes), expected);
       assert.deepEqual([volumes.of(podOf()).size, world.files.binds().length], [0, 0]);
-      assert.deepEqual(world.notes.others(otherUid), []);
+      assert.deepEqual(world.notes.ofOtherPods(otherUid), []);
     });
 
   it('retries soon after a temporary failure', async () => {
     const world = new World();
     world.spec({ local, nodeAffinity: { required } });
-    const [problem] = await world.volumes({ judgeNode: () => 'unknown' }).make(podOf(), signal);
+    const [problem] = await world.volumes({ matchNode: () => 'unknown' }).prepare(podOf(), signal);
     assert.equal(problem?.kind === 'unmounted' && problem.retryAtMs, world.clock.monotonicMs() + 1_000);
   });
 
@@ -358,7 +358,7 @@ describe('claimed volumes that cannot be mounted', () => {
       'volume v has volumeMode Filesystem, but is specified in volumeDevices',
     ]);
     world.spec({ local, volumeMode: 'Block' });
-    assert.deepEqual(await world.volumes().make(asDevice(), signal), [
+    assert.deepEqual(await world.volumes().prepare(asDevice(), signal), [
       {
         kind: 'unmounted',
         volume: 'v',
@@ -384,7 +384,7 @@ describe('claimed volumes that cannot be mounted', () => {
     const world = new World();
     await world.disk();
     const volumes = world.volumes();
-    await volumes.make(podOf(), signal);
+    await volumes.prepare(podOf(), signal);
     world.files.busy.add(place);
     const removal = assert.rejects(volumes.remove(worldUid, signal), { message: `${place} is still in use` });
     await world.clock.advance(10_000);
@@ -479,7 +479,7 @@ describe('fsGroup of a claimed volume', () => {
     };
     const volumes = world.volumes();
     const impatient = new AbortController();
-    const first = volumes.make(grouped(77), impatient.signal);
+    const first = volumes.prepare(grouped(77), impatient.signal);
     await world.clock.advance(1_000);
     impatient.abort(new Error('too long'));
     gate.resolve();
@@ -493,7 +493,7 @@ describe('fsGroup of a claimed volume', () => {
     const world = new World();
     await world.disk();
     const readOnly = { name: 'v', persistentVolumeClaim: { claimName: 'data', readOnly: true } };
-    await world.volumes().make(podOf(readOnly, { securityContext: { fsGroup: 77 } }), signal);
+    await world.volumes().prepare(podOf(readOnly, { securityContext: { fsGroup: 77 } }), signal);
     assert.deepEqual(groups(world), [0, 0]);
   });
 
@@ -501,14 +501,14 @@ describe('fsGroup of a claimed volume', () => {
     const world = new World();
     await world.disk(0o770);
     const volumes = world.volumes();
-    await volumes.make(grouped(77, worldUid, 'OnRootMismatch'), signal);
+    await volumes.prepare(grouped(77, worldUid, 'OnRootMismatch'), signal);
     assert.deepEqual(groups(world), [77, 77]);
     await volumes.remove(worldUid, signal);
     await world.files.writeFile('/mnt/disk/new', Buffer.from(''), { mode: 0o600 });
-    await volumes.make(grouped(77, worldUid, 'OnRootMismatch'), signal);
+    await volumes.prepare(grouped(77, worldUid, 'OnRootMismatch'), signal);
     assert.equal(world.files.entry('/mnt/disk/new')?.group, 0);
     await volumes.remove(worldUid, signal);
-    await volumes.make(grouped(77), signal);
+    await volumes.prepare(grouped(77), signal);
     assert.equal(world.files.entry('/mnt/disk/new')?.group, 77);
   });
 });

@@ -38,9 +38,9 @@ import type { Expansions } from './expansions.ts';
 export interface BoundVolumeRecords {
   of(uid: PodUid): Readonly<Record<string, BoundVolume>>;
   /** Returns the records of all pods except this one; of all pods if undefined. */
-  others(uid: PodUid | undefined): readonly BoundVolume[];
+  ofOtherPods(uid: PodUid | undefined): readonly BoundVolume[];
   /** Takes effect immediately; resolves when the write to disk has succeeded or failed. */
-  note(pod: Pod, volumes: Readonly<Record<string, BoundVolume>>): Promise<void>;
+  record(pod: Pod, volumes: Readonly<Record<string, BoundVolume>>): Promise<void>;
   forget(uid: PodUid): Promise<void>;
 }
 
@@ -50,21 +50,21 @@ export interface ClaimVolumesDeps {
   /** Undefined on a platform without access to volume files. */
   readonly local: LocalVolumes | undefined;
   /** Undefined on a machine without CSI drivers. */
-  readonly csi?: Pick<CsiVolumes, 'placeOf' | 'contextOf' | 'setUp' | 'maintain'> | undefined;
+  readonly csi?: Pick<CsiVolumes, 'mountPathOf' | 'contextOf' | 'setUp' | 'maintain'> | undefined;
   /** Undefined on a platform without access to block devices. */
-  readonly block?: Pick<BlockVolumes, 'placeOf' | 'map' | 'remove'> | undefined;
+  readonly block?: Pick<BlockVolumes, 'bindPathOf' | 'map' | 'remove'> | undefined;
   readonly csiBlock?: Pick<CsiBlock, 'setUp' | 'remove'> | undefined;
   /** Volumes are not expanded if undefined. */
   readonly expansions?: Pick<Expansions, 'atMount' | 'online' | 'forget'> | undefined;
   /** Undefined on a platform without NFS mounts. */
-  readonly nfs?: Pick<NfsVolumes, 'placeOf' | 'setUp'> | undefined;
+  readonly nfs?: Pick<NfsVolumes, 'mountPathOf' | 'setUp'> | undefined;
   readonly hostFiles: HostPathFiles;
   /**
    * Matches the node affinity of a volume with this node; 'unknown' before the Node object was
    * received.
    */
-  readonly judgeNode: (required: NodeSelector) => 'this' | 'others' | 'unknown';
-  readonly notes: BoundVolumeRecords;
+  readonly matchNode: (required: NodeSelector) => 'this' | 'others' | 'unknown';
+  readonly records: BoundVolumeRecords;
   readonly clock: Clock;
   readonly journal: Pick<PodJournal, 'event'>;
   /** Reports an event on a PersistentVolume; events are dropped if undefined. */
@@ -119,7 +119,7 @@ export class ClaimVolumes {
 
   /** Returns the supplementary groups that the volumes of the pod require. */
   groupsOf(uid: PodUid): readonly number[] {
-    return Object.values(this.#deps.notes.of(uid)).flatMap(({ group }) =>
+    return Object.values(this.#deps.records.of(uid)).flatMap(({ group }) =>
       group === undefined ? [] : [group],
     );
   }
@@ -128,7 +128,7 @@ export class ClaimVolumes {
    * Mounts the volumes that a container uses; idempotent. Returns the problems in the order of the
    * spec; rejects only when aborted. `done` is called immediately for each mounted volume.
    */
-  async make(
+  async prepare(
     pod: Pod,
     signal: AbortSignal,
     done: (volume: string) => void = () => {},
@@ -141,8 +141,8 @@ export class ClaimVolumes {
     const unknown = claimed(pod).filter((volume) => this.#recorded(pod, volume) === undefined);
     await this.#setUpAll(pod, unknown, signal);
     for (const volume of claimed(pod)) {
-      const noted = this.#recorded(pod, volume);
-      const bound = noted && asShared(pod, noted);
+      const recorded = this.#recorded(pod, volume);
+      const bound = recorded && asShared(pod, recorded);
       if (bound?.source.kind === 'csi') this.#deps.csi?.maintain(pod, csiVolume(bound, bound.source));
       else if (bound !== undefined)
         await this.#expand(pod, bound, 'online', signal).catch(unlessAborted(signal));
@@ -162,7 +162,7 @@ export class ClaimVolumes {
     await this.#deps.local?.remove(uid, signal);
     this.#confirmed.delete(uid);
     this.#forgetExpansions(uid);
-    await this.#deps.notes.forget(uid);
+    await this.#deps.records.forget(uid);
   }
 
   async #setUpAll(
@@ -193,8 +193,9 @@ export class ClaimVolumes {
   }
 
   async #resolve(pod: Pod, volume: Volume, signal: AbortSignal): Promise<BoundVolume> {
-    const noted = this.#recorded(pod, volume);
-    if (noted !== undefined && this.#confirmed.get(pod.metadata.uid)?.has(volume.name) === true) return noted;
+    const recorded = this.#recorded(pod, volume);
+    if (recorded !== undefined && this.#confirmed.get(pod.metadata.uid)?.has(volume.name) === true)
+      return recorded;
     const claim = claimNameOf(pod, volume) ?? '';
     try {
       const found = await this.#boundClaim(pod, claim, signal);
@@ -202,7 +203,7 @@ export class ClaimVolumes {
       return this.#check(volume, found);
     } catch (error) {
       // Falls back to the recorded volume only while the API server is unreachable.
-      if (noted !== undefined && isKind(error, 'Unavailable')) return noted;
+      if (recorded !== undefined && isKind(error, 'Unavailable')) return recorded;
       throw error;
     }
   }
@@ -247,12 +248,12 @@ export class ClaimVolumes {
 
   #checkNode({ metadata, spec }: PersistentVolume): void {
     const required = spec?.nodeAffinity?.required;
-    const verdict = required === undefined ? 'this' : this.#deps.judgeNode(required);
-    if (verdict === 'this') return;
+    const match = required === undefined ? 'this' : this.#deps.matchNode(required);
+    if (match === 'this') return;
     const doing = spec?.volumeMode === 'Block' ? 'MapVolume' : 'MountVolume';
     const stage = `${doing}.NodeAffinity check failed`;
     const { name = '' } = metadata ?? {};
-    if (verdict === 'others') throw stageError(stage, name, 'no matching NodeSelectorTerms');
+    if (match === 'others') throw stageError(stage, name, 'no matching NodeSelectorTerms');
     const retryAtMs = this.#deps.clock.monotonicMs() + soonMs;
     throw stageError(stage, name, 'the labels of this node are not known yet', retryAtMs);
   }
@@ -261,27 +262,27 @@ export class ClaimVolumes {
    * Records the volume before mounting it, so that no other pod can get a ReadWriteOncePod volume.
    */
   async #setUp(pod: Pod, volume: Volume, bound: BoundVolume, signal: AbortSignal): Promise<void> {
-    const { notes } = this.#deps;
+    const { records } = this.#deps;
     const { uid } = pod.metadata;
-    const others = notes.others(uid);
-    if (bound.use === 'one-pod' && others.some(({ name }) => name === bound.name)) {
+    const otherVolumes = records.ofOtherPods(uid);
+    if (bound.use === 'one-pod' && otherVolumes.some(({ name }) => name === bound.name)) {
       const why = 'volume uses the ReadWriteOncePod access mode and is already in use by another pod';
       const stage = bound.mode === 'block' ? 'MapVolume.SetUpDevice failed' : 'MountVolume.SetUp failed';
       throw stageError(stage, bound.name, why);
     }
-    const before = notes.of(uid)[volume.name];
-    const noting = notes.note(pod, { ...notes.of(uid), [volume.name]: bound });
+    const before = records.of(uid)[volume.name];
+    const noting = records.record(pod, { ...records.of(uid), [volume.name]: bound });
     try {
       const shared = asShared(pod, bound);
-      await this.#mount(pod, shared, others, signal);
+      await this.#mount(pod, shared, otherVolumes, signal);
       const step = bound.mode === 'block' ? 'MapVolume.MarkVolumeAsMounted' : 'MountVolume.Setup';
       const stage = `${step} failed while expanding volume`;
       if (this.#confirmed.get(uid)?.has(volume.name) !== true)
         await atStage(stage, bound.name, this.#expand(pod, shared, 'atMount', signal));
       this.#confirmed.set(uid, (this.#confirmed.get(uid) ?? new Set()).add(volume.name));
     } catch (error) {
-      const { [volume.name]: _failed, ...left } = notes.of(uid);
-      if (before === undefined) await notes.note(pod, left);
+      const { [volume.name]: _failed, ...left } = records.of(uid);
+      if (before === undefined) await records.record(pod, left);
       throw error;
     } finally {
       await noting;
@@ -291,7 +292,7 @@ export class ClaimVolumes {
   async #mount(
     pod: Pod,
     { source, ...bound }: BoundVolume,
-    others: readonly BoundVolume[],
+    otherVolumes: readonly BoundVolume[],
     signal: AbortSignal,
   ): Promise<void> {
     if (bound.mode === 'block') {
@@ -315,7 +316,7 @@ export class ClaimVolumes {
     if (local === undefined) return;
     const volume = { ...bound, path: source.path, fsType: source.fsType };
     await atStage('MountVolume.NewMounter initialization failed', bound.name, local.find(volume));
-    const isShared = others.some(
+    const isShared = otherVolumes.some(
       (other) => other.source.kind === 'local' && other.source.path === source.path,
     );
     const setUp = local.setUp(pod, volume, isShared ? 'shared' : 'first', signal).catch((error: unknown) => {
@@ -362,10 +363,10 @@ export class ClaimVolumes {
 
   /** Allows the next pod to retry an expansion that was reported as infeasible. */
   #forgetExpansions(uid: PodUid): void {
-    const { notes, expansions } = this.#deps;
-    const kept = new Set(notes.others(uid).map(({ name }) => name));
-    for (const { name, source } of Object.values(notes.of(uid)))
-      if (source.kind === 'local' && !kept.has(name)) expansions?.forget(localKey(name));
+    const { records, expansions } = this.#deps;
+    const referenced = new Set(records.ofOtherPods(uid).map(({ name }) => name));
+    for (const { name, source } of Object.values(records.of(uid)))
+      if (source.kind === 'local' && !referenced.has(name)) expansions?.forget(localKey(name));
   }
 
   #reportMapped(pod: Pod, name: string, { global, ofPod }: MappedDevice): void {
@@ -384,7 +385,7 @@ export class ClaimVolumes {
 
   #deviceOf(uid: PodUid, { mode, source, name }: BoundVolume): string | undefined {
     const plugin = mode === 'block' ? this.#pluginOf(source) : undefined;
-    return plugin && this.#deps.block?.placeOf(uid, plugin, name);
+    return plugin && this.#deps.block?.bindPathOf(uid, plugin, name);
   }
 
   #reportMismatch(volume: Omit<BoundVolume, 'source'>, error: unknown): void {
@@ -394,8 +395,8 @@ export class ClaimVolumes {
     this.#deps.volumeEvent?.(volume, { type: 'Warning', reason, message });
   }
 
-  #reportConflict(pod: Pod, volume: string, { wanted, found }: GroupConflict): void {
-    const message = `The requested fsGroup is ${wanted}, but the volume ${volume} has GID ${found}. The volume may not be shareable.`;
+  #reportConflict(pod: Pod, volume: string, { requested, found }: GroupConflict): void {
+    const message = `The requested fsGroup is ${requested}, but the volume ${volume} has GID ${found}. The volume may not be shareable.`;
     this.#deps.journal.event(pod, { type: 'Warning', reason: 'AlreadyMountedVolume', message });
   }
 
@@ -405,8 +406,8 @@ export class ClaimVolumes {
    */
   #recorded(pod: Pod, volume: Volume): BoundVolume | undefined {
     const claim = claimNameOf(pod, volume);
-    const noted = claim === undefined ? undefined : this.#deps.notes.of(pod.metadata.uid)[volume.name];
-    return noted?.claim === claim ? noted : undefined;
+    const recorded = claim === undefined ? undefined : this.#deps.records.of(pod.metadata.uid)[volume.name];
+    return recorded?.claim === claim ? recorded : undefined;
   }
 
   #isLabelled({ metadata: { uid } }: Pod, name: string, { kind }: VolumeSource): boolean {
@@ -415,7 +416,7 @@ export class ClaimVolumes {
 
   #pathOf(uid: PodUid, name: string, source: VolumeSource): string {
     if (source.kind === 'hostPath') return source.path;
-    return this.#deps[source.kind]?.placeOf(uid, name) ?? '';
+    return this.#deps[source.kind]?.mountPathOf(uid, name) ?? '';
   }
 }
 

@@ -59,7 +59,7 @@ describe('node expansion of a volume', () => {
       ],
     );
     const [request] = world.expansions;
-    assert.equal(request?.volumePath, volumes.placeOf(worldUid, 'pv'));
+    assert.equal(request?.volumePath, volumes.mountPathOf(worldUid, 'pv'));
     assert.match(request?.stagingTargetPath ?? '', /globalmount$/);
     assert.deepEqual(request?.capacityRange, { requiredBytes: 2n ** 31n, limitBytes: 0n });
     assert.deepEqual(world.events, [`pod ${done}`, `c ${done}`]);
@@ -154,7 +154,7 @@ describe('node expansion of a volume', () => {
       here: bigint | undefined = undefined,
     ) => {
       const found = planExpansion(claim, volumeOf('2Gi', modes), 'writable', here);
-      return found.do === 'expand' ? found.told : found.do;
+      return found.do === 'expand' ? found.reported : found.do;
     };
     assert.equal(plan(claimOf('1Gi')), 'size');
     assert.equal(plan(claimOf('1Gi', pending)), 'steps');
@@ -167,7 +167,7 @@ describe('node expansion of a volume', () => {
       do: 'expand',
       size: '2Gi',
       bytes: 2n ** 31n,
-      told: 'nothing',
+      reported: 'nothing',
     });
     const marked = claimOf('2Gi', {}, { 'volume.kubernetes.io/node-expansion-not-required': 'true' });
     assert.equal(planExpansion(marked, volumeOf('2Gi', shared), 'writable', before).do, 'nothing');

@@ -143,28 +143,32 @@ export class Expansions {
       await timed({ clock, observe }, 'volume_fs_resize', [volume.plugin], work);
     } catch (error) {
       signal.throwIfAborted();
-      await this.#judge({ ...expansion, claim }, error, signal);
+      await this.#resolveFailure({ ...expansion, claim }, error, signal);
       return;
     }
     this.#expanded.set(volume.key, plan.bytes);
-    if (plan.told !== 'nothing') await this.#change(claim, finished(claim.status, plan.size), signal);
+    if (plan.reported !== 'nothing') await this.#change(claim, finished(claim.status, plan.size), signal);
     const message = `MountVolume.NodeExpandVolume succeeded for volume "${volume.name}" ${this.#deps.nodeName}`;
     this.#report(pod, claim, { type: 'Normal', reason: 'FileSystemResizeSuccessful', message });
   }
 
   async #reportStarted({ claim, plan }: Expansion, signal: AbortSignal): Promise<PersistentVolumeClaim> {
-    if (plan.told !== 'steps' || stepOf(claim) === 'NodeResizeInProgress') return claim;
+    if (plan.reported !== 'steps' || stepOf(claim) === 'NodeResizeInProgress') return claim;
     return await this.#change(claim, begun(), signal);
   }
 
   /** An infeasible expansion is not retried: the volume is usable with its current size. */
-  async #judge({ pod, volume, claim, plan }: Expansion, error: unknown, signal: AbortSignal): Promise<void> {
+  async #resolveFailure(
+    { pod, volume, claim, plan }: Expansion,
+    error: unknown,
+    signal: AbortSignal,
+  ): Promise<void> {
     const code = grpcCodeOf(error) ?? '';
     const isHopeless = hopeless.has(code);
     if (!isHopeless && code !== 'FAILED_PRECONDITION') throw error;
     const why = describeError(error);
     this.#reportFailed(pod, stageError('NodeExpandVolume.NodeExpandVolume failed', volume.name, why));
-    if (isHopeless && plan.told === 'steps')
+    if (isHopeless && plan.reported === 'steps')
       await this.#change(claim, infeasible(claim.status, why, apiTime(this.#deps.clock.now())), signal);
     else this.#infeasible.add(volume.key);
   }
@@ -212,7 +216,7 @@ export type ExpansionPlan =
        * Which status the claim gets: each step, only the capacity on clusters without the step
        * status, or none.
        */
-      readonly told: 'steps' | 'size' | 'nothing';
+      readonly reported: 'steps' | 'size' | 'nothing';
     };
 
 const storage = 'storage';
@@ -236,12 +240,12 @@ export function planExpansion(
   here: bigint | undefined,
 ): ExpansionPlan {
   const size = volume.spec?.capacity?.[storage];
-  const [wanted, had] = [bytesOf(size), claimedBytes(claim)];
-  if (size === undefined || wanted === undefined || had === undefined) return { do: 'nothing' };
+  const [requested, had] = [bytesOf(size), claimedBytes(claim)];
+  if (size === undefined || requested === undefined || had === undefined) return { do: 'nothing' };
   const step = stepOf(claim);
-  const expand = (told: 'steps' | 'size' | 'nothing') =>
-    ({ do: 'expand', size, bytes: wanted, told }) as const;
-  if (wanted > had) {
+  const expand = (reported: 'steps' | 'size' | 'nothing') =>
+    ({ do: 'expand', size, bytes: requested, reported }) as const;
+  if (requested > had) {
     if (step === undefined && claim.status?.allocatedResources === undefined)
       return access === 'read-only' ? { do: 'refuse' } : expand('size');
     if (step !== 'NodeResizePending' && step !== 'NodeResizeInProgress') return { do: 'nothing' };
@@ -250,7 +254,7 @@ export function planExpansion(
   // Another node has updated the claim already; the file system of this node still has to grow.
   const isShared = volume.spec?.accessModes?.includes('ReadWriteMany') === true;
   const isNeeded = claim.metadata?.annotations?.[notRequired] === undefined;
-  const isBehind = here !== undefined && here < wanted && access === 'writable';
+  const isBehind = here !== undefined && here < requested && access === 'writable';
   return isShared && isNeeded && isBehind && step === undefined ? expand('nothing') : { do: 'nothing' };
 }
 

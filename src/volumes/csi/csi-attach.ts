@@ -13,7 +13,7 @@ export interface CsiAttachDeps {
 }
 
 /** The interval at which the VolumeAttachment is polled. */
-const lookEveryMs = 1_000;
+const pollMs = 1_000;
 /** gRPC RESOURCE_EXHAUSTED: the attach limit is reached. */
 const resourceExhausted = 8;
 const stage = 'MountVolume.WaitForAttach failed';
@@ -29,7 +29,7 @@ export async function publishContextOf(
   spec: CSIDriver['spec'] | undefined,
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, string>>> {
-  const waits = (why: string) => stageError(stage, name, why, clock.monotonicMs() + lookEveryMs);
+  const waits = (why: string) => stageError(stage, name, why, clock.monotonicMs() + pollMs);
   if (!(await api.isListed(attachedName(driver, handle), signal)))
     throw waits('Volume not attached according to node status');
   const attachment = attachmentName(handle, driver, nodeName);
@@ -39,7 +39,7 @@ export async function publishContextOf(
   if (attached) return attachmentMetadata;
   if (attachError?.errorCode === resourceExhausted && spec?.nodeAllocatableUpdatePeriodSeconds !== undefined)
     throw new KubelingError('VOLUME_ATTACH_LIMIT', waits(attachError.message ?? 'no room').message, {
-      details: { stage, retryAtMs: clock.monotonicMs() + lookEveryMs },
+      details: { stage, retryAtMs: clock.monotonicMs() + pollMs },
     });
   if (attachError !== undefined) throw waits(attachError.message ?? 'it could not be attached');
   if (found.metadata?.deletionTimestamp !== undefined) throw waits('volume attachment is being deleted');

@@ -54,9 +54,9 @@ export class CsiAttempts {
       return result;
     } catch (error) {
       signal.throwIfAborted();
-      const told = this.#recordFailure(uid, name, driver, error);
-      if (isPastLimit(told)) this.#limitReached(driver);
-      throw told;
+      const reported = this.#recordFailure(uid, name, driver, error);
+      if (isPastLimit(reported)) this.#limitReached(driver);
+      throw reported;
     }
   }
 
@@ -80,9 +80,9 @@ export class CsiAttempts {
     const nowMs = this.#clock.monotonicMs();
     const retryAtMs = nowMs + this.#backoff.fail(attempt, { nowMs });
     const details = { ...(error instanceof KubelingError ? error.details : {}), retryAtMs };
-    const told = new KubelingError('VOLUME_UNUSABLE', describeError(error), { details });
-    this.#failed.set(attempt, { error: told, driver });
-    return told;
+    const reported = new KubelingError('VOLUME_UNUSABLE', describeError(error), { details });
+    this.#failed.set(attempt, { error: reported, driver });
+    return reported;
   }
 
   /** Waits for other volumes to be detached; a node that stays full rejects the pod. */

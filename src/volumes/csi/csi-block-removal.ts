@@ -14,13 +14,13 @@ import type { CsiVolume } from './csi-request.ts';
 import { originIn, originOf } from './volume-data.ts';
 
 export interface CsiBlockRemovalDeps {
-  readonly places: CsiPaths;
+  readonly paths: CsiPaths;
   readonly clock: Clock;
   readonly observe: StorageObserver;
   readonly files: VolumeFiles;
-  readonly notes: Pick<BlockDataFiles, 'read' | 'podsOf'>;
+  readonly records: Pick<BlockDataFiles, 'read' | 'podsOf'>;
   /** Returns the recorded volume of a pod. */
-  readonly notedVolume: (uid: PodUid, name: string) => BlockData | undefined;
+  readonly recordedVolume: (uid: PodUid, name: string) => BlockData | undefined;
   readonly api: Pick<CsiApi, 'volume'> | undefined;
   /** Throws CSI_ABSENT. */
   readonly driver: (data: BlockData) => CsiDriver;
@@ -34,9 +34,9 @@ export interface DeviceToRemove {
   /** The pod that releases the volume; undefined if none had it. */
   readonly uid: PodUid | undefined;
   /** Whether NodePublishVolume was called for the pod, even if no file shows that. */
-  readonly isAsked: boolean;
+  readonly isRequested: boolean;
   /** Whether a pod waits for the volume or uses it. */
-  readonly isWanted: (data: BlockData | undefined) => boolean;
+  readonly isDesired: (data: BlockData | undefined) => boolean;
 }
 
 export interface RemovedDevice {
@@ -56,24 +56,25 @@ export async function removeDevice(
   signal: AbortSignal,
 ): Promise<RemovedDevice> {
   const { name, uid } = volume;
-  const data = await whose(deps, volume, signal);
-  const isShown = (await deps.files.names(deps.places.publishedDevices(name))).includes(uid ?? '');
-  if (uid !== undefined && (isShown || volume.isAsked)) await unpublish(deps, name, uid, data, signal);
-  if (volume.isWanted(data) || (await deps.notes.podsOf(name)).length > 0) return { left: 'something', data };
+  const data = await ownerOf(deps, volume, signal);
+  const isShown = (await deps.files.names(deps.paths.publishedDevices(name))).includes(uid ?? '');
+  if (uid !== undefined && (isShown || volume.isRequested)) await unpublish(deps, name, uid, data, signal);
+  if (volume.isDesired(data) || (await deps.records.podsOf(name)).length > 0)
+    return { left: 'something', data };
   await unstage(deps, name, data, signal);
   return { left: 'nothing', data };
 }
 
 /** Uses the recorded volume or the API if the data file is damaged. */
-async function whose(
-  { notes, notedVolume, api }: CsiBlockRemovalDeps,
+async function ownerOf(
+  { records, recordedVolume, api }: CsiBlockRemovalDeps,
   { name, uid }: DeviceToRemove,
   signal: AbortSignal,
 ): Promise<BlockData | undefined> {
-  const data = await notes.read(name);
+  const data = await records.read(name);
   if (data !== undefined && data !== 'damaged') return data;
-  const noted = uid === undefined ? undefined : notedVolume(uid, name);
-  if (noted !== undefined) return noted;
+  const recorded = uid === undefined ? undefined : recordedVolume(uid, name);
+  if (recorded !== undefined) return recorded;
   const found = await api?.volume(name, signal).catch((error: unknown) => {
     signal.throwIfAborted();
     if (isKind(error, 'Unavailable', 'DeadlineExceeded'))
@@ -87,44 +88,44 @@ async function whose(
 }
 
 async function unpublish(
-  { files, places, driver }: CsiBlockRemovalDeps,
+  { files, paths, driver }: CsiBlockRemovalDeps,
   name: string,
   uid: PodUid,
   data: BlockData | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  const target = places.publishedDevice(name, uid);
+  const target = paths.publishedDevice(name, uid);
   if (data !== undefined)
-    await told(`${described(data)} cannot be unpublished`, () =>
+    await withReportedFailure(`${described(data)} cannot be unpublished`, () =>
       driver(data).client.unpublish(data.handle, target, signal),
     );
-  else await refuseMounted(files, target);
+  else await rejectMounted(files, target);
   // Files that the driver left behind are not removed.
   if ((await files.mountAt(target)) === 'none' && (await files.kindAt(target)) === 'file')
     await files.unlink(target);
 }
 
 async function unstage(
-  { files, places, driver, unstaged, clock, observe }: CsiBlockRemovalDeps,
+  { files, paths, driver, unstaged, clock, observe }: CsiBlockRemovalDeps,
   name: string,
   data: BlockData | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  const staging = places.stagedDevice(name);
+  const staging = paths.stagedDevice(name);
   // Without the data file no driver was called.
   if ((await files.kindAt(staging)) !== undefined) {
     unstaged();
-    if (data === undefined) await refuseMounted(files, staging);
+    if (data === undefined) await rejectMounted(files, staging);
     else
-      await told(`${described(data)} cannot be unstaged`, async () => {
+      await withReportedFailure(`${described(data)} cannot be unstaged`, async () => {
         const { client, can } = driver(data);
         const work = () => client.unstage(data.handle, staging, signal);
         if (can.has('STAGE_UNSTAGE_VOLUME'))
           await timed({ clock, observe }, 'unmap_device', [csiPlugin(data)], work);
       });
   }
-  const own = places.device(name);
-  for (const directory of [staging, places.publishedDevices(name), own.dev])
+  const own = paths.device(name);
+  for (const directory of [staging, paths.publishedDevices(name), own.dev])
     await removeEmpty(files, directory);
   // Removed last: without the data file the driver and the handle are unknown.
   await files.unlink(own.data);
@@ -137,14 +138,14 @@ function described({ driver, handle }: BlockData): string {
 }
 
 /** Only the driver may unmount the volume, and the driver is unknown. */
-async function refuseMounted(files: VolumeFiles, path: string): Promise<void> {
+async function rejectMounted(files: VolumeFiles, path: string): Promise<void> {
   if ((await files.mountAt(path)) !== 'none')
     throw removalBlocked([
       `${path} is still mounted, and nothing says by which driver: its vol_data.json is missing or damaged`,
     ]);
 }
 
-async function told(what: string, work: () => Promise<void>): Promise<void> {
+async function withReportedFailure(what: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
@@ -170,29 +171,29 @@ const fileMode = 0o644;
 /** Reads and writes vol_data.json of the block volumes on disk. */
 export class BlockDataFiles {
   readonly #files: Pick<VolumeFiles, 'names' | 'readFile' | 'replaceFile' | 'makeDirectory'>;
-  readonly #places: CsiPaths;
+  readonly #paths: CsiPaths;
   readonly #nodeName: string;
 
   constructor(
     files: Pick<VolumeFiles, 'names' | 'readFile' | 'replaceFile' | 'makeDirectory'>,
-    places: CsiPaths,
+    paths: CsiPaths,
     nodeName: string,
   ) {
     this.#files = files;
-    this.#places = places;
+    this.#paths = paths;
     this.#nodeName = nodeName;
   }
 
   /** Returns the names of all volumes, including those of previous kubelets. */
   async names(): Promise<readonly string[]> {
-    const names = await this.#files.names(this.#places.devices);
-    return names.filter((name) => !this.#places.isShared(name));
+    const names = await this.#files.names(this.#paths.devices);
+    return names.filter((name) => !this.#paths.isShared(name));
   }
 
   /** Returns the pods for which the volume may be published or mapped. */
   async podsOf(name: string): Promise<readonly PodUid[]> {
-    const places = [this.#places.publishedDevices(name), this.#places.device(name).dev];
-    const found = await Promise.all(places.map((place) => this.#files.names(place)));
+    const directories = [this.#paths.publishedDevices(name), this.#paths.device(name).dev];
+    const found = await Promise.all(directories.map((directory) => this.#files.names(directory)));
     return [...new Set(found.flat())].filter(mayBePodUid);
   }
 
@@ -205,14 +206,14 @@ export class BlockDataFiles {
       volumeHandle: handle,
       ...originIn(origin),
     });
-    const { data } = this.#places.device(name);
+    const { data } = this.#paths.device(name);
     await this.#files.makeDirectory(posix.dirname(data), directoryMode);
     await this.#files.replaceFile(data, Buffer.from(`${text}\n`), fileMode);
   }
 
   /** Returns undefined if the file is missing and 'damaged' if it cannot be parsed. */
   async read(name: string): Promise<BlockData | 'damaged' | undefined> {
-    const text = await this.#files.readFile(this.#places.device(name).data);
+    const text = await this.#files.readFile(this.#paths.device(name).data);
     if (text === undefined) return undefined;
     try {
       const { driverName: driver, volumeHandle: handle, ...more } = JSON.parse(text.toString('utf8'));

@@ -74,7 +74,7 @@ function world() {
       clock,
       observe: (operation, plugin, { outcome }) =>
         void observed.push(`${operation} ${plugin.name} ${outcome} ${plugin.origin}`),
-      places: new CsiPaths('/root', '/root/pods'),
+      paths: new CsiPaths('/root', '/root/pods'),
       nodeName: 'node',
       drivers: {
         get: () => {
@@ -88,8 +88,8 @@ function world() {
       } as unknown as CsiApi,
       files,
       logger: logs.logger,
-      notedVolume: (uid, name) => state.noted.get(`${uid}/${name}`),
-      isNoted: (_driver, handle, besides) =>
+      recordedVolume: (uid, name) => state.noted.get(`${uid}/${name}`),
+      isRecorded: (_driver, handle, besides) =>
         [...state.noted].some(([key, noted]) => noted.handle === handle && key !== `${besides}/pv`),
       expand: async () => void log.push('expand'),
       hide: async (uid) => {

@@ -19,8 +19,8 @@ import type { CsiPaths } from './csi-paths.ts';
 import { type CsiVolume, capabilityOf, podInfo, secretsFor, tokensFor } from './csi-request.ts';
 import { type CsiSpace, queryVolumeStats } from './csi-space.ts';
 
-export interface CsiBlockDeps extends Pick<CsiBlockRemovalDeps, 'notedVolume' | 'clock' | 'observe'> {
-  readonly places: CsiPaths;
+export interface CsiBlockDeps extends Pick<CsiBlockRemovalDeps, 'recordedVolume' | 'clock' | 'observe'> {
+  readonly paths: CsiPaths;
   readonly nodeName: string;
   readonly drivers: Pick<CsiDrivers, 'get'>;
   /** Undefined on a node without an API server. */
@@ -33,7 +33,7 @@ export interface CsiBlockDeps extends Pick<CsiBlockRemovalDeps, 'notedVolume' | 
   /** Expands the volume on this node before the pod gets it. */
   readonly expand: (pod: Pod, volume: CsiVolume, signal: AbortSignal) => Promise<void>;
   /** Whether the volume is recorded for a pod other than this one. */
-  readonly isNoted: (driver: string, handle: string, besides: PodUid | undefined) => boolean;
+  readonly isRecorded: (driver: string, handle: string, besides: PodUid | undefined) => boolean;
   /** Removes the volume from volumesInUse, so that the controller may detach it. */
   readonly release: (volume: BlockData) => void;
   /** Unmaps all devices of a terminated pod, whichever plugin mapped them. */
@@ -68,7 +68,7 @@ export class CsiBlock {
 
   constructor(deps: CsiBlockDeps) {
     this.#deps = deps;
-    this.#dataFiles = new BlockDataFiles(deps.files, deps.places, deps.nodeName);
+    this.#dataFiles = new BlockDataFiles(deps.files, deps.paths, deps.nodeName);
   }
 
   /** Returns all volumes on disk, including those of previous kubelets. */
@@ -89,14 +89,14 @@ export class CsiBlock {
     show: (path: string) => Promise<void>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { places, attempts, expand } = this.#deps;
+    const { paths, attempts, expand } = this.#deps;
     const { uid } = pod.metadata;
     const name = this.#checked(volume.name);
     const work = async () => {
       using _held = await this.#lock.acquire(name, signal);
       this.#desired.set(uid, (this.#desired.get(uid) ?? new Set()).add(name));
       if (this.#stageOf(uid, name) === undefined) await this.#publishUnlessMapped(pod, volume, signal);
-      await show(places.publishedDevice(name, uid));
+      await show(paths.publishedDevice(name, uid));
       const stage = 'MapVolume.MarkVolumeAsMounted failed while expanding volume';
       await atStage(stage, name, expand(pod, volume, signal));
       this.#reached(uid, name, 'ready');
@@ -114,10 +114,10 @@ export class CsiBlock {
 
   /** Returns the volume stats of the driver; empty if it reports none. */
   async spaceOf(uid: PodUid, name: string, signal: AbortSignal): Promise<CsiSpace> {
-    const { places, drivers } = this.#deps;
+    const { paths, drivers } = this.#deps;
     const data = await this.#dataFiles.read(name);
     if (data === undefined || data === 'damaged') return {};
-    const at = { shown: places.publishedDevice(name, uid), staged: places.stagedDevice(name) };
+    const at = { shown: paths.publishedDevice(name, uid), staged: paths.stagedDevice(name) };
     return await queryVolumeStats(drivers, data, at, signal);
   }
 
@@ -135,7 +135,7 @@ export class CsiBlock {
     this.#desired.delete(uid);
     for (const name of await this.#dataFiles.names()) {
       using _held = await this.#lock.acquire(name, signal);
-      await this.#removeOne(name, uid, signal).catch((error: unknown) => {
+      await this.#removeDevice(name, uid, signal).catch((error: unknown) => {
         signal.throwIfAborted();
         problems.push(describeError(error));
       });
@@ -154,28 +154,28 @@ export class CsiBlock {
     // Volumes are processed concurrently, so that an unresponsive driver blocks only its own
     // volumes.
     const free = names.filter((name) => !this.#lock.isHeld(name));
-    const sweeps = free.map((name) => this.#lock.run(name, () => this.#sweepOne(name, signal), signal));
+    const sweeps = free.map((name) => this.#lock.run(name, () => this.#sweepVolume(name, signal), signal));
     const ends = await Promise.allSettled(sweeps);
     signal.throwIfAborted();
     for (const [index, end] of ends.entries())
       if (end.status === 'rejected') this.#reportRemovalFailure(free[index] ?? '', describeError(end.reason));
   }
 
-  async #sweepOne(name: string, signal: AbortSignal): Promise<void> {
+  async #sweepVolume(name: string, signal: AbortSignal): Promise<void> {
     const pods = await this.#dataFiles.podsOf(name);
     for (const uid of pods) {
       if (!(await this.#isOrphaned(uid, name))) continue;
       await this.#deps.hide(uid, signal);
-      await this.#removeOne(name, uid, signal);
+      await this.#removeDevice(name, uid, signal);
     }
-    if (pods.length === 0) await this.#removeOne(name, undefined, signal);
+    if (pods.length === 0) await this.#removeDevice(name, undefined, signal);
   }
 
   /** The removal of the pod covers the other devices. */
   async #isOrphaned(uid: PodUid, name: string): Promise<boolean> {
-    const { files, places, notedVolume } = this.#deps;
-    if (this.#desired.has(uid) || notedVolume(uid, name) !== undefined) return false;
-    return (await files.kindAt(new PodVolumePaths(places.podsDir, uid).pod)) === undefined;
+    const { files, paths, recordedVolume } = this.#deps;
+    if (this.#desired.has(uid) || recordedVolume(uid, name) !== undefined) return false;
+    return (await files.kindAt(new PodVolumePaths(paths.podsDir, uid).pod)) === undefined;
   }
 
   /** Logged once per reason; the sweeps continue. */
@@ -192,7 +192,7 @@ export class CsiBlock {
    * A device mapped by a previous kubelet is accepted while the driver or the API is unavailable.
    */
   async #publishUnlessMapped(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
-    const { files, places } = this.#deps;
+    const { files, paths } = this.#deps;
     const { name, driver, handle } = volume;
     const read = await this.#dataFiles.read(name);
     const before = read === 'damaged' ? undefined : read;
@@ -205,7 +205,7 @@ export class CsiBlock {
       signal.throwIfAborted();
       // The device was mapped only after the driver confirmed the publish call; after a reboot the
       // bound file is a regular file.
-      const shown = posix.join(places.device(name).dev, pod.metadata.uid);
+      const shown = posix.join(paths.device(name).dev, pod.metadata.uid);
       const isShown = (await files.kindAt(shown)) === 'other';
       if (!isUnavailable(error) || !isSame || !isShown) throw error;
     });
@@ -234,11 +234,11 @@ export class CsiBlock {
     publishContext: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { files, api, places } = this.#deps;
+    const { files, api, paths } = this.#deps;
     const driver = this.#driver(volume);
     if (this.#staged.has(volume.name) || !driver.can.has('STAGE_UNSTAGE_VOLUME')) return;
     const secrets = await secretsFor(api, 'NodeStageSecretRef', volume.stageSecret, signal);
-    const stagingTargetPath = places.stagedDevice(volume.name);
+    const stagingTargetPath = paths.stagedDevice(volume.name);
     await files.makeDirectory(stagingTargetPath, directoryMode);
     const request = {
       volumeId: volume.handle,
@@ -258,20 +258,20 @@ export class CsiBlock {
     publishContext: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { files, api, places } = this.#deps;
+    const { files, api, paths } = this.#deps;
     const driver = this.#driver(volume);
     const spec = await api?.driver(volume.driver, signal);
     const secrets = await secretsFor(api, 'NodePublishSecretRef', volume.publishSecret, signal);
     const tokens = await tokensFor(api, pod, spec, signal);
     const isSecret = spec?.spec.serviceAccountTokenInSecrets === true;
     const info = spec?.spec.podInfoOnMount === true ? podInfo(pod, volume.mode) : {};
-    await files.makeDirectory(places.publishedDevices(volume.name), directoryMode);
+    await files.makeDirectory(paths.publishedDevices(volume.name), directoryMode);
     const isStaged = driver.can.has('STAGE_UNSTAGE_VOLUME');
     const request = {
       volumeId: volume.handle,
       publishContext,
-      stagingTargetPath: isStaged ? places.stagedDevice(volume.name) : '',
-      targetPath: places.publishedDevice(volume.name, pod.metadata.uid),
+      stagingTargetPath: isStaged ? paths.stagedDevice(volume.name) : '',
+      targetPath: paths.publishedDevice(volume.name, pod.metadata.uid),
       volumeCapability: capabilityOf(volume, driver.can, pod),
       readonly: volume.readOnly,
       secrets: isSecret ? { ...secrets, ...tokens } : secrets,
@@ -281,17 +281,22 @@ export class CsiBlock {
   }
 
   /** Call with the volume lock held. */
-  async #removeOne(name: string, uid: PodUid | undefined, signal: AbortSignal): Promise<void> {
-    const isWanted = (data: BlockData | undefined) =>
+  async #removeDevice(name: string, uid: PodUid | undefined, signal: AbortSignal): Promise<void> {
+    const isDesired = (data: BlockData | undefined) =>
       [...this.#desired.values()].some((names) => names.has(name)) ||
-      (data !== undefined && this.#deps.isNoted(data.driver, data.handle, uid));
-    const isAsked = uid !== undefined && this.#stageOf(uid, name) !== undefined;
-    const volume = { name, uid, isAsked, isWanted };
+      (data !== undefined && this.#deps.isRecorded(data.driver, data.handle, uid));
+    const isRequested = uid !== undefined && this.#stageOf(uid, name) !== undefined;
+    const volume = { name, uid, isRequested, isDesired };
     const driver = (data: BlockData) => this.#driver(data);
-    const deps = { ...this.#deps, notes: this.#dataFiles, driver, unstaged: () => this.#staged.delete(name) };
-    const taken = await removeDevice(deps, volume, signal);
+    const deps = {
+      ...this.#deps,
+      records: this.#dataFiles,
+      driver,
+      unstaged: () => this.#staged.delete(name),
+    };
+    const removed = await removeDevice(deps, volume, signal);
     if (uid !== undefined) this.#published.get(uid)?.delete(name);
-    if (taken.left === 'nothing' && taken.data !== undefined) this.#deps.release(taken.data);
+    if (removed.left === 'nothing' && removed.data !== undefined) this.#deps.release(removed.data);
   }
 
   #driver({ driver, origin }: Pick<BlockData, 'driver' | 'origin'>): CsiDriver {
@@ -304,7 +309,7 @@ export class CsiBlock {
   }
 
   #checked(name: string): string {
-    if (this.#deps.places.isShared(name))
+    if (this.#deps.paths.isShared(name))
       throw stageError('MapVolume.SetUpDevice failed', name, 'no volume of the mode Block can be called so');
     return checkedName(name);
   }

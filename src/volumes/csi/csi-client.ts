@@ -63,13 +63,13 @@ export function csiClient(
     const tell = (code: GrpcCode) =>
       observe(`/csi.v1.Node/${wireName(name)}`, codeText(code), clock.monotonicMs() - begin);
     try {
-      const answer = await withDeadline(
+      const response = await withDeadline(
         deadline,
         (inner) => method(request, { signal: inner, timeoutMs: csiDeadlineMs }),
         signal,
       );
       tell('OK');
-      return answer;
+      return response;
     } catch (error) {
       tell(codeOf(error, signal));
       signal.throwIfAborted();

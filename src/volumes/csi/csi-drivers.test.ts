@@ -38,7 +38,7 @@ class World {
       }),
       clock,
       logger: collectLogs(clock).logger,
-      teller: {
+      reporter: {
         collision: () => this.collision,
         installed: (facts, refused) => {
           this.history.push(`installed ${JSON.stringify(facts)}`);
@@ -46,7 +46,7 @@ class World {
         },
         removed: (driver) => void this.history.push(`removed ${driver}`),
       },
-      refused: ({ name, endpoint }, why) => void this.history.push(`refused ${name} ${endpoint} ${why}`),
+      onRejected: ({ name, endpoint }, why) => void this.history.push(`refused ${name} ${endpoint} ${why}`),
       arrived: (driver) => void this.history.push(`arrived ${driver}`),
     });
   }

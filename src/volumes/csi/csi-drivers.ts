@@ -20,7 +20,7 @@ export interface CsiNodeReporter {
   /** Returns why the driver cannot be registered on this node, as far as is known. */
   collision(facts: CsiNodeFacts): string | undefined;
   /** Calls `refused` when the API server rejects the driver later. */
-  installed(facts: CsiNodeFacts, refused: (why: string) => void): void;
+  installed(facts: CsiNodeFacts, onRejected: (why: string) => void): void;
   removed(driver: string): void;
 }
 
@@ -31,9 +31,9 @@ export interface CsiDriversDeps {
   /** Calls are not observed if undefined. */
   readonly observe?: CsiObserver | undefined;
   /** Undefined on a node without an API server. */
-  readonly teller: CsiNodeReporter | undefined;
+  readonly reporter: CsiNodeReporter | undefined;
   /** Called when a registered driver is rejected later. */
-  readonly refused: (plugin: Plugin, why: string) => void;
+  readonly onRejected: (plugin: Plugin, why: string) => void;
   /** Called when a driver has registered. */
   readonly arrived: (driver: string) => void;
 }
@@ -50,7 +50,7 @@ interface Registered extends CsiDriver {
   readonly ofInTree: CsiDriver;
   readonly facts: CsiNodeFacts;
   readonly endpoint: string;
-  readonly refuse: (why: string) => void;
+  readonly reject: (why: string) => void;
   readonly version: Version;
 }
 
@@ -90,7 +90,7 @@ export class CsiDrivers implements PluginHandler {
     if (this.#drivers.get(name) !== before || maxVolumes === before.facts.maxVolumes) return;
     const facts = { ...before.facts, maxVolumes };
     this.#drivers.set(name, { ...before, facts });
-    this.#deps.teller?.installed(facts, before.refuse);
+    this.#deps.reporter?.installed(facts, before.reject);
   }
 
   async register(plugin: Plugin, signal: AbortSignal): Promise<void> {
@@ -109,13 +109,13 @@ export class CsiDrivers implements PluginHandler {
         signal,
       );
       const facts = factsOf(name, info);
-      const collision = this.#deps.teller?.collision(facts);
-      if (collision !== undefined) throw refused(collision);
+      const collision = this.#deps.reporter?.collision(facts);
+      if (collision !== undefined) throw rejected(collision);
       this.#drivers.get(name)?.client.close();
       const ofInTree = { name, client: clientFor('in-tree'), can };
-      const refuse = (why: string) => this.#deps.refused(plugin, why);
-      this.#drivers.set(name, { name, endpoint, refuse, version, client, can, facts, ofInTree });
-      this.#deps.teller?.installed(facts, refuse);
+      const reject = (why: string) => this.#deps.onRejected(plugin, why);
+      this.#drivers.set(name, { name, endpoint, reject, version, client, can, facts, ofInTree });
+      this.#deps.reporter?.installed(facts, reject);
     } catch (error) {
       client.close();
       throw error;
@@ -130,25 +130,25 @@ export class CsiDrivers implements PluginHandler {
     if (found === undefined || found.endpoint !== endpoint) return;
     this.#drivers.delete(name);
     found.client.close();
-    this.#deps.teller?.removed(name);
+    this.#deps.reporter?.removed(name);
     this.#deps.logger.info('Deregistered CSI driver', { driver: name, endpoint });
   }
 
   #check({ name, endpoint, versions }: Plugin): Version {
-    if (name === '') throw refused('it must have a name: it is empty');
+    if (name === '') throw rejected('it must have a name: it is empty');
     const newest = highest(versions);
     if (newest === undefined)
-      throw refused(`none of the versions ${versions.join(', ')} of the CSI driver ${name} is 1.x`);
+      throw rejected(`none of the versions ${versions.join(', ')} of the CSI driver ${name} is 1.x`);
     const before = this.#drivers.get(name);
     if (before !== undefined && before.endpoint !== endpoint && compare(before.version, newest) >= 0)
-      throw refused(`a CSI driver ${name} of the version ${before.version.join('.')} is registered already`);
+      throw rejected(`a CSI driver ${name} of the version ${before.version.join('.')} is registered already`);
     return newest;
   }
 }
 
 function factsOf(driver: string, info: NodeGetInfoResponse): CsiNodeFacts {
   const { nodeId, maxVolumesPerNode, accessibleTopology } = info;
-  if (nodeId === '') throw refused(`the CSI driver ${driver} gives this node an empty ID`);
+  if (nodeId === '') throw rejected(`the CSI driver ${driver} gives this node an empty ID`);
   const maxVolumes = maxVolumesPerNode > 0n ? Number(BigInt.asUintN(53, maxVolumesPerNode)) : undefined;
   return {
     driver,
@@ -167,11 +167,11 @@ function highest(versions: readonly string[]): Version | undefined {
   return parsed.toSorted(compare).at(-1);
 }
 
-function compare(one: Version, other: Version): number {
-  return one[0] - other[0] || one[1] - other[1] || one[2] - other[2];
+function compare(left: Version, other: Version): number {
+  return left[0] - other[0] || left[1] - other[1] || left[2] - other[2];
 }
 
-function refused(why: string): KubelingError {
+function rejected(why: string): KubelingError {
   return new KubelingError('PLUGIN_REFUSED', why);
 }
 

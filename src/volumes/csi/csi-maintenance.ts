@@ -120,7 +120,7 @@ function forgetIn<K, N, V>(maps: Map<K, Map<N, V>>, key: K, name: N): void {
 }
 
 export interface CsiExpansionDeps {
-  readonly places: CsiPaths;
+  readonly paths: CsiPaths;
   readonly drivers: Pick<CsiDrivers, 'get'>;
   /** Undefined on a node without an API server. */
   readonly api: CsiApi | undefined;
@@ -131,7 +131,7 @@ export interface CsiExpansionDeps {
  * Throws CSI_ABSENT.
  */
 export function csiExpansion(
-  { places, drivers, api }: CsiExpansionDeps,
+  { paths, drivers, api }: CsiExpansionDeps,
   pod: Pod,
   volume: CsiVolume,
 ): ExpandableVolume | undefined {
@@ -142,8 +142,8 @@ export function csiExpansion(
   const expand = async (bytes: bigint, signal: AbortSignal) => {
     const request = {
       volumeId: volume.handle,
-      volumePath: places.shown(pod.metadata.uid, volume),
-      stagingTargetPath: can.has('STAGE_UNSTAGE_VOLUME') ? places.stagedAt(volume) : '',
+      volumePath: paths.shown(pod.metadata.uid, volume),
+      stagingTargetPath: can.has('STAGE_UNSTAGE_VOLUME') ? paths.stagedAt(volume) : '',
       capacityRange: { requiredBytes: bytes, limitBytes: 0n },
       volumeCapability: capabilityOf(volume, can, pod),
       secrets: await secretsFor(api, 'NodeExpandSecretRef', volume.expandSecret, signal),

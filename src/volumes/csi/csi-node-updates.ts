@@ -12,14 +12,14 @@ export interface CsiNodeUpdatesDeps {
 interface Schedule {
   /** Undefined if the driver requests no updates. */
   periodMs: number | undefined;
-  askedMs: number;
+  polledMs: number;
   /** When the period was last read from the CSIDriver object. */
-  lookedMs: number;
+  periodReadMs: number;
 }
 
 /** The minimum period. */
 const tickMs = 10_000;
-const lookEveryMs = 60_000;
+const periodReadEveryMs = 60_000;
 const idleMs = 600_000;
 
 /**
@@ -72,8 +72,8 @@ export class CsiNodeUpdates {
       }
     for (const name of names) {
       if (this.#busy.has(name)) continue;
-      const look = this.#check(name, signal).then(() => void this.#busy.delete(name));
-      this.#busy.set(name, look);
+      const poll = this.#check(name, signal).then(() => void this.#busy.delete(name));
+      this.#busy.set(name, poll);
     }
   }
 
@@ -84,10 +84,10 @@ export class CsiNodeUpdates {
     try {
       const schedule = await this.#scheduleOf(driver, signal);
       const nowMs = clock.monotonicMs();
-      const isDue = schedule.periodMs !== undefined && nowMs - schedule.askedMs >= schedule.periodMs;
+      const isDue = schedule.periodMs !== undefined && nowMs - schedule.polledMs >= schedule.periodMs;
       if (!isDue && !this.#urgent.delete(driver)) return;
       this.#urgent.delete(driver);
-      schedule.askedMs = nowMs;
+      schedule.polledMs = nowMs;
       await drivers.update(driver, signal);
     } catch (error) {
       if (signal.aborted) return;
@@ -102,11 +102,11 @@ export class CsiNodeUpdates {
   async #scheduleOf(driver: string, signal: AbortSignal): Promise<Schedule> {
     const nowMs = this.#deps.clock.monotonicMs();
     const known = this.#schedules.get(driver);
-    if (known !== undefined && nowMs - known.lookedMs < lookEveryMs) return known;
+    if (known !== undefined && nowMs - known.periodReadMs < periodReadEveryMs) return known;
     // The driver was queried at its registration, when it first appears here.
-    const schedule = known ?? { periodMs: undefined, askedMs: nowMs, lookedMs: nowMs };
+    const schedule = known ?? { periodMs: undefined, polledMs: nowMs, periodReadMs: nowMs };
     this.#schedules.set(driver, schedule);
-    schedule.lookedMs = nowMs;
+    schedule.periodReadMs = nowMs;
     const spec = await this.#deps.api.driver(driver, signal);
     const seconds = spec?.spec.nodeAllocatableUpdatePeriodSeconds;
     schedule.periodMs = seconds === undefined ? undefined : Math.max(seconds * 1_000, tickMs);

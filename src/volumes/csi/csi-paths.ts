@@ -34,7 +34,7 @@ export class CsiPaths {
   }
 
   /** All directories above the volumes of a pod. */
-  waysTo(uid: PodUid): DirectoryChain {
+  chainTo(uid: PodUid): DirectoryChain {
     const { pod, volumes } = new PodVolumePaths(this.podsDir, uid);
     return [pod, volumes, this.ofPod(uid)];
   }

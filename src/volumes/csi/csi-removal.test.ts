@@ -9,7 +9,7 @@ import type { CsiVolumes } from './csi-volumes.ts';
 const { signal } = new AbortController();
 const unique = 'kubernetes.io/csi/d.example^disk';
 const fileOf = (volumes: CsiVolumes, name: string) =>
-  volumes.placeOf(worldUid, name).replace(/mount$/, 'vol_data.json');
+  volumes.mountPathOf(worldUid, name).replace(/mount$/, 'vol_data.json');
 const cut = (world: CsiWorld, path: string) => world.files.replaceFile(path, Buffer.from('{"dri'), 0o644);
 
 /** A pod whose volume was published by a previous kubelet. */
@@ -81,7 +81,7 @@ describe('CSI volumes of a previous kubelet', () => {
     const volumes = await mounted(world);
     world.isThere = false;
     await assert.rejects(volumes.remove(worldUid, signal), /cannot be unpublished/);
-    await world.files.unmount(volumes.placeOf(worldUid, 'pv'));
+    await world.files.unmount(volumes.mountPathOf(worldUid, 'pv'));
     await assert.rejects(volumes.remove(worldUid, signal), /cannot be unpublished/);
     world.boot = '';
     await assert.rejects(volumes.remove(worldUid, signal), /cannot be unpublished/);
@@ -100,10 +100,10 @@ describe('CSI volumes of a previous kubelet', () => {
     } = JSON.parse(world.files.text(fileOf(volumes, 'pv')) ?? '');
     await world.files.replaceFile(fileOf(volumes, 'pv'), Buffer.from(JSON.stringify(theirs)), 0o644);
     world.isThere = false;
-    await world.files.unmount(volumes.placeOf(worldUid, 'pv'));
+    await world.files.unmount(volumes.mountPathOf(worldUid, 'pv'));
     // A directory that still exists may be a mount point.
     await assert.rejects(volumes.remove(worldUid, signal), /cannot be unpublished/);
-    await world.files.removeEmptyDirectory(volumes.placeOf(worldUid, 'pv'));
+    await world.files.removeEmptyDirectory(volumes.mountPathOf(worldUid, 'pv'));
     await volumes.remove(worldUid, signal);
     assert.equal(world.files.text(fileOf(volumes, 'pv')), undefined);
   });

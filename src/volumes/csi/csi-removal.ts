@@ -15,7 +15,7 @@ export interface CsiRemovalDeps {
   readonly lock: KeyedMutex<string>;
   readonly driver: (what: string, data: VolumeData) => CsiDriver;
   /** Returns the recorded volume of a pod. */
-  readonly notedVolume: (uid: PodUid, name: string) => Pick<VolumeData, 'driver' | 'handle'> | undefined;
+  readonly recordedVolume: (uid: PodUid, name: string) => Pick<VolumeData, 'driver' | 'handle'> | undefined;
   /** Identifies the boot of the machine; empty if unknown. */
   readonly bootId: () => Promise<string>;
   readonly reconstruction: ReconstructionObserver;
@@ -25,7 +25,7 @@ export interface CsiVolumeToRemove {
   readonly uid: PodUid;
   /** The name of the PersistentVolume or of the inline volume. */
   readonly name: string;
-  readonly place: CsiVolumePaths;
+  readonly paths: CsiVolumePaths;
   /** The content of the data file. */
   readonly data: VolumeData | 'damaged' | undefined;
   /** The volumes in the pod spec, if known. */
@@ -43,38 +43,38 @@ export async function removeCsiVolume(
 ): Promise<VolumeData | undefined> {
   const data = isValid(volume.data) ? volume.data : recalled(deps, volume);
   if (data === undefined) {
-    await forceCleaned(deps, volume.place);
+    await forceCleaned(deps, volume.paths);
     return undefined;
   }
   using _held = await deps.lock.acquire(keyOf(data), signal);
-  const what = `the volume ${data.handle} of the CSI driver ${data.driver} at ${volume.place.mount}`;
+  const what = `the volume ${data.handle} of the CSI driver ${data.driver} at ${volume.paths.mount}`;
   try {
     const { client } = deps.driver('Unmounter.TearDownAt failed to get CSI client', data);
-    await client.unpublish(data.handle, volume.place.mount, signal);
+    await client.unpublish(data.handle, volume.paths.mount, signal);
   } catch (error) {
     signal.throwIfAborted();
-    if (!isDriverMissing(error) || !(await isLeftover(deps, volume.place, data)))
+    if (!isDriverMissing(error) || !(await isLeftover(deps, volume.paths, data)))
       throw unusable(`${what} cannot be unpublished: ${describeError(error)}`);
   }
-  await removeVolumeDirectory(deps.files, volume.place, data.driver);
+  await removeVolumeDirectory(deps.files, volume.paths, data.driver);
   return data;
 }
 
 /** Uses the recorded volume or the pod spec if the data file is damaged. */
 function recalled(
-  { notedVolume }: CsiRemovalDeps,
+  { recordedVolume }: CsiRemovalDeps,
   { uid, name, data, described }: CsiVolumeToRemove,
 ): VolumeData | undefined {
   if (data !== 'damaged') return undefined;
-  const noted = notedVolume(uid, name);
-  if (noted !== undefined) return { ...noted, mode: 'Persistent' };
-  const driver = described.find((one) => one.name === name)?.csi?.driver;
+  const recorded = recordedVolume(uid, name);
+  if (recorded !== undefined) return { ...recorded, mode: 'Persistent' };
+  const driver = described.find((candidate) => candidate.name === name)?.csi?.driver;
   return driver === undefined ? undefined : { driver, handle: inlineHandle(uid, name), mode: 'Ephemeral' };
 }
 
-async function forceCleaned({ files, reconstruction }: CsiRemovalDeps, place: CsiVolumePaths): Promise<void> {
+async function forceCleaned({ files, reconstruction }: CsiRemovalDeps, paths: CsiVolumePaths): Promise<void> {
   try {
-    await removeVolumeDirectory(files, place, undefined);
+    await removeVolumeDirectory(files, paths, undefined);
     reconstruction('force-cleaned', 'success');
   } catch (error) {
     reconstruction('force-cleaned', 'failure');
@@ -105,18 +105,19 @@ const leftover = /^\.kubeling-[0-9a-f]{16}\.tmp$/;
  */
 export async function removeVolumeDirectory(
   files: VolumeFiles,
-  place: CsiVolumePaths,
+  paths: CsiVolumePaths,
   driver: string | undefined,
 ): Promise<void> {
-  const whose = driver === undefined ? 'and nothing says by which driver' : `by the CSI driver ${driver}`;
-  if ((await files.mountAt(place.mount)) !== 'none')
-    throw removalBlocked([`${place.mount} is still mounted, ${whose}`]);
-  if ((await files.removeEmptyDirectory(place.mount)) === 'not-empty')
-    throw removalBlocked([`${place.mount} has content, put there ${whose}`]);
-  await files.unlink(place.data);
-  await removeLeftovers(files, place.directory);
-  if ((await files.removeEmptyDirectory(place.directory)) === 'not-empty')
-    throw removalBlocked([`${place.directory} has content that was not put there by this node`]);
+  const driverText =
+    driver === undefined ? 'and nothing says by which driver' : `by the CSI driver ${driver}`;
+  if ((await files.mountAt(paths.mount)) !== 'none')
+    throw removalBlocked([`${paths.mount} is still mounted, ${driverText}`]);
+  if ((await files.removeEmptyDirectory(paths.mount)) === 'not-empty')
+    throw removalBlocked([`${paths.mount} has content, put there ${driverText}`]);
+  await files.unlink(paths.data);
+  await removeLeftovers(files, paths.directory);
+  if ((await files.removeEmptyDirectory(paths.directory)) === 'not-empty')
+    throw removalBlocked([`${paths.directory} has content that was not put there by this node`]);
 }
 
 /** Removes the temporary files of interrupted writes. */

@@ -92,8 +92,8 @@ export function groupFor(
 ): number | undefined {
   const policy = driver?.spec?.fsGroupPolicy ?? 'ReadWriteOnceWithFSType';
   if (readOnly || policy === 'None' || can.has('VOLUME_MOUNT_GROUP')) return undefined;
-  const isOneNodes = mode === 'Ephemeral' || ['ReadWriteOnce', 'ReadWriteOncePod'].includes(accessMode);
-  return policy === 'File' || (fsType !== '' && isOneNodes) ? securityContext?.fsGroup : undefined;
+  const isSingleNode = mode === 'Ephemeral' || ['ReadWriteOnce', 'ReadWriteOncePod'].includes(accessMode);
+  return policy === 'File' || (fsType !== '' && isSingleNode) ? securityContext?.fsGroup : undefined;
 }
 
 /** Never throws: invalid UTF-8 is passed on with replacement characters. */
@@ -133,9 +133,15 @@ export async function tokensFor(
   const { namespace, name, uid } = metadata;
   const issued: Record<string, { readonly token: string; readonly expirationTimestamp: string }> = {};
   for (const { audience, expirationSeconds } of tokenRequests) {
-    const wish = expirationSeconds === undefined ? {} : { expirationSeconds: Number(expirationSeconds) };
-    const ask = { namespace, serviceAccount: serviceAccountName, audience, pod: { name, uid }, ...wish };
-    const { token, expiresMs } = await api.tokens.get(ask, signal);
+    const options = expirationSeconds === undefined ? {} : { expirationSeconds: Number(expirationSeconds) };
+    const request = {
+      namespace,
+      serviceAccount: serviceAccountName,
+      audience,
+      pod: { name, uid },
+      ...options,
+    };
+    const { token, expiresMs } = await api.tokens.get(request, signal);
     issued[audience] = { token, expirationTimestamp: apiTime(expiresMs) };
   }
   return { [tokensKey]: JSON.stringify(issued) };

@@ -50,7 +50,7 @@ export function withContext(volume: CsiVolume, context: string | undefined): Csi
 }
 
 function optionsFor(pod: Pod, { claim }: CsiVolume): readonly SELinuxOptions[] {
-  const volumes = (pod.spec.volumes ?? []).filter((one) => claimNameOf(pod, one) === claim);
+  const volumes = (pod.spec.volumes ?? []).filter((podVolume) => claimNameOf(pod, podVolume) === claim);
   const names = new Set(volumes.map(({ name }) => name));
   return containersOf(pod)
     .filter(({ volumeMounts = [] }) => volumeMounts.some(({ name }) => names.has(name)))

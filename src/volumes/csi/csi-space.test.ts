@@ -9,7 +9,7 @@ test('reports the capacity and health that the driver returns', async () => {
   const world = new CsiWorld();
   const volumes = world.volumes();
   await volumes.setUp(podWith([]), disk, signal);
-  const space = async () => await volumes.spaceAt(volumes.placeOf(worldUid, 'pv'), signal);
+  const space = async () => await volumes.spaceAt(volumes.mountPathOf(worldUid, 'pv'), signal);
   assert.deepEqual(await space(), {});
   world.can.add('GET_VOLUME_STATS');
   world.stats = {
@@ -30,7 +30,7 @@ test('reports a failing driver and does not wait for an unregistered one', async
   world.can.add('GET_VOLUME_STATS');
   const volumes = world.volumes();
   await volumes.setUp(podWith([]), disk, signal);
-  const at = volumes.placeOf(worldUid, 'pv');
+  const at = volumes.mountPathOf(worldUid, 'pv');
   world.troubles.set('stats', refusal());
   await assert.rejects(async () => await volumes.spaceAt(at, signal), { code: 'CSI_REFUSED' });
   world.isThere = false;

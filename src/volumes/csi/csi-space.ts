@@ -14,18 +14,18 @@ export interface CsiSpace extends Partial<VolumeSpace> {
 export interface CsiSpaceDeps {
   readonly files: VolumeFiles;
   readonly drivers: Pick<CsiDrivers, 'get'>;
-  readonly places: CsiPaths;
+  readonly paths: CsiPaths;
 }
 
 /** Returns the stats of the volume mounted at the path; empty if its driver reports none. */
 export async function csiSpaceAt(
-  { files, drivers, places }: CsiSpaceDeps,
+  { files, drivers, paths }: CsiSpaceDeps,
   mount: string,
   signal: AbortSignal,
 ): Promise<CsiSpace> {
   const data = await readVolumeData(files, volumePathsIn(posix.dirname(mount), 'mount'));
   if (!isValid(data)) return {};
-  const staged = data.mode === 'Persistent' ? places.stagedVolume(data.driver, data.handle).mount : '';
+  const staged = data.mode === 'Persistent' ? paths.stagedVolume(data.driver, data.handle).mount : '';
   return await queryVolumeStats(drivers, data, { shown: mount, staged }, signal);
 }
 
@@ -43,15 +43,15 @@ export async function queryVolumeStats(
     const { client, can } = drivers.get(driver, origin);
     if (!can.has('GET_VOLUME_STATS')) return {};
     const stagingTargetPath = can.has('STAGE_UNSTAGE_VOLUME') ? staged : '';
-    const answer = await client.stats({ volumeId: handle, volumePath: shown, stagingTargetPath }, signal);
-    return { ...figuresOf(answer), ...(can.has('VOLUME_CONDITION') ? healthOf(answer) : {}) };
+    const response = await client.stats({ volumeId: handle, volumePath: shown, stagingTargetPath }, signal);
+    return { ...spaceOf(response), ...(can.has('VOLUME_CONDITION') ? healthOf(response) : {}) };
   } catch (error) {
     if (isDriverMissing(error)) return {};
     throw error;
   }
 }
 
-function figuresOf({ usage }: NodeGetVolumeStatsResponse): Partial<VolumeSpace> {
+function spaceOf({ usage }: NodeGetVolumeStatsResponse): Partial<VolumeSpace> {
   const [bytes, inodes] = [find(usage, 'BYTES'), find(usage, 'INODES')];
   return {
     ...(bytes && {
@@ -68,7 +68,7 @@ function figuresOf({ usage }: NodeGetVolumeStatsResponse): Partial<VolumeSpace> 
 }
 
 function find(usage: readonly VolumeUsage[], unit: VolumeUsage['unit']): VolumeUsage | undefined {
-  return usage.find((one) => one.unit === unit);
+  return usage.find((entry) => entry.unit === unit);
 }
 
 function healthOf({ volumeCondition }: NodeGetVolumeStatsResponse): Pick<CsiSpace, 'health'> {

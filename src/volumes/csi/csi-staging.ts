@@ -33,17 +33,17 @@ export interface CsiStagingDeps
     | 'files'
     | 'clock'
     | 'logger'
-    | 'isNoted'
+    | 'isRecorded'
     | 'inUseChanged'
     | 'observe'
     | 'reconstruction'
     | 'otherMounts'
   > {
-  readonly places: CsiPaths;
+  readonly paths: CsiPaths;
   /** Serializes the operations on a volume; keyed by `keyOf`. */
   readonly lock: KeyedMutex<string>;
   /** Whether a pod other than this one requires the volume. */
-  readonly isWanted: (key: string, besides: PodUid | undefined) => boolean;
+  readonly isDesired: (key: string, besides: PodUid | undefined) => boolean;
   /** Returns all known volume handles of a driver. */
   readonly handlesOf: (driver: string) => readonly string[];
   /** Called when no pod uses the volume any more. */
@@ -73,7 +73,7 @@ export class CsiStaging {
   /** Whether the volumes of previous kubelets are included. */
   #reconstruction: 'untaken' | 'taken' = 'untaken';
   /** The volumes released by pods and not yet checked. */
-  readonly #released = new Map<string, { readonly data: VolumeData; readonly gone: PodUid }>();
+  readonly #released = new Map<string, { readonly data: VolumeData; readonly releasedBy: PodUid }>();
   readonly #unstaging = new Map<string, Promise<void>>();
   readonly #reported = new Map<string, string>();
   readonly #sweeps: HintLatch;
@@ -141,9 +141,14 @@ export class CsiStaging {
     this.#changeInUse(() => this.#inUse.size !== this.#inUse.add(name).size);
     const verify = () => publishContextOf({ api, clock, nodeName }, volume, spec?.spec, signal);
     if (this.#attached.has(name)) return await verify();
-    const told = await timed(this.#deps, 'verify_controller_attached_volume', [csiPlugin(volume)], verify);
+    const publishContext = await timed(
+      this.#deps,
+      'verify_controller_attached_volume',
+      [csiPlugin(volume)],
+      verify,
+    );
     this.#attached.add(name);
-    return told;
+    return publishContext;
   }
 
   /** Call with the volume lock held. Idempotent. */
@@ -153,7 +158,7 @@ export class CsiStaging {
     publishContext: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { files, places, api } = this.#deps;
+    const { files, paths, api } = this.#deps;
     const key = keyOf(volume);
     const driver = this.driver('attacher.MountDevice failed to create newCsiDriverClient', volume);
     if ('context' in volume) await this.#rejectOtherContext(pod, volume);
@@ -161,22 +166,24 @@ export class CsiStaging {
     await this.#unstageOtherContext(pod, volume, signal);
     if (this.#staged.has(key)) return;
     const secrets = await secretsFor(api, 'NodeStageSecretRef', volume.stageSecret, signal);
-    const place = places.stagedVolume(volume.driver, volume.handle);
-    const before = await readVolumeData(files, place);
-    await files.makeDirectory(place.directory, directoryMode);
+    const staged = paths.stagedVolume(volume.driver, volume.handle);
+    const before = await readVolumeData(files, staged);
+    await files.makeDirectory(staged.directory, directoryMode);
     // The directory under an existing mount is not created or changed.
-    if ((await files.mountAt(place.mount)) === 'none') await files.makeDirectory(place.mount, directoryMode);
-    await writeVolumeData(files, place, stagedVolumeData(volume));
+    if ((await files.mountAt(staged.mount)) === 'none')
+      await files.makeDirectory(staged.mount, directoryMode);
+    await writeVolumeData(files, staged, stagedVolumeData(volume));
     const request = {
       volumeId: volume.handle,
       publishContext,
-      stagingTargetPath: place.mount,
+      stagingTargetPath: staged.mount,
       volumeCapability: capabilityOf(volume, driver.can, pod),
       secrets,
       volumeContext: volume.attributes,
     };
     await driver.client.stage(request, signal).catch(async (error: unknown) => {
-      if (isRejected(error) && before === undefined) await removeVolumeDirectory(files, place, volume.driver);
+      if (isRejected(error) && before === undefined)
+        await removeVolumeDirectory(files, staged, volume.driver);
       throw error;
     });
     this.#staged.add(key);
@@ -189,8 +196,8 @@ export class CsiStaging {
     signal: AbortSignal,
   ): Promise<void> {
     const { driver, handle, mode, context, origin } = volume;
-    const place = this.#deps.places.stagedVolume(driver, handle);
-    const before = await readVolumeData(this.#deps.files, place);
+    const staged = this.#deps.paths.stagedVolume(driver, handle);
+    const before = await readVolumeData(this.#deps.files, staged);
     if (!isValid(before) || before.context === context) return;
     if (!(await this.#isUsed(before, uid)))
       await this.#unstageUnused({ driver, handle, mode, origin }, uid, signal);
@@ -205,8 +212,8 @@ export class CsiStaging {
     { metadata: { uid } }: Pod,
     volume: CsiVolume & Pick<VolumeData, 'context'>,
   ): Promise<void> {
-    const others = (await this.#publishedTo(uid)).filter((other) => keyOf(other) === keyOf(volume));
-    const unlike = others.find(({ context }) => context !== volume.context);
+    const conflicts = (await this.#publishedTo(uid)).filter((other) => keyOf(other) === keyOf(volume));
+    const unlike = conflicts.find(({ context }) => context !== volume.context);
     if (unlike !== undefined) throw conflicting(volume, unlike.context);
   }
 
@@ -214,33 +221,33 @@ export class CsiStaging {
    * Called when a pod releases the volume. It is unstaged later if no other pod uses it; the pod
    * does not wait.
    */
-  release(data: VolumeData, gone: PodUid): void {
-    this.#released.set(keyOf(data), { data, gone });
+  release(data: VolumeData, releasedBy: PodUid): void {
+    this.#released.set(keyOf(data), { data, releasedBy });
     this.#sweeps.raise();
   }
 
   /** Never rejects: failures are logged and retried. */
-  async #unstage(data: VolumeData, gone: PodUid | undefined, signal: AbortSignal): Promise<void> {
+  async #unstage(data: VolumeData, releasedBy: PodUid | undefined, signal: AbortSignal): Promise<void> {
     try {
       using _held = await this.#deps.lock.acquire(keyOf(data), signal);
-      await this.#unstageUnused(data, gone, signal);
+      await this.#unstageUnused(data, releasedBy, signal);
     } catch (error) {
       if (!signal.aborted) this.#reportUnstageFailure(data, error);
     }
   }
 
-  async #unstageUnused(data: VolumeData, gone: PodUid | undefined, signal: AbortSignal): Promise<void> {
-    const { files, places } = this.#deps;
-    if (await this.#isUsed(data, gone)) return;
-    const place = places.stagedVolume(data.driver, data.handle);
-    if ((await readVolumeData(files, place)) !== undefined) {
-      await this.#rejectReferenced(data, place);
+  async #unstageUnused(data: VolumeData, releasedBy: PodUid | undefined, signal: AbortSignal): Promise<void> {
+    const { files, paths } = this.#deps;
+    if (await this.#isUsed(data, releasedBy)) return;
+    const staged = paths.stagedVolume(data.driver, data.handle);
+    if ((await readVolumeData(files, staged)) !== undefined) {
+      await this.#rejectReferenced(data, staged);
       const driver = this.driver('attacher.UnmountDevice failed to create newCsiDriverClient', data);
       this.#staged.delete(keyOf(data));
-      const work = () => driver.client.unstage(data.handle, place.mount, signal);
+      const work = () => driver.client.unstage(data.handle, staged.mount, signal);
       if (driver.can.has('STAGE_UNSTAGE_VOLUME'))
         await timed(this.#deps, 'unmount_device', [csiPlugin(data)], work);
-      await removeVolumeDirectory(files, place, data.driver);
+      await removeVolumeDirectory(files, staged, data.driver);
     }
     this.#reported.delete(keyOf(data));
     this.#deps.released(data);
@@ -252,12 +259,12 @@ export class CsiStaging {
    * trusted.
    */
   async #rejectReferenced(data: VolumeData, { mount }: CsiVolumePaths): Promise<void> {
-    const { files, places, otherMounts } = this.#deps;
+    const { files, paths, otherMounts } = this.#deps;
     const references: string[] = [];
     for (const other of (await otherMounts?.(mount)) ?? []) {
-      if (!places.isVolume(other)) continue;
-      const said = await readVolumeData(files, volumePathsIn(posix.dirname(other), 'mount'));
-      if (!isValid(said) || keyOf(said) === keyOf(data)) references.push(other);
+      if (!paths.isVolume(other)) continue;
+      const published = await readVolumeData(files, volumePathsIn(posix.dirname(other), 'mount'));
+      if (!isValid(published) || keyOf(published) === keyOf(data)) references.push(other);
     }
     if (references.length > 0)
       throw unusable(
@@ -271,18 +278,18 @@ export class CsiStaging {
     this.#changeInUse(() => this.#inUse.delete(attachedName(driver, handle)));
   }
 
-  async #isUsed(data: VolumeData, gone: PodUid | undefined): Promise<boolean> {
-    const { isNoted, isWanted } = this.#deps;
+  async #isUsed(data: VolumeData, releasedBy: PodUid | undefined): Promise<boolean> {
+    const { isRecorded, isDesired } = this.#deps;
     const key = keyOf(data);
-    if (isWanted(key, gone) || isNoted(data.driver, data.handle, gone)) return true;
-    return (await this.#publishedTo(gone)).some((published) => keyOf(published) === key);
+    if (isDesired(key, releasedBy) || isRecorded(data.driver, data.handle, releasedBy)) return true;
+    return (await this.#publishedTo(releasedBy)).some((published) => keyOf(published) === key);
   }
 
   /** Returns the volumes of all other pods, according to their data files. */
   async #publishedTo(besides?: PodUid): Promise<readonly VolumeData[]> {
-    const { files, podsDir, places } = this.#deps;
+    const { files, podsDir, paths } = this.#deps;
     const pods = (await files.names(podsDir)).filter(mayBePodUid).filter((uid) => uid !== besides);
-    const found = await Promise.all(pods.map((uid) => volumesIn(files, places.ofPod(uid), 'mount')));
+    const found = await Promise.all(pods.map((uid) => volumesIn(files, paths.ofPod(uid), 'mount')));
     return found.flat().flatMap(({ data }) => (isValid(data) ? [data] : []));
   }
 
@@ -291,7 +298,7 @@ export class CsiStaging {
   }
 
   async #reconstruct(): Promise<void> {
-    const { files, podsDir, places, reconstruction, devices } = this.#deps;
+    const { files, podsDir, paths, reconstruction, devices } = this.#deps;
     const add = (data: VolumeData | 'damaged' | undefined) => {
       if (this.#reconstruction === 'untaken')
         reconstruction('reconstructed', isValid(data) ? 'success' : 'failure');
@@ -299,38 +306,39 @@ export class CsiStaging {
         this.#inUse.add(attachedName(data.driver, data.handle));
     };
     for (const uid of (await files.names(podsDir)).filter(mayBePodUid))
-      for (const { data } of await volumesIn(files, places.ofPod(uid), 'mount')) add(data);
+      for (const { data } of await volumesIn(files, paths.ofPod(uid), 'mount')) add(data);
     for (const { data } of await this.#allStaged()) add(data);
     for (const data of await devices.known()) add({ ...data, mode: 'Persistent' });
     this.#reconstruction = 'taken';
   }
 
   async #allStaged() {
-    const { files, places } = this.#deps;
-    const directories = (await files.names(places.staged)).map((driver) => `${places.staged}/${driver}`);
-    const ofDrivers = directories.filter((directory) => directory !== places.devices);
+    const { files, paths } = this.#deps;
+    const directories = (await files.names(paths.staged)).map((driver) => `${paths.staged}/${driver}`);
+    const ofDrivers = directories.filter((directory) => directory !== paths.devices);
     const found = await Promise.all(ofDrivers.map((directory) => volumesIn(files, directory, 'globalmount')));
     return found.flat();
   }
 
   async #sweep(signal: AbortSignal): Promise<void> {
     const staged = await this.#allStaged();
-    for (const { place, data: found } of staged) {
-      const data = isValid(found) ? found : await this.#recoverData(place);
-      if (data === undefined) await this.#forceClean(place);
+    for (const { paths, data: found } of staged) {
+      const data = isValid(found) ? found : await this.#recoverData(paths);
+      if (data === undefined) await this.#forceClean(paths);
       else if (!this.#deps.lock.isHeld(keyOf(data))) this.#startUnstage(data, undefined, signal);
     }
-    for (const { data, gone } of [...this.#released.values()]) this.#startUnstage(data, gone, signal);
+    for (const { data, releasedBy } of [...this.#released.values()])
+      this.#startUnstage(data, releasedBy, signal);
     this.#sweepDevices(signal);
   }
 
   /** Derives the driver from the path, and the handle by hashing the known handles. */
-  async #recoverData(place: CsiVolumePaths): Promise<VolumeData | undefined> {
-    const { places, handlesOf } = this.#deps;
-    const driver = posix.basename(posix.dirname(place.directory));
+  async #recoverData(staged: CsiVolumePaths): Promise<VolumeData | undefined> {
+    const { paths, handlesOf } = this.#deps;
+    const driver = posix.basename(posix.dirname(staged.directory));
     const ofPods = (await this.#publishedTo()).filter((data) => data.driver === driver);
     const handles = [...handlesOf(driver), ...ofPods.map(({ handle }) => handle)];
-    const handle = places.handleAt(place, handles);
+    const handle = paths.handleAt(staged, handles);
     return handle === undefined ? undefined : { driver, handle, mode: 'Persistent' };
   }
 
@@ -338,17 +346,17 @@ export class CsiStaging {
    * Removes the directory of an unknown volume, unless a mount is left that only its driver may
    * unmount.
    */
-  async #forceClean(place: CsiVolumePaths): Promise<void> {
+  async #forceClean(staged: CsiVolumePaths): Promise<void> {
     const { files, reconstruction, logger } = this.#deps;
-    const driver = posix.basename(posix.dirname(place.directory));
+    const driver = posix.basename(posix.dirname(staged.directory));
     try {
-      await removeVolumeDirectory(files, place, driver);
+      await removeVolumeDirectory(files, staged, driver);
       reconstruction('force-cleaned', 'success');
-      logger.info('Removed the directory of an unknown volume', { driver, place: place.directory });
+      logger.info('Removed the directory of an unknown volume', { driver, place: staged.directory });
     } catch (error) {
-      const because = `${place.data} is missing or damaged, so that nobody knows the handle: ${describeError(error)}`;
-      if (this.#reported.get(place.directory) === because) return;
-      this.#reported.set(place.directory, because);
+      const because = `${staged.data} is missing or damaged, so that nobody knows the handle: ${describeError(error)}`;
+      if (this.#reported.get(staged.directory) === because) return;
+      this.#reported.set(staged.directory, because);
       reconstruction('force-cleaned', 'failure');
       logger.warn('Failed to unstage volume, unmount it manually', { driver, because });
     }
@@ -366,12 +374,12 @@ export class CsiStaging {
   }
 
   /** Volumes are unstaged concurrently, so that an unresponsive driver blocks only its own. */
-  #startUnstage(data: VolumeData, gone: PodUid | undefined, signal: AbortSignal): void {
+  #startUnstage(data: VolumeData, releasedBy: PodUid | undefined, signal: AbortSignal): void {
     const key = keyOf(data);
     if (this.#unstaging.has(key)) return;
     const released = this.#released.get(key);
     this.#released.delete(key);
-    const work = this.#unstage(data, gone ?? released?.gone, signal).then(() => {
+    const work = this.#unstage(data, releasedBy ?? released?.releasedBy, signal).then(() => {
       this.#unstaging.delete(key);
       if (this.#released.has(key)) this.#sweeps.raise();
     });
@@ -392,6 +400,6 @@ function conflicting(
   { name, context }: CsiVolume & Pick<VolumeData, 'context'>,
   before: string | undefined,
 ): KubelingError {
-  const [one, other] = [before ?? '', context ?? ''].map((label) => JSON.stringify(label));
-  return unusable(`conflicting SELinux labels of volume ${name}: ${one} and ${other}`);
+  const [left, other] = [before ?? '', context ?? ''].map((label) => JSON.stringify(label));
+  return unusable(`conflicting SELinux labels of volume ${name}: ${left} and ${other}`);
 }

@@ -182,7 +182,7 @@ describe('CSI volumes', () => {
     const world = new CsiWorld();
     const volumes = world.volumes();
     await volumes.setUp(podWith([]), disk, signal);
-    const mount = volumes.placeOf(worldUid, 'pv');
+    const mount = volumes.mountPathOf(worldUid, 'pv');
     // A driver that reports an unmount that did not happen.
     world.client.unpublish = async () => {};
     await assert.rejects(volumes.remove(worldUid, signal), /is still mounted, by the CSI driver d\.example/);
@@ -347,7 +347,7 @@ describe('CSI volumes', () => {
     const told =
       'pod FailedMount MountVolume.SetUp failed for volume "pv" : rpc error: code = Internal desc = no';
     assert.deepEqual(world.events, [told, told]);
-    assert.equal(await world.files.mountAt(volumes.placeOf(worldUid, 'pv')), 'other');
+    assert.equal(await world.files.mountAt(volumes.mountPathOf(worldUid, 'pv')), 'other');
     assert.equal(left(world).length, 4);
   });
 
@@ -377,7 +377,7 @@ describe('CSI volumes', () => {
       const volumes = world.volumes();
       await volumes.setUp(pod, volume, signal);
       const asked = world.requests[0]?.volumeCapability?.mount?.volumeMountGroup;
-      return [(await world.files.ownerOf(volumes.placeOf(worldUid, 'pv'))).group, asked];
+      return [(await world.files.ownerOf(volumes.mountPathOf(worldUid, 'pv'))).group, asked];
     };
     assert.deepEqual(await groupOf(undefined, disk), [77, '']);
     assert.deepEqual(await groupOf(undefined, { ...disk, fsType: '' }), [0, '']);
@@ -392,7 +392,7 @@ describe('CSI volumes', () => {
     const world = new CsiWorld();
     const volumes = world.volumes();
     await volumes.setUp(podWith([]), disk, signal);
-    const mount = volumes.placeOf(worldUid, 'pv');
+    const mount = volumes.mountPathOf(worldUid, 'pv');
     await world.files.replaceFile(mount.replace(/mount$/, 'vol_data.json'), Buffer.from('{"dri'), 0o644);
     await assert.rejects(volumes.remove(worldUid, signal), /is still mounted, and nothing says by which/);
     await world.files.unmount(mount);

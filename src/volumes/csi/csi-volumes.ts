@@ -30,7 +30,7 @@ import {
 import { mountContext, type SelinuxFacts, withContext } from './csi-selinux.ts';
 import { type CsiSpace, csiSpaceAt } from './csi-space.ts';
 import { CsiStaging, directoryMode } from './csi-staging.ts';
-import { type InlinePlace, inlinePlace, inlineVolume } from './inline-volumes.ts';
+import { type InlinePaths, inlinePaths, inlineVolume } from './inline-volumes.ts';
 import {
   isValid,
   keyOf,
@@ -45,7 +45,7 @@ type LabelledVolume = CsiVolume & Pick<VolumeData, 'context'>;
 
 export interface CsiVolumesDeps
   extends CsiAttemptsDeps,
-    Pick<CsiRemovalDeps, 'notedVolume' | 'bootId' | 'reconstruction'>,
+    Pick<CsiRemovalDeps, 'recordedVolume' | 'bootId' | 'reconstruction'>,
     Pick<SetVolumeOwnershipDeps, 'reportOwnership'> {
   readonly rootDir: string;
   readonly podsDir: string;
@@ -73,9 +73,9 @@ export interface CsiVolumesDeps
   /** Unmaps all devices of a terminated pod, whichever plugin mapped them. */
   readonly hideDevices: (uid: PodUid, signal: AbortSignal) => Promise<void>;
   /** Whether the volume is recorded for a pod other than this one. */
-  readonly isNoted: (driver: string, handle: string, besides: PodUid | undefined) => boolean;
+  readonly isRecorded: (driver: string, handle: string, besides: PodUid | undefined) => boolean;
   /** Returns the recorded volume handles of a driver. */
-  readonly notedHandles: (driver: string) => readonly string[];
+  readonly recordedHandles: (driver: string) => readonly string[];
   /** Requeues a pod whose driver has registered. */
   readonly requestSync: (uid: PodUid) => void;
   /** Called when the result of `inUse` changes. */
@@ -114,13 +114,13 @@ export class CsiVolumes {
     this.#deps = deps;
     this.#paths = new CsiPaths(deps.rootDir, deps.podsDir);
     this.#attempts = new CsiAttempts(deps);
-    const isWanted = (key: string, besides: PodUid | undefined) =>
+    const isDesired = (key: string, besides: PodUid | undefined) =>
       [...this.#desired].some(([uid, volumes]) => uid !== besides && volumes.has(key));
-    const places = this.#paths;
+    const paths = this.#paths;
     const released = (data: Pick<VolumeData, 'driver' | 'handle'>) => deps.expansions.forget(keyOf(data));
     this.devices = new CsiBlock({
       ...deps,
-      places,
+      paths,
       attempts: this.#attempts,
       attach: (volume, signal) => this.#staging.attach(volume, signal),
       expand: (...args) => this.#expandAtMount(...args),
@@ -130,18 +130,18 @@ export class CsiVolumes {
       },
       hide: deps.hideDevices,
     });
-    const wanted = () => [...this.#desired.values()].flatMap((volumes) => [...volumes.values()]);
+    const desired = () => [...this.#desired.values()].flatMap((volumes) => [...volumes.values()]);
     const handlesOf = (driver: string) => [
-      ...wanted().flatMap((data) => (data.driver === driver ? [data.handle] : [])),
-      ...deps.notedHandles(driver),
+      ...desired().flatMap((data) => (data.driver === driver ? [data.handle] : [])),
+      ...deps.recordedHandles(driver),
       ...(deps.api?.listed() ?? []).flatMap((name) => handleIn(name, driver) ?? []),
     ];
     const { devices } = this;
     this.#staging = new CsiStaging({
       ...deps,
-      places,
+      paths,
       lock: this.#lock,
-      isWanted,
+      isDesired,
       handlesOf,
       released,
       devices,
@@ -162,7 +162,7 @@ export class CsiVolumes {
   }
 
   /** The mount path of the volume in the pod directory. */
-  placeOf(uid: PodUid, name: string): string {
+  mountPathOf(uid: PodUid, name: string): string {
     return this.#paths.volume(uid, name).mount;
   }
 
@@ -170,12 +170,12 @@ export class CsiVolumes {
    * Returns the stats that the driver reports for the volume at the path; undefined if the path is
    * not a CSI volume.
    */
-  spaceAt(place: string, signal: AbortSignal): Promise<CsiSpace> | undefined {
+  spaceAt(path: string, signal: AbortSignal): Promise<CsiSpace> | undefined {
     const { files, drivers } = this.#deps;
-    const device = this.#paths.deviceAt(place);
+    const device = this.#paths.deviceAt(path);
     if (device !== undefined) return this.devices.spaceOf(device.uid, device.name, signal);
-    if (!this.#paths.isVolume(place)) return undefined;
-    return csiSpaceAt({ files, drivers, places: this.#paths }, place, signal);
+    if (!this.#paths.isVolume(path)) return undefined;
+    return csiSpaceAt({ files, drivers, paths: this.#paths }, path, signal);
   }
 
   /**
@@ -208,14 +208,18 @@ export class CsiVolumes {
   async setUp(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
     const { name } = volume;
     const work = async (inner: AbortSignal) => {
-      const told = await this.#staging.attach(volume, inner);
+      const publishContext = await this.#staging.attach(volume, inner);
       const labelled = await atStage(
         'MountVolume.MountDevice failed',
         name,
         this.#labelled(pod, volume, inner),
       );
-      await atStage('MountVolume.MountDevice failed', name, this.#staging.stage(pod, labelled, told, inner));
-      await atStage('MountVolume.SetUp failed', name, this.#publish(pod, labelled, told, inner));
+      await atStage(
+        'MountVolume.MountDevice failed',
+        name,
+        this.#staging.stage(pod, labelled, publishContext, inner),
+      );
+      await atStage('MountVolume.SetUp failed', name, this.#publish(pod, labelled, publishContext, inner));
     };
     await this.#setUp(pod, volume, work, signal);
   }
@@ -235,8 +239,8 @@ export class CsiVolumes {
   }
 
   /** Returns the location of an inline volume; undefined if it is not a CSI volume. */
-  inline(pod: Pod, described: Volume): InlinePlace | undefined {
-    return inlinePlace(this.#paths, pod, described);
+  inline(pod: Pod, described: Volume): InlinePaths | undefined {
+    return inlinePaths(this.#paths, pod, described);
   }
 
   /**
@@ -247,21 +251,21 @@ export class CsiVolumes {
   async remove(uid: PodUid, signal: AbortSignal, described: readonly Volume[] = []): Promise<void> {
     const { files } = this.#deps;
     await this.#maintenance.cancel(uid);
-    const end = await endOf(files, this.#paths.waysTo(uid));
+    const end = await endOf(files, this.#paths.chainTo(uid));
     if (end === 'foreign') return;
     const directory = this.#paths.ofPod(uid);
     const problems: string[] = [];
-    for (const { place, data } of end === 'ours' ? await volumesIn(files, directory, 'mount') : []) {
-      const volume = { uid, name: posix.basename(place.directory), place, data, described };
-      const taken = await removeCsiVolume(this.#removal, volume, signal).catch((error: unknown) => {
+    for (const { paths, data } of end === 'ours' ? await volumesIn(files, directory, 'mount') : []) {
+      const volume = { uid, name: posix.basename(paths.directory), paths, data, described };
+      const removed = await removeCsiVolume(this.#removal, volume, signal).catch((error: unknown) => {
         signal.throwIfAborted();
         problems.push(describeError(error));
         return undefined;
       });
-      if (taken === undefined) continue;
-      this.#published.get(uid)?.delete(keyOf(taken));
+      if (removed === undefined) continue;
+      this.#published.get(uid)?.delete(keyOf(removed));
       // A volume that is unknown to this process was mounted by a previous one.
-      this.#desired.set(uid, (this.#desired.get(uid) ?? new Map()).set(keyOf(taken), taken));
+      this.#desired.set(uid, (this.#desired.get(uid) ?? new Map()).set(keyOf(removed), removed));
     }
     this.#attempts.forgetPod(uid);
     if (problems.length > 0) throw removalBlocked(problems);
@@ -270,9 +274,9 @@ export class CsiVolumes {
     this.#contexts.delete(uid);
     // A volume that was attached or staged but never published has no data file in the pod
     // directory.
-    const wanted = [...(this.#desired.get(uid)?.values() ?? [])];
+    const desired = [...(this.#desired.get(uid)?.values() ?? [])];
     this.#desired.delete(uid);
-    for (const data of wanted) if (data.mode === 'Persistent') this.#staging.release(data, uid);
+    for (const data of desired) if (data.mode === 'Persistent') this.#staging.release(data, uid);
   }
 
   /** Unstages volumes that no pod uses, including those of previous kubelets. */
@@ -316,15 +320,15 @@ export class CsiVolumes {
     }
     using _held = await this.#lock.acquire(keyOf(volume), signal);
     const work = async () => {
-      const told = volume.mode === 'Persistent' ? await this.#staging.attach(volume, signal) : {};
-      await this.#publish(pod, await this.#labelled(pod, volume, signal), told, signal);
+      const publishContext = volume.mode === 'Persistent' ? await this.#staging.attach(volume, signal) : {};
+      await this.#publish(pod, await this.#labelled(pod, volume, signal), publishContext, signal);
     };
     await atStage('MountVolume.SetUp failed', volume.name, work());
   }
 
   async #expandOnline(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
     const { expansions } = this.#deps;
-    const growing = csiExpansion({ ...this.#deps, places: this.#paths }, pod, volume);
+    const growing = csiExpansion({ ...this.#deps, paths: this.#paths }, pod, volume);
     if (growing === undefined) return;
     const work = () => expansions.online(pod, growing, signal);
     if (volume.shownAs === 'device') await this.devices.withLock(volume, work, signal);
@@ -333,7 +337,7 @@ export class CsiVolumes {
 
   async #expandAtMount(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
     try {
-      const growing = csiExpansion({ ...this.#deps, places: this.#paths }, pod, volume);
+      const growing = csiExpansion({ ...this.#deps, paths: this.#paths }, pod, volume);
       if (growing !== undefined) await this.#deps.expansions.atMount(pod, growing, signal);
     } catch (error) {
       // A volume mounted by a previous kubelet does not wait for an unregistered driver.
@@ -346,10 +350,10 @@ export class CsiVolumes {
    */
   async #unlessPublished(uid: PodUid, volume: CsiVolume, error: unknown, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const place = this.#paths.volume(uid, volume.name);
-    const data = await readVolumeData(this.#deps.files, place);
+    const paths = this.#paths.volume(uid, volume.name);
+    const data = await readVolumeData(this.#deps.files, paths);
     const isDone = isValid(data) && data.state === 'published' && keyOf(data) === keyOf(volume);
-    if (!isUnavailable(error) || !isDone || (await this.#deps.files.mountAt(place.mount)) === 'none')
+    if (!isUnavailable(error) || !isDone || (await this.#deps.files.mountAt(paths.mount)) === 'none')
       throw error;
     if (data.context !== undefined) this.#recordContext(uid, volume.name, data.context);
   }
@@ -376,36 +380,36 @@ export class CsiVolumes {
     const tokens = await tokensFor(api, pod, spec, signal);
     const isSecret = spec?.spec.serviceAccountTokenInSecrets === true;
     const info = spec?.spec.podInfoOnMount === true ? podInfo(pod, volume.mode) : {};
-    const place = await this.#createDirectory(uid, volume.name);
-    const before = await readVolumeData(files, place);
+    const paths = await this.#createDirectory(uid, volume.name);
+    const before = await readVolumeData(files, paths);
     const attachment = attachmentName(volume.handle, volume.driver, nodeName);
     const boot = await this.#deps.bootId();
-    const note = (state: 'asked' | 'published') =>
+    const record = (state: 'asked' | 'published') =>
       writeVolumeData(
         files,
-        place,
+        paths,
         podVolumeData({ ...volume, state, boot }, volume.name, nodeName, attachment),
       );
-    await note('asked');
+    await record('asked');
     const isStaged = volume.mode === 'Persistent' && driver.can.has('STAGE_UNSTAGE_VOLUME');
     const request = {
       volumeId: volume.handle,
       publishContext,
       stagingTargetPath: isStaged ? this.#paths.stagedVolume(volume.driver, volume.handle).mount : '',
-      targetPath: place.mount,
+      targetPath: paths.mount,
       volumeCapability: capabilityOf(volume, driver.can, pod),
       readonly: volume.readOnly,
       secrets: isSecret ? { ...secrets, ...tokens } : secrets,
       volumeContext: { ...volume.attributes, ...info, ...(isSecret ? {} : tokens) },
     };
     await driver.client.publish(request, signal).catch(async (error: unknown) => {
-      if (isRejected(error) && before === undefined) await removeVolumeDirectory(files, place, volume.driver);
+      if (isRejected(error) && before === undefined) await removeVolumeDirectory(files, paths, volume.driver);
       throw error;
     });
     const group = groupFor(pod, volume, driver.can, spec);
-    const shown = { name: volume.name, directory: place.mount };
+    const shown = { name: volume.name, directory: paths.mount };
     if (group !== undefined) await setVolumeOwnership(this.#ownershipDeps(volume), pod, shown, group);
-    await note('published');
+    await record('published');
     if (volume.context !== undefined) this.#recordContext(uid, volume.name, volume.context);
   }
 
@@ -415,11 +419,11 @@ export class CsiVolumes {
 
   async #createDirectory(uid: PodUid, name: string): Promise<CsiVolumePaths> {
     const { files } = this.#deps;
-    const place = this.#paths.volume(uid, name);
-    const foreign = await firstNonDirectory(files, [...this.#paths.waysTo(uid), place.directory]);
+    const paths = this.#paths.volume(uid, name);
+    const foreign = await firstNonDirectory(files, [...this.#paths.chainTo(uid), paths.directory]);
     if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
-    await files.makeDirectory(place.directory, directoryMode);
-    return place;
+    await files.makeDirectory(paths.directory, directoryMode);
+    return paths;
   }
 
   #ownershipDeps(volume: CsiVolume): SetVolumeOwnershipDeps {

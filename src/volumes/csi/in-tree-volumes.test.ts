@@ -6,7 +6,7 @@ import type { PersistentVolume } from '../../kinds/index.ts';
 import { sourceOf } from '../claims/bound-volume.ts';
 import { CsiPaths } from './csi-paths.ts';
 import { inTreeVolume, isOfDriver } from './in-tree-volumes.ts';
-import { inlinePlace, inlineVolume } from './inline-volumes.ts';
+import { inlinePaths, inlineVolume } from './inline-volumes.ts';
 
 type Spec = NonNullable<PersistentVolume['spec']>;
 
@@ -198,7 +198,7 @@ describe('an in-tree volume in a pod spec', () => {
       message: /not supported in csi migration/,
     });
     const places = new CsiPaths('/root', '/root/pods');
-    assert.equal(inlinePlace(places, pod, shared), undefined);
+    assert.equal(inlinePaths(places, pod, shared), undefined);
     assert.equal(isOfDriver({ name: 'v', emptyDir: {} }), false);
   });
 

@@ -72,7 +72,7 @@ const cinder: Translate<'cinder'> = ({ volumeID, fsType }) => ({
 
 const gcePersistentDisk: Translate<'gcePersistentDisk'> = ({ pdName, fsType, partition = 0 }, volume) => ({
   driver: 'pd.csi.storage.gke.io',
-  volumeHandle: `projects/${unspecified}/${placeOf(volume)}/disks/${pdName}`,
+  volumeHandle: `projects/${unspecified}/${locationOf(volume)}/disks/${pdName}`,
   fsType,
   volumeAttributes: { partition: partition === 0 ? '' : `${partition}` },
   accessMode: isOnlyRead(volume) ? 'ReadOnlyMany' : 'ReadWriteOnce',
@@ -152,7 +152,7 @@ function accountIn(secretName: string): string | undefined {
 }
 
 /** A disk in several zones belongs to their region. */
-function placeOf({ metadata }: PersistentVolume): string {
+function locationOf({ metadata }: PersistentVolume): string {
   const label = zoneLabels.map((key) => metadata?.labels?.[key] ?? '').find((value) => value !== '') ?? '';
   const zones = label.split(zoneDelimiter);
   if (zones.length === 1) return `zones/${label === '' ? unspecified : label}`;

@@ -10,7 +10,7 @@ import type { CsiVolume } from './csi-request.ts';
  * an in-tree volume that the driver does not support.
  */
 export function inlineVolume(pod: Pod, volume: Volume): CsiVolume | undefined {
-  return volume.csi === undefined ? volumeOfEarlier(pod, volume) : volumeOfDriver(pod, volume, volume.csi);
+  return volume.csi === undefined ? restoredVolumeOf(pod, volume) : volumeOfDriver(pod, volume, volume.csi);
 }
 
 function volumeOfDriver(
@@ -34,7 +34,7 @@ function volumeOfDriver(
 }
 
 /** The location of an inline volume for a pod. */
-export interface InlinePlace {
+export interface InlinePaths {
   readonly hostPath: string;
   readonly specName: string;
   readonly readOnly: boolean;
@@ -43,17 +43,17 @@ export interface InlinePlace {
 }
 
 /** Returns undefined for a volume that no CSI driver mounts. */
-export function inlinePlace(
-  places: Pick<CsiPaths, 'volume'>,
+export function inlinePaths(
+  paths: Pick<CsiPaths, 'volume'>,
   pod: Pod,
   described: Volume,
-): InlinePlace | undefined {
+): InlinePaths | undefined {
   try {
     const volume = inlineVolume(pod, described);
     if (volume === undefined) return undefined;
     const { name: specName, readOnly } = volume;
     return {
-      hostPath: places.volume(pod.metadata.uid, specName).mount,
+      hostPath: paths.volume(pod.metadata.uid, specName).mount,
       specName,
       readOnly,
       plugin: csiPlugin(volume),
@@ -64,7 +64,7 @@ export function inlinePlace(
   }
 }
 
-interface Earlier {
+interface RestoredSource {
   readonly spec: PersistentVolume['spec'];
   /** The volume ID of the source, unique for its driver. */
   readonly id: string;
@@ -72,8 +72,8 @@ interface Earlier {
 }
 
 /** It is attached, staged and located like a PersistentVolume with the same source. */
-function volumeOfEarlier(pod: Pod, volume: Volume): CsiVolume | undefined {
-  const found = earlier(pod, volume);
+function restoredVolumeOf(pod: Pod, volume: Volume): CsiVolume | undefined {
+  const found = restoredSourceOf(pod, volume);
   const source = found && sourceOf({ metadata: { name: volume.name }, spec: found.spec ?? {} });
   if (found === undefined || source?.kind !== 'csi') return undefined;
   const { kind: _kind, ...told } = source;
@@ -81,7 +81,7 @@ function volumeOfEarlier(pod: Pod, volume: Volume): CsiVolume | undefined {
   return { ...told, name, readOnly: found.readOnly === true, mountOptions: [], mode: 'Persistent' };
 }
 
-function earlier({ metadata: { namespace } }: Pod, volume: Volume): Earlier | undefined {
+function restoredSourceOf({ metadata: { namespace } }: Pod, volume: Volume): RestoredSource | undefined {
   const { awsElasticBlockStore, azureDisk, azureFile, cinder, gcePersistentDisk } = volume;
   const { portworxVolume, vsphereVolume } = volume;
   const once = ['ReadWriteOnce'];
@@ -91,7 +91,7 @@ function earlier({ metadata: { namespace } }: Pod, volume: Volume): Earlier | un
     accessModes: string[],
     id: (source: Field) => string,
     spec: (source: Field) => object,
-  ): Earlier | undefined =>
+  ): RestoredSource | undefined =>
     source && {
       spec: { accessModes, ...spec(source) },
       id: id(source),

@@ -70,18 +70,18 @@ export function stagedVolumeData({
 /** Atomic: readers get either the old or the new content. */
 export async function writeVolumeData(
   files: VolumeFiles,
-  place: CsiVolumePaths,
+  paths: CsiVolumePaths,
   data: Readonly<Record<string, string>>,
 ): Promise<void> {
-  await files.replaceFile(place.data, Buffer.from(`${JSON.stringify(data)}\n`), fileMode);
+  await files.replaceFile(paths.data, Buffer.from(`${JSON.stringify(data)}\n`), fileMode);
 }
 
 /** Returns undefined if the file is missing and 'damaged' if it cannot be parsed. */
 export async function readVolumeData(
   files: VolumeFiles,
-  place: CsiVolumePaths,
+  paths: CsiVolumePaths,
 ): Promise<VolumeData | 'damaged' | undefined> {
-  const text = await files.readFile(place.data);
+  const text = await files.readFile(paths.data);
   if (text === undefined) return undefined;
   try {
     const { driverName, volumeHandle, volumeLifecycleMode, ...more } = JSON.parse(text.toString('utf8'));
@@ -102,8 +102,8 @@ export function originIn(origin: VolumeData['origin']): Readonly<Record<string, 
   return origin === undefined ? {} : { [originKey]: origin };
 }
 
-export function originOf(said: Readonly<Record<string, unknown>>): Pick<VolumeData, 'origin'> {
-  return said[originKey] === 'in-tree' ? { origin: 'in-tree' } : {};
+export function originOf(stored: Readonly<Record<string, unknown>>): Pick<VolumeData, 'origin'> {
+  return stored[originKey] === 'in-tree' ? { origin: 'in-tree' } : {};
 }
 
 function textOf(value: unknown): string | undefined {
@@ -115,12 +115,12 @@ export async function volumesIn(
   files: VolumeFiles,
   directory: string,
   mount: 'mount' | 'globalmount',
-): Promise<readonly { readonly place: CsiVolumePaths; readonly data: VolumeData | 'damaged' | undefined }[]> {
+): Promise<readonly { readonly paths: CsiVolumePaths; readonly data: VolumeData | 'damaged' | undefined }[]> {
   const found = [];
   for (const name of await files.names(directory)) {
-    const place = volumePathsIn(`${directory}/${name}`, mount);
-    if ((await files.kindAt(place.directory)) !== 'directory') continue;
-    found.push({ place, data: await readVolumeData(files, place) });
+    const paths = volumePathsIn(`${directory}/${name}`, mount);
+    if ((await files.kindAt(paths.directory)) !== 'directory') continue;
+    found.push({ paths, data: await readVolumeData(files, paths) });
   }
   return found;
 }

@@ -37,7 +37,7 @@ describe('a disk-backed emptyDir', () => {
 
   /** Builds a restarted DiskEmptyDirs. */
   const make = (spec: Partial<PodSpec> = {}) =>
-    new DiskEmptyDirs({ podsDir, files: realRuntimeFiles() }).make(podWith([volume], spec), volume, signal);
+    new DiskEmptyDirs({ podsDir, files: realRuntimeFiles() }).create(podWith([volume], spec), volume, signal);
   const modeOf = (path: string) => statSync(path).mode & 0o7777;
 
   it('is writable by all users and has the marker file of the Go kubelet', async () => {
@@ -89,7 +89,7 @@ describe('a disk-backed emptyDir', () => {
     const sized = async (sizeLimit: string | undefined) => {
       const dirs = new DiskEmptyDirs({ podsDir, files: realRuntimeFiles(), limit });
       const asked = { name: 'v', emptyDir: sizeLimit === undefined ? {} : { sizeLimit } };
-      await dirs.make(podWith([asked]), asked, signal);
+      await dirs.create(podWith([asked]), asked, signal);
     };
     await sized('1500');
     await sized('1500');

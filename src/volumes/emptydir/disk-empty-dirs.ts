@@ -44,14 +44,14 @@ export class DiskEmptyDirs {
    * Idempotent, also across kubelets: a directory with a marker is complete, one without was
    * interrupted. The removal deletes the marker first.
    */
-  async make(pod: Pod, { name, emptyDir }: Volume, signal: AbortSignal): Promise<void> {
+  async create(pod: Pod, { name, emptyDir }: Volume, signal: AbortSignal): Promise<void> {
     const { podsDir, files, limit } = this.#deps;
-    const places = new PodVolumePaths(podsDir, pod.metadata.uid);
-    const marker = places.emptyDirMarker(name);
+    const paths = new PodVolumePaths(podsDir, pod.metadata.uid);
+    const marker = paths.emptyDirMarker(name);
     const ready = posix.join(marker, readyFile);
     const isMarked = await files.exists(ready);
     const ifThere = isMarked ? 'stays' : 'gets-them';
-    const directory = places.emptyDir(name);
+    const directory = paths.emptyDir(name);
     await files.makeSharedDirectory(directory, { ...sharedBy(pod), ifThere });
     if (isMarked) return;
     const bytes = limitOf(emptyDir?.sizeLimit);

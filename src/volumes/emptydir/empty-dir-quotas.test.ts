@@ -23,7 +23,12 @@ function rig(wish: 'enforced' | 'off', answers: (string | undefined)[] = []) {
     release: answer('release'),
   };
   const node = new NodeJournal({ clock, logger, nodeName: 'n', tell: (event) => void told.push(event) });
-  return { asked, told, records, made: new EmptyDirQuotas({ quotas, wish, rootDir: '/r', node, logger }) };
+  return {
+    asked,
+    told,
+    records,
+    made: new EmptyDirQuotas({ quotas, mode: wish, rootDir: '/r', node, logger }),
+  };
 }
 
 test('sets no limits unless enabled, but releases existing ones', async () => {

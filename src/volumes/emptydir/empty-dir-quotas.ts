@@ -12,7 +12,7 @@ export interface EmptyDirQuotasDeps {
   /** Undefined on a platform without quotas. */
   readonly quotas: DirectoryQuotas | undefined;
   /** Whether limits are set from now on; existing limits are released in either case. */
-  readonly wish: 'enforced' | 'off';
+  readonly mode: 'enforced' | 'off';
   readonly rootDir: string;
   readonly node: NodeProblems;
   readonly logger: Logger;
@@ -32,8 +32,8 @@ export class EmptyDirQuotas {
 
   constructor(deps: EmptyDirQuotasDeps) {
     this.#deps = deps;
-    const { quotas, wish } = deps;
-    if (wish === 'off') return;
+    const { quotas, mode } = deps;
+    if (mode === 'off') return;
     this.limit = async (directory, bytes, signal) => {
       this.#report(quotas === undefined ? none : await quotas.limit(directory, bytes, signal));
     };
@@ -41,8 +41,8 @@ export class EmptyDirQuotas {
 
   /** Reports at startup what the first pod would report otherwise. */
   async open(signal: AbortSignal): Promise<void> {
-    const { quotas, wish, rootDir } = this.#deps;
-    if (wish === 'off') return;
+    const { quotas, mode, rootDir } = this.#deps;
+    if (mode === 'off') return;
     this.#report(quotas === undefined ? none : await quotas.problemIn(rootDir, signal));
   }
 

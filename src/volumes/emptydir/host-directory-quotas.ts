@@ -82,11 +82,11 @@ export class HostDirectoryQuotas implements DirectoryQuotas {
     // The directory belongs to another project, whose accounting must not change.
     if (outer !== 0) throw new Unavailable(`${above} belongs to the project ${outer} of somebody else`);
     if (own !== 0) return own;
-    const taken = new Set([
+    const used = new Set([
       ...(await this.#registeredProjects()),
       ...(await this.#reported(fileSystem, signal)),
     ]);
-    const project = freeProject(directory, taken);
+    const project = freeProject(directory, used);
     await this.#run(
       'chattr',
       ['-p', String(project), '+P', '--', absoluteArgument('chattr', directory)],
@@ -129,14 +129,14 @@ export class HostDirectoryQuotas implements DirectoryQuotas {
     const { device, fsType, mountPoint, superOptions } = holder;
     if (!superOptions.some((option) => quotaOptions.has(option)))
       throw new Unavailable(`the file system at ${mountPoint} (${fsType}) is not mounted with prjquota`);
-    const whole = table.find((mount) => mount.device === device && mount.root === '/');
-    return (whole ?? holder).mountPoint;
+    const fileSystem = table.find((mount) => mount.device === device && mount.root === '/');
+    return (fileSystem ?? holder).mountPoint;
   }
 
   async #run(file: string, args: readonly string[], signal: AbortSignal): Promise<string> {
     const result = await this.#command(file, args, signal);
-    const said = commandFailure(result);
-    if (said !== undefined) throw new Unavailable(`${file} ${args.join(' ')} failed: ${said}`);
+    const failure = commandFailure(result);
+    if (failure !== undefined) throw new Unavailable(`${file} ${args.join(' ')} failed: ${failure}`);
     return result.stdout;
   }
 
@@ -174,12 +174,12 @@ export function isOurProject(id: number): boolean {
 }
 
 /** Returns an unused project ID, usually the same for a directory. */
-export function freeProject(directory: string, taken: ReadonlySet<number>): number {
+export function freeProject(directory: string, used: ReadonlySet<number>): number {
   const count = lastProject - firstProject + 1;
-  const wished = createHash('sha256').update(directory).digest().readUInt32BE() % count;
-  for (let step = 0; step <= taken.size; step++) {
-    const id = firstProject + ((wished + step) % count);
-    if (!taken.has(id)) return id;
+  const preferred = createHash('sha256').update(directory).digest().readUInt32BE() % count;
+  for (let step = 0; step <= used.size; step++) {
+    const id = firstProject + ((preferred + step) % count);
+    if (!used.has(id)) return id;
   }
   throw new Error('all numbers of projects are taken');
 }

@@ -29,7 +29,7 @@ function podOn(emptyDir: EmptyDirVolumeSource, spec: Partial<PodSpec> = {}): Pod
 }
 
 async function make(pod: Pod, files: VolumeFiles = new MemoryVolumeFiles()): Promise<void> {
-  for (const volume of pod.spec.volumes ?? []) await emptyDirs(files).make(pod, volume, signal);
+  for (const volume of pod.spec.volumes ?? []) await emptyDirs(files).create(pod, volume, signal);
 }
 
 function asking(resources: Container['resources'], name = 'main'): Container {
@@ -59,7 +59,7 @@ describe('size of a memory-backed emptyDir', () => {
   it('is unlimited if the allocatable memory is unknown', async () => {
     const files = new MemoryVolumeFiles();
     const dirs = emptyDirs(files, new VirtualClock(), new Map());
-    await dirs.make(podOn({}), { name: 'v', emptyDir: { medium: 'Memory' } }, signal);
+    await dirs.create(podOn({}), { name: 'v', emptyDir: { medium: 'Memory' } }, signal);
     assert.equal(files.mounts()[0]?.sizeBytes, undefined);
   });
 });
@@ -88,7 +88,7 @@ describe('a memory-backed emptyDir', () => {
       allocatable: () => new Map(),
       observe,
     });
-    await dirs.make(pod, { name: 'v', emptyDir: { medium: 'Memory' } }, signal);
+    await dirs.create(pod, { name: 'v', emptyDir: { medium: 'Memory' } }, signal);
     assert.deepEqual(told, ['volume_apply_access_control kubernetes.io/empty-dir']);
   });
 

@@ -13,7 +13,7 @@ import type { Pod, PodUid, ResourceList } from '../../pods/index.ts';
 import { hasPodLevelResources, initContainersOf, isHugePages, isPositive } from '../../pods/index.ts';
 import { removeMounted } from '../files/remove-volumes.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
-import { isMarked, markPrepared, roomFor } from '../manager/prepare-volume.ts';
+import { isMarked, markPrepared, memoryLimitOf } from '../manager/prepare-volume.ts';
 import { type StorageObserver, timed } from '../manager/volume-metrics.ts';
 import { usedVolumes } from '../manager/volume-paths.ts';
 import { unusable } from '../projected/payload.ts';
@@ -46,15 +46,15 @@ export class MemoryEmptyDirs {
    * Mounts the volume if a container uses it. Idempotent, also across processes: an existing mount
    * is kept. Rejects with VOLUME_UNUSABLE for an invalid medium.
    */
-  async make(pod: Pod, { name, emptyDir }: Volume, signal: AbortSignal): Promise<void> {
+  async create(pod: Pod, { name, emptyDir }: Volume, signal: AbortSignal): Promise<void> {
     if (!usedVolumes(pod).has(name)) return;
     const medium = readMedium(emptyDir?.medium ?? '');
     const { uid } = pod.metadata;
     using _held = await this.#lock.acquire(uid, signal);
-    const places = new PodVolumePaths(this.#deps.podsDir, uid);
-    const [directory, marker] = [places.emptyDir(name), places.emptyDirMarker(name)];
-    const ways = [places.pod, places.volumes, places.emptyDirs, directory];
-    const foreign = await firstNonDirectory(this.#deps.files, ways);
+    const paths = new PodVolumePaths(this.#deps.podsDir, uid);
+    const [directory, marker] = [paths.emptyDir(name), paths.emptyDirMarker(name)];
+    const chain = [paths.pod, paths.volumes, paths.emptyDirs, directory];
+    const foreign = await firstNonDirectory(this.#deps.files, chain);
     if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
     if (await this.#isMounted(pod, directory, medium)) {
       if (await isMarked(this.#deps.files, marker)) return;
@@ -78,13 +78,13 @@ export class MemoryEmptyDirs {
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire(uid, signal);
-    const places = new PodVolumePaths(this.#deps.podsDir, uid);
+    const paths = new PodVolumePaths(this.#deps.podsDir, uid);
     const { files } = this.#deps;
     // The target of a symbolic link is not removed.
-    if ((await endOf(files, [places.pod, places.volumes, places.emptyDirs])) !== 'ours') return;
-    const volumes = (await files.names(places.emptyDirs)).map((name) => ({
-      directory: places.emptyDir(name),
-      marker: places.emptyDirMarker(name),
+    if ((await endOf(files, [paths.pod, paths.volumes, paths.emptyDirs])) !== 'ours') return;
+    const volumes = (await files.names(paths.emptyDirs)).map((name) => ({
+      directory: paths.emptyDir(name),
+      marker: paths.emptyDirMarker(name),
     }));
     const kinds = await Promise.all(volumes.map(({ directory }) => files.mountAt(directory)));
     const mounted = volumes.filter(
@@ -148,14 +148,14 @@ function pageSizeFor(
   { called, pageSize }: Extract<MemoryMedium, { readonly kind: 'huge-pages' }>,
   pod: Pod,
 ): Quantity {
-  const asked = askedPageSizes(pod);
-  const [found, ...others] =
-    pageSize === undefined ? asked : asked.filter((size) => isSame(size, pageSize)).slice(0, 1);
+  const requested = requestedPageSizes(pod);
+  const [found, ...rest] =
+    pageSize === undefined ? requested : requested.filter((size) => isSame(size, pageSize)).slice(0, 1);
   if (found === undefined) {
     const message = 'hugePages storage requested, but there is no resource request for huge pages';
     throw unusable(`medium ${called}: ${message}`);
   }
-  if (others.some((other) => !isSame(found, other))) {
+  if (rest.some((other) => !isSame(found, other))) {
     throw unusable(`medium: ${called} can't be used if container requests multiple huge page sizes`);
   }
   return found;
@@ -183,9 +183,9 @@ function checkPageSize(
 function sizeInMemory(
   pod: Pod,
   sizeLimit: string | undefined,
-  allocatable: Parameters<typeof roomFor>[1],
+  allocatable: Parameters<typeof memoryLimitOf>[1],
 ): bigint | undefined {
-  const room = roomFor(pod, allocatable);
+  const room = memoryLimitOf(pod, allocatable);
   if (sizeLimit === undefined) return room;
   const limit = tryParseQuantity(sizeLimit);
   if (limit === undefined) throw unusable(noQuantity);
@@ -194,7 +194,7 @@ function sizeInMemory(
   return room === undefined || bytes < room ? bytes : room;
 }
 
-function askedPageSizes(pod: Pod): readonly Quantity[] {
+function requestedPageSizes(pod: Pod): readonly Quantity[] {
   const wholes = hasPodLevelResources(pod) ? [pod.spec.resources] : [];
   const parts = [...pod.spec.containers, ...initContainersOf(pod)].map(({ resources }) => resources);
   const names = [...wholes, ...parts].flatMap((resources) => Object.keys(resources?.requests ?? {}));

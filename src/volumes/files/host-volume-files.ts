@@ -34,13 +34,7 @@ import { checkedMountOptions, commandFailure } from '../manager/mount-options.ts
 import { walkForGroup } from '../ownership/group-walk.ts';
 import { runGroupWalk } from '../ownership/run-group-walk.ts';
 import type { WalkProgress } from '../ownership/volume-ownership.ts';
-import {
-  callsToChange,
-  callsToLookAt,
-  isQuickToLookAt,
-  volumeTreeCalls,
-  whenToLookAt,
-} from './quick-files.ts';
+import { callModeFor, callsToChange, fileCallsFor, isQuickPath, volumeTreeCalls } from './quick-files.ts';
 import type { GroupAccess, MountKind, VolumeFileKind, VolumeFiles, VolumeSpace } from './volume-files.ts';
 
 /** The kernel's names of the file system types mounted here. */
@@ -65,36 +59,36 @@ export class HostVolumeFiles implements VolumeFiles {
   #noswap: 'untried' | 'refused' = 'untried';
   readonly #calls: MountSyscalls | undefined;
 
-  readonly #silent: Pick<UnresponsiveMounts, 'check' | 'firstBelow' | 'mountsOf'>;
+  readonly #unresponsive: Pick<UnresponsiveMounts, 'check' | 'firstBelow' | 'mountsOf'>;
 
   /** Without `calls`, each mount runs a program. */
   constructor(
     clock: Clock,
     calls: MountSyscalls | undefined = mountSyscalls(),
-    silent: Pick<UnresponsiveMounts, 'check' | 'firstBelow' | 'mountsOf'> = hostUnresponsiveMounts(
+    unresponsive: Pick<UnresponsiveMounts, 'check' | 'firstBelow' | 'mountsOf'> = hostUnresponsiveMounts(
       clock,
       systemRandom(),
     ),
   ) {
     this.#clock = clock;
     this.#calls = calls;
-    this.#silent = silent;
+    this.#unresponsive = unresponsive;
   }
 
   async kindAt(path: string): Promise<VolumeFileKind | undefined> {
-    return await this.#reading(path, async () => kindOf(await callsToLookAt(path).lstat(path)), undefined);
+    return await this.#reading(path, async () => kindOf(await fileCallsFor(path).lstat(path)), undefined);
   }
 
   async names(directory: string): Promise<readonly string[]> {
     return await this.#reading(
       directory,
-      async () => (await callsToLookAt(directory).readdir(directory)).sort(),
+      async () => (await fileCallsFor(directory).readdir(directory)).sort(),
       [],
     );
   }
 
   async readLink(path: string): Promise<string | undefined> {
-    return await this.#reading(path, async () => await callsToLookAt(path).readlink(path), undefined);
+    return await this.#reading(path, async () => await fileCallsFor(path).readlink(path), undefined);
   }
 
   async readFile(path: string): Promise<Buffer | undefined> {
@@ -111,7 +105,7 @@ export class HostVolumeFiles implements VolumeFiles {
           if (errnoOf(error) !== 'EEXIST') throw error;
         }
       });
-      const facts = await callsToLookAt(path).lstat(path);
+      const facts = await fileCallsFor(path).lstat(path);
       if (!facts.isDirectory()) throw new Error('it is no directory');
       // The umask may have cleared bits; the bits set here are not changed later by other
       // processes.
@@ -155,26 +149,26 @@ export class HostVolumeFiles implements VolumeFiles {
     directory: string,
     group: number,
     access: GroupAccess = 'read',
-    news?: WalkProgress,
+    progress?: WalkProgress,
   ): Promise<void> {
     const gift = { group, bits: groupBits[access] };
     await this.#writing(directory, async () => {
       // Runs a process only for content of pods, whose size is unlimited.
       const isLarge = access === 'write' && !(await isEmpty(directory));
       const walk = isLarge
-        ? await runGroupWalk(this.#clock, directory, gift, (count) => news?.processed(count))
+        ? await runGroupWalk(this.#clock, directory, gift, (count) => progress?.processed(count))
         : await walkForGroup(directory, gift);
-      news?.processed(walk.seen);
+      progress?.processed(walk.visited);
       if (walk.unchanged === 0) return;
-      if (news === undefined) throw new Error(walk.because);
-      news.unchanged(walk.unchanged, walk.because ?? '');
+      if (progress === undefined) throw new Error(walk.because);
+      progress.unchanged(walk.unchanged, walk.because ?? '');
     });
   }
 
   async removeTree(directory: string): Promise<void> {
     const act = async () => {
-      const inTheWay = await this.#silent.firstBelow(await placeOf(directory));
-      if (inTheWay !== undefined) throw mountPointError(`directory ${inTheWay}`);
+      const blocking = await this.#unresponsive.firstBelow(await resolvedPath(directory));
+      if (blocking !== undefined) throw mountPointError(`directory ${blocking}`);
       await removeTree(directory, volumeTreeCalls);
     };
     await writing(directory, () => ignoreMissing(act), 'remove');
@@ -182,8 +176,8 @@ export class HostVolumeFiles implements VolumeFiles {
 
   async mountAt(directory: string): Promise<MountKind> {
     // Reads the mount table instead of the path, which may not respond.
-    const look = async () => ((await this.#isFromElsewhere(directory)) ? 'other' : await mountAt(directory));
-    return await reading(directory, look, 'none');
+    const check = async () => ((await this.#isFromElsewhere(directory)) ? 'other' : await mountAt(directory));
+    return await reading(directory, check, 'none');
   }
 
   async mountMemory(
@@ -212,12 +206,12 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async pageBytesAt(directory: string): Promise<bigint | undefined> {
-    const look = async () => {
-      await using place = await open(directory, directoryNoFollowFlags);
-      const { type, bsize } = await statfs(`/proc/self/fd/${place.fd}`, { bigint: true });
+    const check = async () => {
+      await using handle = await open(directory, directoryNoFollowFlags);
+      const { type, bsize } = await statfs(`/proc/self/fd/${handle.fd}`, { bigint: true });
       return mountKinds.get(Number(type)) === 'huge-pages' ? bsize : undefined;
     };
-    return await this.#reading(directory, look, undefined);
+    return await this.#reading(directory, check, undefined);
   }
 
   async unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
@@ -229,36 +223,36 @@ export class HostVolumeFiles implements VolumeFiles {
   /** Runs a program, which may block without blocking this process. */
   async #unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
     // Uses the path of the mount table: resolving it would query the file system.
-    const place = await reading(directory, () => placeOf(directory), directory);
-    const result = await this.#run('umount', umountArguments(['--no-canonicalize'], place), signal);
-    const said = commandFailure(result);
-    if (said === undefined || said.includes('not mounted')) return 'done';
-    if (said.includes('busy')) return 'busy';
-    throw new KubelingError('VOLUME_REMOVE', `unmount failed: ${said}`);
+    const resolved = await reading(directory, () => resolvedPath(directory), directory);
+    const result = await this.#run('umount', umountArguments(['--no-canonicalize'], resolved), signal);
+    const failure = commandFailure(result);
+    if (failure === undefined || failure.includes('not mounted')) return 'done';
+    if (failure.includes('busy')) return 'busy';
+    throw new KubelingError('VOLUME_REMOVE', `unmount failed: ${failure}`);
   }
 
   async behind(path: string) {
-    const look = async () => {
+    const check = async () => {
       const facts = await stat(path);
       const found = facts.isBlockDevice() ? 'block-device' : 'other';
       const kind = facts.isDirectory() ? ('directory' as const) : (found as 'block-device' | 'other');
       return { path: await realpath(path), kind };
     };
-    return await this.#reading(path, look, undefined);
+    return await this.#reading(path, check, undefined);
   }
 
   async spaceAt(directory: string, signal: AbortSignal): Promise<VolumeSpace> {
     // No process is needed for paths that the kernel answers itself.
-    if ((await this.#silent.mountsOf(directory, signal)) === 'own')
+    if ((await this.#unresponsive.mountsOf(directory, signal)) === 'own')
       return await reading(directory, async () => spaceAt(directory), undefined).then(
         (space) => space ?? Promise.reject(missing(directory)),
       );
     const args = ['-f', '-c', '%S %b %f %a %c %d', '--', absoluteArgument('stat', directory)];
     const result = await this.#run('stat', args, signal);
-    const said = commandFailure(result);
+    const failure = commandFailure(result);
     const numbers = result.stdout.trim().split(' ').map(Number);
-    if (said !== undefined || numbers.length !== 6 || numbers.some(Number.isNaN))
-      throw new KubelingError('FILE_READ', `Cannot read ${directory}: ${said ?? result.stdout}`);
+    if (failure !== undefined || numbers.length !== 6 || numbers.some(Number.isNaN))
+      throw new KubelingError('FILE_READ', `Cannot read ${directory}: ${failure ?? result.stdout}`);
     const [size = 0, blocks = 0, free = 0, available = 0, inodes = 0, inodesFree = 0] = numbers;
     return {
       capacityBytes: blocks * size,
@@ -271,11 +265,11 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async ownerOf(directory: string): Promise<{ readonly group: number; readonly mode: number }> {
-    const look = async () => {
+    const check = async () => {
       const { gid, mode } = await lstat(directory);
       return { group: gid, mode: mode & 0o7777 };
     };
-    const found = await this.#reading(directory, look, undefined);
+    const found = await this.#reading(directory, check, undefined);
     if (found === undefined) throw missing(directory);
     return found;
   }
@@ -290,8 +284,8 @@ export class HostVolumeFiles implements VolumeFiles {
     const checked = checkedMountOptions(options);
     const from = absoluteArgument('mount', source);
     const args = mountArguments({ options: ['bind'], source: from, target: directory });
-    const said = commandFailure(await this.#run('mount', args, signal));
-    if (said !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${said}`);
+    const failure = commandFailure(await this.#run('mount', args, signal));
+    if (failure !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${failure}`);
     if (checked.length === 0) return;
     try {
       await this.remount(directory, checked, signal);
@@ -305,8 +299,8 @@ export class HostVolumeFiles implements VolumeFiles {
   async remount(directory: string, options: readonly string[], signal: AbortSignal): Promise<void> {
     const all = ['remount', 'bind', ...checkedMountOptions(options)];
     const args = mountArguments({ options: all, target: directory });
-    const said = commandFailure(await this.#run('mount', args, signal));
-    if (said !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${said}`);
+    const failure = commandFailure(await this.#run('mount', args, signal));
+    if (failure !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${failure}`);
   }
 
   async mountsInside(directory: string): Promise<readonly string[]> {
@@ -340,7 +334,7 @@ export class HostVolumeFiles implements VolumeFiles {
   async removeEmptyDirectory(directory: string): Promise<'gone' | 'not-empty'> {
     const act = async () => {
       // Most paths do not exist, which is checked without the thread pool.
-      if (isQuickToLookAt(directory) && lstatSync(directory, { throwIfNoEntry: false }) === undefined)
+      if (isQuickPath(directory) && lstatSync(directory, { throwIfNoEntry: false }) === undefined)
         return 'gone' as const;
       await rmdir(directory).catch(rethrowUnlessMissing);
       return 'gone' as const;
@@ -358,18 +352,18 @@ export class HostVolumeFiles implements VolumeFiles {
 
   /** Whether the file system mounted at the path may not respond. */
   async #isFromElsewhere(directory: string): Promise<boolean> {
-    const place = await placeOf(directory);
-    return (await this.#silent.firstBelow(place)) === place;
+    const resolved = await resolvedPath(directory);
+    return (await this.#unresponsive.firstBelow(resolved)) === resolved;
   }
 
   /** Does not access file systems that do not respond. */
   async #reading<T>(path: string, act: () => Promise<T>, absent: T): Promise<T> {
-    await this.#silent.check(path);
+    await this.#unresponsive.check(path);
     return await reading(path, act, absent);
   }
 
   async #writing<T>(path: string, act: () => Promise<T>, doing?: 'write' | 'remove'): Promise<T> {
-    await this.#silent.check(path);
+    await this.#unresponsive.check(path);
     return await writing(path, act, doing);
   }
 
@@ -413,26 +407,23 @@ async function readRegular(path: string): Promise<Buffer | undefined> {
 
 async function mountAt(directory: string): Promise<MountKind> {
   const outer = dirname(directory);
-  await using place = await openHandle(directory, directoryNoFollowFlags, whenToLookAt(directory));
-  await using above = await openHandle(outer, directoryFlags, whenToLookAt(outer));
-  if (mountIdOf(place) === mountIdOf(above)) return 'none';
-  return mountKinds.get((await statfs(`/proc/self/fd/${place.fd}`)).type) ?? 'other';
+  await using handle = await openHandle(directory, directoryNoFollowFlags, callModeFor(directory));
+  await using above = await openHandle(outer, directoryFlags, callModeFor(outer));
+  if (mountIdOf(handle) === mountIdOf(above)) return 'none';
+  return mountKinds.get((await statfs(`/proc/self/fd/${handle.fd}`)).type) ?? 'other';
 }
 
 /** The path with all symbolic links above it resolved; the directory itself is not accessed. */
-async function placeOf(directory: string): Promise<string> {
+async function resolvedPath(directory: string): Promise<string> {
   const above = dirname(directory);
-  return join(
-    isQuickToLookAt(above) ? realpathSync.native(above) : await realpath(above),
-    basename(directory),
-  );
+  return join(isQuickPath(above) ? realpathSync.native(above) : await realpath(above), basename(directory));
 }
 
 /** In mount order. The kernel reports paths with symbolic links resolved. */
 async function mountsInside(directory: string): Promise<readonly string[]> {
-  const place = await placeOf(directory);
+  const resolved = await resolvedPath(directory);
   const mounts = await readMountTable((path) => readFile(path, 'utf8'));
-  return mounts.map(({ mountPoint }) => mountPoint).filter((point) => point.startsWith(`${place}/`));
+  return mounts.map(({ mountPoint }) => mountPoint).filter((point) => point.startsWith(`${resolved}/`));
 }
 
 /** Usually the directory exists; it is created after the first failure. */

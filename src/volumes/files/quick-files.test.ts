@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { callsToChange, callsToLookAt, isQuickToLookAt } from './quick-files.ts';
+import { callsToChange, fileCallsFor, isQuickPath } from './quick-files.ts';
 
 const pod = '/var/lib/kubelet/pods/8f0c';
 const volumes = `${pod}/volumes`;
@@ -24,7 +24,7 @@ test('reads only directories created by this node without the thread pool', () =
     '/var/lib/kubelet/plugins/kubernetes.io~local-volume/volumeDevices',
     '/var/lib/kubelet/plugins/kubernetes.io/local-volume/mounts',
   ];
-  for (const path of quick) assert.equal(isQuickToLookAt(path), true, path);
+  for (const path of quick) assert.equal(isQuickPath(path), true, path);
   const slow = [
     `${volumes}/kubernetes.io~csi/data/mount`,
     `${volumes}/kubernetes.io~nfs/data`,
@@ -37,11 +37,11 @@ test('reads only directories created by this node without the thread pool', () =
     `${pod}/volumeDevices/kubernetes.io~csi/data`,
     '/srv/data',
   ];
-  for (const path of slow) assert.equal(isQuickToLookAt(path), false, path);
+  for (const path of slow) assert.equal(isQuickPath(path), false, path);
 });
 
 test('writes to disks with the thread pool and to memory synchronously', () => {
-  const later = callsToLookAt('/srv/data');
+  const later = fileCallsFor('/srv/data');
   for (const path of [
     `${volumes}/kubernetes.io~configmap/cm/..data`,
     `${volumes}/kubernetes.io~secret/s`,
@@ -49,7 +49,7 @@ test('writes to disks with the thread pool and to memory synchronously', () => {
     `${volumes}/kubernetes.io~csi/data/mount`,
   ])
     assert.equal(callsToChange(path), later, path);
-  const atOnce = callsToLookAt(pod);
+  const atOnce = fileCallsFor(pod);
   for (const path of [
     `${volumes}/kubernetes.io~secret/s/..data`,
     `${volumes}/kubernetes.io~projected/token/..2026_01_01_00_00_00.1/token`,

@@ -111,7 +111,7 @@ const atOnce: FileCalls = {
 
 const pod = '/pods/[^/]+';
 const kind = String.raw`kubernetes\.io~`;
-const quickToLookAt = new RegExp(
+const quickPaths = new RegExp(
   [
     `${pod}(?:/volume(?:s|Devices)(?:/${kind}[^/]+)?)?$`,
     '/pods$',
@@ -130,12 +130,12 @@ const inMemory = new RegExp(`${pod}/volumes/${kind}(?:secret|downward-api|projec
  * call, and a pod needs hundreds: paths that only this node creates are read synchronously. Volumes
  * of other servers may not respond and are read in the pool.
  */
-export function callsToLookAt(path: string): FileCalls {
-  return isQuickToLookAt(path) ? atOnce : later;
+export function fileCallsFor(path: string): FileCalls {
+  return isQuickPath(path) ? atOnce : later;
 }
 
-export function isQuickToLookAt(path: string): boolean {
-  return quickToLookAt.test(path);
+export function isQuickPath(path: string): boolean {
+  return quickPaths.test(path);
 }
 
 /**
@@ -146,8 +146,8 @@ export function callsToChange(path: string): FileCalls {
   return inMemory.test(path) ? atOnce : later;
 }
 
-export function whenToLookAt(path: string): CallMode {
-  return isQuickToLookAt(path) ? 'at-once' : 'later';
+export function callModeFor(path: string): CallMode {
+  return isQuickPath(path) ? 'at-once' : 'later';
 }
 
-export const volumeTreeCalls: TreeCalls = { readMode: whenToLookAt, mutations: callsToChange };
+export const volumeTreeCalls: TreeCalls = { readMode: callModeFor, mutations: callsToChange };

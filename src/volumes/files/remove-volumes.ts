@@ -26,21 +26,21 @@ export interface VolumeToRemove {
  */
 export async function removeVolumes(
   removal: VolumeRemoval,
-  places: PodVolumePaths,
+  paths: PodVolumePaths,
   signal: AbortSignal,
 ): Promise<void> {
   const { files } = removal;
-  const foreign = await firstNonDirectory(files, [places.pod, places.volumes]);
+  const foreign = await firstNonDirectory(files, [paths.pod, paths.volumes]);
   if (foreign !== undefined) throw removalBlocked([`${foreign} is no directory`]);
-  const there = new Set(await files.names(places.volumes));
+  const there = new Set(await files.names(paths.volumes));
   const kinds = Object.values(payloadKinds).filter(({ directory }) => there.has(directory));
-  const found = await Promise.all(kinds.map((kind) => volumesIn(files, places.kind(kind))));
+  const found = await Promise.all(kinds.map((kind) => volumesIn(files, paths.kind(kind))));
   const volumes = found.flat().map((directory) => {
-    return { directory, marker: places.marker(posix.basename(directory)) };
+    return { directory, marker: paths.marker(posix.basename(directory)) };
   });
   const problems = [...(await tryAll(removal, volumes, signal))];
   for (const kind of kinds)
-    await removeIfEmpty(files, places.kind(kind)).catch((error: unknown) => {
+    await removeIfEmpty(files, paths.kind(kind)).catch((error: unknown) => {
       problems.push(describeError(error));
     });
   if (problems.length > 0) throw removalBlocked(problems);
@@ -61,7 +61,7 @@ async function tryAll(
   volumes: readonly VolumeToRemove[],
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const problems = await mapConcurrently(volumes, (volume) => tryOne(removal, volume, signal));
+  const problems = await mapConcurrently(volumes, (volume) => tryRemoval(removal, volume, signal));
   return problems.filter((problem) => problem !== undefined);
 }
 
@@ -76,13 +76,13 @@ async function removeIfEmpty(files: VolumeFiles, directory: string): Promise<voi
 }
 
 /** Returns the obstacle. */
-async function tryOne(
+async function tryRemoval(
   removal: VolumeRemoval,
   volume: VolumeToRemove,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   try {
-    await removeOne(removal, volume, signal);
+    await removeVolume(removal, volume, signal);
     return undefined;
   } catch (error) {
     signal.throwIfAborted();
@@ -90,7 +90,7 @@ async function tryOne(
   }
 }
 
-async function removeOne(
+async function removeVolume(
   removal: VolumeRemoval,
   { directory, marker }: VolumeToRemove,
   signal: AbortSignal,
@@ -100,7 +100,7 @@ async function removeOne(
   await files.removeTree(marker);
   if ((await files.kindAt(directory)) !== 'directory') throw removalBlocked([`${directory} is no directory`]);
   for (let left = mostMounts; left > 0 && (await isOurMount(files, directory)); left--) {
-    await unmountWithRetries(clock, directory, () => unmountOne(files, directory, signal), signal);
+    await unmountWithRetries(clock, directory, () => unmountVolume(files, directory, signal), signal);
   }
   await files.removeTree(directory);
 }
@@ -109,7 +109,7 @@ async function removeOne(
  * Mounts that containers created inside a volume with bidirectional propagation outlive them, and
  * only the kubelet unmounts them. A mount in use keeps the volume.
  */
-async function unmountOne(
+async function unmountVolume(
   files: VolumeFiles,
   directory: string,
   signal: AbortSignal,

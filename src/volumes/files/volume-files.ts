@@ -55,7 +55,7 @@ export interface VolumeFiles {
    * all files, or write them if requested, and new files inherit the group. Runs without blocking
    * other calls. Rejects if a file cannot be changed, unless progress is reported.
    */
-  giveToGroup(directory: string, group: number, access?: GroupAccess, news?: WalkProgress): Promise<void>;
+  giveToGroup(directory: string, group: number, access?: GroupAccess, progress?: WalkProgress): Promise<void>;
   /**
    * Removes a directory with its content; a missing one counts as success. Symbolic links are
    * removed, not followed. Rejects with VOLUME_REMOVE at a mount point and keeps its content.

@@ -82,8 +82,8 @@ export class HostDisks implements Disks {
       await this.#checkReadable(device, signal);
       return { kind: 'nothing' };
     }
-    const said = commandFailure(result);
-    if (said !== undefined) throw unusable(`blkid ${device} failed: ${said}`);
+    const failure = commandFailure(result);
+    if (failure !== undefined) throw unusable(`blkid ${device} failed: ${failure}`);
     const type = /^TYPE=(.+)$/m.exec(result.stdout)?.[1];
     // A disk with a partition table and a file system is not changed.
     if (/^PTTYPE=./m.test(result.stdout) || type === undefined) return { kind: 'partitions' };
@@ -94,8 +94,9 @@ export class HostDisks implements Disks {
     const program = `mkfs.${checkedDiskType(fsType)}`;
     const before = Object.hasOwn(formatOptions, fsType) ? (formatOptions[fsType] ?? []) : [];
     const args = [...before, absoluteArgument(program, device)];
-    const said = commandFailure(await this.#run(program, args, formatMs, signal));
-    if (said !== undefined) throw unusable(`format of disk "${device}" failed: type:("${fsType}"): ${said}`);
+    const failure = commandFailure(await this.#run(program, args, formatMs, signal));
+    if (failure !== undefined)
+      throw unusable(`format of disk "${device}" failed: type:("${fsType}"): ${failure}`);
   }
 
   async check(device: string, signal: AbortSignal): Promise<void> {
@@ -107,8 +108,8 @@ export class HostDisks implements Disks {
       throw error;
     });
     if (result?.end.kind !== 'exited' || result.end.code !== leftUncorrected) return;
-    const said = commandFailure(result) ?? '';
-    throw unusable(`'fsck' found errors on device ${device} but could not correct them: ${said}`);
+    const failure = commandFailure(result) ?? '';
+    throw unusable(`'fsck' found errors on device ${device} but could not correct them: ${failure}`);
   }
 
   async grow(
@@ -123,9 +124,9 @@ export class HostDisks implements Disks {
         `resize of format ${type} is not supported for device ${device} mounted at ${directory}`,
       );
     const [file, ...args] = grower(device, absoluteArgument('mount', directory));
-    const said = commandFailure(await this.#run(file, args, growMs, signal));
-    if (said !== undefined)
-      throw unusable(`resize of device ${device} failed: ${said} (${file} ${args.join(' ')})`);
+    const failure = commandFailure(await this.#run(file, args, growMs, signal));
+    if (failure !== undefined)
+      throw unusable(`resize of device ${device} failed: ${failure} (${file} ${args.join(' ')})`);
   }
 
   async mount({ device, directory, fsType, options }: DiskMount, signal: AbortSignal): Promise<void> {
@@ -137,8 +138,8 @@ export class HostDisks implements Disks {
       source: absoluteArgument('mount', device),
       target: directory,
     });
-    const said = commandFailure(await this.#run('mount', args, mountMs, signal));
-    if (said !== undefined) throw unusable(`mount failed: ${said} (mount ${args.join(' ')})`);
+    const failure = commandFailure(await this.#run('mount', args, mountMs, signal));
+    if (failure !== undefined) throw unusable(`mount failed: ${failure} (mount ${args.join(' ')})`);
   }
 
   async otherMounts(directory: string): Promise<readonly string[]> {
@@ -166,8 +167,8 @@ export class HostDisks implements Disks {
   /** A disk that cannot be read may contain user data. */
   async #checkReadable(device: string, signal: AbortSignal): Promise<void> {
     const args = [`if=${device}`, 'of=/dev/null', `bs=${probedBytes}`, 'count=1'];
-    const said = commandFailure(await this.#run('dd', args, probeMs, signal));
-    if (said !== undefined) throw unusable(`${device} cannot be read: ${said}`);
+    const failure = commandFailure(await this.#run('dd', args, probeMs, signal));
+    if (failure !== undefined) throw unusable(`${device} cannot be read: ${failure}`);
   }
 
   async #run(
@@ -189,7 +190,7 @@ export class HostDisks implements Disks {
 
 /** Reads the mount table without accessing the directory. */
 async function mountedAt(directory: string) {
-  const place = join(await realpath(dirname(directory)), basename(directory));
+  const resolved = join(await realpath(dirname(directory)), basename(directory));
   const mounts = await readMountTable((path) => readFile(path, 'utf8'));
-  return { place, mounts, own: mounts.findLast(({ mountPoint }) => mountPoint === place) };
+  return { place: resolved, mounts, own: mounts.findLast(({ mountPoint }) => mountPoint === resolved) };
 }

@@ -95,7 +95,7 @@ export class LocalDisks {
   async #unmountUnused(directory: string, signal: AbortSignal): Promise<string | undefined> {
     try {
       if ((await this.#users(directory)).length > 0) return undefined;
-      await this.#noteDevice(directory);
+      await this.#recordDevice(directory);
       await timed(this.#deps, 'unmount_device', [localPlugin], async () => {
         if ((await this.#unmount(directory, signal)) === 'busy')
           throw removalBlocked([`${directory} is still in use`]);
@@ -108,7 +108,7 @@ export class LocalDisks {
   }
 
   /** A disk that is also mounted for another volume stays in use. */
-  async #noteDevice(directory: string): Promise<void> {
+  async #recordDevice(directory: string): Promise<void> {
     const { disks } = this.#deps;
     const device = await disks.deviceAt(directory);
     if (device === undefined) return;
@@ -133,8 +133,8 @@ export class LocalDisks {
   }
 
   async #users(directory: string): Promise<readonly string[]> {
-    const others = await this.#deps.disks.otherMounts(directory);
-    return others.filter((point) => !point.includes(`/${pluginsDir}/`));
+    const otherMounts = await this.#deps.disks.otherMounts(directory);
+    return otherMounts.filter((point) => !point.includes(`/${pluginsDir}/`));
   }
 
   async #unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {

@@ -82,11 +82,12 @@ function world(path = '/dev/d', spec: PersistentVolume['spec'] = {}) {
         expansions.forget(key);
       },
     },
-    judgeNode: () => 'this',
-    notes: {
+    matchNode: () => 'this',
+    records: {
       of: (uid) => kept.get(uid) ?? {},
-      others: (uid) => [...kept].flatMap(([other, noted]) => (other === uid ? [] : Object.values(noted))),
-      note: async ({ metadata }, noted) => void kept.set(metadata.uid, noted),
+      ofOtherPods: (uid) =>
+        [...kept].flatMap(([other, noted]) => (other === uid ? [] : Object.values(noted))),
+      record: async ({ metadata }, noted) => void kept.set(metadata.uid, noted),
       forget: async (uid) => void kept.delete(uid),
     },
     clock,
@@ -98,7 +99,7 @@ function world(path = '/dev/d', spec: PersistentVolume['spec'] = {}) {
 describe('expansion of a local volume', () => {
   it('grows the file system at mount and updates the claim at each step', async () => {
     const { disks, volumes, state, events, observed, forgotten } = world();
-    assert.deepEqual(await volumes.make(pod, signal), []);
+    assert.deepEqual(await volumes.prepare(pod, signal), []);
     assert.equal(disks.sizesOf('/dev/d').files, 2 * gibi);
     assert.deepEqual(state.steps, ['NodeResizeInProgress', null]);
     assert.deepEqual(state.claim.status, { capacity: { storage: '2Gi' } });
@@ -109,7 +110,7 @@ describe('expansion of a local volume', () => {
 
   it('grows under a running pod and is retried after a failure', async () => {
     const { disks, volumes, state, events } = world();
-    await volumes.make(pod, signal);
+    await volumes.prepare(pod, signal);
     disks.resize('/dev/d', 3 * gibi);
     state.volume = { ...state.volume, spec: { ...state.volume.spec, capacity: { storage: '3Gi' } } };
     const status = { ...state.claim.status, allocatedResourceStatuses: { storage: 'NodeResizePending' } };
@@ -132,7 +133,7 @@ describe('expansion of a local volume', () => {
   it('prevents the start of the pod after a failure and reports it', async () => {
     const { disks, volumes } = world();
     disks.grow = () => Promise.reject(unusable('not today'));
-    const [problem] = await volumes.make(pod, signal);
+    const [problem] = await volumes.prepare(pod, signal);
     assert.equal(
       problem?.message,
       'MountVolume.Setup failed while expanding volume for volume "disk" : not today',
@@ -141,7 +142,7 @@ describe('expansion of a local volume', () => {
 
   it('leaves a read-only volume unchanged', async () => {
     const { disks, volumes, events } = world('/dev/d', { mountOptions: ['ro'] });
-    assert.deepEqual(await volumes.make(pod, signal), []);
+    assert.deepEqual(await volumes.prepare(pod, signal), []);
     assert.equal(disks.sizesOf('/dev/d').files, 0);
     assert.deepEqual(events, [
       'FileSystemResizeFailed MountVolume.NodeExpandVolume failed for volume "disk" requested read-only file system',
@@ -152,7 +153,7 @@ describe('expansion of a local volume', () => {
     const { files, disks, volumes, state, events } = world('/mnt/disk');
     await files.makeDirectory('/mnt/disk', 0o755);
     disks.grow = () => Promise.reject(unusable('nobody asks'));
-    assert.deepEqual(await volumes.make(pod, signal), []);
+    assert.deepEqual(await volumes.prepare(pod, signal), []);
     assert.equal(state.claim.status?.capacity?.['storage'], '2Gi');
     assert.deepEqual(events, [done]);
   });

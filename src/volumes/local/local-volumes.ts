@@ -39,7 +39,7 @@ interface Shown {
 
 /** The requested group and the group found, while other pods use the volume with the latter. */
 export interface GroupConflict {
-  readonly wanted: number;
+  readonly requested: number;
   readonly found: number;
 }
 
@@ -67,7 +67,7 @@ export class LocalVolumes {
   }
 
   /** The mount path of the volume in the pod directory. */
-  placeOf(uid: PodUid, volume: string): string {
+  mountPathOf(uid: PodUid, volume: string): string {
     return new PodVolumePaths(this.#deps.podsDir, uid).localVolume(volume);
   }
 
@@ -109,7 +109,7 @@ export class LocalVolumes {
     const disk = { device: path, fsType, options: mountOptions, access } as const;
     const show = (source: string) => this.#show(pod, { name, source, options: ro, access }, use, signal);
     // Created before the mount, so that a killed process leaves a marker of the pod's use.
-    await this.#makePlace(pod.metadata.uid, name, signal);
+    await this.#createMountPoint(pod.metadata.uid, name, signal);
     return await disks?.with(name, disk, show, signal);
   }
 
@@ -119,11 +119,11 @@ export class LocalVolumes {
     if (kind === 'disk') await this.#deps.disks?.grow(volume.name, path, signal);
   }
 
-  async #makePlace(uid: PodUid, name: string, signal: AbortSignal): Promise<void> {
+  async #createMountPoint(uid: PodUid, name: string, signal: AbortSignal): Promise<void> {
     const { files, podsDir } = this.#deps;
     using _held = await this.#lock.acquire(uid, signal);
-    const place = await freePlace(files, new PodVolumePaths(podsDir, uid), name);
-    if ((await files.mountAt(place)) === 'none') await files.makeDirectory(place, directoryMode);
+    const mountPoint = await unmountedPath(files, new PodVolumePaths(podsDir, uid), name);
+    if ((await files.mountAt(mountPoint)) === 'none') await files.makeDirectory(mountPoint, directoryMode);
   }
 
   async #show(
@@ -136,17 +136,17 @@ export class LocalVolumes {
     const { uid } = pod.metadata;
     using _path = await this.#paths.acquire(source, signal);
     using _held = await this.#lock.acquire(uid, signal);
-    const place = await freePlace(files, new PodVolumePaths(podsDir, uid), name);
-    if ((await files.mountAt(place)) !== 'none') {
+    const mountPoint = await unmountedPath(files, new PodVolumePaths(podsDir, uid), name);
+    if ((await files.mountAt(mountPoint)) !== 'none') {
       // A previous process may have been killed before it set the mount options.
-      if (options.length > 0) await files.remount(place, options, signal);
+      if (options.length > 0) await files.remount(mountPoint, options, signal);
       return undefined;
     }
     // Done before the bind mount, so that a mounted volume is complete.
     const conflict = access === 'read' ? undefined : await this.#giveToGroup(pod, name, source, use);
     signal.throwIfAborted();
-    await files.makeDirectory(place, directoryMode);
-    await files.bind(source, place, options, signal);
+    await files.makeDirectory(mountPoint, directoryMode);
+    await files.bind(source, mountPoint, options, signal);
     this.#given.delete(uid);
     return conflict;
   }
@@ -160,33 +160,34 @@ export class LocalVolumes {
     const { files } = this.#deps;
     using _held = await this.#lock.acquire(uid, signal);
     this.#given.delete(uid);
-    const places = new PodVolumePaths(this.#deps.podsDir, uid);
-    const end = await endOf(files, places.waysToLocalVolumes);
+    const paths = new PodVolumePaths(this.#deps.podsDir, uid);
+    const end = await endOf(files, paths.localVolumesChain);
     if (end === 'foreign') return;
-    const names = end === 'ours' ? await files.names(places.localVolumes) : [];
-    const shown = names.map((name) => posix.join(places.localVolumes, name));
-    for (const place of shown) await this.#hide(place, signal);
+    const names = end === 'ours' ? await files.names(paths.localVolumes) : [];
+    const shown = names.map((name) => posix.join(paths.localVolumes, name));
+    for (const mountPoint of shown) await this.#hide(mountPoint, signal);
     // Also for pods without directories: a disk may have been mounted after the directory was
     // removed.
     await this.#deps.disks?.sweep(names, signal);
     // Removed last: the directories record what is still to be unmounted for the pod.
-    for (const place of shown) await this.#takeAway(place);
-    if (end === 'ours') await files.removeEmptyDirectory(places.localVolumes);
+    for (const mountPoint of shown) await this.#removeMountPoint(mountPoint);
+    if (end === 'ours') await files.removeEmptyDirectory(paths.localVolumes);
   }
 
-  async #hide(place: string, signal: AbortSignal): Promise<void> {
+  async #hide(mountPoint: string, signal: AbortSignal): Promise<void> {
     const { files, clock } = this.#deps;
-    for (let left = mostMounts; left > 0 && (await files.mountAt(place)) !== 'none'; left--) {
-      await unmountWithRetries(clock, place, () => files.unbind(place, signal), signal);
+    for (let left = mostMounts; left > 0 && (await files.mountAt(mountPoint)) !== 'none'; left--) {
+      await unmountWithRetries(clock, mountPoint, () => files.unbind(mountPoint, signal), signal);
     }
     // Checked after the unmount, because a mounted volume may not respond.
-    if ((await files.kindAt(place)) !== 'directory') throw removalBlocked([`${place} is no directory`]);
+    if ((await files.kindAt(mountPoint)) !== 'directory')
+      throw removalBlocked([`${mountPoint} is no directory`]);
   }
 
-  async #takeAway(place: string): Promise<void> {
+  async #removeMountPoint(mountPoint: string): Promise<void> {
     const { files } = this.#deps;
-    if ((await files.removeEmptyDirectory(place)) === 'not-empty')
-      throw removalBlocked([`${place} has content that was not put there by this node`]);
+    if ((await files.removeEmptyDirectory(mountPoint)) === 'not-empty')
+      throw removalBlocked([`${mountPoint} has content that was not put there by this node`]);
   }
 
   async #giveToGroup(
@@ -196,22 +197,22 @@ export class LocalVolumes {
     use: 'first' | 'shared',
   ): Promise<GroupConflict | undefined> {
     const { uid } = pod.metadata;
-    const wanted = pod.spec.securityContext?.fsGroup;
-    if (wanted === undefined || this.#given.get(uid)?.has(source) === true) return undefined;
+    const fsGroup = pod.spec.securityContext?.fsGroup;
+    if (fsGroup === undefined || this.#given.get(uid)?.has(source) === true) return undefined;
     if (use === 'shared') {
       const { group: found } = await this.#deps.files.ownerOf(source);
-      return found === wanted ? undefined : { wanted, found };
+      return found === fsGroup ? undefined : { requested: fsGroup, found };
     }
-    await setVolumeOwnership(this.#deps, pod, { name: volume, directory: source }, wanted);
+    await setVolumeOwnership(this.#deps, pod, { name: volume, directory: source }, fsGroup);
     this.#given.set(uid, (this.#given.get(uid) ?? new Set()).add(source));
     return undefined;
   }
 }
 
 /** Creates the mount directory of the pod; no path component may be anything but a directory. */
-async function freePlace(files: VolumeFiles, places: PodVolumePaths, name: string): Promise<string> {
-  const place = places.localVolume(name);
-  const foreign = await firstNonDirectory(files, [...places.waysToLocalVolumes, place]);
+async function unmountedPath(files: VolumeFiles, paths: PodVolumePaths, name: string): Promise<string> {
+  const mountPoint = paths.localVolume(name);
+  const foreign = await firstNonDirectory(files, [...paths.localVolumesChain, mountPoint]);
   if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
-  return place;
+  return mountPoint;
 }

@@ -2,7 +2,7 @@ import type { CommandResult } from '../../lib/index.ts';
 import { hasControlCharacters, printableValue } from '../../lib/index.ts';
 import { unusable } from '../projected/payload.ts';
 
-const wholeOption = /^(?<name>[A-Za-z_][\w.-]*)(?:=(?<value>.*))?$/;
+const optionPattern = /^(?<name>[A-Za-z_][\w.-]*)(?:=(?<value>.*))?$/;
 /** Printable ASCII without blank, comma, quotes and backslash, which mount(8) interprets. */
 const plainValue = /^[!#$%&()*+\-./0-9:;<=>?@A-Z[\]^_a-z{|}~]*$/;
 /** The value of a label, which may contain commas in quotes. */
@@ -48,7 +48,7 @@ export function splitMountOptions(options: readonly string[]): readonly string[]
 function checkOption(option: string): void {
   if (option.length > longestOption)
     throw wrong('mountOptions', `at most ${longestOption} characters long`, option);
-  const { name, value = '' } = wholeOption.exec(option)?.groups ?? {};
+  const { name, value = '' } = optionPattern.exec(option)?.groups ?? {};
   if (name === undefined) throw wrong('mountOptions', 'name or name=value', option);
   if (ofMountItself.test(name)) throw wrong('mountOptions', 'options of a file system', option);
   if (plainValue.test(value) || (labels.has(name) && quotedLabel.test(value))) return;
@@ -92,6 +92,8 @@ export function wrong(field: string, rule: string, value: string): Error {
 export function commandFailure({ end, stderr, stdout }: CommandResult): string | undefined {
   if (end.kind === 'exited' && end.code === 0) return undefined;
   const lines = `${stderr}${stdout}`.split('\n').map((line) => line.trim());
-  const said = lines.filter((line) => line !== '').join('; ');
-  return said === '' ? `it ended with ${end.kind === 'exited' ? `exit code ${end.code}` : end.by}` : said;
+  const message = lines.filter((line) => line !== '').join('; ');
+  return message === ''
+    ? `it ended with ${end.kind === 'exited' ? `exit code ${end.code}` : end.by}`
+    : message;
 }

@@ -17,7 +17,7 @@ const callsPerTurn = 256;
 
 export interface VolumeToPrepare {
   readonly pod: Pod;
-  readonly places: PodVolumePaths;
+  readonly paths: PodVolumePaths;
   readonly kind: PayloadKind;
   readonly name: string;
   /** The total size of its files. */
@@ -36,22 +36,22 @@ export async function prepareVolume(
   allocatable: ResourceList,
   signal: AbortSignal,
 ): Promise<void> {
-  const { pod, places, kind, name, bytes, nested } = volume;
-  const directory = places.volume(kind, name);
-  const ways = [places.pod, places.volumes, places.kind(kind), directory];
-  const foreign = await firstNonDirectory(files, ways);
+  const { pod, paths, kind, name, bytes, nested } = volume;
+  const directory = paths.volume(kind, name);
+  const chain = [paths.pod, paths.volumes, paths.kind(kind), directory];
+  const foreign = await firstNonDirectory(files, chain);
   if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
   if (kind.medium === 'disk') await files.makeDirectory(directory, volumeMode);
-  else await prepareMemory(files, directory, { bytes, room: roomFor(pod, allocatable) }, signal);
-  await markPrepared(files, places.marker(name));
-  await makeNested(files, directory, nested);
+  else await prepareMemory(files, directory, { bytes, room: memoryLimitOf(pod, allocatable) }, signal);
+  await markPrepared(files, paths.marker(name));
+  await createNested(files, directory, nested);
 }
 
 /**
  * The size limit of a tmpfs: the allocatable memory of the node, or the memory limit of the pod if
  * lower. Undefined if unknown.
  */
-export function roomFor(pod: Pod, allocatable: ResourceList): bigint | undefined {
+export function memoryLimitOf(pod: Pod, allocatable: ResourceList): bigint | undefined {
   const known = [allocatable.get('memory'), heldLimits(pod).get('memory')].filter(isPositive);
   const [least] = known.sort(compareQuantities) as readonly Quantity[];
   return least === undefined ? undefined : quantityValue(least);
@@ -84,7 +84,7 @@ export async function isMarked(files: VolumeFiles, marker: string): Promise<bool
 }
 
 /** What is there already stays: it may be a link to content of the volume itself. */
-async function makeNested(files: VolumeFiles, directory: string, points: readonly string[]): Promise<void> {
+async function createNested(files: VolumeFiles, directory: string, points: readonly string[]): Promise<void> {
   const turns = new YieldingCounter(callsPerTurn);
   const foreign = new Set<string>();
   const above = [...directoriesAbove(points.map((point) => `${point}/`))];

@@ -51,7 +51,7 @@ async function makeWith(others: VolumePlugins, ...volumes: readonly Volume[]): P
     spec: { containers: [using(volumes)], volumes },
     status: {},
   };
-  const failure = await made.make(pod, new AbortController().signal).then(
+  const failure = await made.prepare(pod, new AbortController().signal).then(
     () => undefined,
     (error) => error,
   );
@@ -132,7 +132,7 @@ test('rejects an NFS server that looks like a mount option with an event, and se
   assert.deepEqual(await makeWith({ nfs }, ...volumes), [
     'FailedMount MountVolume.SetUp failed for volume "bad" : invalid nfs.server: must be a host name, an IPv4 address or an IPv6 address: current value is "-iT/tmp/x"',
   ]);
-  assert.equal(await mounts.isMounted(nfs.placeOf(uid, 'good')), true);
+  assert.equal(await mounts.isMounted(nfs.mountPathOf(uid, 'good')), true);
 });
 
 test('creates a disk-backed emptyDir and rejects other media without memory support', async () => {
@@ -166,7 +166,7 @@ test('reports claim problems in one event and mount failures in one event each',
   const claimed = {
     of: () => new Map(),
     groupsOf: () => [],
-    make: async () => problems,
+    prepare: async () => problems,
     refresh: async () => {},
     remove: async () => {},
   };
@@ -201,7 +201,7 @@ test('distinguishes a pod at the attach limit from a pod that waits', async () =
   const claimed = {
     of: () => new Map(),
     groupsOf: () => [],
-    make: async () => [problem],
+    prepare: async () => [problem],
     refresh: async () => {},
     remove: async () => {},
   };
@@ -211,7 +211,7 @@ test('distinguishes a pod at the attach limit from a pod that waits', async () =
     spec: { containers: [], volumes },
     status: {},
   };
-  await assert.rejects(plain({ claimed }).make(pod, new AbortController().signal), {
+  await assert.rejects(plain({ claimed }).prepare(pod, new AbortController().signal), {
     code: 'VOLUME_ATTACH_LIMIT',
     message: `Node has reached its volume attachment limit, rejecting pod. ${why}`,
   });
@@ -230,12 +230,12 @@ test('distinguishes an in-tree inline volume at the attach limit', async () => {
   };
   const pod = podOf([{ name: 'v', gcePersistentDisk: { pdName: 'd' } }], ['v']);
   const volumes = plain({ csi });
-  await assert.rejects(volumes.make(pod, new AbortController().signal), {
+  await assert.rejects(volumes.prepare(pod, new AbortController().signal), {
     code: 'VOLUME_UNUSABLE',
     message: why,
   });
   code.value = 'VOLUME_ATTACH_LIMIT';
-  await assert.rejects(volumes.make(pod, new AbortController().signal), {
+  await assert.rejects(volumes.prepare(pod, new AbortController().signal), {
     code: 'VOLUME_ATTACH_LIMIT',
     message: `Node has reached its volume attachment limit, rejecting pod. ${why}`,
   });
@@ -271,7 +271,7 @@ test('labels the metrics of CSI volumes with the driver', () => {
         ],
       ]),
     groupsOf: () => [],
-    make: async () => [],
+    prepare: async () => [],
     refresh: async () => {},
     remove: async () => {},
   };
@@ -320,14 +320,14 @@ test('measures volume_unmount and unmap_volume separately', async () => {
         ],
       ]),
     groupsOf: () => [],
-    make: async () => [],
+    prepare: async () => [],
     refresh: async () => {},
     remove: async () => {},
   };
   const volumes = ['a', 'b'].map((name) => ({ name, persistentVolumeClaim: { claimName: name } }));
   const pod = podOf(volumes, ['a', 'b']);
   const made = plain({ claimed, times });
-  await made.make(pod, new AbortController().signal);
+  await made.prepare(pod, new AbortController().signal);
   await made.remove(pod, new AbortController().signal);
   assert.deepEqual(observed, [
     'map_volume kubernetes.io/csi:d success in-tree',
@@ -366,7 +366,7 @@ test('does not set up a volume that no container uses', async () => {
     { name: 'b', nfs: { server: 's', path: '/' } },
     { name: 'c', gitRepo: { repository: 'r' } },
   ];
-  await volumes.make(podOf([...unused, at('dir', 'Directory')], ['v']), new AbortController().signal);
+  await volumes.prepare(podOf([...unused, at('dir', 'Directory')], ['v']), new AbortController().signal);
   assert.deepEqual(told, []);
 });
 
@@ -375,7 +375,7 @@ test('retries a failed volume with growing back-off', async () => {
   const pod = podOf([at('missing', 'Socket')], ['v']);
   const waits: number[] = [];
   for (let tries = 0; tries < 8; tries++) {
-    const error = await volumes.make(pod, new AbortController().signal).catch((failure) => failure);
+    const error = await volumes.prepare(pod, new AbortController().signal).catch((failure) => failure);
     assert.ok(error instanceof KubelingError);
     const waitMs = Number(error.details['retryAtMs']) - clock.monotonicMs();
     waits.push(waitMs);
@@ -393,7 +393,7 @@ test('does not block other volumes on a hanging one, and names its last error in
   const claimed = {
     of: () => new Map(),
     groupsOf: () => [],
-    make: (): Promise<readonly ClaimProblem[]> =>
+    prepare: (): Promise<readonly ClaimProblem[]> =>
       tries++ === 0
         ? Promise.resolve([{ kind: 'unmounted', volume: 'c', message: 'no route', reason: 'FailedMount' }])
         : never,
@@ -404,9 +404,9 @@ test('does not block other volumes on a hanging one, and names its last error in
   const claim = { name: 'c', persistentVolumeClaim: { claimName: 'c' } };
   const pod = podOf([claim, { name: 'e', emptyDir: {} }, at('dir', 'Directory')], ['c', 'e', 'v']);
   volumes.reportTimedOut(pod);
-  await assert.rejects(volumes.make(pod, new AbortController().signal), { message: 'no route' });
+  await assert.rejects(volumes.prepare(pod, new AbortController().signal), { message: 'no route' });
   assert.deepEqual(told.splice(0), ['FailedMount no route']);
-  void volumes.make(pod, new AbortController().signal);
+  void volumes.prepare(pod, new AbortController().signal);
   await until('the other volumes to be set up', () => {
     volumes.reportTimedOut(pod);
     return !told.splice(0).some((line) => line.includes('[c e'));
@@ -446,7 +446,7 @@ test('retries a failed content refresh with growing back-off until it succeeds',
   const requestSync = (of: string, delayMs: number) => void waits.push(of === uid ? delayMs : Number.NaN);
   const renewals = new RefreshRetries({ clock, random: seededRandom(1), requestSync });
   let problems: readonly VolumeProblem[] = [{ volume: 'v', message: 'full', content: 'earlier' }];
-  const filled = { of: () => new Map(), make: async () => problems, remove: async () => {} };
+  const filled = { of: () => new Map(), prepare: async () => problems, remove: async () => {} };
   const { volumes, told } = rig({ renewals, filled });
   const pod = podOf([], []);
   const refresh = () => volumes.refresh(pod, new AbortController().signal);
@@ -467,7 +467,7 @@ test('retries a failed content refresh with growing back-off until it succeeds',
 test('rejects the volumes of a pod that uses more than 256 volumes in memory, before any is mounted', async () => {
   const mounted: string[] = [];
   const inMemory = {
-    make: async (_pod: Pod, { name }: Volume) => void mounted.push(name),
+    create: async (_pod: Pod, { name }: Volume) => void mounted.push(name),
     remove: async () => {},
   };
   const plugins = { inMemory } as unknown as VolumePlugins;

@@ -60,19 +60,19 @@ interface Problem {
 }
 
 /** The payload volumes: configMap, secret, downwardAPI and projected. */
-export type FilledVolumes = Pick<PayloadVolumes, 'of' | 'make' | 'remove'>;
+export type FilledVolumes = Pick<PayloadVolumes, 'of' | 'prepare' | 'remove'>;
 
 /** Memory-backed emptyDir volumes. */
-export type DirectoriesInMemory = Pick<MemoryEmptyDirs, 'make' | 'remove'>;
+export type DirectoriesInMemory = Pick<MemoryEmptyDirs, 'create' | 'remove'>;
 
 /** PersistentVolumes used by claims. */
-export type ClaimedVolumes = Pick<ClaimVolumes, 'of' | 'groupsOf' | 'make' | 'refresh' | 'remove'>;
+export type ClaimedVolumes = Pick<ClaimVolumes, 'of' | 'groupsOf' | 'prepare' | 'refresh' | 'remove'>;
 
 /** Inline CSI volumes. */
 export type DriverVolumes = Pick<CsiVolumes, 'inline' | 'setUpInline' | 'maintainInline' | 'remove'>;
 
 /** NFS volumes. */
-export type ServerVolumes = Pick<NfsVolumes, 'placeOf' | 'setUp' | 'remove'>;
+export type ServerVolumes = Pick<NfsVolumes, 'mountPathOf' | 'setUp' | 'remove'>;
 
 /**
  * The plugins besides hostPath and disk-backed emptyDir; volumes of a missing plugin are rejected.
@@ -142,8 +142,8 @@ export class VolumeManager {
     for (const volume of pod.spec.volumes ?? []) {
       const { name, hostPath, emptyDir, nfs } = volume;
       if (nfs !== undefined && this.#nfs !== undefined) {
-        const place = this.#nfs.placeOf(pod.metadata.uid, name);
-        found.set(name, { kind: 'path', hostPath: place, readOnly: nfs.readOnly === true });
+        const mountPoint = this.#nfs.mountPathOf(pod.metadata.uid, name);
+        found.set(name, { kind: 'path', hostPath: mountPoint, readOnly: nfs.readOnly === true });
       }
       const inline = this.#inline(pod, volume);
       if (inline !== undefined) found.set(name, inline);
@@ -163,7 +163,7 @@ export class VolumeManager {
    * other. Rejects with VOLUME_UNUSABLE, or with VOLUME_ATTACH_LIMIT where waiting is useless,
    * after an event for each failed volume: the pod starts only with all volumes.
    */
-  async make(pod: Pod, signal: AbortSignal): Promise<void> {
+  async prepare(pod: Pod, signal: AbortSignal): Promise<void> {
     const { uid } = pod.metadata;
     const used = usedVolumes(pod);
     const wanted = (pod.spec.volumes ?? []).filter(({ name }) => used.has(name));
@@ -204,16 +204,16 @@ export class VolumeManager {
 
   async #setUpPlain(
     pod: Pod,
-    wanted: readonly Volume[],
+    volumes: readonly Volume[],
     done: (volume: string) => void,
     signal: AbortSignal,
   ): Promise<readonly Problem[]> {
     const filled = this.#filled?.of(pod);
     const isElsewhere = (volume: Volume) =>
       filled?.has(volume.name) === true || (this.#claimed !== undefined && isClaimed(volume));
-    const own = wanted.filter((volume) => !isElsewhere(volume));
+    const own = volumes.filter((volume) => !isElsewhere(volume));
     const problems = await mapConcurrently(own, async (volume) => {
-      const problem = await this.#tryOne(pod, volume, signal);
+      const problem = await this.#trySetUp(pod, volume, signal);
       if (problem === undefined) done(volume.name);
       return problem;
     });
@@ -230,10 +230,10 @@ export class VolumeManager {
     return new KubelingError('VOLUME_UNUSABLE', message, { details });
   }
 
-  async #tryOne(pod: Pod, volume: Volume, signal: AbortSignal): Promise<Problem | undefined> {
+  async #trySetUp(pod: Pod, volume: Volume, signal: AbortSignal): Promise<Problem | undefined> {
     const { name } = volume;
     try {
-      const work = () => this.#setUpOne(pod, volume, signal);
+      const work = () => this.#setUpVolume(pod, volume, signal);
       const problem = await this.#timed(
         'volume_mount',
         pluginsOfVolume(volume, this.#csi?.inline(pod, volume)?.plugin),
@@ -291,7 +291,7 @@ export class VolumeManager {
   }
 
   /** Returns the volumes whose usage is measured: not hostPath and image volumes. */
-  placesOf(pod: Pod): readonly MeasuredDirectory[] {
+  directoriesOf(pod: Pod): readonly MeasuredDirectory[] {
     return this.#mounted.has(pod.metadata.uid) ? volumePaths(pod, this.#directories, this.of(pod)) : [];
   }
 
@@ -304,7 +304,7 @@ export class VolumeManager {
     if (this.#claimed === undefined) return [];
     const { clock, observe } = this.#times ?? {};
     const begin = clock?.monotonicMs() ?? 0;
-    const problems = await this.#claimed.make(pod, signal, done);
+    const problems = await this.#claimed.prepare(pod, signal, done);
     const failed = new Set(problems.map(({ volume }) => volume));
     const used = usedVolumes(pod);
     for (const [name, volume] of this.#claimed.of(pod)) {
@@ -331,12 +331,12 @@ export class VolumeManager {
     signal: AbortSignal,
     done: (volume: string) => void = () => {},
   ): Promise<readonly Problem[]> {
-    const problems = (await this.#filled?.make(pod, signal, done)) ?? [];
+    const problems = (await this.#filled?.prepare(pod, signal, done)) ?? [];
     const isOld = problems.some(({ content }) => content === 'earlier');
     this.#renewals?.[isOld ? 'failed' : 'forget'](pod.metadata.uid);
     return problems.flatMap(({ volume, message, content }) => {
-      const told = this.#reportProblem(pod, volume, message);
-      return content === 'none' ? [{ volume, message: told }] : [];
+      const isReported = this.#reportProblem(pod, volume, message);
+      return content === 'none' ? [{ volume, message: isReported }] : [];
     });
   }
 
@@ -344,14 +344,14 @@ export class VolumeManager {
   #reportClaimProblems(
     pod: Pod,
     problems: readonly ClaimProblem[],
-    others: readonly Problem[],
+    otherProblems: readonly Problem[],
   ): readonly Problem[] {
     const unmounted = problems.filter((problem) => problem.kind === 'unmounted');
     for (const { reason, message } of unmounted)
       this.#journal.event(pod, { type: 'Warning', reason, message });
     const unprocessed = problems.filter(({ kind }) => kind === 'unprocessed');
     if (unprocessed.length === 0) return unmounted;
-    const failed = namesOf([...others, ...problems]);
+    const failed = namesOf([...otherProblems, ...problems]);
     const causes = unprocessed.map((problem) => problem.message);
     const message = unable(failed, namesOf(unprocessed), causes);
     this.#journal.event(pod, { type: 'Warning', reason: 'FailedMount', message });
@@ -418,7 +418,7 @@ export class VolumeManager {
   }
 
   /** Returns why the volume cannot be set up. */
-  async #setUpOne(pod: Pod, volume: Volume, signal: AbortSignal): Promise<string | undefined> {
+  async #setUpVolume(pod: Pod, volume: Volume, signal: AbortSignal): Promise<string | undefined> {
     const { name, hostPath, emptyDir, image, gitRepo, nfs } = volume;
     // The runtime pulls and mounts the image with its container.
     if (image !== undefined) return undefined;
@@ -433,20 +433,20 @@ export class VolumeManager {
     }
     if (nfs !== undefined && this.#nfs !== undefined) {
       const { server, path, readOnly = false } = nfs;
-      const asked = { name, server, path, readOnly, mountOptions: [] };
-      if (usedVolumes(pod).has(name)) await this.#nfs.setUp(pod, asked, signal);
+      const nfsVolume = { name, server, path, readOnly, mountOptions: [] };
+      if (usedVolumes(pod).has(name)) await this.#nfs.setUp(pod, nfsVolume, signal);
       return undefined;
     }
     if (emptyDir === undefined)
       return `volumes of the kind ${kindOf(volume)} are not supported by this node yet`;
     const { medium = '' } = emptyDir;
     if (medium !== '' && this.#inMemory !== undefined) {
-      await this.#inMemory.make(pod, volume, signal);
+      await this.#inMemory.create(pod, volume, signal);
       return undefined;
     }
     if (medium !== '')
       return `empty directories on the medium "${medium}" are not supported by this node yet`;
-    await this.#onDisk.make(pod, volume, signal);
+    await this.#onDisk.create(pod, volume, signal);
     return undefined;
   }
 

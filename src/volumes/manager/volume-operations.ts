@@ -31,8 +31,8 @@ interface Running {
 }
 
 /** Longer than any healthy operation; callers wait no longer for a hanging one. */
-const patienceMs = 10_000;
-const lookAgainMs = 1_000;
+const waitMs = 10_000;
+const retryMs = 1_000;
 const retry = { baseMs: 500, maxMs: 122_000 };
 /** The number of failures that are kept. */
 const mostFailures = 10_000;
@@ -65,7 +65,7 @@ export class VolumeOperations {
   }
 
   /** The paths of running and recently failed operations. */
-  places(): readonly string[] {
+  paths(): readonly string[] {
     return [...new Set([...this.#running.keys(), ...this.#failed.keys()])];
   }
 
@@ -73,8 +73,8 @@ export class VolumeOperations {
    * Rejects like the operation; rejects with `retryAtMs` while it is still running and while the
    * back-off is active.
    */
-  async run(place: string, operation: VolumeOperation, signal: AbortSignal): Promise<void> {
-    const other = this.#running.get(place);
+  async run(path: string, operation: VolumeOperation, signal: AbortSignal): Promise<void> {
+    const other = this.#running.get(path);
     if (other !== undefined && other.name !== operation.name) {
       other.controller.abort(cancelledError('Another operation was requested for the path'));
       await this.#join(
@@ -83,69 +83,69 @@ export class VolumeOperations {
         signal,
       );
     }
-    const running = this.#running.get(place) ?? this.#begin(place, operation);
+    const running = this.#running.get(path) ?? this.#begin(path, operation);
     await this.#join(running, running.result, signal);
   }
 
   /** Call when no operation on the path will be requested any more. */
-  forget(place: string): void {
-    this.#failed.delete(place);
-    this.#backoff.delete(place);
+  forget(path: string): void {
+    this.#failed.delete(path);
+    this.#backoff.delete(path);
   }
 
-  #begin(place: string, { name, what, work }: VolumeOperation): Running {
-    const failed = this.#failed.get(place);
-    if (failed !== undefined && failed.name !== name) this.forget(place);
-    else if (failed !== undefined && this.#waitMs(place) > 0) throw failed.error;
+  #begin(path: string, { name, what, work }: VolumeOperation): Running {
+    const failed = this.#failed.get(path);
+    if (failed !== undefined && failed.name !== name) this.forget(path);
+    else if (failed !== undefined && this.#waitMs(path) > 0) throw failed.error;
     const controller = new AbortController();
     // Through a promise, so that a synchronous throw is handled like a rejection.
     const result = Promise.resolve()
       .then(() => work(controller.signal))
       .then(
-        () => this.forget(place),
+        () => this.forget(path),
         (error: unknown) => {
-          throw controller.signal.aborted ? error : this.#noteFailure(place, name, error);
+          throw controller.signal.aborted ? error : this.#recordFailure(path, name, error);
         },
       )
-      .finally(() => this.#running.delete(place));
+      .finally(() => this.#running.delete(path));
     // All callers may have timed out by then.
     result.catch(() => {});
     const running = { name, what, controller, result };
-    this.#running.set(place, running);
+    this.#running.set(path, running);
     return running;
   }
 
   async #join({ what }: Running, result: Promise<void>, signal: AbortSignal): Promise<void> {
     const late = new KubelingError('DEADLINE_EXCEEDED', `Cannot wait for ${what} any longer`);
     using waiting = new LinkedController(signal);
-    using _timer = this.#clock.timer(patienceMs, () => waiting.abort(late));
+    using _timer = this.#clock.timer(waitMs, () => waiting.abort(late));
     try {
       await abortable(result, waiting.signal);
     } catch (error) {
       if (error !== late) throw error;
       throw new KubelingError(
         'VOLUME_UNUSABLE',
-        `${what} has not ended after ${patienceMs / 1_000} s, it goes on`,
-        { details: { retryAtMs: this.#clock.monotonicMs() + lookAgainMs } },
+        `${what} has not ended after ${waitMs / 1_000} s, it goes on`,
+        { details: { retryAtMs: this.#clock.monotonicMs() + retryMs } },
       );
     }
   }
 
-  #waitMs(place: string): number {
-    return this.#backoff.remainingMs(place, { nowMs: this.#clock.monotonicMs() });
+  #waitMs(path: string): number {
+    return this.#backoff.remainingMs(path, { nowMs: this.#clock.monotonicMs() });
   }
 
-  #noteFailure(place: string, name: string, cause: unknown): KubelingError {
+  #recordFailure(path: string, name: string, cause: unknown): KubelingError {
     const nowMs = this.#clock.monotonicMs();
-    const retryAtMs = nowMs + this.#backoff.fail(place, { nowMs });
+    const retryAtMs = nowMs + this.#backoff.fail(path, { nowMs });
     const error = new KubelingError('VOLUME_UNUSABLE', describeError(cause), {
       details: { retryAtMs },
       cause,
     });
     const [oldest] = this.#failed.keys();
     if (this.#failed.size >= mostFailures && oldest !== undefined) this.forget(oldest);
-    this.#failed.delete(place);
-    this.#failed.set(place, { name, error });
+    this.#failed.delete(path);
+    this.#failed.set(path, { name, error });
     return error;
   }
 }
@@ -160,17 +160,17 @@ export async function mapConcurrently<T, R>(
   items: readonly T[],
   act: (item: T) => Promise<R>,
 ): Promise<readonly R[]> {
-  const answers: R[] = [];
+  const results: R[] = [];
   const queue = [...items.entries()];
   const work = async () => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
       const [index, item] = next;
-      answers[index] = await act(item);
+      results[index] = await act(item);
     }
   };
   const ends = await Promise.allSettled(Array.from({ length: Math.min(atOnce, items.length) }, work));
   // Waits for all items even after a failure, so that no work is still running when the caller
   // continues.
   for (const end of ends) if (end.status === 'rejected') throw end.reason;
-  return answers;
+  return results;
 }

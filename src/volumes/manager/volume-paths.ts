@@ -15,7 +15,7 @@ export function volumePaths(
   const used = usedVolumes(pod);
   return (pod.spec.volumes ?? []).flatMap((volume) => {
     const { name, emptyDir, configMap } = volume;
-    const directory = placeBelow(directories.of(uid), found.get(name));
+    const directory = pathBelow(directories.of(uid), found.get(name));
     if (!used.has(name) || directory === undefined) return [];
     const claimName = claimNameOf(pod, volume);
     const claim = claimName === undefined ? undefined : { namespace, name: claimName };
@@ -34,14 +34,14 @@ export function mountedClaims(
 ): readonly MountedClaim[] {
   const { uid, namespace } = pod.metadata;
   return (pod.spec.volumes ?? []).flatMap((volume) => {
-    const directory = placeBelow(directories.of(uid), found.get(volume.name));
+    const directory = pathBelow(directories.of(uid), found.get(volume.name));
     const claim = claimNameOf(pod, volume);
     return claim === undefined || directory === undefined ? [] : [{ namespace, claim, directory }];
   });
 }
 
 /** Undefined for a path outside the pod directory. */
-function placeBelow(podDirectory: string, volume: ResolvedVolume | undefined): string | undefined {
+function pathBelow(podDirectory: string, volume: ResolvedVolume | undefined): string | undefined {
   const path = volume?.kind === 'path' ? volume.hostPath : volume?.devicePath;
   const own = `${podDirectory}/${volume?.kind === 'path' ? 'volumes' : 'volumeDevices'}/`;
   return path?.startsWith(own) === true ? path : undefined;

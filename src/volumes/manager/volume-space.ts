@@ -7,7 +7,7 @@ import type { VolumeFiles, VolumeSpace } from '../files/volume-files.ts';
 
 /** The fields that are known. */
 type ClaimSpace = CsiSpace;
-export type VolumeSpaceAt = (place: string, signal: AbortSignal) => Promise<ClaimSpace>;
+export type VolumeSpaceAt = (path: string, signal: AbortSignal) => Promise<ClaimSpace>;
 
 /** A mounted claim and its path. */
 export interface MountedClaim {
@@ -37,13 +37,13 @@ interface Known {
 const keepMs = 60_000;
 /** How long an unresponsive volume is skipped. */
 const avoidMs = 300_000;
-const answerWithinMs = 5_000;
+const deadlineMs = 5_000;
 /** The directory of devices. */
-const devicePlace = /\/volumeDevices\/[^/]+\/[^/]+$/;
+const devicePath = /\/volumeDevices\/[^/]+\/[^/]+$/;
 const labelled = 'of the volume of the claim.';
 
 /** In alphabetical order. */
-const figures: readonly (readonly [name: string, help: string, of: keyof VolumeSpace])[] = [
+const gauges: readonly (readonly [name: string, help: string, of: keyof VolumeSpace])[] = [
   ['available_bytes', `Bytes that can still be written ${labelled}`, 'availableBytes'],
   ['capacity_bytes', `Bytes ${labelled}`, 'capacityBytes'],
   ['inodes', `Inodes ${labelled}`, 'inodes'],
@@ -86,7 +86,7 @@ export class VolumeMetrics {
       samples: rows.map(({ labels, space }) => ({ labels, value: space && value(space) })),
     });
     return [
-      ...figures.map(([name, help, of]) => family(name, help, (space) => space[of])),
+      ...gauges.map(([name, help, of]) => family(name, help, (space) => space[of])),
       family('health_status_abnormal', `1 for an unsound state ${labelled}`, healthFigure),
     ];
   }
@@ -94,19 +94,22 @@ export class VolumeMetrics {
   /** Undefined if the volume does not respond. Concurrent calls share the result. */
   #spaceOf(
     key: string,
-    ask: (signal: AbortSignal) => Promise<ClaimSpace>,
+    query: (signal: AbortSignal) => Promise<ClaimSpace>,
     signal: AbortSignal,
   ): Promise<ClaimSpace | undefined> {
     const { clock } = this.#deps;
     const known = this.#known.get(key);
     if (known !== undefined && clock.monotonicMs() < known.untilMs) return known.space;
-    const limit = { clock, ms: answerWithinMs, what: `ask for the space of the claim ${key}` };
-    const answer = withDeadline(limit, ask, signal).catch(() => {
-      this.#known.set(key, { untilMs: clock.monotonicMs() + (signal.aborted ? 0 : avoidMs), space: answer });
+    const limit = { clock, ms: deadlineMs, what: `ask for the space of the claim ${key}` };
+    const response = withDeadline(limit, query, signal).catch(() => {
+      this.#known.set(key, {
+        untilMs: clock.monotonicMs() + (signal.aborted ? 0 : avoidMs),
+        space: response,
+      });
       return undefined;
     });
-    this.#known.set(key, { untilMs: clock.monotonicMs() + keepMs, space: answer });
-    return answer;
+    this.#known.set(key, { untilMs: clock.monotonicMs() + keepMs, space: response });
+    return response;
   }
 
   #totals(): SampledFamily {
@@ -148,11 +151,11 @@ export function volumeSpace(
   csi: Pick<CsiVolumes, 'spaceAt'> | undefined,
 ): VolumeSpaceAt | undefined {
   if (volumeFiles === undefined) return undefined;
-  return async (place, signal) => {
-    const ofDriver = csi?.spaceAt(place, signal);
+  return async (path, signal) => {
+    const ofDriver = csi?.spaceAt(path, signal);
     if (ofDriver !== undefined) return await ofDriver;
-    if (!devicePlace.test(place)) return await volumeFiles.spaceAt(place, signal);
-    const capacityBytes = await blockDevices?.sizeOf(place);
+    if (!devicePath.test(path)) return await volumeFiles.spaceAt(path, signal);
+    const capacityBytes = await blockDevices?.sizeOf(path);
     return capacityBytes === undefined ? {} : { capacityBytes };
   };
 }

@@ -18,7 +18,7 @@ export interface NetworkLimits {
   readonly mountMs: number;
   readonly unmountMs: number;
   readonly forceMs: number;
-  readonly lookMs: number;
+  readonly checkMs: number;
 }
 
 export interface HostNetworkMountsDeps {
@@ -35,7 +35,7 @@ const usualLimits: NetworkLimits = {
   mountMs: 120_000,
   unmountMs: 60_000,
   forceMs: 30_000,
-  lookMs: 30_000,
+  checkMs: 30_000,
 };
 
 const unmountFlags: Readonly<Record<Unmounting, readonly string[]>> = {
@@ -70,10 +70,10 @@ export class HostNetworkMounts implements NetworkMounts {
   }
 
   async isMounted(directory: string): Promise<boolean> {
-    const place = await canonical(directory);
-    if (place === undefined) return false;
+    const resolved = await canonical(directory);
+    if (resolved === undefined) return false;
     const mounts = await readMountTable((path) => readFile(path, 'utf8'));
-    return mounts.some(({ mountPoint }) => mountPoint === place);
+    return mounts.some(({ mountPoint }) => mountPoint === resolved);
   }
 
   async mount({ type, source, directory, options }: NetworkMount, signal: AbortSignal): Promise<void> {
@@ -83,30 +83,30 @@ export class HostNetworkMounts implements NetworkMounts {
     const result = await this.#run('mount', args, directory, this.#limits.mountMs, signal).finally(
       this.#mounted,
     );
-    const said = commandFailure(result);
-    if (said === undefined) return;
-    throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${said} (mount ${args.join(' ')})`);
+    const failure = commandFailure(result);
+    if (failure === undefined) return;
+    throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${failure} (mount ${args.join(' ')})`);
   }
 
   async unmount(directory: string, how: Unmounting, signal: AbortSignal): Promise<'done' | 'busy'> {
     const { unmountMs, forceMs } = this.#limits;
     // Uses the path of the mount table: resolving it would contact the server.
-    const place = (await canonical(directory)) ?? directory;
-    const args = umountArguments([...unmountFlags[how], '--no-canonicalize'], place);
+    const resolved = (await canonical(directory)) ?? directory;
+    const args = umountArguments([...unmountFlags[how], '--no-canonicalize'], resolved);
     const limitMs = how === 'plain' ? unmountMs : forceMs;
-    const said = commandFailure(await this.#run('umount', args, directory, limitMs, signal));
-    if (said === undefined || said.includes('not mounted')) return 'done';
-    if (said.includes('busy')) return 'busy';
-    throw new KubelingError('VOLUME_REMOVE', `unmount failed: ${said} (umount ${args.join(' ')})`);
+    const failure = commandFailure(await this.#run('umount', args, directory, limitMs, signal));
+    if (failure === undefined || failure.includes('not mounted')) return 'done';
+    if (failure.includes('busy')) return 'busy';
+    throw new KubelingError('VOLUME_REMOVE', `unmount failed: ${failure} (umount ${args.join(' ')})`);
   }
 
-  async look(directory: string, signal: AbortSignal): Promise<'answers' | 'broken'> {
-    const { lookMs } = this.#limits;
+  async check(directory: string, signal: AbortSignal): Promise<'answers' | 'broken'> {
+    const { checkMs } = this.#limits;
     const result = await this.#run(
       'stat',
       ['-c', '%i', '--', absoluteArgument('stat', directory)],
       directory,
-      lookMs,
+      checkMs,
       signal,
     );
     return commandFailure(result) === undefined ? 'answers' : 'broken';
@@ -119,22 +119,22 @@ export class HostNetworkMounts implements NetworkMounts {
     deadlineMs: number,
     signal: AbortSignal,
   ): Promise<CommandResult> {
-    const stuck = this.#stuck[laneOf(args)];
+    const stuck = this.#stuck[queueOf(args)];
     if (stuck.has(directory))
       throw new KubelingError(
         'DEADLINE_EXCEEDED',
         `Cannot run ${file} at ${directory} as an earlier program there, which nothing can end, has not ended`,
       );
-    const onAbandoned = (gone: Promise<void>) => {
+    const onAbandoned = (exited: Promise<void>) => {
       stuck.add(directory);
-      void gone.then(() => stuck.delete(directory));
+      void exited.then(() => stuck.delete(directory));
     };
     const command = { file, args, env: this.#env, clock: this.#clock, deadlineMs, onAbandoned };
     return await runCommand(command, signal);
   }
 }
 
-function laneOf([flag]: readonly string[]): 'any' | 'force' | 'lazy' {
+function queueOf([flag]: readonly string[]): 'any' | 'force' | 'lazy' {
   if (flag === '-f') return 'force';
   return flag === '-l' ? 'lazy' : 'any';
 }

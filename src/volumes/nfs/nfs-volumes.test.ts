@@ -49,7 +49,7 @@ class Mounts implements NetworkMounts {
     return 'done' as const;
   }
 
-  async look() {
+  async check() {
     if (this.state === 'silent') throw late();
     return this.state;
   }
@@ -92,7 +92,7 @@ describe('an NFS volume', () => {
       assert.deepEqual(mounts.log, [`mount ${expected} ${place}`]);
       const found = files.entry(place);
       assert.equal(found?.kind === 'directory' && found.mode, 0o750);
-      assert.equal(volumes.placeOf(worldUid, 'data'), place);
+      assert.equal(volumes.mountPathOf(worldUid, 'data'), place);
       await volumes.remove(worldUid, signal);
       assert.deepEqual([mounts.mounted, await files.kindAt(kind)], [[], undefined]);
       await volumes.remove(worldUid, signal);

@@ -28,7 +28,7 @@ export interface NfsVolumesDeps {
    * Enables the lazy unmount of volumes whose server is dead, as a last resort; called for each.
    * Disabled if undefined.
    */
-  readonly detached?: ((place: string, why: string) => void) | undefined;
+  readonly detached?: ((mountPoint: string, why: string) => void) | undefined;
 }
 
 export interface NfsVolume {
@@ -66,7 +66,7 @@ export class NfsVolumes {
   }
 
   /** The mount path of the volume in the pod directory. */
-  placeOf(uid: PodUid, volume: string): string {
+  mountPathOf(uid: PodUid, volume: string): string {
     return new PodVolumePaths(this.#deps.podsDir, uid).nfsVolume(volume);
   }
 
@@ -75,16 +75,16 @@ export class NfsVolumes {
    * still hangs.
    */
   async setUp({ metadata: { uid } }: Pod, volume: NfsVolume, signal: AbortSignal): Promise<void> {
-    const place = this.placeOf(uid, volume.name);
-    const foreign = await firstNonDirectory(this.#deps.files, this.#waysTo(uid));
+    const mountPoint = this.mountPathOf(uid, volume.name);
+    const foreign = await firstNonDirectory(this.#deps.files, this.#chainTo(uid));
     if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
     const source = nfsSource(volume);
     const wanted = volume.readOnly ? ['ro', ...volume.mountOptions] : volume.mountOptions;
     const options = [...new Set(checkedMountOptions(wanted))].toSorted();
-    const mount = { type: 'nfs' as const, source, directory: place, options };
+    const mount = { type: 'nfs' as const, source, directory: mountPoint, options };
     const work = (inner: AbortSignal) => this.#mount(mount, inner);
     const what = `mounting ${source}`;
-    await this.#operations.run(place, { name: 'mount', what, work }, signal);
+    await this.#operations.run(mountPoint, { name: 'mount', what, work }, signal);
   }
 
   /**
@@ -95,23 +95,27 @@ export class NfsVolumes {
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     const { files, podsDir } = this.#deps;
     const { nfsVolumes } = new PodVolumePaths(podsDir, uid);
-    const end = await endOf(files, this.#waysTo(uid));
+    const end = await endOf(files, this.#chainTo(uid));
     if (end === 'foreign') return;
     const names = end === 'ours' ? await files.names(nfsVolumes) : [];
     const found = names.map((name) => posix.join(nfsVolumes, name));
     // A failed mount leaves only its back-off entry.
-    const tried = this.#operations.places().filter((place) => posix.dirname(place) === nfsVolumes);
-    const places = [...new Set([...found, ...tried])];
-    const problems = await Promise.all(places.map((place) => this.#tryRemove(place, signal)));
-    const told = problems.filter((problem) => problem !== undefined);
-    if (told.length > 0) throw removalBlocked(told);
+    const tried = this.#operations.paths().filter((mountPoint) => posix.dirname(mountPoint) === nfsVolumes);
+    const mountPoints = [...new Set([...found, ...tried])];
+    const problems = await Promise.all(mountPoints.map((mountPoint) => this.#tryRemove(mountPoint, signal)));
+    const reported = problems.filter((problem) => problem !== undefined);
+    if (reported.length > 0) throw removalBlocked(reported);
     if (end === 'ours') await files.removeEmptyDirectory(nfsVolumes);
   }
 
-  async #tryRemove(place: string, signal: AbortSignal): Promise<string | undefined> {
-    const work = (inner: AbortSignal) => this.#takeAway(place, inner, 'detach-dead');
+  async #tryRemove(mountPoint: string, signal: AbortSignal): Promise<string | undefined> {
+    const work = (inner: AbortSignal) => this.#removeMountPoint(mountPoint, inner, 'detach-dead');
     try {
-      await this.#operations.run(place, { name: 'unmount', what: `unmounting ${place}`, work }, signal);
+      await this.#operations.run(
+        mountPoint,
+        { name: 'unmount', what: `unmounting ${mountPoint}`, work },
+        signal,
+      );
       return undefined;
     } catch (error) {
       signal.throwIfAborted();
@@ -119,61 +123,61 @@ export class NfsVolumes {
     }
   }
 
-  #waysTo(uid: PodUid): DirectoryChain {
+  #chainTo(uid: PodUid): DirectoryChain {
     const { pod, volumes, nfsVolumes } = new PodVolumePaths(this.#deps.podsDir, uid);
     return [pod, volumes, nfsVolumes];
   }
 
   async #mount(mount: NetworkMount, signal: AbortSignal): Promise<void> {
     const { files, mounts } = this.#deps;
-    const { directory: place } = mount;
-    if (await mounts.isMounted(place)) {
-      if ((await mounts.look(place, signal)) === 'answers') return;
-      await this.#unmount(place, signal);
+    const { directory: mountPoint } = mount;
+    if (await mounts.isMounted(mountPoint)) {
+      if ((await mounts.check(mountPoint, signal)) === 'answers') return;
+      await this.#unmount(mountPoint, signal);
     }
-    await files.makeDirectory(place, directoryMode);
+    await files.makeDirectory(mountPoint, directoryMode);
     await mounts.mount(mount, signal).catch(async (error: unknown) => {
       // Uses a separate signal: a half-finished mount must not remain.
-      await this.#undo(place, error, new AbortController().signal);
+      await this.#undo(mountPoint, error, new AbortController().signal);
       throw error;
     });
   }
 
-  async #undo(place: string, why: unknown, signal: AbortSignal): Promise<void> {
-    await this.#takeAway(place, signal).catch((error: unknown) => {
+  async #undo(mountPoint: string, why: unknown, signal: AbortSignal): Promise<void> {
+    await this.#removeMountPoint(mountPoint, signal).catch((error: unknown) => {
       throw unusable(`${describeError(why)}; and what is there now stays: ${describeError(error)}`);
     });
   }
 
-  async #takeAway(place: string, signal: AbortSignal, last: LastResort = 'none'): Promise<void> {
-    await this.#unmount(place, signal, last);
+  async #removeMountPoint(mountPoint: string, signal: AbortSignal, last: LastResort = 'none'): Promise<void> {
+    await this.#unmount(mountPoint, signal, last);
     // Only empty directories are removed: a process with open files may still write to a detached
     // mount.
-    if ((await this.#deps.files.removeEmptyDirectory(place)) === 'not-empty')
-      throw removalBlocked([`${place} has content that was not put there by this node`]);
+    if ((await this.#deps.files.removeEmptyDirectory(mountPoint)) === 'not-empty')
+      throw removalBlocked([`${mountPoint} has content that was not put there by this node`]);
   }
 
-  async #unmount(place: string, signal: AbortSignal, last: LastResort = 'none'): Promise<void> {
+  async #unmount(mountPoint: string, signal: AbortSignal, last: LastResort = 'none'): Promise<void> {
     const { mounts, clock } = this.#deps;
-    for (let left = mostMounts; left > 0 && (await mounts.isMounted(place)); left--) {
-      const work = unmountWithRetries(clock, place, () => this.#unmountOnce(place, signal), signal);
+    for (let left = mostMounts; left > 0 && (await mounts.isMounted(mountPoint)); left--) {
+      const work = unmountWithRetries(clock, mountPoint, () => this.#unmountOnce(mountPoint, signal), signal);
       if (last === 'none') await work;
-      else await work.catch((error: unknown) => this.#detachDead(place, error, signal));
+      else await work.catch((error: unknown) => this.#detachUnresponsive(mountPoint, error, signal));
     }
   }
 
   /** Rejects with the unmount error unless the server is dead and detaching is enabled. */
-  async #detachDead(place: string, why: unknown, signal: AbortSignal): Promise<void> {
+  async #detachUnresponsive(mountPoint: string, why: unknown, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { mounts, detached } = this.#deps;
-    if (detached === undefined || !(await this.#isDead(place, signal))) throw why;
-    if ((await mounts.unmount(place, 'lazy', signal)) === 'busy') throw why;
-    detached(place, describeError(why));
+    if (detached === undefined || !(await this.#isUnresponsive(mountPoint, signal))) throw why;
+    if ((await mounts.unmount(mountPoint, 'lazy', signal)) === 'busy') throw why;
+    detached(mountPoint, describeError(why));
   }
 
-  async #isDead(place: string, signal: AbortSignal): Promise<boolean> {
+  async #isUnresponsive(mountPoint: string, signal: AbortSignal): Promise<boolean> {
     try {
-      return (await this.#deps.mounts.look(place, signal)) === 'broken';
+      return (await this.#deps.mounts.check(mountPoint, signal)) === 'broken';
     } catch (error) {
       signal.throwIfAborted();
       if (isKind(error, 'DeadlineExceeded')) return true;
@@ -182,14 +186,14 @@ export class NfsVolumes {
   }
 
   /** A volume in use is kept; requests to an unresponsive server are aborted by force. */
-  async #unmountOnce(place: string, signal: AbortSignal): Promise<'done' | 'busy'> {
+  async #unmountOnce(mountPoint: string, signal: AbortSignal): Promise<'done' | 'busy'> {
     const { mounts } = this.#deps;
     try {
-      return await mounts.unmount(place, 'plain', signal);
+      return await mounts.unmount(mountPoint, 'plain', signal);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof KubelingError)) throw error;
-      return await mounts.unmount(place, 'force', signal);
+      return await mounts.unmount(mountPoint, 'force', signal);
     }
   }
 }
@@ -252,5 +256,5 @@ export interface NetworkMounts {
   /**
    * Whether the mount is usable. Rejects with DEADLINE_EXCEEDED while the server does not respond.
    */
-  look(directory: string, signal: AbortSignal): Promise<'answers' | 'broken'>;
+  check(directory: string, signal: AbortSignal): Promise<'answers' | 'broken'>;
 }

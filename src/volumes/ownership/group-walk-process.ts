@@ -10,8 +10,8 @@ import { type GroupOwnership, walkForGroup } from './group-walk.ts';
 const lineEach = 1_000;
 
 async function main([directory = '', gift = '{}']: readonly string[]): Promise<void> {
-  const result = await walkForGroup(directory, JSON.parse(gift) as GroupOwnership, (seen) => {
-    if (seen % lineEach === 0) process.stdout.write(`${seen}\n`);
+  const result = await walkForGroup(directory, JSON.parse(gift) as GroupOwnership, (visited) => {
+    if (visited % lineEach === 0) process.stdout.write(`${visited}\n`);
   });
   process.stdout.write(`${JSON.stringify(result)}\n`);
 }

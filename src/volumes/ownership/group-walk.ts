@@ -12,7 +12,7 @@ export interface GroupOwnership {
 }
 
 export interface GroupWalkResult {
-  readonly seen: number;
+  readonly visited: number;
   /** The number of files that could not be changed, and the first reason. */
   readonly unchanged: number;
   readonly because?: string | undefined;
@@ -23,7 +23,7 @@ export interface GroupWalkResult {
  * readable.
  */
 const oPath = 0o10000000;
-const placeFlags = oPath | constants.O_NOFOLLOW;
+const handleFlags = oPath | constants.O_NOFOLLOW;
 const groupPasses = 0o2110;
 /**
  * The number of directories processed concurrently: a remote server answers several requests in the
@@ -53,74 +53,74 @@ interface Step {
 export async function walkForGroup(
   directory: string,
   gift: GroupOwnership,
-  told: (seen: number) => void = () => {},
+  onProgress: (visited: number) => void = () => {},
 ): Promise<GroupWalkResult> {
-  return await new Walk(gift, told).run(directory);
+  return await new Walk(gift, onProgress).run(directory);
 }
 
 class Walk {
   readonly #gift: GroupOwnership;
-  readonly #told: (seen: number) => void;
+  readonly #onProgress: (visited: number) => void;
   #device = 0;
   #beside = 0;
-  #seen = 0;
+  #visited = 0;
   #unchanged = 0;
   #because: string | undefined;
 
-  constructor(gift: GroupOwnership, told: (seen: number) => void) {
+  constructor(gift: GroupOwnership, onProgress: (visited: number) => void) {
     this.#gift = gift;
-    this.#told = told;
+    this.#onProgress = onProgress;
   }
 
   async run(directory: string): Promise<GroupWalkResult> {
     this.#device = (await lstat(directory)).dev;
     await this.#give(directory, 0);
-    return { seen: this.#seen, unchanged: this.#unchanged, because: this.#because };
+    return { visited: this.#visited, unchanged: this.#unchanged, because: this.#because };
   }
 
   async #give(path: PathLike, steps: number): Promise<void> {
     const opened = await this.#open(path);
     if (opened === undefined) return;
-    const { place, facts } = opened;
-    await using _closed = place;
-    if (facts.isDirectory()) await this.#giveInside(place, facts, steps + 1);
-    await this.#changed(path, place, facts);
+    const { handle, facts } = opened;
+    await using _closed = handle;
+    if (facts.isDirectory()) await this.#giveInside(handle, facts, steps + 1);
+    await this.#changed(path, handle, facts);
   }
 
   /** Undefined for a directory that no longer exists or is on another device. */
-  async #open(path: PathLike): Promise<{ place: FileHandle; facts: Stats } | undefined> {
-    const place = await open(path, placeFlags).catch(unlessMissing);
-    if (place === undefined) return undefined;
-    const facts = await place.stat();
-    if (facts.dev === this.#device) return { place, facts };
-    await place.close();
+  async #open(path: PathLike): Promise<{ handle: FileHandle; facts: Stats } | undefined> {
+    const handle = await open(path, handleFlags).catch(unlessMissing);
+    if (handle === undefined) return undefined;
+    const facts = await handle.stat();
+    if (facts.dev === this.#device) return { handle, facts };
+    await handle.close();
     return undefined;
   }
 
-  async #giveInside(place: FileHandle, facts: Stats, steps: number): Promise<void> {
-    const directories = await this.#giveFiles(place, steps);
+  async #giveInside(handle: FileHandle, facts: Stats, steps: number): Promise<void> {
+    const directories = await this.#giveFiles(handle, steps);
     if (steps >= mostSteps) {
-      await this.#giveDeep(place, { facts, left: directories });
+      await this.#giveDeep(handle, { facts, left: directories });
       return;
     }
     const beside: Promise<void>[] = [];
     for (const name of directories) {
-      if (this.#beside >= mostBeside) await this.#give(within(place, name), steps);
-      else beside.push(this.#giveBeside(within(place, name), steps));
+      if (this.#beside >= mostBeside) await this.#give(within(handle, name), steps);
+      else beside.push(this.#giveBeside(within(handle, name), steps));
     }
     // The children are addressed through the handle, which must stay open.
-    await settled(beside);
+    await allSettledOrThrow(beside);
   }
 
   /** Returns the names of the subdirectories. */
-  async #giveFiles(place: FileHandle, steps: number): Promise<Buffer[]> {
+  async #giveFiles(handle: FileHandle, steps: number): Promise<Buffer[]> {
     // File names are bytes and need not be valid UTF-8.
     const options = { withFileTypes: true, encoding: 'buffer' } as const;
-    const entries = (await readdir(`/proc/self/fd/${place.fd}`, options).catch(unlessMissing)) ?? [];
-    const others = entries.filter((entry) => !entry.isDirectory());
-    for (let first = 0; first < others.length; first += filesBeside)
-      await settled(
-        others.slice(first, first + filesBeside).map(({ name }) => this.#give(within(place, name), steps)),
+    const entries = (await readdir(`/proc/self/fd/${handle.fd}`, options).catch(unlessMissing)) ?? [];
+    const files = entries.filter((entry) => !entry.isDirectory());
+    for (let first = 0; first < files.length; first += filesBeside)
+      await allSettledOrThrow(
+        files.slice(first, first + filesBeside).map(({ name }) => this.#give(within(handle, name), steps)),
       );
     return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
   }
@@ -131,22 +131,22 @@ class Walk {
    * leads nowhere else.
    */
   async #giveDeep(top: FileHandle, first: Step): Promise<void> {
-    const way = [first];
+    const steps = [first];
     let at = top;
     try {
-      for (let step = way.at(-1); step !== undefined; step = way.at(-1)) {
+      for (let step = steps.at(-1); step !== undefined; step = steps.at(-1)) {
         const name = step.left.pop();
         const below = name && (await this.#open(within(at, name)));
         if (below?.facts.isDirectory() === true) {
           if (at !== top) await at.close();
-          at = below.place;
-          way.push({ facts: below.facts, left: await this.#giveFiles(at, mostSteps) });
+          at = below.handle;
+          steps.push({ facts: below.facts, left: await this.#giveFiles(at, mostSteps) });
         } else if (below !== undefined && name !== undefined) {
-          await using _closed = below.place;
-          await this.#changed(within(at, name), below.place, below.facts);
+          await using _closed = below.handle;
+          await this.#changed(within(at, name), below.handle, below.facts);
         } else if (name === undefined) {
-          way.pop();
-          const above = way.at(-1);
+          steps.pop();
+          const above = steps.at(-1);
           if (above === undefined) return;
           await this.#changed('', at, step.facts);
           const left = at;
@@ -168,22 +168,22 @@ class Walk {
     }
   }
 
-  async #changed(path: PathLike, place: FileHandle, facts: Stats): Promise<void> {
-    await this.#change(path, place, facts);
-    this.#told(++this.#seen);
+  async #changed(path: PathLike, handle: FileHandle, facts: Stats): Promise<void> {
+    await this.#change(path, handle, facts);
+    this.#onProgress(++this.#visited);
   }
 
-  async #change(path: PathLike, place: FileHandle, facts: Stats): Promise<void> {
+  async #change(path: PathLike, handle: FileHandle, facts: Stats): Promise<void> {
     const { group, bits } = this.#gift;
-    const itself = `/proc/self/fd/${place.fd}`;
+    const itself = `/proc/self/fd/${handle.fd}`;
     const mode = facts.mode & 0o7777;
     try {
       if (facts.gid !== group)
         await (facts.isSymbolicLink() ? lchown(path, facts.uid, group) : chown(itself, facts.uid, group));
       if (facts.isSymbolicLink() || bits === undefined) return;
-      const wanted = mode | (facts.isDirectory() ? bits | groupPasses : bits);
+      const desired = mode | (facts.isDirectory() ? bits | groupPasses : bits);
       // The change of the owner may have cleared mode bits.
-      if (wanted !== mode || (facts.gid !== group && (mode & 0o6000) !== 0)) await chmod(itself, wanted);
+      if (desired !== mode || (facts.gid !== group && (mode & 0o6000) !== 0)) await chmod(itself, desired);
     } catch (error) {
       unlessMissing(error, () => {
         this.#unchanged++;
@@ -193,12 +193,12 @@ class Walk {
   }
 }
 
-function within(place: FileHandle, name: Buffer): Buffer {
-  return Buffer.concat([Buffer.from(`/proc/self/fd/${place.fd}/`), name]);
+function within(handle: FileHandle, name: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`/proc/self/fd/${handle.fd}/`), name]);
 }
 
 async function stepUp(from: FileHandle, { dev, ino }: Stats): Promise<FileHandle> {
-  const above = await open(`/proc/self/fd/${from.fd}/..`, placeFlags | constants.O_DIRECTORY);
+  const above = await open(`/proc/self/fd/${from.fd}/..`, handleFlags | constants.O_DIRECTORY);
   const facts = await above.stat();
   if (facts.dev === dev && facts.ino === ino) return above;
   await above.close();
@@ -206,7 +206,7 @@ async function stepUp(from: FileHandle, { dev, ino }: Stats): Promise<FileHandle
 }
 
 /** Waits for all concurrent work even after a failure. */
-async function settled(work: readonly Promise<void>[]): Promise<void> {
+async function allSettledOrThrow(work: readonly Promise<void>[]): Promise<void> {
   const ends = await Promise.allSettled(work);
   for (const end of ends) if (end.status === 'rejected') throw end.reason;
 }

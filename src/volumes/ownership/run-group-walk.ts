@@ -15,7 +15,7 @@ export async function runGroupWalk(
   clock: Clock,
   directory: string,
   gift: GroupOwnership,
-  told: (seen: number) => void,
+  onProgress: (visited: number) => void,
 ): Promise<GroupWalkResult> {
   const script = fileURLToPath(new URL('./group-walk-process.ts', import.meta.url));
   const args = [
@@ -26,7 +26,7 @@ export async function runGroupWalk(
   ];
   const onOutput = (text: string) => {
     const [, last] = /(\d{1,15})\n$/.exec(text) ?? [];
-    if (last !== undefined) told(Number(last));
+    if (last !== undefined) onProgress(Number(last));
   };
   const env = { PATH: process.env['PATH'], UV_THREADPOOL_SIZE: walkThreads };
   const command = { file: process.execPath, args, env, clock, deadlineMs: walkMs, onOutput };

@@ -22,8 +22,8 @@ export async function setVolumeOwnership(
 ): Promise<void> {
   const isOnce = pod.spec.securityContext?.fsGroupChangePolicy === 'OnRootMismatch';
   if (isOnce && isOwnedByGroup(group, await files.ownerOf(directory))) return;
-  using news = reportOwnership?.(pod, name);
-  await timed(() => files.giveToGroup(directory, group, 'write', news));
+  using progress = reportOwnership?.(pod, name);
+  await timed(() => files.giveToGroup(directory, group, 'write', progress));
 }
 
 /** The mode of the volume root: group access, and new files inherit the group. */
@@ -31,10 +31,10 @@ const groupsRoot = 0o2770;
 
 /** Whether the volume root has the group and mode that are set last by a completed walk. */
 function isOwnedByGroup(
-  wanted: number,
+  desiredGroup: number,
   { group, mode }: { readonly group: number; readonly mode: number },
 ): boolean {
-  return group === wanted && (mode & groupsRoot) === groupsRoot;
+  return group === desiredGroup && (mode & groupsRoot) === groupsRoot;
 }
 
 export interface OwnershipProgressDeps {
@@ -59,7 +59,7 @@ export class OwnershipProgress implements WalkProgress, Disposable {
   readonly #deps: OwnershipProgressDeps;
   readonly #pod: Pod;
   readonly #volume: string;
-  #seen = 0;
+  #visited = 0;
   #timer: Disposable;
 
   constructor(deps: OwnershipProgressDeps, pod: Pod, volume: string) {
@@ -70,7 +70,7 @@ export class OwnershipProgress implements WalkProgress, Disposable {
   }
 
   processed(count: number): void {
-    this.#seen = count;
+    this.#visited = count;
   }
 
   unchanged(count: number, because: string): void {
@@ -90,6 +90,6 @@ export class OwnershipProgress implements WalkProgress, Disposable {
       reason: 'VolumePermissionChangeInProgress',
       message,
     });
-    this.#timer = this.#deps.clock.timer(nextMs, () => this.#report(`, processed ${this.#seen} files`));
+    this.#timer = this.#deps.clock.timer(nextMs, () => this.#report(`, processed ${this.#visited} files`));
   }
 }

@@ -67,7 +67,7 @@ export async function writePayload(
   const version = isSame
     ? current
     : await publish(files, target, payload, await unusedName(files, directory, newName));
-  await makeVisible(files, target, payload);
+  await linkVisible(files, target, payload);
   await removeLeftovers(files, { directory, retired: current }, version);
   return { version, retired: isSame ? undefined : current };
 }
@@ -89,7 +89,7 @@ export async function isVisible(files: VolumeFiles, directory: string, payload: 
  * Whether a version exists and is completely reachable: the process may have been killed before
  * that.
  */
-export async function isWhole(files: VolumeFiles, directory: string): Promise<boolean> {
+export async function isComplete(files: VolumeFiles, directory: string): Promise<boolean> {
   const version = await currentVersion(files, directory);
   if (version === undefined) return false;
   const there = new Set(await files.names(directory));
@@ -230,16 +230,16 @@ async function isFreed(files: VolumeFiles, path: string, target: string): Promis
  * Runs after the switch of `..data`: existing links stay valid, and links without content are
  * removed.
  */
-async function makeVisible(
+async function linkVisible(
   files: VolumeFiles,
   { directory, nested = [] }: PayloadTarget,
   payload: Payload,
 ): Promise<void> {
-  const wanted = topNames(payload);
+  const desired = topNames(payload);
   const there = new Set(await files.names(directory));
   const mountPoints = new Set(nested);
   const turns = new YieldingCounter(callsPerTurn);
-  for (const [name, { owner }] of wanted) {
+  for (const [name, { owner }] of desired) {
     const path = posix.join(directory, name);
     const target = posix.join(dataLink, name);
     const isFree = !there.has(name) || (!mountPoints.has(name) && (await isFreed(files, path, target)));
@@ -248,7 +248,7 @@ async function makeVisible(
   }
   for (const name of there) {
     if (turns.count()) await turns.yield();
-    if (name.startsWith('..') || wanted.has(name)) continue;
+    if (name.startsWith('..') || desired.has(name)) continue;
     const path = posix.join(directory, name);
     if ((await files.readLink(path)) === posix.join(dataLink, name)) await files.unlink(path);
   }

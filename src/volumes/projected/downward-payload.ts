@@ -8,7 +8,7 @@ import { describeError } from '../../lib/index.ts';
 import { findNamed, initContainersOf, type Pod } from '../../pods/index.ts';
 import {
   cleanPath,
-  oneMessage,
+  joinMessages,
   type Payload,
   type PayloadBudget,
   type PayloadFile,
@@ -60,7 +60,7 @@ export function downwardPayload(
       problems.push(describeError(error));
     }
   }
-  if (problems.length > 0) throw unusable(oneMessage(problems));
+  if (problems.length > 0) throw unusable(joinMessages(problems));
   return files;
 }
 

@@ -87,7 +87,7 @@ export class PodVolumePaths {
     return posix.join(this.nfsVolumes, checkedName(name));
   }
 
-  get waysToLocalVolumes(): DirectoryChain {
+  get localVolumesChain(): DirectoryChain {
     return [this.pod, this.volumes, this.localVolumes];
   }
 
@@ -113,11 +113,11 @@ export type DirectoryChain = readonly [string, ...string[]];
  */
 export async function endOf(
   files: Pick<VolumeFiles, 'kindAt'>,
-  way: DirectoryChain,
+  chain: DirectoryChain,
 ): Promise<'nothing' | 'ours' | 'foreign'> {
   // Usually nothing exists, which takes a single check.
-  if ((await files.kindAt(way.at(-1) ?? way[0])) === undefined) return 'nothing';
-  return (await firstNonDirectory(files, way)) === undefined ? 'ours' : 'foreign';
+  if ((await files.kindAt(chain.at(-1) ?? chain[0])) === undefined) return 'nothing';
+  return (await firstNonDirectory(files, chain)) === undefined ? 'ours' : 'foreign';
 }
 
 /** Returns the first existing path that is not a directory, such as a symbolic link. */

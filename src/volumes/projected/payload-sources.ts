@@ -12,7 +12,7 @@ import type { PodObjects, TokenSource } from '../../objects/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { commonUser, groupAccessOf } from '../manager/volume-paths.ts';
 import { type DownwardValues, downwardPayload } from './downward-payload.ts';
-import { oneMessage, type Payload, type PayloadBudget, type PayloadFile, unusable } from './payload.ts';
+import { joinMessages, type Payload, type PayloadBudget, type PayloadFile, unusable } from './payload.ts';
 
 export interface PayloadSourcesDeps {
   /** Undefined on a node without an API server. */
@@ -113,7 +113,7 @@ export class PayloadSources {
       }
       if (turns.count(batch.length)) await turns.yield();
     }
-    if (problems.size > 0) throw unusable(oneMessage([...problems]));
+    if (problems.size > 0) throw unusable(joinMessages([...problems]));
     return files;
   }
 
@@ -151,14 +151,14 @@ export class PayloadSources {
     signal: AbortSignal,
   ): Promise<Payload> {
     const { namespace, name, uid } = pod.metadata;
-    const ask = {
+    const request = {
       namespace,
       serviceAccount: pod.spec.serviceAccountName ?? '',
       audience,
       expirationSeconds,
       pod: { name, uid },
     };
-    const { token } = await this.#api().tokens.get(ask, signal);
+    const { token } = await this.#api().tokens.get(request, signal);
     const owner = commonUser(pod);
     const file: PayloadFile = { data: Buffer.from(token), mode: tokenMode(pod, owner, defaultMode), owner };
     budget.addFile(file.data.length);

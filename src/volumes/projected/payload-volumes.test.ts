@@ -22,7 +22,7 @@ function makeWorld() {
 
 /** Returns the messages of the problems. */
 async function messagesOf(world: PayloadWorld, ...volumes: readonly Volume[]): Promise<readonly string[]> {
-  const problems = await world.volumes().make(podWith(volumes), world.signal);
+  const problems = await world.volumes().prepare(podWith(volumes), world.signal);
   return problems.map(({ message }) => message);
 }
 
@@ -55,15 +55,15 @@ describe('a payload volume', () => {
     const volumes = world.volumes();
     const pod = podWith([configMapVolume()]);
     world.setConfigMap('cm', { kept: '1', gone: '1', 'deep.txt': 'd' });
-    assert.deepEqual(await volumes.make(pod, world.signal), []);
+    assert.deepEqual(await volumes.prepare(pod, world.signal), []);
     const first = files.entry(`${at('configmap', 'v')}/..data`);
     world.setConfigMap('cm', { kept: '2', added: '2', 'deep.txt': 'd' });
-    assert.deepEqual(await volumes.make(pod, world.signal), []);
+    assert.deepEqual(await volumes.prepare(pod, world.signal), []);
     assert.notDeepEqual(files.entry(`${at('configmap', 'v')}/..data`), first);
     assert.equal(files.text(`${at('configmap', 'v')}/kept`), '2');
     assert.equal(files.text(`${at('configmap', 'v')}/added`), '2');
     assert.equal(files.entry(`${at('configmap', 'v')}/gone`), undefined);
-    await volumes.make(pod, world.signal);
+    await volumes.prepare(pod, world.signal);
     const names = await files.names(at('configmap', 'v'));
     assert.deepEqual(names.filter((name) => name.startsWith('..')).length, 2);
   });
@@ -79,9 +79,9 @@ describe('a payload volume', () => {
       },
     });
     const volumes = world.volumes({ files: watched });
-    await volumes.make(podWith([secretVolume()]), world.signal);
+    await volumes.prepare(podWith([secretVolume()]), world.signal);
     calls.length = 0;
-    await volumes.make(podWith([secretVolume()]), world.signal);
+    await volumes.prepare(podWith([secretVolume()]), world.signal);
     assert.deepEqual(calls, ['readLink', 'names']);
   });
 
@@ -89,9 +89,9 @@ describe('a payload volume', () => {
     const { files, world } = makeWorld();
     world.setSecret('s', { a: '1' });
     const volumes = world.volumes();
-    await volumes.make(podWith([secretVolume()]), world.signal);
+    await volumes.prepare(podWith([secretVolume()]), world.signal);
     await files.unmount(at('secret', 'v'));
-    assert.deepEqual(await volumes.make(podWith([secretVolume()]), world.signal), []);
+    assert.deepEqual(await volumes.prepare(podWith([secretVolume()]), world.signal), []);
     assert.equal(files.text(`${at('secret', 'v')}/a`), '1');
     assert.equal(files.mounts().length, 1);
   });
@@ -100,10 +100,10 @@ describe('a payload volume', () => {
     const { files, world } = makeWorld();
     world.setSecret('s', { a: '1', b: '2' });
     const volumes = world.volumes();
-    await volumes.make(podWith([secretVolume()]), world.signal);
+    await volumes.prepare(podWith([secretVolume()]), world.signal);
     const content = files.entry(`${at('secret', 'v')}/..data`);
     await files.unlink(`${at('secret', 'v')}/a`);
-    assert.deepEqual(await volumes.make(podWith([secretVolume()]), world.signal), []);
+    assert.deepEqual(await volumes.prepare(podWith([secretVolume()]), world.signal), []);
     assert.equal(files.text(`${at('secret', 'v')}/a`), '1');
     assert.deepEqual(files.entry(`${at('secret', 'v')}/..data`), content);
   });
@@ -112,13 +112,13 @@ describe('a payload volume', () => {
     const { files, world } = makeWorld();
     const volumes = world.volumes();
     const pod = podWith([configMapVolume({ optional: true })]);
-    assert.deepEqual(await volumes.make(pod, world.signal), []);
+    assert.deepEqual(await volumes.prepare(pod, world.signal), []);
     assert.equal(files.entry(`${at('configmap', 'v')}/..data`)?.kind, 'link');
     world.setConfigMap('cm', { a: '1' });
-    await volumes.make(pod, world.signal);
+    await volumes.prepare(pod, world.signal);
     assert.equal(files.text(`${at('configmap', 'v')}/a`), '1');
     world.configMaps.delete('cm');
-    await volumes.make(pod, world.signal);
+    await volumes.prepare(pod, world.signal);
     assert.equal(files.text(`${at('configmap', 'v')}/a`), undefined);
     assert.equal(files.entry(`${at('configmap', 'v')}/a`), undefined);
   });
@@ -128,22 +128,22 @@ describe('a payload volume', () => {
     const volumes = world.volumes();
     const pod = podWith([secretVolume()]);
     const missing = { volume: 'v', message: 'secret "s" not found' };
-    assert.deepEqual(await volumes.make(pod, world.signal), [{ ...missing, content: 'none' }]);
+    assert.deepEqual(await volumes.prepare(pod, world.signal), [{ ...missing, content: 'none' }]);
     assert.deepEqual(files.paths(), []);
     world.setSecret('s', { a: '1' });
-    assert.deepEqual(await volumes.make(pod, world.signal), []);
+    assert.deepEqual(await volumes.prepare(pod, world.signal), []);
     world.secrets.delete('s');
-    assert.deepEqual(await volumes.make(pod, world.signal), [{ ...missing, content: 'earlier' }]);
+    assert.deepEqual(await volumes.prepare(pod, world.signal), [{ ...missing, content: 'earlier' }]);
     assert.equal(files.text(`${at('secret', 'v')}/a`), '1');
     world.failure = new Error('timed out');
-    const [problem] = await world.volumes().make(pod, world.signal);
+    const [problem] = await world.volumes().prepare(pod, world.signal);
     assert.deepEqual(problem, { volume: 'v', message: 'timed out', content: 'earlier' });
   });
 
   it('is not created if no container uses it', async () => {
     const { files, world } = makeWorld();
     const pod = podWith([secretVolume()], { containers: [{ name: 'main', image: 'i' }] });
-    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    assert.deepEqual(await world.volumes().prepare(pod, world.signal), []);
     assert.deepEqual(files.paths(), []);
   });
 
@@ -151,7 +151,7 @@ describe('a payload volume', () => {
     const { files, world } = makeWorld();
     world.setConfigMap('cm', { a: '1' });
     const volumes = [{ ...secretVolume(), name: 's1' }, configMapVolume(), { ...secretVolume(), name: 's2' }];
-    const problems = await world.volumes().make(podWith(volumes), world.signal);
+    const problems = await world.volumes().prepare(podWith(volumes), world.signal);
     assert.deepEqual(
       problems.map(({ volume }) => volume),
       ['s1', 's2'],
@@ -169,7 +169,7 @@ describe('a payload volume', () => {
       { name: 'z', mountPath: '/etc/config' },
     ];
     const pod = podWith([configMapVolume()], { containers: [{ name: 'main', image: 'i', volumeMounts }] });
-    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    assert.deepEqual(await world.volumes().prepare(pod, world.signal), []);
     const names = (await files.names(at('configmap', 'v'))).filter((name) => !name.startsWith('..'));
     assert.deepEqual(names, ['a', 'deep']);
     assert.equal(files.entry(`${at('configmap', 'v')}/deep/inner`)?.kind, 'directory');
@@ -180,7 +180,7 @@ describe('a payload volume', () => {
     const { files, world } = makeWorld();
     const pod = podWith([configMapVolume()]);
     world.setConfigMap('cm', { a: '1' });
-    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    assert.deepEqual(await world.volumes().prepare(pod, world.signal), []);
     const [late, full] = ['late', 'full'].map((name) => `${at('configmap', 'v')}/${name}`) as [
       string,
       string,
@@ -188,7 +188,7 @@ describe('a payload volume', () => {
     await files.makeDirectory(late, 0o777);
     await files.makeDirectory(`${full}/inside`, 0o777);
     world.setConfigMap('cm', { a: '1', late: '2', full: '3' });
-    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    assert.deepEqual(await world.volumes().prepare(pod, world.signal), []);
     assert.equal(await files.readLink(late), '..data/late');
     // A directory with content is not from this node.
     assert.equal(await files.kindAt(`${full}/inside`), 'directory');
@@ -203,7 +203,7 @@ describe('a payload volume', () => {
     const containers = [{ name: 'app', image: 'busybox', volumeMounts: mounts }];
     const pod = podWith([configMapVolume(), { name: 'other', emptyDir: {} }], { containers });
     world.setConfigMap('cm', { a: '1', taken: '2' });
-    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    assert.deepEqual(await world.volumes().prepare(pod, world.signal), []);
     assert.equal(await files.kindAt(`${at('configmap', 'v')}/taken`), 'directory');
     assert.equal(await files.readLink(`${at('configmap', 'v')}/a`), '..data/a');
   });
@@ -211,14 +211,14 @@ describe('a payload volume', () => {
   it('in memory is limited by the pod or by the node', async () => {
     const { files, world } = makeWorld();
     world.setSecret('s', { a: '1' });
-    await world.volumes().make(podWith([secretVolume()]), world.signal);
+    await world.volumes().prepare(podWith([secretVolume()]), world.signal);
     assert.equal(files.mounts()[0]?.sizeBytes, 64n * 2n ** 20n);
     const small = makeWorld();
     small.world.setSecret('s', { a: '1' });
     const resources = { limits: { memory: '8Mi', cpu: '1' }, requests: { memory: '8Mi', cpu: '1' } };
     const volumeMounts = [{ name: 'v', mountPath: '/v' }];
     const containers = [{ name: 'main', image: 'i', resources, volumeMounts }];
-    await small.world.volumes().make(podWith([secretVolume()], { containers }), small.world.signal);
+    await small.world.volumes().prepare(podWith([secretVolume()], { containers }), small.world.signal);
     assert.equal(small.files.mounts()[0]?.sizeBytes, 8n * 2n ** 20n);
   });
 
@@ -229,9 +229,12 @@ describe('a payload volume', () => {
     const tiny = world.volumes({
       allocatable: () => new Map([['memory', { nanos: 10n * 10n ** 9n, format: 'BinarySI' }]]),
     });
-    const [problem] = await tiny.make(podWith([secretVolume()]), world.signal);
+    const [problem] = await tiny.prepare(podWith([secretVolume()]), world.signal);
     assert.equal(problem?.message, 'its files have 100 bytes, but there is room for 10 bytes only');
-    assert.deepEqual(await world.volumes({ allocatable }).make(podWith([secretVolume()]), world.signal), []);
+    assert.deepEqual(
+      await world.volumes({ allocatable }).prepare(podWith([secretVolume()]), world.signal),
+      [],
+    );
   });
 });
 
@@ -248,7 +251,7 @@ describe('fsGroup of payload volumes', () => {
       const annotations = { 'kubeling.dev/fs-group-keeps-modes': kept };
       const problems = await world
         .volumes()
-        .make({ ...pod, metadata: { ...pod.metadata, annotations } }, world.signal);
+        .prepare({ ...pod, metadata: { ...pod.metadata, annotations } }, world.signal);
       assert.deepEqual(problems, []);
       const version = await files.readLink(`${at('secret', 'v')}/..data`);
       const file = files.entry(`${at('secret', 'v')}/${version}/key`);
@@ -265,7 +268,7 @@ test('observes the ownership change once per version', async () => {
     observe: (operation, plugin, { outcome }) => void told.push(`${operation} ${plugin.name} ${outcome}`),
   });
   const pod = podWith([{ name: 'v', secret: { secretName: 's' } }], { securityContext: { fsGroup: 9 } });
-  for (const _time of ['once', 'again']) await volumes.make(pod, world.signal);
+  for (const _time of ['once', 'again']) await volumes.prepare(pod, world.signal);
   assert.deepEqual(told, [
     'volume_apply_access_control kubernetes.io/secret success',
     'volume_mount kubernetes.io/secret success',
@@ -319,7 +322,7 @@ describe('a payload volume with a missing source', () => {
       { ...secretVolume(), name: 'a' },
       { ...projectedVolume(), name: 'b' },
     ];
-    const problems = await volumes.make(podWith(named), world.signal);
+    const problems = await volumes.prepare(podWith(named), world.signal);
     assert.deepEqual(
       problems.map(({ message }) => message),
       [
@@ -341,11 +344,11 @@ describe('downwardAPI volumes', () => {
   it('follow changes of the pod', async () => {
     const { files, world } = makeWorld();
     const volumes = world.volumes();
-    assert.deepEqual(await volumes.make(podWith([volume], {}, { app: 'x' }), world.signal), []);
+    assert.deepEqual(await volumes.prepare(podWith([volume], {}, { app: 'x' }), world.signal), []);
     assert.equal(files.text(`${at('downward-api', 'v')}/labels`), 'app="x"');
     assert.equal(files.text(`${at('downward-api', 'v')}/deep/one`), 'x');
     assert.equal(files.text(`${at('downward-api', 'v')}/cpu`), '64');
-    await volumes.make(podWith([volume], {}, { app: 'y', b: 'c' }), world.signal);
+    await volumes.prepare(podWith([volume], {}, { app: 'y', b: 'c' }), world.signal);
     assert.equal(files.text(`${at('downward-api', 'v')}/labels`), 'app="y"\nb="c"');
   });
 
@@ -376,7 +379,7 @@ describe('a service account token volume', () => {
   it('is requested as the volume specifies, and refreshed', async () => {
     const { files, world } = makeWorld();
     const volumes = world.volumes();
-    await volumes.make(podWith([tokenVolume]), world.signal);
+    await volumes.prepare(podWith([tokenVolume]), world.signal);
     assert.deepEqual(world.asks[0], {
       namespace: 'ns',
       serviceAccount: 'robot',
@@ -386,10 +389,10 @@ describe('a service account token volume', () => {
     });
     assert.equal(files.text(tokenAt), 'token-1');
     world.token = 'token-2';
-    await volumes.make(podWith([tokenVolume]), world.signal);
+    await volumes.prepare(podWith([tokenVolume]), world.signal);
     assert.equal(files.text(tokenAt), 'token-2');
     world.token = new Error('failed to fetch token: no');
-    const [problem] = await volumes.make(podWith([tokenVolume]), world.signal);
+    const [problem] = await volumes.prepare(podWith([tokenVolume]), world.signal);
     assert.deepEqual(problem, { volume: 'v', message: 'failed to fetch token: no', content: 'earlier' });
     await volumes.remove(worldUid, world.signal);
     assert.deepEqual(world.forgotten, [worldUid]);
@@ -408,7 +411,7 @@ describe('a service account token volume', () => {
   for (const { of, spec, file } of rules) {
     it(`of ${of} is readable only by them`, async () => {
       const { files, world } = makeWorld();
-      await world.volumes().make(podWith([tokenVolume], spec), world.signal);
+      await world.volumes().prepare(podWith([tokenVolume], spec), world.signal);
       assert.deepEqual(fileOf(files), file);
     });
   }
@@ -417,7 +420,7 @@ describe('a service account token volume', () => {
     const { files, world } = makeWorld();
     const pod = podWith([tokenVolume], { securityContext: { fsGroup: 9 } });
     const metadata = { ...pod.metadata, annotations: { 'kubeling.dev/fs-group-keeps-modes': 'true' } };
-    await world.volumes().make({ ...pod, metadata }, world.signal);
+    await world.volumes().prepare({ ...pod, metadata }, world.signal);
     assert.deepEqual(fileOf(files), [0o640, 0, 9]);
   });
 
@@ -428,7 +431,7 @@ describe('a service account token volume', () => {
       { name: 'a', image: 'i', securityContext: { runAsUser: 1 }, volumeMounts },
       { name: 'b', image: 'i', securityContext: { runAsUser: 2 } },
     ];
-    await world.volumes().make(podWith([tokenVolume], { containers }), world.signal);
+    await world.volumes().prepare(podWith([tokenVolume], { containers }), world.signal);
     assert.deepEqual(fileOf(files), [0o644, 0, 0]);
   });
 });
@@ -438,7 +441,9 @@ describe('removal of payload volumes', () => {
     const { files, world } = makeWorld();
     world.setConfigMap('cm', { a: '1' });
     world.setSecret('s', { a: '1' });
-    await world.volumes().make(podWith([configMapVolume(), { ...secretVolume(), name: 's' }]), world.signal);
+    await world
+      .volumes()
+      .prepare(podWith([configMapVolume(), { ...secretVolume(), name: 's' }]), world.signal);
     await world.volumes().remove(worldUid, world.signal);
     assert.deepEqual(files.mounts(), []);
     assert.deepEqual(
@@ -451,7 +456,7 @@ describe('removal of payload volumes', () => {
     const { files, clock, world } = makeWorld();
     world.setSecret('s', { a: '1' });
     const volumes = world.volumes();
-    await volumes.make(podWith([secretVolume()]), world.signal);
+    await volumes.prepare(podWith([secretVolume()]), world.signal);
     files.busy.add(at('secret', 'v'));
     const removal = assert.rejects(volumes.remove(worldUid, world.signal), {
       code: 'VOLUME_REMOVE',
@@ -469,7 +474,7 @@ describe('removal of payload volumes', () => {
     const { files, world } = makeWorld();
     world.setConfigMap('cm', { a: '1' });
     const volumes = world.volumes();
-    await volumes.make(podWith([configMapVolume()]), world.signal);
+    await volumes.prepare(podWith([configMapVolume()]), world.signal);
     files.mountForeign(at('configmap', 'v'));
     files.put(`${at('configmap', 'v')}/canary`, {
       kind: 'file',
@@ -520,16 +525,16 @@ describe('a kill or a wrong error result', () => {
       const { files, world } = makeWorld();
       world.setConfigMap('cm', { a: 'old', b: 'old', 'c.d': 'old' });
       world.setSecret('s', { a: 'old' });
-      await world.volumes().make(pod, world.signal);
+      await world.volumes().prepare(pod, world.signal);
       world.setConfigMap('cm', { a: 'new', 'c.d': 'new', e: 'new' });
       world.setSecret('s', { a: 'new' });
-      const problems = await world.volumes({ files: dyingAfter(files, calls) }).make(pod, world.signal);
+      const problems = await world.volumes({ files: dyingAfter(files, calls) }).prepare(pod, world.signal);
       const seen = files.text(`${at('configmap', 'v')}/a`);
       assert.ok(seen === 'old' || seen === 'new', `after ${calls} steps: ${seen}`);
       assert.equal(files.text(`${at('configmap', 'v')}/c.d`), seen);
       const next = world.volumes();
-      assert.deepEqual(await next.make(pod, world.signal), []);
-      await next.make(pod, world.signal);
+      assert.deepEqual(await next.prepare(pod, world.signal), []);
+      await next.prepare(pod, world.signal);
       const names = await files.names(at('configmap', 'v'));
       assert.deepEqual(
         names.filter((name) => !name.startsWith('..')),
@@ -548,19 +553,19 @@ describe('a kill or a wrong error result', () => {
       const { files, world } = makeWorld();
       world.setConfigMap('cm', { a: 'old' });
       world.setSecret('s', { a: 'old' });
-      await world.volumes().make(pod, world.signal);
+      await world.volumes().prepare(pod, world.signal);
       world.setConfigMap('cm', { a: 'new' });
       world.setSecret('s', { a: 'new' });
       steps = 0;
       const unsure = counting(files, () => {
         if (++steps === denied) throw new Error('it is not known what came of it');
       });
-      await world.volumes({ files: unsure }).make(pod, world.signal);
+      await world.volumes({ files: unsure }).prepare(pod, world.signal);
       for (const place of [at('configmap', 'v'), at('secret', 's')]) {
         const seen = files.text(`${place}/a`);
         assert.ok(seen === 'old' || seen === 'new', `step ${denied}, ${place}: ${seen}`);
       }
-      await world.volumes().make(pod, world.signal);
+      await world.volumes().prepare(pod, world.signal);
       assert.equal(files.text(`${at('configmap', 'v')}/a`), 'new');
       assert.equal(files.text(`${at('secret', 's')}/a`), 'new');
     }
@@ -571,9 +576,9 @@ describe('a kill or a wrong error result', () => {
       const { files, world } = makeWorld();
       world.setConfigMap('cm', { a: '1', b: '1' });
       world.setSecret('s', { a: '1', b: '1' });
-      await world.volumes({ files: dyingAfter(files, calls) }).make(pod, world.signal);
+      await world.volumes({ files: dyingAfter(files, calls) }).prepare(pod, world.signal);
       world.failure = new Error('the API is away');
-      const problems = await world.volumes().make(pod, world.signal);
+      const problems = await world.volumes().prepare(pod, world.signal);
       assert.equal(problems.length, 2);
       for (const { volume, content } of problems) {
         const kind = volume === 's' ? 'secret' : 'configmap';
@@ -589,8 +594,8 @@ describe('a kill or a wrong error result', () => {
       const { files, world } = makeWorld();
       world.setConfigMap('cm', { a: '1' });
       world.setSecret('s', { a: '1' });
-      const problems = await world.volumes({ files: dyingAfter(files, calls) }).make(pod, world.signal);
-      assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+      const problems = await world.volumes({ files: dyingAfter(files, calls) }).prepare(pod, world.signal);
+      assert.deepEqual(await world.volumes().prepare(pod, world.signal), []);
       assert.equal(files.text(`${at('secret', 's')}/a`), '1');
       assert.equal(files.mounts().length, 1);
       const dying = world.volumes({ files: dyingAfter(files, calls) });

@@ -18,8 +18,8 @@ import { mapConcurrently } from '../manager/volume-operations.ts';
 import { groupAccessOf, usedVolumes } from '../manager/volume-paths.ts';
 import {
   dataLink,
+  isComplete,
   isVisible,
-  isWhole,
   removeLeftovers,
   versionNameAt,
   writePayload,
@@ -85,7 +85,7 @@ interface FilledVolume {
 }
 
 /** The state written by this process, which avoids checking each file. */
-interface Made {
+interface WrittenVolume {
   readonly digest: string;
   readonly version: string;
   readonly retired: string | undefined;
@@ -102,7 +102,7 @@ export class PayloadVolumes {
   readonly #deps: PayloadVolumesDeps;
   readonly #sources: PayloadSources;
   readonly #lock = new KeyedMutex<PodUid>();
-  readonly #written = new Map<PodUid, Map<string, Made>>();
+  readonly #written = new Map<PodUid, Map<string, WrittenVolume>>();
   readonly #turns = new YieldingCounter(stepsPerTurn);
 
   constructor(deps: PayloadVolumesDeps) {
@@ -112,12 +112,12 @@ export class PayloadVolumes {
 
   /** Returns the locations of the volumes, whether or not they exist; other types are missing. */
   of(pod: Pod): ReadonlyMap<string, PayloadVolume> {
-    const places = this.#places(pod.metadata.uid);
+    const paths = this.#paths(pod.metadata.uid);
     const found = new Map<string, PayloadVolume>();
     for (const volume of pod.spec.volumes ?? []) {
       const kind = payloadKindOf(volume);
       if (kind === undefined) continue;
-      const hostPath = places.volume(kind, volume.name);
+      const hostPath = paths.volume(kind, volume.name);
       found.set(volume.name, { kind: 'path', hostPath, readOnly: true });
     }
     return found;
@@ -128,20 +128,20 @@ export class PayloadVolumes {
    * nothing has changed. Returns the problems in the order of the spec; rejects only when aborted.
    * `done` is called for each volume that was set up.
    */
-  async make(
+  async prepare(
     pod: Pod,
     signal: AbortSignal,
     done: (volume: string) => void = () => {},
   ): Promise<readonly VolumeProblem[]> {
     const used = usedVolumes(pod);
-    const wanted = (pod.spec.volumes ?? []).flatMap((volume) => {
+    const filled = (pod.spec.volumes ?? []).flatMap((volume) => {
       const kind = payloadKindOf(volume);
       return kind !== undefined && used.has(volume.name) ? [{ volume, kind }] : [];
     });
-    if (wanted.length === 0) return [];
+    if (filled.length === 0) return [];
     using _held = await this.#lock.acquire(pod.metadata.uid, signal);
     const budget = PayloadBudget.ofPod();
-    const problems = await mapConcurrently(wanted, async ({ volume, kind }) => {
+    const problems = await mapConcurrently(filled, async ({ volume, kind }) => {
       const problem = await this.#try(pod, { volume, kind, budget }, signal);
       if (problem?.content !== 'none') done(volume.name);
       return problem;
@@ -157,7 +157,7 @@ export class PayloadVolumes {
     using _held = await this.#lock.acquire(uid, signal);
     this.#written.delete(uid);
     this.#deps.api?.tokens.forgetPod(uid);
-    await removeVolumes(this.#deps, this.#places(uid), signal);
+    await removeVolumes(this.#deps, this.#paths(uid), signal);
   }
 
   async #try(
@@ -168,13 +168,13 @@ export class PayloadVolumes {
     const { clock, observe = () => {} } = this.#deps;
     try {
       await timed({ clock, observe }, 'volume_mount', [pluginOf(kind)], () =>
-        this.#writeOne(pod, { volume, kind, budget }, signal),
+        this.#writeVolume(pod, { volume, kind, budget }, signal),
       );
       return undefined;
     } catch (error) {
       signal.throwIfAborted();
-      const directory = this.#places(pod.metadata.uid).volume(kind, volume.name);
-      const content = (await isWhole(this.#deps.files, directory).catch(() => false)) ? 'earlier' : 'none';
+      const directory = this.#paths(pod.metadata.uid).volume(kind, volume.name);
+      const content = (await isComplete(this.#deps.files, directory).catch(() => false)) ? 'earlier' : 'none';
       return { volume: volume.name, message: describeError(error), content };
     }
   }
@@ -183,7 +183,7 @@ export class PayloadVolumes {
    * The content is read before the volume is changed, so a missing source leaves existing content
    * alone.
    */
-  async #writeOne(pod: Pod, { volume, kind, budget }: FilledVolume, signal: AbortSignal): Promise<void> {
+  async #writeVolume(pod: Pod, { volume, kind, budget }: FilledVolume, signal: AbortSignal): Promise<void> {
     const { name } = volume;
     const volumeBudget = budget.ofVolume();
     const found = await this.#sources.payloadOf(pod, volume, volumeBudget, signal);
@@ -196,12 +196,12 @@ export class PayloadVolumes {
     if (this.#turns.count(1 + payload.size + nested.length)) await this.#turns.yield();
     const digest = payloadDigest(payload, nested);
     if (this.#turns.count(payloadBytes(payload) / bytesPerStep)) await this.#turns.yield();
-    const places = this.#places(pod.metadata.uid);
-    if (await this.#isCurrent(pod, name, places.volume(kind, name), { payload, digest })) return;
+    const paths = this.#paths(pod.metadata.uid);
+    if (await this.#isCurrent(pod, name, paths.volume(kind, name), { payload, digest })) return;
     const { files, allocatable } = this.#deps;
     const bytes = payloadBytes(payload);
-    await prepareVolume(files, { pod, places, kind, name, bytes, nested }, allocatable(), signal);
-    await this.#write(pod, name, places.volume(kind, name), { payload, digest, nested, kind });
+    await prepareVolume(files, { pod, paths, kind, name, bytes, nested }, allocatable(), signal);
+    await this.#write(pod, name, paths.volume(kind, name), { payload, digest, nested, kind });
   }
 
   async #write(
@@ -243,23 +243,23 @@ export class PayloadVolumes {
     { payload, digest }: { readonly payload: Payload; readonly digest: string },
   ): Promise<boolean> {
     const { uid } = pod.metadata;
-    const made = this.#written.get(uid)?.get(name);
-    if (made?.digest !== digest) return false;
+    const written = this.#written.get(uid)?.get(name);
+    if (written?.digest !== digest) return false;
     const { files } = this.#deps;
-    if ((await files.readLink(posix.join(directory, dataLink))) !== made.version) return false;
+    if ((await files.readLink(posix.join(directory, dataLink))) !== written.version) return false;
     if (!(await isVisible(files, directory, payload))) return false;
-    if (made.retired === undefined) return true;
-    await removeLeftovers(files, { directory }, made.version);
-    this.#recordWritten(uid, name, { ...made, retired: undefined });
+    if (written.retired === undefined) return true;
+    await removeLeftovers(files, { directory }, written.version);
+    this.#recordWritten(uid, name, { ...written, retired: undefined });
     return true;
   }
 
-  #recordWritten(uid: PodUid, name: string, made: Made): void {
-    const ofPod = this.#written.get(uid) ?? new Map<string, Made>();
-    this.#written.set(uid, ofPod.set(name, made));
+  #recordWritten(uid: PodUid, name: string, written: WrittenVolume): void {
+    const ofPod = this.#written.get(uid) ?? new Map<string, WrittenVolume>();
+    this.#written.set(uid, ofPod.set(name, written));
   }
 
-  #places(uid: PodUid): PodVolumePaths {
+  #paths(uid: PodUid): PodVolumePaths {
     return new PodVolumePaths(this.#deps.podsDir, uid);
   }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Pod } from '../../pods/index.ts';
 import { downwardPayload } from './downward-payload.ts';
-import { checkedPayload, oneMessage, type Payload, PayloadBudget, payloadDigest } from './payload.ts';
+import { checkedPayload, joinMessages, type Payload, PayloadBudget, payloadDigest } from './payload.ts';
 import { configMapPayload, DecodedValues, secretPayload } from './payload-sources.ts';
 
 const file = { data: Buffer.from('x'), mode: 0o644 };
@@ -108,8 +108,8 @@ describe('the digest of a payload', () => {
 
 describe('oneMessage', () => {
   it('removes duplicates', () => {
-    assert.equal(oneMessage(['a', 'a']), 'a');
-    assert.equal(oneMessage(['a', 'b', 'a']), '[a, b]');
+    assert.equal(joinMessages(['a', 'a']), 'a');
+    assert.equal(joinMessages(['a', 'b', 'a']), '[a, b]');
   });
 });
 

@@ -53,12 +53,12 @@ export class PayloadBudget {
     this.#bytes -= bytes;
     this.#files--;
     if (this.#bytes >= 0 && this.#files >= 0) return;
-    const [whose, maxBytes, maxFiles] =
+    const [scope, maxBytes, maxFiles] =
       this.#pod === undefined
         ? (['the volumes of the pod', maxPodBytes, maxPodFiles] as const)
         : (['the volume', maxVolumeBytes, maxVolumeFiles] as const);
     throw unusable(
-      `content of ${whose} must not exceed ${maxBytes / mebibyte} MiB in ${maxFiles} files and directories`,
+      `content of ${scope} must not exceed ${maxBytes / mebibyte} MiB in ${maxFiles} files and directories`,
     );
   }
 }
@@ -171,7 +171,7 @@ export function payloadDigest(payload: Payload, more: readonly string[] = []): s
 }
 
 /** Joins several problems to one message without duplicates. */
-export function oneMessage(messages: readonly string[]): string {
+export function joinMessages(messages: readonly string[]): string {
   const different = [...new Set(messages)];
   return different.length === 1 ? (different[0] ?? '') : `[${different.join(', ')}]`;
 }

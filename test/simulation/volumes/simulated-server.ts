@@ -74,9 +74,9 @@ export class SimulatedServer implements NetworkMounts {
     return await this.#run(how, directory, act, signal);
   }
 
-  async look(directory: string, signal: AbortSignal): Promise<'answers' | 'broken'> {
+  async check(directory: string, signal: AbortSignal): Promise<'answers' | 'broken'> {
     const { mounts } = this.#options;
-    return await this.#run('look', directory, () => mounts.look(directory), signal);
+    return await this.#run('look', directory, () => mounts.check(directory), signal);
   }
 
   async #run<T>(
