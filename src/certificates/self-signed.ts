@@ -163,7 +163,7 @@ export class SelfSignedFiles {
         notAfterMs: notBeforeMs + lifeMs,
         uses: ['digital-signature', ...(isRsa ? (['key-encipherment'] as const) : [])],
         extendedUses: ['server-auth'],
-        who: 'leaf',
+        role: 'leaf',
       },
       { subject, key },
     );

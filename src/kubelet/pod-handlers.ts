@@ -67,7 +67,7 @@ export interface HandlerDeps {
     getPodStatus(uid: PodUid): PodStatus | undefined;
     setPodStatus(pod: Pod, status: PodStatus): PodStatus;
     setContainerEnded(uid: PodUid, containerId: string): void;
-    comesAgain(uid: PodUid): void;
+    expectReturn(uid: PodUid): void;
   };
   readonly nodeIps: () => readonly string[];
   readonly queue: { takeDue(): readonly PodUid[] };
@@ -151,7 +151,7 @@ export class PodHandlers implements SyncHandler {
     for (const added of [...restored, ...others]) {
       const pod = isMirrorPod(added) ? added : this.#deps.restored.restore(added);
       this.#deps.pods.addPod(pod);
-      if (isStaticPod(pod)) this.#deps.statuses.comesAgain(pod.metadata.uid);
+      if (isStaticPod(pod)) this.#deps.statuses.expectReturn(pod.metadata.uid);
       if (isMirrorPod(pod)) this.#touchStatic(pod);
       else this.#add(pod);
     }

@@ -27,7 +27,7 @@ import {
   type WaitingReason,
   withInterruptedStart,
 } from '../runtime/index.ts';
-import { generatePodStatus, rejectedPodStatus, saysRestartingAll } from '../status/index.ts';
+import { generatePodStatus, rejectedPodStatus, reportsRestartingAll } from '../status/index.ts';
 import type { VolumeManager } from '../volumes/index.ts';
 import type {
   PodSyncer,
@@ -148,7 +148,7 @@ export class KubeletPodSyncer implements PodSyncer {
     const planning = {
       ...this.#deps.probes.planning(status),
       initializedSandboxId: this.#deps.checkpoints.get(pod.metadata.uid)?.initializedSandbox,
-      restart: saysRestartingAll(status) ? ('all-containers' as const) : undefined,
+      restart: reportsRestartingAll(status) ? ('all-containers' as const) : undefined,
     };
     const recorded = this.#recordInitialized(pod, observed, planning);
     let published = observed;

@@ -43,13 +43,13 @@ interface ObjectLocation {
 }
 
 export function createManifestObjects(
-  world: ServerContext,
+  context: ServerContext,
   catalogue: Catalogue,
   table: KindTable,
 ): ManifestObjects {
   const decoder = new BodyDecoder(table);
   const call = (verb: ResourceVerb, { resource, namespace, name }: ObjectLocation, body?: JsonObject) =>
-    world.execute({
+    context.execute({
       ...serverCall,
       verb,
       entry: catalogue.of(resource),
@@ -59,27 +59,27 @@ export function createManifestObjects(
     });
   return {
     apply(object, file) {
-      const place = locationOf(object);
-      const { resource, namespace, name } = place;
+      const location = locationOf(object);
+      const { resource, namespace, name } = location;
       // Strict, as with kubectl: a misspelled field would only be noticed later by a pod.
       const how = { expected: resource, validation: 'Strict', warn: () => {} } as const;
-      const wanted = annotated(decoder.decodeManifest(object, how), place, file);
-      const before = world.objects.get(resource, namespace, name);
-      if (before === undefined) call('create', place, wanted);
+      const desired = annotated(decoder.decodeManifest(object, how), location, file);
+      const before = context.objects.get(resource, namespace, name);
+      if (before === undefined) call('create', location, desired);
       else if (before.metadata.annotations?.[manifestAnnotation] === undefined)
-        throw notFromManifest(object, place);
+        throw notFromManifest(object, location);
       else if (before.metadata.deletionTimestamp === undefined)
-        call('update', place, mergeServerFields(wanted, before));
+        call('update', location, mergeServerFields(desired, before));
     },
     applied: () =>
       Object.values(manifestResources).flatMap((resource) =>
-        world.objects
+        context.objects
           .all(resource)
           .filter(({ metadata }) => metadata.annotations?.[manifestAnnotation] !== undefined)
           .map(({ metadata }) => nameOf({ resource, namespace: metadata.namespace, name: metadata.name })),
       ),
     nameOf: (object) => nameOf(locationOf(object)),
-    whenAcceptingWrites: (signal) => world.whenAcceptingWrites(signal),
+    whenAcceptingWrites: (signal) => context.whenAcceptingWrites(signal),
     remove(name) {
       const [plural, namespace = '', own = ''] = name.split('/');
       const resource = Object.values(manifestResources).find((each) => each.plural === plural);
@@ -128,10 +128,10 @@ function locationOf(object: JsonObject): ObjectLocation {
  * later.
  */
 function notFromManifest(object: JsonObject, { namespace, name }: ObjectLocation): KubelingError {
-  const whole = namespace === undefined ? name : `${namespace}/${name}`;
+  const qualified = namespace === undefined ? name : `${namespace}/${name}`;
   return new KubelingError(
     'API_INVALID',
-    `Cannot use the ${object['kind']} ${whole}: the API has an object of this name that does not come from a manifest`,
+    `Cannot use the ${object['kind']} ${qualified}: the API has an object of this name that does not come from a manifest`,
   );
 }
 
@@ -151,13 +151,13 @@ const bindingMark = 'pv.kubernetes.io/';
  * The manifest merged with the server-set fields of the existing object: an unchanged manifest
  * causes no update.
  */
-export function mergeServerFields(wanted: JsonObject, before: StoredObject): JsonObject {
-  const metadata = wanted['metadata'] as JsonObject;
+export function mergeServerFields(desired: JsonObject, before: StoredObject): JsonObject {
+  const metadata = desired['metadata'] as JsonObject;
   const { finalizers, annotations = {} } = before.metadata;
   const marks = Object.entries(annotations).filter(([name]) => name.startsWith(bindingMark));
-  const spec = wanted['spec'] as JsonObject | undefined;
+  const spec = desired['spec'] as JsonObject | undefined;
   return {
-    ...wanted,
+    ...desired,
     metadata: {
       ...(finalizers === undefined ? {} : { finalizers }),
       ...metadata,
@@ -179,8 +179,8 @@ function bindingOf(spec: JsonObject, before: JsonObject): JsonObject {
   return Object.fromEntries(own);
 }
 
-function isSameClaim(wanted: unknown, bound: unknown): boolean {
-  if (wanted === undefined) return true;
-  const [one, other] = [wanted as JsonObject, bound as JsonObject];
+function isSameClaim(desired: unknown, bound: unknown): boolean {
+  if (desired === undefined) return true;
+  const [one, other] = [desired as JsonObject, bound as JsonObject];
   return one['name'] === other['name'] && one['namespace'] === other['namespace'];
 }

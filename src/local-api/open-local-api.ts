@@ -55,7 +55,7 @@ export interface LocalApiOptions {
     readonly host: string;
     readonly port: number;
     /** What happens if the port is in use; the start fails by default. */
-    readonly ifTaken?: 'refuse' | 'another-port';
+    readonly ifPortInUse?: 'refuse' | 'another-port';
   };
   /** The name of the single node. */
   readonly nodeName: string;
@@ -98,7 +98,7 @@ export interface OpenLocalApi extends AsyncDisposable {
   readonly aside: string | undefined;
   readonly objects: ObjectReader;
   /** Called after each change. */
-  onChange(told: () => void): Disposable;
+  onChange(listener: () => void): Disposable;
   isNodeReady(name: string): boolean;
   readonly manifestObjects: ManifestObjects;
   /** The metrics of the store. */
@@ -139,7 +139,7 @@ export async function openLocalApi(options: LocalApiOptions, signal: AbortSignal
     authority: credentials.origin,
     aside: fileStore.aside,
     objects: store,
-    onChange: (told) => store.subscribe(() => told()),
+    onChange: (listener) => store.subscribe(() => listener()),
     isNodeReady: (name) => isReady(store.get(apiResources.nodes, undefined, name)),
     manifestObjects: createManifestObjects(api.context, catalogue, parts.table),
     metrics: () => storeMetrics(fileStore.stats()),
@@ -150,16 +150,16 @@ export async function openLocalApi(options: LocalApiOptions, signal: AbortSignal
 
 /** Only the listener is retried: the store, which may have been set aside, stays open. */
 async function listenAt(
-  front: Pick<ApiServer, 'listen'>,
-  { host, port, ifTaken = 'refuse' }: LocalApiOptions['listen'],
+  server: Pick<ApiServer, 'listen'>,
+  { host, port, ifPortInUse = 'refuse' }: LocalApiOptions['listen'],
   tls: ReturnType<typeof tlsOptions>,
 ): Promise<number> {
   try {
-    return (await front.listen({ host, port, tls })).port;
+    return (await server.listen({ host, port, tls })).port;
   } catch (error) {
     const isTaken = error instanceof KubelingError && error.code === 'SERVER_LISTEN';
-    if (!isTaken || ifTaken === 'refuse' || port === 0) throw error;
-    return (await front.listen({ host, port: 0, tls })).port;
+    if (!isTaken || ifPortInUse === 'refuse' || port === 0) throw error;
+    return (await server.listen({ host, port: 0, tls })).port;
   }
 }
 
@@ -191,11 +191,11 @@ async function openParts(
   const store = VersionedStore.restore(kept.restored, { historyLimit, historyMs, historyBytes, nowMs });
   const tokens = createTokenIssuer({ keys: authorities.tokenKeys, objects: store, clock });
   const signing = createCertificateSigner(authorities.authority);
-  const judge = createAuthorizer({ objects: store, grants: options.grants });
+  const authorizer = createAuthorizer({ objects: store, grants: options.grants });
   const place = { url: '' };
   const kubelet = kubeletDialer(options, authorities);
   const authorityPem = () => authorities.authorityPem;
-  const rules = createStrategies({ ...options, tokens, signer: signing, authorizer: judge, authorityPem });
+  const rules = createStrategies({ ...options, tokens, signer: signing, authorizer, authorityPem });
   const catalogue = new Catalogue([...rules.catalogue.all, ...metricsEntries({ kubelet, clock })]);
   const storageLimits = options.storageLimits ?? heapStorageLimits();
   const durability = kept;
@@ -205,12 +205,12 @@ async function openParts(
   const authority = () => authorities.authorityCertificate;
   const table = new KindTable();
   const authenticator = createAuthenticator({ authority, tokens, clock });
-  const front = opened.use(
+  const server = opened.use(
     new ApiServer({
       api: withWriteCheck(api, kept),
       catalogue,
       table,
-      security: createRequestSecurity({ authenticator, authorizer: judge, log: logger }),
+      security: createRequestSecurity({ authenticator, authorizer, log: logger }),
       documents: createDocumentServer({ catalogue, version: versionOf(options) }),
       streams: createStreams({ ...options, kubelet, objects: store }),
       checks: { store: () => kept.writeProblem()?.message },
@@ -227,7 +227,7 @@ async function openParts(
     api,
     credentials: authorities,
     catalogue,
-    server: front,
+    server,
     fileStore: kept,
     place,
     strategies: rules,

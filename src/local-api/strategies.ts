@@ -28,9 +28,9 @@ export interface Strategies {
   readonly catalogue: Catalogue;
   /** Creates the bootstrap objects and returns the controllers. */
   readonly start: (
-    world: ServerContext,
+    context: ServerContext,
     entries: Catalogue,
-    ownService: ServerEndpoint,
+    serverService: ServerEndpoint,
   ) => readonly Controller[];
 }
 
@@ -47,20 +47,20 @@ export function createStrategies(deps: StrategyDeps): Strategies {
   );
   return {
     catalogue,
-    start(world, entries, ownService) {
+    start(context, entries, serverService) {
       const { prepare, controllers } = kinds.createControllers({
-        context: world,
+        context,
         log: deps.logger,
         entries: entries.all,
         localNode: deps.nodeName,
         maxCertificateLifetimeMs: deps.maxCertificateLifetimeMs,
         eventTtlMs: deps.eventTtlMs,
         rootCertificates: deps.authorityPem,
-        serverEndpoint: ownService,
+        serverEndpoint: serverService,
       });
       prepare();
       const binder = new Scheduler({
-        context: world,
+        context,
         entryOf: (resource) => entries.of(resource),
         logger: deps.logger,
       });

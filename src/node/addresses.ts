@@ -29,8 +29,8 @@ export const providedIpAnnotation = 'alpha.kubernetes.io/provided-node-ip';
 
 /** The value of that annotation; undefined where it must not exist. */
 export function providedIps({ ips, cloudProvider }: AddressSettings): string | undefined {
-  const given = configured(ips);
-  return cloudProvider === 'external' && given.length > 0 ? given.join(',') : undefined;
+  const valid = configured(ips);
+  return cloudProvider === 'external' && valid.length > 0 ? valid.join(',') : undefined;
 }
 
 /**
@@ -293,15 +293,15 @@ export class PolledAddresses implements LatestAddresses {
     }
   }
 
-  #accept(answer: readonly NodeAddress[]): void {
+  #accept(addresses: readonly NodeAddress[]): void {
     // A node without any address is unreachable, so an empty result is an error.
-    if (answer.length === 0) {
+    if (addresses.length === 0) {
       this.#recordFailure('it returned no address');
       return;
     }
     this.#problem = undefined;
-    const isNew = JSON.stringify(answer) !== JSON.stringify(this.#latest);
-    this.#latest = answer;
+    const isNew = JSON.stringify(addresses) !== JSON.stringify(this.#latest);
+    this.#latest = addresses;
     if (isNew) this.#options.changed?.();
   }
 

@@ -192,8 +192,8 @@ export function nodeAmounts(settings: AmountSettings, facts: AmountFacts): NodeA
   const left = new Map(Array.from(capacity, ([name, all]) => [name, minus(all, reserved.get(name))]));
   const allocatable = new Map([...left, ...readResources(facts.devices?.allocatable)]);
   return {
-    capacity: written(capacity, facts.before.capacity),
-    allocatable: written(withoutHugePages(allocatable, capacity), facts.before.allocatable),
+    capacity: toQuantities(capacity, facts.before.capacity),
+    allocatable: toQuantities(withoutHugePages(allocatable, capacity), facts.before.allocatable),
   };
 }
 
@@ -271,9 +271,9 @@ function share(all: Quantity, percent: number): Quantity {
 }
 
 /** Never negative, in the format of the minuend. */
-function minus(all: Quantity, kept: Quantity | undefined): Quantity {
-  if (kept === undefined) return all;
-  const { nanos } = subtractQuantities(all, kept);
+function minus(all: Quantity, reserved: Quantity | undefined): Quantity {
+  if (reserved === undefined) return all;
+  const { nanos } = subtractQuantities(all, reserved);
   return { nanos: nanos < 0n ? 0n : nanos, format: all.format };
 }
 
@@ -289,7 +289,7 @@ function withoutHugePages(
 }
 
 /** Another spelling of the same amount would cause a patch. */
-function written(amounts: ReadonlyMap<string, Quantity>, before: Written = {}): Written {
+function toQuantities(amounts: ReadonlyMap<string, Quantity>, before: Written = {}): Written {
   return Object.fromEntries(
     Array.from(amounts, ([name, amount]) => {
       const known = Object.hasOwn(before, name) ? tryParseQuantity(before[name] ?? '') : undefined;

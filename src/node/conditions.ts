@@ -21,39 +21,39 @@ export interface ConditionOutcome {
 
 type ConditionState = Pick<NodeCondition, 'status' | 'reason' | 'message'> & { readonly event: string };
 
-interface Side {
+interface ConditionText {
   readonly reason: string;
   readonly message: string;
   readonly event: string;
 }
 
-function side(words: string, message: string): Side {
-  return { reason: `KubeletHas${words}`, message: `kubelet has ${message}`, event: `NodeHas${words}` };
+function conditionText(reason: string, message: string): ConditionText {
+  return { reason: `KubeletHas${reason}`, message: `kubelet has ${message}`, event: `NodeHas${reason}` };
 }
 
 const pressureTable: readonly {
   readonly type: string;
   readonly pressure: Pressure;
-  readonly present: Side;
-  readonly absent: Side;
+  readonly present: ConditionText;
+  readonly absent: ConditionText;
 }[] = [
   {
     type: 'MemoryPressure',
     pressure: 'memory',
-    present: side('InsufficientMemory', 'insufficient memory available'),
-    absent: side('SufficientMemory', 'sufficient memory available'),
+    present: conditionText('InsufficientMemory', 'insufficient memory available'),
+    absent: conditionText('SufficientMemory', 'sufficient memory available'),
   },
   {
     type: 'DiskPressure',
     pressure: 'disk',
-    present: side('DiskPressure', 'disk pressure'),
-    absent: side('NoDiskPressure', 'no disk pressure'),
+    present: conditionText('DiskPressure', 'disk pressure'),
+    absent: conditionText('NoDiskPressure', 'no disk pressure'),
   },
   {
     type: 'PIDPressure',
     pressure: 'pid',
-    present: side('InsufficientPID', 'insufficient PID available'),
-    absent: side('SufficientPID', 'sufficient PID available'),
+    present: conditionText('InsufficientPID', 'insufficient PID available'),
+    absent: conditionText('SufficientPID', 'sufficient PID available'),
   },
 ];
 
@@ -62,32 +62,32 @@ const pressureTable: readonly {
  * clients expect.
  */
 export function nodeConditions(before: readonly NodeCondition[], facts: ConditionFacts): ConditionOutcome {
-  const verdicts = new Map<string, ConditionState>([
+  const states = new Map<string, ConditionState>([
     ...pressureTable.map(({ type, pressure, present, absent }) => {
       const isShort = facts.pressures.has(pressure);
-      const verdict = { status: isShort ? 'True' : 'False', ...(isShort ? present : absent) };
-      return [type, verdict] as const;
+      const state = { status: isShort ? 'True' : 'False', ...(isShort ? present : absent) };
+      return [type, state] as const;
     }),
     ['Ready', readyState(facts)],
   ]);
   const known = new Map(before.map((condition) => [condition.type, condition]));
-  const missing = [...verdicts.keys()].filter((type) => !known.has(type));
+  const missing = [...states.keys()].filter((type) => !known.has(type));
   const conditions = [...known.keys(), ...missing].flatMap((type) =>
-    withState(type, known.get(type), verdicts.get(type), facts.now),
+    withState(type, known.get(type), states.get(type), facts.now),
   );
-  const events = [...verdicts].flatMap(([type, verdict]) => flip(type, known.get(type), verdict, facts));
+  const events = [...states].flatMap(([type, state]) => flip(type, known.get(type), state, facts));
   return { conditions: readyLast(conditions), events };
 }
 
 function withState(
   type: string,
   before: NodeCondition | undefined,
-  verdict: ConditionState | undefined,
+  state: ConditionState | undefined,
   now: string,
 ): NodeCondition[] {
-  if (verdict === undefined) return before === undefined ? [] : [before];
-  const { event: _, ...shown } = verdict;
-  const lastTransitionTime = before?.status === verdict.status ? (before.lastTransitionTime ?? now) : now;
+  if (state === undefined) return before === undefined ? [] : [before];
+  const { event: _, ...shown } = state;
+  const lastTransitionTime = before?.status === state.status ? (before.lastTransitionTime ?? now) : now;
   return [{ type, ...shown, lastHeartbeatTime: now, lastTransitionTime }];
 }
 
@@ -120,11 +120,11 @@ function joined(texts: readonly string[]): string {
 function flip(
   type: string,
   before: NodeCondition | undefined,
-  verdict: ConditionState,
+  state: ConditionState,
   { nodeName }: ConditionFacts,
 ): NodeEvent[] {
-  if (before?.status === verdict.status || (type === 'Ready' && before === undefined)) return [];
-  return [statusEvent(nodeName, verdict.event)];
+  if (before?.status === state.status || (type === 'Ready' && before === undefined)) return [];
+  return [statusEvent(nodeName, state.event)];
 }
 
 export function statusEvent(nodeName: string, reason: string): NodeEvent {

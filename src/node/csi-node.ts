@@ -55,7 +55,7 @@ export class CsiNodePublisher {
   readonly #deps: CsiNodeDeps;
   readonly #installed = new Map<string, DriverOnNode>();
   /** Rejection callbacks of drivers that registered before the Node's topology was known. */
-  readonly #unplaced = new Map<string, (why: string) => void>();
+  readonly #unpublished = new Map<string, (why: string) => void>();
   /** Drivers removed in this process; those of previous processes may still register. */
   readonly #removed = new Set<string>();
   readonly #changes: HintLatch;
@@ -71,8 +71,8 @@ export class CsiNodePublisher {
 
   /** Why the driver's topology conflicts with the known one; undefined when it does not. */
   collision({ driver, topology }: DriverOnNode): string | undefined {
-    const others = [...this.#installed.values()].filter((other) => other.driver !== driver);
-    const told = Object.assign({}, ...others.map((other) => other.topology));
+    const otherDrivers = [...this.#installed.values()].filter((other) => other.driver !== driver);
+    const told = Object.assign({}, ...otherDrivers.map((other) => other.topology));
     return collisionIn({ ...told, ...this.#deps.node()?.metadata?.labels }, topology);
   }
 
@@ -80,7 +80,7 @@ export class CsiNodePublisher {
   installed(facts: DriverOnNode, refused: (why: string) => void): void {
     const before = this.#installed.get(facts.driver)?.topology;
     if (before === undefined || collisionIn(before, facts.topology) !== undefined)
-      this.#unplaced.set(facts.driver, refused);
+      this.#unpublished.set(facts.driver, refused);
     this.#installed.set(facts.driver, facts);
     this.#removed.delete(facts.driver);
     this.#changes.raise();
@@ -88,7 +88,7 @@ export class CsiNodePublisher {
 
   removed(driver: string): void {
     this.#installed.delete(driver);
-    this.#unplaced.delete(driver);
+    this.#unpublished.delete(driver);
     this.#removed.add(driver);
     this.#changes.raise();
   }
@@ -122,12 +122,12 @@ export class CsiNodePublisher {
           because: describeError(error),
           waitMs,
         });
-        await this.#again(waitMs, signal);
+        await this.#retryAfter(waitMs, signal);
       }
     }
   }
 
-  async #again(waitMs: number, signal: AbortSignal): Promise<void> {
+  async #retryAfter(waitMs: number, signal: AbortSignal): Promise<void> {
     await this.#deps.clock.sleep(waitMs, signal);
     this.#changes.raise();
   }
@@ -146,25 +146,25 @@ export class CsiNodePublisher {
     const node = await api.get<Node>(ref, {}, signal);
     const { annotations = {}, labels = {}, uid, resourceVersion } = node.metadata ?? {};
     this.#rejectCollisions(labels);
-    const placed = [...this.#unplaced.keys()];
-    const isPlaced = () => {
-      for (const driver of placed) this.#unplaced.delete(driver);
+    const published = [...this.#unpublished.keys()];
+    const isPublished = () => {
+      for (const driver of published) this.#unpublished.delete(driver);
     };
     const ids = this.#idsIn(annotations[idAnnotation]);
-    const wantedIds = Object.keys(ids).length === 0 ? null : JSON.stringify(ids);
-    const added = this.#labelsBesides(labels);
-    const isSame = (annotations[idAnnotation] ?? null) === wantedIds;
-    if (isSame && Object.keys(added).length === 0) return isPlaced();
+    const desiredIds = Object.keys(ids).length === 0 ? null : JSON.stringify(ids);
+    const added = this.#labelsOfOthers(labels);
+    const isSame = (annotations[idAnnotation] ?? null) === desiredIds;
+    if (isSame && Object.keys(added).length === 0) return isPublished();
     const metadata = {
       uid,
       resourceVersion,
-      ...(isSame ? {} : { annotations: { [idAnnotation]: wantedIds } }),
+      ...(isSame ? {} : { annotations: { [idAnnotation]: desiredIds } }),
       ...(Object.keys(added).length === 0 ? {} : { labels: added }),
     };
     // The node's permission for its status includes labels and annotations.
     const status = { ...ref, subresource: 'status' };
     await api.patch<Node>(status, { kind: 'merge', body: { metadata } }, signal);
-    isPlaced();
+    isPublished();
   }
 
   #idsIn(text: string | undefined): Readonly<Record<string, string>> {
@@ -176,7 +176,7 @@ export class CsiNodePublisher {
 
   /** A driver that registered before the Node was read is rejected here. */
   #rejectCollisions(labels: Readonly<Record<string, string>>): void {
-    for (const [driver, refused] of [...this.#unplaced]) {
+    for (const [driver, refused] of [...this.#unpublished]) {
       const because = collisionIn(labels, this.#installed.get(driver)?.topology ?? {});
       if (because === undefined) continue;
       refused(because);
@@ -186,9 +186,9 @@ export class CsiNodePublisher {
   }
 
   /** The topology of a node does not change under its pods: existing labels stay. */
-  #labelsBesides(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
-    const wanted = [...this.#installed.values()].flatMap(({ topology }) => Object.entries(topology));
-    return Object.fromEntries(wanted.filter(([key]) => labels[key] === undefined));
+  #labelsOfOthers(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+    const desired = [...this.#installed.values()].flatMap(({ topology }) => Object.entries(topology));
+    return Object.fromEntries(desired.filter(([key]) => labels[key] === undefined));
   }
 
   async #publishCsiNode(node: Node, signal: AbortSignal): Promise<void> {
@@ -205,17 +205,17 @@ export class CsiNodePublisher {
       await api.delete({ resource, name }, { uid }, signal);
     }
     if (found === undefined || !isOurs) {
-      await api.create<CSINode>({ resource }, this.#fresh(owner), signal);
+      await api.create<CSINode>({ resource }, this.#newObject(owner), signal);
       return;
     }
     // API servers write an empty list as null.
     const before: readonly CSINodeDriver[] = (found.spec as Partial<CSINode['spec']>).drivers ?? [];
-    const drivers = this.#driversBesides(before);
+    const drivers = this.#otherDrivers(before);
     if (JSON.stringify(drivers) === JSON.stringify(before)) return;
     await api.update<CSINode>({ resource, name }, { ...found, spec: { drivers } } as CSINode, signal);
   }
 
-  #fresh(uid: string): CSINode {
+  #newObject(uid: string): CSINode {
     const { nodeName: name } = this.#deps;
     return {
       apiVersion: 'storage.k8s.io/v1',
@@ -225,13 +225,13 @@ export class CsiNodePublisher {
         annotations: { [migratedAnnotation]: migrated },
         ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name, uid }],
       },
-      spec: { drivers: this.#driversBesides([]) },
+      spec: { drivers: this.#otherDrivers([]) },
     };
   }
 
-  #driversBesides(before: readonly CSINodeDriver[]): readonly CSINodeDriver[] {
-    const kept = before.filter(({ name }) => !this.#removed.has(name) && !this.#installed.has(name));
-    return [...kept, ...[...this.#installed.values()].map(entryOf)];
+  #otherDrivers(before: readonly CSINodeDriver[]): readonly CSINodeDriver[] {
+    const retained = before.filter(({ name }) => !this.#removed.has(name) && !this.#installed.has(name));
+    return [...retained, ...[...this.#installed.values()].map(entryOf)];
   }
 }
 

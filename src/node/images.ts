@@ -2,7 +2,7 @@ import type { ContainerImage } from '../kinds/index.ts';
 import { type Clock, withDeadline } from '../lib/index.ts';
 import type { ImageFacts, NodeRuntime } from './inputs.ts';
 
-const freshForMs = 30_000;
+const cacheMs = 30_000;
 const listTimeoutMs = 10_000;
 const mostNames = 5;
 
@@ -30,7 +30,7 @@ export class NodeImages {
   async refresh(signal: AbortSignal): Promise<void> {
     const { clock, runtime } = this.#deps;
     const nowMs = clock.monotonicMs();
-    if (this.#listedMs !== undefined && nowMs - this.#listedMs < freshForMs) return;
+    if (this.#listedMs !== undefined && nowMs - this.#listedMs < cacheMs) return;
     // A failing runtime is not called more often.
     this.#listedMs = nowMs;
     const deadline = { clock, ms: listTimeoutMs, what: 'list the images of the node' };

@@ -57,7 +57,7 @@ export interface NodeResources {
   capacity(): MachineCapacity | undefined;
   devices?(): DeviceAmounts;
   /** Whether the devices of an existing Node are from a previous boot. */
-  areDevicesForgotten?(): boolean;
+  areDevicesUnregistered?(): boolean;
 }
 
 export interface RuntimeHandler {

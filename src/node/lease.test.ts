@@ -11,7 +11,7 @@ function started(world: NodeWorld, node: () => Node | undefined) {
   const lease = new NodeLease({
     ...deps,
     node: { current: node },
-    log: new NodeLog(deps.logger, deps.troubles),
+    log: new NodeLog(deps.logger, deps.problems),
   });
   const controller = new AbortController();
   const ended = lease.run(controller.signal).catch(() => {});

@@ -34,7 +34,7 @@ const namespace = 'kube-node-lease';
 /** Interval of checks for a missing Node; costs no call. */
 const noNodeMs = 1_000;
 const mostTries = 5;
-const betweenTries = { baseMs: 100, maxMs: 1_000 };
+const retryPolicy = { baseMs: 100, maxMs: 1_000 };
 const what = 'renew the lease of the node';
 
 /**
@@ -105,7 +105,7 @@ export class NodeLease {
       return false;
     }
     if (attempt > 0) connections.redial();
-    if (attempt < mostTries - 1) await clock.sleep(backoffDelayMs(betweenTries, attempt + 1), signal);
+    if (attempt < mostTries - 1) await clock.sleep(backoffDelayMs(retryPolicy, attempt + 1), signal);
     return false;
   }
 

@@ -28,7 +28,7 @@ export interface NodeControllerDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  readonly troubles: LogOnce;
+  readonly problems: LogOnce;
   /**
    * For heartbeats only: without rate limit, each call with a deadline well below the lease
    * duration.
@@ -60,13 +60,18 @@ export class NodeController {
   constructor(deps: NodeControllerDeps) {
     checkNodeSettings(deps.settings);
     const logger = deps.logger.child({ room: 'node' });
-    const log = new NodeLog(logger, deps.troubles);
+    const log = new NodeLog(logger, deps.problems);
     this.#view = new NodeView(deps.watched, deps.clock);
     const shared = { ...deps, log, view: this.#view };
     this.#images = new NodeImages(deps);
     this.#polled = polled(deps, logger, () => this.hint());
-    const learned = (about: string, error: unknown) => log.outcome(`watch ${about}`, error);
-    const facts = new FactReader({ ...deps, images: this.#images, provider: this.#polled, learned });
+    const logOutcome = (about: string, error: unknown) => log.outcome(`watch ${about}`, error);
+    const facts = new FactReader({
+      ...deps,
+      images: this.#images,
+      provider: this.#polled,
+      onResult: logOutcome,
+    });
     const writer = new NodeStatusWriter({ ...shared, facts, cidrs: new PodCidrs(shared) });
     const registration = new Registration({ ...shared, facts, writer });
     this.#loop = new StatusLoop({ ...shared, writer, registration });

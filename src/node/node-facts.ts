@@ -43,7 +43,7 @@ export interface FactSources {
   readonly volumes?: NodeVolumes | undefined;
   readonly provider?: LatestAddresses | undefined;
   /** Receives the outcome of each read. */
-  readonly learned: (what: string, error: unknown) => void;
+  readonly onResult: (what: string, error: unknown) => void;
 }
 
 const checkMs = 5_000;
@@ -151,10 +151,10 @@ export class FactReader {
   }
 
   async #try(what: string, work: Promise<void>): Promise<void> {
-    const { learned } = this.#sources;
+    const { onResult } = this.#sources;
     await work.then(
-      () => learned(what, undefined),
-      (error: unknown) => learned(what, error),
+      () => onResult(what, undefined),
+      (error: unknown) => onResult(what, error),
     );
   }
 }

@@ -102,11 +102,11 @@ export function labelChanges(
   settings: LabelSettings,
 ): Readonly<Record<string, string | null>> {
   const present = existing.metadata?.labels ?? {};
-  const wanted = registrationLabels(settings);
-  const added = Object.entries(wanted).filter(([key, value]) => present[key] !== value);
+  const desired = registrationLabels(settings);
+  const added = Object.entries(desired).filter(([key, value]) => present[key] !== value);
   // A label that another client has changed since is not removed.
   const dropped = Object.entries(labelsOf(existing)).filter(
-    ([key, value]) => !Object.hasOwn(wanted, key) && present[key] === value,
+    ([key, value]) => !Object.hasOwn(desired, key) && present[key] === value,
   );
   return Object.fromEntries([...added, ...dropped.map(([key]) => [key, null] as const)]);
 }

@@ -37,7 +37,7 @@ export interface NodeStatusWriterDeps {
 export type PassOutcome = 'reported' | 'nothing-new' | 'absent' | 'failed';
 
 const mostTries = 5;
-const betweenTries = { baseMs: 100, maxMs: 1_000 };
+const retryPolicy = { baseMs: 100, maxMs: 1_000 };
 
 /** Updates the Node in the API server. Calls must not overlap. */
 export class NodeStatusWriter {
@@ -114,7 +114,7 @@ export class NodeStatusWriter {
   async #try(base: 'known' | 'asked', facts: NodeFacts, signal: AbortSignal): Promise<PassOutcome> {
     const before = await this.#base(base, signal);
     if (before === undefined) return 'absent';
-    this.#noteSchedulable(before);
+    this.#recordSchedulable(before);
     await this.#deps.cidrs.apply(before.spec?.podCIDRs ?? [], signal);
     const computed = this.compute(before, facts);
     const isChanged = this.isChanged(before, computed.node);
@@ -131,20 +131,20 @@ export class NodeStatusWriter {
     const { api, schema, recorder } = this.#deps;
     const isChanged = this.isChanged(before, node);
     const patch = nodeStatusPatch(schema, before, node);
-    const answer = patch === undefined ? before : await this.#patch(api, before, patch, signal);
-    if (answer === undefined) return undefined;
-    this.#settled(node, answer, isChanged ? 'changed' : 'due');
+    const response = patch === undefined ? before : await this.#patch(api, before, patch, signal);
+    if (response === undefined) return undefined;
+    this.#recordWrite(node, response, isChanged ? 'changed' : 'due');
     for (const event of events) recorder.event(event);
-    return answer;
+    return response;
   }
 
   /** A Node that was created completely needs no update. */
-  created(answer: Node, { node, events }: ComputedNode): void {
-    this.#settled(node, answer, 'changed');
+  created(response: Node, { node, events }: ComputedNode): void {
+    this.#recordWrite(node, response, 'changed');
     for (const event of events) this.#deps.recorder.event(event);
   }
 
-  #settled(sent: Node, got: Node, why: 'changed' | 'due'): void {
+  #recordWrite(sent: Node, got: Node, why: 'changed' | 'due'): void {
     this.#deps.view.update(got);
     this.#last = { sent, got };
     this.#timer.reported(why);
@@ -170,9 +170,9 @@ export class NodeStatusWriter {
     return node;
   }
 
-  async #unlessDeleted(answer: Promise<Node>): Promise<Node | undefined> {
+  async #unlessDeleted(response: Promise<Node>): Promise<Node | undefined> {
     try {
-      return await answer;
+      return await response;
     } catch (error) {
       if (!isApiCode(error, 'API_NOT_FOUND')) throw error;
       this.#deps.view.deleted();
@@ -187,10 +187,10 @@ export class NodeStatusWriter {
     if (isApiCode(error, 'API_CONFLICT')) return;
     // A dead connection would fail every update for a quarter of an hour.
     if (attempt > 0) connections.redial();
-    if (attempt < mostTries - 1) await clock.sleep(backoffDelayMs(betweenTries, attempt + 1), signal);
+    if (attempt < mostTries - 1) await clock.sleep(backoffDelayMs(retryPolicy, attempt + 1), signal);
   }
 
-  #noteSchedulable(node: Node): void {
+  #recordSchedulable(node: Node): void {
     const now = node.spec?.unschedulable === true;
     if (now === this.#unschedulable) return;
     this.#unschedulable = now;
@@ -236,10 +236,10 @@ function withoutHeartbeat({ lastHeartbeatTime: _, ...condition }: NodeCondition)
 function pruned(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value === '' ? undefined : value;
   if (Array.isArray(value)) return value.length === 0 ? undefined : value.map(pruned);
-  const kept = Object.entries(value)
+  const retained = Object.entries(value)
     .map(([key, part]) => [key, pruned(part)] as const)
     .filter(([, part]) => part !== undefined);
-  return kept.length === 0 ? undefined : Object.fromEntries(kept);
+  return retained.length === 0 ? undefined : Object.fromEntries(retained);
 }
 
 /**

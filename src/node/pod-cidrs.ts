@@ -23,9 +23,9 @@ export class PodCidrs {
 
   /** A failure is retried later; the status of the node does not depend on it. */
   async apply(cidrs: readonly string[], signal: AbortSignal): Promise<void> {
-    const wanted = cidrs.join(',');
+    const desired = cidrs.join(',');
     const { runtime, clock, log } = this.#deps;
-    if (wanted === '' || wanted === this.#applied || clock.monotonicMs() < this.#retryMs) return;
+    if (desired === '' || desired === this.#applied || clock.monotonicMs() < this.#retryMs) return;
     const what = 'send the pod CIDRs to the container runtime';
     try {
       await withDeadline(
@@ -33,8 +33,8 @@ export class PodCidrs {
         (inner) => runtime.usePodCidrs(cidrs, inner),
         signal,
       );
-      this.#applied = wanted;
-      log.info('Updated pod CIDRs of container runtime', { cidrs: wanted });
+      this.#applied = desired;
+      log.info('Updated pod CIDRs of container runtime', { cidrs: desired });
       log.recovered(what);
     } catch (error) {
       signal.throwIfAborted();

@@ -161,7 +161,7 @@ test('uses an existing Node, or waits for it, when creation is forbidden', async
 test('sets devices of a previous boot to zero when it adopts the Node', async () => {
   const world = new NodeWorld();
   world.api.put(apiResources.nodes, existing);
-  const resources = { capacity: () => world.capacity, areDevicesForgotten: () => true };
+  const resources = { capacity: () => world.capacity, areDevicesUnregistered: () => true };
   const { stop } = await started(world, {}, { resources });
   assert.equal(world.api.node()?.status?.capacity?.['gpu.example/card'], '0');
   assert.equal(world.api.node()?.status?.allocatable?.['gpu.example/card'], '0');

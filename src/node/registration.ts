@@ -93,11 +93,11 @@ export class Registration {
   async #adopt(existing: Node, facts: NodeFacts, signal: AbortSignal): Promise<Node> {
     const { settings, writer, resources, log } = this.#deps;
     this.#logDifferences(existing);
-    const extended = resources.areDevicesForgotten?.() === true ? 'zeroed' : 'kept';
+    const extended = resources.areDevicesUnregistered?.() === true ? 'zeroed' : 'kept';
     const computed = writer.compute(existing, await this.#stableFacts(existing, facts, signal), extended);
-    const wanted = withMetadata(computed, adoptedMetadata(computed.node, settings));
+    const desired = withMetadata(computed, adoptedMetadata(computed.node, settings));
     try {
-      return await this.#write(existing, wanted, signal);
+      return await this.#write(existing, desired, signal);
     } catch (error) {
       if (!isKind(error, 'Denied', 'Invalid')) throw error;
       // A forbidden label must not prevent registration.
@@ -125,13 +125,13 @@ export class Registration {
     return known;
   }
 
-  async #write(existing: Node, wanted: ComputedNode, signal: AbortSignal): Promise<Node> {
+  async #write(existing: Node, desired: ComputedNode, signal: AbortSignal): Promise<Node> {
     const { writer, view } = this.#deps;
-    if (!writer.isChanged(existing, wanted.node)) {
+    if (!writer.isChanged(existing, desired.node)) {
       view.update(existing);
       return existing;
     }
-    return (await writer.commit(existing, wanted, signal)) ?? this.#deletedMeanwhile();
+    return (await writer.commit(existing, desired, signal)) ?? this.#deletedMeanwhile();
   }
 
   /** Deleted between read and write: the next attempt creates it. */

@@ -82,10 +82,10 @@ export class StatusLoop {
 
   async #missing(signal: AbortSignal): Promise<void> {
     const { settings, log } = this.#deps;
-    const news = this.#missingNode.observe();
+    const change = this.#missingNode.observe();
     const { name, recreation } = settings;
-    if (news === 'first') log.warn('Node object does not exist', { node: name, afterDeletion: recreation });
-    if (news !== 'verdict') return;
+    if (change === 'first') log.warn('Node object does not exist', { node: name, afterDeletion: recreation });
+    if (change !== 'verdict') return;
     if (recreation === 'exit') {
       throw new KubelingError('NODE_GONE', `Cannot continue as node ${name}: its Node object was deleted`, {
         details: { node: name },
@@ -103,14 +103,14 @@ export class StatusLoop {
   async #expedite(signal: AbortSignal): Promise<void> {
     const { clock, view, writer, settings, log } = this.#deps;
     const startMs = clock.monotonicMs();
-    let passMs = startMs;
+    let intervalMs = startMs;
     while (clock.monotonicMs() < startMs + expediteMs) {
       const node = view.current();
       // Deleted meanwhile: the next check confirms it.
       if (node === undefined || isReady(node)) return;
-      if ((await writer.wouldBeReady(node, signal)) || clock.monotonicMs() >= passMs) {
+      if ((await writer.wouldBeReady(node, signal)) || clock.monotonicMs() >= intervalMs) {
         const outcome = await writer.pass(signal);
-        passMs = clock.monotonicMs() + settings.updateFrequencyMs;
+        intervalMs = clock.monotonicMs() + settings.updateFrequencyMs;
         // Retrying fast would not help a failing API server.
         if (outcome === 'failed') await clock.sleep(afterFailureMs, signal);
       }

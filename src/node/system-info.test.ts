@@ -64,7 +64,7 @@ test('builds a Node without an API server', async () => {
   const learned: unknown[] = [];
   const local = new LocalNode({
     ...world.deps({ labels: { pool: 'a' } }),
-    learned: (...all) => void learned.push(all),
+    onResult: (...all) => void learned.push(all),
   });
   const node = await local.build(signal);
   assert.equal(node.metadata?.labels?.['pool'], 'a');
@@ -88,7 +88,7 @@ test('lists the interfaces only when an address may have changed', async () => {
       return world.addresses;
     },
   };
-  const local = new LocalNode({ ...deps, machine, learned: () => {} });
+  const local = new LocalNode({ ...deps, machine, onResult: () => {} });
   const addressOf = async () => (await local.build(signal)).status?.addresses?.[0]?.address;
   world.files.set('/proc/net/fib_trie', 'one').set('/proc/net/if_inet6', 'fe80 veth1\n2001 eth0\n');
   const before = await addressOf();

@@ -79,7 +79,7 @@ export class HealthSlis {
       name: check.name,
       problem: () => {
         const problem = check.problem();
-        this.#page.note(check.name, type, problem === undefined ? 'success' : 'error');
+        this.#page.record(check.name, type, problem === undefined ? 'success' : 'error');
         return problem;
       },
     }));
@@ -90,11 +90,11 @@ export class HealthSlis {
     return {
       path: '/metrics/slis',
       methods: 'any',
-      answer: (request, signal) => this.#answer(request, signal),
+      answer: (request, signal) => this.#respond(request, signal),
     };
   }
 
-  async #answer({ method }: Request, signal: AbortSignal): Promise<Response> {
+  async #respond({ method }: Request, signal: AbortSignal): Promise<Response> {
     if (method === 'DELETE') {
       this.#page = sliPage(this.#onError);
       return text(200, 'metrics reset\n');
@@ -119,7 +119,7 @@ function sliPage(onError: (error: unknown) => void) {
   });
   return {
     registry,
-    note(name: string, type: string, status: 'success' | 'error') {
+    record(name: string, type: string, status: 'success' | 'error') {
       now.with({ name, type }).set(status === 'success' ? 1 : 0);
       total.with({ name, type, status }).inc();
     },

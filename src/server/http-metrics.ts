@@ -54,10 +54,10 @@ export class HttpMetricFamilies {
   }
 
   of(serverType: ServerType): HttpMetrics {
-    return { begin: (method, path) => this.#begin(labelsOf(method, path, serverType)) };
+    return { begin: (method, path) => this.#start(labelsOf(method, path, serverType)) };
   }
 
-  #begin(series: Labels): () => void {
+  #start(series: Labels): () => void {
     const startMs = this.#clock.monotonicMs();
     this.#requests.with(series).inc();
     const inflight = this.#inflight.with(series);

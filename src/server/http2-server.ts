@@ -45,15 +45,15 @@ export class Http2Server {
     this.#listeners.push(listener);
   }
 
-  take(socket: TLSSocket): void {
+  accept(socket: TLSSocket): void {
     const kind = socket.authorized ? 'withCertificate' : 'others';
-    const server = this.#servers.get(kind) ?? this.#make(kind);
+    const server = this.#servers.get(kind) ?? this.#create(kind);
     this.#servers.set(kind, server);
     server.once('session', (session: object) => this.#sockets.set(session, socket));
     server.emit('connection', socket);
   }
 
-  #make(kind: ClientKind): http2.Http2Server {
+  #create(kind: ClientKind): http2.Http2Server {
     const { idleMs } = this.#limits;
     const { maxStreams, ...resets } = limits[kind];
     const settings = {
@@ -66,11 +66,11 @@ export class Http2Server {
     server.on('sessionError', (error) =>
       this.#logger.v(4)?.info('HTTP/2 connection failed', { because: String(error) }),
     );
-    server.on('request', (request, response) => this.#tell(request, response));
+    server.on('request', (request, response) => this.#forward(request, response));
     return server;
   }
 
-  #tell(request: http2.Http2ServerRequest, response: http2.Http2ServerResponse): void {
+  #forward(request: http2.Http2ServerRequest, response: http2.Http2ServerResponse): void {
     const { session } = request.stream;
     const socket = session === undefined ? undefined : this.#sockets.get(session);
     // The request or its connection was lost meanwhile, and no event would report its end.

@@ -100,20 +100,20 @@ function asPod({ uid, name, namespace, containers }: RuntimePod) {
 
 /** Usage of the node and its pods; all methods are read-only. */
 export interface StatsView {
-  summary(wish: 'all' | 'cpu-and-memory', signal: AbortSignal): Promise<object>;
+  summary(detail: 'all' | 'cpu-and-memory', signal: AbortSignal): Promise<object>;
   /** The text of a page of metrics, with an error metric after a failed scrape. */
   resourceMetrics(signal: AbortSignal): Promise<string>;
   cadvisorMetrics(signal: AbortSignal): Promise<string>;
 }
 
 export function statsRoutes(view: StatsView): readonly Route[] {
-  const page = (path: string, look: (signal: AbortSignal) => Promise<string>): Route => ({
+  const page = (path: string, read: (signal: AbortSignal) => Promise<string>): Route => ({
     path,
     methods: 'any',
     answer: async (_request, signal) => ({
       status: 200,
       contentType: metricsContentType,
-      body: await look(signal),
+      body: await read(signal),
     }),
   });
   const summary = async ({ query }: Request, signal: AbortSignal) => {

@@ -81,20 +81,20 @@ export class Listener implements AsyncDisposable {
   readonly #calls = new AbortController();
   /** The HTTP server no longer tracks a connection after its upgrade. */
   readonly #upgraded = new Set<Duplex>();
-  readonly #secure: SecureServer | undefined;
+  readonly #secureServer: SecureServer | undefined;
   readonly #guard: ConnectionGuard;
 
-  private constructor(options: ListenerOptions, made: Server | SecureServer) {
+  private constructor(options: ListenerOptions, server: Server | SecureServer) {
     this.#options = options;
-    this.#secure = 'server' in made ? made : undefined;
-    this.#server = 'server' in made ? made.server : made;
+    this.#secureServer = 'server' in server ? server : undefined;
+    this.#server = 'server' in server ? server.server : server;
     this.#guard = new ConnectionGuard(options.connections);
     this.#guard.track(this.#server);
     this.#server.on('request', (request, response) =>
       this.#guard.serve(request, response, (onEnd) => this.#serve(request, response, request.socket, onEnd)),
     );
-    this.#secure?.onHttp2((request, response, socket) =>
-      this.#guard.inTurn(socket, () => {
+    this.#secureServer?.onHttp2((request, response, socket) =>
+      this.#guard.runLimited(socket, () => {
         const onEnd = (callback: () => void) => void response.once('close', callback);
         if (http2StreamOf(response)?.closed === false) this.#serve(request, response, socket, onEnd);
       }),
@@ -107,7 +107,7 @@ export class Listener implements AsyncDisposable {
     const server = listener.#server;
     await new Promise<void>((resolve, reject) => {
       const refused = (cause: Error) => {
-        listener.#secure?.[Symbol.dispose]();
+        listener.#secureServer?.[Symbol.dispose]();
         const where = `${options.host}:${options.port}`;
         reject(new KubelingError('SERVER_LISTEN', `Cannot listen on ${where}`, { cause }));
       };
@@ -144,7 +144,7 @@ export class Listener implements AsyncDisposable {
   /** Aborts every request and stops listening. */
   async close(): Promise<void> {
     this.#calls.abort(new KubelingError('CANCELLED', 'The server is closing'));
-    this.#secure?.[Symbol.dispose]();
+    this.#secureServer?.[Symbol.dispose]();
     this.#server.closeAllConnections();
     for (const socket of this.#upgraded) socket.destroy();
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
@@ -157,14 +157,14 @@ export class Listener implements AsyncDisposable {
   #serve(incoming: IncomingMessage, outgoing: ServerResponse, socket: Socket, onEnd: OnEnd): void {
     const call = new LinkedController(this.#calls.signal);
     const target = readTarget(incoming);
-    const done = this.#begin(incoming, target);
+    const done = this.#startRequest(incoming, target);
     outgoing.on('error', () => {});
     onEnd(() => {
       done(outgoing.statusCode);
       call.abort(new KubelingError('CANCELLED', 'The client disconnected'));
       call[Symbol.dispose]();
     });
-    this.#answer(incoming, target, socket, call.signal)
+    this.#respond(incoming, target, socket, call.signal)
       .then((response) => {
         if (response.headers?.['connection'] === 'close') this.#closeAfter(outgoing, socket);
         return send(outgoing, response, call.signal);
@@ -188,7 +188,7 @@ export class Listener implements AsyncDisposable {
     outgoing.once('close', () => setImmediate(() => setImmediate(() => socket.destroy())));
   }
 
-  async #answer(
+  async #respond(
     incoming: IncomingMessage,
     target: Target,
     socket: Socket,
@@ -204,7 +204,7 @@ export class Listener implements AsyncDisposable {
 
   #upgrade(incoming: IncomingMessage, socket: Socket, head: Uint8Array): void {
     const target = readTarget(incoming);
-    const done = this.#begin(incoming, target);
+    const done = this.#startRequest(incoming, target);
     this.#upgraded.add(socket);
     socket.on('error', () => {});
     socket.on('close', () => {
@@ -242,7 +242,7 @@ export class Listener implements AsyncDisposable {
     signal: AbortSignal,
   ): Promise<Refused | undefined> {
     const { headers } = incoming;
-    const certificate = this.#secure?.certificateOf(socket);
+    const certificate = this.#secureServer?.certificateOf(socket);
     if (length > maxAnonymousTarget && certificate === undefined && !showsToken(headers)) {
       return { kind: 'refused', response: this.#closing(text(414, '414: URI Too Long'), socket) };
     }
@@ -261,7 +261,7 @@ export class Listener implements AsyncDisposable {
   }
 
   /** Counts the request; call the returned function at its end. */
-  #begin(incoming: IncomingMessage, { path = '' }: Target): (status: number | undefined) => void {
+  #startRequest(incoming: IncomingMessage, { path = '' }: Target): (status: number | undefined) => void {
     const { metrics, logger } = this.#options;
     const method = methodOf(incoming);
     const measured = metrics?.begin(method, path);
@@ -300,8 +300,8 @@ const maxPath = 16 * 1024;
 
 /** Never throws: an exception in a callback of the HTTP server would end the process. */
 function readTarget({ url = '/' }: IncomingMessage): Target {
-  const [written = ''] = url.split('#', 1);
-  const target = splitTarget(written);
+  const [withoutFragment = ''] = url.split('#', 1);
+  const target = splitTarget(withoutFragment);
   const { writtenPath, length } = target;
   const parsed = writtenPath.length > maxPath ? null : URL.parse(writtenPath, 'http://localhost');
   return {

@@ -104,12 +104,12 @@ function match(pattern: string, path: string): Readonly<Record<string, string>> 
   if (pattern.endsWith('/')) {
     return path.startsWith(pattern) || path === pattern.slice(0, -1) ? {} : undefined;
   }
-  const wanted = pattern.split('/');
-  const given = path.split('/');
-  if (wanted.length !== given.length) return undefined;
+  const expected = pattern.split('/');
+  const actual = path.split('/');
+  if (expected.length !== actual.length) return undefined;
   const params: Record<string, string> = {};
-  for (const [index, segment] of wanted.entries()) {
-    const value = given[index] ?? '';
+  for (const [index, segment] of expected.entries()) {
+    const value = actual[index] ?? '';
     const name = /^\{(\w+)\}$/.exec(segment)?.[1];
     if (name === undefined ? segment !== value : value === '') return undefined;
     if (name === undefined) continue;

@@ -25,13 +25,13 @@ export interface CertificateSource {
 }
 
 /** Adapts a certificate that is rotated elsewhere. */
-export function servedWith(kept: Pick<ServedCertificate, 'current' | 'onRotated'>): CertificateSource {
+export function servedWith(certificate: Pick<ServedCertificate, 'current' | 'onRotated'>): CertificateSource {
   return {
     current() {
-      const pair = kept.current();
+      const pair = certificate.current();
       return pair === undefined ? undefined : { cert: pair.certificatePem, key: pair.keyPem };
     },
-    onChange: (listener) => kept.onRotated(() => listener()),
+    onChange: (listener) => certificate.onRotated(() => listener()),
   };
 }
 
@@ -110,7 +110,7 @@ function dispatchByProtocol(server: Server, http2: Http2Server): void {
   const own = server.listeners('secureConnection');
   server.removeAllListeners('secureConnection');
   server.on('secureConnection', (socket: TLSSocket) => {
-    if (socket.alpnProtocol === 'h2') http2.take(socket);
+    if (socket.alpnProtocol === 'h2') http2.accept(socket);
     else for (const listener of own) listener.call(server, socket);
   });
 }

@@ -18,7 +18,7 @@ const warning = 'This page is for people who look for a fault; its form may chan
 
 /** The status of the process. */
 export function statuszRoute({ clock, startMs, version, platform, paths }: StatuszFacts): Route {
-  const look = () => ({
+  const read = () => ({
     startTime: apiTime(startMs),
     uptimeSeconds: Math.floor((clock.now() - startMs) / 1_000),
     goVersion: platform,
@@ -26,7 +26,7 @@ export function statuszRoute({ clock, startMs, version, platform, paths }: Statu
     emulationVersion: version.split('.').slice(0, 2).join('.'),
     paths: paths(),
   });
-  const lines = (facts: ReturnType<typeof look>) => [
+  const lines = (facts: ReturnType<typeof read>) => [
     `Started: ${facts.startTime}`,
     `Up: ${facts.uptimeSeconds} seconds`,
     `Platform: ${facts.goVersion}`,
@@ -34,40 +34,40 @@ export function statuszRoute({ clock, startMs, version, platform, paths }: Statu
     `Emulation version: ${facts.emulationVersion}`,
     `Paths: ${facts.paths.join(' ')}`,
   ];
-  return page({ path: '/statusz', kind: 'Statusz', look, lines });
+  return page({ path: '/statusz', kind: 'Statusz', read, lines });
 }
 
 /** The flags in effect. Secret values must be masked already. */
 export function flagzRoute(flags: () => Readonly<Record<string, string>>): Route {
-  const look = () => ({ flags: flags() });
-  const lines = ({ flags: all }: ReturnType<typeof look>) =>
+  const read = () => ({ flags: flags() });
+  const lines = ({ flags: all }: ReturnType<typeof read>) =>
     Object.entries(all).map(([name, value]) => `${name}=${value}`);
-  return page({ path: '/flagz', kind: 'Flagz', look, lines });
+  return page({ path: '/flagz', kind: 'Flagz', read, lines });
 }
 
 interface Page<T extends object> {
   readonly path: string;
   readonly kind: string;
-  readonly look: () => T;
+  readonly read: () => T;
   readonly lines: (facts: T) => readonly string[];
 }
 
-function page<T extends object>({ path, kind, look, lines }: Page<T>): Route {
-  const answer = (request: Request): Response => {
+function page<T extends object>({ path, kind, read, lines }: Page<T>): Route {
+  const respond = (request: Request): Response => {
     const form = requestedForm(request.headers.accept ?? '', kind);
     if (form.kind === 'none')
       return text(
         406,
         `only text/plain, or application/json or application/yaml with g=${group}, v=v1beta1 and as=${kind}, can be had\n`,
       );
-    const facts = look();
+    const facts = read();
     if (form.kind === 'text')
       return text(200, ['', `kubelet ${path.slice(1)}`, warning, '', ...lines(facts), ''].join('\n'));
     const object = { kind, apiVersion: `${group}/${form.version}`, metadata: { name: 'kubelet' }, ...facts };
     // JSON is valid YAML.
     return { status: 200, contentType: form.contentType, body: `${JSON.stringify(object, undefined, 1)}\n` };
   };
-  return { path, methods: ['GET'], answer };
+  return { path, methods: ['GET'], answer: respond };
 }
 
 type Form =
@@ -118,15 +118,15 @@ async function setLevel(
 ): Promise<Response> {
   if (request.method !== 'PUT') return text(406, 'unsupported http method\n');
   try {
-    const written = (await request.body(maxBytes, signal)).trim();
-    if (!/^[-+]?\d{1,9}$/.test(written)) {
+    const value = (await request.body(maxBytes, signal)).trim();
+    if (!/^[-+]?\d{1,9}$/.test(value)) {
       return text(
         400,
-        `failed set klog.logging.verbosity ${JSON.stringify(written)}: it must be a whole number\n`,
+        `failed set klog.logging.verbosity ${JSON.stringify(value)}: it must be a whole number\n`,
       );
     }
-    verbosity.setLevel(Number(written));
-    return text(200, `successfully set klog.logging.verbosity to ${written}\n`);
+    verbosity.setLevel(Number(value));
+    return text(200, `successfully set klog.logging.verbosity to ${value}\n`);
   } catch (error) {
     signal.throwIfAborted();
     return text(400, `failed set klog.logging.verbosity: ${describeError(error)}\n`);

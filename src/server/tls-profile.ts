@@ -78,7 +78,7 @@ const groups: ReadonlyMap<number, string> = new Map([
 /** Throws TLS_SETTINGS with all problems. */
 export function tlsProfile({ minVersion, cipherSuites, curves }: TlsSettings): TlsProfile {
   const version = Object.hasOwn(versions, minVersion) ? versions[minVersion] : undefined;
-  const wrong = [
+  const invalid = [
     ...(version === undefined ? [`unknown TLS version ${JSON.stringify(minVersion)}`] : []),
     ...cipherSuites
       .filter((name) => !isSuite(name))
@@ -86,11 +86,11 @@ export function tlsProfile({ minVersion, cipherSuites, curves }: TlsSettings): T
     ...curves.filter((id) => !groups.has(id)).map((id) => `unknown curve ${id}`),
   ];
   const chosen = chooseSuites(cipherSuites);
-  if (wrong.length === 0 && chosen.usable.length === 0 && version !== 'TLSv1.3') {
-    wrong.push(`none of the cipher suites ${cipherSuites.join(', ')} is supported here`);
+  if (invalid.length === 0 && chosen.usable.length === 0 && version !== 'TLSv1.3') {
+    invalid.push(`none of the cipher suites ${cipherSuites.join(', ')} is supported here`);
   }
-  if (version === undefined || wrong.length > 0) {
-    throw new KubelingError('TLS_SETTINGS', `Cannot use the TLS settings: ${wrong.join('; ')}`);
+  if (version === undefined || invalid.length > 0) {
+    throw new KubelingError('TLS_SETTINGS', `Cannot use the TLS settings: ${invalid.join('; ')}`);
   }
   return {
     minVersion: version,

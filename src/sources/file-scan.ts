@@ -33,7 +33,7 @@ export type FileStates = ReadonlyMap<string, FileState>;
 export interface FolderScan {
   readonly files: FileStates;
   /** Files that defined pods and no longer exist. */
-  readonly lost: readonly string[];
+  readonly disappeared: readonly string[];
   /** True when a file was written to while it was read, so it must be read again soon. */
   readonly unsettled: boolean;
   /** Content of the files that became valid in this scan. */
@@ -90,21 +90,21 @@ export class FileScanner {
     const files = new Map<string, FileState>();
     const good = new Map<string, Uint8Array>();
     let unsettled = false;
-    const news = new Map<string, FileState>();
+    const changed = new Map<string, FileState>();
     for (const path of paths) {
       const known = before.get(path) ?? (await this.#fromCheckpoint(path, signal));
-      const seen = await this.#check(path, known, signal);
-      if (seen === 'unsettled') unsettled = true;
-      const state = seen === 'unsettled' ? known : seen?.state;
+      const checked = await this.#check(path, known, signal);
+      if (checked === 'unsettled') unsettled = true;
+      const state = checked === 'unsettled' ? known : checked?.state;
       if (state !== undefined) files.set(path, state);
-      if (typeof seen === 'object' && seen.good !== undefined) good.set(path, seen.good);
+      if (typeof checked === 'object' && checked.good !== undefined) good.set(path, checked.good);
       if (state === undefined || before.has(path)) continue;
-      news.set(path, state);
+      changed.set(path, state);
       // Called at powers of two only, so that the work stays linear in the number of files.
-      if (isPowerOfTwo(news.size)) onFound(new Map([...before, ...news]));
+      if (isPowerOfTwo(changed.size)) onFound(new Map([...before, ...changed]));
     }
-    const lost = [...before].filter(([path, { pods }]) => pods.length > 0 && !files.has(path));
-    return { files, lost: lost.map(([path]) => path), unsettled, good };
+    const disappeared = [...before].filter(([path, { pods }]) => pods.length > 0 && !files.has(path));
+    return { files, disappeared: disappeared.map(([path]) => path), unsettled, good };
   }
 
   async #list(path: string, signal: AbortSignal): Promise<readonly string[]> {
@@ -126,9 +126,9 @@ export class FileScanner {
     const deadline = { clock, ms: scanDeadlineMs, what: `read the checkpoint of ${path}` };
     const bytes = await withDeadline(deadline, () => lastGood.read(path), signal);
     if (bytes === undefined) return undefined;
-    const { pods, problems, whole } = await reader.read(bytes, { source: 'file', path, nodeName });
+    const { pods, problems, complete } = await reader.read(bytes, { source: 'file', path, nodeName });
     // Content that is no longer valid by the current rules is reported when the file is read again.
-    return { digest: whole ? digestOf(bytes) : '', version: '', pods, problems };
+    return { digest: complete ? digestOf(bytes) : '', version: '', pods, problems };
   }
 
   /** Returns undefined when the file does not exist. A failure concerns this file only. */
@@ -199,8 +199,8 @@ function digestOf(bytes: Uint8Array): string {
  * Whether a restarted kubelet would find all kept pods in this content, even if a part of it is
  * invalid.
  */
-export function namesAllPods({ whole, pods }: ManifestReading, kept: readonly ManifestPod[]): boolean {
-  return whole || (pods.length > 0 && pods.length === kept.length);
+export function namesAllPods({ complete, pods }: ManifestReading, retained: readonly ManifestPod[]): boolean {
+  return complete || (pods.length > 0 && pods.length === retained.length);
 }
 
 /**
@@ -208,7 +208,7 @@ export function namesAllPods({ whole, pods }: ManifestReading, kept: readonly Ma
  * from the rest may still be desired, so all previous pods stay; the valid parts are used.
  */
 export function podsToRun(reading: ManifestReading, before: readonly ManifestPod[]): readonly ManifestPod[] {
-  if (reading.whole) return reading.pods;
+  if (reading.complete) return reading.pods;
   const names = new Set(reading.pods.map(({ pod }) => fullNameOf(pod)));
   return [...reading.pods, ...before.filter(({ pod }) => !names.has(fullNameOf(pod)))];
 }
@@ -282,12 +282,12 @@ async function unlessMissing<T, G>(work: Promise<T>, gone: G): Promise<T | G> {
  */
 function watchHost(path: string, listener: WatchListener): Disposable {
   const name = basename(path);
-  const itself = openWatch(path, () => true, listener);
-  const around = openWatch(dirname(path), (changed) => changed === null || changed === name, listener);
+  const ownWatch = openWatch(path, () => true, listener);
+  const parentWatch = openWatch(dirname(path), (changed) => changed === null || changed === name, listener);
   return {
     [Symbol.dispose]: () => {
-      itself();
-      around();
+      ownWatch();
+      parentWatch();
     },
   };
 }

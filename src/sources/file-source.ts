@@ -21,7 +21,7 @@ export interface FileSourceOptions extends ManifestSourceOptions {
 }
 
 /** Minimum interval between two scans, because a file is rarely written in one go. */
-const quietMs = 100;
+const debounceMs = 100;
 /**
  * How long a file, or the whole path, must be missing before it counts as deleted: some editors
  * delete and recreate a file.
@@ -51,8 +51,8 @@ interface VersionedProblem {
   readonly version: string;
 }
 
-function pathsOf(look: CompleteScan): Iterable<string> {
-  return look.kind === 'seen' ? look.scan.files.keys() : [];
+function pathsOf(scan: CompleteScan): Iterable<string> {
+  return scan.kind === 'seen' ? scan.scan.files.keys() : [];
 }
 
 function missingPath(path: string): SourceProblem {
@@ -72,7 +72,7 @@ function unconfirmedKey({ problem, version }: VersionedProblem): string {
 export class FileSource {
   readonly #options: FileSourceOptions;
   readonly #scanner: FileScanner;
-  readonly #board: ProblemReporter;
+  readonly #problems: ProblemReporter;
   readonly #hints: HintLatch;
   readonly #uids: StaticUids;
   readonly #lastGood: LastGoodManifests;
@@ -98,13 +98,13 @@ export class FileSource {
     this.#lastGood = options.lastGood ?? noLastGoodManifests;
     const reader = new ManifestReader(rules);
     this.#scanner = new FileScanner({ files, nodeName, reader, clock, lastGood: this.#lastGood });
-    this.#board = new ProblemReporter(options.onProblem, options.onResolved);
+    this.#problems = new ProblemReporter(options.onProblem, options.onResolved);
     this.#hints = new HintLatch(options.clock);
   }
 
   /** The current problems of the manifests. */
   problems(): readonly SourceProblem[] {
-    return this.#board.current;
+    return this.#problems.current;
   }
 
   /** Runs until the signal is aborted, and then returns. */
@@ -112,7 +112,7 @@ export class FileSource {
     try {
       while (!signal.aborted) {
         const delayMs = await this.#syncOnce(signal);
-        const why = await this.#hints.wait(Math.max(quietMs, delayMs), signal);
+        const why = await this.#hints.wait(Math.max(debounceMs, delayMs), signal);
         if (why === 'hint') await this.#throttle(signal);
       }
     } catch (error) {
@@ -124,7 +124,7 @@ export class FileSource {
 
   async #throttle(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
-    const leftMs = this.#scannedMs + quietMs - clock.monotonicMs();
+    const leftMs = this.#scannedMs + debounceMs - clock.monotonicMs();
     if (leftMs > 0) await clock.sleep(leftMs, signal);
   }
 
@@ -134,16 +134,16 @@ export class FileSource {
    */
   async #syncOnce(signal: AbortSignal): Promise<number> {
     this.#hints.clear();
-    const look = await this.#scanConfirmed(signal);
+    const scan = await this.#scanConfirmed(signal);
     this.#scannedMs = this.#options.clock.monotonicMs();
-    if (look.kind === 'failed') {
-      this.#board.replace([...this.#board.current, look.problem]);
+    if (scan.kind === 'failed') {
+      this.#problems.replace([...this.#problems.current, scan.problem]);
       return backoffDelayMs(failureBackoff, ++this.#failures);
     }
     this.#failures = 0;
-    const sure = await this.#apply(look);
-    if (sure === 'doubtful') return quietMs;
-    return look.kind === 'missing' ? missingRetryMs : this.#options.resyncMs;
+    const certainty = await this.#apply(scan);
+    if (certainty === 'doubtful') return debounceMs;
+    return scan.kind === 'missing' ? missingRetryMs : this.#options.resyncMs;
   }
 
   /** Confirms missing files with a second scan before their pods are removed. */
@@ -155,9 +155,9 @@ export class FileSource {
   }
 
   /** In the first scan the checkpoints of the previous kubelet process are the reference. */
-  async #mayHaveLostPods(look: CompleteScan): Promise<boolean> {
-    if (this.#sent === undefined) return await this.#lastGood.hasOthersThan(pathsOf(look));
-    return look.kind === 'seen' ? look.scan.lost.length > 0 : this.#sent.length > 0;
+  async #mayHaveLostPods(scan: CompleteScan): Promise<boolean> {
+    if (this.#sent === undefined) return await this.#lastGood.hasOthersThan(pathsOf(scan));
+    return scan.kind === 'seen' ? scan.scan.disappeared.length > 0 : this.#sent.length > 0;
   }
 
   async #tryScan(signal: AbortSignal): Promise<ScanResult> {
@@ -183,21 +183,21 @@ export class FileSource {
     return { kind: 'seen', scan };
   }
 
-  async #apply(look: CompleteScan): Promise<'sure' | 'doubtful'> {
-    this.#files = look.kind === 'seen' ? look.scan.files : new Map();
-    const settled = this.#resolve(this.#files);
+  async #apply(scan: CompleteScan): Promise<'sure' | 'doubtful'> {
+    this.#files = scan.kind === 'seen' ? scan.scan.files : new Map();
+    const resolved = this.#resolve(this.#files);
     const found = [...this.#files.values()].flatMap(({ problems, pods, version }) => {
-      const stoodFor = pods.map(({ pod }) => pod);
-      return problems.map((problem) => ({ problem: withPods(problem, stoodFor), version }));
+      const current = pods.map(({ pod }) => pod);
+      return problems.map((problem) => ({ problem: withPods(problem, current), version }));
     });
-    const repeated = settled.problems.map((problem) => ({ problem, version: '' }));
+    const repeated = resolved.problems.map((problem) => ({ problem, version: '' }));
     const missing =
-      look.kind === 'missing' ? [{ problem: missingPath(this.#options.path), version: '' }] : [];
+      scan.kind === 'missing' ? [{ problem: missingPath(this.#options.path), version: '' }] : [];
     const confirmed = this.#confirm([...missing, ...found, ...repeated]);
     // The pods are delivered first, because they need not wait for the disk.
-    this.#send(settled.pods);
-    await this.#checkpoint(look);
-    const unsettled = look.kind === 'seen' && look.scan.unsettled;
+    this.#send(resolved.pods);
+    await this.#checkpoint(scan);
+    const unsettled = scan.kind === 'seen' && scan.scan.unsettled;
     return confirmed === 'all' && !unsettled ? 'sure' : 'doubtful';
   }
 
@@ -213,25 +213,25 @@ export class FileSource {
     const claimants: ManifestClaim[] = [...files].flatMap(([path, { pods }]) =>
       pods.map((pod) => ({ ...pod, path })),
     );
-    const settled = resolveClaims(claimants, this.#holders, 'file', this.#uids);
-    this.#holders = settled.holders;
-    return settled;
+    const resolved = resolveClaims(claimants, this.#holders, 'file', this.#uids);
+    this.#holders = resolved.holders;
+    return resolved;
   }
 
-  async #checkpoint(look: CompleteScan): Promise<void> {
-    const good = look.kind === 'seen' ? [...look.scan.good] : [];
+  async #checkpoint(scan: CompleteScan): Promise<void> {
+    const good = scan.kind === 'seen' ? [...scan.scan.good] : [];
     await Promise.all(good.map(([path, text]) => this.#lastGood.save(path, text)));
-    await this.#lastGood.retain(pathsOf(look));
+    await this.#lastGood.retain(pathsOf(scan));
   }
 
   /** Reports only problems that the previous scan found too, in an unchanged file. */
   #confirm(found: readonly VersionedProblem[]): 'all' | 'some' {
-    const known = new Set(this.#board.current.map(describeProblem));
+    const known = new Set(this.#problems.current.map(describeProblem));
     const confirmed = found.filter(
       (one) => known.has(describeProblem(one.problem)) || this.#unconfirmed.has(unconfirmedKey(one)),
     );
     this.#unconfirmed = new Set(found.map(unconfirmedKey));
-    this.#board.replace(
+    this.#problems.replace(
       confirmed.map(({ problem }) => problem),
       found.map(({ problem }) => problem),
     );

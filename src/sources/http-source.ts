@@ -28,7 +28,7 @@ const loggedFailures = 3;
 export class HttpSource {
   readonly #options: HttpSourceOptions;
   readonly #reader: ManifestReader;
-  readonly #board: ProblemReporter;
+  readonly #problems: ProblemReporter;
   readonly #uids: StaticUids;
   readonly #lastGood: LastGoodManifests;
   #digest: string | undefined;
@@ -45,13 +45,13 @@ export class HttpSource {
   constructor(options: HttpSourceOptions) {
     this.#options = options;
     this.#reader = new ManifestReader(options.rules);
-    this.#board = new ProblemReporter(options.onProblem, options.onResolved);
+    this.#problems = new ProblemReporter(options.onProblem, options.onResolved);
     this.#uids = options.uids ?? new StaticUids();
     this.#lastGood = options.lastGood ?? noLastGoodManifests;
   }
 
   problems(): readonly SourceProblem[] {
-    return this.#board.current;
+    return this.#problems.current;
   }
 
   /** Runs until the signal is aborted, and then returns. */
@@ -86,7 +86,7 @@ export class HttpSource {
       failures = [this.#reportFailure(error)];
     }
     const repeated = this.#pods === undefined ? [] : await this.#resolve(this.#pods);
-    this.#board.replace([...this.#bodyProblems, ...repeated, ...failures]);
+    this.#problems.replace([...this.#bodyProblems, ...repeated, ...failures]);
   }
 
   async #fetch(signal: AbortSignal): Promise<Uint8Array> {
@@ -121,12 +121,12 @@ export class HttpSource {
   async #resolve(pods: readonly ManifestPod[]): Promise<readonly SourceProblem[]> {
     const path = withoutSecrets(this.#options.url);
     const claimants = pods.map((pod) => ({ ...pod, path }));
-    const settled = resolveClaims(claimants, this.#holders, 'http', this.#uids);
-    this.#holders = settled.holders;
+    const resolved = resolveClaims(claimants, this.#holders, 'http', this.#uids);
+    this.#holders = resolved.holders;
     // The pods are delivered first, because they need not wait for the disk.
-    this.#send(settled.pods);
+    this.#send(resolved.pods);
     await this.#checkpoint(pods);
-    return settled.problems;
+    return resolved.problems;
   }
 
   #send(pods: readonly Pod[]): void {
@@ -200,9 +200,9 @@ export const httpGet: HttpGet = async (url, headers, signal) => {
   let sent = headers;
   for (let hops = 0; hops <= mostRedirects; hops++) {
     if (at.origin !== origin) sent = {};
-    const answer = await getOnce(at, sent, signal);
-    if (answer.location === undefined) return answer;
-    at = new URL(answer.location, at);
+    const response = await getOnce(at, sent, signal);
+    if (response.location === undefined) return response;
+    at = new URL(response.location, at);
   }
   throw new Error(`more than ${mostRedirects} redirects`);
 };
@@ -217,21 +217,21 @@ function getOnce(
   return new Promise<RedirectableResponse>((resolve, reject) => {
     const request = url.protocol === 'https:' ? httpsRequest : nodeHttp.request;
     const sent = Object.fromEntries(Object.entries(headers).map(([name, values]) => [name, [...values]]));
-    const asked = request(url, { method: 'GET', headers: sent, agent: false });
-    const abort = onAbort(signal, (reason) => asked.destroy(reason as Error));
-    asked.on('error', (error) => {
+    const outgoing = request(url, { method: 'GET', headers: sent, agent: false });
+    const abort = onAbort(signal, (reason) => outgoing.destroy(reason as Error));
+    outgoing.on('error', (error) => {
       abort[Symbol.dispose]();
       reject(error);
     });
-    asked.on('response', (response) => {
+    outgoing.on('response', (response) => {
       readResponse(response)
         .then(resolve, (error) => {
-          asked.destroy();
+          outgoing.destroy();
           reject(error);
         })
         .finally(() => abort[Symbol.dispose]());
     });
-    asked.end();
+    outgoing.end();
   });
 }
 

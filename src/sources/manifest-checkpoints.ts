@@ -17,13 +17,13 @@ export interface CheckpointFiles {
  */
 export interface LastGoodManifests {
   /** Returns undefined when there is none. */
-  read(place: string): Promise<Uint8Array | undefined>;
+  read(path: string): Promise<Uint8Array | undefined>;
   /** Resolves when the content will survive a restart. */
-  save(place: string, text: Uint8Array): Promise<void>;
+  save(path: string, text: Uint8Array): Promise<void>;
   /** Whether content of other manifests than these is saved. */
-  hasOthersThan(places: Iterable<string>): Promise<boolean>;
+  hasOthersThan(paths: Iterable<string>): Promise<boolean>;
   /** Removes the content of all other manifests. */
-  retain(places: Iterable<string>): Promise<void>;
+  retain(paths: Iterable<string>): Promise<void>;
 }
 
 /** For sources without checkpoints. */
@@ -73,22 +73,22 @@ export class ManifestCheckpoints implements LastGoodManifests {
     );
   }
 
-  async hasOthersThan(places: Iterable<string>): Promise<boolean> {
-    return (await this.#beyond(places)).length > 0;
+  async hasOthersThan(paths: Iterable<string>): Promise<boolean> {
+    return (await this.#beyond(paths)).length > 0;
   }
 
-  async retain(places: Iterable<string>): Promise<void> {
+  async retain(paths: Iterable<string>): Promise<void> {
     const known = await this.#knownNames();
-    for (const name of await this.#beyond(places)) {
+    for (const name of await this.#beyond(paths)) {
       known.delete(name);
       const path = this.#path(name);
       await this.#attempt('remove the last good manifest', path, undefined, () => this.#files.remove(path));
     }
   }
 
-  async #beyond(places: Iterable<string>): Promise<readonly string[]> {
-    const kept = new Set([...places].map(nameOf));
-    return [...(await this.#knownNames())].filter((name) => !kept.has(name));
+  async #beyond(paths: Iterable<string>): Promise<readonly string[]> {
+    const names = new Set([...paths].map(nameOf));
+    return [...(await this.#knownNames())].filter((name) => !names.has(name));
   }
 
   #knownNames(): Promise<Set<string>> {
@@ -114,6 +114,6 @@ export class ManifestCheckpoints implements LastGoodManifests {
 }
 
 /** A path or URL may be long and contain secrets, so its hash is used. */
-function nameOf(place: string): string {
-  return createHash('sha256').update(place).digest('hex').slice(0, 32);
+function nameOf(path: string): string {
+  return createHash('sha256').update(path).digest('hex').slice(0, 32);
 }

@@ -23,9 +23,9 @@ function read(apiReferences: 'allowed' | 'refused', bytes = text) {
 }
 
 test('accepts ConfigMaps beside pods where pods may refer to API objects', async () => {
-  const { pods, problems, whole } = await read('allowed');
+  const { pods, problems, complete } = await read('allowed');
   assert.deepEqual(problems, []);
-  assert.equal(whole, true);
+  assert.equal(complete, true);
   assert.deepEqual(
     pods.map(({ pod }) => pod.metadata.name),
     ['web-n'],
@@ -35,12 +35,12 @@ test('accepts ConfigMaps beside pods where pods may refer to API objects', async
 test('reads a manifest of companion objects alone as complete and without pods', async () => {
   const only =
     'apiVersion: v1\nkind: List\nitems:\n  - {apiVersion: v1, kind: Secret, metadata: {name: s}}\n';
-  assert.deepEqual(await read('allowed', only), { pods: [], problems: [], whole: true });
+  assert.deepEqual(await read('allowed', only), { pods: [], problems: [], complete: true });
 });
 
 test('rejects companion objects elsewhere, and every other kind', async () => {
-  const { problems, whole } = await read('refused');
-  assert.equal(whole, false);
+  const { problems, complete } = await read('refused');
+  assert.equal(complete, false);
   assert.match(problems[0]?.message ?? '', /must be Pod: current value is "ConfigMap"/);
   const other = await read('allowed', 'apiVersion: v1\nkind: Service\nmetadata: {name: s}\n');
   assert.match(other.problems[0]?.message ?? '', /must be Pod: current value is "Service"/);

@@ -49,7 +49,7 @@ export interface ManifestReading {
   readonly pods: readonly ManifestPod[];
   readonly problems: readonly SourceProblem[];
   /** Whether every part was valid. If not, a missing pod may still be desired. */
-  readonly whole: boolean;
+  readonly complete: boolean;
 }
 
 /**
@@ -65,35 +65,35 @@ export class ManifestReader {
   }
 
   /** Never rejects: a failure is a reading with problems. */
-  async read(bytes: Uint8Array, place: ManifestOrigin): Promise<ManifestReading> {
+  async read(bytes: Uint8Array, origin: ManifestOrigin): Promise<ManifestReading> {
     try {
-      return await this.#read(bytes, place);
+      return await this.#read(bytes, origin);
     } catch (error) {
-      return failed(place, `cannot be read: ${describeError(error)}`);
+      return failed(origin, `cannot be read: ${describeError(error)}`);
     }
   }
 
-  async #read(bytes: Uint8Array, place: ManifestOrigin): Promise<ManifestReading> {
-    if (bytes.byteLength >= manifestLimit) return failed(place, tooLarge(bytes.byteLength));
+  async #read(bytes: Uint8Array, origin: ManifestOrigin): Promise<ManifestReading> {
+    if (bytes.byteLength >= manifestLimit) return failed(origin, tooLarge(bytes.byteLength));
     const text = decodeText(bytes);
-    if (text === undefined) return failed(place, 'must be text in UTF-8, but is binary');
+    if (text === undefined) return failed(origin, 'must be text in UTF-8, but is binary');
     const documents = await readYamlDocuments(text);
     if (documents.length === 0)
-      return failed(place, `must define a pod: it is empty (${howToRemovePods[place.source]})`);
+      return failed(origin, `must define a pod: it is empty (${howToRemovePods[origin.source]})`);
     const parts = documents
-      .flatMap((document) => partsOf(document, place, this.#rules))
+      .flatMap((document) => partsOf(document, origin, this.#rules))
       .filter((part) => part.kind !== 'beside');
     const uids = await this.#loadUids();
     const slices = new YieldingCounter(podsPerSlice);
     const read: (ReadPod | Extract<Part, { kind: 'wrong' }>)[] = [];
     for (const part of parts) {
-      read.push(part.kind === 'wrong' ? part : naming(part.tree, this.#pod(part, place, uids), place));
+      read.push(part.kind === 'wrong' ? part : naming(part.tree, this.#pod(part, origin, uids), origin));
       if (slices.count()) await slices.yield();
     }
     return {
       pods: read.flatMap((part) => ('pod' in part && part.pod ? [{ pod: part.pod, at: part.at }] : [])),
-      problems: bounded(read.flatMap((part) => part.problems).sort(byPlace)),
-      whole: read.every((part) => 'pod' in part && part.pod !== undefined),
+      problems: bounded(read.flatMap((part) => part.problems).sort(byPosition)),
+      complete: read.every((part) => 'pod' in part && part.pod !== undefined),
     };
   }
 
@@ -104,15 +104,15 @@ export class ManifestReader {
     return this.#uids;
   }
 
-  #pod(part: PodPart, place: ManifestOrigin, uids: StaticUidGenerator): ReadPod {
+  #pod(part: PodPart, origin: ManifestOrigin, uids: StaticUidGenerator): ReadPod {
     const { value, findings } = decodeTree<WrittenPod>(this.#table, 'Pod', part.tree);
     const decoding = findings.map((finding) =>
-      problemAt(place, { ...finding, field: finding.field.toString() }),
+      problemAt(origin, { ...finding, field: finding.field.toString() }),
     );
     if (findings.some(({ severity }) => severity === 'error')) return { problems: decoding, at: part.at };
     if (!value.metadata?.name) {
       const at = FieldPath.root.child('metadata').positionIn(part.tree);
-      const nameless = problemAt(place, {
+      const nameless = problemAt(origin, {
         at,
         field: 'metadata.name',
         message: 'must be set: a pod needs a name',
@@ -121,18 +121,18 @@ export class ManifestReader {
     }
     const defaulted = withPodDefaults(value, this.#rules.enabled);
     const given = value.metadata.uid;
-    const uid = given ? podUid(given) : uids.uidOf(defaulted, part.tree, place);
-    const pod = toStaticPod(defaulted, uid, place);
+    const uid = given ? podUid(given) : uids.uidOf(defaulted, part.tree, origin);
+    const pod = toStaticPod(defaulted, uid, origin);
     const refused = this.#validate(pod).map(({ field, message }) =>
-      problemAt(place, { at: field.positionIn(part.tree), field: field.toString(), message: cut(message) }),
+      problemAt(origin, { at: field.positionIn(part.tree), field: field.toString(), message: cut(message) }),
     );
     const problems = [...decoding, ...refused];
     return refused.length > 0 ? { problems, at: part.at } : { problems, at: part.at, pod };
   }
 
   #validate(pod: Pod & { readonly spec: PodSpec }): readonly FieldProblem[] {
-    const wrong = validatePod(pod, this.#rules, this.#table);
-    return [...wrong, ...refusedReferences(pod.spec, this.#rules)];
+    const findings = validatePod(pod, this.#rules, this.#table);
+    return [...findings, ...refusedReferences(pod.spec, this.#rules)];
   }
 }
 
@@ -176,11 +176,11 @@ export function tooLarge(size: number): string {
   return `must be smaller than ${manifestLimit} bytes: it has ${size}`;
 }
 
-function failed(place: ManifestOrigin, message: string): ManifestReading {
-  return { pods: [], problems: [problemAt(place, { message })], whole: false };
+function failed(origin: ManifestOrigin, message: string): ManifestReading {
+  return { pods: [], problems: [problemAt(origin, { message })], complete: false };
 }
 
-function byPlace(a: SourceProblem, b: SourceProblem): number {
+function byPosition(a: SourceProblem, b: SourceProblem): number {
   return (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0);
 }
 
@@ -194,53 +194,58 @@ function decodeText(bytes: Uint8Array): string | undefined {
   }
 }
 
-function partsOf(document: YamlDocument, place: ManifestOrigin, rules: PodRules): readonly Part[] {
+function partsOf(document: YamlDocument, origin: ManifestOrigin, rules: PodRules): readonly Part[] {
   const { tree, problems } = document;
   if (tree === undefined)
     return [
       {
         kind: 'wrong',
-        problems: problems.map((problem) => problemAt(place, { at: problem, message: problem.message })),
+        problems: problems.map((problem) => problemAt(origin, { at: problem, message: problem.message })),
       },
     ];
   const kind = textAt(tree, 'kind');
-  const isBeside = (item: YamlTree) =>
+  const isSibling = (item: YamlTree) =>
     rules.apiReferences === 'allowed' && companionKinds.has(textAt(item, 'kind') ?? '');
-  if (isBeside(tree)) return [{ kind: 'beside' }];
-  if (kind !== 'PodList' && kind !== 'List') return [podPart(tree, place, 'must')];
-  const version = wrongVersion(tree, place);
+  if (isSibling(tree)) return [{ kind: 'beside' }];
+  if (kind !== 'PodList' && kind !== 'List') return [podPart(tree, origin, 'must')];
+  const version = wrongVersion(tree, origin);
   if (version !== undefined) return [version];
   const items = entryOf(tree, 'items');
   if (items === undefined || items.kind !== 'list')
-    return [wrongPart(place, items?.at ?? tree.at, 'items', 'must be a list of pods')];
+    return [invalidPart(origin, items?.at ?? tree.at, 'items', 'must be a list of pods')];
   return items.items.map((item) =>
-    isBeside(item) ? { kind: 'beside' } : podPart(item, place, kind === 'List' ? 'must' : 'may'),
+    isSibling(item) ? { kind: 'beside' } : podPart(item, origin, kind === 'List' ? 'must' : 'may'),
   );
 }
 
 /** In a list of pods an item need not repeat its kind and version. */
-function podPart(tree: YamlTree, place: ManifestOrigin, says: 'must' | 'may'): Part {
-  if (tree.kind !== 'map') return wrongPart(place, tree.at, '', 'must be a map of fields, like a pod');
+function podPart(tree: YamlTree, origin: ManifestOrigin, requirement: 'must' | 'may'): Part {
+  if (tree.kind !== 'map') return invalidPart(origin, tree.at, '', 'must be a map of fields, like a pod');
   const kind = textAt(tree, 'kind');
-  const silent = says === 'may' && kind === undefined;
+  const silent = requirement === 'may' && kind === undefined;
   if (kind !== 'Pod' && !silent) {
     const written = kind === undefined ? 'it is not set' : `current value is ${JSON.stringify(kind)}`;
-    return wrongPart(place, FieldPath.root.child('kind').positionIn(tree), 'kind', `must be Pod: ${written}`);
+    return invalidPart(
+      origin,
+      FieldPath.root.child('kind').positionIn(tree),
+      'kind',
+      `must be Pod: ${written}`,
+    );
   }
-  const version = silent && textAt(tree, 'apiVersion') === undefined ? undefined : wrongVersion(tree, place);
+  const version = silent && textAt(tree, 'apiVersion') === undefined ? undefined : wrongVersion(tree, origin);
   return version ?? { kind: 'pod', tree, at: tree.at };
 }
 
-function wrongVersion(tree: YamlTree, place: ManifestOrigin): Part | undefined {
+function wrongVersion(tree: YamlTree, origin: ManifestOrigin): Part | undefined {
   const version = textAt(tree, 'apiVersion');
   if (version === 'v1') return undefined;
   const written = version === undefined ? 'it is not set' : `current value is ${JSON.stringify(version)}`;
   const at = FieldPath.root.child('apiVersion').positionIn(tree);
-  return wrongPart(place, at, 'apiVersion', `must be v1: ${written}`);
+  return invalidPart(origin, at, 'apiVersion', `must be v1: ${written}`);
 }
 
-function wrongPart(place: ManifestOrigin, at: TextPosition, field: string, message: string): Part {
-  return { kind: 'wrong', problems: [problemAt(place, { at, field, message })] };
+function invalidPart(origin: ManifestOrigin, at: TextPosition, field: string, message: string): Part {
+  return { kind: 'wrong', problems: [problemAt(origin, { at, field, message })] };
 }
 
 function textAt(tree: YamlTree, key: string): string | undefined {
@@ -254,7 +259,7 @@ function textAt(tree: YamlTree, key: string): string | undefined {
 function toStaticPod(
   manifest: WrittenPod & { readonly spec: PodSpec },
   uid: PodUid,
-  place: ManifestOrigin,
+  origin: ManifestOrigin,
 ): Pod {
   const { metadata = {}, spec } = manifest;
   return {
@@ -262,14 +267,14 @@ function toStaticPod(
     metadata: {
       ...metadata,
       uid,
-      name: nameOnNode(metadata.name ?? '', place.nodeName),
+      name: nameOnNode(metadata.name ?? '', origin.nodeName),
       namespace: metadata.namespace || 'default',
       annotations: { ...metadata.annotations, [annotations.hash]: uid },
     },
     spec: {
       ...spec,
-      nodeName: place.nodeName,
-      ...(place.source === 'file' && { tolerations: withEviction(spec.tolerations ?? []) }),
+      nodeName: origin.nodeName,
+      ...(origin.source === 'file' && { tolerations: withEviction(spec.tolerations ?? []) }),
     },
     status: { ...manifest.status, phase: 'Pending' },
   };
@@ -283,13 +288,13 @@ const tolerateNoExecute: Toleration = { operator: 'Exists', effect: 'NoExecute' 
 
 /** Static pods tolerate NoExecute taints: they may be what repairs the node. */
 function withEviction(tolerations: readonly Toleration[]): readonly Toleration[] {
-  const alike = (one: Toleration) =>
+  const isEqual = (one: Toleration) =>
     !one.key &&
     !one.value &&
     one.operator === tolerateNoExecute.operator &&
     one.effect === tolerateNoExecute.effect;
   if (tolerations.some((one) => sameJson(one, tolerateNoExecute))) return tolerations;
-  return tolerations.some(alike)
-    ? tolerations.map((one) => (alike(one) ? tolerateNoExecute : one))
+  return tolerations.some(isEqual)
+    ? tolerations.map((one) => (isEqual(one) ? tolerateNoExecute : one))
     : [...tolerations, tolerateNoExecute];
 }

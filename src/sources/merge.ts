@@ -19,7 +19,7 @@ export interface PodListChanges {
 }
 
 /** A listed pod with its first-seen time, or 'as-before' when it is unchanged. */
-export type ListedPod = { readonly pod: Pod; readonly seen: string } | 'as-before';
+export type ListedPod = { readonly pod: Pod; readonly seenAt: string } | 'as-before';
 
 /**
  * Returns the merged pods of a source after it has sent a complete list. Names and UIDs in the list
@@ -35,14 +35,14 @@ export function mergePods(
     const { uid } = pod.metadata;
     const existing = before.get(uid);
     const arrival = arrivalOf(pod);
-    if (arrival !== 'as-before') known.set(uid, mergePod(existing, arrival.pod, arrival.seen));
+    if (arrival !== 'as-before') known.set(uid, mergePod(existing, arrival.pod, arrival.seenAt));
     else if (existing !== undefined) known.set(uid, existing);
   }
   return known;
 }
 
-export function mergePod(existing: Pod | undefined, pod: Pod, seen: string): Pod {
-  if (existing === undefined) return withAnnotation(pod, annotations.seen, seen);
+export function mergePod(existing: Pod | undefined, pod: Pod, seenAt: string): Pod {
+  if (existing === undefined) return withAnnotation(pod, annotations.seen, seenAt);
   switch (changeOf(existing, pod)) {
     case 'none':
       return existing;
@@ -75,8 +75,8 @@ function withUpdate(existing: Pod, pod: Pod): Pod {
 }
 
 function localAnnotationsOf(pod: Pod): Readonly<Record<string, string>> {
-  const written = Object.entries(pod.metadata.annotations ?? {});
-  return Object.fromEntries(written.filter(([key]) => isLocalAnnotation(key)));
+  const present = Object.entries(pod.metadata.annotations ?? {});
+  return Object.fromEntries(present.filter(([key]) => isLocalAnnotation(key)));
 }
 
 export function withAnnotation(pod: Pod, key: string, value: string): Pod {

@@ -89,11 +89,11 @@ export class PodConfig {
     if (this.#expected.delete(source)) this.#delivered.delete(source);
     const before = this.#sources.get(source);
     const unique = this.#unique(source, pods);
-    const seen = this.#timeSeen();
+    const seenAt = this.#timeSeen();
     const known = mergePods(before?.known ?? new Map(), unique, (pod) => {
       // An identical object is unchanged, so a long list costs little.
       if (before?.listed.get(pod.metadata.uid) === pod) return 'as-before';
-      return { pod: withAnnotation(pod, annotations.source, source), seen };
+      return { pod: withAnnotation(pod, annotations.source, source), seenAt };
     });
     const delivered = before?.delivered ?? { pods: new Map(), dirty: new Set() };
     for (const uid of before?.known.keys() ?? []) if (!known.has(uid)) delivered.dirty.add(uid);
@@ -120,11 +120,11 @@ export class PodConfig {
       listed.delete(uid);
       delivered.dirty.add(uid);
     }
-    const seen = this.#timeSeen();
+    const seenAt = this.#timeSeen();
     for (const pod of present) {
       const { uid } = pod.metadata;
       if (listed.get(uid) === pod) continue;
-      const merged = mergePod(known.get(uid), withAnnotation(pod, annotations.source, source), seen);
+      const merged = mergePod(known.get(uid), withAnnotation(pod, annotations.source, source), seenAt);
       known.set(uid, deepFreeze(merged));
       listed.set(uid, pod);
       delivered.dirty.add(uid);
@@ -310,6 +310,6 @@ function operationOf(before: Pod | undefined, pod: Pod | undefined): PodOperatio
 }
 
 function isSameIncarnation(before: Pod, now: Pod): boolean {
-  const seen = (pod: Pod) => pod.metadata.annotations?.[annotations.seen];
-  return seen(before) === seen(now);
+  const seenAt = (pod: Pod) => pod.metadata.annotations?.[annotations.seen];
+  return seenAt(before) === seenAt(now);
 }

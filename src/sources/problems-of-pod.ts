@@ -1,6 +1,6 @@
 import type { SourceProblem } from './problems.ts';
 
-export interface AskedPod {
+export interface NamedPod {
   /** Whether a pod of this full name is meant. */
   readonly isCalled: (fullName: string) => boolean;
   /** Whether anything is known of it besides. */
@@ -13,7 +13,7 @@ export interface AskedPod {
  */
 export function problemsOfPod(
   problems: readonly SourceProblem[],
-  { isCalled, isKnown }: AskedPod,
+  { isCalled, isKnown }: NamedPod,
 ): readonly SourceProblem[] {
   return problems.filter(({ pods }) => {
     if (pods === undefined) return true;

@@ -44,8 +44,10 @@ export function problemAt({ source, path }: ProblemSource, text: ProblemText): S
  * For example `/etc/kubernetes/manifests/web.yaml:12:3: spec.containers[0].image: Required value`.
  */
 export function describeProblem(problem: SourceProblem): string {
-  const place = [problem.path, problem.line, problem.column].filter((part) => part !== undefined).join(':');
-  return [place, problem.field, problem.message].filter((part) => part !== '').join(': ');
+  const location = [problem.path, problem.line, problem.column]
+    .filter((part) => part !== undefined)
+    .join(':');
+  return [location, problem.field, problem.message].filter((part) => part !== '').join(': ');
 }
 
 /** Attributes a problem of a whole manifest to the pods that the manifest defines. */
@@ -74,9 +76,9 @@ export class ProblemReporter {
   /** Files with a reported problem. */
   readonly #reportedFiles = new Set<string>();
 
-  constructor(tell: (problem: SourceProblem) => void, mended: (path: string) => void = () => {}) {
-    this.#report = tell;
-    this.#resolved = mended;
+  constructor(report: (problem: SourceProblem) => void, resolved: (path: string) => void = () => {}) {
+    this.#report = report;
+    this.#resolved = resolved;
   }
 
   /** The current problems. */
@@ -85,11 +87,11 @@ export class ProblemReporter {
   }
 
   /** A file with an unconfirmed problem is not reported as resolved. */
-  replace(problems: readonly SourceProblem[], doubtful: readonly SourceProblem[] = []): void {
+  replace(problems: readonly SourceProblem[], uncertain: readonly SourceProblem[] = []): void {
     const before = this.#current;
     this.#current = new Map(problems.map((problem) => [describeProblem(problem), problem]));
     for (const [key, problem] of this.#current) if (!before.has(key)) this.#report(problem);
-    const unsound = new Set([...problems, ...doubtful].map(({ path }) => path));
+    const unsound = new Set([...problems, ...uncertain].map(({ path }) => path));
     for (const path of this.#reportedFiles) if (!unsound.has(path)) this.#reportResolved(path);
     for (const { path } of problems) this.#reportedFiles.add(path);
   }

@@ -34,11 +34,11 @@ export function findCondition(status: PodStatus, type: string): PodCondition | u
 }
 
 /** True, or the reason why not. */
-type Verdict =
+type ConditionResult =
   | { readonly is: 'True'; readonly reason?: string }
   | { readonly is: 'False'; readonly reason?: string; readonly message?: string };
 
-const yes: Verdict = { is: 'True' };
+const yes: ConditionResult = { is: 'True' };
 
 export interface ConditionInput {
   readonly pod: Pod;
@@ -58,9 +58,9 @@ export interface ConditionInput {
 export function podConditions(input: ConditionInput): readonly PodCondition[] {
   const { pod, observed, status, previous } = input;
   const foreign = (pod.status.conditions ?? []).filter(({ type }) => !isOwnedCondition(type));
-  const kept = findCondition(previous, shared);
-  const disruption = kept === undefined ? [] : [kept];
-  const mine = foreign.filter(({ type }) => kept === undefined || type !== shared);
+  const previousCondition = findCondition(previous, shared);
+  const disruption = previousCondition === undefined ? [] : [previousCondition];
+  const mine = foreign.filter(({ type }) => previousCondition === undefined || type !== shared);
   const others = [...mine, ...(input.resize ?? []), ...disruption];
   return [
     ...others,
@@ -85,15 +85,15 @@ export function readinessConditions(pod: Pod, status: PodStatus): readonly PodCo
 /** The status with Ready and ContainersReady recomputed in place. */
 export function replaceReadiness(pod: Pod, status: PodStatus): PodStatus {
   const before = status.conditions ?? [];
-  const fresh = readinessConditions(pod, status);
-  const added = fresh.filter(({ type }) => !before.some((one) => one.type === type));
-  const replaced = before.map((one) => fresh.find(({ type }) => type === one.type) ?? one);
+  const computed = readinessConditions(pod, status);
+  const added = computed.filter(({ type }) => !before.some((one) => one.type === type));
+  const replaced = before.map((one) => computed.find(({ type }) => type === one.type) ?? one);
   return { ...status, conditions: [...replaced, ...added] };
 }
 
-function condition(pod: Pod, type: string, verdict: Verdict): PodCondition {
-  const message = verdict.is === 'False' ? verdict.message : undefined;
-  const { is: status, reason } = verdict;
+function condition(pod: Pod, type: string, result: ConditionResult): PodCondition {
+  const message = result.is === 'False' ? result.message : undefined;
+  const { is: status, reason } = result;
   return { type, status, reason, message, observedGeneration: pod.metadata.generation };
 }
 
@@ -101,7 +101,7 @@ function statusesOf({ initContainerStatuses, containerStatuses }: PodStatus): re
   return [...(initContainerStatuses ?? []), ...(containerStatuses ?? [])];
 }
 
-function containersReady(pod: Pod, status: PodStatus): Verdict {
+function containersReady(pod: Pod, status: PodStatus): ConditionResult {
   const statuses = statusesOf(status);
   if (status.containerStatuses === undefined) return { is: 'False', reason: 'UnknownContainerStatuses' };
   const names = [...initContainersOf(pod).filter(isSidecar), ...pod.spec.containers].map(({ name }) => name);
@@ -114,7 +114,7 @@ function containersReady(pod: Pod, status: PodStatus): Verdict {
   return message === '' ? yes : { is: 'False', reason: 'ContainersNotReady', message };
 }
 
-function gatesReady(pod: Pod, status: PodStatus): Verdict {
+function gatesReady(pod: Pod, status: PodStatus): ConditionResult {
   const complaints = (pod.spec.readinessGates ?? []).flatMap(({ conditionType }) => {
     const gate = JSON.stringify(conditionType);
     const found = findCondition(status, conditionType);
@@ -127,7 +127,7 @@ function gatesReady(pod: Pod, status: PodStatus): Verdict {
   return { is: 'False', reason: 'ReadinessGatesNotReady', message: complaints.join(', ') };
 }
 
-function initialized({ pod, status, previous }: ConditionInput): Verdict {
+function initialized({ pod, status, previous }: ConditionInput): ConditionResult {
   const statuses = status.initContainerStatuses ?? [];
   const containers = initContainersOf(pod);
   const found = (name: string) => findNamed(statuses, name);

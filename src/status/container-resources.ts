@@ -9,10 +9,10 @@ import {
 } from '../pods/index.ts';
 
 /** Below this, in thousandths of a core, the kernel's values cannot distinguish amounts. */
-const leastTold = { requests: 2, limits: 10 } as const;
+const minReported = { requests: 2, limits: 10 } as const;
 
 /** The resources the runtime reports for the container; undefined where it reports none. */
-interface Told {
+interface ReportedResources {
   readonly requests: { readonly cpu: Quantity | undefined };
   readonly limits: { readonly cpu: Quantity | undefined; readonly memory: Quantity | undefined };
 }
@@ -30,23 +30,23 @@ export interface KnownResources {
  * reports while it runs. Where the runtime reports none, the resources sent to it apply, or those
  * published for the same instance.
  */
-export function givenResources(
+export function actualResources(
   { resources = {} }: Container,
   instance: ObservedContainer,
   { old, actuated }: KnownResources,
 ): ResourceRequirements {
   if (instance.state !== 'running') return resources;
-  const told = toldBy(instance);
+  const reported = reportedBy(instance);
   const isSame = old?.containerID === `${instance.runtimeName}://${instance.id}`;
   const before = actuated ?? (isSame && old?.state?.running !== undefined ? old.resources : undefined);
   return {
     ...resources,
-    ...overridden('requests', resources, told.requests, before),
-    ...overridden('limits', resources, told.limits, before),
+    ...overridden('requests', resources, reported.requests, before),
+    ...overridden('limits', resources, reported.limits, before),
   };
 }
 
-function toldBy({ resources }: ObservedContainer): Told {
+function reportedBy({ resources }: ObservedContainer): ReportedResources {
   const { cpuShares = 0, cpuQuota = -1, cpuPeriod = 0, memoryLimitBytes = 0 } = resources ?? {};
   const request = sharesToMilliCpu(cpuShares);
   const limit = cpuPeriod > 0 ? quotaUsToMilliCpu(cpuQuota, cpuPeriod) : 0;
@@ -66,13 +66,13 @@ function toldBy({ resources }: ObservedContainer): Told {
 function overridden(
   side: ResourceSide,
   allotted: ResourceRequirements,
-  told: Readonly<Partial<Record<'cpu' | 'memory', Quantity | undefined>>>,
+  reported: Readonly<Partial<Record<'cpu' | 'memory', Quantity | undefined>>>,
   before: ResourceRequirements | undefined,
 ): Pick<ResourceRequirements, ResourceSide> {
   const own = allotted[side];
   if (own === undefined) return {};
   const amounts = (['cpu', 'memory'] as const).flatMap((name) => {
-    const text = shown(name, side, own[name], told[name]) ?? before?.[side]?.[name];
+    const text = shown(name, side, own[name], reported[name]) ?? before?.[side]?.[name];
     return text === undefined ? [] : [[name, text] as const];
   });
   return { [side]: { ...own, ...Object.fromEntries(amounts) } };
@@ -83,12 +83,12 @@ function shown(
   name: 'cpu' | 'memory',
   side: ResourceSide,
   allotted: string | undefined,
-  told: Quantity | undefined,
+  reported: Quantity | undefined,
 ): string | undefined {
-  if (told === undefined) return undefined;
+  if (reported === undefined) return undefined;
   const own = readResources(allotted === undefined ? {} : { [name]: allotted }).get(name);
-  const isTold = (amount: Quantity | undefined) =>
-    amount !== undefined && compareQuantities(amount, milliQuantity(leastTold[side])) > 0;
-  if (name === 'cpu' && !isTold(told) && !isTold(own)) return allotted;
-  return own !== undefined && compareQuantities(own, told) === 0 ? allotted : formatQuantity(told);
+  const isReported = (amount: Quantity | undefined) =>
+    amount !== undefined && compareQuantities(amount, milliQuantity(minReported[side])) > 0;
+  if (name === 'cpu' && !isReported(reported) && !isReported(own)) return allotted;
+  return own !== undefined && compareQuantities(own, reported) === 0 ? allotted : formatQuantity(reported);
 }

@@ -12,7 +12,7 @@ import {
   type Pod,
   shouldContainerStart,
 } from '../pods/index.ts';
-import { givenResources } from './container-resources.ts';
+import { actualResources } from './container-resources.ts';
 import type { StatusContext } from './context.ts';
 import { apiTimeOfNs } from './context.ts';
 import { isRestartingAll, restartingAll } from './restart-all.ts';
@@ -44,7 +44,7 @@ export const lostAtTermination = {
   message: 'The container could not be located when the pod was terminated',
   exitCode: lostExitCode,
 } as const;
-const lostWhileAway = {
+const lostDuringDowntime = {
   reason: statusUnknown,
   message: 'The container could not be located when the pod was deleted.  The container used to be Running',
   exitCode: lostExitCode,
@@ -61,7 +61,7 @@ export function containerStatuses(
 ): ContainerStatusLists {
   const { previous } = context;
   const restarting = isRestartingAll(pod, observed, previous);
-  const make = (list: ListName, containers: readonly Container[], old: readonly ContainerStatus[] = []) =>
+  const build = (list: ListName, containers: readonly Container[], old: readonly ContainerStatus[] = []) =>
     containers.map((container) => {
       const before = findNamed(old, container.name);
       return containerStatus({
@@ -75,11 +75,11 @@ export function containerStatuses(
       });
     });
   return {
-    init: make('init', initContainersOf(pod), previous.initContainerStatuses),
-    regular: byName(make('regular', pod.spec.containers, previous.containerStatuses)).map((status) =>
+    init: build('init', initContainersOf(pod), previous.initContainerStatuses),
+    regular: byName(build('regular', pod.spec.containers, previous.containerStatuses)).map((status) =>
       withDevices(status, context),
     ),
-    ephemeral: byName(make('ephemeral', ephemeralContainersOf(pod), previous.ephemeralContainerStatuses)),
+    ephemeral: byName(build('ephemeral', ephemeralContainersOf(pod), previous.ephemeralContainerStatuses)),
   };
 }
 
@@ -110,7 +110,7 @@ function withoutInstance(subject: Subject): ContainerStatus {
   const { pod, container, old } = subject;
   const status = carriedOver(subject);
   if (old !== undefined && old.state?.waiting === undefined && subject.isRestartingAll)
-    return madeWay(status, old);
+    return withCurrentState(status, old);
   if (isLostInit(subject, status))
     return {
       ...status,
@@ -125,12 +125,12 @@ function withoutInstance(subject: Subject): ContainerStatus {
   if (old?.state?.running === undefined || status.lastState?.terminated !== undefined) return status;
   // The container ran: a pod whose container disappeared must not look as if it never started.
   const restarts = pod.metadata.deletionTimestamp === undefined ? 1 : 0;
-  const lastState = { terminated: lostWhileAway };
+  const lastState = { terminated: lostDuringDowntime };
   return { ...status, restartCount: status.restartCount + restarts, lastState };
 }
 
 /** The container was removed so that all containers of the pod can restart. */
-function madeWay(status: ContainerStatus, old: ContainerStatus): ContainerStatus {
+function withCurrentState(status: ContainerStatus, old: ContainerStatus): ContainerStatus {
   const waiting = { reason: restartingAll, message: 'The container was removed to restart all of the pod' };
   const lastState = { terminated: { ...waiting, exitCode: lostExitCode } };
   return { ...status, state: { waiting }, lastState, restartCount: old.restartCount + 1 };
@@ -190,7 +190,7 @@ function ofInstance(instance: ObservedContainer, subject: Subject): ContainerSta
     imageID: instance.imageRef,
     containerID,
     allocatedResources: container.resources?.requests,
-    resources: givenResources(container, instance, {
+    resources: actualResources(container, instance, {
       old,
       actuated: context.actuated?.containers[container.name],
     }),

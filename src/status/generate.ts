@@ -70,8 +70,8 @@ export function rejectedPodStatus(pod: Pod, why: StartError, nodeIps: readonly s
   };
   const all = podConditions({ pod, observed, status, previous: pod.status, hasUsableSandbox: false });
   // Nothing was attempted, so initialization and sandbox conditions are absent.
-  const tried = new Set(['Initialized', 'PodReadyToStartContainers']);
-  return normalizeStatus(pod, { ...status, conditions: all.filter(({ type }) => !tried.has(type)) });
+  const preserved = new Set(['Initialized', 'PodReadyToStartContainers']);
+  return normalizeStatus(pod, { ...status, conditions: all.filter(({ type }) => !preserved.has(type)) });
 }
 
 /**
@@ -81,8 +81,11 @@ export function rejectedPodStatus(pod: Pod, why: StartError, nodeIps: readonly s
 export function needsReadinessReconcile(pod: Pod): boolean {
   if ((pod.spec.readinessGates ?? []).length === 0) return false;
   const current = pod.status.conditions?.find(({ type }) => type === 'Ready');
-  const wanted = readinessConditions(pod, pod.status).find(({ type }) => type === 'Ready');
-  return current !== undefined && (current.status !== wanted?.status || current.message !== wanted.message);
+  const readyCondition = readinessConditions(pod, pod.status).find(({ type }) => type === 'Ready');
+  return (
+    current !== undefined &&
+    (current.status !== readyCondition?.status || current.message !== readyCondition.message)
+  );
 }
 
 type PhaseFields = Pick<PodStatus, 'phase' | 'reason' | 'message'>;
@@ -91,15 +94,15 @@ type PhaseFields = Pick<PodStatus, 'phase' | 'reason' | 'message'>;
  * A terminated pod keeps its final status: the published one first, then the cached one, then the
  * observed one.
  */
-function phaseFields(pod: Pod, seen: string, { previous, eviction }: StatusContext): PhaseFields {
+function phaseFields(pod: Pod, observedPhase: string, { previous, eviction }: StatusContext): PhaseFields {
   for (const { phase, reason, message } of [pod.status, previous]) {
     if (isTerminalPhase(phase))
       return { phase, reason: reason ?? previous.reason, message: message ?? previous.message };
   }
   if (eviction !== undefined) return { phase: 'Failed', ...eviction };
-  if (seen !== previous.phase) return { phase: seen };
+  if (observedPhase !== previous.phase) return { phase: observedPhase };
   const { reason = pod.status.reason, message = pod.status.message } = previous;
-  return { phase: seen, reason, message };
+  return { phase: observedPhase, reason, message };
 }
 
 /** Fields of other components are preserved. */
@@ -152,9 +155,9 @@ function onePerFamily(ips: readonly string[], prefersV6: boolean): readonly stri
   return (prefersV6 ? [v6, v4] : [v4, v6]).filter((ip) => ip !== undefined);
 }
 
-function named(whose: 'host' | 'pod', ips: readonly string[]): Addresses {
+function named(owner: 'host' | 'pod', ips: readonly string[]): Addresses {
   if (ips.length === 0) return {};
-  return { [`${whose}IP`]: ips[0], [`${whose}IPs`]: ips.map((ip) => ({ ip })) };
+  return { [`${owner}IP`]: ips[0], [`${owner}IPs`]: ips.map((ip) => ({ ip })) };
 }
 
 /** The allocated resources of the whole pod, and the limits of its own cgroup. */

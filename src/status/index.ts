@@ -4,7 +4,7 @@ export { endedContainers } from './ended-containers.ts';
 export { generatePodStatus, needsReadinessReconcile, rejectedPodStatus } from './generate.ts';
 export { sameStatus } from './normalize.ts';
 export { hasStartedRegular, type Phase, type PhaseInput, podPhase } from './phase.ts';
-export { saysRestartingAll } from './restart-all.ts';
+export { reportsRestartingAll } from './restart-all.ts';
 export {
   type StatusChange,
   StatusManager,

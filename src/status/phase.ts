@@ -59,33 +59,33 @@ export function hasStartedRegular(pod: Pod, { sandboxes, containers }: ObservedP
 function countContainers(input: PhaseInput): (what: Counted) => number {
   const { pod } = input;
   const counts = new Map<Counted, number>();
-  const tally = (
+  const count = (
     containers: readonly Container[],
-    kind: (container: Container, seen: Seen) => readonly Counted[],
+    kind: (container: Container, seen: ObservedContainerState) => readonly Counted[],
   ) => {
     for (const container of containers) {
       for (const what of kind(container, see(input, container)))
         counts.set(what, (counts.get(what) ?? 0) + 1);
     }
   };
-  tally(
+  count(
     initContainersOf(pod).filter((one) => !isSidecar(one)),
     countInit,
   );
-  tally(initContainersOf(pod).filter(isSidecar), countSidecar);
-  tally(pod.spec.containers, countRegular);
+  count(initContainersOf(pod).filter(isSidecar), countSidecar);
+  count(pod.spec.containers, countRegular);
   return (what) => counts.get(what) ?? 0;
 }
 
 /** The parts of one container status that determine the phase. */
-type Seen =
+type ObservedContainerState =
   | { readonly is: 'missing' }
   | { readonly is: 'running'; readonly started: boolean }
   /** Terminated, or waiting to restart. */
   | { readonly is: 'ended' | 'waiting-again'; readonly exitCode: number; readonly restarts: boolean }
   | { readonly is: 'waiting' };
 
-function see({ pod, statuses }: PhaseInput, container: Container): Seen {
+function see({ pod, statuses }: PhaseInput, container: Container): ObservedContainerState {
   const status = findNamed(statuses, container.name);
   if (status === undefined) return { is: 'missing' };
   const { state, lastState, started } = status;
@@ -100,13 +100,13 @@ function see({ pod, statuses }: PhaseInput, container: Container): Seen {
   };
 }
 
-function countInit(_: Container, seen: Seen): readonly Counted[] {
+function countInit(_: Container, seen: ObservedContainerState): readonly Counted[] {
   if (seen.is !== 'ended' && seen.is !== 'waiting-again') return ['pending-init'];
   return seen.exitCode !== 0 && !seen.restarts ? ['failed-init'] : [];
 }
 
 /** A terminated container that restarts does not affect the phase. */
-function countSidecar(_: Container, seen: Seen): readonly Counted[] {
+function countSidecar(_: Container, seen: ObservedContainerState): readonly Counted[] {
   switch (seen.is) {
     case 'missing':
       return ['unknown'];
@@ -120,7 +120,7 @@ function countSidecar(_: Container, seen: Seen): readonly Counted[] {
   }
 }
 
-function countRegular(_: Container, seen: Seen): readonly Counted[] {
+function countRegular(_: Container, seen: ObservedContainerState): readonly Counted[] {
   switch (seen.is) {
     case 'missing':
       return ['unknown'];
@@ -129,10 +129,10 @@ function countRegular(_: Container, seen: Seen): readonly Counted[] {
       return [seen.is];
     case 'ended':
     case 'waiting-again': {
-      const forGood: readonly Counted[] = seen.restarts ? [] : ['stopped-for-good'];
+      const stopped: readonly Counted[] = seen.restarts ? [] : ['stopped-for-good'];
       // A container that waits to restart has not succeeded, whatever its last exit code.
       const succeeded: readonly Counted[] = seen.is === 'ended' && seen.exitCode === 0 ? ['succeeded'] : [];
-      return ['stopped', ...forGood, ...succeeded];
+      return ['stopped', ...stopped, ...succeeded];
     }
   }
 }

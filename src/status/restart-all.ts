@@ -15,11 +15,11 @@ function hasRule({ restartPolicyRules }: Container): boolean {
 
 /** From the exit that requested it until no old container exists. */
 export function isRestartingAll(pod: Pod, observed: ObservedPod, previous: PodStatus): boolean {
-  return mayRestartAll(pod) && (saysRestartingAll(previous) || shouldRestartAllContainers(pod, observed));
+  return mayRestartAll(pod) && (reportsRestartingAll(previous) || shouldRestartAllContainers(pod, observed));
 }
 
 /** Whether the status requires that all containers are removed before any starts. */
-export function saysRestartingAll({ conditions = [] }: PodStatus): boolean {
+export function reportsRestartingAll({ conditions = [] }: PodStatus): boolean {
   return conditions.some(({ type, status }) => type === conditionType && status === 'True');
 }
 
@@ -35,8 +35,8 @@ export function restartingConditions(
   if (phase === 'Succeeded') return [{ ...over, reason: 'PodCompleted' }];
   if (phase === 'Failed') return [{ ...over, reason: 'PodFailed' }];
   const names = new Set([...initContainersOf(pod), ...pod.spec.containers].map(({ name }) => name));
-  const isLeft = observed.containers.some(({ name }) => names.has(name));
-  if (!isLeft || !isRestartingAll(pod, observed, previous)) return [over];
+  const stillExists = observed.containers.some(({ name }) => names.has(name));
+  if (!stillExists || !isRestartingAll(pod, observed, previous)) return [over];
   return [
     {
       type: conditionType,

@@ -89,9 +89,9 @@ export class RetryQueue<K extends string> {
   }
 
   #failed(key: K, error: unknown): void {
-    const toldMs = error instanceof KubelingError ? Number(error.details['retryAfterMs'] ?? 0) : 0;
+    const requestedDelayMs = error instanceof KubelingError ? Number(error.details['retryAfterMs'] ?? 0) : 0;
     const nowMs = this.#deps.clock.monotonicMs();
-    const nextTryMs = Math.round(Math.max(this.#backoff.fail(key, { nowMs }), toldMs));
+    const nextTryMs = Math.round(Math.max(this.#backoff.fail(key, { nowMs }), requestedDelayMs));
     this.#queue.enqueue(key, nextTryMs);
     this.#deps.failed({ key, error, failures: this.#backoff.state(key)?.failures ?? 1, nextTryMs });
   }

@@ -266,10 +266,10 @@ describe('the final status', () => {
   it('is not delivered after the static pod is desired again', () => {
     const { manager, pod, uid, see } = aManager({ metadata: fromFile });
     see([anInstance()]);
-    manager.comesAgain(uid);
+    manager.expectReturn(uid);
     assert.notEqual(manager.entry(uid), undefined, 'it has not terminated');
     manager.terminatePod(pod);
-    manager.comesAgain(uid);
+    manager.expectReturn(uid);
     assert.equal(manager.entry(uid), undefined);
   });
 });

@@ -102,7 +102,7 @@ export class StatusManager implements StatusSource {
 
   /** The status to build the next one upon: the cached one, else the one delivered with the pod. */
   previousStatus(pod: Pod): PodStatus {
-    return this.#keptOf(pod)?.status ?? pod.status;
+    return this.#restoredOf(pod)?.status ?? pod.status;
   }
 
   /** Stores a new status and returns the one that is cached after normalization. */
@@ -168,7 +168,7 @@ export class StatusManager implements StatusSource {
    * A static pod is desired, perhaps again: its earlier final status does not apply and is not
    * delivered.
    */
-  comesAgain(uid: PodUid): void {
+  expectReturn(uid: PodUid): void {
     if (this.isFinished(uid)) this.forget(uid);
   }
 
@@ -198,7 +198,7 @@ export class StatusManager implements StatusSource {
    * A terminated static pod may start again with the same UID: it is a new instance without the
    * history of the old one.
    */
-  #keptOf(pod: Pod): VersionedStatus | undefined {
+  #restoredOf(pod: Pod): VersionedStatus | undefined {
     const entry = this.#entries.get(pod.metadata.uid);
     return entry?.isFinished === true && isStaticPod(pod) ? undefined : entry;
   }
@@ -235,14 +235,14 @@ export class StatusManager implements StatusSource {
   /** The only method that changes a status. */
   #update(pod: Pod, given: PodStatus, when: 'if-changed' | 'always' | 'final'): void {
     const { uid, name, namespace } = pod.metadata;
-    const kept = when === 'final' ? this.#entries.get(uid) : this.#keptOf(pod);
+    const kept = when === 'final' ? this.#entries.get(uid) : this.#restoredOf(pod);
     const before = kept?.status ?? pod.status;
     const restarted = forbiddenRestarts(pod, before, given);
     if (restarted.length > 0) {
       this.#refuse(pod, restarted);
       return;
     }
-    const status = this.#settled(pod, before, given);
+    const status = this.#normalized(pod, before, given);
     const isFinished = when === 'final' || kept?.isFinished === true;
     if (kept !== undefined && when === 'if-changed' && sameStatus(kept.status, status)) return;
     const version = (this.#entries.get(uid)?.version ?? 0) + 1;
@@ -262,7 +262,7 @@ export class StatusManager implements StatusSource {
    * Enforces what was published before: irreversible facts, and times that only change with their
    * values.
    */
-  #settled(pod: Pod, before: PodStatus, given: PodStatus): PodStatus {
+  #normalized(pod: Pod, before: PodStatus, given: PodStatus): PodStatus {
     const now = apiTime(this.#deps.clock.now());
     const status = withFalseReadiness(pod, withStickyPhase(pod, before, given));
     return normalizeStatus(pod, {
@@ -291,9 +291,9 @@ function withTransitionTime(condition: PodCondition, before: PodStatus, now: str
   // A resize condition keeps its own transition time, also when its reason changes.
   if (!isOurCondition(condition.type) || isResizeCondition(condition.type)) return condition;
   const old = findCondition(before, condition.type);
-  const isKept = old?.status === condition.status && old.lastTransitionTime !== undefined;
+  const isUnchanged = old?.status === condition.status && old.lastTransitionTime !== undefined;
   const observedGeneration = highest(old?.observedGeneration, condition.observedGeneration);
-  return { ...condition, observedGeneration, lastTransitionTime: isKept ? old.lastTransitionTime : now };
+  return { ...condition, observedGeneration, lastTransitionTime: isUnchanged ? old.lastTransitionTime : now };
 }
 
 function highest(a: number | undefined, b: number | undefined): number | undefined {
@@ -323,7 +323,7 @@ function ended(status: ContainerStatus): ContainerStatus {
 /** Whether there is evidence that regular containers could start. */
 function hasInitialized(pod: Pod, status: PodStatus): boolean {
   const containers = initContainersOf(pod);
-  if (containers.length === 0 || (status.containerStatuses ?? []).some(hasLeftWaiting)) return true;
+  if (containers.length === 0 || (status.containerStatuses ?? []).some(hasStarted)) return true;
   const last = status.initContainerStatuses?.at(-1);
   const container = containers.find(({ name }) => name === last?.name);
   if (last === undefined || container === undefined) return false;
@@ -331,7 +331,7 @@ function hasInitialized(pod: Pod, status: PodStatus): boolean {
   return last.state?.terminated?.exitCode === 0 || last.lastState?.terminated?.exitCode === 0;
 }
 
-function hasLeftWaiting({ state, lastState }: ContainerStatus): boolean {
+function hasStarted({ state, lastState }: ContainerStatus): boolean {
   return (
     lastState?.terminated !== undefined || state?.running !== undefined || state?.terminated !== undefined
   );
@@ -342,7 +342,7 @@ function hasLeftWaiting({ state, lastState }: ContainerStatus): boolean {
  * one.
  */
 function startedInits(statuses: readonly ContainerStatus[]): number {
-  return Math.max(1, statuses.findLastIndex(hasLeftWaiting) + 1);
+  return Math.max(1, statuses.findLastIndex(hasStarted) + 1);
 }
 
 /**

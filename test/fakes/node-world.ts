@@ -231,7 +231,7 @@ export class NodeWorld {
       clock: this.clock,
       random: seededRandom(7),
       logger: this.logs.logger,
-      troubles: new LogOnce(),
+      problems: new LogOnce(),
       api: this.api.client,
       connections: { redial: () => void this.redials++ },
       watched: { current: () => this.watched() },

@@ -10,7 +10,7 @@ export function outputCatalogue(): Catalogue {
   const view: ResourceView = {
     of: events,
     toView: (kept: StoredObject) => kept,
-    kept: (shown) => shown,
+    stored: (shown) => shown,
     validate: () => [],
   };
   return createCatalogue({}, { 'events.events.k8s.io': view });

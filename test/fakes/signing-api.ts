@@ -33,7 +33,7 @@ export class TestAuthority {
         notAfterMs: nowMs + 10 * 365 * 86_400_000,
         uses: ['certificate-sign'],
         extendedUses: [],
-        who: 'authority',
+        role: 'authority',
       },
       this,
     );
@@ -52,7 +52,7 @@ export class TestAuthority {
         notAfterMs: time.toMs,
         uses: ['digital-signature'],
         extendedUses: ['server-auth', 'client-auth'],
-        who: 'leaf',
+        role: 'leaf',
       },
       this,
     );

@@ -233,7 +233,7 @@ export class TlsNode implements AsyncDisposable {
       debugFlagsRoute({ setLevel: (level) => reach('flags', this.verbosity.setLevel(level)) }),
       systemLogsRoute({
         clock,
-        tree: { look: (path) => reach('logs', tree.look(path)) },
+        tree: { inspect: (path) => reach('logs', tree.inspect(path)) },
         journal: { units: async () => reach('journal', new Set<string>()), read: async function* () {} },
       }),
       checkpointRoute({ getPodByName, checkpoint: async () => reach('checkpoint', '/checkpoint.tar') }),

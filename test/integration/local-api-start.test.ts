@@ -48,7 +48,7 @@ async function scene(): Promise<AsyncDisposable & { readonly directory: string; 
 
 test('uses a free port when none was given, and backs up existing files once', async () => {
   await using home = await scene();
-  const listen = { host, port: home.port, ifTaken: 'another-port' } as const;
+  const listen = { host, port: home.port, ifPortInUse: 'another-port' } as const;
   await using api = await open(home.directory, { existingStore: 'set-aside', listen });
   assert.notEqual(new URL(api.url).port, String(home.port));
   const files = await readdir(join(home.directory, 'api', 'store'));

@@ -42,7 +42,7 @@ before(() => {
 after(() => rmSync(directory, { recursive: true, force: true }));
 
 async function read(path: string): Promise<string> {
-  const node = await createLogTree(root).look(path);
+  const node = await createLogTree(root).inspect(path);
   return node.kind === 'file' ? await text(node.chunks) : node.kind;
 }
 
@@ -77,7 +77,7 @@ test('follows no link out of the directory and opens no special file', async () 
 });
 
 test('lists a directory', async () => {
-  const node = await createLogTree(root).look('');
+  const node = await createLogTree(root).inspect('');
   assert(node.kind === 'directory');
   assert.deepEqual(
     node.names.filter((name) => name.endsWith('/')),
@@ -88,7 +88,7 @@ test('lists a directory', async () => {
 test('does not follow a log out that becomes a link after it was found', async () => {
   const path = join(root, 'swapped');
   writeFileSync(path, 'mine');
-  const node = await createLogTree(root).look('swapped');
+  const node = await createLogTree(root).inspect('swapped');
   assert(node.kind === 'file');
   symlinkSync(join(directory, 'secret'), `${path}.new`);
   renameSync(`${path}.new`, path);
@@ -99,7 +99,7 @@ test('ends the response of a log that grows, and leaves no handle open', async (
   const path = join(root, 'busy');
   writeFileSync(path, 'x'.repeat(200_000));
   const open = (await readdir('/proc/self/fd')).length;
-  const node = await createLogTree(root).look('busy');
+  const node = await createLogTree(root).inspect('busy');
   assert(node.kind === 'file');
   let size = 0;
   for await (const chunk of node.chunks) {
@@ -107,10 +107,10 @@ test('ends the response of a log that grows, and leaves no handle open', async (
     appendFileSync(path, 'y'.repeat(100_000));
   }
   assert.equal(size, 200_000);
-  const other = await createLogTree(root).look('busy');
+  const other = await createLogTree(root).inspect('busy');
   assert(other.kind === 'file');
   for await (const _chunk of other.chunks) break;
-  await createLogTree(root).look('busy');
+  await createLogTree(root).inspect('busy');
   await assert.rejects(read('out-absolute'));
   assert.equal((await readdir('/proc/self/fd')).length, open);
 });

@@ -135,7 +135,7 @@ const nodeLogs: AttackedPath = {
     return {
       swaps,
       async act() {
-        const found = await tree.look('config');
+        const found = await tree.inspect('config');
         let text = '';
         if (found.kind === 'file') for await (const chunk of found.chunks) text += Buffer.from(chunk);
         return text;

@@ -222,7 +222,7 @@ async function reissue(
       notAfterMs,
       uses: ['digital-signature'],
       extendedUses: [who === 'serving' ? 'server-auth' : 'client-auth'],
-      who: 'leaf',
+      role: 'leaf',
     },
     { subject: authority.leaf, key: issuerKey },
   );

@@ -103,7 +103,7 @@ export class StandInLogind implements AsyncDisposable {
     this.#socket.write('BEGIN\r\n');
     const ready = new Promise<void>((resolve) => {
       this.#socket.on('data', (bytes: Buffer) => {
-        for (const message of this.#reader.take(bytes)) {
+        for (const message of this.#reader.push(bytes)) {
           if (message.type === 'call') void this.#called(message);
           else if (message.replySerial === 3) resolve();
         }

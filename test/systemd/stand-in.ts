@@ -91,7 +91,7 @@ export class StandInSystemd implements AsyncDisposable {
   async #enter(): Promise<void> {
     const named = Promise.withResolvers<void>();
     this.#socket.on('data', (bytes: Buffer) => {
-      for (const message of this.#reader.take(bytes)) {
+      for (const message of this.#reader.push(bytes)) {
         if (message.type === 'call') void this.#called(message);
         else if (message.replySerial === 2) named.resolve();
       }

@@ -105,7 +105,7 @@ async function open(
       // Identities stay either way: issued kubeconfigs remain valid.
       existingStore: before,
       // Another address is acceptable only if none was requested.
-      listen: { ...address, ifTaken: listen === undefined ? 'another-port' : 'refuse' },
+      listen: { ...address, ifPortInUse: listen === undefined ? 'another-port' : 'refuse' },
       nodeName,
       hostnames: () => [...new Set([nodeName, hostname()])],
       addresses: ownAddresses,

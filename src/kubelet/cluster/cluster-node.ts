@@ -281,7 +281,7 @@ export class ClusterNode {
   async #statusesWritten(uids: readonly PodUid[], signal: AbortSignal): Promise<void> {
     const { writer } = this.#attached ?? {};
     for (const uid of uids) {
-      writer?.look(uid);
+      writer?.compare(uid);
       while (writer?.isWritten(uid) === false) await this.#options.clock.sleep(statusLookMs, signal);
     }
   }
@@ -308,7 +308,7 @@ export class ClusterNode {
     return new NodeController({
       ...this.#options,
       settings: node,
-      troubles: new LogOnce(),
+      problems: new LogOnce(),
       api: clients.heartbeat,
       connections: { redial: () => clients.closeSilent() },
       watched: { current: () => this.#watchedNode.current },
@@ -379,7 +379,7 @@ export class ClusterNode {
   /** Before all manifests are read, a mirror pod without a static pod may still have one. */
   #lookAtMirror(name: PodFullName): void {
     const { mirrors, kubelet } = this.#attached ?? {};
-    if (kubelet?.state.config.allReady() === true) mirrors?.look(name);
+    if (kubelet?.state.config.allReady() === true) mirrors?.reconcile(name);
     this.#showInMirror(name);
   }
 

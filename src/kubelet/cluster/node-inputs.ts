@@ -44,7 +44,7 @@ export class NodeInputs implements NodeResources, NodeRuntime, NodeHealth {
     return this.#kubelet.resources.amounts();
   }
 
-  areDevicesForgotten(): boolean {
+  areDevicesUnregistered(): boolean {
     return this.#kubelet.resources.devices?.areForgotten === true;
   }
 

@@ -56,7 +56,10 @@ export async function createControl(parts: KubeletParts) {
   const eviction = createEviction(parts);
   const pressures = () => eviction?.conditions ?? [];
   const shutdown = await openNodeShutdown(state);
-  const admission = createAdmission(parts, { pressures, isShuttingDown: () => shutdown?.isNow ?? false });
+  const admission = createAdmission(parts, {
+    pressures,
+    isShuttingDown: () => shutdown?.isShuttingDown ?? false,
+  });
   const allocation = createAllocation(state, admission);
   const workers = createWorkers(parts, allocation);
   control.onUpdate((options) => workers.updatePod(options));

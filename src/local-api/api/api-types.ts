@@ -57,7 +57,7 @@ export interface ResourceView {
   readonly of: ApiResource;
   readonly toView: (toStored: StoredObject) => StoredObject;
   /** Converts what a client sent; its metadata may lack the fields that the server sets. */
-  readonly kept: (shown: JsonObject) => JsonObject;
+  readonly stored: (shown: JsonObject) => JsonObject;
   /**
    * Additional causes for an object (in stored form) written through this view, besides those of
    * the strategy.
@@ -129,7 +129,7 @@ export interface ResourceStrategy {
    * get `write.subresource`.
    */
   readonly subresourceUpdates?: Readonly<
-    Record<string, (before: StoredObject, wanted: JsonObject) => StoredObject>
+    Record<string, (before: StoredObject, desired: JsonObject) => StoredObject>
   >;
   /**
    * Changes an object whose deletion has begun but which is not removed yet, for example its phase.
@@ -192,7 +192,7 @@ export interface ServerContext {
   readonly acceptsWrites: () => boolean;
   readonly whenAcceptingWrites: (signal: AbortSignal) => Promise<void>;
   /** Calls the listener synchronously for each change, in order. The listener must not throw. */
-  readonly onChange: (told: (change: ObjectChange) => void) => Disposable;
+  readonly onChange: (listener: (change: ObjectChange) => void) => Disposable;
 }
 
 export interface ObjectChange {
@@ -203,7 +203,7 @@ export interface ObjectChange {
   readonly before: StoredObject | undefined;
 }
 
-export type RequestAction = (call: ApiCall, world: ServerContext) => JsonObject | Promise<JsonObject>;
+export type RequestAction = (call: ApiCall, context: ServerContext) => JsonObject | Promise<JsonObject>;
 
 /** A control loop of the server. Runs until it is aborted. */
 export interface Controller {

@@ -157,16 +157,16 @@ export function expired(message: string, next?: StatusBody['next']): StatusError
   return new StatusError({ code: 410, reason: 'Expired', message, ...(next && { next }) });
 }
 
-export function resourceVersionTooOld(asked: number, oldest: number): StatusError {
-  return expired(`too old resource version: ${asked} (${oldest})`);
+export function resourceVersionTooOld(requested: number, oldest: number): StatusError {
+  return expired(`too old resource version: ${requested} (${oldest})`);
 }
 
 /** The requested resourceVersion is newer than the store. */
-export function resourceVersionTooLarge(asked: string, current: number): StatusError {
+export function resourceVersionTooLarge(requested: string, current: number): StatusError {
   return new StatusError({
     code: 504,
     reason: 'Timeout',
-    message: `Timeout: Too large resource version: ${asked}, current: ${current}`,
+    message: `Timeout: Too large resource version: ${requested}, current: ${current}`,
     details: {
       causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
       retryAfterSeconds: 1,

@@ -75,23 +75,28 @@ function priorityClass(name: string, value: number): NamedObject {
 }
 
 /** A clusterIP is immutable, so the Service is recreated when the server address changes. */
-function ensureService(context: ServerContext, client: ControllerClient, own: ServerEndpoint): void {
-  const wanted = service(own);
+function ensureService(context: ServerContext, client: ControllerClient, endpoint: ServerEndpoint): void {
+  const desired = service(endpoint);
   const there = context.objects.get(services, serviceNamespace, serviceName);
-  const isSame = ['clusterIP', 'ports'].every((field) => sameValue(there?.spec?.[field], wanted.spec[field]));
+  const isSame = ['clusterIP', 'ports'].every((field) =>
+    sameValue(there?.spec?.[field], desired.spec[field]),
+  );
   if (there !== undefined && !isSame) client.delete(services, there);
-  client.ensure(services, serviceNamespace, wanted);
-  ensureEndpoints(context, client, own);
+  client.ensure(services, serviceNamespace, desired);
+  ensureEndpoints(context, client, endpoint);
 }
 
-function ensureEndpoints(context: ServerContext, client: ControllerClient, own: ServerEndpoint): void {
+function ensureEndpoints(context: ServerContext, client: ControllerClient, endpoint: ServerEndpoint): void {
   const there = context.objects.get(endpoints, serviceNamespace, serviceName);
-  if (own.kind === 'unreachable') {
+  if (endpoint.kind === 'unreachable') {
     if (there !== undefined) client.delete(endpoints, there);
     return;
   }
   const subsets = [
-    { addresses: [{ ip: own.address }], ports: [{ name: 'https', port: own.port, protocol: 'TCP' }] },
+    {
+      addresses: [{ ip: endpoint.address }],
+      ports: [{ name: 'https', port: endpoint.port, protocol: 'TCP' }],
+    },
   ];
   if (there === undefined)
     client.ensure(endpoints, serviceNamespace, {
@@ -108,17 +113,17 @@ function ensureEndpoints(context: ServerContext, client: ControllerClient, own: 
  * reach the server, the Service is headless: clients then find no address in their environment and
  * fail immediately instead of timing out.
  */
-function service(own: ServerEndpoint): NamedObject & { readonly spec: Record<string, unknown> } {
-  const port = own.kind === 'at' ? own.port : 443;
+function service(endpoint: ServerEndpoint): NamedObject & { readonly spec: Record<string, unknown> } {
+  const port = endpoint.kind === 'at' ? endpoint.port : 443;
   return {
     apiVersion: 'v1',
     kind: 'Service',
     metadata: { name: serviceName, labels: { component: 'apiserver', provider: 'kubernetes' } },
     spec: {
-      clusterIP: own.kind === 'at' ? own.address : 'None',
+      clusterIP: endpoint.kind === 'at' ? endpoint.address : 'None',
       type: 'ClusterIP',
       sessionAffinity: 'None',
-      ports: [{ name: 'https', protocol: 'TCP', port, targetPort: own.port }],
+      ports: [{ name: 'https', protocol: 'TCP', port, targetPort: endpoint.port }],
     },
   };
 }

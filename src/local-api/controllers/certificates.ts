@@ -101,7 +101,7 @@ function withCondition(request: StoredObject, condition: Condition): StoredObjec
 }
 
 async function sign(deps: CertificateControllerDeps, request: StoredObject, now: Instant): Promise<void> {
-  const has = (wanted: string) => conditionsOf(request).some(({ type }) => type === wanted);
+  const has = (conditionType: string) => conditionsOf(request).some(({ type }) => type === conditionType);
   const { signerName = '' } = asRequest(request).spec ?? {};
   const isOurs = (Object.values(signers) as readonly string[]).includes(signerName);
   const isSigned = (asRequest(request).status?.certificate ?? '') !== '';
@@ -133,7 +133,7 @@ async function issueCertificate(
   const complaint = signerProblem(request, facts);
   if (complaint !== undefined) return { failure: complaint, reason };
   const { usages = [], expirationSeconds } = asRequest(request).spec ?? {};
-  const askedMs =
+  const createdMs =
     expirationSeconds === undefined
       ? maxCertificateLifetimeMs
       : Math.max(expirationSeconds, shortestSeconds) * 1_000;
@@ -142,7 +142,7 @@ async function issueCertificate(
       request: requestText(request),
       usages,
       notBefore: instant(now - backdatedMs),
-      notAfter: instant(now + Math.min(askedMs, maxCertificateLifetimeMs)),
+      notAfter: instant(now + Math.min(createdMs, maxCertificateLifetimeMs)),
     });
     return { certificate };
   } catch (error) {
@@ -234,9 +234,9 @@ const emptyFacts: CertificateRequestInfo = {
 };
 
 /** All usages are required, except key encipherment, which some key types do not support. */
-function hasUsages(usages: readonly string[], wanted: readonly string[]): boolean {
-  const needed = wanted.filter((usage) => usage !== 'key encipherment');
-  return needed.every((usage) => usages.includes(usage)) && usages.every((usage) => wanted.includes(usage));
+function hasUsages(usages: readonly string[], expected: readonly string[]): boolean {
+  const needed = expected.filter((usage) => usage !== 'key encipherment');
+  return needed.every((usage) => usages.includes(usage)) && usages.every((usage) => expected.includes(usage));
 }
 
 export type Approval = { readonly by: 'rule'; readonly message: string } | { readonly by: 'nobody' };

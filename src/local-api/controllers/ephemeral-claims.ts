@@ -50,8 +50,8 @@ function reconcilePodClaims({ context, client }: EphemeralClaimControllerDeps, k
   const pod = context.objects.get(pods, namespace, name);
   for (const claim of context.objects.all(claims, namespace)) {
     const owner = podOwnerOf(claim);
-    const isLeft = owner?.name === name && owner.uid !== pod?.metadata.uid;
-    if (isLeft && claim.metadata.deletionTimestamp === undefined) client.delete(claims, claim);
+    const isOrphaned = owner?.name === name && owner.uid !== pod?.metadata.uid;
+    if (isOrphaned && claim.metadata.deletionTimestamp === undefined) client.delete(claims, claim);
   }
   if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return;
   // If an older claim of the same name is still being deleted, its removal triggers another

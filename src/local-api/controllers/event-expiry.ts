@@ -26,11 +26,11 @@ export function eventExpiryController(deps: EventExpiryDeps): Controller {
     name: 'event-expiry',
     async run(signal) {
       const { clock } = deps.context;
-      const seen = memoizedLastSeen();
+      const lastSeen = memoizedLastSeen();
       while (!signal.aborted) {
         await deps.context.whenAcceptingWrites(signal).catch(() => {});
         if (signal.aborted) return;
-        const isAll = deleteExpiredBatch(deps, seen);
+        const isAll = deleteExpiredBatch(deps, lastSeen);
         await clock.sleep(isAll ? intervalMs : 100, signal).catch(() => {});
       }
     },
@@ -38,9 +38,9 @@ export function eventExpiryController(deps: EventExpiryDeps): Controller {
 }
 
 /** Whether no further event is due. */
-function deleteExpiredBatch(deps: EventExpiryDeps, seen: LastSeen): boolean {
+function deleteExpiredBatch(deps: EventExpiryDeps, lastSeen: LastSeen): boolean {
   try {
-    const going = eventsToDelete(deps, seen);
+    const going = eventsToDelete(deps, lastSeen);
     for (const event of going.slice(0, batch)) deps.client.delete(events, event);
     return going.length <= batch;
   } catch (error) {
@@ -52,10 +52,10 @@ function deleteExpiredBatch(deps: EventExpiryDeps, seen: LastSeen): boolean {
 /** Expired events, and of surplus events the oldest, those of existing pods last. */
 function eventsToDelete(
   { context, ttlMs, maxEvents }: EventExpiryDeps,
-  seen: LastSeen,
+  lastSeen: LastSeen,
 ): readonly StoredObject[] {
   const oldest = context.clock.now() - ttlMs;
-  const dated = context.objects.all(events).map((event) => ({ event, at: seen(event) }));
+  const dated = context.objects.all(events).map((event) => ({ event, at: lastSeen(event) }));
   const expired = dated.filter(({ at }) => at < oldest);
   const tooMany = dated.length - expired.length - maxEvents;
   if (tooMany <= 0) return expired.map(({ event }) => event);
@@ -82,9 +82,9 @@ function lastSeen(object: StoredObject): number {
   return Math.max(...times.map((time) => Date.parse(time ?? '')).filter(Number.isFinite));
 }
 
-function isOfLivePod(world: ServerContext, object: StoredObject): boolean {
+function isOfLivePod(context: ServerContext, object: StoredObject): boolean {
   const { kind, namespace, name = '', uid } = (object as unknown as Event).involvedObject ?? {};
   if (kind !== 'Pod') return false;
-  const pod = world.objects.get(pods, namespace, name);
+  const pod = context.objects.get(pods, namespace, name);
   return pod !== undefined && (uid === undefined || uid === pod.metadata.uid);
 }

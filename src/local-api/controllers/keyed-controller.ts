@@ -13,7 +13,7 @@ export interface KeyedControllerOptions {
    */
   readonly keysFor: (change: ObjectChange) => Iterable<string>;
   /** Further triggers of a reconcile. */
-  readonly hints?: (ask: (key: string) => void) => Disposable;
+  readonly hints?: (enqueue: (key: string) => void) => Disposable;
   /** The keys to reconcile at start. */
   readonly initialKeys: () => Iterable<string>;
   /**
@@ -88,8 +88,8 @@ export class ControllerClient {
   readonly #context: ServerContext;
   readonly #entryOf: (resource: ApiResource) => ResourceEntry;
 
-  constructor(world: ServerContext, entryOf: (resource: ApiResource) => ResourceEntry) {
-    this.#context = world;
+  constructor(context: ServerContext, entryOf: (resource: ApiResource) => ResourceEntry) {
+    this.#context = context;
     this.#entryOf = entryOf;
   }
 

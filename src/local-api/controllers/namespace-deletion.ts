@@ -49,7 +49,7 @@ export function namespaceDeletionController(deps: NamespaceDeletionDeps): Contro
       const name = resource.plural === namespaces.plural ? metadata.name : metadata.namespace;
       return name !== undefined && isEnding(name) ? [name] : [];
     },
-    hints: (ask) => deps.forcedDeletions.onAdded(ask),
+    hints: (enqueue) => deps.forcedDeletions.onAdded(enqueue),
     reconcile: (name) => reconcileNamespace(deps, name),
   });
 }
@@ -66,7 +66,7 @@ function reconcileNamespace(deps: NamespaceDeletionDeps, name: string): number |
   round.run();
   const left = remainingObjects(deps, name);
   updateConditions(deps, namespace, left, round.failures);
-  if (left.length > 0) return round.isCut ? 0 : resyncMs;
+  if (left.length > 0) return round.isTruncated ? 0 : resyncMs;
   forcedDeletions.remove(namespace.metadata.uid);
   const newest = context.objects.get(namespaces, undefined, name);
   if (newest === undefined || !finalizersOf(newest).includes(namespaceFinalizer)) return undefined;
@@ -111,7 +111,7 @@ class DeletionPass {
   }
 
   /** Whether the batch limit stopped the pass. */
-  get isCut(): boolean {
+  get isTruncated(): boolean {
     return this.#left <= 0 || !this.#deps.context.acceptsWrites();
   }
 
@@ -125,7 +125,7 @@ class DeletionPass {
 
   #delete(resource: ApiResource): void {
     for (const object of this.#deps.context.objects.all(resource, this.#name)) {
-      if (this.isCut) return;
+      if (this.isTruncated) return;
       if (this.#mode === 'gentle' && object.metadata.deletionTimestamp !== undefined) continue;
       this.#left--;
       this.#deleteOne(resource, object);
@@ -164,7 +164,7 @@ function terminationConditions(
   failures: readonly string[],
   now: string,
 ): readonly NamespaceCondition[] {
-  const told = [
+  const reported = [
     condition(
       'NamespaceDeletionDiscoveryFailure',
       [],
@@ -207,25 +207,35 @@ function terminationConditions(
           '',
         ),
   ];
-  const others = before.filter(({ type }) => !told.some((one) => one.type === type));
-  return [...others, ...told.map((one) => withTime(one, before, now))];
+  const others = before.filter(({ type }) => !reported.some((one) => one.type === type));
+  return [...others, ...reported.map((one) => withTime(one, before, now))];
 }
 
 type NewCondition = Omit<NamespaceCondition, 'lastTransitionTime'>;
 
 /** A condition that is True if there is an error message. */
-function condition(type: string, wrong: readonly string[], reason: string, fine: string): NewCondition {
-  return { type, status: wrong.length > 0 ? 'True' : 'False', reason, message: wrong[0] ?? fine };
+function condition(
+  type: string,
+  problems: readonly string[],
+  reason: string,
+  resolvedMessage: string,
+): NewCondition {
+  return {
+    type,
+    status: problems.length > 0 ? 'True' : 'False',
+    reason,
+    message: problems[0] ?? resolvedMessage,
+  };
 }
 
 function withTime(
-  told: NewCondition,
+  reported: NewCondition,
   before: readonly NamespaceCondition[],
   now: string,
 ): NamespaceCondition {
-  const known = before.find(({ type }) => type === told.type);
-  const isSame = known?.status === told.status;
-  return { ...told, lastTransitionTime: isSame ? (known.lastTransitionTime ?? now) : now };
+  const known = before.find(({ type }) => type === reported.type);
+  const isSame = known?.status === reported.status;
+  return { ...reported, lastTransitionTime: isSame ? (known.lastTransitionTime ?? now) : now };
 }
 
 function remainingMessage(remainders: readonly RemainingObjects[]): string {

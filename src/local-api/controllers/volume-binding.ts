@@ -146,9 +146,9 @@ function boundClaim(
   how: 'chosen' | 'named',
 ): void {
   const marked = annotated(how === 'chosen' ? annotated(claim, boundByUs) : claim, bindCompleted);
-  const wanted = { ...marked, spec: { ...claim.spec, volumeName: volume.metadata.name } };
+  const bound = { ...marked, spec: { ...claim.spec, volumeName: volume.metadata.name } };
   const isDone = claim.metadata.annotations?.[bindCompleted] === yes;
-  const named = isDone ? claim : client.update(claims, wanted);
+  const named = isDone ? claim : client.update(claims, bound);
   if (named.status?.['phase'] === 'Bound') return;
   const { accessModes, capacity } = asVolume(volume).spec ?? {};
   client.update(
@@ -158,10 +158,10 @@ function boundClaim(
   );
 }
 
-function inPhase(hand: ControllerClient, volume: StoredObject, phase: string): StoredObject {
+function inPhase(client: ControllerClient, volume: StoredObject, phase: string): StoredObject {
   if (volume.status?.['phase'] === phase) return volume;
   const { lastPhaseTransitionTime: _, ...status } = volume.status ?? {};
-  return hand.update(volumes, { ...volume, status: { ...status, phase } }, 'status');
+  return client.update(volumes, { ...volume, status: { ...status, phase } }, 'status');
 }
 
 function markLost({ client }: VolumeBindingDeps, claim: StoredObject): void {
@@ -197,18 +197,18 @@ function releaseClaim({ context, client }: VolumeBindingDeps, claim: StoredObjec
   const users = context.objects
     .all(pods, namespace)
     .filter((pod) => claimNames(pod).has(name) && !isOver(pod) && (pod.spec?.['nodeName'] ?? '') !== '')
-    .filter((pod) => !isMadeForEarlier(claim, pod));
+    .filter((pod) => !isForPreviousClaim(claim, pod));
   if (users.length === 0) dropFinalizer(client, claims, claim, claimProtection);
 }
 
 /** A claim of the previous pod of the same name cannot be used by the next one. */
-function isMadeForEarlier(claim: StoredObject, { metadata: { name, uid } }: StoredObject): boolean {
+function isForPreviousClaim(claim: StoredObject, { metadata: { name, uid } }: StoredObject): boolean {
   const owner = podOwnerOf(claim);
   return owner !== undefined && owner.name === name && owner.uid !== uid;
 }
 
 function dropFinalizer(
-  hand: ControllerClient,
+  client: ControllerClient,
   resource: typeof claims | typeof volumes,
   object: StoredObject,
   finalizer: string,
@@ -217,7 +217,7 @@ function dropFinalizer(
   if (!finalizers.includes(finalizer)) return;
   const left = finalizers.filter((name) => name !== finalizer);
   const metadata = left.length > 0 ? { ...rest, finalizers: left } : rest;
-  hand.update(resource, { ...object, metadata });
+  client.update(resource, { ...object, metadata });
 }
 
 export function asVolume(object: StoredObject): PersistentVolume {
@@ -241,13 +241,13 @@ function isFree(volume: StoredObject): boolean {
 
 /** Why a volume cannot be bound to a claim that names it; undefined if it can. */
 export function mismatch(claim: StoredObject, volume: StoredObject): string | undefined {
-  const [wants, has] = [asClaim(claim).spec ?? {}, asVolume(volume).spec ?? {}];
+  const [requested, has] = [asClaim(claim).spec ?? {}, asVolume(volume).spec ?? {}];
   if (!isFree(volume) && !isClaimedBy(volume, claim)) return 'volume is already bound to another claim';
-  if ((wants.storageClassName ?? '') !== (has.storageClassName ?? ''))
+  if ((requested.storageClassName ?? '') !== (has.storageClassName ?? ''))
     return 'storageClassName does not match';
-  if ((wants.volumeMode ?? 'Filesystem') !== (has.volumeMode ?? 'Filesystem'))
+  if ((requested.volumeMode ?? 'Filesystem') !== (has.volumeMode ?? 'Filesystem'))
     return 'volumeMode does not match';
-  if (!(wants.accessModes ?? []).every((mode) => (has.accessModes ?? []).includes(mode)))
+  if (!(requested.accessModes ?? []).every((mode) => (has.accessModes ?? []).includes(mode)))
     return 'accessModes do not match';
   return isAtLeast(capacityOf(volume), requestedStorage(claim) ?? '0')
     ? undefined
@@ -260,8 +260,8 @@ function capacityOf(volume: StoredObject): string {
 
 /** The volume whose claimRef names the claim, or else the smallest matching one. */
 function matchFor(claim: StoredObject, volumes: readonly StoredObject[]): StoredObject | undefined {
-  const meant = volumes.find((volume) => isClaimedBy(volume, claim));
-  if (meant !== undefined) return mismatch(claim, meant) === undefined ? meant : undefined;
+  const claimed = volumes.find((volume) => isClaimedBy(volume, claim));
+  if (claimed !== undefined) return mismatch(claim, claimed) === undefined ? claimed : undefined;
   const selector = asClaim(claim).spec?.selector;
   const fitting = volumes.filter(
     (volume) => isFree(volume) && selects(selector, volume) && mismatch(claim, volume) === undefined,

@@ -124,14 +124,14 @@ export function routeRequest(
 ): Route {
   const entry = catalogue.find(path.group, path.version, path.resource);
   if (entry === undefined) throw pathNotFound();
-  const place = namespaceOf(entry, path);
+  const namespace = namespaceOf(entry, path);
   const { name, subresource } = path;
   if (name !== undefined && !entry.verbs.some((verb) => objectVerbs.includes(verb))) throw pathNotFound();
   if (subresource !== undefined && streams?.serves(entry, subresource) === true)
     return {
       entry,
       verb: requestVerb(method, path, query) ?? 'get',
-      ...place,
+      ...namespace,
       name,
       subresource,
       kind: 'stream',
@@ -140,9 +140,9 @@ export function routeRequest(
   const verbs = verbsOf(entry, subresource);
   if (verb === undefined || !verbs.includes(verb) || !verbFitsPath(verb, path)) throw methodNotAllowed();
   // Namespaced objects are created and deleted in one namespace at a time.
-  const isEverywhere = entry.resource.scope === 'namespace' && place.namespace === undefined;
+  const isEverywhere = entry.resource.scope === 'namespace' && namespace.namespace === undefined;
   if (isEverywhere && verb !== 'list' && verb !== 'watch') throw methodNotAllowed();
-  return { entry, verb, ...place, name, subresource, kind: 'object' };
+  return { entry, verb, ...namespace, name, subresource, kind: 'object' };
 }
 
 /** A create has no name in its path; updates and patches require one. */

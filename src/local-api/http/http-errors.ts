@@ -59,27 +59,27 @@ export function invalidOption(kind: string, field: string, message: string): Sta
 
 export function accessDenied(
   user: ApiUser,
-  wanted: AccessAttributes,
+  attributes: AccessAttributes,
   reason: string | undefined,
 ): StatusError {
   const because = reason === undefined || reason === '' ? '' : `: ${reason}`;
-  if (wanted.to === 'path') {
-    const message = `forbidden: User "${user.name}" cannot ${wanted.verb} path "${wanted.path}"${because}`;
+  if (attributes.to === 'path') {
+    const message = `forbidden: User "${user.name}" cannot ${attributes.verb} path "${attributes.path}"${because}`;
     return new StatusError({ code: 403, reason: 'Forbidden', message, details: {} });
   }
-  const { group, resource, name } = wanted;
+  const { group, resource, name } = attributes;
   const what = groupQualified(resource, group);
   const which = name === '' ? what : `${what} "${name}"`;
   return new StatusError({
     code: 403,
     reason: 'Forbidden',
-    message: `${which} is forbidden: User "${user.name}" cannot ${describeAccess(wanted)}${because}`,
+    message: `${which} is forbidden: User "${user.name}" cannot ${describeAccess(attributes)}${because}`,
     details: { ...(name === '' ? {} : { name }), ...(group === '' ? {} : { group }), kind: resource },
   });
 }
 
-function describeAccess(wanted: ResourceAccess): string {
-  const { group, resource, subresource, namespace, verb } = wanted;
+function describeAccess(attributes: ResourceAccess): string {
+  const { group, resource, subresource, namespace, verb } = attributes;
   const target = subresource === '' ? resource : `${resource}/${subresource}`;
   const scope = namespace === '' ? 'at the cluster scope' : `in the namespace "${namespace}"`;
   return `${verb} resource "${target}" in API group "${group}" ${scope}`;

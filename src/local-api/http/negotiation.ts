@@ -62,9 +62,9 @@ const shapes: ReadonlyMap<string, NegotiatedOutput['shape']> = new Map([
 ]);
 
 function shapeOf(parameters: ReadonlyMap<string, string>): NegotiatedOutput['shape'] | undefined {
-  const wanted = ['as', 'g', 'v'].map((name) => parameters.get(name));
-  if (wanted.every((value) => value === undefined)) return 'whole';
-  const [kind = '', group, version] = wanted;
+  const requested = ['as', 'g', 'v'].map((name) => parameters.get(name));
+  if (requested.every((value) => value === undefined)) return 'whole';
+  const [kind = '', group, version] = requested;
   return group === 'meta.k8s.io' && version === 'v1' ? shapes.get(kind) : undefined;
 }
 
@@ -77,11 +77,11 @@ function wantsIndentation(headers: IncomingHttpHeaders, query: URLSearchParams):
 
 /** What each Table row includes of its object. */
 export function includedObject(query: URLSearchParams): TableOptions['includeObject'] {
-  const wanted = query.get('includeObject') ?? '';
-  if (wanted === '') return 'Metadata';
-  if (wanted === 'None' || wanted === 'Metadata' || wanted === 'Object') return wanted;
+  const requested = query.get('includeObject') ?? '';
+  if (requested === '') return 'Metadata';
+  if (requested === 'None' || requested === 'Metadata' || requested === 'Object') return requested;
   throw badRequest(
-    `Unable to convert to Table as requested: includeObject: Invalid value: ${JSON.stringify(wanted)}: must be 'Metadata', 'Object', 'None', or empty`,
+    `Unable to convert to Table as requested: includeObject: Invalid value: ${JSON.stringify(requested)}: must be 'Metadata', 'Object', 'None', or empty`,
   );
 }
 
@@ -93,20 +93,21 @@ export interface OutputContext {
   readonly nowMs: () => number;
 }
 
-export function renderResponse(answer: ApiResponse, shaping: OutputContext): JsonObject {
-  if (answer.kind === 'status') return answer.status;
-  const body = answer.kind === 'list' ? (answer.list as unknown as JsonObject) : answer.object;
+export function renderResponse(response: ApiResponse, shaping: OutputContext): JsonObject {
+  if (response.kind === 'status') return response.status;
+  const body = response.kind === 'list' ? (response.list as unknown as JsonObject) : response.object;
   // A Status is never converted.
   if (body['kind'] === 'Status') return body;
-  if (shaping.shape === 'whole') return answer.kind === 'list' ? listBody(answer.list) : body;
-  if (shaping.shape === 'table') return tableOf(answer, shaping);
-  if ((shaping.shape === 'partial-list') !== (answer.kind === 'list')) throw partialMismatch(answer);
+  if (shaping.shape === 'whole') return response.kind === 'list' ? listBody(response.list) : body;
+  if (shaping.shape === 'table') return tableOf(response, shaping);
+  if ((shaping.shape === 'partial-list') !== (response.kind === 'list')) throw partialMismatch(response);
   return asPartial(body);
 }
 
-function tableOf(answer: Exclude<ApiResponse, { kind: 'status' }>, shaping: OutputContext): JsonObject {
-  if (answer.kind === 'list') return createTable(shaping, answer.list.items, answer.list.metadata, 'with');
-  return createTable(shaping, [answer.object], versionOf(answer.object), 'with');
+function tableOf(response: Exclude<ApiResponse, { kind: 'status' }>, shaping: OutputContext): JsonObject {
+  if (response.kind === 'list')
+    return createTable(shaping, response.list.items, response.list.metadata, 'with');
+  return createTable(shaping, [response.object], versionOf(response.object), 'with');
 }
 
 function createTable(
@@ -115,8 +116,8 @@ function createTable(
   metadata: JsonObject,
   columns: TableOptions['columns'],
 ): JsonObject {
-  const wish = { metadata, includeObject, nowMs: nowMs(), columns };
-  return asTable(entry, objects as readonly StoredObject[], wish);
+  const options = { metadata, includeObject, nowMs: nowMs(), columns };
+  return asTable(entry, objects as readonly StoredObject[], options);
 }
 
 function versionOf({ metadata }: JsonObject): JsonObject {
@@ -125,9 +126,9 @@ function versionOf({ metadata }: JsonObject): JsonObject {
 }
 
 function partialMismatch({ kind }: ApiResponse): StatusError {
-  const asked = kind === 'list' ? 'PartialObjectMetadata' : 'PartialObjectMetadataList';
+  const requestedKind = kind === 'list' ? 'PartialObjectMetadata' : 'PartialObjectMetadataList';
   const found = kind === 'list' ? 'a list' : 'not a list';
-  const message = `you requested ${asked}, but the requested object is ${found}`;
+  const message = `you requested ${requestedKind}, but the requested object is ${found}`;
   return new StatusError({ code: 406, reason: 'NotAcceptable', message });
 }
 

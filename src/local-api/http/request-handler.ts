@@ -95,9 +95,9 @@ export class RequestHandler {
     this.#onAuthenticated(incoming, user);
     const isAnonymous = user.groups.includes('system:unauthenticated');
     if (isAnonymous && target.length > maxAnonymousTarget) throw uriTooLong(maxAnonymousTarget);
-    const wanted = authorizationAttributes(methodOf(incoming), target);
-    const { allowed, reason } = await security.authorize(user, wanted, signal);
-    if (!allowed) throw accessDenied(user, wanted, reason);
+    const attributes = authorizationAttributes(methodOf(incoming), target);
+    const { allowed, reason } = await security.authorize(user, attributes, signal);
+    if (!allowed) throw accessDenied(user, attributes, reason);
     return user;
   }
 
@@ -131,11 +131,11 @@ export class RequestHandler {
     const shaping = this.#outputContext(route, form, query);
     const ms = deadlineMs(route.verb, query);
     using _place = this.#acquireSlot();
-    const answer = await this.#withDeadline(ms, signal, async (within) => {
+    const response = await this.#withDeadline(ms, signal, async (within) => {
       const call = await this.#calls.read({ incoming, user, route, query, warn }, within);
       return await this.#deps.api.handle(call, within);
     });
-    return await toReply(answer, shaping, form);
+    return await toReply(response, shaping, form);
   }
 
   /** In-flight requests hold their bodies and responses in memory. */
@@ -218,13 +218,19 @@ function streamCall(
   return { user, entry, namespace, name, subresource, rest, query, incoming, auditId };
 }
 
-async function toReply(answer: ApiResponse, shaping: OutputContext, form: NegotiatedOutput): Promise<Reply> {
-  if (isLongList(answer) && form.format === 'json') {
+async function toReply(
+  response: ApiResponse,
+  shaping: OutputContext,
+  form: NegotiatedOutput,
+): Promise<Reply> {
+  if (isLongList(response) && form.format === 'json') {
     const headers = { 'Content-Type': 'application/json' };
-    return { status: answer.code, headers, body: listChunks(answer, shaping, form.layout) };
+    return { status: response.code, headers, body: listChunks(response, shaping, form.layout) };
   }
-  const value = renderResponse(answer, shaping);
-  return form.format === 'yaml' ? yamlReply(answer.code, value) : jsonReply(answer.code, value, form.layout);
+  const value = renderResponse(response, shaping);
+  return form.format === 'yaml'
+    ? yamlReply(response.code, value)
+    : jsonReply(response.code, value, form.layout);
 }
 
 const endpoints: ReadonlySet<string> = new Set(['healthz', 'livez', 'readyz']);
@@ -237,12 +243,12 @@ function healthReply(
 ): Reply | undefined {
   const [, endpoint = '', name, ...rest] = path.split('/');
   if (!endpoints.has(endpoint) || rest.length > 0) return undefined;
-  const asked: Checks = { ping: () => undefined, ...(endpoint === 'livez' ? {} : checks) };
+  const available: Checks = { ping: () => undefined, ...(endpoint === 'livez' ? {} : checks) };
   if (name !== undefined)
-    return Object.hasOwn(asked, name) ? runChecks(name, { [name]: asked[name] }) : undefined;
+    return Object.hasOwn(available, name) ? runChecks(name, { [name]: available[name] }) : undefined;
   const excluded = new Set(query.getAll('exclude'));
-  const left = Object.fromEntries(Object.entries(asked).filter(([check]) => !excluded.has(check)));
-  return runChecks(endpoint, left, query.has('verbose') ? 'verbose' : 'brief');
+  const selected = Object.fromEntries(Object.entries(available).filter(([check]) => !excluded.has(check)));
+  return runChecks(endpoint, selected, query.has('verbose') ? 'verbose' : 'brief');
 }
 
 type Checks = Readonly<Record<string, (() => string | undefined) | undefined>>;
@@ -254,6 +260,6 @@ function runChecks(what: string, checks: Checks, length: 'verbose' | 'brief' = '
   const lines = results.map(({ name, problem }) =>
     problem === undefined ? `[+]${name} ok` : `[-]${name} failed: ${problem}`,
   );
-  const verdict = `${what} check ${failed ? 'failed' : 'passed'}`;
-  return textReply(failed ? 500 : 200, `${[...lines, verdict].join('\n')}\n`);
+  const summary = `${what} check ${failed ? 'failed' : 'passed'}`;
+  return textReply(failed ? 500 : 200, `${[...lines, summary].join('\n')}\n`);
 }

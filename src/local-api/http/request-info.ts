@@ -30,8 +30,8 @@ export interface RequestTarget {
   readonly length: number;
 }
 
-export function parseTarget(written: string): RequestTarget {
-  const target = splitTarget(written);
+export function parseTarget(url: string): RequestTarget {
+  const target = splitTarget(url);
   return {
     path: parsePath(target.writtenPath),
     length: target.length,
@@ -43,9 +43,9 @@ export function parseTarget(written: string): RequestTarget {
 
 const maxPathLength = 64 * 1024;
 
-function parsePath(written: string): ParsedPath {
-  if (!written.startsWith('/') || written.length > maxPathLength) return { kind: 'garbled' };
-  const segments = written.slice(1).split('/');
+function parsePath(rawPath: string): ParsedPath {
+  if (!rawPath.startsWith('/') || rawPath.length > maxPathLength) return { kind: 'garbled' };
+  const segments = rawPath.slice(1).split('/');
   // A trailing slash is ignored; other empty segments match no path.
   const named = segments.at(-1) === '' ? segments.slice(0, -1) : segments;
   const decoded = named.map(decodedSegment);
@@ -130,8 +130,8 @@ export function requestVerb(
 
 /** Strict about false: a watch must never be authorized as a list. */
 function isWatch(query: URLSearchParams): boolean {
-  const wanted = query.get('watch');
-  return wanted !== null && !['false', '0', 'f', 'no'].includes(wanted.toLowerCase());
+  const watch = query.get('watch');
+  return watch !== null && !['false', '0', 'f', 'no'].includes(watch.toLowerCase());
 }
 
 /**
@@ -146,8 +146,10 @@ export function authorizationAttributes(method: string, target: RequestTarget): 
   if (path.kind !== 'resource')
     return { to: 'path', verb: method.toLowerCase(), path: path.kind === 'other' ? path.path : '/' };
   const { query } = target;
-  const asked = requestVerb(method, path, query);
-  const verb = connectSubresources.has(path.subresource ?? '') ? 'create' : (asked ?? method.toLowerCase());
+  const requested = requestVerb(method, path, query);
+  const verb = connectSubresources.has(path.subresource ?? '')
+    ? 'create'
+    : (requested ?? method.toLowerCase());
   const selects = verb === 'list' || verb === 'watch' || verb === 'deletecollection';
   const fieldSelector = selects ? (query.get('fieldSelector') ?? undefined) : undefined;
   const labelSelector = selects ? (query.get('labelSelector') ?? undefined) : undefined;

@@ -22,10 +22,10 @@ export function isWrite(verb: ResourceVerb): boolean {
 
 /** Whether dryRun is requested in the query or in the body. */
 export function isDryRun(verb: ResourceVerb, query: URLSearchParams, body: unknown): boolean {
-  const asked = query.getAll('dryRun');
+  const values = query.getAll('dryRun');
   const inBody = (body as JsonObject | undefined)?.['dryRun'];
   const isDelete = verb === 'delete' || verb === 'deletecollection';
-  const all = [...new Set<unknown>(isDelete && Array.isArray(inBody) ? [...asked, ...inBody] : asked)];
+  const all = [...new Set<unknown>(isDelete && Array.isArray(inBody) ? [...values, ...inBody] : values)];
   const unknown = all.filter((value) => value !== 'All');
   if (isWrite(verb) && unknown.length > 0) {
     const message = `Unsupported value: ${JSON.stringify(unknown)}: supported values: "All"`;
@@ -59,11 +59,11 @@ const writeTimeoutMs = 34_000;
 /** The timeout of a request: the requested one, limited by that of the server. */
 export function deadlineMs(verb: ResourceVerb, query: URLSearchParams): number {
   const most = isWrite(verb) ? writeTimeoutMs : readTimeoutMs;
-  const asked = query.get('timeout') ?? '';
-  if (asked === '') return most;
-  const ms = tryParseDurationMs(asked);
+  const requested = query.get('timeout') ?? '';
+  if (requested === '') return most;
+  const ms = tryParseDurationMs(requested);
   if (ms === undefined || ms < 0)
-    throw badRequest(`invalid timeout specified in the request URL: ${JSON.stringify(asked)}`);
+    throw badRequest(`invalid timeout specified in the request URL: ${JSON.stringify(requested)}`);
   return ms === 0 ? most : Math.min(ms, most);
 }
 

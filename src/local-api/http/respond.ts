@@ -108,9 +108,9 @@ async function startWatch(
  * time.
  */
 async function waitForImmediateFailure(first: Promise<IteratorResult<WatchEvent>>): Promise<void> {
-  const aTurn = nextTurn();
+  const turn = nextTurn();
   first.catch(() => {});
-  await Promise.race([first, aTurn]);
+  await Promise.race([first, turn]);
 }
 
 interface Upgrade {
@@ -196,8 +196,8 @@ function contextOf(incoming: IncomingMessage, { random, logger }: ApiServerDeps)
 
 /** A client may set the audit ID of its request. */
 function auditIdOf({ headers }: IncomingMessage): string | undefined {
-  const given = headers['audit-id'];
-  return typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : undefined;
+  const requestId = headers['audit-id'];
+  return typeof requestId === 'string' && /^[\w.-]{1,64}$/.test(requestId) ? requestId : undefined;
 }
 
 function uuidOf(hex: string): string {

@@ -13,8 +13,8 @@ const maxItemsInChunk = 100;
 /** Objects may be large: after a chunk above this size, the next one has fewer objects. */
 const chunkCharacters = 512 * 1024;
 
-export function isLongList(answer: ApiResponse): answer is ListAnswer {
-  return answer.kind === 'list' && answer.list.items.length > maxItemsInFirstChunk;
+export function isLongList(response: ApiResponse): response is ListAnswer {
+  return response.kind === 'list' && response.list.items.length > maxItemsInFirstChunk;
 }
 
 /**
@@ -23,11 +23,11 @@ export function isLongList(answer: ApiResponse): answer is ListAnswer {
  * representation is rejected before the first chunk.
  */
 export function listChunks(
-  answer: ListAnswer,
+  response: ListAnswer,
   shaping: OutputContext,
   layout: NegotiatedOutput['layout'] = 'compact',
 ): Iterable<string> {
-  const pieces = generateChunks(answer, shaping, layout);
+  const pieces = generateChunks(response, shaping, layout);
   const first = pieces.next();
   return first.done === true ? [] : withFirst(first.value, pieces);
 }
@@ -38,7 +38,7 @@ function* withFirst(first: string, rest: Iterable<string>): Generator<string, vo
 }
 
 function* generateChunks(
-  { list, ...answer }: ListAnswer,
+  { list, ...response }: ListAnswer,
   shaping: OutputContext,
   layout: NegotiatedOutput['layout'],
 ): Generator<string, void> {
@@ -47,7 +47,10 @@ function* generateChunks(
   let count = maxItemsInFirstChunk;
   for (let at = 0; at < list.items.length; ) {
     const items = list.items.slice(at, at + count);
-    const part = renderResponse({ ...answer, list: { ...list, items } }, { ...shaping, nowMs: () => nowMs });
+    const part = renderResponse(
+      { ...response, list: { ...list, items } },
+      { ...shaping, nowMs: () => nowMs },
+    );
     const { [field]: entries, ...head } = part;
     const text = layout === 'indented' ? indentedItems(entries) : JSON.stringify(entries).slice(1, -1);
     yield at === 0 ? `${headOf(head, layout)}${text}` : `,${text}`;

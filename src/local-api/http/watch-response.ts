@@ -28,12 +28,12 @@ export async function sendWatch(
   signal: AbortSignal,
 ): Promise<void> {
   using beat = new Heartbeat(outgoing, clock);
-  const together = new CorkedWrites(outgoing);
+  const writes = new CorkedWrites(outgoing);
   try {
     for (let next = await watch.first; next.done !== true; next = await watch.events.next()) {
       if (signal.aborted || outgoing.destroyed) return;
       beat.sent();
-      together.cork();
+      writes.cork();
       if (!outgoing.write(watch.encode(next.value))) await drained(outgoing, clock, signal);
     }
     outgoing.end();
@@ -143,11 +143,11 @@ export class EncodedEvents {
   /** `form` identifies the output format of `shown`. */
   of({ type, object }: WatchEvent, form: string, shown: () => JsonObject): Uint8Array {
     const nowMs = this.#clock.monotonicMs();
-    const made = this.#events.get(object) ?? [];
-    const known = made.find((line) => line.form === form && line.type === type);
+    const encoded = this.#events.get(object) ?? [];
+    const known = encoded.find((line) => line.form === form && line.type === type);
     if (known !== undefined && nowMs - known.encodedMs < maxAgeMs) return known.bytes;
     const bytes = Buffer.from(`{"type":"${type}","object":${JSON.stringify(shown())}}\n`);
-    const others = made.filter((line) => line !== known).slice(0, maxFormsPerObject - 1);
+    const others = encoded.filter((line) => line !== known).slice(0, maxFormsPerObject - 1);
     this.#events.set(object, [{ type, form, bytes, encodedMs: nowMs }, ...others]);
     return bytes;
   }

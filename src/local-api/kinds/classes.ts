@@ -117,12 +117,12 @@ function priorityCauses(object: StoredObject): readonly FieldCause[] {
 }
 
 function systemCauses({ value, globalDefault = false }: PriorityClass, name: string): readonly FieldCause[] {
-  const wanted = systemPriorities[name as keyof typeof systemPriorities] as number | undefined;
+  const expected = systemPriorities[name as keyof typeof systemPriorities] as number | undefined;
   const why =
-    wanted === undefined
+    expected === undefined
       ? `${name} is not a known system priority class`
-      : value !== wanted
-        ? `value of ${name} PriorityClass must be ${wanted}`
+      : value !== expected
+        ? `value of ${name} PriorityClass must be ${expected}`
         : globalDefault
           ? `globalDefault of ${name} PriorityClass must be false`
           : undefined;

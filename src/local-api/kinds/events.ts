@@ -21,8 +21,8 @@ export const eventStrategy: ResourceStrategy = {
 /** Events as events.k8s.io/v1. */
 export const eventsView: ResourceView = {
   of: events,
-  toView: (kept) => toEventsV1(kept as unknown as Event) as unknown as StoredObject,
-  kept: (shown) => toCoreV1(shown as unknown as EventsEvent) as unknown as JsonObject,
+  toView: (stored) => toEventsV1(stored as unknown as Event) as unknown as StoredObject,
+  stored: (shown) => toCoreV1(shown as unknown as EventsEvent) as unknown as JsonObject,
   validate: strictCauses,
 };
 
@@ -120,14 +120,14 @@ function newCauses(event: Event, namespace: string, reporter: Reporter): readonl
     ...(own === '' ? namespaceCauses(event, namespace, ['default', 'kube-system']) : []),
     ...(controller === '' ? [required(reporter)] : []),
     ...qualifiedName(controller).map((message) => invalid(reporter, controller, message)),
-    ...wordCauses('reportingInstance', event.reportingInstance),
-    ...wordCauses('action', event.action),
-    ...wordCauses('reason', event.reason),
+    ...requiredTextCauses('reportingInstance', event.reportingInstance),
+    ...requiredTextCauses('action', event.action),
+    ...requiredTextCauses('reason', event.reason),
     ...(Buffer.byteLength(event.message ?? '') > maxNoteBytes ? [tooMany('message', maxNoteBytes)] : []),
   ];
 }
 
-function wordCauses(field: string, word = ''): readonly FieldCause[] {
+function requiredTextCauses(field: string, word = ''): readonly FieldCause[] {
   if (word === '') return [required(field)];
   return Buffer.byteLength(word) > maxFieldBytes ? [tooMany(field, maxFieldBytes)] : [];
 }

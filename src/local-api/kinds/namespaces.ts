@@ -80,10 +80,10 @@ function namespaceCauses(object: StoredObject, { subresource }: WriteContext): r
 
 function phaseCauses({ metadata, status }: StoredObject): readonly FieldCause[] {
   const phase = status?.['phase'] ?? '';
-  const [wanted, empty] =
+  const [required, empty] =
     metadata.deletionTimestamp === undefined ? ['Active', 'empty'] : ['Terminating', 'not empty'];
-  if (phase === wanted) return [];
-  return [invalid('status.Phase', phase, `may only be '${wanted}' if \`deletionTimestamp\` is ${empty}`)];
+  if (phase === required) return [];
+  return [invalid('status.Phase', phase, `may only be '${required}' if \`deletionTimestamp\` is ${empty}`)];
 }
 
 /** UIDs of namespaces whose deletion is forced: finalizers of their contents are removed. */
@@ -107,7 +107,7 @@ export class ForcedNamespaceDeletions {
   }
 
   /** Calls back synchronously with the name of each added namespace. */
-  onAdded(told: (name: string) => void): Disposable {
-    return this.#events.on('added', told);
+  onAdded(listener: (name: string) => void): Disposable {
+    return this.#events.on('added', listener);
   }
 }

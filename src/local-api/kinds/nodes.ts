@@ -81,7 +81,7 @@ function amountCauses(field: string, amounts: Readonly<Record<string, string>>):
 function rangeCauses(ranges: readonly string[]): readonly FieldCause[] {
   const field = 'spec.podCIDRs';
   const families = ranges.map((range) => isIP(range.split('/')[0] ?? ''));
-  const wrong = ranges.flatMap((range, index) =>
+  const causes = ranges.flatMap((range, index) =>
     isRange(range)
       ? []
       : [
@@ -94,8 +94,8 @@ function rangeCauses(ranges: readonly string[]): readonly FieldCause[] {
   );
   const isPair = new Set(families).size === families.length;
   return isPair
-    ? wrong
-    : [...wrong, invalid(field, ranges, 'may specify no more than one CIDR for each IP family')];
+    ? causes
+    : [...causes, invalid(field, ranges, 'may specify no more than one CIDR for each IP family')];
 }
 
 function isRange(text: string): boolean {

@@ -52,9 +52,9 @@ export function tokenReviewStrategy(issuer: TokenIssuer): ResourceStrategy {
 }
 
 /** An unauthenticated result includes only the error. */
-function statusOf(verdict: TokenReviewResult): JsonObject {
-  if (verdict.authenticated) return verdict;
-  return { user: {}, ...(verdict.error === undefined ? {} : { error: verdict.error }) };
+function statusOf(result: TokenReviewResult): JsonObject {
+  if (result.authenticated) return result;
+  return { user: {}, ...(result.error === undefined ? {} : { error: result.error }) };
 }
 
 export function selfSubjectReviewStrategy(): ResourceStrategy {
@@ -212,11 +212,11 @@ interface Selector {
  */
 function selectorText(
   selector: Selector | undefined,
-  told: (requirement: readonly [key: string, values: readonly string[]]) => string,
+  describe: (requirement: readonly [key: string, values: readonly string[]]) => string,
 ): string | undefined {
   if (selector?.rawSelector !== undefined && selector.rawSelector !== '') return selector.rawSelector;
   const narrowing = (selector?.requirements ?? []).filter(({ operator }) => operator === 'In');
   return narrowing.length === 0
     ? undefined
-    : narrowing.map(({ key, values = [] }) => told([key, values])).join(',');
+    : narrowing.map(({ key, values = [] }) => describe([key, values])).join(',');
 }

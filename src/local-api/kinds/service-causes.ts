@@ -146,8 +146,8 @@ function listCauses(
 
 function externalCauses(address: string, index: number): readonly FieldCause[] {
   const field = `spec.externalIPs[${index}]`;
-  const wrong = addressCauses(field, address);
-  return wrong.length > 0 ? wrong : endpointAddressCauses(field, address);
+  const causes = addressCauses(field, address);
+  return causes.length > 0 ? causes : endpointAddressCauses(field, address);
 }
 
 function portTwins({ type, ports = [] }: ServiceSpec): readonly FieldCause[] {

@@ -53,8 +53,8 @@ function preparedService(
 }
 
 function withDefaults(spec: ServiceSpec): ServiceSpec {
-  const type = orElse(spec.type, 'ClusterIP');
-  const sessionAffinity = orElse(spec.sessionAffinity, 'None');
+  const type = valueOr(spec.type, 'ClusterIP');
+  const sessionAffinity = valueOr(spec.sessionAffinity, 'None');
   const isOutside = type === 'NodePort' || type === 'LoadBalancer' || (spec.externalIPs ?? []).length > 0;
   return withFields<ServiceSpec & Record<string, unknown>>(
     { ...spec },
@@ -64,10 +64,10 @@ function withDefaults(spec: ServiceSpec): ServiceSpec {
       sessionAffinityConfig: affinityConfig(sessionAffinity, spec),
       ports: spec.ports?.map(defaultPort),
       externalTrafficPolicy: isOutside
-        ? orElse(spec.externalTrafficPolicy, 'Cluster')
+        ? valueOr(spec.externalTrafficPolicy, 'Cluster')
         : spec.externalTrafficPolicy,
       internalTrafficPolicy:
-        type === 'ExternalName' ? spec.internalTrafficPolicy : orElse(spec.internalTrafficPolicy, 'Cluster'),
+        type === 'ExternalName' ? spec.internalTrafficPolicy : valueOr(spec.internalTrafficPolicy, 'Cluster'),
       allocateLoadBalancerNodePorts:
         type === 'LoadBalancer'
           ? (spec.allocateLoadBalancerNodePorts ?? true)
@@ -76,7 +76,7 @@ function withDefaults(spec: ServiceSpec): ServiceSpec {
   );
 }
 
-function orElse(value: string | undefined, otherwise: string): string {
+function valueOr(value: string | undefined, otherwise: string): string {
   return value === undefined || value === '' ? otherwise : value;
 }
 
@@ -89,7 +89,7 @@ function affinityConfig(affinity: string, { sessionAffinityConfig: given }: Serv
 function defaultPort(port: ServicePort): ServicePort {
   const { targetPort } = port;
   const isOpen = targetPort === undefined || targetPort === 0 || targetPort === '';
-  return { ...port, protocol: orElse(port.protocol, 'TCP'), targetPort: isOpen ? port.port : targetPort };
+  return { ...port, protocol: valueOr(port.protocol, 'TCP'), targetPort: isOpen ? port.port : targetPort };
 }
 
 /** An update that omits server-allocated fields keeps them. */
@@ -124,9 +124,10 @@ function withPreservedNodePorts(
 ): readonly ServicePort[] {
   const taken = new Set(ports.flatMap(({ nodePort }) => (nodePort ? [nodePort] : [])));
   return ports.map((port) => {
-    const twin = old.find((other) => other.port === port.port && other.protocol === port.protocol);
-    if ((port.nodePort ?? 0) !== 0 || twin?.nodePort === undefined || taken.has(twin.nodePort)) return port;
-    return { ...port, nodePort: twin.nodePort };
+    const previous = old.find((other) => other.port === port.port && other.protocol === port.protocol);
+    if ((port.nodePort ?? 0) !== 0 || previous?.nodePort === undefined || taken.has(previous.nodePort))
+      return port;
+    return { ...port, nodePort: previous.nodePort };
   });
 }
 
@@ -167,9 +168,9 @@ function withIpFamilies(spec: ServiceSpec, { family }: ClusterIpRange): ServiceS
 function withAllocations(object: StoredObject, write: WriteContext, range: ClusterIpRange): StoredObject {
   const { spec } = asService(object);
   if (spec === undefined || write.subresource !== undefined || !needsAddress(spec)) return object;
-  const odd = addressesCauses(spec);
-  const wrong = odd.length > 0 ? odd : stackCauses(spec, range);
-  if (wrong.length > 0) throw refusal({ resource: services, name: object.metadata.name }, wrong);
+  const invalidAddresses = addressesCauses(spec);
+  const causes = invalidAddresses.length > 0 ? invalidAddresses : stackCauses(spec, range);
+  if (causes.length > 0) throw refusal({ resource: services, name: object.metadata.name }, causes);
   const others = write.objects
     .all(services)
     .filter(({ metadata }) => metadata.uid !== (write.before?.metadata.uid ?? ''))
@@ -203,8 +204,8 @@ function withClusterIp(
   range: ClusterIpRange,
 ): ServiceSpec {
   const used = new Set(others.flatMap(({ clusterIPs = [] }) => clusterIPs.map(canonicalAddress)));
-  const wanted = spec.clusterIP ?? '';
-  if (wanted === '') {
+  const requested = spec.clusterIP ?? '';
+  if (requested === '') {
     const free = range.findFree(used, random);
     if (free === undefined) throw clusterIpError(object, spec, 'failed to allocate IP: range is full');
     return { ...spec, clusterIP: free, clusterIPs: [free] };
@@ -212,15 +213,19 @@ function withClusterIp(
   const had = before === undefined ? '' : (asService(before).spec?.clusterIP ?? '');
   // An immutable clusterIP is rejected by validation; the server's own Service may have any
   // address.
-  if (had !== '' || isIP(wanted) === 0 || user.name === serverUser.name) return spec;
-  if (!range.has(wanted))
+  if (had !== '' || isIP(requested) === 0 || user.name === serverUser.name) return spec;
+  if (!range.has(requested))
     throw clusterIpError(
       object,
       spec,
-      `failed to allocate IP ${wanted}: the provided network does not match the current range`,
+      `failed to allocate IP ${requested}: the provided network does not match the current range`,
     );
-  if (used.has(wanted))
-    throw clusterIpError(object, spec, `failed to allocate IP ${wanted}: provided IP is already allocated`);
+  if (used.has(requested))
+    throw clusterIpError(
+      object,
+      spec,
+      `failed to allocate IP ${requested}: provided IP is already allocated`,
+    );
   return spec;
 }
 
@@ -238,16 +243,16 @@ function withNodePorts(
 ): ServiceSpec {
   const used = new Set(others.flatMap(({ ports = [] }) => ports.map(({ nodePort }) => nodePort)));
   const ports = (spec.ports ?? []).map((port, index) => {
-    const wanted = port.nodePort ?? 0;
-    if (wanted === 0) {
+    const requested = port.nodePort ?? 0;
+    if (requested === 0) {
       const nodePort = findFreeNodePort(used, random.next());
       used.add(nodePort);
       return { ...port, nodePort };
     }
-    const why = nodePortProblem(wanted, used);
+    const why = nodePortProblem(requested, used);
     if (why !== undefined)
       throw refusal({ resource: services, name: object.metadata.name }, [
-        invalid(`spec.ports[${index}].nodePort`, wanted, why),
+        invalid(`spec.ports[${index}].nodePort`, requested, why),
       ]);
     return port;
   });

@@ -76,21 +76,21 @@ export function requestText(object: StoredObject): string {
 function prepared(object: StoredObject, write: WriteContext): StoredObject {
   const { before, subresource, user } = write;
   if (before === undefined) {
-    const { username: _, uid: __, groups: ___, extra: ____, ...asked } = object.spec ?? {};
-    const asker = {
+    const { username: _, uid: __, groups: ___, extra: ____, ...content } = object.spec ?? {};
+    const requester = {
       username: user.name,
       groups: user.groups,
       ...(user.uid === undefined ? {} : { uid: user.uid }),
       ...(user.extra === undefined ? {} : { extra: user.extra }),
     };
-    return { ...object, spec: { ...asked, ...asker }, status: {} };
+    return { ...object, spec: { ...content, ...requester }, status: {} };
   }
   if (subresource === undefined) return withFields(object, { spec: before.spec, status: before.status });
   const conditions = conditionsOf(object);
-  const settled =
+  const completed =
     subresource === 'status' ? withPreservedDecisions(conditions, conditionsOf(before)) : conditions;
   const now = apiTime(write.clock.now());
-  const stamped = settled.map((condition) => withTimes(condition, conditionsOf(before), now));
+  const stamped = completed.map((condition) => withTimes(condition, conditionsOf(before), now));
   return { ...object, status: { ...object.status, ...(stamped.length > 0 ? { conditions: stamped } : {}) } };
 }
 
@@ -107,11 +107,11 @@ function withPreservedDecisions(
 }
 
 function withTimes(condition: Condition, before: readonly Condition[], now: string): Condition {
-  const twin = before.find(({ type, status }) => type === condition.type && status === condition.status);
+  const previous = before.find(({ type, status }) => type === condition.type && status === condition.status);
   return {
     ...condition,
     lastUpdateTime: condition.lastUpdateTime ?? now,
-    lastTransitionTime: condition.lastTransitionTime ?? twin?.lastTransitionTime ?? now,
+    lastTransitionTime: condition.lastTransitionTime ?? previous?.lastTransitionTime ?? now,
   };
 }
 
@@ -131,17 +131,17 @@ function admitted(object: StoredObject, write: WriteContext, signer: Certificate
 function requestCauses(object: StoredObject, signer: CertificateSigner): readonly FieldCause[] {
   const {
     request = '',
-    usages: asked = [],
+    usages: requested = [],
     signerName = '',
     expirationSeconds: seconds,
   } = asRequest(object).spec ?? {};
-  const isSound = signer.read(requestText(object)) !== undefined;
+  const isReadable = signer.read(requestText(object)) !== undefined;
   return [
-    ...(isSound ? [] : [invalid('spec.request', request, 'PEM block type must be CERTIFICATE REQUEST')]),
-    ...(asked.length === 0 ? [required('spec.usages')] : []),
-    ...asked.flatMap((usage, index) => [
+    ...(isReadable ? [] : [invalid('spec.request', request, 'PEM block type must be CERTIFICATE REQUEST')]),
+    ...(requested.length === 0 ? [required('spec.usages')] : []),
+    ...requested.flatMap((usage, index) => [
       ...(usages.includes(usage) ? [] : [notSupported(`spec.usages[${index}]`, usage, usages.toSorted())]),
-      ...(asked.indexOf(usage) < index ? [duplicate(`spec.usages[${index}]`, usage)] : []),
+      ...(requested.indexOf(usage) < index ? [duplicate(`spec.usages[${index}]`, usage)] : []),
     ]),
     ...signerCauses(signerName),
     ...(seconds !== undefined && seconds < shortestSeconds
@@ -179,7 +179,7 @@ function signerCauses(name: string): readonly FieldCause[] {
 function conditionCauses(conditions: readonly Condition[]): readonly FieldCause[] {
   const field = 'status.conditions';
   const found = conditions.map(({ type }) => type);
-  const both = decisionTypes.every((verdict) => found.includes(verdict));
+  const both = decisionTypes.every((decision) => found.includes(decision));
   const last = found.findLast((type) => decisionTypes.includes(type));
   return [
     ...conditions.flatMap(({ type, status }, index) => [

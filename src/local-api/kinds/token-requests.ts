@@ -50,10 +50,10 @@ type TokenBindings = Pick<TokenClaims['kubernetes.io'], 'pod' | 'secret' | 'node
 
 /** Issues service account tokens. */
 export function issueToken(issuer: TokenIssuer): RequestAction {
-  return (call, world) => {
-    const wish = parseTokenRequest(call, world.objects, issuer);
-    const bonds = bindingsOf(wish, world.objects);
-    return createResponse(wish, bonds, world, issuer);
+  return (call, context) => {
+    const request = parseTokenRequest(call, context.objects, issuer);
+    const bindings = bindingsOf(request, context.objects);
+    return createResponse(request, bindings, context, issuer);
   };
 }
 
@@ -72,9 +72,9 @@ function parseTokenRequest(call: ApiCall, objects: ObjectReader, issuer: TokenIs
       `the UID in the token request (${meta['uid']}) does not match the UID of the service account (${uid})`,
     );
   const seconds = spec.expirationSeconds ?? defaultSeconds;
-  const wrong = secondsCauses(seconds);
-  if (wrong.length > 0)
-    throw invalidFields({ kind: 'TokenRequest', group: tokenRequests.group, name: '' }, wrong);
+  const causes = secondsCauses(seconds);
+  if (causes.length > 0)
+    throw invalidFields({ kind: 'TokenRequest', group: tokenRequests.group, name: '' }, causes);
   const audiences = (spec.audiences ?? []).length > 0 ? spec.audiences : [issuer.issuer];
   return { call, account, audiences, seconds, spec };
 }
@@ -94,10 +94,10 @@ function checkMetadata(name: string, namespace: string | undefined, meta: JsonOb
       ['name', meta['name'], name],
       ['namespace', meta['namespace'], namespace],
     ] as const
-  ).flatMap(([field, given, wanted]) =>
-    given === undefined || given === '' || given === wanted
+  ).flatMap(([field, value, expected]) =>
+    value === undefined || value === '' || value === expected
       ? []
-      : [invalid(`metadata.${field}`, given, `must match the service account ${field} if specified`)],
+      : [invalid(`metadata.${field}`, value, `must match the service account ${field} if specified`)],
   );
   if (causes.length > 0)
     throw invalidFields({ kind: 'TokenRequest', group: tokenRequests.group, name }, causes);
@@ -112,34 +112,34 @@ function secondsCauses(seconds: number): readonly FieldCause[] {
     : [];
 }
 
-function bindingsOf(wish: ParsedTokenRequest, objects: ObjectReader): TokenBindings {
-  const { boundObjectRef: ref } = wish.spec;
+function bindingsOf(request: ParsedTokenRequest, objects: ObjectReader): TokenBindings {
+  const { boundObjectRef: ref } = request.spec;
   const isPod = ref !== undefined && ref.kind === 'Pod' && ref.apiVersion === 'v1';
-  const asker = nodeNameOfUser(wish.call.user);
-  if (asker !== undefined && !isPod) throw forbiddenForNode(wish, 'requested token not bound to a pod');
+  const nodeName = nodeNameOfUser(request.call.user);
+  if (nodeName !== undefined && !isPod) throw forbiddenForNode(request, 'requested token not bound to a pod');
   if (ref === undefined) return {};
   const { kind = '', apiVersion = '' } = ref;
   if (!['v1', ''].includes(apiVersion) || !['Pod', 'Node', 'Secret'].includes(kind))
     throw badRequest(
       `cannot bind token to object of type ${apiVersion.includes('/') ? '' : '/'}${apiVersion}, Kind=${kind}`,
     );
-  if (kind === 'Pod') return podBindings(wish, asker, objects);
+  if (kind === 'Pod') return podBindings(request, nodeName, objects);
   return kind === 'Node'
-    ? { node: boundObject(found(wish, nodes, undefined, objects)) }
-    : { secret: boundObject(found(wish, secrets, wish.call.namespace, objects)) };
+    ? { node: boundObject(boundTarget(request, nodes, undefined, objects)) }
+    : { secret: boundObject(boundTarget(request, secrets, request.call.namespace, objects)) };
 }
 
 function boundObject({ metadata: { name, uid } }: StoredObject): BoundObject {
   return { name, uid };
 }
 
-function found(
-  wish: ParsedTokenRequest,
+function boundTarget(
+  request: ParsedTokenRequest,
   resource: ApiResource,
   namespace: string | undefined,
   objects: ObjectReader,
 ): StoredObject {
-  const { name = '', uid } = wish.spec.boundObjectRef ?? {};
+  const { name = '', uid } = request.spec.boundObjectRef ?? {};
   const object = objects.get(resource, namespace, name);
   if (object === undefined) throw notFound({ resource, name });
   if (uid !== undefined && uid !== '' && uid !== object.metadata.uid)
@@ -151,16 +151,16 @@ function found(
 }
 
 function podBindings(
-  wish: ParsedTokenRequest,
-  asker: string | undefined,
+  request: ParsedTokenRequest,
+  requestingNode: string | undefined,
   objects: ObjectReader,
 ): TokenBindings {
-  if (asker !== undefined && (wish.spec.boundObjectRef?.uid ?? '') === '')
-    throw forbiddenForNode(wish, 'requested token with a pod binding without a uid');
-  const pod = found(wish, pods, wish.call.namespace, objects);
+  if (requestingNode !== undefined && (request.spec.boundObjectRef?.uid ?? '') === '')
+    throw forbiddenForNode(request, 'requested token with a pod binding without a uid');
+  const pod = boundTarget(request, pods, request.call.namespace, objects);
   // Checked first, so that a node learns nothing about pods of other nodes.
-  if (asker !== undefined) checkNode(wish, asker, pod, objects);
-  const { name } = wish.account.metadata;
+  if (requestingNode !== undefined) checkNode(request, requestingNode, pod, objects);
+  const { name } = request.account.metadata;
   if ((pod.spec?.['serviceAccountName'] ?? 'default') !== name)
     throw badRequest(
       `cannot bind token for serviceaccount "${name}" to pod running with different serviceaccount name.`,
@@ -172,16 +172,21 @@ function podBindings(
 }
 
 /** A node may only request tokens for pods it runs, with audiences of their volumes. */
-function checkNode(wish: ParsedTokenRequest, node: string, pod: StoredObject, objects: ObjectReader): void {
+function checkNode(
+  request: ParsedTokenRequest,
+  node: string,
+  pod: StoredObject,
+  objects: ObjectReader,
+): void {
   if (pod.spec?.['nodeName'] !== node)
-    throw forbiddenForNode(wish, 'requested token bound to a pod scheduled on a different node');
-  const [wanted = '', ...more] = wish.spec.audiences ?? [];
-  if (more.length > 0) throw forbiddenForNode(wish, 'node may only request 0 or 1 audiences');
+    throw forbiddenForNode(request, 'requested token bound to a pod scheduled on a different node');
+  const [audience = '', ...more] = request.spec.audiences ?? [];
+  if (more.length > 0) throw forbiddenForNode(request, 'node may only request 0 or 1 audiences');
   const { audiences, drivers, claims } = referencesOf(pod);
-  const ofClaims = [...claims].flatMap((claim) => claimDriver(objects, wish.call.namespace, claim));
+  const ofClaims = [...claims].flatMap((claim) => claimDriver(objects, request.call.namespace, claim));
   const ofDrivers = [...drivers, ...ofClaims].flatMap((driver) => driverAudiences(objects, driver));
-  if (!audiences.has(wanted) && !ofDrivers.includes(wanted))
-    throw forbiddenForNode(wish, `audience "${wanted}" not found in pod spec volume`);
+  if (!audiences.has(audience) && !ofDrivers.includes(audience))
+    throw forbiddenForNode(request, `audience "${audience}" not found in pod spec volume`);
 }
 
 /** The CSI driver of the volume to which the claim is bound. */
@@ -206,13 +211,13 @@ function forbiddenForNode({ call: { name, user } }: ParsedTokenRequest, why: str
 }
 
 function createResponse(
-  wish: ParsedTokenRequest,
-  bonds: TokenBindings,
-  world: ServerContext,
+  request: ParsedTokenRequest,
+  bindings: TokenBindings,
+  context: ServerContext,
   issuer: TokenIssuer,
 ): JsonObject {
-  const { account, audiences, seconds, spec } = wish;
-  const now = world.clock.now();
+  const { account, audiences, seconds, spec } = request;
+  const now = context.clock.now();
   const { name, namespace = '', uid } = account.metadata;
   const iat = Math.floor(now / 1_000);
   const token = issuer.issue({
@@ -222,8 +227,8 @@ function createResponse(
     exp: iat + seconds,
     iat,
     nbf: iat,
-    jti: tokenId(world.random),
-    'kubernetes.io': { namespace, serviceaccount: { name, uid }, ...bonds },
+    jti: tokenId(context.random),
+    'kubernetes.io': { namespace, serviceaccount: { name, uid }, ...bindings },
   });
   return {
     kind: 'TokenRequest',

@@ -176,6 +176,6 @@ function shrinkCauses(before: StoredObject, object: StoredObject): readonly Fiel
   return [forbiddenField('spec.resources.requests.storage', 'field can not be less than status.capacity')];
 }
 
-export function isAtLeast(amount: string, least: string): boolean {
-  return compareQuantities(parseQuantity(amount), parseQuantity(least)) >= 0;
+export function isAtLeast(amount: string, minimum: string): boolean {
+  return compareQuantities(parseQuantity(amount), parseQuantity(minimum)) >= 0;
 }

@@ -114,10 +114,10 @@ export function accessCauses(modes: readonly string[], detail?: string): readonl
 function capacityCauses(capacity: Readonly<Record<string, string>>): readonly FieldCause[] {
   const field = 'spec.capacity';
   const names = Object.keys(capacity);
-  const isOdd = !names.includes('storage') || names.length > 1;
+  const isUnsupported = !names.includes('storage') || names.length > 1;
   return [
     ...(names.length === 0 ? [required(field)] : []),
-    ...(isOdd ? [notSupported(field, names.length === 0 ? null : capacity, ['storage'])] : []),
+    ...(isUnsupported ? [notSupported(field, names.length === 0 ? null : capacity, ['storage'])] : []),
     ...Object.entries(capacity).flatMap(([name, amount]) => positiveCauses(`${field}[${name}]`, amount)),
   ];
 }

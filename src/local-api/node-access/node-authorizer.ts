@@ -20,7 +20,7 @@ export interface NodeRequest {
 type Objects = Pick<ObjectReader, 'get' | 'all'>;
 
 /** Returns the reason for a rejection; undefined if the request is allowed. */
-type Check = (node: string, wish: NodeRequest, objects: Objects) => string | undefined;
+type Check = (node: string, request: NodeRequest, objects: Objects) => string | undefined;
 
 interface Rule {
   readonly groups?: readonly string[];
@@ -89,9 +89,9 @@ function authorizeNode(node: string, request: ApiRequest, store: Objects): void 
   const target = resourceWithSubresource(request);
   if (rules[target]?.verbs.includes(request.verb) !== true)
     throw forbiddenForUser(request, `cannot ${request.verb} resource "${target}"`);
-  const verdict = authorizeNodeRequest(node, request, store);
-  if (verdict.may === 'no')
-    throw forbiddenForUser(request, `cannot ${request.verb} resource "${target}": ${verdict.why}`);
+  const decision = authorizeNodeRequest(node, request, store);
+  if (decision.may === 'no')
+    throw forbiddenForUser(request, `cannot ${request.verb} resource "${target}": ${decision.why}`);
 }
 
 export type NodeDecision =
@@ -100,15 +100,15 @@ export type NodeDecision =
   | { readonly may: 'no'; readonly why: string };
 
 /** The Node authorizer, without what NodeRestriction checks at admission. */
-export function authorizeNodeRequest(node: string, wish: NodeRequest, objects: Objects): NodeDecision {
-  const { verb, resource } = wish;
-  const rule = Object.hasOwn(rules, resourceWithSubresource(wish))
-    ? rules[resourceWithSubresource(wish)]
+export function authorizeNodeRequest(node: string, request: NodeRequest, objects: Objects): NodeDecision {
+  const { verb, resource } = request;
+  const rule = Object.hasOwn(rules, resourceWithSubresource(request))
+    ? rules[resourceWithSubresource(request)]
     : undefined;
   const { groups = [''], verbs = [], additionalVerbs = [] } = rule ?? {};
   const isKnown = rule !== undefined && groups.includes(resource.group);
   if (!isKnown || !(verbs.includes(verb) || additionalVerbs.includes(verb))) return { may: 'no', why: '' };
-  const why = rule.check?.(node, wish, objects);
+  const why = rule.check?.(node, request, objects);
   return why === undefined ? { may: 'yes' } : { may: 'no', why };
 }
 
@@ -128,12 +128,12 @@ function requestedName({ verb, name, fieldSelector }: NodeRequest): string | und
   return isMany ? (name ?? requiredFieldValue(fieldSelector, 'metadata.name')) : name;
 }
 
-function checkOwnNode(node: string, wish: NodeRequest): string | undefined {
+function checkOwnNode(node: string, request: NodeRequest): string | undefined {
   // The name of a new object is checked by NodeRestriction.
-  const name = requestedName(wish);
-  if (wish.verb === 'create' || name === node) return undefined;
+  const name = requestedName(request);
+  if (request.verb === 'create' || name === node) return undefined;
   if (name === undefined) return `node '${node}' cannot read all nodes, only its own Node object`;
-  return readVerbs.includes(wish.verb)
+  return readVerbs.includes(request.verb)
     ? `node '${node}' cannot read '${name}', only its own Node object`
     : `node "${node}" is not allowed to modify node "${name}"`;
 }
@@ -144,8 +144,8 @@ function checkOwnCsiNode(node: string, { verb, name }: NodeRequest): string | un
     : 'can only access CSINode with the same name as the requesting node';
 }
 
-function checkOwnPods(node: string, wish: NodeRequest, objects: Objects): string | undefined {
-  const { verb, namespace, name = '', subresource, fieldSelector } = wish;
+function checkOwnPods(node: string, request: NodeRequest, objects: Objects): string | undefined {
+  const { verb, namespace, name = '', subresource, fieldSelector } = request;
   // Creates and deletes are checked by NodeRestriction.
   if (subresource === undefined && (verb === 'create' || verb === 'delete')) return undefined;
   if (verb === 'list' || verb === 'watch')
@@ -165,14 +165,14 @@ function checkOwnLease(node: string, { verb, namespace, name }: NodeRequest): st
 }
 
 function referencedByPods(uses: (references: PodObjectReferences, name: string) => boolean): Check {
-  return (node, wish, objects) => {
-    const name = requestedName(wish);
-    if (name === undefined || wish.namespace === undefined)
+  return (node, request, objects) => {
+    const name = requestedName(request);
+    if (name === undefined || request.namespace === undefined)
       return 'can only read namespaced object of this type by its name';
-    const pods = podsOn(node, objects).filter(({ metadata }) => metadata.namespace === wish.namespace);
+    const pods = podsOn(node, objects).filter(({ metadata }) => metadata.namespace === request.namespace);
     const isUsed =
       pods.some((pod) => uses(referencesOf(pod), name)) ||
-      isFromManifest(wish.resource, wish.namespace, name, objects);
+      isFromManifest(request.resource, request.namespace, name, objects);
     return isUsed ? undefined : unrelated(node);
   };
 }

@@ -22,8 +22,8 @@ export function enforceNodeRestriction(
 ): void {
   const node = nodeNameOfUser(request.user);
   if (node === undefined) return;
-  const wrong = violationOf(node, request, before, after, store);
-  if (wrong !== undefined) throw forbidden(request, wrong);
+  const violation = violationOf(node, request, before, after, store);
+  if (violation !== undefined) throw forbidden(request, violation);
 }
 
 function violationOf(
@@ -87,8 +87,8 @@ function nodeViolation(
 ): string | undefined {
   const { name } = after.metadata;
   if (name !== node) return `node "${node}" is not allowed to modify node "${name}"`;
-  const wrong = before === undefined ? newNodeViolation(after) : nodeUpdateViolation(before, after);
-  if (wrong !== undefined) return `node "${node}" is not allowed to ${wrong}`;
+  const violation = before === undefined ? newNodeViolation(after) : nodeUpdateViolation(before, after);
+  if (violation !== undefined) return `node "${node}" is not allowed to ${violation}`;
   const labels = forbiddenLabels(before?.metadata.labels ?? {}, after.metadata.labels ?? {});
   if (labels === '') return undefined;
   return before === undefined
@@ -128,8 +128,8 @@ const nodeSettableLabels: ReadonlySet<string> = new Set(
 
 function forbiddenLabels(before: Labels, after: Labels): string {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
-  const wrong = [...names].filter((name) => before[name] !== after[name] && isForbiddenLabel(name));
-  return wrong.sort().join(', ');
+  const forbidden = [...names].filter((name) => before[name] !== after[name] && isForbiddenLabel(name));
+  return forbidden.sort().join(', ');
 }
 
 function isForbiddenLabel(name: string): boolean {
@@ -155,8 +155,8 @@ function mirrorPodViolation(
     return `pod does not have "${mirrorAnnotation}" annotation, node "${node}" can only create mirror pods`;
   if (pod.spec?.['nodeName'] !== node)
     return `node "${node}" can only create pods with spec.nodeName set to itself`;
-  const wrong = ownerReferenceViolation(node, request, pod.metadata.ownerReferences ?? [], store);
-  if (wrong !== undefined) return wrong;
+  const violation = ownerReferenceViolation(node, request, pod.metadata.ownerReferences ?? [], store);
+  if (violation !== undefined) return violation;
   const reference = firstReferencedResource(pod);
   return reference === undefined || referencesOnlyManifestObjects(pod, store)
     ? undefined

@@ -25,8 +25,8 @@ export function apiGroup(versions: readonly GroupVersion[]): JsonObject {
 }
 
 function groupBody(versions: readonly GroupVersion[]): JsonObject {
-  const told = versions.map((each) => ({ groupVersion: groupVersionName(each), version: each.version }));
-  return { name: versions[0]?.group ?? '', versions: told, preferredVersion: told[0] };
+  const entries = versions.map((each) => ({ groupVersion: groupVersionName(each), version: each.version }));
+  return { name: versions[0]?.group ?? '', versions: entries, preferredVersion: entries[0] };
 }
 
 /** The response of `/api/v1` and `/apis/<group>/<version>`. */

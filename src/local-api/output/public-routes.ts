@@ -51,13 +51,13 @@ type Route = [string, (accept: string | undefined) => Document];
 
 function discoveryRoutes(groups: readonly GroupVersion[], serverAddress: string): Route[] {
   const named = groups.filter(({ group }) => group !== '');
-  const legacy = (path: string, make: () => object): Route => [path, () => createDocument(json, make())];
-  const either = (path: string, of: 'core' | 'named', make: () => object): Route => [
+  const legacy = (path: string, build: () => object): Route => [path, () => createDocument(json, build())];
+  const either = (path: string, of: 'core' | 'named', build: () => object): Route => [
     path,
     (accept) =>
       acceptsAggregated(accept)
         ? createDocument(aggregatedType, aggregatedDiscovery(groups, of))
-        : createDocument(json, make()),
+        : createDocument(json, build()),
   ];
   return [
     either('/api', 'core', () => apiVersions(groups, serverAddress)),
@@ -76,9 +76,9 @@ function openApiRoutes(groups: readonly GroupVersion[], { catalogue, version }: 
     ['/openapi/v2', (accept) => emptyDocument(accept, release)],
     ['/openapi/v3', () => createDocument(json, openApiIndex(groups, marks))],
     ...groups.map((each): Route => {
-      const make = weaklyCached(() => JSON.stringify(openApiDocument(each, catalogue.all, release)));
-      const answered = { contentType: json, etag: marks.etagOf(each) };
-      return [`/openapi/v3/${groupVersionPath(each)}`, () => new LazyDocument(answered, make)];
+      const build = weaklyCached(() => JSON.stringify(openApiDocument(each, catalogue.all, release)));
+      const response = { contentType: json, etag: marks.etagOf(each) };
+      return [`/openapi/v3/${groupVersionPath(each)}`, () => new LazyDocument(response, build)];
     }),
   ];
 }
@@ -107,16 +107,16 @@ function createDocument(contentType: string, content: object): Document {
 class LazyDocument implements Document {
   readonly contentType: string;
   readonly etag: string;
-  readonly #make: () => string;
+  readonly #build: () => string;
 
-  constructor({ contentType, etag }: Omit<Document, 'body'>, make: () => string) {
+  constructor({ contentType, etag }: Omit<Document, 'body'>, build: () => string) {
     this.contentType = contentType;
     this.etag = etag;
-    this.#make = make;
+    this.#build = build;
   }
 
   get body(): string {
-    return this.#make();
+    return this.#build();
   }
 }
 
@@ -147,11 +147,11 @@ function digest(text: string): string {
 }
 
 /** Caches the value with a weak reference. */
-function weaklyCached(make: () => string): () => string {
-  let kept: WeakRef<{ readonly text: string }> | undefined;
+function weaklyCached(build: () => string): () => string {
+  let cached: WeakRef<{ readonly text: string }> | undefined;
   return () => {
-    const known = kept?.deref() ?? { text: make() };
-    kept = new WeakRef(known);
+    const known = cached?.deref() ?? { text: build() };
+    cached = new WeakRef(known);
     return known.text;
   };
 }

@@ -107,8 +107,8 @@ export class CommitQueue implements Durability {
 
   /** Why writes are rejected; undefined if they are accepted. */
   writeProblem(): KubelingError | undefined {
-    const trouble = this.#ended ?? this.#failure;
-    if (trouble !== undefined) return trouble;
+    const problem = this.#ended ?? this.#failure;
+    if (problem !== undefined) return problem;
     const { rows, bytes } = this.#deps.limits;
     if (this.#pending.length < rows && this.#pendingBytes < bytes) return undefined;
     return new KubelingError(
@@ -136,13 +136,13 @@ export class CommitQueue implements Durability {
     // Some versions have no change: then all earlier changes count.
     const target = Math.min(version, this.#appended);
     if (target <= this.#committed) return Promise.resolve();
-    const trouble = this.#ended ?? this.#failure;
-    if (trouble !== undefined) return Promise.reject(trouble);
+    const problem = this.#ended ?? this.#failure;
+    if (problem !== undefined) return Promise.reject(problem);
     return this.#waiters.wait(target, signal);
   }
 
-  onCommitted(told: (version: number) => void): Disposable {
-    return this.#events.on('committed', told);
+  onCommitted(listener: (version: number) => void): Disposable {
+    return this.#events.on('committed', listener);
   }
 
   /** Stops writing and fails all waiters. */
@@ -238,14 +238,14 @@ export class CommitQueue implements Durability {
     this.#inFlight = [];
     this.#pending = [...batch, ...this.#pending];
     for (const { row } of batch) this.#pendingBytes += row.value.length;
-    const told = this.#errorOf(error);
+    const failure = this.#errorOf(error);
     if (!isRetriable(error)) {
-      this.fail(told);
+      this.fail(failure);
       return;
     }
-    if (this.#failure === undefined) this.#deps.logger.error('Failed to write to the store', told);
-    this.#failure = told;
-    this.#waiters.fail(told);
+    if (this.#failure === undefined) this.#deps.logger.error('Failed to write to the store', failure);
+    this.#failure = failure;
+    this.#waiters.fail(failure);
     this.#retryLater();
   }
 

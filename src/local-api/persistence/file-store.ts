@@ -121,8 +121,8 @@ export class FileStore implements OpenedStore {
     return this.#queue.whenCommitted(version, signal);
   }
 
-  onCommitted(told: (version: number) => void): Disposable {
-    return this.#queue.onCommitted(told);
+  onCommitted(listener: (version: number) => void): Disposable {
+    return this.#queue.onCommitted(listener);
   }
 
   writeProblem(): KubelingError | undefined {

@@ -92,12 +92,12 @@ async function openFile(
   unlock: () => Promise<void>,
   signal: AbortSignal,
 ): Promise<OpenedStore> {
-  const ends: { told: (error: KubelingError) => void } = { told: () => {} };
-  const thread = new StoreThread((error) => ends.told(error));
+  const ends: { notify: (error: KubelingError) => void } = { notify: () => {} };
+  const thread = new StoreThread((error) => ends.notify(error));
   try {
     const { opened, restored } = await read(thread, options, signal);
     const store = new FileStore({ ...withDefaults(options), thread, unlock, opened, restored });
-    ends.told = (error) => store.fail(error);
+    ends.notify = (error) => store.fail(error);
     return store;
   } catch (error) {
     await thread.terminate();

@@ -21,11 +21,11 @@ export interface StoreClient {
   call<N extends CallName>(
     request: StoreCalls[N]['request'] & { readonly do: N },
     signal: AbortSignal,
-  ): Promise<StoreCalls[N]['answer']>;
+  ): Promise<StoreCalls[N]['result']>;
 }
 
 interface Waiting {
-  readonly resolve: (answer: StoreResult) => void;
+  readonly resolve: (result: StoreResult) => void;
   readonly reject: (error: Error) => void;
 }
 
@@ -63,12 +63,12 @@ export class StoreThread implements StoreClient {
   call<N extends CallName>(
     request: StoreCalls[N]['request'] & { readonly do: N },
     signal: AbortSignal,
-  ): Promise<StoreCalls[N]['answer']> {
+  ): Promise<StoreCalls[N]['result']> {
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
     const id = ++this.#lastId;
-    const answer = new Promise<StoreResult>((resolve, reject) => this.#pending.set(id, { resolve, reject }));
+    const result = new Promise<StoreResult>((resolve, reject) => this.#pending.set(id, { resolve, reject }));
     this.#worker.postMessage({ id, request });
-    return abortable(answer as Promise<StoreCalls[N]['answer']>, signal);
+    return abortable(result as Promise<StoreCalls[N]['result']>, signal);
   }
 
   /** Terminates the thread immediately. */
@@ -80,17 +80,17 @@ export class StoreThread implements StoreClient {
   #settle(reply: StoreReply): void {
     const waiting = this.#pending.get(reply.id);
     this.#pending.delete(reply.id);
-    if ('answer' in reply) waiting?.resolve(reply.answer);
+    if ('result' in reply) waiting?.resolve(reply.result);
     else waiting?.reject(new StoreCallError(reply.failure));
   }
 
   #end(cause: Error): void {
-    const wasAsked = this.#ended !== undefined;
+    const wasRequested = this.#ended !== undefined;
     this.#ended ??= new KubelingError('STORE_ENDED', 'Cannot write to the store as its thread has died', {
       cause,
     });
     for (const { reject } of this.#pending.values()) reject(this.#ended);
     this.#pending.clear();
-    if (!wasAsked) this.#onEnd(this.#ended);
+    if (!wasRequested) this.#onEnd(this.#ended);
   }
 }

@@ -98,6 +98,6 @@ export function findNode(pod: StoredObject, nodes: readonly StoredObject[]): Pla
     if (why === undefined) return { kind: 'on', node: node.metadata.name };
     misfits.set(why, (misfits.get(why) ?? 0) + 1);
   }
-  const told = [...misfits].map(([why, count]) => `${count} ${why}`).toSorted();
-  return { kind: 'nowhere', why: `0/${nodes.length} nodes are available: ${told.join(', ')}.` };
+  const reasons = [...misfits].map(([why, count]) => `${count} ${why}`).toSorted();
+  return { kind: 'nowhere', why: `0/${nodes.length} nodes are available: ${reasons.join(', ')}.` };
 }

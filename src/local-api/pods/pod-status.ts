@@ -43,10 +43,10 @@ function nominationCauses(before: StoredObject, old: JsonObject, status: JsonObj
 
 /** Keeps fields that a status update omits. */
 export function withPreservedStatus(before: StoredObject, after: StoredObject): StoredObject {
-  const kept = ['qosClass', 'observedGeneration'].filter(
+  const preserved = ['qosClass', 'observedGeneration'].filter(
     (name) => after.status?.[name] === undefined && before.status?.[name] !== undefined,
   );
-  const back = Object.fromEntries(kept.map((name) => [name, before.status?.[name]]));
+  const back = Object.fromEntries(preserved.map((name) => [name, before.status?.[name]]));
   const old = new Map(
     listAt(before.status ?? {}, 'conditions')
       .map((condition) => [condition['type'], condition] as const)

@@ -47,11 +47,11 @@ function withGeneration(pod: StoredObject, generation: number | undefined): Stor
 function asNewPod(pod: StoredObject, { clock }: WriteContext): StoredObject {
   const selecting = withSpec(pod, withGrace(withMatchedLabels(typed(pod).spec, pod.metadata.labels ?? {})));
   const status: JsonObject = { phase: 'Pending', qosClass: computeQosClass(selecting as unknown as Pod) };
-  const begun = withGeneration({ ...selecting, status }, 1);
-  if ((typed(begun).spec.schedulingGates ?? []).length === 0) return begun;
+  const prepared = withGeneration({ ...selecting, status }, 1);
+  if ((typed(prepared).spec.schedulingGates ?? []).length === 0) return prepared;
   const message = 'Scheduling is blocked due to non-empty scheduling gates';
   const gated = { type: 'PodScheduled', status: 'False', reason: 'SchedulingGated', message } as const;
-  return withCondition(begun, gated, clock);
+  return withCondition(prepared, gated, clock);
 }
 
 /** A negative grace period becomes one second. */

@@ -8,8 +8,8 @@ import { typed, withFields } from './pod-object.ts';
 /**
  * Takes only resources and resize policies from the request, if the number of containers is equal.
  */
-export function resizeUpdate(before: StoredObject, wanted: JsonObject): StoredObject {
-  const next = (isJsonObject(wanted['spec']) ? wanted['spec'] : {}) as unknown as PodSpec;
+export function resizeUpdate(before: StoredObject, desired: JsonObject): StoredObject {
+  const next = (isJsonObject(desired['spec']) ? desired['spec'] : {}) as unknown as PodSpec;
   const old = typed(before).spec;
   if (isOtherCount(old, next, 'containers') || isOtherCount(old, next, 'initContainers'))
     return { ...before, spec: next as unknown as JsonObject };

@@ -106,7 +106,7 @@ export class Scheduler implements Controller {
   }
 
   /** A failed event must not fail the scheduling. */
-  #recordEvent(pod: StoredObject, told: JsonObject): void {
+  #recordEvent(pod: StoredObject, fields: JsonObject): void {
     const { context, logger } = this.#options;
     const { name, namespace, uid, resourceVersion } = pod.metadata;
     const body = {
@@ -114,7 +114,7 @@ export class Scheduler implements Controller {
       kind: 'Event',
       metadata: { name: `${name}.${randomHex(context.random, 16)}`, namespace },
       involvedObject: { kind: 'Pod', namespace, name, uid, apiVersion: 'v1', resourceVersion },
-      ...told,
+      ...fields,
       eventTime: microTime(context.clock.now()),
       reportingComponent: schedulerName,
       reportingInstance: `${schedulerName}-kubeling`,

@@ -31,27 +31,27 @@ interface Binding {
 export function bindingsStrategy(pods: () => ResourceEntry): ResourceStrategy {
   return {
     handlers: {
-      '': (call, world) => {
+      '': (call, context) => {
         const { name = '' } = ((call.body ?? {}) as Binding).metadata ?? {};
-        return bindPod({ ...call, entry: pods(), name, subresource: 'binding' }, world);
+        return bindPod({ ...call, entry: pods(), name, subresource: 'binding' }, context);
       },
     },
   };
 }
 
 /** Binds a pod to a node. */
-export function bindPod(call: ApiCall, world: ServerContext): JsonObject {
+export function bindPod(call: ApiCall, context: ServerContext): JsonObject {
   const { namespace, name = '' } = call;
   const binding = (call.body ?? {}) as Binding;
   const { metadata = {}, target = {} } = binding;
   if (metadata.name !== undefined && metadata.name !== name)
     throw badRequest('name in URL does not match name in Binding object');
   checkTarget(target);
-  const pod = world.objects.get(apiResources.pods, namespace, name);
+  const pod = context.objects.get(apiResources.pods, namespace, name);
   if (pod === undefined) throw notFound({ resource: apiResources.pods, name });
   checkBindable(pod, metadata);
-  const body = boundPod(pod, binding, world);
-  world.updateSubresource({ ...call, body }, 'binding');
+  const body = boundPod(pod, binding, context);
+  context.updateSubresource({ ...call, body }, 'binding');
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
 }
 
@@ -71,23 +71,23 @@ function checkTarget({ kind = '', name = '' }: NonNullable<Binding['target']>): 
       : []),
   ];
   if (causes.length === 0) return;
-  const told = causes.map(({ field, message }) => `${field}: ${message}`);
+  const messages = causes.map(({ field, message }) => `${field}: ${message}`);
   // The API server responds with 500 here.
-  const message = told.length === 1 ? (told[0] ?? '') : `[${told.join(', ')}]`;
+  const message = messages.length === 1 ? (messages[0] ?? '') : `[${messages.join(', ')}]`;
   throw new StatusError({ code: 500, reason: '', message });
 }
 
 function checkBindable(pod: StoredObject, { uid, resourceVersion }: NonNullable<Binding['metadata']>): void {
   const { metadata } = pod;
   const about = { resource: apiResources.pods, name: metadata.name };
-  for (const [what, wanted, actual] of [
+  for (const [what, expected, actual] of [
     ['UID', uid, metadata.uid],
     ['ResourceVersion', resourceVersion, metadata.resourceVersion],
   ] as const)
-    if (wanted && wanted !== actual)
+    if (expected && expected !== actual)
       throw conflict(
         about,
-        `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${actual}`,
+        `Precondition failed: ${what} in precondition: ${expected}, ${what} in object meta: ${actual}`,
       );
   const why = unbindable(pod);
   if (why !== undefined) throw bindingConflict(metadata.name, why);
@@ -114,12 +114,12 @@ function bindingConflict(name: string, why: string): StatusError {
 function boundPod(
   pod: StoredObject,
   { metadata = {}, target = {} }: Binding,
-  world: ServerContext,
+  context: ServerContext,
 ): JsonObject {
   const node = target.name ?? '';
-  const labels = { ...pod.metadata.labels, ...metadata.labels, ...topologyLabels(world.objects, node) };
+  const labels = { ...pod.metadata.labels, ...metadata.labels, ...topologyLabels(context.objects, node) };
   const annotations = { ...pod.metadata.annotations, ...metadata.annotations };
-  const scheduled = withCondition(pod, { type: 'PodScheduled', status: 'True' }, world.clock);
+  const scheduled = withCondition(pod, { type: 'PodScheduled', status: 'True' }, context.clock);
   return {
     ...scheduled,
     metadata: withFields(pod.metadata, {
@@ -130,8 +130,8 @@ function boundPod(
   };
 }
 
-export function bindingUpdate(before: StoredObject, wanted: JsonObject): StoredObject {
-  const next = wanted as StoredObject;
+export function bindingUpdate(before: StoredObject, binding: JsonObject): StoredObject {
+  const next = binding as StoredObject;
   const { nominatedNodeName: _, ...status } = before.status ?? {};
   return {
     ...before,
@@ -141,19 +141,19 @@ export function bindingUpdate(before: StoredObject, wanted: JsonObject): StoredO
 }
 
 /** Evicts a pod: sets the DisruptionTarget condition and deletes it. */
-export function evictPod(call: ApiCall, world: ServerContext): JsonObject {
+export function evictPod(call: ApiCall, context: ServerContext): JsonObject {
   const { namespace, name = '' } = call;
   const body = isJsonObject(call.body) ? call.body : {};
   const metadata = isJsonObject(body['metadata']) ? body['metadata'] : {};
   if (metadata['name'] !== undefined && metadata['name'] !== name)
     throw badRequest('name in URL does not match name in Eviction object');
-  const pod = world.objects.get(apiResources.pods, namespace, name);
+  const pod = context.objects.get(apiResources.pods, namespace, name);
   if (pod === undefined) throw notFound({ resource: apiResources.pods, name });
   const options = isJsonObject(body['deleteOptions']) ? body['deleteOptions'] : {};
   const dryRun = call.dryRun || isDryRun(options);
   checkUid(pod, options);
-  const told = dryRun ? pod : setDisruptionTarget(call, world, pod);
-  deletePod({ ...call, dryRun }, world, withCurrentPrecondition(options, pod, told));
+  const updated = dryRun ? pod : setDisruptionTarget(call, context, pod);
+  deletePod({ ...call, dryRun }, context, withCurrentPrecondition(options, pod, updated));
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
 }
 
@@ -172,25 +172,25 @@ function checkUid({ metadata }: StoredObject, options: JsonObject): void {
   throw conflict({ resource: { ...apiResources.pods, plural: 'Pod' }, name: metadata.name }, why);
 }
 
-function setDisruptionTarget(call: ApiCall, world: ServerContext, pod: StoredObject): StoredObject {
+function setDisruptionTarget(call: ApiCall, context: ServerContext, pod: StoredObject): StoredObject {
   const condition = {
     type: 'DisruptionTarget',
     status: 'True',
     reason: 'EvictionByEvictionAPI',
     message: 'Eviction API: evicting',
   } as const;
-  const body = withCondition(pod, condition, world.clock);
-  return world.updateSubresource({ ...call, body }, 'status');
+  const body = withCondition(pod, condition, context.clock);
+  return context.updateSubresource({ ...call, body }, 'status');
 }
 
 /** The condition update changes the resourceVersion, so the precondition is updated. */
-function withCurrentPrecondition(options: JsonObject, pod: StoredObject, told: StoredObject): JsonObject {
+function withCurrentPrecondition(options: JsonObject, pod: StoredObject, updated: StoredObject): JsonObject {
   const preconditions = preconditionsOf(options);
   if (preconditions['resourceVersion'] !== pod.metadata.resourceVersion) return options;
-  const { resourceVersion } = told.metadata;
+  const { resourceVersion } = updated.metadata;
   return { ...options, preconditions: { ...preconditions, resourceVersion } };
 }
 
-function deletePod(call: ApiCall, world: ServerContext, body: JsonObject): void {
-  world.execute({ ...call, verb: 'delete', subresource: undefined, patch: undefined, body });
+function deletePod(call: ApiCall, context: ServerContext, body: JsonObject): void {
+  context.execute({ ...call, verb: 'delete', subresource: undefined, patch: undefined, body });
 }

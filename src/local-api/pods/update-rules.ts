@@ -88,10 +88,10 @@ function isGated(spec: PodSpec): boolean {
 function gatedCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   if (!isGated(old)) return [];
   const selector = spec.nodeSelector ?? {};
-  const isKept = Object.entries(old.nodeSelector ?? {}).every(([key, value]) => selector[key] === value);
+  const isPreserved = Object.entries(old.nodeSelector ?? {}).every(([key, value]) => selector[key] === value);
   const why = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)';
   return [
-    ...(isKept ? [] : [invalid('spec.nodeSelector', selector, why)]),
+    ...(isPreserved ? [] : [invalid('spec.nodeSelector', selector, why)]),
     ...affinityCauses(old.affinity?.nodeAffinity, spec.affinity?.nodeAffinity),
   ];
 }
@@ -150,14 +150,15 @@ function immutableFieldCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[
 
 /** The new spec with the previous values of mutable fields. */
 function withChangeable(old: PodSpec, spec: PodSpec): PodSpec {
-  const isMended = (old.terminationGracePeriodSeconds ?? 0) < 0 && spec.terminationGracePeriodSeconds === 1;
+  const isNegativeCorrected =
+    (old.terminationGracePeriodSeconds ?? 0) < 0 && spec.terminationGracePeriodSeconds === 1;
   return withFields(spec, {
     containers: withImages(old.containers, spec.containers),
     initContainers: spec.initContainers && withImages(old.initContainers ?? [], spec.initContainers),
     activeDeadlineSeconds: old.activeDeadlineSeconds,
     tolerations: old.tolerations,
     schedulingGates: old.schedulingGates,
-    terminationGracePeriodSeconds: isMended
+    terminationGracePeriodSeconds: isNegativeCorrected
       ? old.terminationGracePeriodSeconds
       : spec.terminationGracePeriodSeconds,
     ...(isGated(old)
@@ -196,8 +197,8 @@ export function mirrorCauses(before: StoredObject, why: string): readonly FieldC
 }
 
 /** Only the list of ephemeral containers is taken from the request. */
-export function ephemeralContainersUpdate(before: StoredObject, wanted: JsonObject): StoredObject {
-  const list = (wanted['spec'] as JsonObject | undefined)?.['ephemeralContainers'];
+export function ephemeralContainersUpdate(before: StoredObject, desired: JsonObject): StoredObject {
+  const list = (desired['spec'] as JsonObject | undefined)?.['ephemeralContainers'];
   const { ephemeralContainers: _, ...rest } = before.spec ?? {};
   return { ...before, spec: list === undefined ? rest : { ...rest, ephemeralContainers: list } };
 }

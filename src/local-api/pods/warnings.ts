@@ -29,12 +29,14 @@ const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const longestLabel = 63;
 
 function aboutName(name: string): readonly string[] {
-  const told = [
+  const warnings = [
     ...(name.length > longestLabel ? [`must be no more than ${longestLabel} characters`] : []),
     ...(label.test(name) ? [] : ['must not contain dots']),
   ];
   const what = "this is used in the Pod's hostname, which can result in surprising behavior";
-  return told.length === 0 ? [] : [`metadata.name: ${what}; a DNS label is recommended: [${told.join(' ')}]`];
+  return warnings.length === 0
+    ? []
+    : [`metadata.name: ${what}; a DNS label is recommended: [${warnings.join(' ')}]`];
 }
 
 /** Deprecated labels and their replacements. */
@@ -101,10 +103,13 @@ function aboutRepeated({ hostAliases = [], imagePullSecrets = [] }: PodSpec): re
   ];
 }
 
-function repeatedIn(list: readonly string[], say: (one: string, index: number) => string): readonly string[] {
+function repeatedIn(
+  list: readonly string[],
+  describe: (one: string, index: number) => string,
+): readonly string[] {
   const seen = new Set<string>();
   return list.flatMap((one, index) => {
-    if (seen.has(one)) return [say(one, index)];
+    if (seen.has(one)) return [describe(one, index)];
     seen.add(one);
     return [];
   });

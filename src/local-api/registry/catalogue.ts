@@ -57,15 +57,15 @@ export function createCatalogue(
 
 /** Caches the converted form of each stored object. */
 function memoizedView(view: ResourceView): ResourceView {
-  const faces = new WeakMap<StoredObject, StoredObject>();
+  const views = new WeakMap<StoredObject, StoredObject>();
   return {
     ...view,
-    toView: (kept) => {
-      const known = faces.get(kept);
+    toView: (stored) => {
+      const known = views.get(stored);
       if (known !== undefined) return known;
-      const face = frozen(view.toView(kept));
-      faces.set(kept, face);
-      return face;
+      const converted = frozen(view.toView(stored));
+      views.set(stored, converted);
+      return converted;
     },
   };
 }

@@ -45,16 +45,16 @@ function isBlocked(object: StoredObject, blocks: DeletionBlocker): boolean {
 /** Sets the grace period of a pod; it can only be shortened afterwards. */
 function podDeletion(
   pod: StoredObject,
-  asked: number | undefined,
+  requested: number | undefined,
   now: Instant,
   holds: DeletionBlocker,
 ): Deletion {
   const { deletionTimestamp, deletionGracePeriodSeconds: current = 0 } = pod.metadata;
   if (deletionTimestamp === undefined)
-    return markOrRemove(markedForDeletion(pod, initialGracePeriod(pod, asked), now), holds);
+    return markOrRemove(markedForDeletion(pod, initialGracePeriod(pod, requested), now), holds);
   if (current === 0) return isBlocked(pod, holds) ? { do: 'nothing' } : { do: 'remove' };
-  if (asked === undefined) return { do: 'nothing' };
-  const grace = asked < 0 ? 1 : asked;
+  if (requested === undefined) return { do: 'nothing' };
+  const grace = requested < 0 ? 1 : requested;
   if (grace >= current) return { do: 'nothing' };
   return markOrRemove(withShorterGracePeriod(pod, pod.metadata, grace, now), holds);
 }
@@ -69,25 +69,25 @@ function withShorterGracePeriod(
   grace: number,
   now: Instant,
 ): StoredObject {
-  const wanted = Date.parse(deletionTimestamp) - deletionGracePeriodSeconds * 1_000 + grace * 1_000;
-  const isPast = wanted < now;
-  const at = apiTime(instant(isPast ? now : wanted));
+  const requestedMs = Date.parse(deletionTimestamp) - deletionGracePeriodSeconds * 1_000 + grace * 1_000;
+  const isPast = requestedMs < now;
+  const at = apiTime(instant(isPast ? now : requestedMs));
   return withDeletion(pod, at, isPast && grace !== 0 ? 1 : grace);
 }
 
-function initialGracePeriod({ spec, status }: StoredObject, asked: number | undefined): number {
+function initialGracePeriod({ spec, status }: StoredObject, requested: number | undefined): number {
   const phase = status?.['phase'];
   const isOver = phase === 'Succeeded' || phase === 'Failed';
   if (isOver || spec?.['nodeName'] === undefined || spec['nodeName'] === '') return 0;
-  const grace = asked ?? (spec['terminationGracePeriodSeconds'] as number | undefined) ?? 0;
+  const grace = requested ?? (spec['terminationGracePeriodSeconds'] as number | undefined) ?? 0;
   return grace < 0 ? 1 : grace;
 }
 
 function markedForDeletion(object: StoredObject, seconds: number, now: Instant): StoredObject {
-  const asked = withDeletion(object, apiTime(instant(now + seconds * 1_000)), seconds);
-  const { generation } = asked.metadata;
-  if (generation === undefined) return asked;
-  return { ...asked, metadata: { ...asked.metadata, generation: generation + 1 } };
+  const marked = withDeletion(object, apiTime(instant(now + seconds * 1_000)), seconds);
+  const { generation } = marked.metadata;
+  if (generation === undefined) return marked;
+  return { ...marked, metadata: { ...marked.metadata, generation: generation + 1 } };
 }
 
 function withDeletion(object: StoredObject, deletionTimestamp: string, seconds: number): StoredObject {
@@ -105,16 +105,16 @@ const policies = ['Foreground', 'Background', 'Orphan'];
 
 /** Delete options from the body, otherwise from the query. Throws a StatusError. */
 export function deleteOptionsOf(body: unknown, query: URLSearchParams): ParsedDeleteOptions {
-  const given = isJsonObject(body) && Object.keys(body).length > 0 ? body : fromQuery(query);
-  const causes = [...policyCauses(given), ...dryRunCauses(given['dryRun'])];
+  const options = isJsonObject(body) && Object.keys(body).length > 0 ? body : fromQuery(query);
+  const causes = [...policyCauses(options), ...dryRunCauses(options['dryRun'])];
   if (causes.length > 0)
     throw invalidFields({ kind: 'DeleteOptions', group: 'meta.k8s.io', name: '' }, causes);
-  const { uid, resourceVersion } = (given['preconditions'] ?? {}) as DeleteOptions;
+  const { uid, resourceVersion } = (options['preconditions'] ?? {}) as DeleteOptions;
   return {
-    gracePeriodSeconds: seconds(given['gracePeriodSeconds']),
+    gracePeriodSeconds: seconds(options['gracePeriodSeconds']),
     uid: text(uid, 'preconditions.uid'),
     resourceVersion: text(resourceVersion, 'preconditions.resourceVersion'),
-    writeMode: Array.isArray(given['dryRun']) && given['dryRun'].length > 0 ? 'dry-run' : 'commit',
+    writeMode: Array.isArray(options['dryRun']) && options['dryRun'].length > 0 ? 'dry-run' : 'commit',
   };
 }
 
@@ -154,8 +154,8 @@ function policyCauses({ propagationPolicy, orphanDependents }: JsonObject): read
 
 function dryRunCauses(dryRun: unknown): readonly FieldCause[] {
   const values = Array.isArray(dryRun) ? (dryRun as readonly unknown[]) : [];
-  const wrong = values.find((value) => value !== 'All');
-  if (wrong === undefined) return [];
+  const unsupported = values.find((value) => value !== 'All');
+  if (unsupported === undefined) return [];
   return [
     {
       reason: 'FieldValueNotSupported',

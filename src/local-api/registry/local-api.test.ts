@@ -187,7 +187,7 @@ const views: Record<string, ResourceView> = {
   'events.events.k8s.io': {
     of: events,
     toView: ({ message, ...same }) => ({ ...same, apiVersion: 'events.k8s.io/v1', note: message }),
-    kept: ({ note, ...same }) => ({ ...same, apiVersion: 'v1', message: note }),
+    stored: ({ note, ...same }) => ({ ...same, apiVersion: 'v1', message: note }),
     validate: ({ message }) =>
       message === undefined
         ? [{ reason: 'FieldValueRequired', field: 'note', message: 'Required value' }]

@@ -81,7 +81,7 @@ export class LocalApi implements Disposable {
         this.#writes.update({ ...requestOf(call), verb: 'update', subresource: part }, bodyOf(call)).object,
       acceptsWrites: () => durability.acceptsWrites,
       whenAcceptingWrites: (signal) => whenAcceptingWrites(durability, signal),
-      onChange: (told) => store.subscribe(told),
+      onChange: (listener) => store.subscribe(listener),
     };
   }
 
@@ -131,8 +131,8 @@ export class LocalApi implements Disposable {
 
   #respond(call: ApiCall, signal: AbortSignal): ApiResponse | Promise<ApiResponse> {
     this.#checkVerb(call);
-    const act = actionOf(call);
-    if (act !== undefined) return this.#runAction(call, act);
+    const action = actionOf(call);
+    if (action !== undefined) return this.#runAction(call, action);
     if (call.entry.storage === 'virtual') throw methodNotAllowed();
     checkSubresource(call);
     const request = requestOf(call);
@@ -152,12 +152,12 @@ export class LocalApi implements Disposable {
     }
   }
 
-  async #runAction(call: ApiCall, act: RequestAction): Promise<ApiResponse> {
-    const made = toWireObject(await act(call, this.context));
+  async #runAction(call: ApiCall, action: RequestAction): Promise<ApiResponse> {
+    const result = toWireObject(await action(call, this.context));
     const code = call.verb === 'create' ? 201 : 200;
-    if (made['kind'] === 'Status') return { kind: 'status', code, status: made };
-    if (call.verb === 'list') return { kind: 'list', code: 200, list: made as unknown as ObjectList };
-    return { kind: 'object', code, object: made };
+    if (result['kind'] === 'Status') return { kind: 'status', code, status: result };
+    if (call.verb === 'list') return { kind: 'list', code: 200, list: result as unknown as ObjectList };
+    return { kind: 'object', code, object: result };
   }
 
   #get(call: ApiCall, request: ApiRequest): ApiResponse {
@@ -167,12 +167,12 @@ export class LocalApi implements Disposable {
 
   /** A pod with thousands of containers takes too long for one turn of the event loop. */
   async #write(call: ApiCall, request: ApiRequest): Promise<ApiResponse> {
-    const inTurns = call.entry.strategy.writeTurns === 'several';
-    if (inTurns) await nextTurn();
+    const inSteps = call.entry.strategy.writeTurns === 'several';
+    if (inSteps) await nextTurn();
     switch (call.verb) {
       case 'create': {
         const finish = this.#writes.beginCreate(request, bodyOf(call));
-        if (inTurns) await nextTurn();
+        if (inSteps) await nextTurn();
         return { kind: 'object', code: 201, object: finish() };
       }
       case 'update': {
@@ -222,8 +222,8 @@ export class LocalApi implements Disposable {
   #execute(call: ApiCall): StoredObject {
     this.#checkVerb(call);
     const request = requestOf(call);
-    const act = actionOf(call);
-    if (act !== undefined) return synchronousResult(act(call, this.context));
+    const action = actionOf(call);
+    if (action !== undefined) return synchronousResult(action(call, this.context));
     switch (call.verb) {
       case 'get':
         return this.#reads.get(request, '', newest);
@@ -244,8 +244,8 @@ export class LocalApi implements Disposable {
 
   #checkVerb({ entry, verb, subresource, namespace }: ApiCall): void {
     // Across namespaces only list and watch are supported.
-    const isHomeless = entry.resource.scope === 'namespace' && namespace === undefined;
-    if (isHomeless && verb !== 'list' && verb !== 'watch') throw methodNotAllowed();
+    const lacksNamespace = entry.resource.scope === 'namespace' && namespace === undefined;
+    if (lacksNamespace && verb !== 'list' && verb !== 'watch') throw methodNotAllowed();
     if (subresource === undefined) {
       if (!entry.verbs.includes(verb)) throw methodNotAllowed();
       return;
@@ -265,10 +265,10 @@ function checkSubresource({ entry, subresource }: ApiCall): void {
   if (subresource !== undefined && !isWritableSubresource(entry.strategy, subresource)) throw pathNotFound();
 }
 
-function synchronousResult(made: JsonObject | Promise<JsonObject>): StoredObject {
-  if (made instanceof Promise)
+function synchronousResult(result: JsonObject | Promise<JsonObject>): StoredObject {
+  if (result instanceof Promise)
     throw new KubelingError('BUG', 'Cannot execute the request synchronously: its action is asynchronous');
-  return made as StoredObject;
+  return result as StoredObject;
 }
 
 function requestOf(call: ApiCall): ApiRequest {

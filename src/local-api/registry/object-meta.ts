@@ -27,9 +27,9 @@ export function metadataOf(object: JsonObject): JsonObject {
 }
 
 /** The updated metadata: client fields from the requested object, server fields unchanged. */
-export function updatedMetadata(before: StoredMeta, wanted: JsonObject): StoredMeta {
+export function updatedMetadata(before: StoredMeta, desired: JsonObject): StoredMeta {
   const own = serverFields.flatMap((name) => (before[name] === undefined ? [] : [[name, before[name]]]));
-  return Object.fromEntries([...own, ...callerFields(wanted)]) as StoredMeta;
+  return Object.fromEntries([...own, ...callerFields(desired)]) as StoredMeta;
 }
 
 function callerFields(meta: JsonObject): readonly (readonly [string, unknown])[] {
@@ -52,15 +52,15 @@ export interface NewObjectFields {
 /** A new object with the server-set metadata. */
 export function newStoredObject(
   request: ApiRequest,
-  wanted: JsonObject,
-  birth: NewObjectFields,
+  desired: JsonObject,
+  fields: NewObjectFields,
 ): StoredObject {
   const { resource } = request;
-  const meta = metadataOf(wanted);
-  const { name, uid, creationTimestamp, generation } = birth;
+  const meta = metadataOf(desired);
+  const { name, uid, creationTimestamp, generation } = fields;
   const { generateName } = meta;
   return {
-    ...wanted,
+    ...desired,
     apiVersion: apiVersionOf(resource),
     kind: resource.kind,
     metadata: {
@@ -136,8 +136,8 @@ export function newUid(random: Random): string {
 }
 
 /** deletionTimestamp can only be set by a delete. */
-export function deletionTimestampCauses(before: StoredMeta, wanted: JsonObject): readonly FieldCause[] {
-  const { deletionTimestamp } = wanted;
+export function deletionTimestampCauses(before: StoredMeta, desired: JsonObject): readonly FieldCause[] {
+  const { deletionTimestamp } = desired;
   if (before.deletionTimestamp !== undefined || (deletionTimestamp ?? '') === '') return [];
   const message = `Invalid value: ${JSON.stringify(deletionTimestamp)}: field is immutable`;
   return [{ reason: 'FieldValueInvalid', field: 'metadata.deletionTimestamp', message }];

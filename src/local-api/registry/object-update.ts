@@ -13,28 +13,28 @@ import { invalidFields } from '../api/status-errors.ts';
 import type { StoredMeta, StoredObject } from '../api/stored-object.ts';
 import { metadataOf, updatedMetadata } from './object-meta.ts';
 
-type SubresourceUpdate = (before: StoredObject, wanted: JsonObject) => StoredObject;
+type SubresourceUpdate = (before: StoredObject, desired: JsonObject) => StoredObject;
 
 /** The default effect of a write to each subresource. */
 const defaultSubresourceUpdates: Readonly<Record<string, SubresourceUpdate>> = {
-  status: (before, wanted) => withField(before, 'status', wanted['status']),
-  approval: (before, wanted) => {
-    const { conditions } = objectAt(wanted, 'status');
+  status: (before, desired) => withField(before, 'status', desired['status']),
+  approval: (before, desired) => {
+    const { conditions } = objectAt(desired, 'status');
     return { ...before, status: withField(before.status ?? {}, 'conditions', conditions) };
   },
-  finalize: (before, wanted) => ({
+  finalize: (before, desired) => ({
     ...before,
-    spec: withField(before.spec ?? {}, 'finalizers', objectAt(wanted, 'spec')['finalizers']),
+    spec: withField(before.spec ?? {}, 'finalizers', objectAt(desired, 'spec')['finalizers']),
   }),
-  ephemeralcontainers: (before, wanted) => ({
+  ephemeralcontainers: (before, desired) => ({
     ...before,
     spec: withField(
       before.spec ?? {},
       'ephemeralContainers',
-      objectAt(wanted, 'spec')['ephemeralContainers'],
+      objectAt(desired, 'spec')['ephemeralContainers'],
     ),
   }),
-  resize: (before, wanted) => ({ ...before, spec: resized(before.spec ?? {}, objectAt(wanted, 'spec')) }),
+  resize: (before, desired) => ({ ...before, spec: resized(before.spec ?? {}, objectAt(desired, 'spec')) }),
 };
 
 /** Pod subresources that keep the metadata unchanged. */
@@ -44,16 +44,16 @@ const metadataPreserving: readonly string[] = ['ephemeralcontainers', 'resize'];
 export function updatedObject(
   rules: ResourceStrategy,
   before: StoredObject,
-  wanted: JsonObject,
+  desired: JsonObject,
   subresource: string | undefined,
 ): StoredObject {
   const metadata = metadataPreserving.includes(subresource ?? '')
     ? before.metadata
-    : updatedMetadata(before.metadata, metadataOf(wanted));
+    : updatedMetadata(before.metadata, metadataOf(desired));
   const next =
     subresource === undefined
-      ? mainUpdate(rules, before, wanted)
-      : subresourceUpdate(rules, before, wanted, subresource);
+      ? mainUpdate(rules, before, desired)
+      : subresourceUpdate(rules, before, desired, subresource);
   const named = { ...next, metadata: subresource === 'status' ? withOwnersOf(before, metadata) : metadata };
   return rules.generation === 'counted' && subresource !== 'status'
     ? withNextGeneration(before, named)
@@ -71,22 +71,22 @@ export function isWritableSubresource(
   );
 }
 
-function mainUpdate({ status }: ResourceStrategy, before: StoredObject, wanted: JsonObject): StoredObject {
+function mainUpdate({ status }: ResourceStrategy, before: StoredObject, desired: JsonObject): StoredObject {
   const { apiVersion, kind, metadata } = before;
-  const next = status === 'separate' ? withField(wanted, 'status', before.status) : wanted;
+  const next = status === 'separate' ? withField(desired, 'status', before.status) : desired;
   return { ...next, apiVersion, kind, metadata };
 }
 
 function subresourceUpdate(
   { subresourceUpdates = {} }: ResourceStrategy,
   before: StoredObject,
-  wanted: JsonObject,
+  desired: JsonObject,
   name: string,
 ): StoredObject {
   const own = Object.hasOwn(subresourceUpdates, name)
     ? subresourceUpdates[name]
     : defaultSubresourceUpdates[name];
-  return own === undefined ? before : own(before, wanted);
+  return own === undefined ? before : own(before, desired);
 }
 
 /** A pod status update does not change owner references. */
@@ -98,19 +98,19 @@ function withOwnersOf(
 }
 
 /** Takes only resources and resize policies of containers. */
-function resized(before: JsonObject, wanted: JsonObject): JsonObject {
+function resized(before: JsonObject, desired: JsonObject): JsonObject {
   const lists = ['containers', 'initContainers'].flatMap((name) =>
     before[name] === undefined
       ? []
-      : [[name, resizedList(listAt(before, name), listAt(wanted, name))] as const],
+      : [[name, resizedList(listAt(before, name), listAt(desired, name))] as const],
   );
-  const own = wanted['resources'] === undefined ? before : { ...before, resources: wanted['resources'] };
+  const own = desired['resources'] === undefined ? before : { ...before, resources: desired['resources'] };
   return { ...own, ...Object.fromEntries(lists) };
 }
 
-function resizedList(before: readonly JsonObject[], wanted: readonly JsonObject[]): readonly JsonObject[] {
+function resizedList(before: readonly JsonObject[], desired: readonly JsonObject[]): readonly JsonObject[] {
   return before.map((container) => {
-    const next = wanted.find(({ name }) => name === container['name']);
+    const next = desired.find(({ name }) => name === container['name']);
     if (next === undefined) return container;
     return withField(
       withField(container, 'resources', next['resources']),

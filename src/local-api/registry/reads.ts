@@ -44,8 +44,8 @@ export class Reads {
   get(request: ApiRequest, resourceVersion: string, freshness: Freshness): StoredObject {
     const entry = this.#catalogue.of(request.resource);
     const { namespace, name = '' } = request;
-    const asked = this.#checkedVersion(resourceVersion);
-    const stale = asked === 0 ? this.#stale(request, entry, freshness) : undefined;
+    const requested = this.#checkedVersion(resourceVersion);
+    const stale = requested === 0 ? this.#stale(request, entry, freshness) : undefined;
     const found =
       stale === undefined
         ? this.#store.get(storedResource(entry), namespace, name)
@@ -58,16 +58,16 @@ export class Reads {
     const entry = this.#catalogue.of(request.resource);
     const { test, matches } = selection(request, entry);
     const { objects, version } = this.#snapshot(request, entry, options, freshness);
-    const wanted = matches === 'all' ? objects : objects.filter(test);
+    const selected = matches === 'all' ? objects : objects.filter(test);
     // The limit is ignored for resourceVersion 0.
     const limit = options.resourceVersion === '0' || options.limit <= 0 ? undefined : options.limit;
     if (limit === undefined)
-      return { items: wanted.map((object) => asResource(entry, object)).toArray(), version };
-    const items = takeUpTo(wanted, limit);
+      return { items: selected.map((object) => asResource(entry, object)).toArray(), version };
+    const items = takeUpTo(selected, limit);
     const last = items.at(-1);
-    const isMore = last !== undefined && wanted.next().done !== true;
+    const isMore = last !== undefined && selected.next().done !== true;
     if (!isMore) return { items: items.map((object) => asResource(entry, object)), version };
-    const remaining = matches === 'all' ? { remaining: 1 + count(wanted) } : {};
+    const remaining = matches === 'all' ? { remaining: 1 + count(selected) } : {};
     const start = `${this.#keyFor(request, last)}\0`;
     return {
       items: items.map((object) => asResource(entry, object)),
@@ -85,11 +85,11 @@ export class Reads {
 
   #snapshot(request: ApiRequest, entry: ResourceEntry, options: ListOptions, freshness: Freshness): Snapshot {
     if (options.continue !== '') return this.#continued(request, entry, options);
-    const asked = this.#checkedVersion(options.resourceVersion, 'invalid resource version: ');
+    const requested = this.#checkedVersion(options.resourceVersion, 'invalid resource version: ');
     const isExact =
-      options.match === 'Exact' || (options.match === '' && options.limit > 0 && (asked ?? 0) > 0);
-    if (isExact && asked !== undefined) return this.#exact(request, entry, asked);
-    const stale = asked === 0 ? this.#stale(request, entry, freshness) : undefined;
+      options.match === 'Exact' || (options.match === '' && options.limit > 0 && (requested ?? 0) > 0);
+    if (isExact && requested !== undefined) return this.#exact(request, entry, requested);
+    const stale = requested === 0 ? this.#stale(request, entry, freshness) : undefined;
     return stale ?? this.#latest(request, entry, '');
   }
 
@@ -110,8 +110,8 @@ export class Reads {
       throw badRequest('specifying resource version is not allowed when using continue');
     const { namespace, resource } = request;
     const { version, start } = decodeContinue(options.continue);
-    const home = resource.scope === 'cluster' ? '' : namespace;
-    const key = home === undefined ? start : objectKey(home, start);
+    const namespaceKey = resource.scope === 'cluster' ? '' : namespace;
+    const key = namespaceKey === undefined ? start : objectKey(namespaceKey, start);
     if (version === undefined) return this.#latest(request, entry, key);
     if (version > this.#store.version) throw resourceVersionTooLarge(String(version), this.#store.version);
     const objects = this.#store.fromAt(storedResource(entry), namespace, key, version);
@@ -127,10 +127,10 @@ export class Reads {
   }
 
   #checkedVersion(text: string, prefix = ''): number | undefined {
-    const asked = versionOf(text, prefix);
-    if (asked !== undefined && asked > this.#store.version)
+    const version = versionOf(text, prefix);
+    if (version !== undefined && version > this.#store.version)
       throw resourceVersionTooLarge(text, this.#store.version);
-    return asked;
+    return version;
   }
 }
 

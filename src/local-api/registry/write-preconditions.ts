@@ -15,8 +15,8 @@ import { namespaceMismatch } from './object-meta.ts';
 import { serverResources } from './resource-table.ts';
 
 /** The object must match the path. */
-export function checkMatchesPath({ resource, namespace, name = '' }: ApiRequest, wanted: JsonObject): void {
-  const { name: own, namespace: home } = wanted;
+export function checkMatchesPath({ resource, namespace, name = '' }: ApiRequest, desired: JsonObject): void {
+  const { name: own, namespace: home } = desired;
   if ((home ?? '') !== '' && resource.scope === 'namespace' && home !== namespace) throw namespaceMismatch();
   if ((own ?? '') === '')
     throw badRequest(
@@ -30,10 +30,10 @@ export function checkMatchesPath({ resource, namespace, name = '' }: ApiRequest,
 export function checkUpdatePreconditions(
   request: ApiRequest,
   { metadata }: StoredObject,
-  wanted: JsonObject,
+  desired: JsonObject,
   verb: 'update' | 'patch',
 ): void {
-  const { uid = '', resourceVersion = '' } = wanted;
+  const { uid = '', resourceVersion = '' } = desired;
   const isOther = uid !== '' && uid !== metadata.uid;
   if (isOther && verb === 'update') throw uidMismatch(request, String(uid), metadata.uid);
   const isAnyVersion = resourceVersion === '' || resourceVersion === '0';
@@ -48,13 +48,13 @@ export function checkUpdatePreconditions(
     ]);
 }
 
-export function uidMismatch(request: ApiRequest, wanted: string, actual: string): StatusError {
+export function uidMismatch(request: ApiRequest, expected: string, actual: string): StatusError {
   const { resource, namespace, name = '' } = request;
   const key = ['/registry', resource.plural, namespace, name].filter((part) => part !== undefined).join('/');
   return conflict(
     request,
     `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: ` +
-      `Precondition failed: UID in precondition: ${wanted}, UID in object meta: ${actual}`,
+      `Precondition failed: UID in precondition: ${expected}, UID in object meta: ${actual}`,
   );
 }
 
@@ -122,10 +122,13 @@ export function checkNamespaceActive(
   { store, namespaces }: NamespaceCheck,
 ): void {
   if (namespaces === 'unchecked' || namespace === undefined || resource.scope === 'cluster') return;
-  const home = store.get(serverResources.namespaces, undefined, namespace);
-  if (home === undefined) throw notFound({ resource: serverResources.namespaces, name: namespace });
-  const isGoing = home.metadata.deletionTimestamp !== undefined || home.status?.['phase'] === 'Terminating';
-  if (isGoing)
+  const namespaceObject = store.get(serverResources.namespaces, undefined, namespace);
+  if (namespaceObject === undefined)
+    throw notFound({ resource: serverResources.namespaces, name: namespace });
+  const isTerminating =
+    namespaceObject.metadata.deletionTimestamp !== undefined ||
+    namespaceObject.status?.['phase'] === 'Terminating';
+  if (isTerminating)
     throw forbidden(
       { resource, name },
       `unable to create new content in namespace ${namespace} because it is being terminated`,

@@ -85,17 +85,17 @@ export class Writes {
    */
   beginCreate(request: ApiRequest, body: unknown): () => StoredObject {
     const entry = this.#entry(request);
-    const wanted = asStored(entry, toWireObject(body));
-    const sentName = metadataOf(wanted)['name'] as string | undefined;
-    checkNamespaceActive(request, sentName, this.#deps);
-    const object = this.#newObject(request, entry, wanted);
+    const desired = asStored(entry, toWireObject(body));
+    const requestedName = metadataOf(desired)['name'] as string | undefined;
+    checkNamespaceActive(request, requestedName, this.#deps);
+    const object = this.#newObject(request, entry, desired);
     const named = { ...request, name: object.metadata.name };
     const context = this.#context(named, 'create', undefined);
     const admitted = this.#admit(named, entry, object, context);
     return () => {
-      checkNamespaceActive(request, sentName, this.#deps);
+      checkNamespaceActive(request, requestedName, this.#deps);
       this.#validate(named, entry, admitted, context, []);
-      this.#checkNameFree(named, entry, metadataOf(wanted));
+      this.#checkNameFree(named, entry, metadataOf(desired));
       return asResource(entry, this.#store(named, entry, admitted));
     };
   }
@@ -104,16 +104,16 @@ export class Writes {
     const entry = this.#entry(request);
     const { createOnUpdate, unconditionalUpdate } = entry.strategy;
     const sent = toWireObject(body);
-    const wanted = asStored(entry, sent);
-    checkMatchesPath(request, metadataOf(wanted));
+    const desired = asStored(entry, sent);
+    checkMatchesPath(request, metadataOf(desired));
     const before = this.#find(request, entry);
     if (before === undefined && createOnUpdate === 'allowed' && request.subresource === undefined)
       return { object: this.#createOnUpdate(request, sent), how: 'created' };
     if (before === undefined) throw notFound(request);
-    if (unconditionalUpdate === 'refused' && (metadataOf(wanted)['resourceVersion'] ?? '') === '')
+    if (unconditionalUpdate === 'refused' && (metadataOf(desired)['resourceVersion'] ?? '') === '')
       throw versionRequired(request);
-    checkUpdatePreconditions(request, before, metadataOf(wanted), 'update');
-    return { object: asResource(entry, this.#change(request, entry, before, wanted)), how: 'changed' };
+    checkUpdatePreconditions(request, before, metadataOf(desired), 'update');
+    return { object: asResource(entry, this.#change(request, entry, before, desired)), how: 'changed' };
   }
 
   /** `read` decodes the patched object and rejects an invalid one. */
@@ -124,21 +124,21 @@ export class Writes {
   ): StoredObject {
     const entry = this.#entry(request);
     const before = this.#existing(request, entry);
-    const face = asResource(entry, before);
-    const patched = this.#patchApplier.apply(entry.resource.kind, face, patch);
-    const wanted = asStored(entry, read(withoutEmptyFields(patched)));
+    const current = asResource(entry, before);
+    const patched = this.#patchApplier.apply(entry.resource.kind, current, patch);
+    const desired = asStored(entry, read(withoutEmptyFields(patched)));
     // A version or uid in the patch is a precondition.
-    checkMatchesPath(request, metadataOf(wanted));
-    checkUpdatePreconditions(request, before, metadataOf(wanted), 'patch');
-    return asResource(entry, this.#change(request, entry, before, wanted));
+    checkMatchesPath(request, metadataOf(desired));
+    checkUpdatePreconditions(request, before, metadataOf(desired), 'patch');
+    return asResource(entry, this.#change(request, entry, before, desired));
   }
 
   delete(request: ApiRequest, options: DeleteOptions): Deleted {
     const entry = this.#entry(request);
     const before = this.#existing(request, entry);
     checkDeletePreconditions(request, before, options);
-    const asked = request.writeMode === 'dry-run' ? {} : { deletion: options };
-    const context = { ...this.#context(request, 'delete', before), ...asked };
+    const deletionRequest = request.writeMode === 'dry-run' ? {} : { deletion: options };
+    const context = { ...this.#context(request, 'delete', before), ...deletionRequest };
     enforceNodeRestriction(request, before, undefined, this.#deps.store);
     entry.strategy.admit?.(before, context);
     const { object, how } = this.#carryOutDeletion(request, entry, before, options, context);
@@ -224,7 +224,7 @@ export class Writes {
   #seedNew(request: ApiRequest, entry: ResourceEntry, wanted: JsonObject): StoredObject {
     const { resourceVersion: _, ...meta } = metadataOf(wanted);
     const object = this.#newObject(request, entry, { ...wanted, metadata: meta });
-    const begun = entry.strategy.prepare?.(object, this.#context(request, 'create', undefined)) ?? object;
+    const prepared = entry.strategy.prepare?.(object, this.#context(request, 'create', undefined)) ?? object;
     const given = [
       'uid',
       'creationTimestamp',
@@ -238,21 +238,30 @@ export class Writes {
     const status =
       wanted['status'] === undefined
         ? {}
-        : { status: { ...begun.status, ...(wanted['status'] as JsonObject) } };
-    return this.#store(request, entry, { ...begun, ...status, metadata: { ...begun.metadata, ...own } });
+        : { status: { ...prepared.status, ...(wanted['status'] as JsonObject) } };
+    return this.#store(request, entry, {
+      ...prepared,
+      ...status,
+      metadata: { ...prepared.metadata, ...own },
+    });
   }
 
-  #change(request: ApiRequest, entry: ResourceEntry, before: StoredObject, wanted: JsonObject): StoredObject {
+  #change(
+    request: ApiRequest,
+    entry: ResourceEntry,
+    before: StoredObject,
+    desired: JsonObject,
+  ): StoredObject {
     const { strategy } = entry;
     const { subresource } = request;
     if (subresource !== undefined && !isWritableSubresource(strategy, subresource)) throw pathNotFound();
     const context = this.#context(request, 'update', before);
-    const next = updatedObject(strategy, before, wanted, subresource);
+    const next = updatedObject(strategy, before, desired, subresource);
     const admitted = this.#admit(request, entry, next, context);
-    const byHand =
-      subresource === 'status' ? [] : deletionTimestampCauses(before.metadata, metadataOf(wanted));
+    const serverFields =
+      subresource === 'status' ? [] : deletionTimestampCauses(before.metadata, metadataOf(desired));
     const holders = newFinalizerCauses(before.metadata, admitted.metadata);
-    this.#validate(request, entry, admitted, context, [...byHand, ...holders]);
+    this.#validate(request, entry, admitted, context, [...serverFields, ...holders]);
     return this.#storeOrRemove(request, entry, before, admitted);
   }
 
@@ -329,13 +338,13 @@ export class Writes {
     return this.create(request, sent);
   }
 
-  #newObject(request: ApiRequest, entry: ResourceEntry, wanted: JsonObject): StoredObject {
+  #newObject(request: ApiRequest, entry: ResourceEntry, desired: JsonObject): StoredObject {
     const { clock, random } = this.#deps;
-    const meta = metadataOf(wanted);
+    const meta = metadataOf(desired);
     const isTaken = (name: string) => this.#find({ ...request, name }, entry) !== undefined;
     const name = chooseName(request, meta, random, isTaken);
     if ((meta['resourceVersion'] ?? '') !== '') throw versionOnCreate();
-    return newStoredObject({ ...request, resource: storedResource(entry) }, wanted, {
+    return newStoredObject({ ...request, resource: storedResource(entry) }, desired, {
       name,
       uid: newUid(random),
       creationTimestamp: apiTime(clock.now()),
@@ -379,5 +388,5 @@ function withoutEmptyVersion(object: StoredObject): StoredObject {
 
 /** Converts a sent object to its stored form. */
 function asStored({ view }: ResourceEntry, sent: JsonObject): JsonObject {
-  return view === undefined ? sent : view.kept(sent);
+  return view === undefined ? sent : view.stored(sent);
 }

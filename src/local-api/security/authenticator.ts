@@ -25,7 +25,7 @@ export type AuthenticationResult =
   | { readonly kind: 'refused'; readonly why: string };
 
 export interface Authenticator {
-  authenticate(shown: PresentedCredentials): AuthenticationResult;
+  authenticate(credentials: PresentedCredentials): AuthenticationResult;
 }
 
 export interface AuthenticatorDeps {
@@ -38,7 +38,7 @@ export interface AuthenticatorDeps {
 export const anonymousUser: ApiUser = { name: 'system:anonymous', groups: ['system:unauthenticated'] };
 export const authenticatedGroup = 'system:authenticated';
 
-type CredentialResult = ApiUser | { readonly wrong: string } | undefined;
+type CredentialResult = ApiUser | { readonly problem: string } | undefined;
 
 /** Tries the certificate, then the token. One valid credential suffices. */
 export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
@@ -49,7 +49,7 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
       if (first !== undefined && 'name' in first) return { kind: 'user', user: first };
       const second = authenticateToken(headers, deps);
       if (second !== undefined && 'name' in second) return { kind: 'user', user: second };
-      const wrong = [first, second].flatMap((found) => (found === undefined ? [] : [found.wrong]));
+      const wrong = [first, second].flatMap((found) => (found === undefined ? [] : [found.problem]));
       return wrong.length > 0
         ? { kind: 'refused', why: wrong.join('; ') }
         : { kind: 'anonymous', user: anonymousUser };
@@ -70,21 +70,21 @@ interface VerifiedCertificate {
 function certificateAuthenticator({
   authority,
   clock,
-}: AuthenticatorDeps): (shown: PresentedCredentials['certificate']) => CredentialResult {
+}: AuthenticatorDeps): (certificate: PresentedCredentials['certificate']) => CredentialResult {
   // Cached by certificate object, which lives as long as its connection.
   const known = new WeakMap<X509Certificate, VerifiedCertificate>();
   return (shown) => {
     if (shown === undefined) return undefined;
     const { certificate, untrusted } = shown;
-    if (untrusted !== undefined) return { wrong: `the certificate is not trusted: ${untrusted}` };
+    if (untrusted !== undefined) return { problem: `the certificate is not trusted: ${untrusted}` };
     const [root, nowMs] = [authority(), clock.now()];
     const before = known.get(certificate);
     if (before?.authority === root && isValidAt(before.time, nowMs)) return before.user;
-    const verdict = checkChain([certificate], [root], nowMs);
-    if (verdict.kind === 'stranger') return { wrong: `the certificate is not trusted: ${verdict.why}` };
+    const result = checkChain([certificate], [root], nowMs);
+    if (result.kind === 'stranger') return { problem: `the certificate is not trusted: ${result.why}` };
     const user = userOfCertificate(certificate);
-    if (user !== undefined) known.set(certificate, { authority: root, time: verdict.time, user });
-    return user ?? { wrong: 'the certificate has no common name' };
+    if (user !== undefined) known.set(certificate, { authority: root, time: result.time, user });
+    return user ?? { problem: 'the certificate has no common name' };
   };
 }
 
@@ -104,7 +104,7 @@ function authenticateToken(headers: IncomingHttpHeaders, { tokens }: Authenticat
   const token = bearerTokenOf(headers);
   if (token === undefined) return undefined;
   const { authenticated, user, error } = tokens.verify(token, [tokens.issuer]);
-  if (!authenticated || user === undefined) return { wrong: error ?? 'invalid bearer token' };
+  if (!authenticated || user === undefined) return { problem: error ?? 'invalid bearer token' };
   const { username: name, groups = [], uid, extra } = user;
   return { name, groups, ...(uid === undefined ? {} : { uid }), ...(extra === undefined ? {} : { extra }) };
 }

@@ -80,11 +80,11 @@ function isAuthenticated({ groups }: ApiUser): boolean {
 
 function nodeDecision(
   node: string,
-  wish: ResourceAccess,
+  access: ResourceAccess,
   objects: AuthorizerDeps['objects'],
 ): AccessDecision {
-  const { verb, group, resource, subresource, namespace, name, fieldSelector } = wish;
-  const asked = authorizeNodeRequest(
+  const { verb, group, resource, subresource, namespace, name, fieldSelector } = access;
+  const decision = authorizeNodeRequest(
     node,
     {
       verb,
@@ -96,8 +96,8 @@ function nodeDecision(
     },
     objects,
   );
-  if (asked.may === 'yes') return { allowed: true };
-  return asked.why === '' ? { allowed: false } : { allowed: false, reason: asked.why };
+  if (decision.may === 'yes') return { allowed: true };
+  return decision.why === '' ? { allowed: false } : { allowed: false, reason: decision.why };
 }
 
 function pathRules(user: ApiUser): readonly PathRule[] {
@@ -108,14 +108,16 @@ function isPathAllowed(rules: readonly PathRule[], { verb, path }: PathAccess): 
   const isBelow = (pattern: string) =>
     pattern.endsWith('*') ? path.startsWith(pattern.slice(0, -1)) : path === pattern;
   // HEAD is allowed where GET is.
-  const asked = verb === 'head' ? 'get' : verb;
-  return rules.some(({ verbs, nonResourceURLs }) => verbs.includes(asked) && nonResourceURLs.some(isBelow));
+  const requestedVerb = verb === 'head' ? 'get' : verb;
+  return rules.some(
+    ({ verbs, nonResourceURLs }) => verbs.includes(requestedVerb) && nonResourceURLs.some(isBelow),
+  );
 }
 
 /** A namespaced role grants nothing across namespaces. */
 function resourceRules(user: ApiUser, grants: readonly Grant[], namespace: string): readonly ResourceRule[] {
-  const given = grants.filter(({ to }) => to === user.name || user.groups.includes(to));
-  return given
+  const granted = grants.filter(({ to }) => to === user.name || user.groups.includes(to));
+  return granted
     .filter((grant) => grant.namespace === undefined || grant.namespace === namespace)
     .flatMap((grant) => [
       ...roleRules[grant.role],
@@ -123,7 +125,7 @@ function resourceRules(user: ApiUser, grants: readonly Grant[], namespace: strin
     ]);
 }
 
-function ruleMatches({ verbs, apiGroups, resources }: ResourceRule, wish: ResourceAccess): boolean {
-  const target = wish.subresource === '' ? wish.resource : `${wish.resource}/${wish.subresource}`;
-  return verbs.includes(wish.verb) && apiGroups.includes(wish.group) && resources.includes(target);
+function ruleMatches({ verbs, apiGroups, resources }: ResourceRule, access: ResourceAccess): boolean {
+  const target = access.subresource === '' ? access.resource : `${access.resource}/${access.subresource}`;
+  return verbs.includes(access.verb) && apiGroups.includes(access.group) && resources.includes(target);
 }

@@ -44,11 +44,11 @@ export class CertificateAuthority {
   /** Loads or creates the CA. An unreadable file is set aside. */
   static async open(deps: AuthorityDeps): Promise<CertificateAuthority> {
     const text = await deps.files.read(deps.path);
-    const kept = text === undefined ? undefined : await readOrSetAside(text, deps);
+    const stored = text === undefined ? undefined : await readOrSetAside(text, deps);
     const authority =
-      kept === undefined
+      stored === undefined
         ? new CertificateAuthority(deps, 'made', await createAuthority(deps))
-        : new CertificateAuthority(deps, 'kept', kept);
+        : new CertificateAuthority(deps, 'kept', stored);
     await authority.renewIfDue();
     return authority;
   }
@@ -78,10 +78,10 @@ export class CertificateAuthority {
   }
 
   /** Signs a certificate as PEM, valid at most as long as the CA. */
-  issue(contents: Omit<CertificateContents, 'who'>): string {
+  issue(contents: Omit<CertificateContents, 'role'>): string {
     const notAfterMs = Math.min(contents.notAfterMs, this.#pair.leaf.notAfterMs);
     const issuer = { subject: this.#pair.leaf, key: this.#key };
-    return createCertificate({ ...contents, notAfterMs, who: 'leaf' }, issuer);
+    return createCertificate({ ...contents, notAfterMs, role: 'leaf' }, issuer);
   }
 
   hasSigned(certificatePem: string): boolean {
@@ -128,7 +128,7 @@ async function write(
       ...validityFrom(clock.now(), lifetimes.authority),
       uses: ['digital-signature', 'key-encipherment', 'certificate-sign'],
       extendedUses: [],
-      who: 'authority',
+      role: 'authority',
     },
     { subject: identity, key },
   );
@@ -169,11 +169,11 @@ function renewalMs({ notBeforeMs, notAfterMs }: Validity): number {
 
 /** Why a certificate must be renewed; undefined if it need not be. */
 function renewalReason(leaf: Leaf, wanted: Identity, nowMs: number): string | undefined {
-  const lacking = missingFrom(leaf, wanted);
+  const missing = missingFrom(leaf, wanted);
   if (isExpired(leaf, nowMs)) return `it expired ${apiTime(leaf.notAfterMs)}`;
   if (nowMs < leaf.notBeforeMs)
     return `it is not valid before ${apiTime(leaf.notBeforeMs)}: the clock was ahead when it was made`;
-  if (lacking.length > 0) return `it lacks ${lacking.join(', ')}`;
+  if (missing.length > 0) return `it lacks ${missing.join(', ')}`;
   return nowMs >= renewalMs(leaf) ? `it expires ${apiTime(leaf.notAfterMs)}` : undefined;
 }
 
@@ -188,7 +188,7 @@ export interface IssuedCertificateDeps {
   readonly what: string;
   readonly use: ExtendedUse;
   /** The required subject and names. */
-  readonly wanted: () => Identity;
+  readonly required: () => Identity;
 }
 
 /** A certificate issued by the own CA with its key in one file, renewed when necessary. */
@@ -203,9 +203,9 @@ export class IssuedCertificate {
 
   static async open(deps: IssuedCertificateDeps): Promise<IssuedCertificate> {
     const text = await deps.files.read(deps.path);
-    const kept = text === undefined ? 'it does not exist' : readStored(text, deps.path);
-    if (typeof kept === 'string') return new IssuedCertificate(deps, await issue(deps, kept));
-    const pair = new IssuedCertificate(deps, kept);
+    const stored = text === undefined ? 'it does not exist' : readStored(text, deps.path);
+    if (typeof stored === 'string') return new IssuedCertificate(deps, await issue(deps, stored));
+    const pair = new IssuedCertificate(deps, stored);
     await pair.renewIfDue();
     return pair;
   }
@@ -215,16 +215,16 @@ export class IssuedCertificate {
   }
 
   async renewIfDue(): Promise<'same' | 'renewed'> {
-    const why = this.#whyRenew();
+    const why = this.#renewalReason();
     if (why === undefined) return 'same';
     this.#pair = await issue(this.#deps, why);
     return 'renewed';
   }
 
-  #whyRenew(): string | undefined {
-    const { authority, clock, wanted } = this.#deps;
+  #renewalReason(): string | undefined {
+    const { authority, clock, required } = this.#deps;
     if (!authority.hasSigned(this.#pair.certificatePem)) return 'it was signed by another CA';
-    return renewalReason(this.#pair.leaf, wanted(), clock.now());
+    return renewalReason(this.#pair.leaf, required(), clock.now());
   }
 }
 
@@ -238,10 +238,10 @@ function readStored(text: string, from: string): KeyPair | string {
 }
 
 async function issue(deps: IssuedCertificateDeps, why: string): Promise<KeyPair> {
-  const { files, clock, log, authority, path, what, use, wanted } = deps;
+  const { files, clock, log, authority, path, what, use, required } = deps;
   const key = newEcKey();
   const certificate = authority.issue({
-    identity: wanted(),
+    identity: required(),
     key,
     ...validityFrom(clock.now(), lifetimes.leaf, authority.leaf),
     uses: ['digital-signature'],

@@ -127,8 +127,11 @@ function check(
   what: { readonly resource: string; readonly name: string; readonly group: string },
   authorizer: Authorizer,
 ): void {
-  const verdict = authorizer.authorize(user, resourceAccess({ ...what, verb: 'impersonate', version: 'v1' }));
-  if (verdict.allowed) return;
+  const decision = authorizer.authorize(
+    user,
+    resourceAccess({ ...what, verb: 'impersonate', version: 'v1' }),
+  );
+  if (decision.allowed) return;
   const { resource: plural, name, group } = what;
   const about = { resource: { group, plural, version: 'v1', kind: plural, scope: 'cluster' }, name } as const;
   const why = `cannot impersonate resource "${plural}" in API group "${group}" at the cluster scope`;

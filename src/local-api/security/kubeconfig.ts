@@ -81,9 +81,9 @@ export class ManagedKubeconfig {
   readonly #parts: () => KubeconfigParts;
   #written: string | undefined;
 
-  constructor(files: CredentialFiles, wish: KubeconfigOptions, parts: () => KubeconfigParts) {
+  constructor(files: CredentialFiles, options: KubeconfigOptions, parts: () => KubeconfigParts) {
     this.#files = files;
-    this.#options = wish;
+    this.#options = options;
     this.#parts = parts;
   }
 

@@ -108,14 +108,14 @@ export interface Grant {
   readonly namespace: string | undefined;
 }
 
-const wording = /^([a-z0-9.-]+)\/([a-z0-9.-]+|\*)=(view|edit|admin)(?:@([a-z0-9.-]+|\*))?$/;
+const pattern = /^([a-z0-9.-]+)\/([a-z0-9.-]+|\*)=(view|edit|admin)(?:@([a-z0-9.-]+|\*))?$/;
 
 /**
  * `namespace/account=role` applies in the namespace of the account, `…=role@other` in another one,
  * `…=role@*` in all. `namespace/*` means all accounts of the namespace.
  */
 export function parseGrant(text: string): Grant {
-  const [, namespace, account, role, within = namespace] = wording.exec(text) ?? [];
+  const [, namespace, account, role, within = namespace] = pattern.exec(text) ?? [];
   if (namespace === undefined || account === undefined || role === undefined) {
     throw new KubelingError(
       'FLAG_INVALID',

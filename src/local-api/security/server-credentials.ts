@@ -93,29 +93,29 @@ export class ServerCredentials {
     return this.#authority;
   }
 
-  pairOf(who: CredentialName): KeyPair {
-    return this.#certificates[who].current;
+  pairOf(name: CredentialName): KeyPair {
+    return this.#certificates[name].current;
   }
 
   /** The file with certificate and key, for clients that reload it. */
-  fileOf(who: CredentialName): string {
-    return join(this.#options.directory, `${who}.pem`);
+  fileOf(name: CredentialName): string {
+    return join(this.#options.directory, `${name}.pem`);
   }
 
   /** Calls back with all credentials that changed together, after they are written. */
-  onRotated(told: (what: readonly RotatedCredential[]) => void): Disposable {
-    return this.#events.on('rotated', told);
+  onRotated(listener: (what: readonly RotatedCredential[]) => void): Disposable {
+    return this.#events.on('rotated', listener);
   }
 
   /** Writes the kubeconfig now and whenever its content changes or the file is deleted. */
-  async maintainKubeconfig(wish: KubeconfigOptions): Promise<void> {
-    const kept = new ManagedKubeconfig(this.#options.files, wish, () => ({
+  async maintainKubeconfig(options: KubeconfigOptions): Promise<void> {
+    const kubeconfig = new ManagedKubeconfig(this.#options.files, options, () => ({
       authorityPem: this.authorityPem,
-      pair: this.pairOf(wish.user),
-      file: this.fileOf(wish.user),
+      pair: this.pairOf(options.user),
+      file: this.fileOf(options.user),
     }));
-    await kept.write();
-    this.#kubeconfigs.push(kept);
+    await kubeconfig.write();
+    this.#kubeconfigs.push(kubeconfig);
   }
 
   /** Requests a check, for example after addresses have changed. Does not wait. */
@@ -139,8 +139,8 @@ export class ServerCredentials {
     const rotated: RotatedCredential[] = [];
     try {
       if ((await this.#authority.renewIfDue()) === 'renewed') rotated.push('authority');
-      for (const who of ['serving', 'admin', 'node'] as const) {
-        if ((await this.#certificates[who].renewIfDue()) === 'renewed') rotated.push(who);
+      for (const credential of ['serving', 'admin', 'node'] as const) {
+        if ((await this.#certificates[credential].renewIfDue()) === 'renewed') rotated.push(credential);
       }
       await this.#writePublicCertificate();
       for (const kubeconfig of this.#kubeconfigs) await kubeconfig.rewriteIfChanged();
@@ -176,7 +176,7 @@ interface Opened {
 async function openCertificate(
   options: ServerCredentialsOptions,
   authority: CertificateAuthority,
-  who: CredentialName,
+  credential: CredentialName,
 ): Promise<IssuedCertificate> {
   const what = {
     serving: "the server's certificate",
@@ -186,21 +186,22 @@ async function openCertificate(
   return await IssuedCertificate.open({
     ...options,
     authority,
-    path: join(options.directory, `${who}.pem`),
-    what: what[who],
-    use: who === 'serving' ? 'server-auth' : 'client-auth',
-    wanted: () => identityOf(who, options),
+    path: join(options.directory, `${credential}.pem`),
+    what: what[credential],
+    use: credential === 'serving' ? 'server-auth' : 'client-auth',
+    required: () => identityOf(credential, options),
   });
 }
 
 function identityOf(
-  who: CredentialName,
+  credential: CredentialName,
   { nodeName, hostnames, addresses }: ServerCredentialsOptions,
 ): Identity {
   const nameless = { dnsNames: [], ips: [] };
-  if (who === 'serving')
+  if (credential === 'serving')
     return { commonName: 'kube-apiserver', organizations: [], ...servingNames(hostnames(), addresses()) };
-  if (who === 'admin') return { commonName: adminName, organizations: ['system:masters'], ...nameless };
+  if (credential === 'admin')
+    return { commonName: adminName, organizations: ['system:masters'], ...nameless };
   return { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'], ...nameless };
 }
 

@@ -39,17 +39,17 @@ export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
     verify(token, audiences) {
       const claims = read(token);
       if (claims === undefined || claims.iss !== issuer) return rejected('invalid bearer token');
-      const wanted = audiences.length === 0 ? [issuer] : audiences;
+      const expected = audiences.length === 0 ? [issuer] : audiences;
       const issued = new Set(claims.aud);
-      const shared = wanted.filter((audience) => issued.has(audience));
+      const shared = expected.filter((audience) => issued.has(audience));
       if (shared.length === 0) {
         const named = (names: readonly string[]) => JSON.stringify(names);
         return rejected(
-          `token audiences ${named(claims.aud)} is invalid for the target audiences ${named(wanted)}`,
+          `token audiences ${named(claims.aud)} is invalid for the target audiences ${named(expected)}`,
         );
       }
-      const wrong = validityProblem(claims, clock.now() / 1_000) ?? boundObjectProblem(claims, options);
-      return wrong === undefined ? accepted(claims, shared) : rejected(wrong);
+      const problem = validityProblem(claims, clock.now() / 1_000) ?? boundObjectProblem(claims, options);
+      return problem === undefined ? accepted(claims, shared) : rejected(problem);
     },
   };
 }
@@ -117,13 +117,13 @@ function boundObjectProblem(claims: TokenClaims, deps: BoundObjectDeps): string 
     bearer === undefined ? 'there' : stateOf(resource, within, bearer, deps);
   const account = state(apiResources.serviceAccounts, namespace, serviceaccount);
   if (account !== 'there') return `service account ${namespace}/${serviceaccount.name} ${account}`;
-  const bonds = [
+  const states = [
     state(apiResources.pods, namespace, pod),
     state(apiResources.secrets, namespace, secret),
     // The node of a pod token is informational: the token is bound to the pod.
     pod === undefined ? state(apiResources.nodes, undefined, node) : 'there',
   ];
-  return bonds.every((bond) => bond === 'there') ? undefined : invalidated;
+  return states.every((state) => state === 'there') ? undefined : invalidated;
 }
 
 function stateOf(

@@ -106,8 +106,8 @@ function comparison(key: string, reader: TokenReader): LabelTest {
   }
 }
 
-function oneOf(key: string, wanted: readonly string[]): LabelTest {
-  const all = new Set(wanted);
+function oneOf(key: string, values: readonly string[]): LabelTest {
+  const all = new Set(values);
   return (labels) => Object.hasOwn(labels, key) && all.has(labels[key] ?? '');
 }
 
@@ -153,19 +153,19 @@ function values(key: string, reader: TokenReader): readonly string[] {
 
 function checkedKey(token: Token): string {
   if (token.kind !== 'word') throw unexpected(token, 'identifier');
-  const wrong = qualifiedName(token.text);
-  if (wrong.length === 0) return token.text;
-  throw requirementError(`<nil>: Invalid value: "${token.text}": ${wrong.join('; ')}`);
+  const problem = qualifiedName(token.text);
+  if (problem.length === 0) return token.text;
+  throw requirementError(`<nil>: Invalid value: "${token.text}": ${problem.join('; ')}`);
 }
 
 function checkedValue(key: string, value: string, index: number): string {
-  const wrong = labelValue(value);
-  if (wrong.length === 0) return value;
-  throw requirementError(`values[${index}][${key}]: Invalid value: "${value}": ${wrong.join('; ')}`);
+  const problem = labelValue(value);
+  if (problem.length === 0) return value;
+  throw requirementError(`values[${index}][${key}]: Invalid value: "${value}": ${problem.join('; ')}`);
 }
 
-function unexpected({ text }: Token, wanted: string): Error {
-  return requirementError(`found '${text}', expected: ${wanted}`);
+function unexpected({ text }: Token, expected: string): Error {
+  return requirementError(`found '${text}', expected: ${expected}`);
 }
 
 function requirementError(message: string): Error {

@@ -52,10 +52,10 @@ function fieldTests(
   selectable: readonly string[],
 ): readonly ObjectTest[] {
   // Kinds without own selectable fields accept metadata.namespace even if cluster-scoped.
-  const hasHome = scope === 'namespace' || selectable.length === 0;
-  const ofAll = ['metadata.name', ...(hasHome ? ['metadata.namespace'] : [])];
+  const isNamespaced = scope === 'namespace' || selectable.length === 0;
+  const common = ['metadata.name', ...(isNamespaced ? ['metadata.namespace'] : [])];
   return fieldRequirements(fieldSelector).map(({ path, operator, value }) => {
-    if (!ofAll.includes(path) && !selectable.includes(path)) throw unknownField(path, selectable);
+    if (!common.includes(path) && !selectable.includes(path)) throw unknownField(path, selectable);
     return operator === '='
       ? (object) => fieldText(object, path) === value
       : (object) => fieldText(object, path) !== value;
@@ -95,9 +95,9 @@ function splitUnescaped(text: string): readonly string[] {
   return text.match(/(?:\\.|[^,\\])+/gs) ?? [];
 }
 
-function requirementOf(text: string, whole: string): FieldRequirement {
+function requirementOf(text: string, selector: string): FieldRequirement {
   const parts = /^((?:\\.|[^\\=!])*?)(!=|==|=)(.*)$/s.exec(text);
-  if (parts === null) throw badRequest(`invalid selector: '${whole}'; can't understand '${text}'`);
+  if (parts === null) throw badRequest(`invalid selector: '${selector}'; can't understand '${text}'`);
   const [, path = '', operator, value = ''] = parts;
   return { path: path.trim(), operator: operator === '!=' ? '!=' : '=', value: unescaped(value) };
 }

@@ -15,7 +15,7 @@ export interface Durability {
    */
   whenCommitted(version: number, signal: AbortSignal): Promise<void>;
   /** Called after each commit with the committed version; must not throw. */
-  onCommitted(told: (version: number) => void): Disposable;
+  onCommitted(listener: (version: number) => void): Disposable;
 }
 
 /**

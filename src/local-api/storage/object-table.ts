@@ -76,8 +76,8 @@ export class ObjectTable {
     for (const { object, before } of undone.toReversed()) then.set(keyOfObject(object), before);
     const gone = [...then.keys()].filter((key) => !this.#objects.has(key)).sort();
     const prefix = namespace === undefined ? '' : `${namespace}/`;
-    const wanted = gone.filter((key) => key >= start && key.startsWith(prefix));
-    return merged(this.#keysFrom(namespace, start), wanted)
+    const matching = gone.filter((key) => key >= start && key.startsWith(prefix));
+    return merged(this.#keysFrom(namespace, start), matching)
       .map((key) => (then.has(key) ? then.get(key) : this.#objects.get(key)))
       .filter((object) => object !== undefined);
   }

@@ -54,14 +54,14 @@ export class StorageBudget {
     const { before, after, resource, user } = write;
     const growth = usage.sizeOf(after) - (before === undefined ? 0 : usage.sizeOf(before));
     if (growth <= 0 || isOwnNodeObject(user, resource)) return;
-    if (this.#problem(write, growth) === undefined) return;
+    if (this.#violation(write, growth) === undefined) return;
     const isTotal = usage.total + growth > this.#limit(user, 'total');
     this.#evictEvents(isTotal ? undefined : after.metadata.namespace, before);
-    const problem = this.#problem(write, growth);
+    const problem = this.#violation(write, growth);
     if (problem !== undefined) throw problem;
   }
 
-  #problem({ user, after }: StorageWrite, growth: number): StatusError | undefined {
+  #violation({ user, after }: StorageWrite, growth: number): StatusError | undefined {
     const { usage } = this.#store;
     const { namespace } = after.metadata;
     const total = this.#limit(user, 'total');

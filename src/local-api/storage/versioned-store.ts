@@ -180,11 +180,11 @@ export class VersionedStore implements ObjectReader {
   }
 
   #record(table: ObjectTable, change: Omit<StoreChange, 'version'>): void {
-    const whole = { ...change, version: this.#version };
+    const versioned = { ...change, version: this.#version };
     const { historyMs = Number.POSITIVE_INFINITY, nowMs = () => 0 } = this.#options;
-    this.#lastChange = whole.version;
-    this.#addToHistory(table, whole, nowMs() - historyMs);
-    this.#undelivered.push(whole);
+    this.#lastChange = versioned.version;
+    this.#addToHistory(table, versioned, nowMs() - historyMs);
+    this.#undelivered.push(versioned);
     this.#deliverAll();
   }
 
@@ -207,9 +207,9 @@ export class VersionedStore implements ObjectReader {
     const before = change.before ?? last.get(key);
     if (type === 'DELETED') last.delete(key);
     else last.set(key, frozen(object));
-    const whole = { ...change, object: frozen(object), before: frozen(before) };
+    const frozenChange = { ...change, object: frozen(object), before: frozen(before) };
     if (type !== 'ADDED' && before === undefined) table.clearHistory(change.version);
-    else this.#addToHistory(table, whole, Number.NEGATIVE_INFINITY);
+    else this.#addToHistory(table, frozenChange, Number.NEGATIVE_INFINITY);
   }
 
   #addToHistory(table: ObjectTable, change: ObjectChange, oldestMs: number): void {

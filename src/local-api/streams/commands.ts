@@ -48,15 +48,15 @@ export function streamTarget(call: StreamCall, { objects, kubelet }: StreamsDeps
 }
 
 function kubeletQuery({ subresource, query }: StreamCall): URLSearchParams {
-  const passed = new URLSearchParams();
+  const forwarded = new URLSearchParams();
   if (subresource === 'portforward') {
     for (const ports of query.getAll('ports'))
-      for (const port of ports.split(',')) passed.append('port', port);
-    return passed;
+      for (const port of ports.split(',')) forwarded.append('port', port);
+    return forwarded;
   }
-  for (const [ours, theirs] of streamNames) if (isOn(query.get(ours))) passed.set(theirs, '1');
-  if (subresource === 'exec') for (const word of query.getAll('command')) passed.append('command', word);
-  return passed;
+  for (const [ours, theirs] of streamNames) if (isOn(query.get(ours))) forwarded.set(theirs, '1');
+  if (subresource === 'exec') for (const word of query.getAll('command')) forwarded.append('command', word);
+  return forwarded;
 }
 
 function isOn(value: string | null): boolean {
@@ -75,15 +75,15 @@ export async function forwardUpgrade(
 ): Promise<number> {
   const { method = 'GET', rawHeaders } = upgrade.request;
   const headers = [...forwardedHeaders(rawHeaders), ...(method === 'GET' ? [] : ['Content-Length', '0'])];
-  const answer = await requestKubelet(
+  const response = await requestKubelet(
     target.address,
     kubelet,
     { method, path: target.path, headers },
     clock,
     signal,
   );
-  if (answer.kind === 'answered') return await forwardError(answer.response, upgrade.socket);
-  await tunnelUpgrade(upgrade, answer, { clock, idleMs: 0 }, signal);
+  if (response.kind === 'answered') return await forwardError(response.response, upgrade.socket);
+  await tunnelUpgrade(upgrade, response, { clock, idleMs: 0 }, signal);
   return 101;
 }
 

@@ -63,14 +63,14 @@ interface NodeEndpoints {
  * body or the upgraded connection. Rejects with a StatusError if the kubelet is not reachable.
  */
 export async function requestKubelet(
-  place: KubeletAddress,
-  door: Pick<KubeletDialer, 'credentials'>,
+  address: KubeletAddress,
+  dialer: Pick<KubeletDialer, 'credentials'>,
   request: KubeletRequest,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<BackendResponse> {
-  const { cert, key, ca } = door.credentials();
-  const options = { ...wire(place, request), cert, key, ca, rejectUnauthorized: ca !== undefined };
+  const { cert, key, ca } = dialer.credentials();
+  const options = { ...wire(address, request), cert, key, ca, rejectUnauthorized: ca !== undefined };
   try {
     return await sendToBackend(tlsRequest(options), request, clock, signal);
   } catch (error) {

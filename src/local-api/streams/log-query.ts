@@ -9,30 +9,30 @@ const streams = ['All', 'Stderr', 'Stdout'];
 
 /** The kubelet query for pod log options; throws a StatusError with all causes. */
 export function logQuery(query: URLSearchParams, podName: string): URLSearchParams {
-  const passed = parseLogOptions(query);
-  const causes = logOptionCauses(query, passed);
-  if (causes.length === 0) return passed;
+  const forwarded = parseLogOptions(query);
+  const causes = logOptionCauses(query, forwarded);
+  if (causes.length === 0) return forwarded;
   throw invalid(podName, causes);
 }
 
 /** Parses numbers, times and flags. */
 function parseLogOptions(query: URLSearchParams): URLSearchParams {
-  const passed = new URLSearchParams();
-  for (const name of flags) if (readFlag(query, name) === 'on') passed.set(name, 'true');
+  const forwarded = new URLSearchParams();
+  for (const name of flags) if (readFlag(query, name) === 'on') forwarded.set(name, 'true');
   for (const name of counts) {
     const text = query.get(name) ?? '';
     if (text === '') continue;
     if (!/^[+-]?\d+$/.test(text)) throw badRequest(`strconv.ParseInt: parsing "${text}": invalid syntax`);
-    passed.set(name, String(BigInt(text.replace('+', ''))));
+    forwarded.set(name, String(BigInt(text.replace('+', ''))));
   }
   const since = query.get('sinceTime') ?? '';
   if (since !== '') {
     if (Number.isNaN(Date.parse(since))) throw badRequest(`unable to parse sinceTime "${since}"`);
-    passed.set('sinceTime', since);
+    forwarded.set('sinceTime', since);
   }
   const stream = query.get('stream') ?? '';
-  if (stream !== '') passed.set('stream', stream);
-  return passed;
+  if (stream !== '') forwarded.set('stream', stream);
+  return forwarded;
 }
 
 function readFlag(query: URLSearchParams, name: string): 'on' | 'off' {
@@ -41,24 +41,24 @@ function readFlag(query: URLSearchParams, name: string): 'on' | 'off' {
   return text === null || ['false', '0'].includes(text.toLowerCase()) ? 'off' : 'on';
 }
 
-function logOptionCauses(query: URLSearchParams, passed: URLSearchParams): readonly FieldCause[] {
-  const number = (name: string) => (passed.has(name) ? Number(passed.get(name)) : undefined);
+function logOptionCauses(query: URLSearchParams, forwarded: URLSearchParams): readonly FieldCause[] {
+  const number = (name: string) => (forwarded.has(name) ? Number(forwarded.get(name)) : undefined);
   const causes: FieldCause[] = [];
-  const wrong = (field: string, message: string) =>
+  const invalidOption = (field: string, message: string) =>
     causes.push({
       reason: 'FieldValueInvalid',
       field,
-      message: `Invalid value: ${passed.get(field)}: ${message}`,
+      message: `Invalid value: ${forwarded.get(field)}: ${message}`,
     });
-  if ((number('tailLines') ?? 0) < 0) wrong('tailLines', negative);
-  if ((number('limitBytes') ?? 1) < 1) wrong('limitBytes', notPositive);
-  if (passed.has('sinceSeconds') && passed.has('sinceTime'))
+  if ((number('tailLines') ?? 0) < 0) invalidOption('tailLines', negative);
+  if ((number('limitBytes') ?? 1) < 1) invalidOption('limitBytes', notPositive);
+  if (forwarded.has('sinceSeconds') && forwarded.has('sinceTime'))
     causes.push(forbidden('at most one of `sinceTime` or `sinceSeconds` may be specified'));
-  else if ((number('sinceSeconds') ?? 1) < 1) wrong('sinceSeconds', notPositive);
-  return [...causes, ...streamCauses(query.get('stream') ?? '', passed)];
+  else if ((number('sinceSeconds') ?? 1) < 1) invalidOption('sinceSeconds', notPositive);
+  return [...causes, ...streamCauses(query.get('stream') ?? '', forwarded)];
 }
 
-function streamCauses(stream: string, passed: URLSearchParams): readonly FieldCause[] {
+function streamCauses(stream: string, forwarded: URLSearchParams): readonly FieldCause[] {
   if (stream === '' || stream === 'All') return [];
   const supported = streams.map((each) => `"${each}"`).join(', ');
   const unknown: FieldCause = {
@@ -68,7 +68,7 @@ function streamCauses(stream: string, passed: URLSearchParams): readonly FieldCa
   };
   return [
     ...(streams.includes(stream) ? [] : [unknown]),
-    ...(passed.has('tailLines')
+    ...(forwarded.has('tailLines')
       ? [forbidden('`tailLines` and specific `stream` are mutually exclusive for now')]
       : []),
   ];
@@ -79,8 +79,8 @@ function forbidden(why: string): FieldCause {
 }
 
 function invalid(name: string, causes: readonly FieldCause[]): StatusError {
-  const told = causes.map(({ field, message }) => `${field}: ${message}`);
-  const list = told.length === 1 ? told.join('') : `[${told.join(', ')}]`;
+  const messages = causes.map(({ field, message }) => `${field}: ${message}`);
+  const list = messages.length === 1 ? messages.join('') : `[${messages.join(', ')}]`;
   const message = `PodLogOptions "${name}" is invalid: ${list}`;
   const details = { name, kind: 'PodLogOptions', causes };
   return new StatusError({ code: 422, reason: 'Invalid', message, details });

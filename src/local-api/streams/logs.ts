@@ -96,10 +96,10 @@ async function openLog(
   const container = containerOf(pod, call.query.get('container'));
   const nodeName = nodeNameOf(pod);
   if (nodeName === undefined) return undefined;
-  const place = kubeletOf(nodeName, deps.objects, deps.kubelet);
+  const address = kubeletOf(nodeName, deps.objects, deps.kubelet);
   const path = `/containerLogs/${[namespace, name, container].map(encodeURIComponent).join('/')}?${query}`;
   const request = { method: 'GET', path, headers: [] };
-  const answer = await requestKubelet(place, deps.kubelet, request, deps.clock, signal);
+  const answer = await requestKubelet(address, deps.kubelet, request, deps.clock, signal);
   if (answer.kind === 'upgraded') {
     answer.socket.destroy();
     throw internalError('the kubelet responded to a log request with an upgrade');

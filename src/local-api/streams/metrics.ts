@@ -97,7 +97,7 @@ function entry(resource: ApiResource, measure: Measure): ResourceEntry {
 function selected(call: ApiCall): (object: JsonObject) => boolean {
   const { user, query, namespace, name } = call;
   const { resource } = call.entry;
-  const { test: isMeant } = selection(
+  const { test: isSelected } = selection(
     {
       user,
       verb: 'list',
@@ -109,7 +109,7 @@ function selected(call: ApiCall): (object: JsonObject) => boolean {
     call.entry,
   );
   return (object) =>
-    isMeant(object as StoredObject) &&
+    isSelected(object as StoredObject) &&
     (name === undefined || (object as StoredObject).metadata.name === name);
 }
 
@@ -121,12 +121,12 @@ async function nodeUsages(
   const nodes = objects
     .all(apiResources.nodes)
     .filter(({ metadata }) => (name ?? metadata.name) === metadata.name);
-  const asked = nodes.map(async (node) => {
-    const summary = await settledSummaryOf(node, objects, deps, ({ node: own }) => [own]);
+  const summaries = nodes.map(async (node) => {
+    const summary = await stableSummaryOf(node, objects, deps, ({ node: self }) => [self]);
     const usage = usageOf(summary?.node);
     return usage === undefined ? [] : [measured('NodeMetrics', node, usage.time, { usage: usage.amounts })];
   });
-  return (await Promise.all(asked)).flat();
+  return (await Promise.all(summaries)).flat();
 }
 
 async function podUsages(
@@ -136,7 +136,7 @@ async function podUsages(
 ): Promise<readonly JsonObject[]> {
   const nodes = objects.all(apiResources.nodes);
   const all = ({ pods = [] }: Summary) => pods.flatMap(({ containers = [] }) => containers);
-  const summaries = await Promise.all(nodes.map((node) => settledSummaryOf(node, objects, deps, all)));
+  const summaries = await Promise.all(nodes.map((node) => stableSummaryOf(node, objects, deps, all)));
   const known = new Map(
     summaries
       .flatMap((summary) => summary?.pods ?? [])
@@ -152,8 +152,8 @@ async function podUsages(
     });
     const time = containers.map((each) => each.time).sort()[0];
     if (time === undefined) return [];
-    const told = containers.map(({ time: _, ...rest }) => rest);
-    return [measured('PodMetrics', pod, time, { containers: told })];
+    const usages = containers.map(({ time: _, ...rest }) => rest);
+    return [measured('PodMetrics', pod, time, { containers: usages })];
   });
 }
 
@@ -189,18 +189,18 @@ function usageOf(
  * Undefined if the node does not respond, so that metrics of other nodes are still returned.
  * Retries once for new containers, whose rates need a second sample.
  */
-async function settledSummaryOf(
+async function stableSummaryOf(
   node: StoredObject,
   objects: ObjectReader,
   deps: MetricsDeps,
-  wanted: (summary: Summary) => readonly (Usage | undefined)[],
+  usagesOf: (summary: Summary) => readonly (Usage | undefined)[],
 ): Promise<Summary | undefined> {
   const { clock } = deps;
   const limit = new AbortController();
   const timer = clock.timer(requestTimeoutMs, () => limit.abort(new Error('Timed out')));
   try {
     const first = await summaryOf(node, objects, deps, limit.signal);
-    if (first === undefined || !wanted(first).some(isNew)) return first;
+    if (first === undefined || !usagesOf(first).some(isNew)) return first;
     await clock.sleep(secondSampleMs, limit.signal);
     return (await summaryOf(node, objects, deps, limit.signal)) ?? first;
   } catch {
@@ -221,13 +221,13 @@ async function summaryOf(
   signal: AbortSignal,
 ): Promise<Summary | undefined> {
   try {
-    const place = kubeletOf(node.metadata.name, objects, kubelet);
+    const address = kubeletOf(node.metadata.name, objects, kubelet);
     const request = { method: 'GET', path: '/stats/summary', headers: [] };
-    const answer = await requestKubelet(place, kubelet, request, clock, signal);
-    if (answer.kind === 'upgraded' || answer.response.statusCode !== 200) return undefined;
+    const response = await requestKubelet(address, kubelet, request, clock, signal);
+    if (response.kind === 'upgraded' || response.response.statusCode !== 200) return undefined;
     const chunks: Buffer[] = [];
     let size = 0;
-    for await (const chunk of answer.response as AsyncIterable<Buffer>) {
+    for await (const chunk of response.response as AsyncIterable<Buffer>) {
       chunks.push(chunk);
       size += chunk.length;
       if (size > maxSummaryBytes) return undefined;

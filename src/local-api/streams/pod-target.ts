@@ -23,13 +23,13 @@ export function podOf({ namespace, name }: StreamCall, objects: ObjectReader): S
 }
 
 /** The requested container; optional if there is only one. */
-export function containerOf(pod: StoredObject, asked: string | null): string {
+export function containerOf(pod: StoredObject, requested: string | null): string {
   const { name } = pod.metadata;
   const { containers = [], initContainers = [], ephemeralContainers = [] } = (pod.spec ?? {}) as PodShape;
   const all = [...initContainers, ...containers, ...ephemeralContainers].map((each) => each.name);
-  if (asked !== null && asked !== '') {
-    if (!all.includes(asked)) throw badRequest(`container ${asked} is not valid for pod ${name}`);
-    return asked;
+  if (requested !== null && requested !== '') {
+    if (!all.includes(requested)) throw badRequest(`container ${requested} is not valid for pod ${name}`);
+    return requested;
   }
   const [only] = containers;
   if (only !== undefined && containers.length === 1) return only.name;
@@ -43,11 +43,11 @@ export function nodeNameOf(pod: StoredObject): string | undefined {
   return nodeName === '' ? undefined : nodeName;
 }
 
-export function kubeletOf(nodeName: string, objects: ObjectReader, door: KubeletDialer): KubeletAddress {
+export function kubeletOf(nodeName: string, objects: ObjectReader, dialer: KubeletDialer): KubeletAddress {
   const node = objects.get(apiResources.nodes, undefined, nodeName);
   if (node === undefined) throw notFound({ kind: 'nodes', name: nodeName });
-  const place = door.locate(node) ?? addressOf(node);
-  if (place === undefined)
+  const address = dialer.locate(node) ?? addressOf(node);
+  if (address === undefined)
     throw unavailable(`the node ${nodeName} does not report the address of its kubelet`);
-  return place;
+  return address;
 }

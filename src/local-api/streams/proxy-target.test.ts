@@ -72,9 +72,9 @@ test('selects an endpoint of a service, or a ready pod if there are no Endpoints
 });
 
 test('uses the client certificate only for the kubelet port of a node', () => {
-  const place = { host: '192.0.2.1', port: 10_250 };
-  assert.deepEqual(target(apiResources.nodes, 'n1'), { kind: 'kubelet', place });
-  assert.deepEqual(target(apiResources.nodes, 'n1:10250'), { kind: 'kubelet', place });
+  const address = { host: '192.0.2.1', port: 10_250 };
+  assert.deepEqual(target(apiResources.nodes, 'n1'), { kind: 'kubelet', address });
+  assert.deepEqual(target(apiResources.nodes, 'n1:10250'), { kind: 'kubelet', address });
   assert.deepEqual(target(apiResources.nodes, 'n1:80'), {
     kind: 'address',
     scheme: 'http',

@@ -9,7 +9,7 @@ import { badRequest, notFound, unavailable } from './refusals.ts';
 /** The target of a proxy request. */
 export type ProxyTarget =
   /** With the client certificate of the API server. */
-  | { readonly kind: 'kubelet'; readonly place: KubeletAddress }
+  | { readonly kind: 'kubelet'; readonly address: KubeletAddress }
   | {
       readonly kind: 'address';
       readonly scheme: 'http' | 'https';
@@ -60,8 +60,8 @@ function nodeTarget(
   { scheme, name, port }: NamedTarget,
   { objects, kubelet }: Pick<StreamsDeps, 'objects' | 'kubelet'>,
 ): ProxyTarget {
-  const place = kubeletOf(name, objects, kubelet);
-  if (port === '' || Number(port) === place.port) return { kind: 'kubelet', place };
+  const address = kubeletOf(name, objects, kubelet);
+  if (port === '' || Number(port) === address.port) return { kind: 'kubelet', address };
   const { addresses = [] } = (objects.get(apiResources.nodes, undefined, name)?.status ?? {}) as {
     readonly addresses?: readonly { readonly type: string; readonly address: string }[];
   };
@@ -111,12 +111,14 @@ function serviceTarget(
   if (service === undefined) throw notFound({ kind: 'services', name });
   const { ports = [], selector } = (service.spec ?? {}) as ServiceShape;
   const isNumber = /^\d+$/.test(port);
-  const wanted = ports.find((each) => (isNumber ? each.port === Number(port) : (each.name ?? '') === port));
-  if (wanted === undefined && isNumber)
+  const servicePort = ports.find((each) =>
+    isNumber ? each.port === Number(port) : (each.name ?? '') === port,
+  );
+  if (servicePort === undefined && isNumber)
     throw unavailable(`no service port ${port} found for service ${JSON.stringify(name)}`);
   const found =
-    writtenEndpoint(objects, namespace, name, wanted === undefined ? port : (wanted.name ?? '')) ??
-    (wanted === undefined ? undefined : selectedPod(objects, namespace, selector, wanted));
+    writtenEndpoint(objects, namespace, name, servicePort === undefined ? port : (servicePort.name ?? '')) ??
+    (servicePort === undefined ? undefined : selectedPod(objects, namespace, selector, servicePort));
   if (found === undefined) throw unavailable(`no endpoints available for service ${JSON.stringify(name)}`);
   return { kind: 'address', scheme, host: allowedAddress(found.host), port: found.port };
 }
@@ -139,8 +141,8 @@ function writtenEndpoint(
   name: string,
   portName: string,
 ): Found | undefined {
-  const written = objects.get(endpoints, namespace, name) as EndpointsShape | undefined;
-  for (const { addresses = [], ports = [] } of written?.subsets ?? []) {
+  const stored = objects.get(endpoints, namespace, name) as EndpointsShape | undefined;
+  for (const { addresses = [], ports = [] } of stored?.subsets ?? []) {
     const port = ports.find((each) => (each.name ?? '') === portName)?.port;
     const host = addresses[0]?.ip;
     if (port !== undefined && host !== undefined) return { host, port };
@@ -165,16 +167,16 @@ function selectedPod(
     const { podIP, conditions = [] } = (pod.status ?? {}) as ReadyStatus;
     const isReady = conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
     const { labels = {} } = pod.metadata;
-    const isMeant = Object.entries(selector).every(([key, value]) => labels[key] === value);
+    const isSelected = Object.entries(selector).every(([key, value]) => labels[key] === value);
     const own = typeof targetPort === 'number' ? targetPort : namedPort(pod, targetPort);
-    if (isReady && isMeant && podIP !== undefined && own !== undefined) return { host: podIP, port: own };
+    if (isReady && isSelected && podIP !== undefined && own !== undefined) return { host: podIP, port: own };
   }
   return undefined;
 }
 
-function namedPort(pod: StoredObject, wanted: string): number | undefined {
+function namedPort(pod: StoredObject, portName: string): number | undefined {
   const { containers = [] } = (pod.spec ?? {}) as PodPorts;
-  return containers.flatMap(({ ports = [] }) => ports).find(({ name }) => name === wanted)?.containerPort;
+  return containers.flatMap(({ ports = [] }) => ports).find(({ name }) => name === portName)?.containerPort;
 }
 
 function portNumber(port: string): number | undefined {

@@ -38,8 +38,8 @@ export async function answerProxy(
     throw unavailable('the backend responded with an upgrade that was not requested');
   }
   const { statusCode = 502, rawHeaders } = answer.response;
-  const kept = headerPairs(rawHeaders).filter(([name]) => !hopByHop.has(name.toLowerCase()));
-  response.writeHead(statusCode, kept.flat());
+  const forwarded = headerPairs(rawHeaders).filter(([name]) => !hopByHop.has(name.toLowerCase()));
+  response.writeHead(statusCode, forwarded.flat());
   await pipeline(answer.response, response, { signal }).catch(() => answer.response.destroy());
   return statusCode;
 }
@@ -54,13 +54,13 @@ export async function upgradeProxy(
   const target = proxyTarget(call, deps);
   const path = proxiedPath(call);
   if (target.kind === 'kubelet')
-    return await forwardUpgrade({ address: target.place, path }, upgrade, deps, signal);
-  const answer = await sendProxied(target, call, deps, signal);
-  if (answer.kind === 'answered') {
-    answer.response.destroy();
-    throw unavailable(`the upgrade was rejected with ${answer.response.statusCode}`);
+    return await forwardUpgrade({ address: target.address, path }, upgrade, deps, signal);
+  const response = await sendProxied(target, call, deps, signal);
+  if (response.kind === 'answered') {
+    response.response.destroy();
+    throw unavailable(`the upgrade was rejected with ${response.response.statusCode}`);
   }
-  await tunnelUpgrade(upgrade, answer, { clock: deps.clock, idleMs: 0 }, signal);
+  await tunnelUpgrade(upgrade, response, { clock: deps.clock, idleMs: 0 }, signal);
   return 101;
 }
 
@@ -76,7 +76,7 @@ async function sendProxied(
   const headers = [...forwardedHeaders(request.rawHeaders), ...bodyHeaders(request)];
   const body = hasBody(request) ? request : undefined;
   if (target.kind === 'kubelet')
-    return await requestKubelet(target.place, kubelet, { method, path, headers, body }, clock, signal);
+    return await requestKubelet(target.address, kubelet, { method, path, headers, body }, clock, signal);
   const { scheme, host, port } = target;
   const authority = `${host.includes(':') ? `[${host}]` : host}${port === undefined ? '' : `:${port}`}`;
   const wire = {
@@ -89,9 +89,9 @@ async function sendProxied(
   } as const;
   try {
     // Pods use self-signed certificates, which cannot be verified.
-    const asked =
+    const requested =
       scheme === 'https' ? tlsRequest({ ...wire, rejectUnauthorized: false }) : nodeHttp.request(wire);
-    return await sendToBackend(asked, { body }, clock, signal);
+    return await sendToBackend(requested, { body }, clock, signal);
   } catch (error) {
     signal.throwIfAborted();
     throw unavailable(`error trying to reach service: ${describeError(error)}`);

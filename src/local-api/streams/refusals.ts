@@ -21,7 +21,7 @@ export function unavailable(message: string): StatusError {
 }
 
 /** The reason and message of the API server for a kubelet status. */
-const answers: Readonly<Record<number, readonly [reason: string, message: string]>> = {
+const responses: Readonly<Record<number, readonly [reason: string, message: string]>> = {
   401: ['Unauthorized', 'the server has asked for the client to provide credentials'],
   403: ['Forbidden', 'the kubelet denies the request'],
   404: ['NotFound', 'the server could not find the requested resource'],
@@ -33,12 +33,12 @@ const answers: Readonly<Record<number, readonly [reason: string, message: string
 };
 
 /** Converts an error of the kubelet, with its code and message. */
-export function kubeletError(code: number, said: string, { kind, name }: Subject): StatusError {
-  if (code === 500) return internalError(said);
-  if (code === 400) return badRequest(said);
+export function kubeletError(code: number, text: string, { kind, name }: Subject): StatusError {
+  if (code === 500) return internalError(text);
+  if (code === 400) return badRequest(text);
   const other = [code > 500 ? 'InternalError' : 'Unknown', `the kubelet responded with ${code}`] as const;
-  const [reason, message] = answers[code] ?? other;
-  const why = said.trim() === '' ? '' : `: ${said.trim()}`;
+  const [reason, message] = responses[code] ?? other;
+  const why = text.trim() === '' ? '' : `: ${text.trim()}`;
   const status: StatusBody = {
     code,
     reason,

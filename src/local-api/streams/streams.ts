@@ -54,7 +54,7 @@ async function audited(
 ): Promise<void> {
   const beganMs = clock.monotonicMs();
   const { subresource, query, namespace, name, user, incoming } = call;
-  const tell = (result: string) =>
+  const log = (result: string) =>
     logAuditEvent(logger, {
       user: user.name,
       source: incoming.socket.remoteAddress,
@@ -69,9 +69,9 @@ async function audited(
       durationMs: clock.monotonicMs() - beganMs,
     });
   try {
-    tell(String(await work()));
+    log(String(await work()));
   } catch (error) {
-    tell(error instanceof StatusError ? `${error.status.code} ${error.message}` : describeError(error));
+    log(error instanceof StatusError ? `${error.status.code} ${error.message}` : describeError(error));
     throw error;
   }
 }

@@ -144,10 +144,10 @@ export class ChangeEvent {
    * For a watcher with selector, an object that starts to match is ADDED, and one that stops to
    * match is DELETED.
    */
-  eventFor(entry: ResourceEntry, wanted: ObjectTest): WatchEvent | undefined {
+  eventFor(entry: ResourceEntry, matches: ObjectTest): WatchEvent | undefined {
     const { type, object, before } = this.#change;
-    const was = before !== undefined && wanted(before);
-    const is = type !== 'DELETED' && wanted(object);
+    const was = before !== undefined && matches(before);
+    const is = type !== 'DELETED' && matches(object);
     if (is) return { type: was ? 'MODIFIED' : 'ADDED', object: asResource(entry, object) };
     if (!was) return undefined;
     const last = type === 'DELETED' ? object : this.#lastMatchingObject(before);

@@ -64,11 +64,11 @@ export class Watchers implements Disposable {
     signal: AbortSignal,
   ): AsyncIterable<WatchEvent> {
     const { store } = this.#options;
-    const asked = versionOf(options.resourceVersion);
-    if (options.initialEvents === 'enabled' && asked !== undefined && asked > store.version)
+    const requested = versionOf(options.resourceVersion);
+    if (options.initialEvents === 'enabled' && requested !== undefined && requested > store.version)
       throw resourceVersionTooLarge(options.resourceVersion, store.version);
-    const wish: WatchRequest = { request, entry, options, selection: selection(request, entry) };
-    return { [Symbol.asyncIterator]: () => this.#run(wish, signal) };
+    const watch: WatchRequest = { request, entry, options, selection: selection(request, entry) };
+    return { [Symbol.asyncIterator]: () => this.#run(watch, signal) };
   }
 
   /** Ends all watches. */
@@ -77,10 +77,10 @@ export class Watchers implements Disposable {
     for (const watcher of [...this.#watchers.values()].flatMap((set) => [...set])) watcher.end();
   }
 
-  async *#run(wish: WatchRequest, signal: AbortSignal): AsyncGenerator<WatchEvent, void, undefined> {
-    const { from, events, outcome } = this.#initialEvents(wish);
-    const watcher = this.#newWatcher(wish, from);
-    const others = this.#watchersOf(storedResource(wish.entry));
+  async *#run(watch: WatchRequest, signal: AbortSignal): AsyncGenerator<WatchEvent, void, undefined> {
+    const { from, events, outcome } = this.#initialEvents(watch);
+    const watcher = this.#newWatcher(watch, from);
+    const others = this.#watchersOf(storedResource(watch.entry));
     if (outcome === 'open') others.add(watcher);
     try {
       await this.#whenDurable(signal);
@@ -122,20 +122,20 @@ export class Watchers implements Disposable {
     });
   }
 
-  #initialEvents(wish: WatchRequest): InitialEvents {
+  #initialEvents(watch: WatchRequest): InitialEvents {
     const { store } = this.#options;
-    const { initialEvents, resourceVersion } = wish.options;
-    const asked = versionOf(resourceVersion) ?? 0;
-    if (initialEvents === 'enabled') return this.#listThenWatch(wish);
-    if (asked > 0) return this.#since(wish, asked);
+    const { initialEvents, resourceVersion } = watch.options;
+    const requested = versionOf(resourceVersion) ?? 0;
+    if (initialEvents === 'enabled') return this.#listThenWatch(watch);
+    if (requested > 0) return this.#since(watch, requested);
     if (initialEvents === 'disabled') return { from: store.version, events: [], outcome: 'open' };
-    return { ...this.#listThenWatch(wish), events: this.#currentObjects(wish) };
+    return { ...this.#listThenWatch(watch), events: this.#currentObjects(watch) };
   }
 
-  #listThenWatch(wish: WatchRequest): InitialEvents {
+  #listThenWatch(watch: WatchRequest): InitialEvents {
     const { version } = this.#options.store;
-    const end = wish.options.bookmarks === 'enabled' ? [bookmark(wish.entry, version, 'initial-end')] : [];
-    return { from: version, events: [...this.#currentObjects(wish), ...end], outcome: 'open' };
+    const end = watch.options.bookmarks === 'enabled' ? [bookmark(watch.entry, version, 'initial-end')] : [];
+    return { from: version, events: [...this.#currentObjects(watch), ...end], outcome: 'open' };
   }
 
   #currentObjects({ entry, request, selection: { test } }: WatchRequest): readonly WatchEvent[] {
@@ -148,10 +148,10 @@ export class Watchers implements Disposable {
 
   #since({ entry, selection: { test } }: WatchRequest, version: number): InitialEvents {
     const { store } = this.#options;
-    const kept = storedResource(entry);
-    const changes = store.changesAfter(kept, version);
+    const stored = storedResource(entry);
+    const changes = store.changesAfter(stored, version);
     if (changes === undefined) {
-      const error = resourceVersionTooOld(version, store.compactedUpTo(kept));
+      const error = resourceVersionTooOld(version, store.compactedUpTo(stored));
       return { from: version, events: [{ type: 'ERROR', object: statusOf(error) }], outcome: 'ends' };
     }
     const lines = changes.flatMap((change) => new ChangeEvent(change).eventFor(entry, test) ?? []);

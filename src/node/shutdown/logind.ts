@@ -65,25 +65,25 @@ export function logindShutdowns(options: LogindOptions): ShutdownSource {
 
 async function allowDelay(
   bus: DbusConnection,
-  wantedMs: number,
+  requestedMs: number,
   { clock, configDirectory = '/etc/systemd/logind.conf.d' }: LogindOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  if ((await longestDelayMs(bus, signal)) >= wantedMs) return;
+  if ((await longestDelayMs(bus, signal)) >= requestedMs) return;
   await mkdir(configDirectory, { recursive: true, mode: 0o755 });
-  const text = `# Written by the kubelet, for the time its pods need to end\n[Login]\nInhibitDelayMaxSec=${Math.ceil(wantedMs / 1_000)}\n`;
+  const text = `# Written by the kubelet, for the time its pods need to end\n[Login]\nInhibitDelayMaxSec=${Math.ceil(requestedMs / 1_000)}\n`;
   await writeFileAtomic(join(configDirectory, '99-kubelet.conf'), text, { mode: 0o644 });
   const body = ['systemd-logind.service', 'all', sighup];
   await bus.call({ ...systemd, member: 'KillUnit', signature: 'ssi', body }, signal);
   let nowMs = 0;
-  for (let look = 0; look < polls; look++) {
+  for (let poll = 0; poll < polls; poll++) {
     nowMs = await longestDelayMs(bus, signal);
-    if (nowMs >= wantedMs) return;
-    await clock.sleep(firstPollMs * 2 ** look, signal);
+    if (nowMs >= requestedMs) return;
+    await clock.sleep(firstPollMs * 2 ** poll, signal);
   }
   throw new KubelingError(
     'SHUTDOWN_DELAY',
-    `Cannot delay shutdowns for ${formatDurationMs(wantedMs)}: logind's InhibitDelayMaxSec stays at ${formatDurationMs(nowMs)}`,
+    `Cannot delay shutdowns for ${formatDurationMs(requestedMs)}: logind's InhibitDelayMaxSec stays at ${formatDurationMs(nowMs)}`,
   );
 }
 
@@ -94,8 +94,8 @@ async function longestDelayMs(bus: DbusConnection, signal: AbortSignal): Promise
 async function property(bus: DbusConnection, name: string, signal: AbortSignal): Promise<unknown> {
   const body = [logind.interface, name];
   const properties = { ...logind, interface: 'org.freedesktop.DBus.Properties' };
-  const [answer] = await bus.call({ ...properties, member: 'Get', signature: 'ss', body }, signal);
-  return (answer as DbusVariant).value;
+  const [value] = await bus.call({ ...properties, member: 'Get', signature: 'ss', body }, signal);
+  return (value as DbusVariant).value;
 }
 
 class LogindInhibitor implements ShutdownWatch {
@@ -180,13 +180,13 @@ async function acquireLock({ busPath }: LogindOptions, signal: AbortSignal): Pro
   const child = spawn('systemd-inhibit', lockArguments, { env, stdio: ['pipe', 'pipe', 'pipe'] });
   const release = () => child.stdin.destroy();
   child.stdin.on('error', () => {});
-  let said = '';
+  let output = '';
   child.stderr.on('data', (bytes: Buffer) => {
-    said = `${said}${bytes.toString('utf8')}`.slice(0, 1_000);
+    output = `${output}${bytes.toString('utf8')}`.slice(0, 1_000);
   });
   const refused = Promise.race([
     once(child, 'error').then(([error]) => (error as Error).message),
-    once(child, 'close').then(([code]) => said.trim() || `it exited with ${code}`),
+    once(child, 'close').then(([code]) => output.trim() || `it exited with ${code}`),
   ]);
   const taken = once(child.stdout, 'data').then(([bytes]) =>
     String(bytes).trim() === held ? undefined : `it printed ${String(bytes)}`,

@@ -75,7 +75,7 @@ describe('graceful node shutdown', () => {
       '6 s: ended high',
       '6 s: told high',
     ]);
-    assert.equal(shutdown.isNow, true);
+    assert.equal(shutdown.isShuttingDown, true);
   });
 
   it('does not wait for a hanging pod or an unavailable API', async () => {
@@ -155,12 +155,12 @@ describe('an announced shutdown', () => {
     assert.deepEqual([announcer.held, announcer.opened], [1, [30_000]]);
     announcer.say('begins');
     await clock.advance(2_000);
-    assert.deepEqual([announcer.held, shutdown.isNow], [1, true]);
+    assert.deepEqual([announcer.held, shutdown.isShuttingDown], [1, true]);
     await clock.advance(2_000);
     assert.deepEqual([announcer.held, story.at(-1)], [0, '3 s: told low']);
     announcer.say('cancelled');
     await clock.advance(10);
-    assert.deepEqual([announcer.held, shutdown.isNow, story.at(-1)], [1, false, '4 s: ready']);
+    assert.deepEqual([announcer.held, shutdown.isShuttingDown, story.at(-1)], [1, false, '4 s: ready']);
     stop.abort(new Error('ended'));
     await running;
     assert.deepEqual([announcer.held, clock.pendingTimers], [0, 0]);
@@ -175,11 +175,11 @@ describe('an announced shutdown', () => {
     announcer.say('begins');
     announcer.say(undefined);
     await clock.advance(5_000);
-    assert.deepEqual([announcer.opened.length > 1, shutdown.isNow], [true, true]);
+    assert.deepEqual([announcer.opened.length > 1, shutdown.isShuttingDown], [true, true]);
     announcer.isUnderWay = false;
     announcer.say(undefined);
     await clock.advance(60_000);
-    assert.equal(shutdown.isNow, false);
+    assert.equal(shutdown.isShuttingDown, false);
     assert.match(story.at(-1) ?? '', /ready$/);
     stop.abort(new Error('ended'));
     await running;

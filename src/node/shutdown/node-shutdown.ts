@@ -57,19 +57,19 @@ const reportMs = 2_000;
  */
 export class NodeShutdown {
   readonly #deps: NodeShutdownDeps;
-  #isNow = false;
+  #isShuttingDown = false;
 
   constructor(deps: NodeShutdownDeps) {
     this.#deps = deps;
   }
 
-  get isNow(): boolean {
-    return this.#isNow;
+  get isShuttingDown(): boolean {
+    return this.#isShuttingDown;
   }
 
   /** Why the node is not ready. */
   problem(): string | undefined {
-    return this.#isNow ? 'node is shutting down' : undefined;
+    return this.#isShuttingDown ? 'node is shutting down' : undefined;
   }
 
   /** Handles announcements until aborted. */
@@ -77,16 +77,16 @@ export class NodeShutdown {
     const { announcer, clock, random, logger } = this.#deps;
     if (announcer === undefined) return await untilAborted(signal).catch(() => {});
     const backoff = new Backoff(reconnect, random);
-    let isTold = false;
+    let isReported = false;
     while (!signal.aborted) {
       try {
         await this.#watch(announcer, signal);
         logger.warn('Lost connection to logind');
-        isTold = false;
+        isReported = false;
       } catch (error) {
         if (signal.aborted) return;
-        if (!isTold) logger.warn('Failed to watch machine shutdowns', { why: describeError(error) });
-        isTold = true;
+        if (!isReported) logger.warn('Failed to watch machine shutdowns', { why: describeError(error) });
+        isReported = true;
       }
       await clock.sleep(backoff.fail(clock.monotonicMs()), signal).catch(() => {});
     }
@@ -97,31 +97,31 @@ export class NodeShutdown {
    * the time to report.
    */
   async terminatePods(signal: AbortSignal): Promise<void> {
-    this.#begin();
+    this.#start();
     const { groups, activePods, observe } = this.#deps;
     observe?.('start');
-    const telling: Promise<void>[] = [];
+    const notifications: Promise<void>[] = [];
     for (const group of byShutdownGroup(groups, activePods())) {
       if (group.pods.length === 0) continue;
       await this.#terminateGroup(group, signal);
       // Concurrently with the next group: the API may be slow, and the machine does not wait for
       // it.
-      telling.push(this.#report(group.pods, signal));
+      notifications.push(this.#report(group.pods, signal));
     }
-    await Promise.all(telling);
+    await Promise.all(notifications);
     observe?.('end');
   }
 
   async #watch(announcer: ShutdownSource, signal: AbortSignal): Promise<void> {
     using watch = await announcer.open(wholeSeconds(this.#deps.groups) * 1_000, signal);
     // The shutdown may have been cancelled during a lost connection.
-    if (this.#isNow && !(await watch.isUnderWay(signal))) this.#cancelled();
+    if (this.#isShuttingDown && !(await watch.isUnderWay(signal))) this.#cancelled();
     let held: Disposable | undefined = await watch.hold(signal);
     try {
       for (;;) {
-        const news = await watch.next(signal);
-        if (news === undefined) return;
-        if (news === 'begins') {
+        const event = await watch.next(signal);
+        if (event === undefined) return;
+        if (event === 'begins') {
           await this.terminatePods(signal);
           held?.[Symbol.dispose]();
           held = undefined;
@@ -135,17 +135,17 @@ export class NodeShutdown {
     }
   }
 
-  #begin(): void {
-    if (this.#isNow) return;
-    this.#isNow = true;
+  #start(): void {
+    if (this.#isShuttingDown) return;
+    this.#isShuttingDown = true;
     const message = 'Shutdown manager detected shutdown event';
     this.#deps.event({ type: 'Normal', reason: 'Shutdown', message });
     this.#deps.changed();
   }
 
   #cancelled(): void {
-    if (!this.#isNow) return;
-    this.#isNow = false;
+    if (!this.#isShuttingDown) return;
+    this.#isShuttingDown = false;
     const message = 'Shutdown manager detected shutdown cancellation';
     this.#deps.event({ type: 'Normal', reason: 'Shutdown', message });
     this.#deps.changed();

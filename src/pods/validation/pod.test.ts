@@ -243,7 +243,7 @@ test('never throws for any pod', async () => {
   await fc.assert(
     fc.asyncProperty(tree.node, tree.node, async (spec, metadata) => {
       const text = JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata, spec });
-      const { pods, problems, whole: sound } = await readManifestText(text);
+      const { pods, problems, complete: sound } = await readManifestText(text);
       assert.equal(sound, pods.length === 1);
       assert.ok(sound || problems.some(({ severity }) => severity === 'error'));
     }),

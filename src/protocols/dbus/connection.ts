@@ -117,7 +117,7 @@ export class DbusConnection implements Disposable {
 
   #received(bytes: Buffer): void {
     try {
-      for (const message of this.#reader.take(bytes)) this.#handle(message);
+      for (const message of this.#reader.push(bytes)) this.#handle(message);
     } catch (error) {
       this.#fail(error);
       this.#socket.destroy();
@@ -165,12 +165,12 @@ function authenticate({ path, uid }: DbusOptions, signal: AbortSignal): Promise<
       reject(signal.aborted ? signal.reason : unavailable(path, cause));
     };
     const aborted = onAbort(signal, () => queueMicrotask(() => fail(signal.reason)));
-    let said = '';
-    const heard = (bytes: Buffer) => {
-      said += bytes.toString('latin1');
-      if (!said.includes('\r\n')) return;
-      if (!said.startsWith('OK '))
-        return fail(new Error(`it rejects the authentication: ${said.trim().slice(0, 200)}`));
+    let received = '';
+    const receive = (bytes: Buffer) => {
+      received += bytes.toString('latin1');
+      if (!received.includes('\r\n')) return;
+      if (!received.startsWith('OK '))
+        return fail(new Error(`it rejects the authentication: ${received.trim().slice(0, 200)}`));
       aborted[Symbol.dispose]();
       socket.removeAllListeners();
       socket.write('BEGIN\r\n');
@@ -178,7 +178,7 @@ function authenticate({ path, uid }: DbusOptions, signal: AbortSignal): Promise<
     };
     socket.on('error', fail);
     socket.on('close', () => fail(new Error('the bus closed the connection')));
-    socket.on('data', heard);
+    socket.on('data', receive);
     socket.on('connect', () => {
       socket.write(`\0AUTH EXTERNAL ${Buffer.from(String(uid)).toString('hex')}\r\n`);
     });

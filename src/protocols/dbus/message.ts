@@ -65,7 +65,7 @@ export class DbusMessageReader {
     this.#accepts = accepts;
   }
 
-  take(bytes: Buffer): readonly DbusMessage[] {
+  push(bytes: Buffer): readonly DbusMessage[] {
     this.#pending = Buffer.concat([this.#pending, this.#unskipped(bytes)]);
     const messages: DbusMessage[] = [];
     for (;;) {

@@ -87,7 +87,7 @@ describe('messages of D-Bus', () => {
     fc.assert(
       fc.property(fc.nat(bytes.length), (cut) => {
         const reader = new DbusMessageReader();
-        const messages = [...reader.take(bytes.subarray(0, cut)), ...reader.take(bytes.subarray(cut))];
+        const messages = [...reader.push(bytes.subarray(0, cut)), ...reader.push(bytes.subarray(cut))];
         assert.deepEqual(messages, [call, { type: 'return', serial: 8, replySerial: 7, body: [] }]);
       }),
     );
@@ -97,20 +97,20 @@ describe('messages of D-Bus', () => {
     const huge = encodeMessage({ ...call, signature: 'ay', body: [new Array<number>(2_000_000).fill(1)] });
     const reader = new DbusMessageReader();
     for (let at = 0; at < huge.length; at += 60_000)
-      assert.deepEqual(reader.take(huge.subarray(at, at + 60_000)), []);
-    assert.deepEqual(reader.take(encodeMessage(call)), [call]);
+      assert.deepEqual(reader.push(huge.subarray(at, at + 60_000)), []);
+    assert.deepEqual(reader.push(encodeMessage(call)), [call]);
   });
 
   it('does not decode the body of a message whose header is not accepted', () => {
     const broken = encodeMessage({ ...call, member: 'Other', signature: 'as', body: [['one', 'two']] });
     broken.writeUInt32LE(0xffffff, broken.length - 12);
     const reader = new DbusMessageReader(({ member }) => member === 'Do');
-    assert.deepEqual(reader.take(Buffer.concat([broken, encodeMessage(call)])), [call]);
+    assert.deepEqual(reader.push(Buffer.concat([broken, encodeMessage(call)])), [call]);
   });
 
   it('rejects bytes that are not a message', () => {
     assert.throws(
-      () => new DbusMessageReader().take(Buffer.from('GET / HTTP/1.1\r\nHost: x')),
+      () => new DbusMessageReader().push(Buffer.from('GET / HTTP/1.1\r\nHost: x')),
       /begins with/,
     );
   });

@@ -70,17 +70,17 @@ export class GrpcChannel implements Disposable {
     request: never,
     options: CallOptions,
   ): Promise<unknown> {
-    let answer: Buffer | undefined;
-    let answers = 0;
+    let response: Buffer | undefined;
+    let responses = 0;
     const call = await this.#call(head, method, request, options, (message) => {
-      answer = message;
-      answers++;
+      response = message;
+      responses++;
     });
     await call.finished;
-    if (answer === undefined || answers > 1) {
-      throw new GrpcError('INTERNAL', `${head.path} gave ${answers} answers instead of one`);
+    if (response === undefined || responses > 1) {
+      throw new GrpcError('INTERNAL', `${head.path} gave ${responses} answers instead of one`);
     }
-    return decode(method, answer);
+    return decode(method, response);
   }
 
   async *#stream(

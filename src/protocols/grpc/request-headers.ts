@@ -57,8 +57,8 @@ const unitsMs: Readonly<Record<string, number>> = {
 };
 
 export function formatTimeout(ms: number): string {
-  const whole = Math.max(1, Math.ceil(ms));
-  return whole < 1e8 ? `${whole}m` : `${Math.min(99_999_999, Math.ceil(whole / 1_000))}S`;
+  const roundedMs = Math.max(1, Math.ceil(ms));
+  return roundedMs < 1e8 ? `${roundedMs}m` : `${Math.min(99_999_999, Math.ceil(roundedMs / 1_000))}S`;
 }
 
 /** Milliseconds; undefined when the header is missing or invalid. */

@@ -22,19 +22,19 @@ export async function serveCall(
   maxReceiveBytes: number,
 ): Promise<void> {
   const controller = new AbortController();
-  const leave = () => controller.abort(new GrpcError('CANCELLED', 'The client has cancelled the call'));
-  stream.on('close', leave);
+  const cancel = () => controller.abort(new GrpcError('CANCELLED', 'The client has cancelled the call'));
+  stream.on('close', cancel);
   try {
     const body = await receive(stream, maxReceiveBytes);
     const request = decodeRequest(route.method, body);
     const timeoutMs = parseTimeout(headers['grpc-timeout']);
-    await answer(stream, route.method, route.call(request, { signal: controller.signal, timeoutMs }));
+    await respond(stream, route.method, route.call(request, { signal: controller.signal, timeoutMs }));
     finish(stream, undefined);
   } catch (error) {
     finish(stream, asGrpcError(error));
     if (!(error instanceof GrpcError) && !controller.signal.aborted) throw error;
   } finally {
-    stream.off('close', leave);
+    stream.off('close', cancel);
   }
 }
 
@@ -51,10 +51,10 @@ function receive(stream: ServerHttp2Stream, limit: number): Promise<Buffer> {
     const reader = new GrpcMessageReader(limit);
     const messages: Buffer[] = [];
     const fail = (error: unknown) => {
-      stream.off('data', take);
+      stream.off('data', receive);
       reject(error);
     };
-    const take = (chunk: Buffer) => {
+    const receive = (chunk: Buffer) => {
       try {
         messages.push(...reader.push(chunk));
         if (messages.length > 1) fail(new GrpcError('INTERNAL', 'The request has more than one message'));
@@ -62,7 +62,7 @@ function receive(stream: ServerHttp2Stream, limit: number): Promise<Buffer> {
         fail(error);
       }
     };
-    stream.on('data', take);
+    stream.on('data', receive);
     stream.on('end', () => {
       const [body] = messages;
       if (body !== undefined && !reader.hasPartialMessage) resolve(body);
@@ -72,7 +72,7 @@ function receive(stream: ServerHttp2Stream, limit: number): Promise<Buffer> {
   });
 }
 
-async function answer(stream: ServerHttp2Stream, method: MethodType, result: unknown): Promise<void> {
+async function respond(stream: ServerHttp2Stream, method: MethodType, result: unknown): Promise<void> {
   if (method.kind === 'unary') await send(stream, method, await result);
   else for await (const item of result as AsyncIterable<unknown>) await send(stream, method, item);
 }
@@ -85,13 +85,13 @@ async function send(stream: ServerHttp2Stream, method: MethodType, message: unkn
   if (!stream.headersSent) stream.respond(responseHeaders, { waitForTrailers: true });
   if (stream.write(body)) return;
   await new Promise<void>((resolve) => {
-    const go = () => {
-      stream.off('drain', go);
-      stream.off('close', go);
+    const start = () => {
+      stream.off('drain', start);
+      stream.off('close', start);
       resolve();
     };
-    stream.on('drain', go);
-    stream.on('close', go);
+    stream.on('drain', start);
+    stream.on('close', start);
   });
 }
 

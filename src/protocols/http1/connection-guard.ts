@@ -79,22 +79,22 @@ export class ConnectionGuard {
     if (socket.destroyed) return;
     const unanswered = this.#unansweredOf(socket);
     if (unanswered.size >= maxUnanswered) {
-      cutOff(socket);
+      destroy(socket);
       return;
     }
-    let atEnd = () => {};
+    let onEnd = () => {};
     const end = () => {
-      if (unanswered.delete(end)) atEnd();
+      if (unanswered.delete(end)) onEnd();
     };
     unanswered.add(end);
     outgoing.once('close', end);
-    this.inTurn(socket, () => {
-      if (unanswered.has(end)) start((callback) => (atEnd = callback));
+    this.runLimited(socket, () => {
+      if (unanswered.has(end)) start((callback) => (onEnd = callback));
     });
   }
 
   /** Runs the task: immediately for trusted clients, and a few per turn of the event loop for all others. */
-  inTurn(connection: RemoteEnd, task: () => void): void {
+  runLimited(connection: RemoteEnd, task: () => void): void {
     if (this.#limiter.classOf(connection) === 'trusted') task();
     else this.#turns.run(task);
   }
@@ -116,7 +116,7 @@ export class ConnectionGuard {
  * Closes the connection, and keeps the parser from going through the rest of the chunk it is at, which may contain more
  * than a thousand requests: 2 is what the callback returns for an upgrade, where HTTP ends.
  */
-function cutOff(socket: Socket): void {
+function destroy(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: { onIncoming?: unknown } | null };
   if (typeof parser?.onIncoming === 'function') parser.onIncoming = () => 2;
   socket.destroy();

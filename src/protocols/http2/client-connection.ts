@@ -128,7 +128,7 @@ export class ClientConnection {
       );
     }
     const stream = new ClientStream(request, reader, this.#carrier, this.#limits.streamWindowBytes);
-    if (this.#waiting.size === 0 && this.#hasRoom()) this.#begin(stream);
+    if (this.#waiting.size === 0 && this.#hasFreeStream()) this.#open(stream);
     else this.#waiting.add(stream);
     return stream;
   }
@@ -168,11 +168,11 @@ export class ClientConnection {
     this.#outbox.write(windowUpdateFrame(0, connectionWindowBytes - defaultWindowBytes));
   }
 
-  #hasRoom(): boolean {
+  #hasFreeStream(): boolean {
     return this.#streams.size < this.#peer.maxConcurrentStreams && !this.#sender.isSocketFull;
   }
 
-  #begin(stream: ClientStream): void {
+  #open(stream: ClientStream): void {
     stream.begin(this.#nextId, this.#peer.initialWindowSize);
     this.#nextId += 2;
     this.#streams.add(stream);
@@ -185,9 +185,9 @@ export class ClientConnection {
     if (this.#state === 'over') return;
     this.#sender.pump();
     for (const stream of this.#waiting) {
-      if (!this.#hasRoom()) return;
+      if (!this.#hasFreeStream()) return;
       this.#waiting.delete(stream);
-      this.#begin(stream);
+      this.#open(stream);
     }
   }
 
@@ -203,9 +203,9 @@ export class ClientConnection {
   /** Waiting requests were never sent, so callers may retry them elsewhere. */
   #drain(): void {
     if (this.#state === 'over') return;
-    const isNews = this.#state !== 'leaving';
+    const isFirst = this.#state !== 'leaving';
     this.#state = 'leaving';
-    if (isNews) this.#listener.draining();
+    if (isFirst) this.#listener.draining();
     for (const stream of [...this.#waiting]) stream.fail(unprocessedRequest());
     if (this.#streams.size === 0) this.#closeSocket();
   }
@@ -265,7 +265,7 @@ export class ClientConnection {
     // others.
     this.#window.receive(end - start);
     const granted = this.#window.grant();
-    if (granted > 0) this.#answer(windowUpdateFrame(0, granted));
+    if (granted > 0) this.#acknowledge(windowUpdateFrame(0, granted));
     const [from, to] = unpadded(flags, bytes, start, end, 0);
     this.#streams.get(streamId)?.receiveData(bytes.subarray(from, to), end - start, endOf(flags));
   }
@@ -287,7 +287,7 @@ export class ClientConnection {
     const grown = this.#peer.initialWindowSize - before.initialWindowSize;
     for (const stream of this.#streams.all()) stream.sendWindow.grow(grown);
     this.#sender.tableChanged();
-    this.#answer(settingsAckFrame());
+    this.#acknowledge(settingsAckFrame());
     if (this.#state === 'new') {
       this.#state = 'ready';
       this.#listener.ready();
@@ -298,7 +298,7 @@ export class ClientConnection {
   #receivePing(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
     checkConnection('PING', streamId);
     checkLength('PING', end - start, 8);
-    if ((flags & frameFlag.ack) === 0) this.#answer(pingAckFrame(bytes.subarray(start, end)));
+    if ((flags & frameFlag.ack) === 0) this.#acknowledge(pingAckFrame(bytes.subarray(start, end)));
   }
 
   #receiveGoAway(streamId: number, bytes: Buffer, start: number, end: number): void {
@@ -329,7 +329,7 @@ export class ClientConnection {
   }
 
   /** A reply that the peer requested; a peer that reads no replies gets no more. */
-  #answer(frame: Buffer): void {
+  #acknowledge(frame: Buffer): void {
     if (this.#outbox.waitingBytes > maxUnreadReplyBytes) {
       throw new Http2Error('ENHANCE_YOUR_CALM', 'The peer requests replies and reads none');
     }
@@ -356,9 +356,9 @@ function checkConnection(what: string, streamId: number): void {
   throw new Http2Error('PROTOCOL_ERROR', `The peer sent ${what} for stream ${streamId}`);
 }
 
-function checkLength(what: string, length: number, wanted: number): void {
-  if (length === wanted) return;
-  throw new Http2Error('FRAME_SIZE_ERROR', `The peer sent ${what} of ${length} bytes instead of ${wanted}`);
+function checkLength(what: string, length: number, expected: number): void {
+  if (length === expected) return;
+  throw new Http2Error('FRAME_SIZE_ERROR', `The peer sent ${what} of ${length} bytes instead of ${expected}`);
 }
 
 export type Address = { readonly path: string } | { readonly host: string; readonly port: number };

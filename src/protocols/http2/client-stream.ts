@@ -163,10 +163,10 @@ export class ClientStream {
     this.#finish({ is: 'broken', error }, reason);
   }
 
-  #finish(end: StreamEnd, tell: Http2Reason | undefined): void {
+  #finish(end: StreamEnd, resetReason: Http2Reason | undefined): void {
     if (this.#state === 'over') return;
     this.#state = 'over';
-    this.#carrier.release(this, tell);
+    this.#carrier.release(this, resetReason);
     this.#reader.ended(end);
   }
 

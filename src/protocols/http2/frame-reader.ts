@@ -47,12 +47,12 @@ export class Http2FrameReader {
     }
     const held = this.#partial;
     if (held === undefined || this.#partialBytes < frameHeadBytes) return at;
-    const wanted = this.#frameBytes(held, 0);
-    const end = Math.min(at + wanted - this.#partialBytes, chunk.length);
+    const needed = this.#frameBytes(held, 0);
+    const end = Math.min(at + needed - this.#partialBytes, chunk.length);
     this.#bufferPartial(chunk, at, end);
-    if (this.#partialBytes === wanted) {
+    if (this.#partialBytes === needed) {
       this.#partialBytes = 0;
-      this.#deliver(held, 0, wanted);
+      this.#deliver(held, 0, needed);
     }
     return end;
   }
@@ -66,8 +66,8 @@ export class Http2FrameReader {
   #frameBytes(bytes: Buffer, at: number): number {
     const length = ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
     if (this.#isFirst && bytes[at + 3] !== frameType.settings) {
-      const said = JSON.stringify(bytes.toString('latin1', at, at + frameHeadBytes));
-      throw new Http2Error('PROTOCOL_ERROR', `The peer does not speak HTTP/2: it begins with ${said}`);
+      const text = JSON.stringify(bytes.toString('latin1', at, at + frameHeadBytes));
+      throw new Http2Error('PROTOCOL_ERROR', `The peer does not speak HTTP/2: it begins with ${text}`);
     }
     if (length > defaultFrameBytes) {
       throw new Http2Error(

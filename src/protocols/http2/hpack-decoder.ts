@@ -70,11 +70,11 @@ export class HpackDecoder {
 
   #field(first: number): HeaderField {
     if (first >= 0x80) return this.#known(this.#integer(7));
-    const isKept = first >= 0x40;
-    const index = this.#integer(isKept ? 6 : 4);
+    const isIndexed = first >= 0x40;
+    const index = this.#integer(isIndexed ? 6 : 4);
     const name = index === 0 ? this.#string() : this.#known(index)[0];
     const field: HeaderField = [name, this.#string()];
-    if (isKept) {
+    if (isIndexed) {
       this.#usesTable = true;
       this.#table.add(field);
     }

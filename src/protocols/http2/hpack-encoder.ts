@@ -35,8 +35,8 @@ export function joinBlocks(one: HeaderBlock, other: HeaderBlock): HeaderBlock {
  * possible.
  */
 function encodeField(name: string, value: string): Buffer {
-  const whole = staticTable.findIndex((field) => field[0] === name && field[1] === value);
-  if (whole >= 0) return integer(7, 0x80, whole + 1);
+  const exact = staticTable.findIndex((field) => field[0] === name && field[1] === value);
+  if (exact >= 0) return integer(7, 0x80, exact + 1);
   const named = staticTable.findIndex((field) => field[0] === name);
   const head = integer(4, 0, named + 1);
   return Buffer.concat(named >= 0 ? [head, text(value)] : [head, text(name), text(value)]);

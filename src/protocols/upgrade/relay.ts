@@ -42,7 +42,7 @@ export function relay(one: Duplex, other: Duplex, options: RelayOptions, signal:
       from.on('close', () => {
         if (to.destroyed) return finish();
         if (!from.readableEnded) idle.shorten(lingerMs);
-        outlive(from, to);
+        closeAfter(from, to);
       });
       from.on('error', () => {});
       from.pipe(to);
@@ -55,7 +55,7 @@ export function relay(one: Duplex, other: Duplex, options: RelayOptions, signal:
  * One side is closed. Its bytes are still relayed, even if our own writes to it failed; a side that
  * broke closes the other once that has accepted all bytes in flight, possibly through encryption.
  */
-function outlive(gone: Duplex, left: Duplex): void {
+function closeAfter(gone: Duplex, left: Duplex): void {
   // Its output is discarded, but it must be read, or its end would not be noticed.
   left.unpipe();
   left.resume();
@@ -63,7 +63,7 @@ function outlive(gone: Duplex, left: Duplex): void {
 }
 
 const keepAliveMs = 15_000;
-const lookAgainMs = 5_000;
+const checkMs = 5_000;
 const nothing = new Uint8Array(0);
 
 /**
@@ -93,13 +93,13 @@ class StallWatch implements Disposable {
 
   #arm(): void {
     if (this.#isOver || this.#timer !== undefined) return;
-    this.#timer = this.#clock.timer(lookAgainMs, () => {
+    this.#timer = this.#clock.timer(checkMs, () => {
       this.#timer = undefined;
-      this.#look();
+      this.#check();
     });
   }
 
-  #look(): void {
+  #check(): void {
     const socket = this.#socket;
     if (socket === undefined || socket.destroyed || !socket.isPaused()) return;
     // A socket with bytes in flight is watched by the system, and one whose peer has ended has a

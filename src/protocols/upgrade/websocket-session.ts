@@ -57,12 +57,12 @@ export async function serveWebSocket(
   } finally {
     socket.off('close', gone);
     session.abort(cancelledError('The session is over'));
-    await leave(socket, clock);
+    await closeGracefully(socket, clock);
   }
 }
 
 /** Waits for the client to read the last bytes and close; its further input is discarded. */
-async function leave(socket: Duplex, clock: Clock): Promise<void> {
+async function closeGracefully(socket: Duplex, clock: Clock): Promise<void> {
   if (socket.destroyed) return;
   socket.resume();
   const never = new AbortController().signal;

@@ -27,10 +27,10 @@ export function checkChain(
   roots: readonly X509Certificate[],
   nowMs: number,
 ): ChainResult {
-  const [own, ...between] = presented;
-  if (own === undefined) return { kind: 'stranger', why: 'it shows no certificate' };
-  const search = new ChainSearch(between.slice(0, maxLinks), roots, nowMs);
-  const time = search.validityOf(own, 0);
+  const [leaf, ...intermediates] = presented;
+  if (leaf === undefined) return { kind: 'stranger', why: 'it shows no certificate' };
+  const search = new ChainSearch(intermediates.slice(0, maxLinks), roots, nowMs);
+  const time = search.validityOf(leaf, 0);
   return time === undefined
     ? { kind: 'stranger', why: 'no authority we trust vouches for it now, for a client' }
     : { kind: 'vouched', time };
@@ -43,8 +43,8 @@ class ChainSearch {
   /** Certificates can sign each other in many ways; the number of checked paths is limited. */
   #checksLeft = maxSignatureChecks;
 
-  constructor(between: readonly X509Certificate[], roots: readonly X509Certificate[], nowMs: number) {
-    this.#between = between;
+  constructor(intermediates: readonly X509Certificate[], roots: readonly X509Certificate[], nowMs: number) {
+    this.#between = intermediates;
     this.#roots = roots;
     this.#nowMs = nowMs;
   }

@@ -44,7 +44,7 @@ export interface CertificateContents {
   readonly notAfterMs: number;
   readonly uses: readonly KeyUse[];
   readonly extendedUses: readonly ExtendedUse[];
-  readonly who: 'authority' | 'leaf';
+  readonly role: 'authority' | 'leaf';
 }
 
 export interface Issuer {
@@ -76,13 +76,13 @@ function serialNumber(): Buffer {
 }
 
 function extensionsOf(contents: CertificateContents, issuer: Issuer): Buffer[] {
-  const { identity, key, uses, extendedUses, who } = contents;
+  const { identity, key, uses, extendedUses, role } = contents;
   const hasNames = identity.dnsNames.length + identity.ips.length > 0;
   const [own, issuers] = [keyId(key), keyId(issuer.key)];
   return [
     ...(uses.length > 0 ? [keyUsageExtension(uses)] : []),
     ...(extendedUses.length > 0 ? [extendedUseExtension(extendedUses)] : []),
-    basicConstraintsExtension(who),
+    basicConstraintsExtension(role),
     subjectKeyIdExtension(own),
     ...(issuers.equals(own) ? [] : [authorityKeyIdExtension(issuers)]),
     ...(hasNames ? [altNamesExtension(identity)] : []),
@@ -142,7 +142,7 @@ function isSignedBy(signed: DerElement, publicKey: KeyObject): boolean {
   const [oid] = childrenOf(how, tags.sequence);
   const hash = known[publicKey.asymmetricKeyType ?? '']?.[readOid(oid)];
   if (what === undefined || hash === undefined) return false;
-  return verify(hash, what.whole, publicKey, contentOf(signature, tags.bitString).subarray(1));
+  return verify(hash, what.bytes, publicKey, contentOf(signature, tags.bitString).subarray(1));
 }
 
 function algorithmOf(key: KeyObject): Algorithm {
@@ -183,7 +183,7 @@ export function readCertificateRequest(pem: string): CertificateRequest {
   if (block === undefined) throw invalid(`it must have a PEM block ${label}`);
   const whole = readOneDer(block.der);
   const [, subject, publicKey, attributeSet] = childrenOf(childrenOf(whole, tags.sequence)[0], tags.sequence);
-  const key = createPublicKey({ key: publicKey?.whole ?? Buffer.alloc(0), format: 'der', type: 'spki' });
+  const key = createPublicKey({ key: publicKey?.bytes ?? Buffer.alloc(0), format: 'der', type: 'spki' });
   if (!isSignedBy(whole, key)) throw invalid('its signature is wrong');
   const { dnsNames, ips, emailAddresses, uris } = requestedNames(attributeSet);
   return { identity: { ...readSubject(subject), dnsNames, ips }, emailAddresses, uris, publicKey: key };

@@ -88,7 +88,7 @@ export interface DerElement {
   readonly tag: number;
   readonly content: Buffer;
   /** With its tag and length. */
-  readonly whole: Buffer;
+  readonly bytes: Buffer;
 }
 
 /** The consecutive elements in the bytes. */
@@ -97,7 +97,7 @@ export function readDer(bytes: Buffer): DerElement[] {
   for (let at = 0; at < bytes.length; ) {
     const element = elementAt(bytes, at);
     elements.push(element);
-    at += element.whole.length;
+    at += element.bytes.length;
   }
   return elements;
 }
@@ -143,7 +143,7 @@ function elementAt(bytes: Buffer, at: number): DerElement {
   for (let index = 0; index < lengthSize; index++) length = length * 256 + byteAt(bytes, at + 2 + index);
   const start = at + 2 + lengthSize;
   if (start + length > bytes.length) throw malformed('it ends early');
-  return { tag, content: bytes.subarray(start, start + length), whole: bytes.subarray(at, start + length) };
+  return { tag, content: bytes.subarray(start, start + length), bytes: bytes.subarray(at, start + length) };
 }
 
 function byteAt(bytes: Buffer, at: number): number {

@@ -65,11 +65,11 @@ export function extendedUseExtension(uses: readonly ExtendedUse[]): Buffer {
   return extension(oids.extendedKeyUsage, 'plain', derSequence(...names));
 }
 
-export function basicConstraintsExtension(who: 'authority' | 'leaf'): Buffer {
+export function basicConstraintsExtension(role: 'authority' | 'leaf'): Buffer {
   return extension(
     oids.basicConstraints,
     'critical',
-    derSequence(...(who === 'authority' ? [derTrue()] : [])),
+    derSequence(...(role === 'authority' ? [derTrue()] : [])),
   );
 }
 

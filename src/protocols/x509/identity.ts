@@ -74,14 +74,14 @@ export function readAltNames(element: DerElement | undefined): ReadAltNames {
 }
 
 /** What the desired identity has and the other lacks, as text; undefined if nothing is missing. */
-export function missingFrom(had: Identity, wanted: Identity): string[] {
+export function missingFrom(actual: Identity, required: Identity): string[] {
   const missing = (what: string, have: readonly string[], want: readonly string[]) =>
     want.filter((value) => !have.includes(value)).map((value) => `${what} ${value}`);
   return [
-    ...missing('the common name', [had.commonName], [wanted.commonName]),
-    ...missing('the organization', had.organizations, wanted.organizations),
-    ...missing('the DNS name', had.dnsNames, wanted.dnsNames),
-    ...missing('the address', had.ips, wanted.ips),
+    ...missing('the common name', [actual.commonName], [required.commonName]),
+    ...missing('the organization', actual.organizations, required.organizations),
+    ...missing('the DNS name', actual.dnsNames, required.dnsNames),
+    ...missing('the address', actual.ips, required.ips),
   ];
 }
 

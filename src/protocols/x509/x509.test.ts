@@ -136,7 +136,7 @@ describe('certificates', () => {
       notAfterMs: Date.UTC(2056, 0, 1),
       uses: ['digital-signature', 'key-encipherment'],
       extendedUses: ['server-auth'],
-      who: 'leaf',
+      role: 'leaf',
     },
     { subject, key },
   );

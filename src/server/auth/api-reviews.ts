@@ -22,7 +22,7 @@ interface SubjectAccessReview extends ApiObject {
 export function apiReviews(api: Pick<ApiClient, 'create'>): TokenReviewer & AccessReviewer {
   return {
     async tokenReview(token, signal): Promise<TokenReviewResult> {
-      const review = await ask<TokenReview>(api, apiResources.tokenReviews, { token }, signal);
+      const review = await post<TokenReview>(api, apiResources.tokenReviews, { token }, signal);
       const { authenticated = false, user, error } = statusOf(review, 'a token');
       return { authenticated, user: user === undefined ? undefined : userOf(user), error };
     },
@@ -34,7 +34,7 @@ export function apiReviews(api: Pick<ApiClient, 'create'>): TokenReviewer & Acce
         groups: user.groups,
         extra: user.extra,
       };
-      const review = await ask<SubjectAccessReview>(api, apiResources.subjectAccessReviews, spec, signal);
+      const review = await post<SubjectAccessReview>(api, apiResources.subjectAccessReviews, spec, signal);
       const { allowed = false, denied = false, reason } = statusOf(review, 'the permissions of a user');
       return { allowed, denied, reason };
     },
@@ -43,7 +43,7 @@ export function apiReviews(api: Pick<ApiClient, 'create'>): TokenReviewer & Acce
 
 type ReviewResource = typeof apiResources.tokenReviews | typeof apiResources.subjectAccessReviews;
 
-function ask<T extends ApiObject>(
+function post<T extends ApiObject>(
   api: Pick<ApiClient, 'create'>,
   resource: ReviewResource,
   spec: unknown,

@@ -47,8 +47,9 @@ export class AccessWebhook implements Authorizer {
 
   async authorize(spec: AccessReviewSpec, { path }: AuthorizedRequest, signal: AbortSignal) {
     const key = createHash('sha256').update(JSON.stringify(spec)).digest('base64');
-    const ask = (inner: AbortSignal) => this.#review(key, spec, path, inner);
-    const { allowed, denied = false } = this.#cache.get(key) ?? (await this.#inFlight.run(key, ask, signal));
+    const review = (inner: AbortSignal) => this.#review(key, spec, path, inner);
+    const { allowed, denied = false } =
+      this.#cache.get(key) ?? (await this.#inFlight.run(key, review, signal));
     // Allowed and denied at once is invalid; denied wins.
     return allowed && !denied ? 'allowed' : 'not-allowed';
   }
@@ -60,11 +61,11 @@ export class AccessWebhook implements Authorizer {
     signal: AbortSignal,
   ): Promise<AccessReviewResult> {
     const { reviewer, allowedMs, deniedMs } = this.#deps;
-    const ask = (inner: AbortSignal) => reviewer.subjectAccessReview(spec, inner);
-    const answer = await postReview('review what a user may do', this.#deps, ask, signal);
+    const post = (inner: AbortSignal) => reviewer.subjectAccessReview(spec, inner);
+    const response = await postReview('review what a user may do', this.#deps, post, signal);
     const isShort = spec.verb.length + spec.name.length + path.length <= maxCachedChars;
-    if (isShort) this.#cache.set(key, answer, answer.allowed ? allowedMs : deniedMs);
-    return answer;
+    if (isShort) this.#cache.set(key, response, response.allowed ? allowedMs : deniedMs);
+    return response;
   }
 }
 
@@ -84,7 +85,7 @@ const verbs: Readonly<Record<string, string>> = {
 };
 
 /** The first match wins; a path includes everything below it. */
-const places: readonly (readonly [string, readonly string[]])[] = [
+const pathPrefixes: readonly (readonly [string, readonly string[]])[] = [
   ['/pods', ['pods', 'proxy']],
   ['/runningpods', ['pods', 'proxy']],
   ['/healthz', ['healthz', 'proxy']],
@@ -103,10 +104,10 @@ const running = ['/exec', '/attach', '/run', '/portForward'];
 export type StreamVerb = 'always-create' | 'by-method';
 
 export function nodeAccess(method: string, path: string, streams: StreamVerb = 'always-create'): NodeAccess {
-  const place = places.find(([prefix]) => isBelow(path, prefix));
+  const entry = pathPrefixes.find(([prefix]) => isBelow(path, prefix));
   const creates = streams === 'always-create' && running.some((prefix) => isBelow(path, prefix));
   const verb = creates ? 'create' : Object.hasOwn(verbs, method) ? verbs[method] : undefined;
-  return { verb: verb ?? '', subresources: place?.[1] ?? ['proxy'] };
+  return { verb: verb ?? '', subresources: entry?.[1] ?? ['proxy'] };
 }
 
 function isBelow(path: string, prefix: string): boolean {

@@ -35,7 +35,7 @@ export interface ClientCaDeps {
 
 const recheckMs = 60_000;
 /** Debounces a file that is being written. */
-const settleMs = 100;
+const debounceMs = 100;
 
 /** A bundle that follows its file. Invalid content leaves the last good bundle in effect. */
 export class ClientCaFile implements ClientCa, Disposable {
@@ -81,7 +81,7 @@ export class ClientCaFile implements ClientCa, Disposable {
 
   #onHint(): void {
     if (this.#isClosed) return;
-    this.#hint ??= this.#deps.clock.timer(settleMs, () => {
+    this.#hint ??= this.#deps.clock.timer(debounceMs, () => {
       this.#hint = undefined;
       void this.#reload();
     });
@@ -127,15 +127,15 @@ const block = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 function parseBundle(path: string, pem: string): CaBundle {
   const blocks = pem.match(block) ?? [];
-  const begun = pem.split('-----BEGIN CERTIFICATE-----').length - 1;
-  if (begun === 0) {
+  const count = pem.split('-----BEGIN CERTIFICATE-----').length - 1;
+  if (count === 0) {
     throw new KubelingError(
       'CLIENT_CA',
       `Cannot use the client CA bundle ${path}: it contains no certificate`,
     );
   }
   try {
-    if (blocks.length !== begun) throw new Error('a block has no end, or contains more than base64');
+    if (blocks.length !== count) throw new Error('a block has no end, or contains more than base64');
     return { pem, certificates: blocks.map((each) => new X509Certificate(each)) };
   } catch (cause) {
     throw new KubelingError(

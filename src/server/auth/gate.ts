@@ -67,7 +67,7 @@ async function authorizeUser(
 ): Promise<Admission> {
   const connection = connectionClass(user);
   const { verb, subresources } = nodeAccess(method, path, streams);
-  const who = `user=${user.name}, verb=${verb}, resource=nodes`;
+  const attributes = `user=${user.name}, verb=${verb}, resource=nodes`;
   for (const subresource of subresources) {
     try {
       const spec = { user, verb, subresource, name: nodeName };
@@ -79,11 +79,14 @@ async function authorizeUser(
     } catch (error) {
       signal.throwIfAborted();
       logger.error('Failed to authorize request', error, { user: user.name, verb, subresource });
-      return { connection, rejection: text(500, `Authorization error (${who}, subresource=${subresource})`) };
+      return {
+        connection,
+        rejection: text(500, `Authorization error (${attributes}, subresource=${subresource})`),
+      };
     }
   }
   logger.v(2)?.info('Forbidden', { user: user.name, verb, subresources });
-  const rejection = text(403, `Forbidden (${who}, subresource(s)=[${subresources.join(' ')}])\n`);
+  const rejection = text(403, `Forbidden (${attributes}, subresource(s)=[${subresources.join(' ')}])\n`);
   return { connection, rejection };
 }
 
@@ -152,7 +155,8 @@ export function createGate(settings: GateSettings, deps: GateDeps): Gate {
   const errors = rateLimitedErrors(deps.logger, deps.clock, rejectionRate);
   const logger: GateLogger = { error: errors.error, v: (level) => deps.logger.v(level) };
   const methods = authenticators(settings, deps);
-  if (methods.length === 0 && anonymous === 'refused') throw wrong('no authentication method configured');
+  if (methods.length === 0 && anonymous === 'refused')
+    throw invalidCredentials('no authentication method configured');
   const authorizer = createAuthorizer(settings, deps);
   return nodeGate({ authentication: { methods, anonymous, logger }, authorizer, nodeName, streams, logger });
 }
@@ -162,7 +166,7 @@ function authenticators({ tokenWebhook }: GateSettings, deps: GateDeps): readonl
   const byCertificate = clientCa === undefined ? [] : [x509Authenticator({ ca: clientCa, clock })];
   if (tokenWebhook.kind === 'off') return byCertificate;
   if (reviews === undefined) {
-    throw wrong('webhook authentication needs an API server, and none is configured');
+    throw invalidCredentials('webhook authentication needs an API server, and none is configured');
   }
   const tokens = new TokenWebhook({ ...deps, reviewer: reviews, cacheMs: tokenWebhook.cacheMs });
   return [...byCertificate, tokens.byHeader, tokens.byWebSocket];
@@ -172,12 +176,12 @@ function createAuthorizer({ authorization }: GateSettings, deps: GateDeps): Auth
   if (authorization.mode === 'AlwaysAllow') return alwaysAllow;
   const { reviews } = deps;
   if (reviews === undefined) {
-    throw wrong('webhook authorization needs an API server, and none is configured');
+    throw invalidCredentials('webhook authorization needs an API server, and none is configured');
   }
   const { allowedMs, deniedMs } = authorization;
   return new AccessWebhook({ ...deps, reviewer: reviews, allowedMs, deniedMs });
 }
 
-function wrong(why: string): KubelingError {
+function invalidCredentials(why: string): KubelingError {
   return new KubelingError('AUTH_CONFIG', `Cannot serve the kubelet API: ${why}`);
 }

@@ -58,16 +58,16 @@ const reviewWithinMs = 30_000;
 export function postReview<T>(
   what: string,
   { clock, random, retry = defaultRetry }: ReviewDeps,
-  ask: (signal: AbortSignal) => Promise<T>,
+  call: (signal: AbortSignal) => Promise<T>,
   signal: AbortSignal,
 ): Promise<T> {
   const tries = async (inner: AbortSignal): Promise<T> => {
-    for (let tried = 1; ; tried++) {
+    for (let attempt = 1; ; attempt++) {
       try {
-        return await ask(inner);
+        return await call(inner);
       } catch (error) {
-        if (inner.aborted || tried === maxTries || !isRetryable(error)) throw error;
-        const delayMs = jitter(random, backoffDelayMs(retry, tried), retry.jitter ?? 0);
+        if (inner.aborted || attempt === maxTries || !isRetryable(error)) throw error;
+        const delayMs = jitter(random, backoffDelayMs(retry, attempt), retry.jitter ?? 0);
         await clock.sleep(Math.max(delayMs, retryAfterMs(error)), inner);
       }
     }
@@ -88,7 +88,7 @@ function retryAfterMs(error: unknown): number {
 }
 
 interface CacheEntry<T> {
-  readonly answer: T;
+  readonly result: T;
   readonly untilMs: number;
 }
 
@@ -104,15 +104,15 @@ export class ReviewCache<T> {
   }
 
   get(key: string): T | undefined {
-    const kept = this.#entries.get(key);
-    if (kept === undefined) return undefined;
-    if (this.#clock.monotonicMs() < kept.untilMs) return kept.answer;
+    const cached = this.#entries.get(key);
+    if (cached === undefined) return undefined;
+    if (this.#clock.monotonicMs() < cached.untilMs) return cached.result;
     this.#entries.delete(key);
     return undefined;
   }
 
   /** A time of zero disables caching. */
-  set(key: string, answer: T, ms: number): void {
-    if (ms > 0) this.#entries.set(key, { answer, untilMs: this.#clock.monotonicMs() + ms });
+  set(key: string, result: T, ms: number): void {
+    if (ms > 0) this.#entries.set(key, { result, untilMs: this.#clock.monotonicMs() + ms });
   }
 }

@@ -45,12 +45,12 @@ export class TokenWebhook {
     return this.#by(({ headers }) => webSocketToken(headers));
   }
 
-  #by(shown: (caller: Caller) => PresentedToken): Authenticator {
+  #by(readToken: (caller: Caller) => PresentedToken): Authenticator {
     return {
       authenticate: async (caller, signal) => {
-        const found = shown(caller);
-        if (found.kind === 'none') return found;
-        return found.kind === 'token' ? await this.#authenticate(found.token, signal) : failed(found.why);
+        const token = readToken(caller);
+        if (token.kind === 'none') return token;
+        return token.kind === 'token' ? await this.#authenticate(token.token, signal) : failed(token.why);
       },
     };
   }
@@ -70,8 +70,8 @@ export class TokenWebhook {
 
   async #review(token: string, signal: AbortSignal): Promise<TokenReviewResult> {
     const key = createHmac('sha256', this.#key).update(token).digest('base64');
-    const kept = this.#cache.get(key);
-    if (kept !== undefined) return kept;
+    const cached = this.#cache.get(key);
+    if (cached !== undefined) return cached;
     if (this.#inFlight.size >= maxInFlight) {
       throw new KubelingError('AUTH_FAILED', `Cannot review a token: ${maxInFlight} reviews are in flight`);
     }
@@ -80,11 +80,11 @@ export class TokenWebhook {
 
   async #fetch(key: string, token: string, signal: AbortSignal): Promise<TokenReviewResult> {
     const { reviewer, cacheMs } = this.#deps;
-    const ask = (inner: AbortSignal) => reviewer.tokenReview(token, inner);
-    const answer = await postReview('review a token', this.#deps, ask, signal);
+    const post = (inner: AbortSignal) => reviewer.tokenReview(token, inner);
+    const response = await postReview('review a token', this.#deps, post, signal);
     // Only a definite result is cached.
-    if (answer.authenticated || (answer.error ?? '') === '') this.#cache.set(key, answer, cacheMs);
-    return answer;
+    if (response.authenticated || (response.error ?? '') === '') this.#cache.set(key, response, cacheMs);
+    return response;
   }
 }
 

@@ -15,14 +15,14 @@ export interface RemoteStreams {
 }
 
 /** Opens exactly the streams that the server waits for. */
-export function openRemoteStreams(connection: SpdyConnection, wanted: RequestedStreams): RemoteStreams {
+export function openRemoteStreams(connection: SpdyConnection, requested: RequestedStreams): RemoteStreams {
   const open = (streamType: string) => connection.open({ streamType });
   return {
     error: open('error'),
-    stdin: wanted.stdin ? open('stdin') : undefined,
-    stdout: wanted.stdout ? open('stdout') : undefined,
-    stderr: wanted.stderr ? open('stderr') : undefined,
-    resize: wanted.tty ? open('resize') : undefined,
+    stdin: requested.stdin ? open('stdin') : undefined,
+    stdout: requested.stdout ? open('stdout') : undefined,
+    stderr: requested.stderr ? open('stderr') : undefined,
+    resize: requested.tty ? open('resize') : undefined,
   };
 }
 
@@ -77,23 +77,28 @@ export type ReadQuery<T> =
   | { readonly kind: 'wrong'; readonly message: string };
 
 export function readRequestedStreams(query: URLSearchParams): ReadQuery<RequestedStreams> {
-  const asks = (name: string) => query.get(name) === '1';
-  const tty = asks('tty');
+  const isRequested = (name: string) => query.get(name) === '1';
+  const tty = isRequested('tty');
   // A terminal has one output that includes stderr.
-  const wanted = { stdin: asks('input'), stdout: asks('output'), stderr: asks('error') && !tty, tty };
-  if (wanted.stdin || wanted.stdout || wanted.stderr) return { kind: 'read', value: wanted };
+  const requested = {
+    stdin: isRequested('input'),
+    stdout: isRequested('output'),
+    stderr: isRequested('error') && !tty,
+    tty,
+  };
+  if (requested.stdin || requested.stdout || requested.stderr) return { kind: 'read', value: requested };
   return { kind: 'wrong', message: 'you must specify at least 1 of stdin, stdout, stderr' };
 }
 
 /** Ports in the query of a WebSocket: repeated, or separated by commas. */
 export function readPorts(query: URLSearchParams): ReadQuery<readonly number[]> {
-  const written = query.getAll('port').flatMap((each) => each.split(','));
-  if (written.length === 0) return { kind: 'wrong', message: 'query parameter "port" is required' };
-  const wrong = written.find((each) => !isPort(each));
-  if (wrong === undefined) return { kind: 'read', value: written.map(Number) };
+  const values = query.getAll('port').flatMap((each) => each.split(','));
+  if (values.length === 0) return { kind: 'wrong', message: 'query parameter "port" is required' };
+  const invalid = values.find((each) => !isPort(each));
+  if (invalid === undefined) return { kind: 'read', value: values.map(Number) };
   return {
     kind: 'wrong',
-    message: `query parameter "port" must be a number from 1 to 65535: it is ${JSON.stringify(wrong)}`,
+    message: `query parameter "port" must be a number from 1 to 65535: it is ${JSON.stringify(invalid)}`,
   };
 }
 

@@ -45,7 +45,7 @@ type Plan =
       readonly kind: 'ready';
       readonly url: URL;
       readonly stderrUrl: URL | undefined;
-      readonly asked: StreamRequest;
+      readonly command: StreamRequest;
     }
   | { readonly kind: 'refused'; readonly response: Response };
 
@@ -99,10 +99,10 @@ async function upgradeStream(
   const canSplit = offered.includes(closingProtocol);
   const plan = await planStream(host, verb, call.request, canSplit, signal);
   if (plan.kind === 'refused') return plan.response;
-  const { url, stderrUrl, asked } = plan;
-  if (asked.kind !== 'port-forward' && canSplit) {
-    const process = asked.kind === 'attach' ? 'attached' : 'new';
-    const { streams, afterInput } = asked;
+  const { url, stderrUrl, command } = plan;
+  if (command.kind !== 'port-forward' && canSplit) {
+    const process = command.kind === 'attach' ? 'attached' : 'new';
+    const { streams, afterInput } = command;
     return await translateCommand(call, { url, stderrUrl, streams, process, afterInput }, deps, signal);
   }
   if (verb === 'portForward' && offered.includes(tunnelProtocol)) {
@@ -133,14 +133,14 @@ async function planStream(
   if (query.kind === 'wrong') return refused(400, query.message);
   const found = findPod(host, request);
   if (found.kind === 'refused') return found;
-  const asked = withContainerOf(found.pod, request.params['container'], query.value);
-  const [main, apart] = canSplit ? splitAttach(asked) : [asked];
+  const command = withContainerOf(found.pod, request.params['container'], query.value);
+  const [main, separate] = canSplit ? splitAttach(command) : [command];
   try {
     const addressOf = async (each: StreamRequest) =>
       readAddress(await requestStreamUrl(host, found.pod, each, request, signal));
     const url = await addressOf(main);
-    const stderrUrl = apart === undefined ? undefined : await addressOf(apart);
-    return { kind: 'ready', url, stderrUrl, asked };
+    const stderrUrl = separate === undefined ? undefined : await addressOf(separate);
+    return { kind: 'ready', url, stderrUrl, command };
   } catch (error) {
     return { kind: 'refused', response: runtimeRefusal(error) };
   }
@@ -159,13 +159,13 @@ function readAddress(address: string): URL {
  * client with all three streams attached, and drops the rest of stdout. So stderr is attached
  * separately.
  */
-function splitAttach(asked: StreamRequest): readonly [StreamRequest, StreamRequest?] {
-  if (asked.kind !== 'attach') return [asked];
-  const { streams } = asked;
-  if (!streams.stdin || !streams.stdout || !streams.stderr) return [asked];
+function splitAttach(command: StreamRequest): readonly [StreamRequest, StreamRequest?] {
+  if (command.kind !== 'attach') return [command];
+  const { streams } = command;
+  if (!streams.stdin || !streams.stdout || !streams.stderr) return [command];
   return [
-    { ...asked, streams: { ...streams, stderr: false } },
-    { ...asked, streams: onlyStderr },
+    { ...command, streams: { ...streams, stderr: false } },
+    { ...command, streams: onlyStderr },
   ];
 }
 
@@ -188,30 +188,30 @@ function readQuery(verb: Verb, { query, headers }: Request): ReadQuery<StreamReq
 }
 
 /** tty and stdinOnce are those of the container, fixed at its creation. */
-function withContainerOf(pod: Pod, container: string | undefined, asked: StreamRequest): StreamRequest {
-  if (asked.kind !== 'attach') return asked;
+function withContainerOf(pod: Pod, container: string | undefined, command: StreamRequest): StreamRequest {
+  if (command.kind !== 'attach') return command;
   const { containers, initContainers = [], ephemeralContainers = [] } = pod.spec;
   const all = [...containers, ...initContainers, ...ephemeralContainers];
   const { tty = false, stdinOnce = false } = all.find(({ name }) => name === container) ?? {};
-  const streams = { ...asked.streams, tty, stderr: asked.streams.stderr && !tty };
-  return { ...asked, streams, afterInput: stdinOnce ? 'listen' : 'leave' };
+  const streams = { ...command.streams, tty, stderr: command.streams.stderr && !tty };
+  return { ...command, streams, afterInput: stdinOnce ? 'listen' : 'leave' };
 }
 
 function requestStreamUrl(
   host: StreamingHost,
   pod: Pod,
-  asked: StreamRequest,
+  command: StreamRequest,
   { params, query }: Request,
   signal: AbortSignal,
 ): Promise<string> {
   const container = params['container'] ?? '';
-  switch (asked.kind) {
+  switch (command.kind) {
     case 'exec':
-      return host.exec(pod, container, query.getAll('command'), asked.streams, signal);
+      return host.exec(pod, container, query.getAll('command'), command.streams, signal);
     case 'attach':
-      return host.attach(pod, container, asked.streams, signal);
+      return host.attach(pod, container, command.streams, signal);
     case 'port-forward':
-      return host.portForward(pod, asked.ports, signal);
+      return host.portForward(pod, command.ports, signal);
   }
 }
 

@@ -38,7 +38,7 @@ export type AfterInput = 'listen' | 'leave';
 /** Serves a WebSocket client through SPDY streams, which every runtime supports. */
 export async function translateCommand(
   call: UpgradeCall,
-  { url, streams: wanted, stderrUrl, process, afterInput }: CommandToTranslate,
+  { url, streams: requested, stderrUrl, process, afterInput }: CommandToTranslate,
   deps: TunnelDeps,
   signal: AbortSignal,
 ): Promise<Response | undefined> {
@@ -53,11 +53,11 @@ export async function translateCommand(
   const clock = process === 'attached' ? deps.clock : undefined;
   const work = (session: WebSocketSession) => {
     if (stderrConnection === undefined) {
-      return translate(session, openRemoteStreams(connection, wanted), { clock, afterInput: 'listen' });
+      return translate(session, openRemoteStreams(connection, requested), { clock, afterInput: 'listen' });
     }
     // Attaches stderr first, so that no output is missed.
     const { stderr } = openRemoteStreams(stderrConnection, onlyStderr);
-    const streams = { ...openRemoteStreams(connection, { ...wanted, stderr: false }), stderr };
+    const streams = { ...openRemoteStreams(connection, { ...requested, stderr: false }), stderr };
     return translate(session, streams, { clock, afterInput });
   };
   await serveWebSocket({ ...call, headers: call.request.headers }, closingProtocol, deps, work, signal);
@@ -72,9 +72,9 @@ type Connected =
 
 async function connect(url: URL, { dial }: TunnelDeps, signal: AbortSignal): Promise<Connected> {
   const headers = spdyUpgradeHeaders(remoteCommandProtocol);
-  const answer = await dial({ url, method: 'POST', headers }, signal);
-  if (answer.kind === 'answered') return { kind: 'refused', response: refusal(answer) };
-  return { kind: 'connected', connection: new SpdyConnection(answer.socket, answer.head) };
+  const response = await dial({ url, method: 'POST', headers }, signal);
+  if (response.kind === 'answered') return { kind: 'refused', response: refusal(response) };
+  return { kind: 'connected', connection: new SpdyConnection(response.socket, response.head) };
 }
 
 interface TranslateOptions {
@@ -92,22 +92,22 @@ async function translate(
   // Clients treat the first message as the sign that the process is reached.
   const lowest = streams.stdout ? channels.stdout : streams.stderr ? channels.stderr : channels.error;
   await connection.send(signal, Buffer.of(lowest));
-  const passed = { bytes: 0 };
-  const left = readClient(session, streams, passed);
-  const stdout = copy(session, channels.stdout, streams.stdout, passed);
-  const stderr = copy(session, channels.stderr, streams.stderr, passed);
+  const written = { bytes: 0 };
+  const left = readClient(session, streams, written);
+  const stdout = copy(session, channels.stdout, streams.stdout, written);
+  const stderr = copy(session, channels.stderr, streams.stderr, written);
   const output = Promise.all([stdout, stderr]);
   const end =
     clock === undefined
       ? copyExit(session, streams.error)
-      : copyAttachedExit(session, streams.error, { clock, output, passed });
-  const said = Promise.all([stdout, end]).then(async () => {
+      : copyAttachedExit(session, streams.error, { clock, output, written });
+  const result = Promise.all([stdout, end]).then(async () => {
     const isInputOver = streams.stdin?.writableEnded ?? false;
     if (!isInputOver || afterInput === 'listen') await stderr;
   });
-  for (const each of [left, output, said]) each.catch(() => {});
+  for (const each of [left, output, result]) each.catch(() => {});
   // The process decides when the session ends; a client that disconnects earlier aborts it.
-  await Promise.race([said, left]);
+  await Promise.race([result, left]);
 }
 
 interface ByteCount {
@@ -119,12 +119,12 @@ async function copy(
   session: WebSocketSession,
   channel: number,
   from: Readable | undefined,
-  passed?: ByteCount,
+  written?: ByteCount,
 ): Promise<void> {
   if (from === undefined) return;
   for await (const chunk of from as AsyncIterable<Buffer>) {
     session.touch();
-    if (passed !== undefined) passed.bytes += chunk.length;
+    if (written !== undefined) written.bytes += chunk.length;
     await session.connection.send(session.signal, Buffer.of(channel), chunk);
   }
 }
@@ -141,7 +141,7 @@ async function copyExit(session: WebSocketSession, error: Readable): Promise<voi
 interface Attached {
   readonly clock: Clock;
   readonly output: Promise<unknown>;
-  readonly passed: ByteCount;
+  readonly written: ByteCount;
 }
 
 /**
@@ -151,19 +151,19 @@ interface Attached {
 async function copyAttachedExit(
   session: WebSocketSession,
   error: Readable,
-  { clock, output, passed }: Attached,
+  { clock, output, written }: Attached,
 ): Promise<void> {
   const sinceMs = clock.monotonicMs();
-  const said: Buffer[] = [];
+  const chunks: Buffer[] = [];
   try {
-    for await (const chunk of error as AsyncIterable<Buffer>) said.push(chunk);
-    const status = Buffer.concat(said);
+    for await (const chunk of error as AsyncIterable<Buffer>) chunks.push(chunk);
+    const status = Buffer.concat(chunks);
     const isShort = clock.monotonicMs() - sinceMs < tooLateMs;
     const { kind } = readRemoteExit(status.toString());
-    if (kind === 'exited' && isShort && passed.bytes === 0) {
+    if (kind === 'exited' && isShort && written.bytes === 0) {
       // Output may still be in flight.
       await Promise.race([output, clock.sleep(tooLateMs, session.signal)]);
-      if (passed.bytes === 0) {
+      if (written.bytes === 0) {
         await sendFailure(session, 'the container ended before it could be attached to');
         return;
       }
@@ -182,14 +182,14 @@ async function sendFailure({ connection, signal }: WebSocketSession, message: st
 async function readClient(
   { connection, signal, touch }: WebSocketSession,
   streams: RemoteStreams,
-  passed: ByteCount,
+  written: ByteCount,
 ): Promise<void> {
   let channel: number | undefined;
   for await (const piece of connection.messages()) {
     touch();
     const bytes = piece.first ? piece.bytes.subarray(1) : piece.bytes;
     if (piece.first) channel = channelOf(piece, channel);
-    if (channel === channels.stdin) passed.bytes += bytes.length;
+    if (channel === channels.stdin) written.bytes += bytes.length;
     if (channel === channels.close) closeNamed(streams, bytes[0]);
     else await pass(inputOf(streams, channel), bytes, signal);
     if (piece.last) channel = undefined;

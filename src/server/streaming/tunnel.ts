@@ -28,9 +28,9 @@ export async function tunnel(
   signal: AbortSignal,
 ): Promise<Response | undefined> {
   const headers = [...forwardedHeaders(call.rawHeaders), ...forwardedFor(call.socket)];
-  const answer = await deps.dial({ url, method: call.request.method, headers }, signal);
-  if (answer.kind === 'answered') return refusal(answer);
-  await tunnelUpgrade(call, answer, deps, signal);
+  const response = await deps.dial({ url, method: call.request.method, headers }, signal);
+  if (response.kind === 'answered') return refusal(response);
+  await tunnelUpgrade(call, response, deps, signal);
   return undefined;
 }
 
@@ -70,9 +70,9 @@ export async function tunnelPortForward(
   const problem = handshakeRefusal(call);
   if (problem !== undefined) return problem;
   const headers = spdyUpgradeHeaders(portForwardProtocol);
-  const answer = await deps.dial({ url, method: 'POST', headers }, signal);
-  if (answer.kind === 'answered') return refusal(answer);
-  const { socket, head } = answer;
+  const response = await deps.dial({ url, method: 'POST', headers }, signal);
+  if (response.kind === 'answered') return refusal(response);
+  const { socket, head } = response;
   try {
     await serveWebSocket(
       { ...call, headers: call.request.headers },

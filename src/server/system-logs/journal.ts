@@ -25,8 +25,8 @@ export function systemJournal(clock: Clock, program = 'journalctl'): Journal {
         if (error instanceof KubelingError) return undefined;
         throw error;
       });
-      const isWell = result?.end.kind === 'exited' && result.end.code === 0;
-      return new Set(isWell ? result.stdout.split('\n').filter((line) => line !== '') : []);
+      const isSuccess = result?.end.kind === 'exited' && result.end.code === 0;
+      return new Set(isSuccess ? result.stdout.split('\n').filter((line) => line !== '') : []);
     },
     read: (units, options, signal) => stream(program, journalArguments(units, options), signal),
   };

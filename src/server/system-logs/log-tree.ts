@@ -16,7 +16,7 @@ export interface LogTree {
    * The path is relative to the root. Rejects with LOG_REFUSED for paths outside and for anything
    * but files and directories.
    */
-  look(path: string): Promise<LogNode>;
+  inspect(path: string): Promise<LogNode>;
 }
 
 /** O_PATH of Linux, which Node.js does not export: a handle that can be traversed but not read. */
@@ -32,16 +32,16 @@ const chunkBytes = 64 * 1024;
  * from the root; one that leads outside is rejected.
  */
 export function createLogTree(root: string): LogTree {
-  return { look: (path) => look(root, path) };
+  return { inspect: (path) => inspect(root, path) };
 }
 
-async function look(root: string, path: string): Promise<LogNode> {
+async function inspect(root: string, path: string): Promise<LogNode> {
   try {
     await using place = await walk(root, path);
     const facts = await place.stat();
     if (facts.isDirectory()) return { kind: 'directory', names: await namesIn(place) };
     if (!facts.isFile()) throw refused('it is neither a file nor a directory');
-    return { kind: 'file', chunks: readNow(root, path) };
+    return { kind: 'file', chunks: readFile(root, path) };
   } catch (error) {
     const code = errnoOf(error);
     if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ENAMETOOLONG') return { kind: 'absent' };
@@ -55,7 +55,7 @@ async function walk(root: string, path: string): Promise<FileHandle> {
   let left = segmentsOf(path);
   let links = 0;
   for (;;) {
-    const step = await goDown(realRoot, left);
+    const step = await descend(realRoot, left);
     if (step.kind === 'there') return step.handle;
     if (++links > maxLinks) throw refused('there are too many symbolic links on the path');
     left = followed([root, realRoot], step);
@@ -72,7 +72,7 @@ type Step =
       readonly behind: readonly string[];
     };
 
-async function goDown(realRoot: string, segments: readonly string[]): Promise<Step> {
+async function descend(realRoot: string, segments: readonly string[]): Promise<Step> {
   let handle = await open(realRoot, oPath | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
     for (const [index, segment] of segments.entries()) {
@@ -99,29 +99,29 @@ function followed(
   roots: readonly string[],
   { above, target, behind }: Extract<Step, { kind: 'link' }>,
 ): string[] {
-  if (!posix.isAbsolute(target)) return settle([...above, ...target.split('/'), ...behind]);
+  if (!posix.isAbsolute(target)) return normalizeSegments([...above, ...target.split('/'), ...behind]);
   const root = roots.find((each) => target === each || target.startsWith(`${each}/`));
   if (root === undefined) throw refused('a symbolic link leads out of the log directory');
-  return settle([...target.slice(root.length).split('/'), ...behind]);
+  return normalizeSegments([...target.slice(root.length).split('/'), ...behind]);
 }
 
 function segmentsOf(path: string): string[] {
   if (path.includes('\0')) throw refused('its name is not valid');
-  return settle(path.split('/'));
+  return normalizeSegments(path.split('/'));
 }
 
-function settle(segments: readonly string[]): string[] {
-  const settled: string[] = [];
+function normalizeSegments(segments: readonly string[]): string[] {
+  const normalized: string[] = [];
   for (const segment of segments) {
     if (segment === '' || segment === '.') continue;
-    if (segment !== '..') settled.push(segment);
-    else if (settled.pop() === undefined) throw refused('it is above the log directory');
+    if (segment !== '..') normalized.push(segment);
+    else if (normalized.pop() === undefined) throw refused('it is above the log directory');
   }
-  return settled;
+  return normalized;
 }
 
-async function namesIn(place: FileHandle): Promise<readonly string[]> {
-  const entries = await readdir(`/proc/self/fd/${place.fd}/`, { withFileTypes: true });
+async function namesIn(directory: FileHandle): Promise<readonly string[]> {
+  const entries = await readdir(`/proc/self/fd/${directory.fd}/`, { withFileTypes: true });
   return entries
     .map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name))
     .sort()
@@ -129,7 +129,7 @@ async function namesIn(place: FileHandle): Promise<readonly string[]> {
 }
 
 /** Reads up to the size at opening: a log that is being written would never end. */
-async function* readNow(root: string, path: string): AsyncGenerator<Uint8Array> {
+async function* readFile(root: string, path: string): AsyncGenerator<Uint8Array> {
   await using file = await openFile(root, path);
   const { size } = await file.stat();
   for (let at = 0; at < size; ) {

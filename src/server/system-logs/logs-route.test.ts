@@ -19,7 +19,7 @@ async function* chunksOf(content: string): AsyncGenerator<Uint8Array> {
 }
 
 const tree: LogTree = {
-  async look(path): Promise<LogNode> {
+  async inspect(path): Promise<LogNode> {
     const name = path.replace(/^\//, '');
     if (name === 'bar' || name === '') return { kind: 'directory', names: ['a&<b>.log', 'sub/'] };
     if (name === 'out') throw new KubelingError('LOG_REFUSED', 'Cannot read a log of the host: it is a link');

@@ -19,10 +19,10 @@ const notFound = text(404, '404 page not found\n');
 /** Serves the log files of the host and the journal of its services. */
 export function systemLogsRoute(logs: SystemLogs | 'disabled'): Route {
   if (logs === 'disabled') return disabledRoute(prefix, 'logs endpoint is disabled.\n');
-  return { path: prefix, methods: ['GET'], answer: (request, signal) => answer(logs, request, signal) };
+  return { path: prefix, methods: ['GET'], answer: (request, signal) => respond(logs, request, signal) };
 }
 
-async function answer(logs: SystemLogs, request: Request, signal: AbortSignal): Promise<Response> {
+async function respond(logs: SystemLogs, request: Request, signal: AbortSignal): Promise<Response> {
   const path = pathOf(request.path);
   if (path === undefined) return notFound;
   const { journal, tree } = logs;
@@ -48,7 +48,7 @@ function pathOf(requested: string): string | undefined {
 
 async function show(tree: LogTree, path: string, requested: string): Promise<Response> {
   try {
-    const node = await tree.look(path);
+    const node = await tree.inspect(path);
     if (node.kind === 'directory') return listing(node, requested);
     return fileResponse(node, path);
   } catch (error) {
@@ -124,7 +124,7 @@ async function* queried(
 async function* serviceFile(tree: LogTree, service: string): AsyncGenerator<Uint8Array> {
   for (const path of [service, `${service}.log`, `${service}/${service}.log`]) {
     try {
-      const node = await tree.look(path);
+      const node = await tree.inspect(path);
       if (node.kind === 'file') return yield* node.chunks;
     } catch (error) {
       return yield Buffer.from(`\nerror: the log of ${service} cannot be read: ${describeError(error)}\n`);

@@ -27,10 +27,10 @@ const maxPatternChars = 4_096;
 /** Unreadable options are reported together, then disallowed ones together. */
 export function readNodeLogQuery(params: URLSearchParams): ReadNodeLogQuery {
   const unreadable: string[] = [];
-  const asked = params.getAll('query');
-  const files = asked.filter((each) => /[/\\]/.test(each));
-  const services = asked.filter((each) => !/[/\\]/.test(each) && each.trim() !== '');
-  if (asked.length > 0 && files.length + services.length === 0) unreadable.push('query may not be empty');
+  const queries = params.getAll('query');
+  const files = queries.filter((each) => /[/\\]/.test(each));
+  const services = queries.filter((each) => !/[/\\]/.test(each) && each.trim() !== '');
+  if (queries.length > 0 && files.length + services.length === 0) unreadable.push('query may not be empty');
   const options: JournalOptions = {
     sinceMs: readTime(params, 'sinceTime', unreadable),
     untilMs: readTime(params, 'untilTime', unreadable),
@@ -39,7 +39,7 @@ export function readNodeLogQuery(params: URLSearchParams): ReadNodeLogQuery {
     pattern: params.get('pattern') || undefined,
   };
   if (unreadable.length > 0) return refused(400, unreadable);
-  if (asked.length === 0 && !hasOptions(options)) return { kind: 'none' };
+  if (queries.length === 0 && !hasOptions(options)) return { kind: 'none' };
   const query = { services, files, options };
   const invalid = [...problemsOfNames(query), ...problemsOfOptions(options)];
   return invalid.length > 0 ? refused(406, invalid) : { kind: 'query', query };

@@ -42,12 +42,12 @@ export class TypeDumper {
   #dumpOf(type: string): Dump {
     const known = this.#known.get(type);
     if (known !== undefined) return known;
-    const dump = this.#make(type);
+    const dump = this.#create(type);
     this.#known.set(type, dump);
     return dump;
   }
 
-  #make(type: string): Dump {
+  #create(type: string): Dump {
     if (type.startsWith('?')) return writtenDump(this.#dumpOf(type.slice(1)));
     if (type.startsWith('*')) return pointerDump(() => this.#dumpOf(type.slice(1)));
     if (type.startsWith('[]')) return listDump(() => this.#dumpOf(type.slice(2)));

@@ -20,7 +20,7 @@ type Amounts = ReadonlyMap<string, HeldQuantity>;
 export function toInternalPod(pod: WrittenPod & { readonly spec: PodSpec }, manifest: YamlTree): Fields {
   const { metadata, spec, status } = pod;
   return {
-    metadata: metadata?.annotations ? { ...metadata, annotations: kept(metadata.annotations) } : metadata,
+    metadata: metadata?.annotations ? { ...metadata, annotations: retained(metadata.annotations) } : metadata,
     spec: heldSpec(spec, entryOf(manifest, 'spec')),
     status: status && heldStatus(status),
   };
@@ -34,7 +34,7 @@ const droppedAnnotations: ReadonlySet<string> = new Set(
   ]),
 );
 
-function kept(annotations: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+function retained(annotations: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const entries = Object.entries(annotations);
   return Object.fromEntries(entries.filter(([key]) => !droppedAnnotations.has(key)));
 }

@@ -26,7 +26,7 @@ export const noQuantity: HeldQuantity = { value: 0n, scale: 0, spelling: '', for
 interface Written {
   readonly text: string;
   readonly negative: boolean;
-  readonly whole: string;
+  readonly integer: string;
   readonly fraction: string;
   readonly base: 2 | 10;
   readonly exponent: number;
@@ -49,13 +49,13 @@ export function holdWritten(tree: YamlTree | undefined): HeldQuantity {
 export function holdQuantity(untrimmed: string): HeldQuantity {
   const text = untrimmed.trim();
   if (text === '0') return { value: 0n, scale: 0, spelling: text, format: 'DecimalSI' };
-  const written = takeApart(text);
+  const written = parse(text);
   return small(written) ?? large(written);
 }
 
-function takeApart(text: string): Written {
+function parse(text: string): Written {
   const [, sign, digits = '', fraction = '', suffix = ''] = /^([-+]?)0*(\d*)\.?(\d*)(.*)/s.exec(text) ?? [];
-  const number = { text, negative: sign === '-', whole: digits || '0', fraction };
+  const number = { text, negative: sign === '-', integer: digits || '0', fraction };
   const decimal = decimals.indexOf(suffix);
   if (decimal >= 0) return { ...number, base: 10, exponent: 3 * decimal - nano, format: 'DecimalSI' };
   const binary = binaries.indexOf(suffix);
@@ -65,8 +65,8 @@ function takeApart(text: string): Written {
 
 /** Undefined when there are too many digits or decimal places. */
 function small(written: Written): HeldQuantity | undefined {
-  const { text, negative, whole, fraction, base, exponent, format } = written;
-  const digits = whole + fraction;
+  const { text, negative, integer, fraction, base, exponent, format } = written;
+  const digits = integer + fraction;
   const scale = (base === 10 ? exponent : 0) - fraction.length;
   if (digitsToSpare(written) < 0 || scale < -nano) return undefined;
   const number = BigInt(digits);
@@ -79,14 +79,14 @@ function small(written: Written): HeldQuantity | undefined {
   return { value: negative ? -size : size, scale, spelling: canonical ? text : '', format };
 }
 
-function digitsToSpare({ whole, fraction, base, exponent }: Written): number {
-  if (base === 10) return safeDigits - whole.length - fraction.length;
+function digitsToSpare({ integer, fraction, base, exponent }: Written): number {
+  if (base === 10) return safeDigits - integer.length - fraction.length;
   // A binary unit has about three decimal digits per ten of its exponent.
-  return fraction === '' ? 14 - whole.length - Math.trunc((exponent * 3) / 10) : -1;
+  return fraction === '' ? 14 - integer.length - Math.trunc((exponent * 3) / 10) : -1;
 }
 
-function large({ negative, whole, fraction, base, exponent, format }: Written): HeldQuantity {
-  const digits = BigInt(whole + fraction);
+function large({ negative, integer, fraction, base, exponent, format }: Written): HeldQuantity {
+  const digits = BigInt(integer + fraction);
   const exact =
     base === 2
       ? { unscaled: digits << BigInt(exponent), scale: fraction.length }

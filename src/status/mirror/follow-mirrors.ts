@@ -3,18 +3,18 @@ import type { PodManager } from '../../pods/index.ts';
 import { type MirrorPods, mirrorNames } from './mirror-pods.ts';
 
 const readyPollMs = 100;
-const passMs = 10_000;
+const reconcileAllMs = 10_000;
 
 /** Looks at every mirror and static pod once all sources have told theirs, and now and then after that. */
 export async function followMirrors(
   clock: Clock,
   { config, pods }: { readonly config: { allReady(): boolean }; readonly pods: PodManager },
-  mirrors: Pick<MirrorPods, 'look'>,
+  mirrors: Pick<MirrorPods, 'reconcile'>,
   signal: AbortSignal,
 ): Promise<void> {
   while (!config.allReady()) await clock.sleep(readyPollMs, signal);
   for (;;) {
-    for (const name of mirrorNames(pods.getPodsAndMirrorPods())) mirrors.look(name);
-    await clock.sleep(passMs, signal);
+    for (const name of mirrorNames(pods.getPodsAndMirrorPods())) mirrors.reconcile(name);
+    await clock.sleep(reconcileAllMs, signal);
   }
 }

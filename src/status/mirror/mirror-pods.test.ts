@@ -44,7 +44,7 @@ async function atWork(t: { after(run: () => void): void }, first: Node | undefin
   });
   mirrors.run(stopping.signal).catch(() => {});
   const look = async (ms = 0) => {
-    mirrors.look(name);
+    mirrors.reconcile(name);
     await clock.advance(ms);
   };
   const see = async () => {

@@ -29,7 +29,7 @@ export interface MirrorPodsDeps {
 }
 
 /** The created mirror that the watch has not delivered yet. */
-interface Made {
+interface CreatedMirror {
   readonly mirror: Pod;
   readonly atMs: number;
 }
@@ -50,16 +50,16 @@ const watchLagMs = 10_000;
 export class MirrorPods {
   readonly #deps: MirrorPodsDeps;
   readonly #queue: RetryQueue<PodFullName>;
-  readonly #made = new LruMap<PodFullName, Made>({ capacity: 1_000 });
+  readonly #created = new LruMap<PodFullName, CreatedMirror>({ capacity: 1_000 });
   /** The UIDs of mirrors to be replaced. */
   readonly #outlived = new LruMap<PodFullName, PodUid>({ capacity: 1_000 });
 
   constructor(deps: MirrorPodsDeps) {
     this.#deps = deps;
     const { clock, random } = deps;
-    const work = (name: PodFullName, signal: AbortSignal) => this.#work(name, signal);
+    const reconcileOne = (name: PodFullName, signal: AbortSignal) => this.#work(name, signal);
     const failed = (failure: FailedTry<PodFullName>) => this.#failed(failure);
-    this.#queue = new RetryQueue({ clock, random, policy, parallel, work, failed });
+    this.#queue = new RetryQueue({ clock, random, policy, parallel, work: reconcileOne, failed });
   }
 
   /** Names that are queued or being reconciled. */
@@ -76,7 +76,7 @@ export class MirrorPods {
    * Reconciles the name soon: its static pod was added, changed, synced, terminated or removed, or
    * its mirror changed. Returns at once; may be called any number of times.
    */
-  look(name: PodFullName): void {
+  reconcile(name: PodFullName): void {
     this.#queue.add(name);
   }
 
@@ -84,7 +84,7 @@ export class MirrorPods {
   replace(mirror: Pod): void {
     const name = fullNameOf(mirror);
     this.#outlived.set(name, mirror.metadata.uid);
-    this.look(name);
+    this.reconcile(name);
   }
 
   /** The API is reachable again: keys in back-off are retried at once. */
@@ -104,13 +104,13 @@ export class MirrorPods {
       isOutlived: outlived !== undefined && newest?.metadata.uid === outlived,
     });
     if (plan.do === 'wait') this.#queue.add(name, endingPollMs);
-    else await this.#carryOut(name, plan, signal);
+    else await this.#execute(name, plan, signal);
   }
 
-  async #carryOut(name: PodFullName, plan: MirrorPlan, signal: AbortSignal): Promise<void> {
+  async #execute(name: PodFullName, plan: MirrorPlan, signal: AbortSignal): Promise<void> {
     if (plan.do === 'delete' || plan.do === 'replace') {
       const isDone = await this.#delete(plan.mirror, plan.why, signal);
-      this.#made.delete(name);
+      this.#created.delete(name);
       this.#outlived.delete(name);
       // Another client was faster: the watch delivers the result.
       if (!isDone) return this.#queue.add(name, watchLagMs);
@@ -120,12 +120,12 @@ export class MirrorPods {
 
   /** A created mirror counts as existing until the watch shows it or should have. */
   #newest(name: PodFullName, watched: Pod | undefined): Pod | undefined {
-    const made = this.#made.peek(name);
-    if (made === undefined) return watched;
-    const isSeen = watched?.metadata.uid === made.mirror.metadata.uid;
-    const isLost = this.#deps.clock.monotonicMs() - made.atMs >= watchLagMs;
-    if (!isSeen && !isLost) return made.mirror;
-    this.#made.delete(name);
+    const created = this.#created.peek(name);
+    if (created === undefined) return watched;
+    const isWatched = watched?.metadata.uid === created.mirror.metadata.uid;
+    const isLost = this.#deps.clock.monotonicMs() - created.atMs >= watchLagMs;
+    if (!isWatched && !isLost) return created.mirror;
+    this.#created.delete(name);
     return watched;
   }
 
@@ -139,9 +139,9 @@ export class MirrorPods {
       mirror = await api.create<Pod>(at, mirrorObject(pod, owner), signal);
     } catch (error) {
       if (!isApiCode(error, 'API_CONFLICT')) throw error;
-      mirror = await this.#whoHasTheName(pod, error, signal);
+      mirror = await this.#adoptOrRemove(pod, error, signal);
     }
-    this.#made.set(name, { mirror, atMs: clock.monotonicMs() });
+    this.#created.set(name, { mirror, atMs: clock.monotonicMs() });
     // Detects a mirror that the watch missed or that disappeared unobserved.
     this.#queue.add(name, watchLagMs);
     logger.v(2)?.info('Created mirror pod', {
@@ -151,7 +151,7 @@ export class MirrorPods {
   }
 
   /** A mirror of this very pod is adopted; any other one is removed, and creation is retried. */
-  async #whoHasTheName(pod: Pod, refused: unknown, signal: AbortSignal): Promise<Pod> {
+  async #adoptOrRemove(pod: Pod, refused: unknown, signal: AbortSignal): Promise<Pod> {
     const { namespace, name } = pod.metadata;
     const ref = { resource: apiResources.pods, namespace, name };
     const found = await this.#deps.api.get<Pod>(ref, {}, signal);
@@ -221,14 +221,14 @@ function mirrorObject({ metadata, spec }: Pod, owner: KnownNode): ApiObject {
   const { name, namespace, labels, annotations: written = {} } = metadata;
   const { kind } = apiResources.pods;
   const mark = { [annotations.mirror]: written[annotations.hash] ?? '' };
-  const made = {
+  const object = {
     name,
     namespace,
     ...(labels !== undefined && { labels }),
     annotations: { ...written, ...mark },
     ownerReferences: [ownerReference(owner)],
   };
-  return { apiVersion: apiVersionOf(apiResources.pods), kind, metadata: made, spec } as ApiObject;
+  return { apiVersion: apiVersionOf(apiResources.pods), kind, metadata: object, spec } as ApiObject;
 }
 
 function ownerReference({ name, uid }: KnownNode): OwnerReference {

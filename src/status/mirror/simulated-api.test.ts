@@ -61,7 +61,7 @@ function world(seed: number) {
       versions.set(name, version);
       if (type === 'DELETED') seen.delete(name);
       else if (isMirrorPod(pod)) seen.set(name, pod);
-      mirrors.look(fullNameOf(pod));
+      mirrors.reconcile(fullNameOf(pod));
     });
   });
   return { random, clock, api, pods, mirrors };
@@ -92,7 +92,7 @@ describe('MirrorPods with an API that fails at random and enforces the node rest
             wanted.set(name, after);
             pods.addPod(after);
           }
-          mirrors.look(fullNameOf(after));
+          mirrors.reconcile(fullNameOf(after));
         }
         await clock.advance(randomInt(random, 1_000));
       }

@@ -67,9 +67,9 @@ function othersConditions(api: PodStatus, shared: PodCondition | undefined): rea
  * its time.
  */
 function disruption(api: PodStatus, ours: PodStatus, now: Instant): PodCondition | undefined {
-  const said = ours.conditions?.find(({ type }) => isOurCondition(type) && !isOwnedCondition(type));
-  if (said === undefined) return undefined;
-  return { ...said, lastTransitionTime: timeOf(api, said, now) };
+  const condition = ours.conditions?.find(({ type }) => isOurCondition(type) && !isOwnedCondition(type));
+  if (condition === undefined) return undefined;
+  return { ...condition, lastTransitionTime: timeOf(api, condition, now) };
 }
 
 /** Times change only with the values they belong to. */

@@ -188,7 +188,7 @@ describe('StatusWriter', () => {
     await clock.advance(60_000);
     assert.deepEqual(api.verbs(), []);
     // Nor on another comparison, or when the pod changed outside its status.
-    writer.look(pod.metadata.uid);
+    writer.compare(pod.metadata.uid);
     await clock.advance(0);
     api.put({ ...pod, metadata: { ...pod.metadata, annotations: { note: 'new' } } });
     await clock.advance(20_000);
@@ -442,7 +442,7 @@ describe('StatusWriter and static pods', () => {
     assert.deepEqual(api.verbs(), []);
     api.put(mirror);
     mirrors.set(file.metadata.uid, mirror.metadata.uid);
-    writer.look(file.metadata.uid);
+    writer.compare(file.metadata.uid);
     await clock.advance(0);
     assert.equal(api.pods.get('web')?.status.phase, 'Running');
     api.put({ ...mirror, metadata: { ...mirror.metadata, uid: podUid('mirror-2') } });

@@ -42,7 +42,7 @@ interface Written {
   /** The copy of the watch that was compared. */
   readonly watched: Pod;
   /** The response of the API, until the watch has caught up. */
-  readonly answered: Pod | undefined;
+  readonly response: Pod | undefined;
   readonly isHeld: boolean;
   readonly agreement: Agreement;
 }
@@ -55,8 +55,8 @@ const outcomes = {
 
 const parallel = 8;
 /** How long a status that only reports a starting pod may wait for the next one. */
-const passingMs = 500;
-const passMs = 10_000;
+const startingDelayMs = 500;
+const compareMs = 10_000;
 const policy = { baseMs: 250, factor: 2, maxMs: 10_000, jitter: 0.2, resetAfterMs: 60_000 };
 
 /**
@@ -96,8 +96,8 @@ export class StatusWriter {
 
   /** Runs until aborted and then throws the signal's reason. Call it once. */
   async run(signal: AbortSignal): Promise<void> {
-    this.#pass();
-    await Promise.all([this.#follow(signal), this.#passAgain(signal), this.#queue.run(signal)]);
+    this.#compareAll();
+    await Promise.all([this.#follow(signal), this.#comparePeriodically(signal), this.#queue.run(signal)]);
   }
 
   /** Whether the API has the cached status; also for a pod that the API does not have. */
@@ -113,14 +113,14 @@ export class StatusWriter {
    * Compares the pod at once: its API object is new, for example the mirror of a static pod, or has
    * changed.
    */
-  look(uid: PodUid): void {
+  compare(uid: PodUid): void {
     this.#queue.add(uid);
   }
 
   /** The static pod has a mirror: one without a status need not wait for a change. */
   mirrored(uid: PodUid): void {
     const mirror = this.#deps.podOf(uid);
-    if (mirror !== undefined && mirror.status.conditions === undefined) this.look(uid);
+    if (mirror !== undefined && mirror.status.conditions === undefined) this.compare(uid);
   }
 
   /** The API is reachable again: pods in back-off are retried at once. */
@@ -130,35 +130,35 @@ export class StatusWriter {
 
   async #follow(signal: AbortSignal): Promise<void> {
     for await (const { uid, after } of this.#deps.statuses.changes().items(signal))
-      this.#queue.add(uid, isPassing(after) ? passingMs : 0);
+      this.#queue.add(uid, isPassing(after) ? startingDelayMs : 0);
   }
 
-  async #passAgain(signal: AbortSignal): Promise<void> {
+  async #comparePeriodically(signal: AbortSignal): Promise<void> {
     for (;;) {
-      await this.#deps.clock.sleep(passMs, signal);
-      this.#pass();
+      await this.#deps.clock.sleep(compareMs, signal);
+      this.#compareAll();
     }
   }
 
-  #pass(): void {
+  #compareAll(): void {
     const { statuses } = this.#deps;
     for (const uid of this.#written.keys()) if (statuses.entry(uid) === undefined) this.#forget(uid);
     for (const entry of statuses.entries()) {
-      if (this.#isDoubtful(entry)) this.look(entry.uid);
-      if (!isTerminalPhase(entry.status.phase)) this.#tellOutlived(entry, 'if-over');
+      if (this.#mayDiffer(entry)) this.compare(entry.uid);
+      if (!isTerminalPhase(entry.status.phase)) this.#reportOutlived(entry, 'if-over');
     }
   }
 
   /** Not at once: right after a start the final states of pods have not been observed yet. */
-  #tellOutlived({ uid, changedAtMs }: VersionedStatus, when: 'if-over' | 'always'): void {
+  #reportOutlived({ uid, changedAtMs }: VersionedStatus, when: 'if-over' | 'always'): void {
     const { podOf, clock, outlived } = this.#deps;
     const pod = podOf(uid);
-    if (pod === undefined || !isMirrorPod(pod) || clock.monotonicMs() - changedAtMs < passMs) return;
+    if (pod === undefined || !isMirrorPod(pod) || clock.monotonicMs() - changedAtMs < compareMs) return;
     if (when === 'always' || isTerminalPhase(pod.status.phase)) outlived?.(pod);
   }
 
   /** Whether the status may differ: cheap, with false positives but no false negatives. */
-  #isDoubtful(entry: VersionedStatus): boolean {
+  #mayDiffer(entry: VersionedStatus): boolean {
     const pod = this.#deps.podOf(entry.uid);
     if (pod === undefined) return false;
     const written = this.#caughtUp(entry.uid, pod);
@@ -169,8 +169,8 @@ export class StatusWriter {
   /** A watch event equal to the response of the API is no change; one copy of it is enough. */
   #caughtUp(uid: PodUid, pod: Pod): Written | undefined {
     const written = this.#written.get(uid);
-    const { answered } = written ?? {};
-    if (written === undefined || answered === undefined || !isSameCopy(answered, pod)) return written;
+    const { response } = written ?? {};
+    if (written === undefined || response === undefined || !isSameCopy(response, pod)) return written;
     const caughtUp = { ...written, watched: pod, answered: undefined };
     this.#written.set(uid, caughtUp);
     return caughtUp;
@@ -183,15 +183,15 @@ export class StatusWriter {
     if (entry === undefined || watched === undefined) return;
     const before = this.#written.get(uid);
     const isSame = before?.apiUid === watched.metadata.uid;
-    const known = newestCopy(watched, isSame ? before?.answered : undefined);
+    const known = newestCopy(watched, isSame ? before?.response : undefined);
     // A status that differed only in lost times stays equal until it changes.
     const isAlike = before?.entry === entry && before.agreement === 'but-for-times';
     const turn = isSame && !isAlike ? 'later' : 'first';
     const outcome = await syncStatus(this.#deps, { entry, known, turn }, signal);
-    this.#note(entry, watched, outcome);
+    this.#record(entry, watched, outcome);
   }
 
-  #note(entry: VersionedStatus, watched: Pod, outcome: SyncOutcome): void {
+  #record(entry: VersionedStatus, watched: Pod, outcome: SyncOutcome): void {
     const { uid } = entry;
     const { clock, observer, statuses, logger } = this.#deps;
     if (outcome.kind === 'in-step') {
@@ -199,7 +199,7 @@ export class StatusWriter {
       const { pod, isHeld, agreement } = outcome;
       const answered = pod === watched ? undefined : pod;
       const apiUid = watched.metadata.uid;
-      this.#written.set(uid, { apiUid, entry, watched, answered, isHeld, agreement });
+      this.#written.set(uid, { apiUid, entry, watched, response: answered, isHeld, agreement });
       return;
     }
     this.#written.delete(uid);
@@ -213,7 +213,7 @@ export class StatusWriter {
   #failed({ key: uid, error, failures, nextTryMs }: FailedTry<PodUid>): void {
     const { statuses, logger } = this.#deps;
     const entry = statuses.entry(uid);
-    if (entry !== undefined && isApiCode(error, 'API_INVALID')) this.#tellOutlived(entry, 'always');
+    if (entry !== undefined && isApiCode(error, 'API_INVALID')) this.#reportOutlived(entry, 'always');
     const { name = uid, namespace = '' } = entry ?? {};
     const fields = { pod: `${name}_${namespace}`, podUid: uid, error: describeError(error), nextTryMs };
     if (failures === 1) logger.warn('Failed to write pod status', fields);
@@ -231,10 +231,12 @@ export class StatusWriter {
  * watch lags behind calls, and compared with an old copy a status may seem unchanged. Versions that
  * are not numbers cannot be compared; then the watch wins, which is eventually correct.
  */
-export function newestCopy(watched: Pod, answered: Pod | undefined): Pod {
-  if (answered === undefined || answered.metadata.uid !== watched.metadata.uid) return watched;
-  const [seen, told] = [versionOf(watched), versionOf(answered)];
-  return seen !== undefined && told !== undefined && told > seen ? answered : watched;
+export function newestCopy(watched: Pod, response: Pod | undefined): Pod {
+  if (response === undefined || response.metadata.uid !== watched.metadata.uid) return watched;
+  const [watchedVersion, responseVersion] = [versionOf(watched), versionOf(response)];
+  return watchedVersion !== undefined && responseVersion !== undefined && responseVersion > watchedVersion
+    ? response
+    : watched;
 }
 
 function versionOf({ metadata: { resourceVersion } }: Pod): bigint | undefined {
@@ -247,7 +249,7 @@ function isSameCopy({ metadata: one }: Pod, { metadata: other }: Pod): boolean {
   return one.uid === other.uid && one.resourceVersion === other.resourceVersion;
 }
 
-const underWay: ReadonlySet<string | undefined> = new Set(['ContainerCreating', 'PodInitializing']);
+const startingReasons: ReadonlySet<string | undefined> = new Set(['ContainerCreating', 'PodInitializing']);
 
 /**
  * Whether the status only reports that the pod is starting: nothing has run yet and nothing has
@@ -256,7 +258,7 @@ const underWay: ReadonlySet<string | undefined> = new Set(['ContainerCreating', 
 function isPassing(status: PodStatus): boolean {
   const { phase, reason, containerStatuses = [], initContainerStatuses = [] } = status;
   const isAwaited = ({ state, lastState }: ContainerStatus) =>
-    underWay.has(state?.waiting?.reason) && lastState?.terminated === undefined;
+    startingReasons.has(state?.waiting?.reason) && lastState?.terminated === undefined;
   return (
     phase === 'Pending' &&
     reason === undefined &&

@@ -64,8 +64,8 @@ export async function syncStatus(deps: SyncDeps, job: SyncJob, signal: AbortSign
  * is left.
  */
 export function isDueForRemoval(pod: Pod, entry: VersionedStatus): boolean {
-  const isToGo = pod.metadata.deletionTimestamp !== undefined && !isMirrorPod(pod);
-  return isToGo && isTerminalPhase(pod.status.phase) && entry.isFinished;
+  const isTerminating = pod.metadata.deletionTimestamp !== undefined && !isMirrorPod(pod);
+  return isTerminating && isTerminalPhase(pod.status.phase) && entry.isFinished;
 }
 
 /** The available copy is used first; the API is read only when a call contradicts it. */
@@ -75,7 +75,7 @@ async function write(deps: SyncDeps, job: SyncJob, signal: AbortSignal): Promise
   } catch (error) {
     if (!isApiCode(error, 'API_CONFLICT', 'API_NOT_FOUND', 'API_INVALID')) throw error;
   }
-  const found = await look(deps, job.known, signal);
+  const found = await readNewest(deps, job.known, signal);
   if (found === undefined) return { kind: 'gone' };
   const isSame = found.metadata.uid === job.known.metadata.uid;
   return isSame ? await patchIfNeeded(deps, job, found, signal) : { kind: 'replaced' };
@@ -89,17 +89,17 @@ async function patchIfNeeded(
 ): Promise<SyncOutcome> {
   const facts = { ours: entry.status, mayRun: mayRun(entry.uid), now: clock.now() };
   const { status, isHeld } = mergeStatus({ pod, ...facts });
-  const asItWas = { kind: 'in-step', pod, isHeld, isPatched: false, agreement: 'whole' } as const;
+  const unchanged = { kind: 'in-step', pod, isHeld, isPatched: false, agreement: 'whole' } as const;
   const [before, after] = [plainStatus(pod.status), plainStatus(status)];
-  if (sameInApi(before, after)) return asItWas;
+  if (sameInApi(before, after)) return unchanged;
   // A status published by an earlier kubelet is not written again because the times of its
   // conditions were not stored.
-  if (turn === 'first' && sameStatus(before, after)) return { ...asItWas, agreement: 'but-for-times' };
+  if (turn === 'first' && sameStatus(before, after)) return { ...unchanged, agreement: 'but-for-times' };
   const patch = podStatusPatch(schema, { uid: pod.metadata.uid, before, after });
-  if (patch === undefined) return asItWas;
+  if (patch === undefined) return unchanged;
   const at = { ...refOf(pod), subresource: 'status' };
-  const answer = await api.patch<Pod>(at, fenced(patch, pod), signal);
-  return { ...asItWas, pod: answer, isPatched: true };
+  const response = await api.patch<Pod>(at, fenced(patch, pod), signal);
+  return { ...unchanged, pod: response, isPatched: true };
 }
 
 /**
@@ -111,7 +111,7 @@ function fenced({ kind, body }: Patch, { metadata: { uid, resourceVersion } }: P
 }
 
 /** The object that the API has under the pod's name. */
-async function look({ api }: SyncDeps, known: Pod, signal: AbortSignal): Promise<Pod | undefined> {
+async function readNewest({ api }: SyncDeps, known: Pod, signal: AbortSignal): Promise<Pod | undefined> {
   try {
     return await api.get<Pod>(refOf(known), {}, signal);
   } catch (error) {
@@ -127,7 +127,7 @@ async function remove(deps: SyncDeps, pod: Pod, signal: AbortSignal): Promise<Sy
     await deps.api.delete(refOf(pod), { gracePeriodSeconds: 0, uid }, signal);
   } catch (error) {
     if (!isApiCode(error, 'API_NOT_FOUND', 'API_CONFLICT')) throw error;
-    const found = await look(deps, pod, signal);
+    const found = await readNewest(deps, pod, signal);
     if (found?.metadata.uid === uid) throw error;
   }
   return { kind: 'removed' };
@@ -150,7 +150,7 @@ export function plainStatus(status: PodStatus): PodStatus {
  * Values that are significant when empty: a container in a state without details, and one without
  * requested resources.
  */
-const tellingWhenEmpty: ReadonlySet<string> = new Set(['waiting', 'running', 'terminated', 'resources']);
+const meaningfulWhenEmpty: ReadonlySet<string> = new Set(['waiting', 'running', 'terminated', 'resources']);
 const amounts: ReadonlySet<string> = new Set(['requests', 'limits', 'allocatedResources']);
 
 function plainFields<T extends object>(fields: T): T {
@@ -178,6 +178,6 @@ function plainAmounts(list: object): object {
 
 function isNothing(key: string, value: unknown): boolean {
   if (value === undefined || value === null || value === '') return true;
-  if (typeof value !== 'object' || tellingWhenEmpty.has(key)) return false;
+  if (typeof value !== 'object' || meaningfulWhenEmpty.has(key)) return false;
   return (Array.isArray(value) ? value : Object.keys(value)).length === 0;
 }

@@ -92,8 +92,8 @@ export class BodyDecoder {
     const name = tableNameOf(expected.group, expected.kind);
     if (!this.#table.has(name)) return patched;
     const { value, findings } = decodeJson<JsonObject>(this.#table, name, patched);
-    const wrong = decodingErrors(findings);
-    if (wrong !== undefined) throw invalidPatch(patch, wrong);
+    const errors = decodingErrors(findings);
+    if (errors !== undefined) throw invalidPatch(patch, errors);
     const breaches = validation === 'Ignore' ? [] : strictViolations(findings, patch.duplicates);
     if (breaches.length > 0 && validation === 'Strict')
       throw invalidPatch(patch, strictErrorMessage(breaches));
@@ -205,8 +205,8 @@ function checkFindings(
   how: DecodeOptions,
 ): void {
   const { expected, validation } = how;
-  const wrong = decodingErrors(findings);
-  if (wrong !== undefined) throw undecodable(expected, wrong);
+  const errors = decodingErrors(findings);
+  if (errors !== undefined) throw undecodable(expected, errors);
   if (validation === 'Ignore') return;
   const breaches: readonly StrictViolation[] = strictViolations(findings, duplicates);
   if (breaches.length === 0) return;
@@ -218,8 +218,10 @@ function checkFindings(
 const maxErrors = 50;
 
 function decodingErrors(findings: readonly KindFinding[]): string | undefined {
-  const wrong = findings.filter(({ severity }) => severity === 'error').slice(0, maxErrors);
-  return wrong.length === 0 ? undefined : wrong.map(({ field, message }) => `${field} ${message}`).join(', ');
+  const errors = findings.filter(({ severity }) => severity === 'error').slice(0, maxErrors);
+  return errors.length === 0
+    ? undefined
+    : errors.map(({ field, message }) => `${field} ${message}`).join(', ');
 }
 
 const maxShownLength = 500;

@@ -36,10 +36,10 @@ export function parseApiVersion(text: string): Pick<ExpectedKind, 'group' | 'ver
 }
 
 /** Some kinds are accepted in several API versions, which have the same fields here. */
-export function isSameKind(expected: ExpectedKind, written: string): boolean {
-  if (written === '' || written === apiVersion(expected)) return true;
+export function isSameKind(expected: ExpectedKind, declared: string): boolean {
+  if (declared === '' || declared === apiVersion(expected)) return true;
   if (expected.kind === 'DeleteOptions') return true;
-  return expected.kind === 'Eviction' && written === 'policy/v1beta1';
+  return expected.kind === 'Eviction' && declared === 'policy/v1beta1';
 }
 
 /** How unknown and duplicate fields are handled. */
@@ -48,11 +48,11 @@ export type FieldValidation = 'Strict' | 'Warn' | 'Ignore';
 const known: readonly FieldValidation[] = ['Strict', 'Warn', 'Ignore'];
 
 export function fieldValidation(query: URLSearchParams, options: string): FieldValidation {
-  const wanted = query.get('fieldValidation') ?? '';
-  if (wanted === '') return 'Warn';
-  const found = known.find((value) => value === wanted);
+  const requested = query.get('fieldValidation') ?? '';
+  if (requested === '') return 'Warn';
+  const found = known.find((value) => value === requested);
   if (found !== undefined) return found;
-  const message = `Unsupported value: ${JSON.stringify(wanted)}: supported values: "", "Ignore", "Strict", "Warn"`;
+  const message = `Unsupported value: ${JSON.stringify(requested)}: supported values: "", "Ignore", "Strict", "Warn"`;
   throw invalidOption(options, 'fieldValidation', message);
 }
 
@@ -69,9 +69,12 @@ export function strictViolations(
   findings: readonly KindFinding[],
   duplicates: readonly string[],
 ): readonly StrictViolation[] {
-  const twice = duplicates.map((path) => ({ text: `duplicate field ${JSON.stringify(path)}`, advice: '' }));
+  const duplicateFields = duplicates.map((path) => ({
+    text: `duplicate field ${JSON.stringify(path)}`,
+    advice: '',
+  }));
   const found = findings.flatMap((finding) => strictViolationOf(finding));
-  return [...twice, ...found].slice(0, maxViolations);
+  return [...duplicateFields, ...found].slice(0, maxViolations);
 }
 
 function strictViolationOf({ problem, field, message }: KindFinding): readonly StrictViolation[] {

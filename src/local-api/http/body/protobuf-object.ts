@@ -154,8 +154,8 @@ function varint(reader: WireReader, type: number): number {
   return Number(reader.int64());
 }
 
-function expect(type: number, wanted: number): void {
-  if (type !== wanted) throw malformed(`a field has the wire type ${type} instead of ${wanted}`);
+function expect(type: number, expected: number): void {
+  if (type !== expected) throw malformed(`a field has the wire type ${type} instead of ${expected}`);
 }
 
 /** Messages that are a single value in JSON, such as Quantity: their fields by number. */

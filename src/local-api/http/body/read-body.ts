@@ -19,7 +19,7 @@ function collect(incoming: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] = [];
     let size = 0;
-    const lost = () => reject(badRequest('the body of the request broke off'));
+    const onAborted = () => reject(badRequest('the body of the request broke off'));
     incoming.on('data', (chunk: Buffer) => {
       size += chunk.length;
       if (size <= maxBodyBytes) chunks.push(chunk);
@@ -32,7 +32,7 @@ function collect(incoming: IncomingMessage): Promise<Buffer> {
     });
     // Every request is closed at some point, so no error is created for complete bodies: that would
     // cost more than reading them.
-    incoming.on('close', () => incoming.readableEnded || lost()).on('error', lost);
+    incoming.on('close', () => incoming.readableEnded || onAborted()).on('error', onAborted);
   });
 }
 

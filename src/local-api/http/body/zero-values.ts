@@ -115,12 +115,12 @@ export class ZeroValueFilter {
   /** For an object decoded as this kind. */
   filter(kind: string, object: JsonObject): JsonObject {
     const fields = this.#table.fieldsOf(kind);
-    const telling = this.#meaningfulFieldsOf(kind);
+    const meaningful = this.#meaningfulFieldsOf(kind);
     return Object.fromEntries(
       Object.entries(object).flatMap(([name, value]) => {
         const field = fields.get(name);
         if (field === undefined) return [[name, value]];
-        const isKept = field.required || telling.has(name) || !isZeroValue(field, value);
+        const isKept = field.required || meaningful.has(name) || !isZeroValue(field, value);
         return isKept ? [[name, this.#within(field, value)]] : [];
       }),
     );

@@ -25,9 +25,9 @@ export class Descriptions {
   constructor(text: string = descriptionText()) {
     let kind = '';
     for (const line of text.split('\n').filter((each) => each !== '')) {
-      const { name, told, like } = readLine(line);
+      const { name, told: description, like } = readLine(line);
       if (!line.startsWith(' ')) kind = name;
-      this.#texts.set(line.startsWith(' ') ? `${kind}.${name}` : name, told);
+      this.#texts.set(line.startsWith(' ') ? `${kind}.${name}` : name, description);
       if (like !== undefined) this.#likes.set(kind, like);
     }
   }
@@ -54,7 +54,7 @@ export class Descriptions {
 function readLine(line: string) {
   const end = line.indexOf(':');
   const head = (end === -1 ? line : line.slice(0, end)).trim();
-  const told = end === -1 ? '' : line.slice(end + 1).trim();
+  const text = end === -1 ? '' : line.slice(end + 1).trim();
   const [name = '', , like] = head.split(' ');
-  return { name, told, like };
+  return { name, told: text, like };
 }

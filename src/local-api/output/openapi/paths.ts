@@ -69,7 +69,7 @@ class Operations {
     const kind = kindOf(entry);
     const query = queryParameters;
     return operationsFor(entry.verbs, {
-      list: ['get', () => this.#make('list', kind, query.list, this.#answer(200, listOf(kind)))],
+      list: ['get', () => this.#operation('list', kind, query.list, this.#answer(200, listOf(kind)))],
       create: ['post', () => this.#write('post', kind, query.write, this.#answer(201, kind))],
       deletecollection: ['delete', () => this.#delete('deletecollection', kind, query.deleteMany)],
     });
@@ -77,7 +77,7 @@ class Operations {
 
   ofAllNamespaces(entry: ResourceEntry): JsonObject {
     const kind = kindOf(entry);
-    return { get: this.#make('list', kind, queryParameters.list, this.#answer(200, listOf(kind))) };
+    return { get: this.#operation('list', kind, queryParameters.list, this.#answer(200, listOf(kind))) };
   }
 
   ofObject(entry: ResourceEntry): JsonObject {
@@ -103,11 +103,11 @@ class Operations {
   #changing(kind: KindName): Choices {
     const { write, patch } = queryParameters;
     return {
-      get: ['get', () => this.#make('get', kind, [], this.#answer(200, kind))],
+      get: ['get', () => this.#operation('get', kind, [], this.#answer(200, kind))],
       update: ['put', () => this.#write('put', kind, write, this.#answer(200, kind))],
       patch: [
         'patch',
-        () => ({ ...this.#patchBody(), ...this.#make('patch', kind, patch, this.#answer(200, kind)) }),
+        () => ({ ...this.#patchBody(), ...this.#operation('patch', kind, patch, this.#answer(200, kind)) }),
       ],
     };
   }
@@ -115,7 +115,7 @@ class Operations {
   /** Bodies of streaming subresources are not objects. */
   #streaming(action: string, kind: KindName, verbs: readonly ResourceVerb[]): JsonObject {
     const plain = { '200': { description: 'OK', content: { '*/*': { schema: { type: 'string' } } } } };
-    const choice = (method: string): Choice => [method, () => this.#make(action, kind, [], plain)];
+    const choice = (method: string): Choice => [method, () => this.#operation(action, kind, [], plain)];
     return operationsFor(verbs, {
       get: choice('get'),
       create: choice('post'),
@@ -132,13 +132,13 @@ class Operations {
     responses: JsonObject,
   ): JsonObject {
     const requestBody = { content: { '*/*': this.#schema(kind) }, required: true };
-    return { requestBody, ...this.#make(action, kind, parameters, responses) };
+    return { requestBody, ...this.#operation(action, kind, parameters, responses) };
   }
 
   #delete(action: string, kind: KindName, parameters: readonly JsonObject[]): JsonObject {
     const requestBody = { content: { '*/*': this.#schema({ ...metaGroup, kind: 'DeleteOptions' }) } };
     const responses = this.#answer(200, { ...metaGroup, kind: 'Status' });
-    return { requestBody, ...this.#make(action, kind, parameters, responses) };
+    return { requestBody, ...this.#operation(action, kind, parameters, responses) };
   }
 
   #patchBody(): JsonObject {
@@ -147,7 +147,7 @@ class Operations {
     return { requestBody: { content, required: true } };
   }
 
-  #make(
+  #operation(
     action: string,
     kind: KindName,
     parameters: readonly JsonObject[],
@@ -178,11 +178,11 @@ type Choices = Readonly<Partial<Record<ResourceVerb, Choice>>>;
 
 /** Includes only the operations of supported verbs. */
 function operationsFor(verbs: readonly ResourceVerb[], choices: Choices): JsonObject {
-  const made = verbs.flatMap((verb) => {
+  const operations = verbs.flatMap((verb) => {
     const choice = choices[verb];
     return choice === undefined ? [] : [[choice[0], choice[1]()] as const];
   });
-  return Object.fromEntries(made);
+  return Object.fromEntries(operations);
 }
 
 const metaGroup = { group: '', version: 'v1' };

@@ -90,21 +90,21 @@ function isRequired(kind: string, { name, required }: KindField, facts: SchemaFa
 
 function fieldSchema(kind: string, field: KindField, sources: SchemaSources): JsonObject {
   const facts = sources.facts.of(kind, field.name);
-  const told = description(sources.descriptions.ofField(kind, field.name));
+  const text = description(sources.descriptions.ofField(kind, field.name));
   const { type, shape } = field;
   switch (shape) {
     case 'single':
-      return { ...told, ...valueSchema(type, sources, 'described'), ...enumOf(facts) };
+      return { ...text, ...valueSchema(type, sources, 'described'), ...enumOf(facts) };
     case 'map':
       return {
-        ...told,
+        ...text,
         type: 'object',
         additionalProperties: valueSchema(type, sources, 'bare'),
         ...(facts.list === 'atomic' ? { 'x-kubernetes-map-type': 'atomic' } : {}),
       };
     case 'list':
       return {
-        ...told,
+        ...text,
         type: 'array',
         items: { ...valueSchema(type, sources, 'bare'), ...enumOf(facts) },
         ...(kind.endsWith('List') ? {} : listType(field, facts)),

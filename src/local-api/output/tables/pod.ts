@@ -125,16 +125,16 @@ function terminationReason({ reason, signal, exitCode }: NonNullable<ContainerSt
 
 /** The reason of the first container that is not running, otherwise that of the pod. */
 function mainStatus(pod: Pod, stuck: string | undefined): string {
-  const told = (pod.status?.containerStatuses ?? []).flatMap(({ state }) => {
+  const reasons = (pod.status?.containerStatuses ?? []).flatMap(({ state }) => {
     if ((state?.waiting?.reason ?? '') !== '') return [{ text: state?.waiting?.reason ?? '', failed: false }];
     const end = state?.terminated;
     return end === undefined ? [] : [{ text: terminationReason(end), failed: end.exitCode !== 0 }];
   });
-  const status = told[0]?.text ?? stuck ?? podReason(pod);
+  const status = reasons[0]?.text ?? stuck ?? podReason(pod);
   if (status !== 'Completed') return status;
   const hasServing = (pod.status?.containerStatuses ?? []).some(isServing);
   if (hasServing && conditionIs(pod, 'Ready', 'True')) return 'Running';
-  const failure = told.find(({ failed }) => failed)?.text;
+  const failure = reasons.find(({ failed }) => failed)?.text;
   return failure ?? (hasServing ? 'NotReady' : status);
 }
 
@@ -153,8 +153,8 @@ function finalStatus({ metadata, status }: Pod, shown: string): string {
   return status?.phase === 'Succeeded' || status?.phase === 'Failed' ? shown : 'Terminating';
 }
 
-function conditionIs({ status }: Pod, wanted: string, value: string): boolean {
-  return status?.conditions?.some((each) => each.type === wanted && each.status === value) ?? false;
+function conditionIs({ status }: Pod, conditionType: string, value: string): boolean {
+  return status?.conditions?.some((each) => each.type === conditionType && each.status === value) ?? false;
 }
 
 function lastTerminationTime(containers: readonly ContainerStatus[]): string | undefined {

@@ -99,9 +99,9 @@ export const signingRequestPrinter: Printer = {
 function requestProgress(status: JsonObject): string {
   const conditions = (status['conditions'] ?? []) as readonly JsonObject[];
   const has = (type: string) => conditions.some((condition) => condition['type'] === type);
-  const verdict = has('Denied') ? 'Denied' : has('Approved') ? 'Approved' : 'Pending';
+  const decision = has('Denied') ? 'Denied' : has('Approved') ? 'Approved' : 'Pending';
   const failed = has('Failed') ? ',Failed' : '';
-  return `${verdict}${failed}${(status['certificate'] ?? '') === '' ? '' : ',Issued'}`;
+  return `${decision}${failed}${(status['certificate'] ?? '') === '' ? '' : ',Issued'}`;
 }
 
 export const quotaPrinter: Printer = between(

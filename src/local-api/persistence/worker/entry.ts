@@ -41,7 +41,7 @@ function serveStore(port: MessagePort): void {
 
 function replyTo(id: number, work: () => StoreResult): StoreReply {
   try {
-    return { id, answer: work() };
+    return { id, result: work() };
   } catch (error) {
     return { id, failure: asFailure(error) };
   }

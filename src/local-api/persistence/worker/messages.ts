@@ -78,41 +78,41 @@ export interface Opened {
 export interface StoreCalls {
   readonly open: {
     readonly request: { readonly do: 'open'; readonly path: string };
-    readonly answer: Opened;
+    readonly result: Opened;
   };
   /** A page of objects after a key. */
   readonly objects: {
     readonly request: { readonly do: 'objects'; readonly after: string };
-    readonly answer: ObjectsPage;
+    readonly result: ObjectsPage;
   };
   /** A page of the log before a revision, newest first. */
   readonly log: {
     readonly request: { readonly do: 'log'; readonly before: number };
-    readonly answer: { readonly rows: readonly LogRow[] };
+    readonly result: { readonly rows: readonly LogRow[] };
   };
-  readonly commit: { readonly request: CommitRequest; readonly answer: FileStats };
+  readonly commit: { readonly request: CommitRequest; readonly result: FileStats };
   /** Removes one batch; `more` requests another call. */
   readonly compact: {
     readonly request: CompactRequest;
-    readonly answer: { readonly removed: number; readonly more: boolean; readonly stats: FileStats };
+    readonly result: { readonly removed: number; readonly more: boolean; readonly stats: FileStats };
   };
   /** Checkpoints the write-ahead log. */
-  readonly checkpoint: { readonly request: { readonly do: 'checkpoint' }; readonly answer: FileStats };
+  readonly checkpoint: { readonly request: { readonly do: 'checkpoint' }; readonly result: FileStats };
   /** Returns free pages to the file system, some at a time, and truncates the write-ahead log. */
   readonly tidy: {
     readonly request: { readonly do: 'tidy' };
-    readonly answer: { readonly more: boolean; readonly stats: FileStats };
+    readonly result: { readonly more: boolean; readonly stats: FileStats };
   };
   /** The last request: persists the last revision and the store time. */
   readonly close: {
     readonly request: { readonly do: 'close'; readonly revision: number; readonly ts: number };
-    readonly answer: FileStats;
+    readonly result: FileStats;
   };
 }
 
 export type CallName = keyof StoreCalls;
 export type StoreRequest = StoreCalls[CallName]['request'];
-export type StoreResult = StoreCalls[CallName]['answer'];
+export type StoreResult = StoreCalls[CallName]['result'];
 
 export type FailureKind =
   /** The file is damaged. */
@@ -131,5 +131,5 @@ export interface StoreFailureInfo {
 }
 
 export type StoreReply =
-  | { readonly id: number; readonly answer: StoreResult }
+  | { readonly id: number; readonly result: StoreResult }
   | { readonly id: number; readonly failure: StoreFailureInfo };

@@ -33,9 +33,9 @@ export function checkCapacity(pod: StoredObject, { before, objects }: WriteConte
   if (!nodeName || sameValue(before?.spec, pod.spec)) return;
   const node = objects.get(apiResources.nodes, undefined, nodeName);
   if (node === undefined) throw podForbidden(pod, `node "${nodeName}" not found`);
-  const wrong = exceeded(pod, (node.status?.['allocatable'] ?? {}) as Readonly<Record<string, string>>);
-  if (wrong.length === 0) return;
-  throw podForbidden(pod, `node didn't have enough allocatable resources: ${wrong.join('; ')}`, [
+  const violations = exceeded(pod, (node.status?.['allocatable'] ?? {}) as Readonly<Record<string, string>>);
+  if (violations.length === 0) return;
+  throw podForbidden(pod, `node didn't have enough allocatable resources: ${violations.join('; ')}`, [
     { reason: 'NodeCapacity', message: '' },
   ]);
 }
@@ -44,9 +44,9 @@ function exceeded(pod: StoredObject, allocatable: Readonly<Record<string, string
   const requests = podRequests(pod as unknown as Pod);
   const cpu = quantityMilliValue(parseQuantity(allocatable['cpu'] ?? '0'));
   const memory = quantityValue(parseQuantity(allocatable['memory'] ?? '0'));
-  const told = (name: string, requested: bigint, given: bigint) =>
+  const describe = (name: string, requested: bigint, given: bigint) =>
     requested > given ? [`${name}, requested: ${requested}, allocatable: ${given}`] : [];
-  return [...told('cpu', milliCpuOf(requests), cpu), ...told('memory', memoryOf(requests), memory)];
+  return [...describe('cpu', milliCpuOf(requests), cpu), ...describe('memory', memoryOf(requests), memory)];
 }
 
 /** There is no DRA scheduler, so such a pod would stay pending. Checked last. */
@@ -58,7 +58,7 @@ export function checkResourceClaims(pod: StoredObject): void {
     );
 }
 
-const patienceSeconds = 300;
+const tolerationSeconds = 300;
 
 /** Adds the default tolerations for not-ready and unreachable nodes. */
 function admitTolerations(pod: StoredObject): StoredObject {
@@ -70,13 +70,13 @@ function admitTolerations(pod: StoredObject): StoredObject {
       key,
       operator: 'Exists',
       effect: 'NoExecute',
-      tolerationSeconds: patienceSeconds,
+      tolerationSeconds,
     }));
   return added.length === 0 ? pod : withSpec(pod, { ...spec, tolerations: [...given, ...added] });
 }
 
-function toleratesTaint({ key, effect }: Toleration, wanted: string): boolean {
-  return (!key || key === wanted) && (!effect || effect === 'NoExecute');
+function toleratesTaint({ key, effect }: Toleration, taintKey: string): boolean {
+  return (!key || key === taintKey) && (!effect || effect === 'NoExecute');
 }
 
 const copied = ['topology.kubernetes.io/zone', 'topology.kubernetes.io/region'];

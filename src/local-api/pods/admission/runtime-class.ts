@@ -46,8 +46,8 @@ function overheadOf(pod: StoredObject, { overhead = {} }: PodSpec, fixed: Amount
   return fixed;
 }
 
-function selectorOf(pod: StoredObject, { nodeSelector = {} }: PodSpec, wanted: Amounts): Amounts {
-  for (const [key, value] of Object.entries(wanted)) {
+function selectorOf(pod: StoredObject, { nodeSelector = {} }: PodSpec, overhead: Amounts): Amounts {
+  for (const [key, value] of Object.entries(overhead)) {
     const own = nodeSelector[key];
     if (own !== undefined && own !== value)
       throw podForbidden(
@@ -55,7 +55,7 @@ function selectorOf(pod: StoredObject, { nodeSelector = {} }: PodSpec, wanted: A
         `conflict: runtimeClass.scheduling.nodeSelector[${key}] = ${value}; pod.spec.nodeSelector[${key}] = ${own}`,
       );
   }
-  return wanted;
+  return overhead;
 }
 
 /** Merges tolerations; of two redundant ones the first is kept. */
