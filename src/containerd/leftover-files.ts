@@ -11,13 +11,13 @@ export interface TeardownOptions {
 }
 
 /** Paths outside the data directory used by containerd, its shims and the CNI library. */
-export interface SharedPlaces {
+export interface SharedPaths {
   readonly cniResults: string;
   readonly shimSockets: string;
   readonly runcRoot: string;
 }
 
-export const usualPlaces: SharedPlaces = {
+export const defaultPaths: SharedPaths = {
   cniResults: '/var/lib/cni/results',
   shimSockets: '/run/containerd/s',
   runcRoot: '/run/containerd/runc',
@@ -25,7 +25,7 @@ export const usualPlaces: SharedPlaces = {
 
 export interface FileDeps {
   readonly layout: Layout;
-  readonly places: SharedPlaces;
+  readonly places: SharedPaths;
   readonly procDir: string;
 }
 
@@ -36,7 +36,7 @@ export async function removeFiles(
   deps: FileDeps,
 ): Promise<Removal> {
   const { layout } = deps;
-  const own = options.images === 'remove' ? await everythingOf(layout) : throwaway(layout);
+  const own = options.images === 'remove' ? await everythingOf(layout) : removableFiles(layout);
   const mounted = await foreignMounts(deps);
   const removed: string[] = [];
   const problems: string[] = [];
@@ -60,7 +60,7 @@ async function foreignMounts({ layout, procDir }: FileDeps): Promise<readonly st
 }
 
 /** Files that the next start does not need. */
-function throwaway(layout: Layout): readonly string[] {
+function removableFiles(layout: Layout): readonly string[] {
   return [layout.state, layout.ipamDir, layout.pidFile, layout.socket, layout.ttrpcSocket];
 }
 
@@ -93,8 +93,8 @@ async function cniResults(
 
 /** Returns whether anything existed. */
 async function removeIfThere(path: string): Promise<boolean> {
-  const beside = await readdir(dirname(path)).catch(() => [] as string[]);
-  if (!beside.includes(basename(path))) return false;
+  const siblingOf = await readdir(dirname(path)).catch(() => [] as string[]);
+  if (!siblingOf.includes(basename(path))) return false;
   await emptyTree(path);
   return true;
 }

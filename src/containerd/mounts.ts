@@ -40,7 +40,7 @@ export async function unmountBelow(dir: string, deps: MountDeps, signal: AbortSi
   const removed: string[] = [];
   const problems: string[] = [];
   const paths = mountsBelow(await readMounts(deps.procDir), dir);
-  await keepElsewhere(paths, deps, signal);
+  await retainElsewhere(paths, deps, signal);
   for (const path of paths) {
     if (deps.keep?.includes(path)) continue;
     try {
@@ -55,7 +55,7 @@ export async function unmountBelow(dir: string, deps: MountDeps, signal: AbortSi
 }
 
 /** Makes mounts with others inside private, so that unmounting them here leaves shared ones, such as volumes of other programs, mounted elsewhere. */
-async function keepElsewhere(
+async function retainElsewhere(
   paths: readonly string[],
   { run }: MountDeps,
   signal: AbortSignal,

@@ -23,7 +23,7 @@ import {
   waitReady,
 } from './launch.ts';
 import { containerdLayout, type Layout } from './layout.ts';
-import { type TeardownOptions, usualPlaces } from './leftover-files.ts';
+import { defaultPaths, type TeardownOptions } from './leftover-files.ts';
 import {
   childEnvironment,
   commandRunner,
@@ -191,7 +191,7 @@ export class PrivateContainerd {
         ['ip', 'iptables'].map((name) => findProgram(name, this.#dirs)),
       );
       const { clock } = this.#options;
-      const deps = { ...this.#base(), clock, places: usualPlaces, ip, iptables };
+      const deps = { ...this.#base(), clock, places: defaultPaths, ip, iptables };
       return { containerd, ...(await removeLeftovers(options, deps, signal)) };
     }, signal);
     // After the lock is removed the directory may be empty, or used by another process.
@@ -266,7 +266,7 @@ export class PrivateContainerd {
   }
 
   async #waitServing(own: OwnProcess, signal: AbortSignal): Promise<OwnProcess> {
-    const known = own.version === '' ? await this.#writeDown(own, signal) : own;
+    const known = own.version === '' ? await this.#persistInstance(own, signal) : own;
     const launched: Launched = { own: known, logStart: Math.max(0, (await logSize(this.layout.log)) - 4096) };
     await waitReady(launched, await this.#launchDeps(), signal);
     await rotateLog(this.layout.log, 'running');
@@ -277,7 +277,7 @@ export class PrivateContainerd {
    * Restores a lost pid file with the version of the running program, which may differ from the one
    * on disk.
    */
-  async #writeDown(own: OwnProcess, signal: AbortSignal): Promise<OwnProcess> {
+  async #persistInstance(own: OwnProcess, signal: AbortSignal): Promise<OwnProcess> {
     const known = { ...own, version: await this.#versionOf(own, signal) };
     await writePidFile(this.layout, known);
     return known;

@@ -10,7 +10,7 @@ import { type Bundle, listBundles } from './bundles.ts';
 import { cgroupDirectories, cgroupHierarchies } from './cgroups.ts';
 import { removeRules } from './iptables.ts';
 import type { Layout } from './layout.ts';
-import { removeFiles, type SharedPlaces, type TeardownOptions } from './leftover-files.ts';
+import { removeFiles, type SharedPaths, type TeardownOptions } from './leftover-files.ts';
 import type { Run } from './machine.ts';
 import { type Removal, readMounts, unmountBelow } from './mounts.ts';
 import { removeBridge } from './network-links.ts';
@@ -35,7 +35,7 @@ export interface TeardownDeps {
   readonly processes: ProcessTable;
   readonly procDir: string;
   readonly sysDir: string;
-  readonly places: SharedPlaces;
+  readonly places: SharedPaths;
   readonly ip: string | undefined;
   readonly iptables: string | undefined;
 }

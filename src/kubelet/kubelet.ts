@@ -72,7 +72,7 @@ export class Kubelet {
   }
 
   async #sync(signal: AbortSignal): Promise<void> {
-    const settled = this.runtime.images.settleLeftovers(signal);
+    const settled = this.runtime.images.resolveInterruptedPulls(signal);
     try {
       await this.control.loop.run(signal);
     } finally {

@@ -6,6 +6,7 @@ export {
   type AdmissionOperation,
   type AdmissionStanding,
   admissionMetrics,
+  checkStreamUrl,
   chooseVictims,
   declaredFeatures,
   type Evaluation,

@@ -243,7 +243,7 @@ export class RuntimeManager implements AsyncDisposable {
   }
 
   /** Called after the pod's cgroup was created with its allocation. */
-  cgroupMade(pod: Pod): void {
+  cgroupCreated(pod: Pod): void {
     recordPodCgroup(this.#actuated, pod);
   }
 

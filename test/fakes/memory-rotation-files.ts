@@ -25,7 +25,7 @@ export function memoryRotationFiles(store: RenamingStore): RotationFiles {
       if (store.read(from) === undefined) throw new KubelingError('FILE_WRITE', `Cannot rename ${from}`);
       store.rename(from, to);
     },
-    async putBack(from, to) {
+    async restore(from, to) {
       if (store.read(to) !== undefined) return 'taken';
       store.rename(from, to);
       return 'done';

@@ -62,7 +62,7 @@ const rotation: AttackedPath = {
         await files.compress(rotated, never);
         await files.remove(`${rotated}.gz`);
         write(stamped);
-        await files.putBack(rotated, log);
+        await files.restore(rotated, log);
         return sizes.join();
       },
     };

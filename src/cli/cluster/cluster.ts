@@ -84,7 +84,7 @@ export async function openCluster(
   const node = new ClusterNode({
     ...deps,
     clients: { ...clients, closeSilent: closeUnresponsive(clients, process.env) },
-    beside: certificateLoops(access),
+    extraLoops: certificateLoops(access),
     ...(flags.keepApiPods ? { copies: copiesIn(flags.rootDir, deps.logger) } : {}),
     machine: hostNodeMachine(),
     node: nodeSettings(loaded, settings, () => port),

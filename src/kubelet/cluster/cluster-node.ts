@@ -90,18 +90,18 @@ export interface ClusterNodeOptions extends Pick<NodeInputsOptions, 'capacity' |
    */
   readonly copies?: ClusterCopies | undefined;
   /** Further loops that run as long as the kubelet. */
-  readonly beside?: BackgroundLoops | undefined;
+  readonly extraLoops?: BackgroundLoops | undefined;
 }
 
-const lookPauseMs = 1_000;
-const statusLookMs = 20;
+const syncIntervalMs = 1_000;
+const statusPollMs = 20;
 
 /** The parts that are created with the kubelet. */
-interface Attached {
+interface Controllers {
   readonly source: ApiSource;
   readonly writer: StatusWriter;
   readonly mirrors: MirrorPods;
-  readonly keeper: NodeController;
+  readonly node: NodeController;
   readonly kubelet: Kubelet;
 }
 
@@ -114,7 +114,7 @@ export class ClusterNode {
   readonly #options: ClusterNodeOptions;
   readonly #recorder: EventRecorder;
   readonly #objects: PodObjects;
-  readonly #kept: ApiPodCopies | undefined;
+  readonly #podCopies: ApiPodCopies | undefined;
   readonly #claims: BoundClaims;
   readonly #services: Services;
   readonly #classes: ApiRuntimeClasses;
@@ -124,15 +124,15 @@ export class ClusterNode {
   readonly #schema = new PatchSchema();
   readonly #watchedNode: ObjectReflector<Node>;
   /** Limits how often an object that changes constantly syncs the pods that use it. */
-  readonly #looks: KeyedThrottle<PodUid>;
-  #attached: Attached | undefined;
+  readonly #syncRequests: KeyedThrottle<PodUid>;
+  #controllers: Controllers | undefined;
 
   constructor(options: ClusterNodeOptions) {
     this.#options = options;
     const { clients, clock, random, logger, metrics, node, syncFrequencyMs } = options;
     const api = clients.main;
-    this.#looks = new KeyedThrottle(clock, lookPauseMs, (uid) =>
-      this.#attached?.kubelet.state.requestSync(uid),
+    this.#syncRequests = new KeyedThrottle(clock, syncIntervalMs, (uid) =>
+      this.#controllers?.kubelet.state.requestSync(uid),
     );
     const shared = { api, clock, random, logger };
     this.#recorder = new EventRecorder({
@@ -163,9 +163,9 @@ export class ClusterNode {
     this.#claims = new BoundClaims({
       api,
       clock,
-      onChange: (claim) => this.#lookAtUsers(claim, claimNamesOf),
+      onChange: (claim) => this.#syncUsers(claim, claimNamesOf),
     });
-    this.#kept = copies && new ApiPodCopies({ copies: copies.pods, clock, logger });
+    this.#podCopies = copies && new ApiPodCopies({ copies: copies.pods, clock, logger });
     this.#services = new Services({ ...shared, copies: copies?.services });
     this.#classes = new ApiRuntimeClasses(shared);
     this.#starts = new StartLatency(clock, metrics);
@@ -177,7 +177,7 @@ export class ClusterNode {
       initialized: () => this.hint(),
     });
     this.#watchedNode.onChange(() => this.#csiNode.nodeChanged());
-    this.link = this.#makeLink();
+    this.link = this.#createLink();
   }
 
   /** Ties the kubelet to its cluster, before it runs. */
@@ -189,12 +189,12 @@ export class ClusterNode {
       nodeName: node.name,
       setPods: (pods) => {
         this.#starts.observeAll(pods);
-        this.#kept?.listed(pods);
+        this.#podCopies?.listed(pods);
         kubelet.state.config.set('api', pods);
         this.#reconnected();
       },
       changePods: (changes) => {
-        this.#kept?.changed(changes);
+        this.#podCopies?.changed(changes);
         for (const uid of changes.removed) this.#starts.remove(uid);
         for (const pod of changes.present) this.#starts.observe(pod);
         kubelet.state.config.change('api', changes);
@@ -208,7 +208,7 @@ export class ClusterNode {
       mayRun: (uid) => kubelet.state.queries.couldHaveRunningContainers(uid),
       schema: this.#schema,
       observer: statusWriterMetrics(metrics),
-      outlived: (mirror) => this.#attached?.mirrors.replace(mirror),
+      outlived: (mirror) => this.#controllers?.mirrors.replace(mirror),
     });
     const mirrors = new MirrorPods({
       ...shared,
@@ -216,37 +216,37 @@ export class ClusterNode {
       pairOf: (name) => kubelet.state.pods.getStaticPair(name),
       isEnding: (name) => kubelet.state.queries.isPodForMirrorPodTerminatingByFullName(name),
     });
-    this.#attached = { source, writer, mirrors, kubelet, keeper: this.#makeKeeper(kubelet) };
+    this.#controllers = { source, writer, mirrors, kubelet, node: this.#createNodeController(kubelet) };
     clients.main.onReturn?.(() => this.#reconnected());
     this.#tokens.events.on('renew-pod', ({ uid }) => kubelet.state.requestSync(uid));
   }
 
   /** Calls the listener whenever the Node object has changed in the API. */
-  onNodeChange(told: () => void): Disposable {
-    return this.#watchedNode.onChange(told);
+  onNodeChange(listener: () => void): Disposable {
+    return this.#watchedNode.onChange(listener);
   }
 
   /** The images of the node, the largest first, as last listed. */
   get images(): readonly ContainerImage[] {
-    return this.#attached?.keeper.images ?? [];
+    return this.#controllers?.node.images ?? [];
   }
 
   /** Updates the Node object soon, because the status of the node may have changed. */
   hint(): void {
-    this.#attached?.keeper.hint();
+    this.#controllers?.node.hint();
   }
 
   /** Sends the queued events for at most this long and drops the rest. */
   async end(withinMs: number): Promise<void> {
     const deadline = { clock: this.#options.clock, ms: withinMs, what: 'tell the last events' };
-    this.#looks[Symbol.dispose]();
+    this.#syncRequests[Symbol.dispose]();
     const never = new AbortController().signal;
     await withDeadline(deadline, (signal) => this.#recorder.drained(signal), never).catch(() => {});
     await this.#recorder[Symbol.asyncDispose]();
     await this.#watchedNode[Symbol.asyncDispose]();
   }
 
-  #makeLink(): ClusterLink {
+  #createLink(): ClusterLink {
     const { clients, clock, node } = this.#options;
     const [objects, tokens, services] = [this.#objects, this.#tokens, this.#services];
     return {
@@ -270,7 +270,7 @@ export class ClusterNode {
       node: () => this.#node(),
       fetchNode: (signal) =>
         clients.main.get<Node>({ resource: apiResources.nodes, name: node.name }, {}, signal),
-      staticChanged: (name) => this.#lookAtMirror(name),
+      staticChanged: (name) => this.#syncMirror(name),
       resourceClaim: (namespace, name, signal) => fetchClaim(clients.main, { namespace, name }, signal),
       nodeChanged: () => this.hint(),
       statusesWritten: (uids, signal) => this.#statusesWritten(uids, signal),
@@ -279,10 +279,10 @@ export class ClusterNode {
   }
 
   async #statusesWritten(uids: readonly PodUid[], signal: AbortSignal): Promise<void> {
-    const { writer } = this.#attached ?? {};
+    const { writer } = this.#controllers ?? {};
     for (const uid of uids) {
       writer?.compare(uid);
-      while (writer?.isWritten(uid) === false) await this.#options.clock.sleep(statusLookMs, signal);
+      while (writer?.isWritten(uid) === false) await this.#options.clock.sleep(statusPollMs, signal);
     }
   }
 
@@ -291,18 +291,18 @@ export class ClusterNode {
    * regular sync, up to a minute later.
    */
   #objectChanged({ kind, namespace, name }: ChangedObject): void {
-    this.#lookAtUsers({ namespace, name }, kind === 'secret' ? secretNamesOf : configMapNamesOf);
+    this.#syncUsers({ namespace, name }, kind === 'secret' ? secretNamesOf : configMapNamesOf);
   }
 
-  #lookAtUsers({ namespace, name }: ObjectName, namesOf: (pod: Pod) => ReadonlySet<string>): void {
-    const { kubelet } = this.#attached ?? {};
+  #syncUsers({ namespace, name }: ObjectName, namesOf: (pod: Pod) => ReadonlySet<string>): void {
+    const { kubelet } = this.#controllers ?? {};
     for (const pod of kubelet?.state.pods.getPods() ?? []) {
       const isShown = pod.metadata.namespace === namespace && namesOf(pod).has(name);
-      if (isShown) this.#looks.request(pod.metadata.uid);
+      if (isShown) this.#syncRequests.request(pod.metadata.uid);
     }
   }
 
-  #makeKeeper(kubelet: Kubelet): NodeController {
+  #createNodeController(kubelet: Kubelet): NodeController {
     const { clients, node, machine } = this.#options;
     const inputs = new NodeInputs(this.#options, kubelet, this.#csiNode);
     return new NodeController({
@@ -323,12 +323,12 @@ export class ClusterNode {
   }
 
   #loops(): BackgroundLoops {
-    if (this.#attached === undefined) return { restartable: {}, critical: {} };
-    const { source, writer, mirrors, keeper, kubelet } = this.#attached;
-    const { beside } = this.#options;
+    if (this.#controllers === undefined) return { restartable: {}, critical: {} };
+    const { source, writer, mirrors, node, kubelet } = this.#controllers;
+    const { extraLoops } = this.#options;
     return {
       restartable: {
-        ...beside?.restartable,
+        ...extraLoops?.restartable,
         'api source': source,
         'secrets and config maps': this.#objects,
         claims: this.#claims,
@@ -337,18 +337,18 @@ export class ClusterNode {
         tokens: this.#tokens,
         'CSI drivers of the node': this.#csiNode,
         'watch of the node': { run: (signal) => this.#watchNode(signal) },
-        ...this.#keepingLoops(kubelet),
+        ...this.#copyLoops(kubelet),
         'mirror passes': {
           run: (signal) => followMirrors(this.#options.clock, kubelet.state, mirrors, signal),
         },
       },
-      critical: { ...beside?.critical, 'status writer': writer, 'mirror pods': mirrors, node: keeper },
+      critical: { ...extraLoops?.critical, 'status writer': writer, 'mirror pods': mirrors, node },
     };
   }
 
-  #keepingLoops({ state: { config } }: Kubelet): BackgroundLoops['restartable'] {
+  #copyLoops({ state: { config } }: Kubelet): BackgroundLoops['restartable'] {
     const { clock, logger } = this.#options;
-    const [kept, objects] = [this.#kept, this.#objects];
+    const [kept, objects] = [this.#podCopies, this.#objects];
     if (kept === undefined || !(objects instanceof CheckpointedObjects)) return {};
     const retainReferred = () => objects.retainReferred();
     return {
@@ -373,18 +373,18 @@ export class ClusterNode {
 
   /** The newest version known: written by this kubelet or received by the watch. */
   #node(): Node | undefined {
-    return this.#attached?.keeper.node.current() ?? this.#watchedNode.current;
+    return this.#controllers?.node.node.current() ?? this.#watchedNode.current;
   }
 
   /** Before all manifests are read, a mirror pod without a static pod may still have one. */
-  #lookAtMirror(name: PodFullName): void {
-    const { mirrors, kubelet } = this.#attached ?? {};
+  #syncMirror(name: PodFullName): void {
+    const { mirrors, kubelet } = this.#controllers ?? {};
     if (kubelet?.state.config.allReady() === true) mirrors?.reconcile(name);
-    this.#showInMirror(name);
+    this.#writeMirrorStatus(name);
   }
 
-  #showInMirror(name: PodFullName): void {
-    const { kubelet, writer } = this.#attached ?? {};
+  #writeMirrorStatus(name: PodFullName): void {
+    const { kubelet, writer } = this.#controllers ?? {};
     const { uid } = kubelet?.state.pods.getStaticPair(name).pod?.metadata ?? {};
     // A terminating pod that is desired again gets a new mirror pod for its next instance; this
     // status does not belong to it.
@@ -393,8 +393,8 @@ export class ClusterNode {
   }
 
   #reconnected(): void {
-    this.#attached?.writer.reconnected();
-    this.#attached?.mirrors.reconnected();
+    this.#controllers?.writer.reconnected();
+    this.#controllers?.mirrors.reconnected();
   }
 }
 
@@ -403,10 +403,10 @@ export class ClusterNode {
  * written.
  */
 function apiCopy(kubelet: Kubelet, source: ApiSource, uid: PodUid): Pod | undefined {
-  const known = kubelet.state.pods.getApiPod(uid);
-  if (known === undefined) return undefined;
-  const copy = source.get(known.metadata.name, known.metadata.namespace);
-  return copy?.metadata.uid === known.metadata.uid ? copy : undefined;
+  const pod = kubelet.state.pods.getApiPod(uid);
+  if (pod === undefined) return undefined;
+  const copy = source.get(pod.metadata.name, pod.metadata.namespace);
+  return copy?.metadata.uid === pod.metadata.uid ? copy : undefined;
 }
 
 /**

@@ -10,7 +10,7 @@ import {
   runtimeEvents,
 } from '../../pleg/index.ts';
 import { networkProber, PodProbes } from '../../probes/index.ts';
-import { allocatableOf, kubepodsPath } from '../../resources/index.ts';
+import { allocatableOf, checkStreamUrl, kubepodsPath } from '../../resources/index.ts';
 import {
   AnnouncedExits,
   ContainerLogManager,
@@ -43,7 +43,6 @@ import {
 import type { StreamingHost } from '../../server/index.ts';
 import { Statistics } from '../../stats/statistics.ts';
 import type { BackgroundLoops } from '../background.ts';
-import { checkStreamUrl } from '../stream-url.ts';
 import type { KubeletResources } from './resources.ts';
 import type { KubeletState } from './state.ts';
 import type { KubeletVolumes } from './volumes.ts';

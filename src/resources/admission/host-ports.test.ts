@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ContainerPort } from '../../kinds/index.ts';
 import type { Pod } from '../../pods/index.ts';
-import { hasHostPortConflict, nodePortRequested } from './host-ports.ts';
+import { checkStreamUrl, hasHostPortConflict, nodePortRequested } from './host-ports.ts';
 
 function podWith(ports: readonly ContainerPort[], spec: Partial<Pod['spec']> = {}): Pod {
   return {
@@ -44,5 +44,21 @@ describe('host ports', () => {
     assert.equal(nodePortRequested(podWith([port(80), port(10_250, { hostIP: '127.0.0.1' })]), node), 10_250);
     assert.equal(nodePortRequested(podWith([port(10_250, { protocol: 'UDP' })]), node), undefined);
     assert.equal(nodePortRequested(podWith([port(10_250)], { hostNetwork: true }), node), undefined);
+  });
+});
+
+describe('checkStreamUrl', () => {
+  const pods = { getPods: () => [podWith([port(42_443)])] };
+
+  it('rejects a stream whose port is redirected to a pod', () => {
+    assert.throws(() => checkStreamUrl('http://127.0.0.1:42443/exec/token', pods), {
+      code: 'STREAM_REFUSED',
+      message: /host port of pod default\/p/,
+    });
+  });
+
+  it('returns the URL of any other stream', () => {
+    for (const url of ['http://127.0.0.1:42444/exec/token', 'not a url'])
+      assert.equal(checkStreamUrl(url, pods), url);
   });
 });

@@ -2,7 +2,7 @@ export { isExtendedResource } from './amounts.ts';
 export { declaredFeatures } from './declared-features.ts';
 export { type AdmissionFacts, type AdmissionStanding, evaluatePod } from './evaluate-pod.ts';
 export type { Admission, Evaluation, PodResourceAllocator, Preemption, Rejection } from './evaluation.ts';
-export { nodePortRequested } from './host-ports.ts';
+export { checkStreamUrl, nodePortRequested } from './host-ports.ts';
 export { admissionMetrics } from './metrics.ts';
 export { matchesNodeSelector } from './node-affinity.ts';
 export { PendingAdmissions } from './pending-admissions.ts';

@@ -7,7 +7,7 @@ export interface PodResizesDeps {
   readonly runtime: {
     actuatedOf(pod: Pod, observed: ObservedPod): PodAllocation | undefined;
     isResizeInProgress(pod: Pod, observed: ObservedPod): boolean;
-    cgroupMade(pod: Pod): void;
+    cgroupCreated(pod: Pod): void;
   };
   readonly manager: Pick<AllocationManager, 'resizeObserved' | 'resizeFailed'>;
   readonly conditions: { of(uid: PodUid): readonly PodCondition[] };
@@ -50,6 +50,6 @@ export class PodResizes {
 
   /** Called when the cgroup of the pod was created with its allocated resources. */
   cgroupCreated(pod: Pod): void {
-    this.#deps.runtime.cgroupMade(pod);
+    this.#deps.runtime.cgroupCreated(pod);
   }
 }

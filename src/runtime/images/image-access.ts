@@ -95,7 +95,7 @@ export class ImageAccess {
    * Resolves pulls interrupted by the exit of a previous kubelet. Until then, such images are
    * verified.
    */
-  async settleLeftovers(signal: AbortSignal): Promise<void> {
+  async resolveInterruptedPulls(signal: AbortSignal): Promise<void> {
     const { records } = this;
     if (records === undefined) return;
     try {

@@ -67,11 +67,11 @@ function dnsMode({ spec }: Pod): DnsMode {
 }
 
 function baseConfig(pod: Pod, settings: DnsSettings): { base: ResolverConfig; missing: string[] } {
-  const want = dnsMode(pod);
-  if (want === 'nothing') return { base: { servers: [], searches: [], options: [] }, missing: [] };
+  const requiredMode = dnsMode(pod);
+  if (requiredMode === 'nothing') return { base: { servers: [], searches: [], options: [] }, missing: [] };
   const host = hostConfig(settings);
   const { clusterDns } = settings;
-  if (want === 'host' || clusterDns === 'no-cluster') return { base: host, missing: [] };
+  if (requiredMode === 'host' || clusterDns === 'no-cluster') return { base: host, missing: [] };
   if (clusterDns.length > 0) return { base: clusterConfig(pod, clusterDns, settings, host), missing: [] };
   const message =
     'kubelet does not have ClusterDNS IP configured and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.';

@@ -52,7 +52,7 @@ export class LogRotator {
       );
     } catch (error) {
       // When the runtime reopened the log despite the error, the new file is kept.
-      await files.putBack(rotated, path);
+      await files.restore(rotated, path);
       throw error;
     }
   }

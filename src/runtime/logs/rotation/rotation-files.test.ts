@@ -54,9 +54,9 @@ test('putBack does not replace an existing file', async () => {
   const [from, to] = [join(directory, 'a'), join(directory, 'b')];
   await writeFile(from, 'old');
   await writeFile(to, 'new');
-  assert.equal(await files.putBack(from, to), 'taken');
+  assert.equal(await files.restore(from, to), 'taken');
   await files.remove(to);
-  assert.equal(await files.putBack(from, to), 'done');
+  assert.equal(await files.restore(from, to), 'done');
   assert.deepEqual([await readdir(directory), await readFile(to, 'utf8')], [['b'], 'old']);
   await files.remove(from);
   assert.deepEqual([await files.size(from), await files.list(join(directory, 'no'))], [undefined, []]);

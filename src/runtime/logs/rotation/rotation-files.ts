@@ -29,7 +29,7 @@ export interface RotationFiles {
   /** Replaces an existing file. */
   rename(from: string, to: string): Promise<void>;
   /** Renames a file back unless the name is in use. */
-  putBack(from: string, to: string): Promise<'done' | 'taken'>;
+  restore(from: string, to: string): Promise<'done' | 'taken'>;
   /** Does nothing when the file is missing. */
   remove(path: string): Promise<void>;
   /**
@@ -56,7 +56,7 @@ export function realRotationFiles(): RotationFiles {
     size: (path) => reading(path, () => sizeAt(path), undefined),
     list: (directory) => reading(directory, () => filesIn(directory), []),
     rename: (from, to) => held(from, (at) => rename(at(from), at(to))),
-    putBack: (from, to) => held(from, (at) => putBack(at(from), at(to))),
+    restore: (from, to) => held(from, (at) => putBack(at(from), at(to))),
     remove: (path) => held(path, (at) => rm(at(path), { force: true }), 'fine'),
     compress: (path, signal) => held(path, (at) => compress(at(path), signal), 'fine'),
     freeBytes: (directory) => reading(directory, () => freeBytes(directory), undefined),
