@@ -7,7 +7,7 @@ import type { Container, ContainerStatus, PodStatus } from '../kinds/index.ts';
 import type { ObservedContainer, Pod } from '../pods/index.ts';
 import { findCondition } from './conditions.ts';
 import type { StatusContext } from './context.ts';
-import { generatePodStatus, needsReadinessReconcile, rejectedPodStatus } from './generate.ts';
+import { generatePodStatus, rejectedPodStatus } from './generate.ts';
 
 const id = (name: string, count = 0) => `containerd://${name}-${count}`;
 
@@ -424,15 +424,6 @@ describe('conditions', () => {
       'corresponding condition of pod readiness gate "example.com/a" does not exist., the status of pod readiness gate "example.com/b" is not "True", but False',
     );
     assert.equal(findCondition(status, 'example.com/b')?.status, 'False');
-  });
-
-  it('notice a changed readiness gate', () => {
-    const readinessGates = [{ conditionType: 'example.com/a' }];
-    const pod = aPod({ spec: { readinessGates } });
-    const status = statusOf(pod, [anInstance()]);
-    assert.equal(needsReadinessReconcile({ ...pod, status }), false);
-    const conditions = [...(status.conditions ?? []), { type: 'example.com/a', status: 'True' }];
-    assert.equal(needsReadinessReconcile({ ...pod, status: { ...status, conditions } }), true);
   });
 
   it('keep a disruption and the conditions of other components', () => {

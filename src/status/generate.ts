@@ -12,7 +12,7 @@ import {
   type ResourceList,
   withAllocation,
 } from '../pods/index.ts';
-import { podConditions, readinessConditions } from './conditions.ts';
+import { podConditions } from './conditions.ts';
 import { containerStatuses } from './container-statuses.ts';
 import type { StartError, StatusContext } from './context.ts';
 import { normalizeStatus } from './normalize.ts';
@@ -72,20 +72,6 @@ export function rejectedPodStatus(pod: Pod, why: StartError, nodeIps: readonly s
   // Nothing was attempted, so initialization and sandbox conditions are absent.
   const preserved = new Set(['Initialized', 'PodReadyToStartContainers']);
   return normalizeStatus(pod, { ...status, conditions: all.filter(({ type }) => !preserved.has(type)) });
-}
-
-/**
- * Whether the pod must be synced because a readiness gate condition changed: the published Ready no
- * longer matches.
- */
-export function needsReadinessReconcile(pod: Pod): boolean {
-  if ((pod.spec.readinessGates ?? []).length === 0) return false;
-  const current = pod.status.conditions?.find(({ type }) => type === 'Ready');
-  const readyCondition = readinessConditions(pod, pod.status).find(({ type }) => type === 'Ready');
-  return (
-    current !== undefined &&
-    (current.status !== readyCondition?.status || current.message !== readyCondition.message)
-  );
 }
 
 type PhaseFields = Pick<PodStatus, 'phase' | 'reason' | 'message'>;

@@ -1,7 +1,7 @@
 export { findCondition, isOurCondition, isOwnedCondition } from './conditions.ts';
 export type { ProbedFlags, ProbeResults, StartError, StatusContext } from './context.ts';
 export { endedContainers } from './ended-containers.ts';
-export { generatePodStatus, needsReadinessReconcile, rejectedPodStatus } from './generate.ts';
+export { generatePodStatus, rejectedPodStatus } from './generate.ts';
 export { sameStatus } from './normalize.ts';
 export { hasStartedRegular, type Phase, type PhaseInput, podPhase } from './phase.ts';
 export { reportsRestartingAll } from './restart-all.ts';

@@ -5,8 +5,6 @@ export type { EventInput } from './event-object.ts';
 export { claimEventRecorder, nodeEventRecorder, recordingJournal, volumeEventRecorder } from './journal.ts';
 export { EventRecorder, type EventRecorderOptions } from './recorder.ts';
 export {
-  type ContainerList,
-  containerSubject,
   type EventSubject,
   nodeSubject,
   podSubject,

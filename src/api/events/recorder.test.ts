@@ -10,7 +10,7 @@ import type { Collection, ObjectRef } from '../client/resource.ts';
 import { eventMetrics } from './index.ts';
 import { nodeEventRecorder, recordingJournal } from './journal.ts';
 import { EventRecorder, type EventRecorderOptions } from './recorder.ts';
-import { containerSubject, type EventSubject, nodeSubject, podSubject } from './reference.ts';
+import { type EventSubject, nodeSubject, podSubject } from './reference.ts';
 import type { EventOutcome } from './sender.ts';
 
 type Call =
@@ -118,7 +118,7 @@ const about = (name: string) => podSubject(pod(name));
 
 test('sends an event in the form users of the API know', async () => {
   const { server, recorder, clock } = rig();
-  const subject = containerSubject(pod('web'), 'initContainers', 'setup');
+  const subject = podSubject(pod('web'), 'spec.initContainers{setup}');
   const at = instant(Date.UTC(2026, 4, 1, 12, 0, 0, 789));
   recorder.record({ about: subject, type: 'Warning', reason: 'BackOff', message: 'Back-off', at });
   await settle();
@@ -235,7 +235,7 @@ test('separates events with another container, object, type or message', async (
   tell('Failed', 'a');
   tell('Failed', 'b');
   tell('Failed', 'a', about('other'));
-  tell('Failed', 'a', containerSubject(pod('web'), 'containers', 'x'));
+  tell('Failed', 'a', podSubject(pod('web'), 'spec.containers{x}'));
   recorder.record({ about: about('web'), type: 'Warning', reason: 'Failed', message: 'a', at: clock.now() });
   await settle();
   assert.equal(server.events.size, 5);

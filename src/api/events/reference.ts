@@ -15,9 +15,6 @@ interface NamedPod {
   };
 }
 
-/** A list of containers in the pod spec. */
-export type ContainerList = 'containers' | 'initContainers' | 'ephemeralContainers';
-
 /**
  * A pod or a part of it. A static pod is referenced by its own UID, which users of its mirror pod
  * query.
@@ -25,10 +22,6 @@ export type ContainerList = 'containers' | 'initContainers' | 'ephemeralContaine
 export function podSubject({ metadata }: NamedPod, fieldPath?: string | undefined): EventSubject {
   const { name, namespace, uid, resourceVersion } = metadata;
   return { kind: 'Pod', apiVersion: 'v1', namespace, name, uid, resourceVersion, fieldPath };
-}
-
-export function containerSubject(pod: NamedPod, list: ContainerList, container: string): EventSubject {
-  return podSubject(pod, `spec.${list}{${container}}`);
 }
 
 /** A node is referenced by name only: at start its UID is unknown. */

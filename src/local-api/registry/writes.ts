@@ -9,7 +9,6 @@ import { apiTime, type Clock, type Random } from '../../lib/index.ts';
 import type { ApiRequest, FieldCause, ResourceEntry, WriteContext } from '../api/api-types.ts';
 import {
   alreadyExists,
-  conflict,
   generatedNameConflict,
   invalid,
   notFound,
@@ -168,82 +167,6 @@ export class Writes {
         return { object: this.#store(request, entry, marked, 'deletion'), how: 'kept' };
       }
     }
-  }
-
-  /** Binds a pod to a node. Only for tests. */
-  bind(request: ApiRequest, node: string): StoredObject {
-    const entry = this.#entry(request);
-    const before = this.#existing(request, entry);
-    const { metadata, spec, status } = before;
-    if (metadata.deletionTimestamp !== undefined) throw conflict(request, 'the pod is being deleted');
-    if (spec?.['nodeName'] !== undefined)
-      throw conflict(request, `pod ${metadata.name} is already assigned to node "${spec['nodeName']}"`);
-    const scheduled = {
-      type: 'PodScheduled',
-      status: 'True',
-      lastTransitionTime: apiTime(this.#deps.clock.now()),
-    };
-    const others = ((status?.['conditions'] ?? []) as readonly JsonObject[]).filter(
-      ({ type }) => type !== 'PodScheduled',
-    );
-    const bound = { ...status, conditions: [...others, scheduled] };
-    return this.#storeOrRemove(request, entry, before, {
-      ...before,
-      spec: { ...spec, nodeName: node },
-      status: bound,
-    });
-  }
-
-  /** Stores an object with its status as given, replacing an existing one. Only for tests. */
-  seed(request: ApiRequest, body: unknown): StoredObject {
-    const entry = this.#entry(request);
-    const wanted = toWireObject(body);
-    const before = this.#find({ ...request, name: String(metadataOf(wanted)['name'] ?? '') }, entry);
-    return before === undefined
-      ? this.#seedNew(request, entry, wanted)
-      : this.#seedOver(request, entry, before, wanted);
-  }
-
-  /** An absent status is not changed. */
-  #seedOver(
-    request: ApiRequest,
-    entry: ResourceEntry,
-    before: StoredObject,
-    wanted: JsonObject,
-  ): StoredObject {
-    const status = before.status === undefined ? {} : { status: before.status };
-    const rules = { ...entry.strategy, status: 'inline' } as const;
-    return this.#storeOrRemove(
-      request,
-      entry,
-      before,
-      updatedObject(rules, before, { ...status, ...wanted }, undefined),
-    );
-  }
-
-  #seedNew(request: ApiRequest, entry: ResourceEntry, wanted: JsonObject): StoredObject {
-    const { resourceVersion: _, ...meta } = metadataOf(wanted);
-    const object = this.#newObject(request, entry, { ...wanted, metadata: meta });
-    const prepared = entry.strategy.prepare?.(object, this.#context(request, 'create', undefined)) ?? object;
-    const given = [
-      'uid',
-      'creationTimestamp',
-      'generation',
-      'deletionTimestamp',
-      'deletionGracePeriodSeconds',
-    ];
-    const own = Object.fromEntries(
-      given.flatMap((name) => (meta[name] === undefined ? [] : [[name, meta[name]]])),
-    );
-    const status =
-      wanted['status'] === undefined
-        ? {}
-        : { status: { ...prepared.status, ...(wanted['status'] as JsonObject) } };
-    return this.#store(request, entry, {
-      ...prepared,
-      ...status,
-      metadata: { ...prepared.metadata, ...own },
-    });
   }
 
   #change(

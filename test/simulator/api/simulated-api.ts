@@ -24,6 +24,7 @@ import {
 import { adminUser } from '../../fakes/api-users.ts';
 import { Work } from '../work.ts';
 import { CallCounts } from './call-counts.ts';
+import { DirectWrites } from './direct-writes.ts';
 import { EventExpiry } from './event-expiry.ts';
 import { type ApiFault, type ApiFaultPlan, noApiFaults, type WatchFault } from './faults.ts';
 import { ApiGate } from './gate.ts';
@@ -84,6 +85,7 @@ export class SimulatedApi implements Disposable {
   readonly #store: VersionedStore;
   readonly #catalogue = createCatalogue(plainRules);
   readonly #writes: Writes;
+  readonly #direct: DirectWrites;
   readonly #watches: Watches;
   readonly #parts: ApiServerParts;
   readonly #struck = new Map<string, number>();
@@ -96,13 +98,9 @@ export class SimulatedApi implements Disposable {
     this.#work = new Work(clock);
     this.#store = new VersionedStore({ historyLimit: options.historyLimit ?? 1_000 });
     this.#watches = this.#newWatches();
-    this.#writes = new Writes({
-      store: this.#store,
-      catalogue: this.#catalogue,
-      clock,
-      random,
-      namespaces: 'unchecked',
-    });
+    const deps = { store: this.#store, catalogue: this.#catalogue, clock, random };
+    this.#writes = new Writes({ ...deps, namespaces: 'unchecked' });
+    this.#direct = new DirectWrites(deps);
     this.#parts = this.#newParts();
     new EventExpiry(this.#store, clock, options.eventTtlMs ?? 3_600_000);
   }
@@ -117,7 +115,7 @@ export class SimulatedApi implements Disposable {
     const { namespace } = ((object as ApiObject).metadata ?? {}) as { readonly namespace?: string };
     const home = resource.scope === 'cluster' ? undefined : (namespace ?? 'default');
     const request = this.#admin('update', { resource, namespace: home, name: '' });
-    return answered(request, () => this.#writes.seed(request, object));
+    return answered(request, () => this.#direct.put(request, object));
   }
 
   /** Changes an existing object. */
@@ -126,7 +124,7 @@ export class SimulatedApi implements Disposable {
     return answered(request, () => {
       const before = this.object(ref);
       if (before === undefined) throw notFound(request);
-      return this.#writes.seed(request, edit(before));
+      return this.#direct.put(request, edit(before));
     });
   }
 
@@ -142,7 +140,7 @@ export class SimulatedApi implements Disposable {
 
   bindPod(namespace: string, name: string, node: string): StoredObject {
     const request = this.#admin('create', { resource: apiResources.pods, namespace, name });
-    return answered(request, () => this.#writes.bind(request, node));
+    return answered(request, () => this.#direct.bind(request, node));
   }
 
   object(ref: ObjectRef): StoredObject | undefined {
@@ -286,7 +284,7 @@ export class SimulatedApi implements Disposable {
       return tokens.issue(request, object);
     if (resource.plural === 'pods' && subresource === 'binding') {
       const { target } = object as { readonly target?: { readonly name?: string } };
-      return this.#writes.bind(request, target?.name ?? '');
+      return this.#direct.bind(request, target?.name ?? '');
     }
     throw badRequest(`there is nothing to post to at ${resource.plural}/${subresource}`);
   }
