@@ -43,8 +43,8 @@ export interface CheckpointEntry {
 
 const version = 1;
 
-export function encodeEntry(notes: CheckpointEntry): string {
-  return `${JSON.stringify({ version, ...notes })}\n`;
+export function encodeEntry(entry: CheckpointEntry): string {
+  return `${JSON.stringify({ version, ...entry })}\n`;
 }
 
 /**

@@ -6,7 +6,7 @@ import { type CheckpointEntry, type TerminationEntry, terminationMsLeft } from '
 export interface HookEntriesDeps {
   readonly clock: Clock;
   readonly get: (uid: PodUid) => CheckpointEntry | undefined;
-  readonly change: (uid: PodUid, change: (notes: CheckpointEntry) => CheckpointEntry) => Promise<void>;
+  readonly change: (uid: PodUid, change: (entry: CheckpointEntry) => CheckpointEntry) => Promise<void>;
 }
 
 /**
@@ -18,9 +18,9 @@ const mostOfAKind = 32;
 export function hookEntries({ clock, get, change }: HookEntriesDeps): HookCheckpoint {
   return {
     recordPostStart: ({ metadata }, containerId) =>
-      change(metadata.uid, (notes) => {
-        const due = [...withoutPostStart(notes, containerId), containerId];
-        return { ...notes, postStarts: due.slice(-mostOfAKind) };
+      change(metadata.uid, (entry) => {
+        const due = [...withoutPostStart(entry, containerId), containerId];
+        return { ...entry, postStarts: due.slice(-mostOfAKind) };
       }),
     clearPostStart: ({ metadata }, containerId) =>
       change(metadata.uid, ({ postStarts = [], ...notes }) => {
@@ -29,8 +29,8 @@ export function hookEntries({ clock, get, change }: HookEntriesDeps): HookCheckp
       }),
     pendingPostStarts: (uid) => get(uid)?.postStarts ?? [],
     recordPreStop: ({ metadata }, containerId, graceSeconds) =>
-      change(metadata.uid, (notes) =>
-        withPreStop(notes, containerId, { sinceMs: clock.now(), graceSeconds }),
+      change(metadata.uid, (entry) =>
+        withPreStop(entry, containerId, { sinceMs: clock.now(), graceSeconds }),
       ),
     startedPreStop: (uid, containerId) => {
       const begun = get(uid)?.preStops?.[containerId];
@@ -39,7 +39,7 @@ export function hookEntries({ clock, get, change }: HookEntriesDeps): HookCheckp
       return { usedMs: Math.max(0, nowMs - begun.sinceMs), msLeft: terminationMsLeft(begun, nowMs) };
     },
     containerStopped: ({ metadata }, containerId) =>
-      change(metadata.uid, (notes) => withoutPreStop(notes, containerId)),
+      change(metadata.uid, (entry) => withoutPreStop(entry, containerId)),
   };
 }
 
@@ -50,10 +50,14 @@ function withoutPostStart(
   return postStarts.filter((id) => id !== containerId);
 }
 
-function withPreStop(notes: CheckpointEntry, containerId: string, begun: TerminationEntry): CheckpointEntry {
-  const others = Object.entries(notes.preStops ?? {}).filter(([id]) => id !== containerId);
+function withPreStop(
+  entry: CheckpointEntry,
+  containerId: string,
+  begun: TerminationEntry,
+): CheckpointEntry {
+  const others = Object.entries(entry.preStops ?? {}).filter(([id]) => id !== containerId);
   const kept = others.slice(Math.max(0, others.length - mostOfAKind + 1));
-  return { ...notes, preStops: Object.fromEntries([...kept, [containerId, begun]]) };
+  return { ...entry, preStops: Object.fromEntries([...kept, [containerId, begun]]) };
 }
 
 function withoutPreStop({ preStops = {}, ...notes }: CheckpointEntry, containerId: string): CheckpointEntry {

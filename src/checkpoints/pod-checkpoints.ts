@@ -379,10 +379,10 @@ function terminalPhaseOf({ phase }: PodStatus): string | undefined {
 }
 
 /** For a running pod: what has exited, and whether its probed containers are started and ready. */
-function isChanged(pod: Pod, noted: StatusEntry, now: PodStatus): boolean {
-  if (noted.phase !== undefined) return !sameJson(noted, statusEntry(now));
-  if (!sameJson(containerEntries(noted), containerEntries(now))) return true;
-  return Object.entries(probedFlags(pod, now)).some(([id, flags]) => !sameJson(noted.probed?.[id], flags));
+function isChanged(pod: Pod, recorded: StatusEntry, now: PodStatus): boolean {
+  if (recorded.phase !== undefined) return !sameJson(recorded, statusEntry(now));
+  if (!sameJson(containerEntries(recorded), containerEntries(now))) return true;
+  return Object.entries(probedFlags(pod, now)).some(([id, flags]) => !sameJson(recorded.probed?.[id], flags));
 }
 
 function withoutStatus({ status: _gone, ...entry }: CheckpointEntry): CheckpointEntry {

@@ -82,11 +82,11 @@ const socketReleaseMs = 3_000;
 
 /** Creates the directory and returns its containerd. Starts nothing. */
 export async function openPrivateContainerd(options: PrivateContainerdOptions): Promise<PrivateContainerd> {
-  const asked = resolve(options.dataDir);
-  containerdLayout(asked);
-  await makeDirectory(asked, 0o755);
+  const requested = resolve(options.dataDir);
+  containerdLayout(requested);
+  await makeDirectory(requested, 0o755);
   // Canonicalized, because bridge and socket names are derived from the directory.
-  const layout = containerdLayout(await realpath(asked));
+  const layout = containerdLayout(await realpath(requested));
   await makeDirectory(layout.dir, 0o711);
   return new PrivateContainerd(layout, options);
 }

@@ -32,15 +32,15 @@ export async function findRuntimeSockets(
   { clock, paths = usualRuntimeSockets }: RuntimeSocketOptions,
   signal: AbortSignal,
 ): Promise<readonly SocketState[]> {
-  const seen: SocketState[] = [];
+  const checked: SocketState[] = [];
   const places = new Set<string>();
   for (const path of paths) {
     const place = await realpath(path).catch(() => path);
     if (places.has(place)) continue;
     places.add(place);
-    seen.push(await socketState(path, clock, signal));
+    checked.push(await socketState(path, clock, signal));
   }
-  return seen;
+  return checked;
 }
 
 export async function socketState(path: string, clock: Clock, signal: AbortSignal): Promise<SocketState> {

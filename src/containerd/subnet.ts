@@ -99,8 +99,8 @@ function littleEndian(hex: string): number {
  * The first free network, starting at the position given by the hash. Deterministic for a hash and
  * a machine.
  */
-export function chooseSubnet(hash: string, taken: readonly Subnet[]): Subnet {
-  const claims = taken.filter((subnet) => subnet.prefix >= widestClaim);
+export function chooseSubnet(hash: string, used: readonly Subnet[]): Subnet {
+  const claims = used.filter((subnet) => subnet.prefix >= widestClaim);
   for (const range of ranges) {
     const count = 2 ** (podPrefix - range.prefix);
     const first = Number.parseInt(hash.slice(0, 8), 16) % count;

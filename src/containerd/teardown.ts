@@ -54,7 +54,7 @@ export async function removeLeftovers(
   const ours = [...bundles.map((bundle) => bundle.cgroup), layout.cgroup];
   const hierarchies = cgroupHierarchies(await readMounts(deps.procDir));
   const processes = await step(() => killRemaining(ours, { ...deps, hierarchies }, signal), signal);
-  const mounts = await step(() => unmountOurs(deps, signal), signal);
+  const mounts = await step(() => unmountOwn(deps, signal), signal);
   const interfaces = await step(() => removeBridge(layout.network, deps, signal), signal);
   const rules = await step(() => removeFirewallRules(deps, signal), signal);
   const cgroups = await step(() => removeCgroups(ours, bundles, { ...deps, hierarchies }, signal), signal);
@@ -84,7 +84,7 @@ async function step(work: () => Promise<Removal>, signal: AbortSignal): Promise<
  * Network namespaces are mounts below the state directory. A separate disk under root or state
  * stays mounted.
  */
-async function unmountOurs(deps: TeardownDeps, signal: AbortSignal): Promise<Removal> {
+async function unmountOwn(deps: TeardownDeps, signal: AbortSignal): Promise<Removal> {
   const { dir, root, state } = deps.layout;
   return await unmountBelow(dir, { ...deps, keep: [root, state] }, signal);
 }

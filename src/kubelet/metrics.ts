@@ -176,8 +176,8 @@ export function collectPodMetrics(registry: MetricRegistry, desiredPods: () => r
  */
 export function startedAfterMs({ pod, before, after }: StatusChange, now: Instant): number | undefined {
   if (after.phase !== 'Running' || before?.phase === 'Running') return undefined;
-  const seen = Date.parse(pod.metadata.annotations?.[annotations.seen] ?? '');
-  return Number.isNaN(seen) ? undefined : Math.max(0, now - seen);
+  const firstObserved = Date.parse(pod.metadata.annotations?.[annotations.seen] ?? '');
+  return Number.isNaN(firstObserved) ? undefined : Math.max(0, now - firstObserved);
 }
 
 function setByStatic(gauge: GaugeFamily<'static'>, pods: readonly Pod[]): void {

@@ -116,7 +116,7 @@ async function tryContainer(
   );
   await timed(
     deps,
-    (said) => `it said "${said}"`,
+    (output) => `it said "${output}"`,
     () => readGreeting(join(logDirectory, 'hello.log')),
   );
 }
@@ -141,11 +141,11 @@ async function exitCode(
 
 async function readGreeting(path: string): Promise<string> {
   const content = await readFile(path, 'utf8');
-  const said = content.trimEnd().split(' ').slice(3).join(' ');
-  if (said === greeting) return said;
+  const output = content.trimEnd().split(' ').slice(3).join(' ');
+  if (output === greeting) return output;
   throw new KubelingError(
     'SELF_CHECK',
-    `The self-check's log ${path} must say "${greeting}": it says "${said}"`,
+    `The self-check's log ${path} must say "${greeting}": it says "${output}"`,
   );
 }
 

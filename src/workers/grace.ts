@@ -30,8 +30,10 @@ export function shrunkGraceSeconds(
 }
 
 function shortestRequested(pod: Pod | undefined, override: number | undefined): number | undefined {
-  const asked = [pod?.metadata.deletionGracePeriodSeconds, override].filter((value) => value !== undefined);
-  return asked.length === 0 ? undefined : Math.min(...asked);
+  const requested = [pod?.metadata.deletionGracePeriodSeconds, override].filter(
+    (value) => value !== undefined,
+  );
+  return requested.length === 0 ? undefined : Math.min(...requested);
 }
 
 function atLeastMinimum(seconds: number): number {

@@ -117,12 +117,12 @@ export class PodWorkers implements AsyncDisposable {
    * Returns the remaining workers. No pod may be added while the desired pods are collected.
    */
   syncKnownPods(desired: Iterable<Pod>): ReadonlyMap<PodUid, WorkerSummary> {
-    const wanted = new Set<PodUid>();
-    for (const pod of desired) wanted.add(pod.metadata.uid);
+    const desiredUids = new Set<PodUid>();
+    for (const pod of desired) desiredUids.add(pod.metadata.uid);
     this.#state.setAllSourcesReady();
     const left = new Map<PodUid, WorkerSummary>();
     for (const record of this.#state) {
-      const orphan = !wanted.has(record.uid) && this.#areSourcesReadyFor(record.uid);
+      const orphan = !desiredUids.has(record.uid) && this.#areSourcesReadyFor(record.uid);
       if (this.#mayDrop(record, orphan)) this.#loops.wake(this.#state.drop(record));
       else left.set(record.uid, workerSummary(record, orphan));
     }

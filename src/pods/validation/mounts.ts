@@ -78,9 +78,9 @@ function checkMountOptions(
 }
 
 function checkRecursiveReadOnly(report: Report, path: FieldPath, mount: VolumeMount): void {
-  const wanted = mount.recursiveReadOnly;
-  checkChoice(report, path, wanted, { of: ['Disabled', 'Enabled', 'IfPossible'], absent: 'allowed' });
-  if (wanted !== 'IfPossible' && wanted !== 'Enabled') return;
+  const requested = mount.recursiveReadOnly;
+  checkChoice(report, path, requested, { of: ['Disabled', 'Enabled', 'IfPossible'], absent: 'allowed' });
+  if (requested !== 'IfPossible' && requested !== 'Enabled') return;
   if (mount.readOnly !== true) refuse(report, path, 'may only be specified when readOnly is true');
   if ((mount.mountPropagation ?? 'None') !== 'None')
     refuse(report, path, 'may only be specified when mountPropagation is None or not specified');

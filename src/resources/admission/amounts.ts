@@ -59,16 +59,16 @@ export function isCountedResource(name: string): boolean {
  * not have, which the scheduler accounts for, and those that ResourceClaims provide.
  */
 export function requestsOfNode(pod: Pod, allocatable: Amounts): Amounts {
-  const isAsked = (container: Container, name: string) =>
+  const isRequested = (container: Container, name: string) =>
     !isClaimed(pod, container, name) && (!isExtendedResource(name) || allocatable.has(name));
-  const asked = (container: Container): Container => {
+  const withOwnRequests = (container: Container): Container => {
     const { requests } = container.resources ?? {};
     if (requests === undefined) return container;
-    const kept = Object.entries(requests).filter(([name]) => isAsked(container, name));
+    const kept = Object.entries(requests).filter(([name]) => isRequested(container, name));
     return { ...container, resources: { ...container.resources, requests: Object.fromEntries(kept) } };
   };
-  const containers = pod.spec.containers.map(asked);
-  const initContainers = initContainersOf(pod).map(asked);
+  const containers = pod.spec.containers.map(withOwnRequests);
+  const initContainers = initContainersOf(pod).map(withOwnRequests);
   return amountsOf(podRequests({ ...pod, spec: { ...pod.spec, containers, initContainers } }));
 }
 

@@ -52,17 +52,17 @@ export function mayPreempt(pod: Pod, other: Pod): boolean {
 
 /** Repeatedly chooses the pod that comes closest to the remaining needs. */
 function closestToNeeds(pods: readonly Pod[], needs: Needs): readonly Pod[] {
-  const taken: Pod[] = [];
+  const chosen: Pod[] = [];
   let left = pods;
   let still = needs;
   while (still.size > 0 && left.length > 0) {
     const goal = still;
     const best = left.reduce((one, other) => (isBetter(other, one, goal) ? other : one));
-    taken.push(best);
+    chosen.push(best);
     left = left.filter((other) => other !== best);
     still = remaining(still, [best]);
   }
-  return taken;
+  return chosen;
 }
 
 function isBetter(one: Pod, than: Pod, needs: Needs): boolean {

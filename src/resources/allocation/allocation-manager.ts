@@ -172,8 +172,8 @@ export class AllocationManager {
       const outcome = this.#try(pod);
       if (outcome !== 'deferred') this.#pending.delete(uid);
       if (outcome === 'allocated' && wasDeferred) this.#deps.observer?.acceptedAfterWaiting(trigger);
-      const isNews = outcome === 'allocated' || before !== JSON.stringify(conditions.of(uid));
-      if (isNews && uid !== edited) syncPod(pod);
+      const isChange = outcome === 'allocated' || before !== JSON.stringify(conditions.of(uid));
+      if (isChange && uid !== edited) syncPod(pod);
     }
   }
 

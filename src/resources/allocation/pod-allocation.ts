@@ -19,21 +19,21 @@ export function publishedAllocation(pod: Pod): PodAllocation | undefined {
   const waits = status.conditions?.some(({ type }) => type === 'PodResizePending') === true;
   const statuses = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
   if ((!waits && !isBehind) || statuses.length === 0) return undefined;
-  const wanted = allocationOf(pod);
-  const containers = Object.entries(wanted.containers).map(([name, resources]) => {
-    const told = findNamed(statuses, name);
-    return [name, told === undefined ? resources : allocationFromStatus(told, resources)] as const;
+  const requested = allocationOf(pod);
+  const containers = Object.entries(requested.containers).map(([name, resources]) => {
+    const reported = findNamed(statuses, name);
+    return [name, reported === undefined ? resources : allocationFromStatus(reported, resources)] as const;
   });
-  return { containers: Object.fromEntries(containers), pod: wanted.pod };
+  return { containers: Object.fromEntries(containers), pod: requested.pod };
 }
 
 function allocationFromStatus(
   { allocatedResources: requests, resources }: ContainerStatus,
-  wanted: ResourceRequirements,
+  requested: ResourceRequirements,
 ): ResourceRequirements {
-  if (requests === undefined) return wanted;
+  if (requests === undefined) return requested;
   const { limits } = resources ?? {};
-  return { ...wanted, requests, ...(limits && { limits }) };
+  return { ...requested, requests, ...(limits && { limits }) };
 }
 
 /**

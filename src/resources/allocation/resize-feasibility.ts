@@ -55,10 +55,10 @@ export function infeasibility(pod: Pod, allocated: Pod, limits: ResizeLimits): I
 
 function resizesSwap(pod: Pod, allocated: Pod, { mayUseSwap }: ResizeLimits): boolean {
   return pairs(pod, allocated).some(
-    ([wanted, has]) =>
-      isOther(wanted, has, 'memory') &&
+    ([requested, has]) =>
+      isOther(requested, has, 'memory') &&
       !restartsForMemory(has) &&
-      (mayUseSwap(pod, wanted) || mayUseSwap(allocated, has)),
+      (mayUseSwap(pod, requested) || mayUseSwap(allocated, has)),
   );
 }
 
@@ -68,7 +68,7 @@ function restartsForMemory({ resizePolicy = [] }: Container): boolean {
 }
 
 function changes(pod: Pod, allocated: Pod, resource: 'cpu' | 'memory'): boolean {
-  return pairs(pod, allocated).some(([wanted, has]) => isOther(wanted, has, resource));
+  return pairs(pod, allocated).some(([requested, has]) => isOther(requested, has, resource));
 }
 
 function pairs(pod: Pod, allocated: Pod): readonly (readonly [Container, Container])[] {

@@ -38,7 +38,7 @@ function compare(a: readonly number[], b: readonly number[]): number {
 const nothing = parseQuantity('0');
 
 function asksForMore(pod: Pod, allocated: Pod): boolean {
-  const [wanted, has] = [podRequests(pod), podRequests(allocated)];
+  const [requested, has] = [podRequests(pod), podRequests(allocated)];
   const isMore = (a: Quantity = nothing, b: Quantity = nothing) => compareQuantities(a, b) > 0;
-  return ['cpu', 'memory'].some((name) => isMore(wanted.get(name), has.get(name)));
+  return ['cpu', 'memory'].some((name) => isMore(requested.get(name), has.get(name)));
 }

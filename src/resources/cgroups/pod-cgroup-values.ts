@@ -47,8 +47,8 @@ function hugePageLimits(
   requests: ResourceList,
   { hugePageSizes }: PodCgroupSettings,
 ): ReadonlyMap<string, number> {
-  const asked = hugePageAmounts(requests);
-  return new Map(hugePageSizes.map((size) => [size, Number(asked.get(size) ?? 0n)]));
+  const requested = hugePageAmounts(requests);
+  return new Map(hugePageSizes.map((size) => [size, Number(requested.get(size) ?? 0n)]));
 }
 
 function quotaValues(limits: ResourceList, settings: PodCgroupSettings): CgroupValues {

@@ -22,11 +22,11 @@ export interface ReservedCgroupConfig {
 }
 
 export function reservedCgroups(config: ReservedCgroupConfig): readonly ReservedCgroup[] {
-  const asked = new Set(config.enforceNodeAllocatable);
+  const requested = new Set(config.enforceNodeAllocatable);
   return (['system', 'kube'] as const).flatMap((of) => {
-    const held = asked.has(`${of}-reserved`)
+    const held = requested.has(`${of}-reserved`)
       ? 'all'
-      : asked.has(`${of}-reserved-compressible`)
+      : requested.has(`${of}-reserved-compressible`)
         ? 'compressible'
         : undefined;
     if (held === undefined) return [];

@@ -31,13 +31,13 @@ export async function runtimeCgroupDriver(
   deps: CgroupDriverDeps,
   signal: AbortSignal,
 ): Promise<Driver> {
-  const said = await ask(deps, signal);
-  switch (said) {
+  const reported = await ask(deps, signal);
+  switch (reported) {
     case undefined:
       return configured;
     case 'CGROUPFS':
     case 'SYSTEMD': {
-      const driver = said === 'SYSTEMD' ? 'systemd' : 'cgroupfs';
+      const driver = reported === 'SYSTEMD' ? 'systemd' : 'cgroupfs';
       if (driver !== configured)
         deps.logger.info('The cgroup driver is the one of the runtime', { driver, configured });
       return driver;
@@ -45,7 +45,7 @@ export async function runtimeCgroupDriver(
     default:
       throw new KubelingError(
         'CGROUP_DRIVER',
-        `Cannot tell who makes cgroups as the runtime must answer cgroupfs or systemd: current value is ${said}`,
+        `Cannot tell who makes cgroups as the runtime must answer cgroupfs or systemd: current value is ${reported}`,
       );
   }
 }

@@ -68,8 +68,8 @@ class CpuTaker {
   }
 
   takeWhole(level: TopologyLevel): void {
-    const isWhole = (id: number) => this.#freeIn(level, id).size === this.#groups.cpusIn(level, id).size;
-    for (const id of this.inOrder(level).filter(isWhole)) {
+    const isComplete = (id: number) => this.#freeIn(level, id).size === this.#groups.cpusIn(level, id).size;
+    for (const id of this.inOrder(level).filter(isComplete)) {
       const cpus = this.#groups.cpusIn(level, id);
       if (!this.isDone && this.#needed >= cpus.size) this.#take(cpus);
     }

@@ -166,15 +166,15 @@ export class CpuManager implements HintProvider {
     { name, id }: RunningContainer,
     signal: AbortSignal,
   ): Promise<string | undefined> {
-    const wanted = formatCpuSet(this.#cpusOf(uid, name));
+    const desired = formatCpuSet(this.#cpusOf(uid, name));
     const now = this.#appliedCpusets.get(id) ?? this.#plannedCpusets.get(uid)?.get(name);
-    if (now === wanted || wanted === '') return wanted;
+    if (now === desired || desired === '') return desired;
     try {
-      await this.#deps.update(id, wanted, signal);
-      return wanted;
+      await this.#deps.update(id, desired, signal);
+      return desired;
     } catch (error) {
       signal.throwIfAborted();
-      const fields = { podUid: uid, container: name, cpus: wanted };
+      const fields = { podUid: uid, container: name, cpus: desired };
       this.#deps.logger.error('Failed to update the cpuset of a container', error, fields);
       return undefined;
     }

@@ -212,9 +212,9 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
    * other needs.
    */
   async allocatePod(pod: Pod, signal: AbortSignal): Promise<Rejection | undefined> {
-    const asked = containersOf(pod).flatMap((container) => this.#requests(pod, container));
+    const requested = containersOf(pod).flatMap((container) => this.#requests(pod, container));
     using _turn = await this.#podLocks.acquireAll(
-      asked.map(([resource]) => resource),
+      requested.map(([resource]) => resource),
       signal,
     );
     return await allocateFromProviders(pod, [this], signal);
@@ -311,14 +311,14 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     this.free();
     const healthy = this.#usable(resource, had);
     if (had !== undefined) return;
-    const taken = this.#podDevices.allocated(resource);
+    const allocatedIds = this.#podDevices.allocated(resource);
     const ids = await chooseDevices({
       resource,
       count,
       reusable: healthy
         .map(({ id }) => id)
         .filter((id) => this.#podDevices.reusable(pod, container.name, resource).has(id)),
-      available: healthy.filter(({ id }) => !taken.has(id)),
+      available: healthy.filter(({ id }) => !allocatedIds.has(id)),
       affinity,
       preferred: (question) =>
         this.#plugins.call(resource, (plugin) => plugin.preferred(question, signal), signal),
@@ -338,11 +338,11 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
   #usable(resource: string, had: DeviceAllocation | undefined): readonly Device[] {
     if (!this.#table.has(resource)) throw unavailable(`cannot allocate unregistered device ${resource}`);
     const healthy = this.#table.healthy(resource);
-    const trouble = (what: string) => unavailable(`${what}; cannot allocate unhealthy devices ${resource}`);
-    if (healthy.length === 0) throw trouble('no healthy devices present');
+    const problem = (what: string) => unavailable(`${what}; cannot allocate unhealthy devices ${resource}`);
+    if (healthy.length === 0) throw problem('no healthy devices present');
     const ids = new Set(healthy.map(({ id }) => id));
     if (had !== undefined && !idsOf(had).isSubsetOf(ids))
-      throw trouble('previously allocated devices are no longer healthy');
+      throw problem('previously allocated devices are no longer healthy');
     return healthy;
   }
 

@@ -216,11 +216,11 @@ export function readDevices(listed: readonly ListedDevice[]): ReadonlyMap<string
 export function deviceRequests({ status }: Pod, container: Container): ReadonlyMap<string, number> {
   const { requestMappings = [] } = status.extendedResourceClaimStatus ?? {};
   const claimed = requestMappings.filter(({ containerName }) => containerName === container.name);
-  const asked = Object.entries(container.resources?.limits ?? {})
+  const requested = Object.entries(container.resources?.limits ?? {})
     .filter(([name]) => name.includes('/') && claimed.every(({ resourceName }) => resourceName !== name))
     .map(([name, text]): [string, number] => [name, wholeNumber(text)])
     .toSorted(([one], [other]) => (one < other ? -1 : 1));
-  return new Map(asked);
+  return new Map(requested);
 }
 
 function wholeNumber(text: string): number {

@@ -62,8 +62,8 @@ export class DeviceWaits {
     const { table, podDevices } = this.#deps;
     const { uid } = pod.metadata;
     const limit = podLimits(pod, { overhead: 'excluded' }).get(resource);
-    const taken = podDevices.allocated(resource, (other) => other !== uid && stays(other));
-    const free = table.healthy(resource).filter(({ id }) => !taken.has(id)).length;
+    const allocatedIds = podDevices.allocated(resource, (other) => other !== uid && stays(other));
+    const free = table.healthy(resource).filter(({ id }) => !allocatedIds.has(id)).length;
     return limit !== undefined && quantityValue(limit) > free;
   }
 }

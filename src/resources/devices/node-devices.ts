@@ -33,8 +33,8 @@ export interface NodeDevicesDeps
 export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHandler, AsyncDisposable {
   readonly #deps: NodeDevicesDeps;
   readonly #directory: string;
-  readonly #unwell = new Set<PodUid>();
-  readonly #news = new Waiters<void>();
+  readonly #unhealthy = new Set<PodUid>();
+  readonly #changes = new Waiters<void>();
   #loading: Promise<DeviceManager> | undefined;
   #manager: DeviceManager | undefined;
 
@@ -68,12 +68,12 @@ export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHa
   /** The next pod one of whose devices is not as it was. */
   async next(signal: AbortSignal): Promise<string> {
     for (;;) {
-      const [uid] = this.#unwell;
+      const [uid] = this.#unhealthy;
       if (uid !== undefined) {
-        this.#unwell.delete(uid);
+        this.#unhealthy.delete(uid);
         return uid;
       }
-      await this.#news.wait(signal);
+      await this.#changes.wait(signal);
     }
   }
 
@@ -178,8 +178,8 @@ export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHa
       directory: this.#directory,
       observer: deviceMetrics(this.#deps.metrics),
       healthChanged: (uid) => {
-        this.#unwell.add(uid);
-        this.#news.resolveAll();
+        this.#unhealthy.add(uid);
+        this.#changes.resolveAll();
       },
     });
     await manager.restore();

@@ -179,12 +179,12 @@ function resourceRequests(
   { name, resources }: Pick<Container, 'name' | 'resources'>,
 ): readonly ClaimRequest[] {
   const { requestMappings = [], resourceClaimName: claim = '' } = status.extendedResourceClaimStatus ?? {};
-  const isAsked = (resource: string) => {
+  const isRequested = (resource: string) => {
     const { nanos = 0n } = tryParseQuantity(resources?.requests?.[resource] ?? '') ?? {};
     return nanos > 0n;
   };
   return requestMappings
-    .filter(({ containerName, resourceName }) => containerName === name && isAsked(resourceName))
+    .filter(({ containerName, resourceName }) => containerName === name && isRequested(resourceName))
     .map(({ requestName: request }) => ({ claim, request }));
 }
 

@@ -160,13 +160,13 @@ export class DraManager {
   }
 
   async #prepare(pod: Pod, signal: AbortSignal): Promise<void> {
-    const wanted = claimsOf(pod);
-    if (wanted.length === 0) return;
+    const required = claimsOf(pod);
+    if (required.length === 0) return;
     const { namespace } = pod.metadata;
-    const keys = wanted.map(({ name }) => keyOf({ namespace, name }));
+    const keys = required.map(({ name }) => keyOf({ namespace, name }));
     using _held = await this.#locks.acquireAll(keys, signal);
     const claims = await Promise.all(
-      wanted.map(async (one) => {
+      required.map(async (one) => {
         const claim = await this.#fetch(namespace, one.name, signal);
         checkClaim(pod, one, claim);
         return claim;
@@ -201,10 +201,10 @@ export class DraManager {
       waiting.flatMap((claim) => driversOf(claim).map((driver) => ({ driver, claim }))),
       ({ driver }) => driver,
     );
-    for (const [driver, asked] of byDriver)
+    for (const [driver, requested] of byDriver)
       await this.#callDriver(
         driver,
-        asked.map(({ claim }) => claim),
+        requested.map(({ claim }) => claim),
         signal,
       );
     for (const { metadata } of waiting)
@@ -227,9 +227,9 @@ export class DraManager {
   }
 
   async #callDriver(driver: string, claims: readonly ResourceClaim[], signal: AbortSignal): Promise<void> {
-    const asked = claims.map(({ metadata: { namespace, uid, name } }) => ({ namespace, uid, name }));
-    const answers = await this.#deps.drivers.prepare(driver, asked, signal);
-    checkAnswers('NodePrepareResources', asked, answers);
+    const requested = claims.map(({ metadata: { namespace, uid, name } }) => ({ namespace, uid, name }));
+    const answers = await this.#deps.drivers.prepare(driver, requested, signal);
+    checkAnswers('NodePrepareResources', requested, answers);
     for (const { metadata } of claims) {
       const { devices = [] } = answers[metadata.uid] ?? {};
       const ready = devices.map(({ shareId, ...device }) => ({ ...device, shareId: shareId || undefined }));
@@ -246,10 +246,10 @@ export class DraManager {
     if (entry === undefined) return;
     const pods = new Set([...entry.pods].filter((other) => other !== uid));
     if (pods.size === 0) {
-      const asked = [{ namespace: entry.namespace, uid: entry.uid, name: entry.name }];
+      const requested = [{ namespace: entry.namespace, uid: entry.uid, name: entry.name }];
       for (const driver of entry.drivers.keys()) {
-        const answers = await this.#deps.drivers.unprepare(driver, asked, signal);
-        checkAnswers('NodeUnprepareResources', asked, answers);
+        const answers = await this.#deps.drivers.unprepare(driver, requested, signal);
+        checkAnswers('NodeUnprepareResources', requested, answers);
       }
       this.#claims.delete(key);
     } else this.#claims.set(key, { ...entry, pods });
@@ -297,15 +297,15 @@ function idsFor({ requestNames, cdiDeviceIds }: ClaimDevice, request: string): r
 
 function checkAnswers(
   method: string,
-  asked: readonly { readonly uid: string; readonly name: string }[],
+  requested: readonly { readonly uid: string; readonly name: string }[],
   answers: Readonly<Record<string, { readonly error: string }>>,
 ): void {
-  const unknown = Object.keys(answers).find((uid) => asked.every((claim) => claim.uid !== uid));
+  const unknown = Object.keys(answers).find((uid) => requested.every((claim) => claim.uid !== uid));
   if (unknown !== undefined) throw new Error(`${method} returned result for unknown claim UID ${unknown}`);
-  for (const { uid, name } of asked) {
+  for (const { uid, name } of requested) {
     const { error = '' } = answers[uid] ?? {};
     if (error !== '') throw new Error(`${method} failed for ResourceClaim ${name}: ${error}`);
   }
-  const skipped = asked.filter(({ uid }) => answers[uid] === undefined).length;
+  const skipped = requested.filter(({ uid }) => answers[uid] === undefined).length;
   if (skipped > 0) throw new Error(`${method} skipped ${skipped} ResourceClaims`);
 }

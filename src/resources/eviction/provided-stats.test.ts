@@ -97,7 +97,7 @@ const web = {
     { ...written(99, 9), name: 'claim', isScratch: false },
     { atMs: 5, name: 'uncounted', isScratch: true },
   ],
-  others: [written(3, 1), written(4, 1)],
+  otherFiles: [written(3, 1), written(4, 1)],
 };
 const asked = ['a', 'b'].map((name) => aPod({ metadata: { name, uid: podUid(name) } }));
 

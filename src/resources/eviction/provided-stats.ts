@@ -83,8 +83,8 @@ export class ProvidedStats implements EvictionStats {
         return await withDeadline(limit, (inner) => provider.stats('cpu-and-memory', inner, ages), signal);
       },
     );
-    const asked = stats.pods.filter(({ uid }) => uids.has(uid));
-    return new Map(asked.map((pod) => [pod.uid as PodUid, measuresOf(pod)]));
+    const requested = stats.pods.filter(({ uid }) => uids.has(uid));
+    return new Map(requested.map((pod) => [pod.uid as PodUid, measuresOf(pod)]));
   }
 
   /** As good as it gets: what is older then is better than nothing. */

@@ -77,8 +77,8 @@ function usageOf(
 
 /** In whole units; there are no requests for inodes. */
 function requestOf(pod: Pod, resource: StarvedResource): number {
-  const asked = podRequests(pod).get(resource);
-  return asked === undefined ? 0 : Number(quantityValue(asked));
+  const requested = podRequests(pod).get(resource);
+  return requested === undefined ? 0 : Number(quantityValue(requested));
 }
 
 /** Returns the disk usage of the given parts of a pod. */

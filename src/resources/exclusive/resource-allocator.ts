@@ -79,7 +79,7 @@ export class ResourceAllocator implements ExclusiveResources {
   /** The pods whose adoption is in progress. */
   readonly #adopting = new Set<PodUid>();
   /** Aborted when the kubelet stops. */
-  #life: AbortSignal | undefined;
+  #stopped: AbortSignal | undefined;
 
   constructor(deps: ResourceAllocatorDeps) {
     this.#deps = deps;
@@ -90,7 +90,7 @@ export class ResourceAllocator implements ExclusiveResources {
   }
 
   async restore(signal: AbortSignal): Promise<void> {
-    this.#life = signal;
+    this.#stopped = signal;
     await this.#deps.resetPolicies?.(signal);
     await this.#deps.cpu?.restore(signal);
     await this.#deps.memory?.restore(signal);
@@ -112,9 +112,9 @@ export class ResourceAllocator implements ExclusiveResources {
 
   adopt(pod: Pod): void {
     const { uid } = pod.metadata;
-    if (this.#life === undefined || this.#adopting.has(uid) || !this.isRequestedBy(pod)) return;
+    if (this.#stopped === undefined || this.#adopting.has(uid) || !this.isRequestedBy(pod)) return;
     this.#adopting.add(uid);
-    void this.#adopt(pod, this.#life).finally(() => this.#adopting.delete(uid));
+    void this.#adopt(pod, this.#stopped).finally(() => this.#adopting.delete(uid));
   }
 
   placementFor(pod: Pod, container: string): ContainerPlacement {

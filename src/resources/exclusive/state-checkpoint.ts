@@ -208,17 +208,20 @@ export async function restoreState<Share, State extends Assignments<Share>>(
 /** Returns the valid state, or only its assignments. */
 function tryRead<Share, State extends Assignments<Share>>(
   text: string,
-  { decode, policyName: wanted, isInitialized, problemOf }: RestoreOptions<State, Share>,
+  { decode, policyName: expected, isInitialized, problemOf }: RestoreOptions<State, Share>,
 ): { readonly state: State } | { readonly why: string; readonly noted?: readonly Assignment<Share>[] } {
   try {
     const { policyName, state } = decode(text);
-    const noted = [...state.assignments].flatMap(([uid, own]) =>
+    const recorded = [...state.assignments].flatMap(([uid, own]) =>
       [...own].map(([container, share]) => ({ uid, container, share })),
     );
-    if (policyName !== wanted)
-      return { why: `it was written under the policy ${policyName}`, ...(noted.length === 0 && { noted }) };
-    const why = isInitialized(state) || noted.length > 0 ? problemOf(state) : undefined;
-    return why === undefined ? { state } : { why, noted };
+    if (policyName !== expected)
+      return {
+        why: `it was written under the policy ${policyName}`,
+        ...(recorded.length === 0 && { noted: recorded }),
+      };
+    const why = isInitialized(state) || recorded.length > 0 ? problemOf(state) : undefined;
+    return why === undefined ? { state } : { why, noted: recorded };
   } catch (error) {
     return { why: describeError(error) };
   }

@@ -1,7 +1,7 @@
 import { describeError, KubelingError, type Logger } from '../../lib/index.ts';
 
 /** The values below /proc/sys that Kubernetes nodes require. */
-const wanted: ReadonlyMap<string, number> = new Map([
+const expected: ReadonlyMap<string, number> = new Map([
   ['vm/overcommit_memory', 1],
   ['vm/panic_on_oom', 0],
   ['kernel/panic', 10],
@@ -32,7 +32,7 @@ export interface KernelTunablesDeps {
  */
 export async function setupKernelTunables(deps: KernelTunablesDeps): Promise<void> {
   const differing: string[] = [];
-  for (const [name, value] of wanted) {
+  for (const [name, value] of expected) {
     const now = await readTunable(name, deps);
     if (now === undefined || now === value) continue;
     if (deps.mismatch === 'refuse')

@@ -103,10 +103,10 @@ export class MemoryManager implements HintProvider {
   #releaseBefore(pod: Pod, container: string): void {
     const { uid } = pod.metadata;
     let { state } = this.#checkpoint;
-    for (const earlier of initContainersOf(pod)) {
-      if (earlier.name === container) break;
-      if (!isSidecar(earlier) && blocksOf(state, uid, earlier.name) !== undefined)
-        state = withoutBlocks(state, uid, earlier.name);
+    for (const previous of initContainersOf(pod)) {
+      if (previous.name === container) break;
+      if (!isSidecar(previous) && blocksOf(state, uid, previous.name) !== undefined)
+        state = withoutBlocks(state, uid, previous.name);
     }
     this.#checkpoint.put(state);
   }

@@ -70,10 +70,10 @@ export class StaticMemoryPolicy {
     const { uid } = pod.metadata;
     if (!isPinned(pod) || blocksOf(state, uid, container.name) !== undefined) return state;
     if (hasReleasedToLater(state, pod, container)) return state;
-    const asked = requestedBy(container);
-    const numaAffinity = this.#nodesFor(state, pod, asked, affinity);
+    const requested = requestedBy(container);
+    const numaAffinity = this.#nodesFor(state, pod, requested, affinity);
     let machine = state.machine;
-    const blocks = [...asked].map(([type, size]) => ({ numaAffinity, type, size }));
+    const blocks = [...requested].map(([type, size]) => ({ numaAffinity, type, size }));
     for (const block of blocks)
       machine = reserve(
         machine,
@@ -86,36 +86,36 @@ export class StaticMemoryPolicy {
 
   hints(state: MemoryState, pod: Pod, container: Container): TopologyHints | undefined {
     if (!isPinned(pod) || hasReleasedToLater(state, pod, container)) return undefined;
-    const asked = requestedBy(container);
+    const requested = requestedBy(container);
     const present = blocksOf(state, pod.metadata.uid, container.name);
     return present === undefined
-      ? asHints(this.#choices(state, pod, asked), asked)
-      : existingHints(present, asked);
+      ? asHints(this.#choices(state, pod, requested), requested)
+      : existingHints(present, requested);
   }
 
   podHints(state: MemoryState, pod: Pod): TopologyHints | undefined {
     if (!isPinned(pod)) return undefined;
-    const asked = requestedByPod(pod);
-    if (asked.size === 0) return undefined;
+    const requested = requestedByPod(pod);
+    if (requested.size === 0) return undefined;
     for (const { name } of [...initContainersOf(pod), ...pod.spec.containers]) {
       const present = blocksOf(state, pod.metadata.uid, name);
-      if (present !== undefined) return existingHints(present, asked);
+      if (present !== undefined) return existingHints(present, requested);
     }
-    return asHints(this.#choices(state, pod, asked), asked);
+    return asHints(this.#choices(state, pod, requested), requested);
   }
 
-  #nodesFor(state: MemoryState, pod: Pod, asked: Amounts, hint: TopologyHint): readonly number[] {
-    const near = hint.numaNodes === undefined ? this.#defaultAffinity(state, pod, asked, hint) : hint;
+  #nodesFor(state: MemoryState, pod: Pod, requested: Amounts, hint: TopologyHint): readonly number[] {
+    const near = hint.numaNodes === undefined ? this.#defaultAffinity(state, pod, requested, hint) : hint;
     const numaNodes = near.numaNodes ?? [];
-    const chosen = hasEnough(state.machine, numaNodes, asked)
+    const chosen = hasEnough(state.machine, numaNodes, requested)
       ? numaNodes
-      : this.#extendedAffinity(state, pod, asked, numaNodes, near.preferred);
+      : this.#extendedAffinity(state, pod, requested, numaNodes, near.preferred);
     if (mixesGroups(state.machine, chosen)) throw failed('preferred hint violates NUMA node allocation');
     return chosen;
   }
 
-  #defaultAffinity(state: MemoryState, pod: Pod, asked: Amounts, hint: TopologyHint): Choice {
-    const best = bestOf(this.#choices(state, pod, asked));
+  #defaultAffinity(state: MemoryState, pod: Pod, requested: Amounts, hint: TopologyHint): Choice {
+    const best = bestOf(this.#choices(state, pod, requested));
     if (best === undefined)
       throw failed('failed to get the default NUMA affinity, no NUMA nodes with enough memory is available');
     if (!best.preferred && hint.preferred) throw failed('failed to find the default preferred hint');
@@ -126,11 +126,11 @@ export class StaticMemoryPolicy {
   #extendedAffinity(
     state: MemoryState,
     pod: Pod,
-    asked: Amounts,
+    requested: Amounts,
     numaNodes: readonly number[],
     preferred: boolean,
   ): readonly number[] {
-    const wider = this.#choices(state, pod, asked).filter((choice) =>
+    const wider = this.#choices(state, pod, requested).filter((choice) =>
       numaNodes.every((id) => choice.numaNodes.includes(id)),
     );
     const best = bestOf(wider);
@@ -140,7 +140,7 @@ export class StaticMemoryPolicy {
   }
 
   /** A NUMA node allocates memory either alone or always in the same group. */
-  #choices({ machine, assignments }: MemoryState, pod: Pod, asked: Amounts): readonly Choice[] {
+  #choices({ machine, assignments }: MemoryState, pod: Pod, requested: Amounts): readonly Choice[] {
     const ids = [...machine.keys()].toSorted((one, other) => one - other);
     const possible: (readonly number[])[] = [];
     let fewest = ids.length;
@@ -148,14 +148,14 @@ export class StaticMemoryPolicy {
       const nodes = numaNodes.flatMap((id) => machine.get(id) ?? []);
       const sum = (type: string, what: 'free' | 'allocatable') =>
         nodes.reduce((all, { memoryMap }) => all + (memoryMap.get(type)?.[what] ?? 0), 0);
-      if ([...asked].some(([type, size]) => sum(type, 'allocatable') < size)) continue;
+      if ([...requested].some(([type, size]) => sum(type, 'allocatable') < size)) continue;
       fewest = Math.min(fewest, numaNodes.length);
-      const isOthers = numaNodes.length === 1 && nodes.some(({ cells }) => cells.length > 1);
-      if (isOthers || mixesGroups(machine, numaNodes)) continue;
+      const isUsedByOthers = numaNodes.length === 1 && nodes.some(({ cells }) => cells.length > 1);
+      if (isUsedByOthers || mixesGroups(machine, numaNodes)) continue;
       const state = { machine, assignments };
       const isEnough = ([type, size]: readonly [string, number]) =>
         sum(type, 'free') + reusable(state, pod, numaNodes, type) >= size;
-      if ([...asked].every(isEnough)) possible.push(numaNodes);
+      if ([...requested].every(isEnough)) possible.push(numaNodes);
     }
     return possible.map((numaNodes) => ({ numaNodes, preferred: numaNodes.length === fewest }));
   }
@@ -273,14 +273,15 @@ function hasReleasedToLater(state: MemoryState, pod: Pod, container: Container):
   return later.some(({ name }) => blocksOf(state, uid, name) !== undefined);
 }
 
-function asHints(choices: readonly Choice[], asked: Amounts): TopologyHints {
-  return new Map(choices.length === 0 ? [] : [...asked.keys()].map((type) => [type, choices] as const));
+function asHints(choices: readonly Choice[], requested: Amounts): TopologyHints {
+  return new Map(choices.length === 0 ? [] : [...requested.keys()].map((type) => [type, choices] as const));
 }
 
 /** Returns the hint of existing blocks; undefined if they do not match the request any more. */
-function existingHints(blocks: readonly MemoryBlock[], asked: Amounts): TopologyHints | undefined {
-  const isAsked = blocks.length === asked.size && blocks.every(({ type, size }) => asked.get(type) === size);
-  if (!isAsked) return undefined;
+function existingHints(blocks: readonly MemoryBlock[], requested: Amounts): TopologyHints | undefined {
+  const isRequested =
+    blocks.length === requested.size && blocks.every(({ type, size }) => requested.get(type) === size);
+  if (!isRequested) return undefined;
   return new Map(
     blocks.map(({ type, numaAffinity }) => [type, [{ numaNodes: numaAffinity, preferred: true }]]),
   );
@@ -302,10 +303,10 @@ function isBetter(one: Choice, other: Choice): boolean {
   return last !== -1 && (one.numaNodes[last] ?? 0) < (other.numaNodes[last] ?? 0);
 }
 
-function hasEnough(machine: MachineMemory, numaNodes: readonly number[], asked: Amounts): boolean {
+function hasEnough(machine: MachineMemory, numaNodes: readonly number[], requested: Amounts): boolean {
   const free = (type: string) =>
     numaNodes.reduce((sum, id) => sum + (machine.get(id)?.memoryMap.get(type)?.free ?? 0), 0);
-  return [...asked].every(([type, size]) => free(type) >= size);
+  return [...requested].every(([type, size]) => free(type) >= size);
 }
 
 /** Whether a node of the group is used alone or in another group. */

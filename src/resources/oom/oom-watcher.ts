@@ -103,12 +103,12 @@ export class OomWatcher {
   #report(kill: OomKill): void {
     if (kill.cgroup === '/') this.#deps.systemOom(kill);
     const found = containerAt(kill.victimCgroup);
-    if (found === undefined || !this.#isNews(found.id)) return;
+    if (found === undefined || !this.#isNew(found.id)) return;
     const { uid, id: containerId } = found;
     this.#deps.podOom({ uid, containerId, process: kill.process, limit: limitOf(kill, containerId) });
   }
 
-  #isNews(containerId: string): boolean {
+  #isNew(containerId: string): boolean {
     const nowMs = this.#deps.clock.monotonicMs();
     const beforeMs = this.#lastReportedMs.get(containerId);
     if (beforeMs !== undefined && nowMs - beforeMs < quietMs) return false;

@@ -128,13 +128,15 @@ function bestOf(
   masks: Masks,
   rules: MergeRules,
 ): Outcome | undefined {
-  const wanted = Math.max(0, ...lists.map(narrowest));
+  const requested = Math.max(0, ...lists.map(narrowest));
   const far = spread(masks, rules);
   const isBetter = (one: Outcome, other: Outcome) => {
     if (one.preferred !== other.preferred) return one.preferred;
     const [width, otherWidth] = [bitCount(one.mask), bitCount(other.mask)];
     if (width !== otherWidth)
-      return one.preferred ? width < otherWidth : shortfall(width, wanted) < shortfall(otherWidth, wanted);
+      return one.preferred
+        ? width < otherWidth
+        : shortfall(width, requested) < shortfall(otherWidth, requested);
     const [own, others] = [far(one.mask), far(other.mask)];
     return own === others ? one.mask < other.mask : own < others;
   };
@@ -155,8 +157,8 @@ const widestMachine = 64;
  * The requested size is best, then the nearest smaller one; larger ones are worse than any smaller
  * one.
  */
-function shortfall(width: number, wanted: number): number {
-  return width <= wanted ? wanted - width : widestMachine + width;
+function shortfall(width: number, requested: number): number {
+  return width <= requested ? requested - width : widestMachine + width;
 }
 
 /** Returns the average distance of the NUMA nodes, including the distance of a node to itself. */

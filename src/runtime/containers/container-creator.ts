@@ -114,18 +114,18 @@ export class ContainerCreator {
     const { pod, container } = start;
     const volumes = new Map<string, MountableImage>();
     for (const { name, reference, pullPolicy } of imageVolumesOf(pod, container)) {
-      const wanted = { image: reference, pullPolicy, fieldPath: undefined, hold };
-      const { ref } = await this.#ensure(start, wanted, signal);
+      const required = { image: reference, pullPolicy, fieldPath: undefined, hold };
+      const { ref } = await this.#ensure(start, required, signal);
       volumes.set(name, { kind: 'image', image: ref, asked: reference });
     }
     const { image = '', imagePullPolicy: pullPolicy, name } = container;
-    const wanted = { image, pullPolicy, fieldPath: containerFieldPath(pod, name), hold };
-    return { own: await this.#ensure(start, wanted, signal), volumes };
+    const required = { image, pullPolicy, fieldPath: containerFieldPath(pod, name), hold };
+    return { own: await this.#ensure(start, required, signal), volumes };
   }
 
-  async #ensure(start: ContainerStart, wanted: RequiredImage, signal: AbortSignal): Promise<ImageFacts> {
+  async #ensure(start: ContainerStart, required: RequiredImage, signal: AbortSignal): Promise<ImageFacts> {
     const { pod, container, sandbox, inspectedImages } = start;
-    const { image, pullPolicy, fieldPath, hold } = wanted;
+    const { image, pullPolicy, fieldPath, hold } = required;
     const ensured = await this.#deps.images.ensureImageExists(
       {
         pod,

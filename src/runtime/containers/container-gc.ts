@@ -119,7 +119,7 @@ export class ContainerGc {
   /** Selects from groups sorted newest first; the result is sorted oldest first. */
   #toRemove(pods: readonly RuntimePod[], scope: GcScope): readonly DeadContainer[] {
     const { maxPerContainer, maxContainers } = this.#deps.policy;
-    const gone = pods.filter(({ uid }) => this.#isGone(uid, scope));
+    const gone = pods.filter(({ uid }) => this.#isDeleted(uid, scope));
     const all = gone.flatMap((pod) => this.#dead(pod, 'gone'));
     const kept = pods
       .filter((pod) => !gone.includes(pod))
@@ -129,7 +129,7 @@ export class ContainerGc {
     return [...all, ...perContainer.removed, ...onNode].sort(oldestFirst);
   }
 
-  #isGone(uid: PodUid, scope: GcScope): boolean {
+  #isDeleted(uid: PodUid, scope: GcScope): boolean {
     const { pods } = this.#deps;
     if (pods.shouldPodContentBeRemoved(uid)) return true;
     return scope === 'terminated-pods-too' && pods.shouldPodRuntimeBeRemoved(uid);
@@ -166,7 +166,7 @@ export class ContainerGc {
   async #collectSandboxes(scope: GcScope, failures: string[], signal: AbortSignal): Promise<void> {
     for (const pod of await this.#deps.observer.listPods(signal)) {
       const used = new Set(pod.containers.map(({ sandboxId }) => sandboxId));
-      const candidates = this.#isGone(pod.uid, scope) ? pod.sandboxes : pod.sandboxes.slice(1);
+      const candidates = this.#isDeleted(pod.uid, scope) ? pod.sandboxes : pod.sandboxes.slice(1);
       const idle = candidates.filter(({ id, state }) => state !== 'running' && !used.has(id));
       for (const { id } of idle.toReversed()) {
         await this.#attempt(failures, `remove sandbox ${id}`, () => this.#removeSandbox(id, signal), signal);

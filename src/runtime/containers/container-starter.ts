@@ -194,13 +194,13 @@ export class ContainerStarter {
     await crashBackoff.recordRestart(pod, container, observed, clock.now());
     await postStart.record({ pod, container, id });
     await recordActuatedStart(this.#deps.actuated, pod, container);
-    const isNoted = isOnlyStart(pod, container);
-    if (isNoted) await startCheckpoint.recordStart(pod, id);
+    const isRecorded = isOnlyStart(pod, container);
+    if (isRecorded) await startCheckpoint.recordStart(pod, id);
     const begin = (inner: AbortSignal) => cri.startContainer({ containerId: id }, inner);
     signal.throwIfAborted();
     try {
       await withAbortGrace({ clock, ms: () => startOutlastsMs }, begin, signal);
-      if (isNoted) await startCheckpoint.clearStart(pod, id);
+      if (isRecorded) await startCheckpoint.clearStart(pod, id);
     } catch (error) {
       signal.throwIfAborted();
       if (!(await this.#hasStarted(id, error, signal))) {
@@ -208,7 +208,7 @@ export class ContainerStarter {
         // the same time.
         if (!mayHaveTakenEffect(error)) {
           this.#failedStarts.set(id, true);
-          if (isNoted) await startCheckpoint.clearStart(pod, id);
+          if (isRecorded) await startCheckpoint.clearStart(pod, id);
         }
         throw this.#recorder.failed(start, 'RunContainerError', error, id);
       }

@@ -15,17 +15,17 @@ const problemKey = 'container garbage';
 /** Runs garbage collections serially: every minute, or immediately when a container died. */
 export class GarbageCollector {
   readonly #deps: GarbageCollectorDeps;
-  readonly #wanted: HintLatch;
+  readonly #requested: HintLatch;
   /** Settles when no collection runs; never rejects. */
   #working = Promise.resolve();
 
   constructor(deps: GarbageCollectorDeps) {
     this.#deps = deps;
-    this.#wanted = new HintLatch(deps.clock);
+    this.#requested = new HintLatch(deps.clock);
   }
 
   collectSoon(): void {
-    this.#wanted.raise();
+    this.#requested.raise();
   }
 
   /** Collects immediately, for eviction. Rejects when something could not be removed. */
@@ -40,9 +40,9 @@ export class GarbageCollector {
 
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await this.#wanted.wait(periodMs, signal).catch(() => {});
+      await this.#requested.wait(periodMs, signal).catch(() => {});
       if (signal.aborted) return;
-      this.#wanted.clear();
+      this.#requested.clear();
       await this.#round(signal);
     }
   }

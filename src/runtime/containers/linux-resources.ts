@@ -141,11 +141,11 @@ function baseResources(amounts: Amounts, node: LinuxNode, { exclusiveCpus }: Res
 
 /** Limits every huge page size of the machine, to zero unless the pod requests it. */
 function hugePageLimits(pod: Pod, container: Container, node: LinuxNode): MessageInit<HugepageLimit>[] {
-  const asked = new Map([
+  const requested = new Map([
     ...hugePageAmounts(readResources(hasPodLevelResources(pod) ? pod.spec.resources?.limits : {})),
     ...hugePageAmounts(readResources(container.resources?.limits)),
   ]);
-  return node.hugePageSizes.map((pageSize) => ({ pageSize, limit: asked.get(pageSize) ?? 0n }));
+  return node.hugePageSizes.map((pageSize) => ({ pageSize, limit: requested.get(pageSize) ?? 0n }));
 }
 
 function swapResources(pod: Pod, container: Container, memoryLimit: bigint, node: LinuxNode): Resources {

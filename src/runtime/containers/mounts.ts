@@ -211,13 +211,13 @@ function isRecursivelyReadOnly(mount: VolumeMount, inputs: MountInputs): boolean
 }
 
 function recursionProblem(mount: VolumeMount, mode: string, inputs: MountInputs): string | undefined {
-  const asked = `volume "${mount.name}" requested recursive read-only mode, but it is not`;
-  if (mount.readOnly !== true) return `${asked} read-only`;
+  const requested = `volume "${mount.name}" requested recursive read-only mode, but it is not`;
+  if (mount.readOnly !== true) return `${requested} read-only`;
   const propagation = mount.mountPropagation ?? 'None';
-  if (propagation !== 'None') return `${asked} compatible with propagation "${propagation}"`;
+  if (propagation !== 'None') return `${requested} compatible with propagation "${propagation}"`;
   if (mode === 'IfPossible') return undefined;
   if (mode !== 'Enabled') return `unknown recursive read-only mode "${mode}"`;
-  return inputs.recursiveReadOnly === 'supported' ? undefined : `${asked} supported by the runtime`;
+  return inputs.recursiveReadOnly === 'supported' ? undefined : `${requested} supported by the runtime`;
 }
 
 function absolute(path: string): string {
@@ -250,8 +250,8 @@ export function imageVolumesOf({ spec }: Pod, container: Container): readonly Im
  * missing host path.
  */
 export function explainRefusal(error: unknown, { mounts = [] }: MessageInit<ContainerConfig>): unknown {
-  const asked = mounts.find(({ image }) => image !== undefined);
-  if (asked === undefined || !(error instanceof KubelingError)) return error;
-  const why = `the container mounts an image at ${asked.containerPath}, which requires containerd 2.1 or CRI-O 1.31`;
+  const requested = mounts.find(({ image }) => image !== undefined);
+  if (requested === undefined || !(error instanceof KubelingError)) return error;
+  const why = `the container mounts an image at ${requested.containerPath}, which requires containerd 2.1 or CRI-O 1.31`;
   return new KubelingError(error.code, `${error.message} (${why})`, { cause: error });
 }

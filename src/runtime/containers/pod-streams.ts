@@ -69,10 +69,10 @@ export class PodStreams {
     const { id: containerId } = await this.#running(pod, container, signal);
     const { exitCode, stdout, stderr } = await this.#deps.cri.execSync({ containerId, cmd: command }, signal);
     if (exitCode === 0) return Buffer.concat([stdout, stderr]);
-    const said = Buffer.from(stderr).toString();
+    const output = Buffer.from(stderr).toString();
     throw new KubelingError(
       'COMMAND_FAILED',
-      `command '${command.join(' ')}' exited with ${exitCode}: ${said}`,
+      `command '${command.join(' ')}' exited with ${exitCode}: ${output}`,
     );
   }
 

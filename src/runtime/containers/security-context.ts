@@ -60,10 +60,10 @@ export function containerSecurityContext(pod: Pod, container: Container, inputs:
 }
 
 function userFields(
-  asked: number | undefined,
+  requested: number | undefined,
   image: ImageUser,
 ): Pick<Context, 'runAsUser' | 'runAsUsername'> {
-  if (asked !== undefined) return { runAsUser: { value: BigInt(asked) } };
+  if (requested !== undefined) return { runAsUser: { value: BigInt(requested) } };
   return image.kind === 'uid' ? { runAsUser: { value: image.uid } } : { runAsUsername: image.name };
 }
 
@@ -122,11 +122,11 @@ function verifyNonRoot(pod: Pod, container: Container, image: ImageUser): void {
 }
 
 function breach(
-  asked: number | undefined,
+  requested: number | undefined,
   image: ImageUser,
 ): { readonly says: string; readonly advice?: string } | undefined {
-  if (asked !== undefined) {
-    return asked === 0 ? { says: "container's runAsUser breaks non-root policy" } : undefined;
+  if (requested !== undefined) {
+    return requested === 0 ? { says: "container's runAsUser breaks non-root policy" } : undefined;
   }
   if (image.kind === 'name') {
     return {
@@ -206,8 +206,11 @@ function appArmorProfile(pod: Pod, container: Container): AppArmorProfile | unde
  */
 export function appArmorProblem(pod: Pod, host: 'enabled' | 'disabled'): string | undefined {
   const all = [...pod.spec.containers, ...initContainersOf(pod), ...ephemeralContainersOf(pod)];
-  const asked = [pod.spec.securityContext?.appArmorProfile, ...all.map((each) => appArmorProfile(pod, each))];
-  const confining = asked.filter((profile) => profile !== undefined && profile.type !== 'Unconfined');
+  const requested = [
+    pod.spec.securityContext?.appArmorProfile,
+    ...all.map((each) => appArmorProfile(pod, each)),
+  ];
+  const confining = requested.filter((profile) => profile !== undefined && profile.type !== 'Unconfined');
   if (confining.length === 0) return undefined;
   if (host === 'disabled') return 'Cannot enforce AppArmor: AppArmor is not enabled on the host';
   const isNameless = confining.some(

@@ -310,8 +310,8 @@ function leadsOut(): KubelingError {
 
 /** The reason as shown to users, without host paths that other errors contain. */
 export function whyUnusable(error: unknown): string {
-  const isOurs = error instanceof KubelingError && error.code === 'VOLUME_UNUSABLE';
-  return isOurs ? error.message : 'it cannot be used';
+  const isOwn = error instanceof KubelingError && error.code === 'VOLUME_UNUSABLE';
+  return isOwn ? error.message : 'it cannot be used';
 }
 
 /** Whether a missing path could not be created, as opposed to not used. */

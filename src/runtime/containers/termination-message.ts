@@ -68,8 +68,8 @@ export function terminationMessageFile(status: ContainerStatus): string | undefi
   const path = hostPathOfMessage(status);
   if (owner === undefined || path === undefined) return undefined;
   const [file = '', name, kind, uid] = path.split('/').reverse();
-  const isOurs = uid === owner.uid && kind === 'containers' && name === owner.containerName;
-  return isOurs && /^[0-9a-f]{8}$/.test(file) ? path : undefined;
+  const isOwn = uid === owner.uid && kind === 'containers' && name === owner.containerName;
+  return isOwn && /^[0-9a-f]{8}$/.test(file) ? path : undefined;
 }
 
 /** A container that failed to start has no log. */

@@ -350,14 +350,14 @@ export class ImageManager {
     const { pod, container, sandboxConfig } = request;
     const annotations = pod.metadata.annotations ?? {};
     const pull = { image, annotations, sandboxConfig, credentials, presence } as const;
-    const news = {
+    const changes = {
       uid: pod.metadata.uid,
       container: container.name,
       image: container.image,
       status: () => this.#pulls.status(pull),
       event: (type: PodEvent['type'], message: string) => this.#event(request, type, 'PullProgress', message),
     };
-    using _news = reportPull(news, this.#deps);
+    using _news = reportPull(changes, this.#deps);
     return await this.#pulls.pull(pull, signal);
   }
 

@@ -73,7 +73,7 @@ export class IngestWatcher {
       look.setOwnDigests(await this.#deps.cri.containerdContentOf(look.repository, signal));
   }
 
-  #besides(look: ImageDownload): readonly ImageDownload[] {
+  #otherDigests(look: ImageDownload): readonly ImageDownload[] {
     return [...this.#downloads].filter((other) => other !== look);
   }
 
@@ -81,7 +81,7 @@ export class IngestWatcher {
     try {
       const ingests = await this.#deps.cri.containerdIngests(signal);
       await this.#assignContent(ingests, signal);
-      for (const look of this.#downloads) look.sample(ingests, this.#besides(look));
+      for (const look of this.#downloads) look.sample(ingests, this.#otherDigests(look));
     } catch (error) {
       signal.throwIfAborted();
       // A failed sample is retried; only Unsupported ends the polling.

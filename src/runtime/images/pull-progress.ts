@@ -37,7 +37,7 @@ export function reportPull(
     const nowMs = clock.monotonicMs();
     const standing = news.status();
     const state = isStalled(standing, nowMs) ? 'stalled' : 'moving';
-    const message = `Pulling image "${news.image}": ${describeStanding(standing, startMs, nowMs)}`;
+    const message = `Pulling image "${news.image}": ${describeProgress(standing, startMs, nowMs)}`;
     const { uid, container } = news;
     journal.step(uid, { stage: 'image', outcome: 'waiting', message, container, keep: 'last' });
     if (nowMs >= nextEventMs || (state === 'stalled' && told === 'moving')) {
@@ -55,7 +55,7 @@ function isStalled(standing: PullStatus, nowMs: number): boolean {
   return nowMs - standing.arrival.changedMs >= stalledMs;
 }
 
-function describeStanding(standing: PullStatus, startMs: number, nowMs: number): string {
+function describeProgress(standing: PullStatus, startMs: number, nowMs: number): string {
   const elapsed = seconds(nowMs - startMs);
   if (standing.kind === 'queued') {
     const { place, length } = standing;

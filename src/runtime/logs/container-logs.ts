@@ -192,14 +192,14 @@ export function selectLogInstance(
   podName: string,
   status: PodStatus,
   containerName: string,
-  wanted: LogInstanceSelector,
+  requested: LogInstanceSelector,
 ): SelectedLogInstance {
   const about = `container ${JSON.stringify(containerName)} in pod ${JSON.stringify(podName)}`;
   const container = statusOf(status, containerName);
   if (container === undefined) return refused(`${about} is not available`);
-  if (wanted.which === 'id') return byId(container, wanted.id, about);
+  if (requested.which === 'id') return byId(container, requested.id, about);
   const last = container.lastState?.terminated?.containerID;
-  if (wanted.which === 'previous') return found(last) ?? refused(`previous terminated ${about} not found`);
+  if (requested.which === 'previous') return found(last) ?? refused(`previous terminated ${about} not found`);
   return newest(container, about);
 }
 

@@ -73,8 +73,8 @@ export class LogDecoder {
   }
 
   #begin({ time, stream, is, stamp }: LineHead): void {
-    const { since, timestamps, stream: wanted = 'all' } = this.#view;
-    this.#ignoring = wanted !== 'all' && wanted !== stream;
+    const { since, timestamps, stream: requested = 'all' } = this.#view;
+    this.#ignoring = requested !== 'all' && requested !== stream;
     if (this.#ignoring) return;
     this.#isPart = is === 'part';
     if (this.#line !== 'none') return;

@@ -13,12 +13,12 @@ const brace = 0x7b;
  */
 export class TailSearch {
   readonly #heads = new HeadParser();
-  readonly #wanted: number;
+  readonly #requested: number;
   #found = 0;
-  #seen: 'nothing' | 'lines' = 'nothing';
+  #read: 'nothing' | 'lines' = 'nothing';
 
   constructor(lines: number) {
-    this.#wanted = lines;
+    this.#requested = lines;
   }
 
   /**
@@ -50,16 +50,16 @@ export class TailSearch {
       }
       right = left;
     }
-    return this.#wanted === 0 ? size : undefined;
+    return this.#requested === 0 ? size : undefined;
   }
 
   /** Counts a line; returns whether it belongs to the requested lines. */
   #count(is: 'end' | 'part'): boolean {
-    if (is === 'end' || this.#seen === 'nothing') {
-      if (this.#found === this.#wanted) return false;
+    if (is === 'end' || this.#read === 'nothing') {
+      if (this.#found === this.#requested) return false;
       this.#found++;
     }
-    this.#seen = 'lines';
+    this.#read = 'lines';
     return true;
   }
 
@@ -90,9 +90,9 @@ export class TailSearch {
       if (is === 'end') ends++;
       return 'go-on';
     });
-    const unended = last === 'part' && this.#seen === 'nothing' ? 1 : 0;
-    if (last !== undefined) this.#seen = 'lines';
-    const skipped = ends + unended - (this.#wanted - this.#found);
+    const unended = last === 'part' && this.#read === 'nothing' ? 1 : 0;
+    if (last !== undefined) this.#read = 'lines';
+    const skipped = ends + unended - (this.#requested - this.#found);
     if (skipped <= 0) {
       this.#found += ends + unended;
       return undefined;

@@ -70,7 +70,7 @@ export function initContainerActions(
     const newest = newestInstance(observed, container.name);
     const place = { index, isLast: container === last, passed };
     const step =
-      newest === undefined ? unseen(container, place) : seen(pod, container, newest, place, context);
+      newest === undefined ? unobserved(container, place) : seen(pod, container, newest, place, context);
     if (step.failed === true) return { progress: 'failed', toStart: [], toKill };
     for (const start of step.start ?? []) toStart.add(start);
     if (step.kill !== undefined) toKill.push(step.kill);
@@ -127,7 +127,7 @@ export function initializedSandbox(
   return progress === 'ready' ? sandboxId : undefined;
 }
 
-function unseen(container: Container, { index, passed }: Place): Step {
+function unobserved(container: Container, { index, passed }: Place): Step {
   return passed && isSidecar(container) ? { start: [index] } : {};
 }
 

@@ -90,13 +90,13 @@ export async function recordActuatedStart(
 export function reportedResources(
   pod: Pod,
   container: Container,
-  { resources: told }: ObservedContainer,
+  { resources: reported }: ObservedContainer,
 ): ResourceRequirements {
   const allocated = effectiveResources(pod, container);
-  if (told === undefined) return allocated;
+  if (reported === undefined) return allocated;
   const [requests, limits] = [readResources(allocated.requests), readResources(allocated.limits)];
   const request = requests.has('cpu') ? milliCpuOf(requests) : milliCpuOf(limits);
-  const { cpuShares: shares, cpuQuota = -1, cpuPeriod = 0, memoryLimitBytes } = told;
+  const { cpuShares: shares, cpuQuota = -1, cpuPeriod = 0, memoryLimitBytes } = reported;
   const limit = cpuPeriod > 0 ? quotaUsToMilliCpu(cpuQuota, cpuPeriod) : 0;
   const isOtherShare = shares !== undefined && shares !== Number(cpuShares(request));
   const isOtherLimit = limit > 0 && limit !== Number(milliCpuOf(limits)) && milliCpuOf(limits) > 10n;

@@ -97,8 +97,8 @@ export class PodResizer {
   #markUnconfirmed({ metadata: { generation = 1 } }: Pod, { containers }: ObservedPod): void {
     if (generation <= 1) return;
     for (const { id, state, createdAtNs } of containers) {
-      const isOurs = Number(createdAtNs / 1_000_000n) > this.#beganMs;
-      if (state !== 'running' || isOurs || this.#checked.has(id)) continue;
+      const isOwn = Number(createdAtNs / 1_000_000n) > this.#beganMs;
+      if (state !== 'running' || isOwn || this.#checked.has(id)) continue;
       this.#checked.set(id, true);
       this.#unconfirmed.set(id, this.#deps.clock.monotonicMs());
     }
@@ -149,11 +149,11 @@ export class PodResizer {
     const { limits, allocationPersisted } = this.#deps;
     const { pod, plan } = request;
     await allocationPersisted();
-    const wanted = limits.wanted(pod);
+    const desired = limits.wanted(pod);
     const whole =
-      wanted === undefined
+      desired === undefined
         ? undefined
-        : new PodCgroupResize(this.#deps, request, wanted, await limits.current(pod));
+        : new PodCgroupResize(this.#deps, request, desired, await limits.current(pod));
     await this.#checkMemoryUsage(pod, plan, whole, signal);
     await whole?.raise('memory', signal);
     for (const update of plan.memory) await this.#update(request, update, 'memory', signal);
@@ -265,10 +265,10 @@ class PodCgroupResize {
   readonly #desired: PodLimits;
   #current: PodLimits;
 
-  constructor(deps: PodResizerDeps, request: ResizeRequest, wanted: PodLimits, current: PodLimits) {
+  constructor(deps: PodResizerDeps, request: ResizeRequest, desired: PodLimits, current: PodLimits) {
     this.#deps = deps;
     this.#request = request;
-    this.#desired = wanted;
+    this.#desired = desired;
     this.#current = current;
   }
 
@@ -280,23 +280,23 @@ class PodCgroupResize {
 
   /** Raises limits before shares, because a request must not exceed its limit. */
   async raise(resource: ResizedResource, signal: AbortSignal): Promise<void> {
-    const [wanted, current] = [this.#desired, this.#current];
+    const [desired, current] = [this.#desired, this.#current];
     if (resource === 'memory') {
-      if (isMore(wanted.memoryBytes, current.memoryBytes)) await this.#setMemory(signal);
+      if (isMore(desired.memoryBytes, current.memoryBytes)) await this.#setMemory(signal);
       return;
     }
-    if (isMore(wanted.cpuQuotaUs, current.cpuQuotaUs)) await this.#setQuota(signal);
-    if (wanted.cpuShares > current.cpuShares) await this.#setShares(signal);
+    if (isMore(desired.cpuQuotaUs, current.cpuQuotaUs)) await this.#setQuota(signal);
+    if (desired.cpuShares > current.cpuShares) await this.#setShares(signal);
   }
 
   async lower(resource: ResizedResource, signal: AbortSignal): Promise<void> {
-    const [wanted, current] = [this.#desired, this.#current];
+    const [desired, current] = [this.#desired, this.#current];
     if (resource === 'memory') {
-      if (isMore(current.memoryBytes, wanted.memoryBytes)) await this.#setMemory(signal);
+      if (isMore(current.memoryBytes, desired.memoryBytes)) await this.#setMemory(signal);
       return;
     }
-    if (wanted.cpuShares < current.cpuShares) await this.#setShares(signal);
-    if (isMore(current.cpuQuotaUs, wanted.cpuQuotaUs)) await this.#setQuota(signal);
+    if (desired.cpuShares < current.cpuShares) await this.#setShares(signal);
+    if (isMore(current.cpuQuotaUs, desired.cpuQuotaUs)) await this.#setQuota(signal);
   }
 
   async #setMemory(signal: AbortSignal): Promise<void> {

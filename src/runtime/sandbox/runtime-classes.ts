@@ -58,8 +58,8 @@ async function handlerNames(
   signal: AbortSignal,
 ): Promise<readonly string[] | undefined> {
   const { runtimeHandlers, info } = await cri.status({ verbose: true }, signal);
-  const told = runtimeHandlers.map(({ name }) => name).filter((name) => name !== '');
-  return told.length > 0 ? told.toSorted() : configuredHandlers(info['config']);
+  const reported = runtimeHandlers.map(({ name }) => name).filter((name) => name !== '');
+  return reported.length > 0 ? reported.toSorted() : configuredHandlers(info['config']);
 }
 
 /**

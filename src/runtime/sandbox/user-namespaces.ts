@@ -106,9 +106,9 @@ export class UserNamespaces {
   /** The lowest free range; never the first block, which contains the host's own ids. */
   #findFreeBlock(foreign: readonly IdBlock[]): IdBlock {
     const { idsPerPod: length, ids = { first: length, length: endOfIds - length } } = this.#deps;
-    const taken = [...this.#blocks.values(), ...foreign].toSorted((one, other) => one.first - other.first);
+    const used = [...this.#blocks.values(), ...foreign].toSorted((one, other) => one.first - other.first);
     let { first } = ids;
-    for (const block of taken) {
+    for (const block of used) {
       if (overlap({ first, length }, block))
         first = Math.ceil((block.first + block.length) / length) * length;
     }

@@ -62,8 +62,8 @@ export function decodeResponse(text: string, apiVersion: string): PluginResponse
   const answer = recordOf(parse(text), 'it must be an object');
   const { kind, apiVersion: version, cacheKeyType, cacheDuration, auth } = answer;
   if (version !== apiVersion) {
-    const said = typeof version === 'string' ? JSON.stringify(version) : 'missing';
-    throw invalidResponse(`its apiVersion must be ${apiVersion}: it is ${said}`);
+    const reported = typeof version === 'string' ? JSON.stringify(version) : 'missing';
+    throw invalidResponse(`its apiVersion must be ${apiVersion}: it is ${reported}`);
   }
   if (kind !== 'CredentialProviderResponse')
     throw invalidResponse('its kind must be CredentialProviderResponse');

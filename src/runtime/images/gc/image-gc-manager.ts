@@ -156,13 +156,13 @@ export class ImageGcManager {
     }
     const usedPercent = 100 - Math.floor((availableBytes * 100) / capacityBytes);
     if (usedPercent < policy.highPercent) return;
-    const wanted = Math.floor((capacityBytes * (100 - policy.lowPercent)) / 100) - availableBytes;
+    const required = Math.floor((capacityBytes * (100 - policy.lowPercent)) / 100) - availableBytes;
     logger.info('Image file system is above the high threshold, removing unused images', {
       usedPercent,
-      wanted,
+      wanted: required,
     });
-    const freed = await this.#free(images, wanted, signal);
-    if (freed >= wanted) return;
+    const freed = await this.#free(images, required, signal);
+    if (freed >= required) return;
     const message =
       `Insufficient free disk space on the node's image filesystem (${usedPercent}% of ${sizeText(capacityBytes)} used). ` +
       `Failed to free sufficient space by deleting unused images (freed ${freed} bytes). ` +
@@ -184,20 +184,20 @@ export class ImageGcManager {
    * Returns the number of freed bytes. Throws after trying all images when some could not be
    * removed.
    */
-  async #free(images: readonly ImageRecord[], wanted: number, signal: AbortSignal): Promise<number> {
+  async #free(images: readonly ImageRecord[], required: number, signal: AbortSignal): Promise<number> {
     const { clock, policy } = this.#deps;
     const nowMs = clock.monotonicMs();
     const failures: unknown[] = [];
     let freed = 0;
     for (const record of images) {
-      if (freed >= wanted) break;
+      if (freed >= required) break;
       // A recently detected image is probably about to be used.
       if (nowMs - record.firstDetectedMs < policy.minAgeMs) continue;
       if (await this.#remove(record, 'space', failures, signal)) freed += Number(record.image.size);
     }
     if (failures.length === 0) return freed;
     throw failed(
-      `wanted to free ${wanted} bytes, but freed ${freed} bytes space with errors in image deletion: ${listed(failures)}`,
+      `wanted to free ${required} bytes, but freed ${freed} bytes space with errors in image deletion: ${listed(failures)}`,
     );
   }
 

@@ -65,8 +65,8 @@ export class PullRecords {
    */
   async end(image: string, end: PullEnd): Promise<void> {
     const { signal } = new AbortController();
-    const noted = end.kind === 'pulled' ? await this.#recordPulled(image, end, signal) : end.kind;
-    await this.#mutex.run(`intent ${image}`, () => this.#finish(image, noted), signal);
+    const recordedPull = end.kind === 'pulled' ? await this.#recordPulled(image, end, signal) : end.kind;
+    await this.#mutex.run(`intent ${image}`, () => this.#finish(image, recordedPull), signal);
   }
 
   async #recordPulled(
@@ -128,9 +128,9 @@ export class PullRecords {
   ): Promise<{ readonly record: PulledRecord | undefined; readonly origin: ImageOrigin } | undefined> {
     try {
       const record = await this.#deps.files.record(imageRef);
-      const isOurs =
+      const isOwn =
         record !== undefined || this.#inFlight.has(image) || (await this.#deps.files.hasIntent(image));
-      return { record, origin: isOurs ? 'pulled-here' : 'preloaded' };
+      return { record, origin: isOwn ? 'pulled-here' : 'preloaded' };
     } catch (error) {
       this.#logError('Failed to read image pull records', error, image);
       return undefined;

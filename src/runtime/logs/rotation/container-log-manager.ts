@@ -258,8 +258,8 @@ export class ContainerLogManager {
   ): Promise<void> {
     const { container } = watched;
     const directory = posix.dirname(container.logPath);
-    const isOurs = (path: string) => this.#compressing.has(path.replace(/\.tmp$/, ''));
-    const plain = await this.#rotator.cleanUp(directory, this.#ownerOf(container), isOurs);
+    const isOwn = (path: string) => this.#compressing.has(path.replace(/\.tmp$/, ''));
+    const plain = await this.#rotator.cleanUp(directory, this.#ownerOf(container), isOwn);
     if (mode === 'remove-only') return;
     watched.cleanup = 'done';
     for (const path of plain)
