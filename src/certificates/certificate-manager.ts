@@ -35,7 +35,7 @@ export interface CertificateManagerDeps {
    * it never changes.
    */
   readonly debounceMs: number;
-  /** The interval at which `wanted` is read without a hint. */
+  /** The interval at which `required` is read without a hint. */
   readonly pollMs: number;
   /** The initial pair, and whether it is to be replaced as soon as possible. */
   readonly first: { readonly pair: KeyPair | undefined; readonly action: 'keep' | 'replace' };
@@ -65,7 +65,7 @@ export class CertificateManager implements ServedCertificate {
   #incompleteFor: string | undefined;
   #failures = 0;
   #retryAtMs = 0;
-  #progress: Progress = { kind: 'idle' };
+  #progress: RotationProgress = { kind: 'idle' };
   #serverResponds = false;
 
   constructor(deps: CertificateManagerDeps) {
@@ -97,7 +97,7 @@ export class CertificateManager implements ServedCertificate {
     return this.#events.on('rotated', listener);
   }
 
-  /** Reads `wanted` at once, because it may have changed. */
+  /** Reads `required` at once, because it may have changed. */
   refresh(): void {
     this.#hint.raise();
   }
@@ -265,7 +265,7 @@ export class CertificateManager implements ServedCertificate {
 }
 
 /** The state of the next certificate. */
-export type Progress =
+export type RotationProgress =
   | { readonly kind: 'idle' }
   /** The required content is not known yet. */
   | { readonly kind: 'unknown'; readonly why: string }
@@ -280,7 +280,7 @@ export type Progress =
   | { readonly kind: 'failed'; readonly error: unknown; readonly failures: number };
 
 /** Describes the state to users; empty when no certificate is being requested. */
-function describeProgress(progress: Progress): string {
+function describeProgress(progress: RotationProgress): string {
   switch (progress.kind) {
     case 'idle':
       return '';
@@ -297,7 +297,7 @@ function describeProgress(progress: Progress): string {
   }
 }
 
-function describeRequest({ csr, sinceMs, state }: Extract<Progress, { kind: 'requested' }>): string {
+function describeRequest({ csr, sinceMs, state }: Extract<RotationProgress, { kind: 'requested' }>): string {
   const since = apiTime(sinceMs);
   return state === 'pending'
     ? `the certificate signing request ${csr} has been pending since ${since}: approve it with "kubectl certificate approve ${csr}"`

@@ -24,7 +24,7 @@ export interface ClientAccessSettings {
  * The kubeconfig for certificate requests while there is no certificate; all other requests use the
  * node's kubeconfig.
  */
-export interface ClientAccess {
+export interface CertificateAccess {
   readonly requestBy: 'kubeconfig' | 'bootstrap';
   readonly requestPath: string;
   readonly kubeconfigPath: string;
@@ -38,7 +38,7 @@ export interface ClientAccess {
 export async function prepareClientAccess(
   settings: ClientAccessSettings,
   deps: ClientAccessDeps,
-): Promise<ClientAccess> {
+): Promise<CertificateAccess> {
   const { kubeconfigPath, bootstrapPath } = settings;
   const choice = await chooseKubeconfig(settings, deps);
   if (choice.use === 'it') return { requestBy: 'kubeconfig', requestPath: kubeconfigPath, kubeconfigPath };

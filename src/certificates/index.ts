@@ -18,7 +18,7 @@ export {
 } from './bootstrap.ts';
 export { CertificateManager } from './certificate-manager.ts';
 export {
-  type ClientAccess,
+  type CertificateAccess,
   type ClientAccessDeps,
   type ClientAccessSettings,
   prepareClientAccess,

@@ -2,19 +2,20 @@ import type { NodeAddress } from '../kinds/index.ts';
 import { canonicalIp, type Identity } from '../protocols/x509/index.ts';
 import type { RequiredIdentity } from './rotation-plan.ts';
 
-export function nodeSubject(nodeName: string): Pick<Identity, 'commonName' | 'organizations'> {
+export function nodeCertificateSubject(nodeName: string): Pick<Identity, 'commonName' | 'organizations'> {
   return { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'] };
 }
 
 /** Whom a node's client certificate is for. */
 export function clientIdentity(nodeName: string): Identity {
-  return { ...nodeSubject(nodeName), dnsNames: [], ips: [] };
+  return { ...nodeCertificateSubject(nodeName), dnsNames: [], ips: [] };
 }
 
 /** Whom a node's serving certificate is for: all its addresses, of which one at least must be an IP address. */
 export function servingIdentity(nodeName: string, addresses: readonly NodeAddress[]): RequiredIdentity {
-  const { dnsNames, ips } = namesOf(addresses);
-  if (ips.length > 0) return { kind: 'ready', identity: { ...nodeSubject(nodeName), dnsNames, ips } };
+  const { dnsNames, ips } = altNamesOf(addresses);
+  if (ips.length > 0)
+    return { kind: 'ready', identity: { ...nodeCertificateSubject(nodeName), dnsNames, ips } };
   const known = addresses.map(({ type, address }) => `${type} ${address}`).join(', ') || 'none';
   return {
     kind: 'unknown',
@@ -26,7 +27,7 @@ const addressTypes = ['InternalIP', 'ExternalIP', 'Hostname'];
 const nameTypes = ['InternalDNS', 'ExternalDNS', 'Hostname'];
 
 /** Sorted, each once. A host name may be an address. */
-export function namesOf(addresses: readonly NodeAddress[]): Pick<Identity, 'dnsNames' | 'ips'> {
+export function altNamesOf(addresses: readonly NodeAddress[]): Pick<Identity, 'dnsNames' | 'ips'> {
   const ips = new Set<string>();
   const dnsNames = new Set<string>();
   for (const { type, address } of addresses) {

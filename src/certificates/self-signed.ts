@@ -15,7 +15,7 @@ import {
 } from '../protocols/x509/index.ts';
 import type { CertificateFiles } from './files.ts';
 import { type PairFiles, PairReader } from './files.ts';
-import { namesOf } from './node-identity.ts';
+import { altNamesOf } from './node-identity.ts';
 
 export interface SelfSignedDeps {
   readonly files: CertificateFiles;
@@ -128,7 +128,7 @@ export class SelfSignedFiles {
 
   #names(): AltNames {
     const { hostname, addresses } = this.#deps;
-    const named = namesOf(addresses());
+    const named = altNamesOf(addresses());
     const ip = canonicalIp(hostname);
     return {
       dnsNames: ip === undefined ? [...new Set([hostname, ...named.dnsNames])] : named.dnsNames,

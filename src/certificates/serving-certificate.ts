@@ -60,7 +60,7 @@ export interface ServingSettings {
   readonly source: ServingSource;
   readonly nodeName: string;
   readonly certDirectory: string;
-  /** The current addresses of the node; call `look()` when they change. */
+  /** The current addresses of the node; call `refresh()` when they change. */
   readonly addresses: () => readonly NodeAddress[];
   /** How long they must be stable before a certificate is requested; a default unless given. */
   readonly debounceMs?: number | undefined;

@@ -10,14 +10,14 @@ export type { FieldCause, ResourceStrategy, WriteContext } from './api/api-types
 export { type ApiRequest, nodeNameOfUser } from './api/api-types.ts';
 export { conflict, forbiddenForUser, invalid, notFound } from './api/status-errors.ts';
 export { type StoredObject, toWireObject } from './api/stored-object.ts';
-export type { ManifestObjects } from './manifest-objects.ts';
+export type { ManifestApplier } from './manifest-applier.ts';
 export { referencesOf } from './node-access/pod-references.ts';
 export { type LocalApiOptions, type OpenLocalApi, openLocalApi } from './open-local-api.ts';
 export { podStatusCauses, withPreservedStatus } from './pods/pod-status.ts';
 export { type Grant, parseGrant } from './security/index.ts';
 export { VersionedStore } from './storage/versioned-store.ts';
 export type {
-  KubeletAddress,
   KubeletCredentials,
   KubeletDialer,
+  KubeletEndpoint,
 } from './streams/index.ts';

@@ -25,7 +25,7 @@ import {
 } from './api/index.ts';
 import { type ApiBackend, ApiServer } from './http/index.ts';
 import type { ServerEndpoint } from './kinds/index.ts';
-import { createManifestObjects, type ManifestObjects } from './manifest-objects.ts';
+import { createManifestApplier, type ManifestApplier } from './manifest-applier.ts';
 import { createDocumentServer, createVersionInfo } from './output/index.ts';
 import { type OpenedStore, openStore, storeMetrics } from './persistence/index.ts';
 import {
@@ -43,7 +43,7 @@ import {
   tlsOptions,
 } from './security/index.ts';
 import { createStrategies, type Strategies } from './strategies.ts';
-import { createStreams, type KubeletAddress, type KubeletDialer, metricsEntries } from './streams/index.ts';
+import { createStreams, type KubeletDialer, type KubeletEndpoint, metricsEntries } from './streams/index.ts';
 
 export interface LocalApiOptions {
   /** The state directory of the API server. */
@@ -63,7 +63,7 @@ export interface LocalApiOptions {
   readonly hostnames: () => readonly string[];
   readonly addresses: () => readonly string[];
   /** The address of a node's kubelet, if it differs from the one in its status. */
-  readonly kubeletAt: (node: StoredObject) => KubeletAddress | undefined;
+  readonly kubeletAt: (node: StoredObject) => KubeletEndpoint | undefined;
   /** Roles of service accounts. Without them they can only review their own access. */
   readonly grants?: readonly Grant[] | undefined;
   /** The maximum lifetime of certificates signed for others; a year by default. */
@@ -100,7 +100,7 @@ export interface OpenLocalApi extends AsyncDisposable {
   /** Called after each change. */
   onChange(listener: () => void): Disposable;
   isNodeReady(name: string): boolean;
-  readonly manifestObjects: ManifestObjects;
+  readonly manifestObjects: ManifestApplier;
   /** The metrics of the store. */
   metrics(): readonly SampledFamily[];
   /** Runs the controllers until aborted. Rejects when the store has failed permanently. */
@@ -141,7 +141,7 @@ export async function openLocalApi(options: LocalApiOptions, signal: AbortSignal
     objects: store,
     onChange: (listener) => store.subscribe(() => listener()),
     isNodeReady: (name) => isReady(store.get(apiResources.nodes, undefined, name)),
-    manifestObjects: createManifestObjects(api.context, catalogue, parts.table),
+    manifestObjects: createManifestApplier(api.context, catalogue, parts.table),
     metrics: () => storeMetrics(fileStore.stats()),
     run: (inner) => runAll([...loops, certificates, parts.storeEnd], logger, inner),
     [Symbol.asyncDispose]: () => moved.disposeAsync(),

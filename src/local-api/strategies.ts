@@ -2,7 +2,7 @@ import { apiResources } from '../api/index.ts';
 import type { Clock, Logger, Random } from '../lib/index.ts';
 import { type Catalogue, type Controller, createCatalogue, type ServerContext } from './api/index.ts';
 import {
-  type Authorizer,
+  type AccessAuthorizer,
   type CertificateSigner,
   createKinds,
   type ServerEndpoint,
@@ -16,7 +16,7 @@ export interface StrategyDeps {
   readonly eventTtlMs?: number | undefined;
   readonly tokens: TokenIssuer;
   readonly signer: CertificateSigner;
-  readonly authorizer: Authorizer;
+  readonly authorizer: AccessAuthorizer;
   /** The current CA certificate. */
   readonly authorityPem: () => string;
   readonly clock: Clock;

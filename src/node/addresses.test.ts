@@ -6,14 +6,14 @@ import type { NodeAddress } from '../kinds/index.ts';
 import { collectLogs, seededRandom } from '../lib/index.ts';
 import {
   type AddressFacts,
-  canonicalIp,
+  canonicalAddressIp,
   hostIps,
   nodeAddresses,
   PolledAddresses,
   providedIps,
   readDefaultRoutes,
   routedAddress,
-  whyUnusable,
+  unusableAddressReason,
 } from './addresses.ts';
 import { NodeController } from './node-controller.ts';
 
@@ -157,10 +157,10 @@ test("uses a loopback interface's address for a route through an interface witho
 });
 
 test('normalizes addresses', () => {
-  assert.equal(canonicalIp('FD00:0:0::1'), 'fd00::1');
-  assert.equal(canonicalIp('fe80::1%eth0'), 'fe80::1');
-  assert.equal(canonicalIp('10.0.0.300'), undefined);
-  assert.equal(whyUnusable('10.0.0.1'), undefined);
+  assert.equal(canonicalAddressIp('FD00:0:0::1'), 'fd00::1');
+  assert.equal(canonicalAddressIp('fe80::1%eth0'), 'fe80::1');
+  assert.equal(canonicalAddressIp('10.0.0.300'), undefined);
+  assert.equal(unusableAddressReason('10.0.0.1'), undefined);
 });
 
 const node = (...addresses: readonly (readonly [string, string])[]) => ({

@@ -57,12 +57,12 @@ export function nodeAddresses(
 }
 
 function configured(ips: readonly string[]): readonly string[] {
-  return ips.flatMap((text) => canonicalIp(text) ?? []).filter((ip) => !isUnspecified(ip));
+  return ips.flatMap((text) => canonicalAddressIp(text) ?? []).filter((ip) => !isUnspecified(ip));
 }
 
 /** A node must not publish an address it does not have. */
 function rejectForeign(ip: string, local: readonly LocalAddress[]): void {
-  const problem = whyUnusable(ip);
+  const problem = unusableAddressReason(ip);
   if (problem !== undefined) {
     throw addressError(`Cannot use ${ip} of --node-ip: it is ${problem}`, ip);
   }
@@ -72,7 +72,7 @@ function rejectForeign(ip: string, local: readonly LocalAddress[]): void {
 }
 
 function isLocal(ip: string, local: readonly LocalAddress[]): boolean {
-  return local.some(({ address }) => canonicalIp(address) === ip);
+  return local.some(({ address }) => canonicalAddressIp(address) === ip);
 }
 
 function addressError(message: string, ip: string): KubelingError {
@@ -80,9 +80,9 @@ function addressError(message: string, ip: string): KubelingError {
 }
 
 function detected({ ips, hostname, name }: AddressSettings, facts: AddressFacts): string {
-  const asIp = isIP(hostname) === 0 ? undefined : canonicalIp(hostname);
-  const first = canonicalIp(ips[0] ?? '');
-  const prefer: Family = first === undefined ? 'ipv4' : familyOf(first);
+  const asIp = isIP(hostname) === 0 ? undefined : canonicalAddressIp(hostname);
+  const first = canonicalAddressIp(ips[0] ?? '');
+  const prefer: AddressFamily = first === undefined ? 'ipv4' : familyOf(first);
   const found = asIp ?? resolved(facts, prefer) ?? routedAddress(facts.routes, facts.local, prefer);
   if (found !== undefined) return found;
   throw new KubelingError(
@@ -92,10 +92,10 @@ function detected({ ips, hostname, name }: AddressSettings, facts: AddressFacts)
 }
 
 /** The name may resolve to another machine's address, so only addresses of this machine count. */
-function resolved({ lookedUp, local }: AddressFacts, prefer: Family): string | undefined {
+function resolved({ lookedUp, local }: AddressFacts, prefer: AddressFamily): string | undefined {
   const own = lookedUp
-    .flatMap((text) => canonicalIp(text) ?? [])
-    .filter((ip) => whyUnusable(ip) === undefined && isLocal(ip, local));
+    .flatMap((text) => canonicalAddressIp(text) ?? [])
+    .filter((ip) => unusableAddressReason(ip) === undefined && isLocal(ip, local));
   return own.find((ip) => familyOf(ip) === prefer) ?? own[0];
 }
 
@@ -109,7 +109,7 @@ function fromProvider(
   hostname: string,
 ): readonly NodeAddress[] {
   const chosen = given.map((ip) => {
-    const found = provided.find(({ address }) => canonicalIp(address) === ip);
+    const found = provided.find(({ address }) => canonicalAddressIp(address) === ip);
     if (found !== undefined) return found;
     throw addressError(`Cannot use ${ip} of --node-ip: the address provider does not list it`, ip);
   });
@@ -178,9 +178,9 @@ function isUsable(flags: string): boolean {
 export function routedAddress(
   routes: DefaultRoutes,
   local: readonly LocalAddress[],
-  prefer: Family,
+  prefer: AddressFamily,
 ): string | undefined {
-  const families: readonly Family[] = prefer === 'ipv6' ? ['ipv6', 'ipv4'] : ['ipv4', 'ipv6'];
+  const families: readonly AddressFamily[] = prefer === 'ipv6' ? ['ipv6', 'ipv4'] : ['ipv4', 'ipv6'];
   for (const family of families) {
     for (const name of routes[family]) {
       // An interface may route without an address; then an address of the loopback interface
@@ -192,11 +192,11 @@ export function routedAddress(
   return undefined;
 }
 
-function reachable(local: readonly LocalAddress[], name: string, family: Family): string | undefined {
+function reachable(local: readonly LocalAddress[], name: string, family: AddressFamily): string | undefined {
   return local
     .filter((item) => item.interface === name)
-    .flatMap(({ address }) => canonicalIp(address) ?? [])
-    .find((ip) => familyOf(ip) === family && whyUnusable(ip) === undefined);
+    .flatMap(({ address }) => canonicalAddressIp(address) ?? [])
+    .find((ip) => familyOf(ip) === family && unusableAddressReason(ip) === undefined);
 }
 
 /** Address ranges that other machines cannot reach, with the reason. */
@@ -213,14 +213,14 @@ function blocks(...subnets: readonly (readonly [string, number])[]): BlockList {
   return list;
 }
 
-export type Family = 'ipv4' | 'ipv6';
+export type AddressFamily = 'ipv4' | 'ipv6';
 
-export function familyOf(ip: string): Family {
+export function familyOf(ip: string): AddressFamily {
   return isIPv4(ip) ? 'ipv4' : 'ipv6';
 }
 
 /** The canonical spelling of an address, without a zone; undefined for an invalid one. */
-export function canonicalIp(text: string): string | undefined {
+export function canonicalAddressIp(text: string): string | undefined {
   const [ip = ''] = text.trim().split('%');
   if (isIP(ip) === 0) return undefined;
   return isIPv4(ip) ? ip : new URL(`http://[${ip}]`).hostname.slice(1, -1);
@@ -231,7 +231,7 @@ function isUnspecified(ip: string): boolean {
 }
 
 /** Why other machines cannot reach the address; undefined when they can. */
-export function whyUnusable(ip: string): string | undefined {
+export function unusableAddressReason(ip: string): string | undefined {
   return unusableBlocks.find(([, list]) => list.check(ip, familyOf(ip)))?.[0];
 }
 

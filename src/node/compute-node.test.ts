@@ -191,7 +191,7 @@ test('publishes devices of plugins, and removed ones as zero', () => {
   assert.deepEqual([capacity['nic.example/vf'], allocatable['nic.example/vf']], ['0', '0']);
 });
 
-test('forgets devices of a previous boot, but not native resources', () => {
+test('drops devices of a previous boot, but not native resources', () => {
   const before = { capacity: { 'gpu.example/card': '4', 'attachable.kubernetes.io/x': '9' } };
   const { capacity } = nodeAmounts(plainSettings, { ...amountFacts, before, extended: 'zeroed' });
   assert.equal(capacity['gpu.example/card'], '0');

@@ -16,7 +16,7 @@ import {
 import { hugePageResource, isHugePages, readResources } from '../pods/index.ts';
 import { nodeAddresses, providedIpAnnotation, providedIps } from './addresses.ts';
 import { nodeConditions } from './conditions.ts';
-import type { DeviceAmounts, MachineCapacity, NodeEvent, RuntimeFacts } from './inputs.ts';
+import type { DeviceCapacity, MachineCapacity, NodeEventInput, RuntimeFacts } from './inputs.ts';
 import type { NodeFacts } from './node-facts.ts';
 import { assertedLabels } from './node-object.ts';
 import type { NodeSettings } from './settings.ts';
@@ -24,7 +24,7 @@ import type { NodeSettings } from './settings.ts';
 export interface ComputedNode {
   readonly node: Node;
   /** To be published after the Node was written, and not before. */
-  readonly events: readonly NodeEvent[];
+  readonly events: readonly NodeEventInput[];
   /** Facts that could not be determined and stay unchanged. */
   readonly problems: readonly string[];
 }
@@ -150,7 +150,7 @@ function declared({ declaredFeatures }: NodeSettings): Pick<NodeStatus, 'declare
   return { declaredFeatures: declaredFeatures.length === 0 ? undefined : declaredFeatures.toSorted() };
 }
 
-function rebooted(old: NodeStatus, { settings, facts }: ComputeOptions): NodeEvent[] {
+function rebooted(old: NodeStatus, { settings, facts }: ComputeOptions): NodeEventInput[] {
   const { bootId } = facts.system;
   const before = old.nodeInfo?.bootID ?? '';
   if (before === '' || bootId === '' || before === bootId) return [];
@@ -173,7 +173,7 @@ export type AmountSettings = Pick<
 export interface AmountFacts {
   /** Undefined when the machine is unreadable. */
   readonly machine: MachineCapacity | undefined;
-  readonly devices: DeviceAmounts | undefined;
+  readonly devices: DeviceCapacity | undefined;
   /** The amounts of the Node object; resources of other owners stay. */
   readonly before: Partial<NodeAmounts>;
   /** Whether the devices of the Node object are outdated. */
@@ -225,7 +225,7 @@ function bytes(amount: number): Quantity {
   return quantityOf(Math.trunc(amount), 'BinarySI');
 }
 
-function deviceAmounts(devices: DeviceAmounts | undefined): readonly (readonly [string, Quantity])[] {
+function deviceAmounts(devices: DeviceCapacity | undefined): readonly (readonly [string, Quantity])[] {
   if (devices === undefined) return [];
   return [
     ...devices.removed.map((name) => [name, quantityOf(0)] as const),

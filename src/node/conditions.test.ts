@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ConditionFacts, nodeConditions } from './conditions.ts';
-import type { Pressure } from './inputs.ts';
+import type { NodePressure } from './inputs.ts';
 
 const now = '2026-01-01T00:01:00Z';
 const before = '2026-01-01T00:00:00Z';
@@ -30,7 +30,7 @@ test('sets four conditions on a healthy node, Ready last', () => {
 });
 
 test('sets message and event of each pressure', () => {
-  const table: readonly (readonly [Pressure, string, string, string, string])[] = [
+  const table: readonly (readonly [NodePressure, string, string, string, string])[] = [
     [
       'memory',
       'MemoryPressure',

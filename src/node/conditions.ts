@@ -1,5 +1,5 @@
 import type { Node, NodeCondition } from '../kinds/index.ts';
-import type { NodeEvent, Pressure } from './inputs.ts';
+import type { NodeEventInput, NodePressure } from './inputs.ts';
 
 export interface ConditionFacts {
   readonly nodeName: string;
@@ -7,7 +7,7 @@ export interface ConditionFacts {
   readonly now: string;
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
-  readonly pressures: ReadonlySet<Pressure>;
+  readonly pressures: ReadonlySet<NodePressure>;
   /** Capacity by resource name. */
   readonly capacity: Readonly<Record<string, string>>;
   /** Required resources. */
@@ -16,7 +16,7 @@ export interface ConditionFacts {
 
 export interface ConditionOutcome {
   readonly conditions: readonly NodeCondition[];
-  readonly events: readonly NodeEvent[];
+  readonly events: readonly NodeEventInput[];
 }
 
 type ConditionState = Pick<NodeCondition, 'status' | 'reason' | 'message'> & { readonly event: string };
@@ -33,7 +33,7 @@ function conditionText(reason: string, message: string): ConditionText {
 
 const pressureTable: readonly {
   readonly type: string;
-  readonly pressure: Pressure;
+  readonly pressure: NodePressure;
   readonly present: ConditionText;
   readonly absent: ConditionText;
 }[] = [
@@ -122,12 +122,12 @@ function flip(
   before: NodeCondition | undefined,
   state: ConditionState,
   { nodeName }: ConditionFacts,
-): NodeEvent[] {
+): NodeEventInput[] {
   if (before?.status === state.status || (type === 'Ready' && before === undefined)) return [];
   return [statusEvent(nodeName, state.event)];
 }
 
-export function statusEvent(nodeName: string, reason: string): NodeEvent {
+export function statusEvent(nodeName: string, reason: string): NodeEventInput {
   return { type: 'Normal', reason, message: `Node ${nodeName} status is now: ${reason}` };
 }
 

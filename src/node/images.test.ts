@@ -2,16 +2,16 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { NodeImages } from './images.ts';
-import type { ImageFacts } from './inputs.ts';
+import type { NodeImageFacts } from './inputs.ts';
 
 const { signal } = new AbortController();
-const image = (name: string, sizeBytes: number): ImageFacts => ({
+const image = (name: string, sizeBytes: number): NodeImageFacts => ({
   repoDigests: [],
   repoTags: [name],
   sizeBytes,
 });
 
-function imagesOf(list: () => Promise<readonly ImageFacts[]>) {
+function imagesOf(list: () => Promise<readonly NodeImageFacts[]>) {
   const clock = new VirtualClock();
   return { clock, images: new NodeImages({ clock, runtime: { images: list } }) };
 }

@@ -1,6 +1,6 @@
 import type { ContainerImage } from '../kinds/index.ts';
 import { type Clock, withDeadline } from '../lib/index.ts';
-import type { ImageFacts, NodeRuntime } from './inputs.ts';
+import type { NodeImageFacts, NodeRuntime } from './inputs.ts';
 
 const cacheMs = 30_000;
 const listTimeoutMs = 10_000;
@@ -43,7 +43,7 @@ export class NodeImages {
   }
 }
 
-function listed(images: readonly ImageFacts[]): readonly ContainerImage[] {
+function listed(images: readonly NodeImageFacts[]): readonly ContainerImage[] {
   return images
     .map(({ repoDigests, repoTags, sizeBytes }) => ({
       names: [...repoDigests, ...repoTags].slice(0, mostNames),

@@ -4,10 +4,10 @@ import type { NodeAddress } from '../kinds/index.ts';
 
 /** Events of the node. Never blocks, never throws. */
 export interface NodeRecorder {
-  event(event: NodeEvent): void;
+  event(event: NodeEventInput): void;
 }
 
-export interface NodeEvent {
+export interface NodeEventInput {
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;
   readonly message: string;
@@ -19,7 +19,7 @@ export interface LocalAddress {
 }
 
 /** Facts of the machine that the Node object publishes. */
-export interface NodeMachine {
+export interface NodeMachineInfo {
   /** The text of a file; undefined when it is missing or unreadable. */
   read(path: string): Promise<string | undefined>;
   /** Addresses of interfaces that are up. */
@@ -42,7 +42,7 @@ export interface MachineCapacity {
 }
 
 /** Device plugin resources, by name. */
-export interface DeviceAmounts {
+export interface DeviceCapacity {
   readonly capacity: Readonly<Record<string, string>>;
   readonly allocatable: Readonly<Record<string, string>>;
   /**
@@ -55,7 +55,7 @@ export interface DeviceAmounts {
 export interface NodeResources {
   /** Undefined when the machine is unreadable. */
   capacity(): MachineCapacity | undefined;
-  devices?(): DeviceAmounts;
+  devices?(): DeviceCapacity;
   /** Whether the devices of an existing Node are from a previous boot. */
   areDevicesUnregistered?(): boolean;
 }
@@ -75,7 +75,7 @@ export interface RuntimeFacts {
   readonly supplementalGroupsPolicy: boolean | undefined;
 }
 
-export interface ImageFacts {
+export interface NodeImageFacts {
   readonly repoDigests: readonly string[];
   readonly repoTags: readonly string[];
   readonly sizeBytes: number;
@@ -86,18 +86,18 @@ export interface NodeRuntime {
   check(signal: AbortSignal): Promise<void>;
   /** Facts of the last check; undefined before the first one. */
   facts(): RuntimeFacts | undefined;
-  images(signal: AbortSignal): Promise<readonly ImageFacts[]>;
+  images(signal: AbortSignal): Promise<readonly NodeImageFacts[]>;
   /** Sends the pod CIDRs to the runtime. Retried after a failure. */
   usePodCidrs(cidrs: readonly string[], signal: AbortSignal): Promise<void>;
 }
 
-export type Pressure = 'memory' | 'disk' | 'pid';
+export type NodePressure = 'memory' | 'disk' | 'pid';
 
 export interface NodeHealth {
   /** Why pods cannot run: runtime, PLEG, network, storage, shutdown. Ready when empty. */
   problems(): readonly string[];
   /** Current pressures. */
-  pressures(): ReadonlySet<Pressure>;
+  pressures(): ReadonlySet<NodePressure>;
   /** Appended to the Ready condition without changing it. */
   warnings?(): readonly string[];
 }

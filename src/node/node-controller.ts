@@ -7,7 +7,7 @@ import type {
   AddressProvider,
   HeartbeatConnections,
   NodeHealth,
-  NodeMachine,
+  NodeMachineInfo,
   NodeRecorder,
   NodeResources,
   NodeRuntime,
@@ -39,7 +39,7 @@ export interface NodeControllerDeps {
   readonly watched: NodeSource;
   readonly schema: PatchSchema;
   readonly recorder: NodeRecorder;
-  readonly machine: NodeMachine;
+  readonly machine: NodeMachineInfo;
   readonly resources: NodeResources;
   readonly runtime: NodeRuntime;
   readonly health: NodeHealth;

@@ -4,15 +4,15 @@ import type { AddressFacts, LatestAddresses } from './addresses.ts';
 import { readDefaultRoutes } from './addresses.ts';
 import type { NodeImages } from './images.ts';
 import type {
-  DeviceAmounts,
+  DeviceCapacity,
   LocalAddress,
   MachineCapacity,
   NodeHealth,
-  NodeMachine,
+  NodeMachineInfo,
+  NodePressure,
   NodeResources,
   NodeRuntime,
   NodeVolumes,
-  Pressure,
   RuntimeFacts,
 } from './inputs.ts';
 import type { NodeSettings } from './settings.ts';
@@ -23,19 +23,19 @@ export interface NodeFacts {
   readonly addresses: AddressFacts;
   readonly system: SystemInfo;
   readonly machine: MachineCapacity | undefined;
-  readonly devices: DeviceAmounts | undefined;
+  readonly devices: DeviceCapacity | undefined;
   readonly runtime: RuntimeFacts | undefined;
   readonly images: readonly ContainerImage[];
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
-  readonly pressures: ReadonlySet<Pressure>;
+  readonly pressures: ReadonlySet<NodePressure>;
   readonly volumesInUse: readonly string[] | undefined;
 }
 
 export interface FactSources {
   readonly clock: Clock;
   readonly settings: NodeSettings;
-  readonly machine: NodeMachine;
+  readonly machine: NodeMachineInfo;
   readonly resources: NodeResources;
   readonly runtime: NodeRuntime;
   readonly health: NodeHealth;

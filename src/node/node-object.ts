@@ -1,7 +1,7 @@
 import type { Node, ObjectMeta, Taint } from '../kinds/index.ts';
 import type { NodeSettings } from './settings.ts';
 
-/** Tells the attach-detach controller that it attaches volumes to this node. */
+/** Indicates to the attach-detach controller that it attaches volumes to this node. */
 const attachDetachAnnotation = 'volumes.kubernetes.io/controller-managed-attach-detach';
 const uninitialized = {
   key: 'node.cloudprovider.kubernetes.io/uninitialized',

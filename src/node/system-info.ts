@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import { readFile, statfs } from 'node:fs/promises';
 import { networkInterfaces, release } from 'node:os';
-import type { LocalAddress, NodeMachine } from './inputs.ts';
+import type { LocalAddress, NodeMachineInfo } from './inputs.ts';
 
 /** Identity of the machine. Unknown fields are empty. */
 export interface SystemInfo {
@@ -22,7 +22,7 @@ const systemUuidFiles = [
 ];
 const osReleaseFiles = ['/etc/os-release', '/usr/lib/os-release'];
 
-export async function readSystemInfo(machine: NodeMachine): Promise<SystemInfo> {
+export async function readSystemInfo(machine: NodeMachineInfo): Promise<SystemInfo> {
   const [machineId, systemUuid, bootId, osRelease] = await Promise.all([
     firstText(machine, machineIdFiles),
     firstText(machine, systemUuidFiles),
@@ -39,7 +39,7 @@ export async function readSystemInfo(machine: NodeMachine): Promise<SystemInfo> 
 }
 
 /** Values of the device tree end with a zero byte. */
-async function firstText(machine: NodeMachine, paths: readonly string[]): Promise<string> {
+async function firstText(machine: NodeMachineInfo, paths: readonly string[]): Promise<string> {
   for (const path of paths) {
     const text = (await machine.read(path))?.replaceAll('\0', '').trim();
     if (text !== undefined && text !== '') return text;
@@ -54,7 +54,7 @@ function prettyName(osRelease: string): string {
 }
 
 /** Access to this machine. */
-export function hostNodeMachine(): NodeMachine {
+export function hostNodeMachine(): NodeMachineInfo {
   return {
     read: (path) => readFile(path, 'utf8').catch(() => undefined),
     addresses: localAddresses,

@@ -6,7 +6,7 @@ import { apiError } from '../api/index.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '../kinds/index.ts';
 import { podUid } from '../pods/index.ts';
 import { BoundClaims } from './bound-claims.ts';
-import { keyOf } from './referred-store.ts';
+import { objectNameKey } from './referred-store.ts';
 
 const { signal } = new AbortController();
 const [pod, other] = [podUid('pod-1'), podUid('pod-2')];
@@ -18,7 +18,7 @@ function rig() {
   const clock = new VirtualClock();
   const api = new ScriptedApi();
   const told: string[] = [];
-  const claims = new BoundClaims({ api, clock, onChange: (claim) => void told.push(keyOf(claim)) });
+  const claims = new BoundClaims({ api, clock, onChange: (claim) => void told.push(objectNameKey(claim)) });
   const end = new AbortController();
   const ended = claims.run(end.signal).catch(() => 'ended');
   const stop = async () => {

@@ -2,7 +2,7 @@ import { type ApiClient, type ApiObject, apiResources, isApiCode, type ObjectRef
 import type { PersistentVolume, PersistentVolumeClaim } from '../kinds/index.ts';
 import { type Clock, describeError, HintLatch, isKind, KubelingError, SingleFlight } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
-import { keyOf, type ObjectName } from './referred-store.ts';
+import { type ObjectName, objectNameKey } from './referred-store.ts';
 
 /** A claim and its bound volume. */
 export interface BoundClaim {
@@ -63,7 +63,7 @@ export class BoundClaims {
   async get(claim: ObjectName, pod: PodUid, signal: AbortSignal): Promise<BoundClaim> {
     try {
       const found = await this.#read(claim, signal);
-      this.#removePod(keyOf(claim), pod);
+      this.#removePod(objectNameKey(claim), pod);
       return found;
     } catch (error) {
       signal.throwIfAborted();
@@ -95,7 +95,7 @@ export class BoundClaims {
   }
 
   #wait(claim: ObjectName, pod: PodUid, problem: string): void {
-    const key = keyOf(claim);
+    const key = objectNameKey(claim);
     const polledMs = this.#deps.clock.monotonicMs();
     const awaited = this.#awaited.get(key) ?? { claim, pods: new Set(), problem, polledMs };
     awaited.pods.add(pod);
@@ -125,14 +125,14 @@ export class BoundClaims {
   async #poll(awaited: Awaited, signal: AbortSignal): Promise<void> {
     const problem = await this.#read(awaited.claim, signal).then(() => '', describeError);
     awaited.polledMs = this.#deps.clock.monotonicMs();
-    const key = keyOf(awaited.claim);
+    const key = objectNameKey(awaited.claim);
     if (signal.aborted || this.#awaited.get(key) !== awaited || problem === awaited.problem) return;
     awaited.problem = problem;
     this.#deps.onChange(awaited.claim);
   }
 
   async #read(claim: ObjectName, signal: AbortSignal): Promise<BoundClaim> {
-    return await this.#flights.run(keyOf(claim), (inner) => this.#fetchBoth(claim, inner), signal);
+    return await this.#flights.run(objectNameKey(claim), (inner) => this.#fetchBoth(claim, inner), signal);
   }
 
   async #fetchBoth({ namespace, name }: ObjectName, signal: AbortSignal): Promise<BoundClaim> {

@@ -2,9 +2,9 @@ import { isApiCode, isOlderVersion } from '../api/index.ts';
 import { type Clock, type Logger, SingleFlight } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
 import {
-  keyOf,
   notRegistered,
   type ObjectName,
+  objectNameKey,
   type ReferredObject,
   type ReferredStore,
 } from './referred-store.ts';
@@ -59,21 +59,21 @@ export class CacheStore<T extends ReferredObject> implements ReferredStore<T> {
   }
 
   add(object: ObjectName, pod: PodUid): void {
-    const entry = this.#entries.get(keyOf(object));
+    const entry = this.#entries.get(objectNameKey(object));
     if (entry?.pods.has(pod) === true) return;
     const pods = entry?.pods ?? new Set();
     pods.add(pod);
     // The client that created the pod may have changed the object just before.
-    this.#entries.set(keyOf(object), { pods, cell: { fetched: undefined } });
+    this.#entries.set(objectNameKey(object), { pods, cell: { fetched: undefined } });
   }
 
   remove(object: ObjectName, pod: PodUid): void {
-    const pods = this.#entries.get(keyOf(object))?.pods;
-    if (pods?.delete(pod) === true && pods.size === 0) this.#entries.delete(keyOf(object));
+    const pods = this.#entries.get(objectNameKey(object))?.pods;
+    if (pods?.delete(pod) === true && pods.size === 0) this.#entries.delete(objectNameKey(object));
   }
 
   async get(object: ObjectName, signal: AbortSignal): Promise<T | undefined> {
-    const cell = this.#entries.get(keyOf(object))?.cell;
+    const cell = this.#entries.get(objectNameKey(object))?.cell;
     if (cell === undefined) throw notRegistered(object);
     const fetched = this.#isFresh(cell)
       ? cell.fetched
@@ -96,7 +96,7 @@ export class CacheStore<T extends ReferredObject> implements ReferredStore<T> {
     } catch (error) {
       if (before === undefined || signal.aborted) throw error;
       this.#deps.logger.error('Failed to refresh object, serving the cached version', error, {
-        object: keyOf(object),
+        object: objectNameKey(object),
       });
       return before;
     }

@@ -5,7 +5,7 @@ import type { Pod, PodUid } from '../pods/index.ts';
 import type { ObjectCopies } from './object-copies.ts';
 import type { PodObjects } from './pod-objects.ts';
 import { configMapNamesOf, PodReferences, secretNamesOf } from './references.ts';
-import { keyOf, type ObjectName, type ReferredObject, type ReferredStore } from './referred-store.ts';
+import { type ObjectName, objectNameKey, type ReferredObject, type ReferredStore } from './referred-store.ts';
 
 export interface CheckpointedObjectsDeps {
   readonly objects: PodObjects;
@@ -134,5 +134,5 @@ export class CheckpointedObjects implements PodObjects {
 }
 
 function copyKey(kind: Kind, object: ObjectName): string {
-  return `${kind}/${keyOf(object)}`;
+  return `${kind}/${objectNameKey(object)}`;
 }

@@ -25,7 +25,7 @@ export interface ReferredStore<T> {
 }
 
 /** Unambiguous, because names contain no slash. */
-export function keyOf({ namespace, name }: ObjectName): string {
+export function objectNameKey({ namespace, name }: ObjectName): string {
   return `${namespace}/${name}`;
 }
 

@@ -3,7 +3,7 @@ import type { Service } from '../kinds/index.ts';
 import { type Clock, type Logger, type Random, untilAborted } from '../lib/index.ts';
 
 /** The services from which a container's variables are built. */
-export type KnownServices =
+export type ListedServices =
   /** Not listed yet: a container of an API pod must wait. */
   { readonly state: 'unread' } | { readonly state: 'read'; readonly services: readonly Service[] };
 
@@ -43,7 +43,7 @@ export class Services {
   }
 
   /** True after the first list, however long the server is unavailable afterwards. */
-  known(): KnownServices {
+  known(): ListedServices {
     if (this.#reflector.hasSynced) this.#services = this.#reflector.list();
     return this.#services === undefined ? { state: 'unread' } : { state: 'read', services: this.#services };
   }

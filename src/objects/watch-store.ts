@@ -1,9 +1,9 @@
 import { type Clock, describeError, KubelingError, type Logger, withDeadline } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
 import {
-  keyOf,
   notRegistered,
   type ObjectName,
+  objectNameKey,
   type ReferredObject,
   type ReferredStore,
 } from './referred-store.ts';
@@ -67,21 +67,21 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
   }
 
   add(object: ObjectName, pod: PodUid): void {
-    const key = keyOf(object);
+    const key = objectNameKey(object);
     const entry = this.#entries.get(key) ?? this.#newEntry(object);
     this.#entries.set(key, entry);
     entry.pods.add(pod);
   }
 
   remove(object: ObjectName, pod: PodUid): void {
-    const entry = this.#entries.get(keyOf(object));
+    const entry = this.#entries.get(objectNameKey(object));
     if (entry === undefined || !entry.pods.delete(pod) || entry.pods.size > 0) return;
-    this.#entries.delete(keyOf(object));
+    this.#entries.delete(objectNameKey(object));
     void this.#waitFor(entry.followed[Symbol.asyncDispose]());
   }
 
   async get(object: ObjectName, signal: AbortSignal): Promise<T | undefined> {
-    const entry = this.#entries.get(keyOf(object));
+    const entry = this.#entries.get(objectNameKey(object));
     if (entry === undefined) throw notRegistered(object);
     // Updated after failures as well: the reader will retry, and should find the object still
     // watched.
@@ -98,7 +98,7 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
   async #waitForFirst(object: ObjectName, entry: Entry<T>, signal: AbortSignal): Promise<string | undefined> {
     const { clock, kind } = this.#deps;
     const { followed } = entry;
-    const what = `sync the ${kind} ${keyOf(object)}`;
+    const what = `sync the ${kind} ${objectNameKey(object)}`;
     const wait = async (ms: number) => {
       const work = (inner: AbortSignal) => this.#sync(entry, inner);
       const why = await withDeadline({ clock, ms, what }, work, signal).catch(describeError);
@@ -107,7 +107,7 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
     };
     const why = await wait(shortSyncMs);
     const isHopeless = followed.problem !== undefined || followed.current !== undefined || this.#ended;
-    if (followed.hasSynced || isHopeless || !this.#entries.has(keyOf(object))) return why;
+    if (followed.hasSynced || isHopeless || !this.#entries.has(objectNameKey(object))) return why;
     return await wait(firstSyncMs - shortSyncMs);
   }
 
@@ -145,15 +145,17 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
 
   /** A stale object is better than none: the last known one is served until the server responds. */
   #mayServeStale(object: ObjectName, { followed }: Entry<T>, problem: string): void {
-    if (!this.#entries.has(keyOf(object))) throw notRegistered(object);
+    if (!this.#entries.has(objectNameKey(object))) throw notRegistered(object);
     const { kind, logger } = this.#deps;
     if (followed.current === undefined) {
       const message = `failed to sync ${kind} cache: timed out waiting for the condition`;
       const why = followed.problem === undefined ? '' : `: ${followed.problem}`;
-      throw new KubelingError('OBJECT_UNSYNCED', `${message}${why}`, { details: { object: keyOf(object) } });
+      throw new KubelingError('OBJECT_UNSYNCED', `${message}${why}`, {
+        details: { object: objectNameKey(object) },
+      });
     }
     const why = followed.problem ?? problem;
-    const fields = { kind, object: keyOf(object), why };
+    const fields = { kind, object: objectNameKey(object), why };
     logger.warn('Failed to refresh object, serving the cached version', fields);
   }
 

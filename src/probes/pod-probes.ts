@@ -2,7 +2,7 @@ import type { PodStatus } from '../kinds/index.ts';
 import { type Clock, type Logger, MetricRegistry, type Random, Subscription } from '../lib/index.ts';
 import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
 import type { PlanContext } from '../runtime/index.ts';
-import type { ProbeResults, StatusManager } from '../status/index.ts';
+import type { PodProbeResults, StatusManager } from '../status/index.ts';
 import { type CommandRunner, ExecProbes } from './exec-probe.ts';
 import { ProbeManager, type ProbeManagerDeps } from './manager.ts';
 import { probeMetrics } from './metrics.ts';
@@ -35,7 +35,7 @@ export class PodProbes implements AsyncDisposable {
   /** A separate registry, because each container has its own series. */
   readonly metrics: MetricRegistry;
   /** For the pod's status. */
-  readonly results: ProbeResults;
+  readonly results: PodProbeResults;
   readonly #deps: PodProbesDeps;
   readonly #manager: ProbeManager;
   readonly #commands: ExecProbes;

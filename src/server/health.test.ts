@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkResponse, type HealthCheck, healthResponse } from './health.ts';
+import { type HealthCheck, healthCheckResponse, healthResponse } from './health.ts';
 
 const well: HealthCheck = { name: 'ping', problem: () => undefined };
 const ill: HealthCheck = { name: 'syncloop', problem: () => 'sync Loop took longer than expected' };
@@ -35,9 +35,9 @@ test('excludes a check, and warns of an unknown one', () => {
 });
 
 test('shows the reason of a single check', () => {
-  assert.deepEqual(checkResponse([ill], 'syncloop'), {
+  assert.deepEqual(healthCheckResponse([ill], 'syncloop'), {
     status: 500,
     body: 'internal server error: sync Loop took longer than expected\n',
   });
-  assert.equal(checkResponse([well], 'other'), undefined);
+  assert.equal(healthCheckResponse([well], 'other'), undefined);
 });

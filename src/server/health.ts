@@ -52,7 +52,10 @@ export function healthResponse(
 }
 
 /** Runs one check by its name; undefined when it does not exist. */
-export function checkResponse(checks: readonly HealthCheck[], name: string): HealthResponse | undefined {
+export function healthCheckResponse(
+  checks: readonly HealthCheck[],
+  name: string,
+): HealthResponse | undefined {
   const check = checks.find((candidate) => candidate.name === name);
   if (check === undefined) return undefined;
   const problem = check.problem();

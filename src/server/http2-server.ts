@@ -10,7 +10,7 @@ import { maxHeaderBytes } from '../protocols/http1/index.ts';
  */
 export type Http2Listener = (request: IncomingMessage, response: ServerResponse, socket: TLSSocket) => void;
 
-export interface Http2Limits {
+export interface Http2ServerLimits {
   /** Idle timeout of a connection without requests. */
   readonly idleMs: number;
 }
@@ -30,13 +30,13 @@ type ClientKind = keyof typeof limits;
  * is loaded with the first such connection, because many nodes have none.
  */
 export class Http2Server {
-  readonly #limits: Http2Limits;
+  readonly #limits: Http2ServerLimits;
   readonly #logger: Logger;
   readonly #listeners: Http2Listener[] = [];
   readonly #sockets = new WeakMap<object, TLSSocket>();
   readonly #servers = new Map<ClientKind, http2.Http2Server>();
 
-  constructor(limits: Http2Limits, logger: Logger) {
+  constructor(limits: Http2ServerLimits, logger: Logger) {
     this.#limits = limits;
     this.#logger = logger;
   }

@@ -1,5 +1,5 @@
 export { containerLogsRoute, type LogsView } from './container-logs.ts';
-export { checkResponse, type HealthCheck, type HealthResponse, healthResponse } from './health.ts';
+export { type HealthCheck, type HealthResponse, healthCheckResponse, healthResponse } from './health.ts';
 export {
   healthRoutes,
   type KubeletView,

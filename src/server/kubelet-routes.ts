@@ -1,7 +1,7 @@
 import type { MetricRegistry } from '../lib/index.ts';
 import { metricsContentType } from '../lib/index.ts';
 import type { Pod, RuntimePod } from '../pods/index.ts';
-import { checkResponse, type HealthCheck, type HealthView, healthResponse } from './health.ts';
+import { type HealthCheck, type HealthView, healthCheckResponse, healthResponse } from './health.ts';
 import { json, type Request, type Route, text } from './router.ts';
 
 /** The kubelet's status for the server; all methods are read-only. */
@@ -43,7 +43,7 @@ function checkRoutes(checks: readonly HealthCheck[], view: HealthView): readonly
       path: `${path}/`,
       methods: 'any',
       answer(request) {
-        const answer = checkResponse(checks, request.path.slice(path.length + 1));
+        const answer = healthCheckResponse(checks, request.path.slice(path.length + 1));
         return answer === undefined ? text(404, '404: Page Not Found') : text(answer.status, answer.body);
       },
     },

@@ -9,7 +9,7 @@ import {
   type ManifestReader,
   type ManifestReading,
   manifestLimit,
-  tooLarge,
+  manifestTooLarge,
 } from './manifest.ts';
 import type { LastGoodManifests } from './manifest-checkpoints.ts';
 import { problemAt, type SourceProblem } from './problems.ts';
@@ -163,7 +163,10 @@ export class FileScanner {
     if (facts?.kind !== 'file') return undefined;
     if (facts.size >= manifestLimit)
       return {
-        state: this.#withProblem(path, before, { version: facts.version, message: tooLarge(facts.size) }),
+        state: this.#withProblem(path, before, {
+          version: facts.version,
+          message: manifestTooLarge(facts.size),
+        }),
       };
     const bytes = await files.read(path);
     if (bytes === undefined) return undefined;

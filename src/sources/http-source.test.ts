@@ -4,7 +4,7 @@ import { defaultRules, podManifest } from '../../test/fakes/manifests.ts';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { collectLogs } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
-import type { HttpResponse } from './http-source.ts';
+import type { ManifestResponse } from './http-source.ts';
 import { HttpSource } from './http-source.ts';
 import { describeProblem } from './problems.ts';
 
@@ -28,7 +28,7 @@ async function run(first: Reply) {
     resyncMs: 20_000,
     setPods: (pods) => void sets.push(pods),
     onProblem: (problem) => void told.push(describeProblem(problem)),
-    get: async (_url, headers): Promise<HttpResponse> => {
+    get: async (_url, headers): Promise<ManifestResponse> => {
       asked.push({ atMs: clock.monotonicMs(), headers });
       if (reply === 'hang') return await new Promise(() => {});
       if (reply instanceof Error) throw reply;

@@ -173,7 +173,7 @@ function withoutSecrets(url: string): string {
   return shown.href;
 }
 
-export interface HttpResponse {
+export interface ManifestResponse {
   readonly status: number;
   readonly body: Uint8Array;
 }
@@ -186,7 +186,7 @@ export type HttpGet = (
   url: string,
   headers: Readonly<Record<string, readonly string[]>>,
   signal: AbortSignal,
-) => Promise<HttpResponse>;
+) => Promise<ManifestResponse>;
 
 const mostRedirects = 10;
 
@@ -207,7 +207,7 @@ export const httpGet: HttpGet = async (url, headers, signal) => {
   throw new Error(`more than ${mostRedirects} redirects`);
 };
 
-type RedirectableResponse = HttpResponse & { readonly location: string | undefined };
+type RedirectableResponse = ManifestResponse & { readonly location: string | undefined };
 
 function getOnce(
   url: URL,

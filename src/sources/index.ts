@@ -9,10 +9,10 @@ export {
 export { FileSource, type FileSourceOptions } from './file-source.ts';
 export {
   type HttpGet,
-  type HttpResponse,
   HttpSource,
   type HttpSourceOptions,
   httpGet,
+  type ManifestResponse,
 } from './http-source.ts';
 export {
   companionKinds,

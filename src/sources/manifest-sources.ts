@@ -43,7 +43,7 @@ export interface PodSourcesDeps {
   readonly ranHere: (uid: PodUid) => boolean;
 }
 
-/** The sources of pods the settings ask for. */
+/** The sources of pods that the settings require. */
 export function sourceNames({
   staticPodPath,
   staticPodUrl,

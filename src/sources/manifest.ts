@@ -74,7 +74,7 @@ export class ManifestReader {
   }
 
   async #read(bytes: Uint8Array, origin: ManifestOrigin): Promise<ManifestReading> {
-    if (bytes.byteLength >= manifestLimit) return failed(origin, tooLarge(bytes.byteLength));
+    if (bytes.byteLength >= manifestLimit) return failed(origin, manifestTooLarge(bytes.byteLength));
     const text = decodeText(bytes);
     if (text === undefined) return failed(origin, 'must be text in UTF-8, but is binary');
     const documents = await readYamlDocuments(text);
@@ -172,7 +172,7 @@ function naming(tree: YamlTree, read: ReadPod, { nodeName }: ManifestOrigin): Re
   return { ...read, problems: read.problems.map((problem) => ({ ...problem, pods })) };
 }
 
-export function tooLarge(size: number): string {
+export function manifestTooLarge(size: number): string {
   return `must be smaller than ${manifestLimit} bytes: it has ${size}`;
 }
 

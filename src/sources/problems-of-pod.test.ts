@@ -18,7 +18,7 @@ const problems: readonly SourceProblem[] = [
   { ...place, message: 'all' },
 ];
 
-test('a pod that is known hears of its own manifest and of its whole source', () => {
+test('reports to a known pod the problems of its own manifest and of its complete source', () => {
   const found = problemsOfPod(problems, { isCalled: (name) => name === 'web-n_default', isKnown: true });
   assert.deepEqual(
     found.map(({ message }) => message),
@@ -26,7 +26,7 @@ test('a pod that is known hears of its own manifest and of its whole source', ()
   );
 });
 
-test('of a pod that nobody knows a manifest that cannot be read may be the reason', () => {
+test('reports an unreadable manifest as a possible reason for a pod that is not known', () => {
   const found = problemsOfPod(problems, { isCalled: () => false, isKnown: false });
   assert.deepEqual(
     found.map(({ message }) => message),

@@ -8,8 +8,9 @@ export interface NamedPod {
 }
 
 /**
- * The problems that concern one pod: those of its own manifest and those of a whole source. Of a manifest that cannot
- * be read nobody can tell whose it is; of a pod that nobody knows that may be the answer.
+ * The problems that concern one pod: those of its own manifest and those of its complete source. A
+ * manifest that cannot be parsed names no pod: it is a possible reason for each pod that is not
+ * known.
  */
 export function problemsOfPod(
   problems: readonly SourceProblem[],

@@ -9,7 +9,7 @@ export interface StartError {
 }
 
 /** The last probe results of a container by its full ID; undefined before the first. */
-export interface ProbeResults {
+export interface PodProbeResults {
   startup(containerId: string): 'success' | 'failure' | 'unknown' | undefined;
   readiness(containerId: string): 'success' | 'failure' | 'unknown' | undefined;
 }
@@ -33,7 +33,7 @@ export interface StatusContext {
   readonly hasUsableSandbox: boolean;
   /** The error of the last attempt to start the container, if it failed. */
   readonly startError: (container: string) => StartError | undefined;
-  readonly probes: ProbeResults;
+  readonly probes: PodProbeResults;
   /** The runtime IDs of containers that were stopped after the observation; none unless given. */
   readonly stopped?: ReadonlySet<string> | undefined;
   /**

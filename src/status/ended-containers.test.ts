@@ -34,7 +34,7 @@ test('each end of a container is counted once, and again when it ran in between'
   assert.ok(text.includes(init), text);
 });
 
-test('what the API already had when the kubelet began is not counted anew', async () => {
+test('does not count exits that the API had before the kubelet started', async () => {
   const registry = new MetricRegistry({ onError: assert.ifError });
   const pod = { ...aPod(), status: failed };
   const change = { uid: pod.metadata.uid, pod, version: 1, isFinished: false };

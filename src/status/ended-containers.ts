@@ -9,7 +9,7 @@ const lists = [
   ['ephemeral_container', 'ephemeralContainerStatuses'],
 ] as const;
 
-/** Counts each end of a container once: when its status first tells of it. */
+/** Counts each container exit once: when the pod status first reports it. */
 export function endedContainers(registry: MetricRegistry): (change: StatusChange) => void {
   const ended = registry.counter({
     name: 'kubelet_terminated_containers_total',

@@ -1,5 +1,5 @@
 export { findCondition, isOurCondition, isOwnedCondition } from './conditions.ts';
-export type { ProbedFlags, ProbeResults, StartError, StatusContext } from './context.ts';
+export type { PodProbeResults, ProbedFlags, StartError, StatusContext } from './context.ts';
 export { endedContainers } from './ended-containers.ts';
 export { generatePodStatus, rejectedPodStatus } from './generate.ts';
 export { sameStatus } from './normalize.ts';

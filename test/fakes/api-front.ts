@@ -3,7 +3,7 @@ import type { TlsOptions } from 'node:tls';
 import { KindTable } from '../../src/kinds/index.ts';
 import { type Clock, type CollectedLogs, collectLogs, realClock, seededRandom } from '../../src/lib/index.ts';
 import { type ApiCall, StatusError } from '../../src/local-api/api/api-types.ts';
-import type { ApiResponse, WatchEvent } from '../../src/local-api/api/responses.ts';
+import type { ApiResponse, ServedWatchEvent } from '../../src/local-api/api/responses.ts';
 import { type ApiBackend, ApiServer, type ApiServerDeps } from '../../src/local-api/http/index.ts';
 import { createCatalogue } from '../../src/local-api/registry/catalogue.ts';
 import { openServerCredentials, tlsOptions } from '../../src/local-api/security/index.ts';
@@ -17,7 +17,7 @@ export class ScriptedFrontApi implements ApiBackend {
     code: 200,
     object: { kind: 'Anything', metadata: {}, body },
   });
-  lines: (call: ApiCall, signal: AbortSignal) => AsyncIterable<WatchEvent> = async function* () {};
+  lines: (call: ApiCall, signal: AbortSignal) => AsyncIterable<ServedWatchEvent> = async function* () {};
 
   get last(): ApiCall {
     const call = this.calls.at(-1);
@@ -30,7 +30,7 @@ export class ScriptedFrontApi implements ApiBackend {
     return await this.answer(call, signal);
   }
 
-  watch(call: ApiCall, signal: AbortSignal): AsyncIterable<WatchEvent> {
+  watch(call: ApiCall, signal: AbortSignal): AsyncIterable<ServedWatchEvent> {
     this.calls.push(call);
     return this.lines(call, signal);
   }

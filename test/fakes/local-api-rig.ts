@@ -14,12 +14,12 @@ import {
   type ResourceStrategy,
   type ResourceVerb,
   type ResourceView,
+  type ServedWatchEvent,
   StatusError,
   type StorageLimits,
   type StoredObject,
   serverResources,
   VersionedStore,
-  type WatchEvent,
 } from '../../src/local-api/api/index.ts';
 import { plainRules } from '../simulator/api/plain-rules.ts';
 import { adminUser } from './api-users.ts';
@@ -49,7 +49,7 @@ export interface CallOptions {
 
 /** A watch and the events it has delivered so far. */
 export interface RigWatch {
-  readonly lines: WatchEvent[];
+  readonly lines: ServedWatchEvent[];
   state: 'open' | 'ended';
   stop(): void;
 }

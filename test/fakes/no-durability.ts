@@ -1,5 +1,5 @@
 import { TypedEvents } from '../../src/lib/index.ts';
-import type { Durability, ObjectChange } from '../../src/local-api/api/index.ts';
+import type { Durability, StoredChange } from '../../src/local-api/api/index.ts';
 
 /** Persists nothing: every change counts as durable immediately. */
 export function noDurability(): Durability {
@@ -17,7 +17,7 @@ class Forgetful implements Durability {
     return this.#committed;
   }
 
-  append({ version }: ObjectChange): void {
+  append({ version }: StoredChange): void {
     this.#committed = version;
     this.#events.emit('committed', version);
   }

@@ -13,13 +13,13 @@ import type { Node } from '../../src/kinds/index.ts';
 import { collectLogs, seededRandom } from '../../src/lib/index.ts';
 import { LogOnce } from '../../src/lib/log-once.ts';
 import type {
-  ImageFacts,
   Lease,
   MachineCapacity,
   NodeControllerDeps,
-  NodeEvent,
+  NodeEventInput,
+  NodeImageFacts,
+  NodePressure,
   NodeSettings,
-  Pressure,
   RuntimeFacts,
 } from '../../src/node/index.ts';
 import { VirtualClock } from './virtual-clock.ts';
@@ -187,7 +187,7 @@ export class NodeWorld {
   readonly clock = new VirtualClock();
   readonly api = new NodeApi(this.clock);
   readonly logs = collectLogs(this.clock);
-  readonly events: NodeEvent[] = [];
+  readonly events: NodeEventInput[] = [];
   readonly files = new Map<string, string>([
     ['/etc/machine-id', 'machine\n'],
     ['/proc/sys/kernel/random/boot_id', 'boot-1\n'],
@@ -213,9 +213,9 @@ export class NodeWorld {
     handlers: [],
     supplementalGroupsPolicy: true,
   };
-  images: readonly ImageFacts[] = [];
+  images: readonly NodeImageFacts[] = [];
   problems: readonly string[] = [];
-  pressures = new Set<Pressure>();
+  pressures = new Set<NodePressure>();
   redials = 0;
   runtimeChecks = 0;
   /** How often the node's state was read. */

@@ -1,5 +1,5 @@
 import { Waiters } from '../../src/lib/index.ts';
-import type { Durability, ObjectChange } from '../../src/local-api/api/index.ts';
+import type { Durability, StoredChange } from '../../src/local-api/api/index.ts';
 
 /** Persists changes only when the test says so. */
 export class ScriptedDurability implements Durability {
@@ -19,7 +19,7 @@ export class ScriptedDurability implements Durability {
     return this.broken === undefined && this.waiting < this.room;
   }
 
-  append({ version }: ObjectChange): void {
+  append({ version }: StoredChange): void {
     this.appended.push(version);
   }
 

@@ -4,7 +4,7 @@ import { request } from 'node:https';
 import { test } from 'node:test';
 import { connect } from 'node:tls';
 import { StatusError } from '../../src/local-api/api/api-types.ts';
-import type { WatchEvent } from '../../src/local-api/api/responses.ts';
+import type { ServedWatchEvent } from '../../src/local-api/api/responses.ts';
 import { FrontRig } from '../fakes/api-front.ts';
 import { until } from '../fakes/until.ts';
 import { VirtualClock } from '../fakes/virtual-clock.ts';
@@ -13,13 +13,13 @@ const maps = '/api/v1/namespaces/a/configmaps';
 
 /** A watch whose lines are sent by the test. */
 class LineSource {
-  readonly #waiting: WatchEvent[] = [];
+  readonly #waiting: ServedWatchEvent[] = [];
   #wake = () => {};
   #over = false;
   ended = 0;
   taken = 0;
 
-  push(...lines: readonly WatchEvent[]): void {
+  push(...lines: readonly ServedWatchEvent[]): void {
     this.#waiting.push(...lines);
     this.#wake();
   }
@@ -29,7 +29,7 @@ class LineSource {
     this.#wake();
   }
 
-  async *lines(signal: AbortSignal): AsyncIterable<WatchEvent> {
+  async *lines(signal: AbortSignal): AsyncIterable<ServedWatchEvent> {
     try {
       for (;;) {
         const next = this.#waiting.shift();
@@ -49,7 +49,7 @@ class LineSource {
   }
 }
 
-function line(type: 'ADDED' | 'MODIFIED' | 'BOOKMARK', version: string, data = ''): WatchEvent {
+function line(type: 'ADDED' | 'MODIFIED' | 'BOOKMARK', version: string, data = ''): ServedWatchEvent {
   const metadata = { name: 'x', namespace: 'a', resourceVersion: version };
   return { type, object: Object.freeze({ kind: 'ConfigMap', apiVersion: 'v1', metadata, data: { data } }) };
 }

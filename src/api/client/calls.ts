@@ -50,7 +50,7 @@ export interface SuccessfulResponse {
   readonly access: Access;
 }
 
-export interface Call<T> {
+export interface ClientCall<T> {
   readonly verb: string;
   /** The request, for example "get pods/web". */
   readonly what: string;
@@ -76,7 +76,7 @@ interface CallAttempts {
 }
 
 /** Sends requests within the limits of one client and retries where that is safe. */
-export class Caller {
+export class RetryingCaller {
   readonly #options: CallerOptions;
   readonly #rate: RequestRate;
   readonly #slots: RequestSlots;
@@ -92,7 +92,7 @@ export class Caller {
   }
 
   /** Rejects with API_DEADLINE if the server is too slow, and with the signal's reason. */
-  async call<T>(call: Call<T>, signal: AbortSignal): Promise<T> {
+  async call<T>(call: ClientCall<T>, signal: AbortSignal): Promise<T> {
     const { transport, limits } = this.#options;
     using scope = new LinkedController(signal);
     using _closing = onAbort(transport.closed, (reason) => scope.abort(reason));
@@ -103,7 +103,7 @@ export class Caller {
     return await this.#untilDone(call, scope.signal);
   }
 
-  async #untilDone<T>(call: Call<T>, signal: AbortSignal): Promise<T> {
+  async #untilDone<T>(call: ClientCall<T>, signal: AbortSignal): Promise<T> {
     const { clock, limits } = this.#options;
     const tries: CallAttempts = {
       waits: 0,
@@ -128,7 +128,7 @@ export class Caller {
 
   #afterBreak(
     { code, socket }: BrokenConnection,
-    { repetition }: Call<unknown>,
+    { repetition }: ClientCall<unknown>,
     tries: CallAttempts,
   ): number | undefined {
     return repeatAfterBreakMs({ code, socket, repetition, before: tries.breaks++ });
@@ -136,7 +136,7 @@ export class Caller {
 
   async #afterRefusal(
     { refusal, access }: Extract<Outcome<unknown>, { kind: 'refused' }>,
-    { call, tries }: { readonly call: Call<unknown>; readonly tries: CallAttempts },
+    { call, tries }: { readonly call: ClientCall<unknown>; readonly tries: CallAttempts },
     signal: AbortSignal,
   ): Promise<number | undefined> {
     const { status, retryAfterMs } = refusal;
@@ -147,7 +147,7 @@ export class Caller {
     return may && tries.waits++ < maxRetries ? retryAfterMs : undefined;
   }
 
-  async #try<T>(call: Call<T>, parent: AbortSignal): Promise<Outcome<T>> {
+  async #try<T>(call: ClientCall<T>, parent: AbortSignal): Promise<Outcome<T>> {
     parent.throwIfAborted();
     using scope = new LinkedController(parent);
     using _deadline = this.#deadline(scope, call.what, this.#options.limits.tryMs);
@@ -166,7 +166,7 @@ export class Caller {
   }
 
   async #exchange<T>(
-    call: Call<T>,
+    call: ClientCall<T>,
     { pool, access }: { readonly pool: ConnectionPool; readonly access: Access },
     signal: AbortSignal,
   ): Promise<Outcome<T>> {
@@ -207,7 +207,7 @@ export class Caller {
   }
 
   async #timed(
-    { verb, request }: Call<unknown>,
+    { verb, request }: ClientCall<unknown>,
     { context }: Access,
     send: () => Promise<WireAnswer>,
   ): Promise<WireAnswer> {

@@ -12,7 +12,7 @@ import {
   retryAfterOf,
 } from './retry.ts';
 
-test('retries what the server asks to retry, unless it may have been done and must not be done twice', () => {
+test('retries at the request of the server, unless the request may have been processed and must not be processed twice', () => {
   const may = (status: number, repetition: Repetition, retryAfterMs: number | undefined = 1_000) =>
     mayRepeatRefused({ status, repetition, retryAfterMs });
   assert(may(429, 'unsafe'));

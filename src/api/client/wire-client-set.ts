@@ -3,10 +3,10 @@ import { Credentials } from '../credentials/credentials.ts';
 import type { ExecDeps } from '../credentials/exec.ts';
 import { hostApiFiles } from '../kubeconfig/files.ts';
 import type { ApiFiles, KubeContext } from '../kubeconfig/kubeconfig.ts';
-import type { Environment } from '../transport/proxy.ts';
+import type { ProxyEnvironment } from '../transport/proxy.ts';
 import { rateLimitOf } from '../transport/rate-limit.ts';
 import { Transport } from '../transport/transport.ts';
-import { Caller, type CallLimits, type CallResult } from './calls.ts';
+import { type CallLimits, type CallResult, RetryingCaller } from './calls.ts';
 import type { ApiClient } from './client.ts';
 import { WireClient } from './wire-client.ts';
 
@@ -20,7 +20,7 @@ export interface ApiConnectionOptions {
   readonly logger: Logger;
   readonly userAgent: string;
   /** For HTTPS_PROXY and NO_PROXY, and as the environment of exec plugins. */
-  readonly environment: Environment;
+  readonly environment: ProxyEnvironment;
   readonly files?: ApiFiles;
   /** Runs exec plugins. */
   readonly run?: ExecDeps['run'];
@@ -135,7 +135,7 @@ const mebibyte = 1024 * 1024;
 
 function clientOn(pool: Transport, options: ApiConnectionOptions, limits: CallLimits): WireClient {
   const { clock, userAgent, onCall, longestBody = 64 * mebibyte, longestEvent = 16 * mebibyte } = options;
-  const caller = new Caller({ transport: pool, clock, limits, userAgent, onCall });
+  const caller = new RetryingCaller({ transport: pool, clock, limits, userAgent, onCall });
   const { reachability } = pool;
   return new WireClient({ caller, clock, reachability, longestBody, longestEvent });
 }

@@ -5,7 +5,7 @@ import { transportError } from '../transport/failures.ts';
 import type { RateLimit } from '../transport/rate-limit.ts';
 import type { Reachability } from '../transport/reachability.ts';
 import { decodeObject, readText } from './answers.ts';
-import type { Call, Caller, SuccessfulResponse } from './calls.ts';
+import type { ClientCall, RetryingCaller, SuccessfulResponse } from './calls.ts';
 import type {
   ApiClient,
   ApiList,
@@ -21,7 +21,7 @@ import { apiVersionOf, type Collection, collectionPath, type ObjectRef, objectPa
 import { type Repetition, repetitionOfPatch, repetitionOfPost } from './retry.ts';
 
 export interface WireClientOptions {
-  readonly caller: Caller;
+  readonly caller: RetryingCaller;
   readonly clock: Clock;
   readonly reachability: Reachability;
   /** The size limit of a response. */
@@ -145,7 +145,7 @@ export class WireClient implements ApiClient {
 
   async #send<T>(spec: RequestSpec, signal: AbortSignal): Promise<T> {
     const what = `${spec.verb} ${describeTarget(spec.at)}`;
-    const call: Call<T> = {
+    const call: ClientCall<T> = {
       verb: spec.verb,
       what,
       request: requestFor(spec),

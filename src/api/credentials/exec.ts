@@ -26,7 +26,7 @@ export interface ExecDeps {
 
 const deadlineMs = 60_000;
 
-export interface ExecRequest {
+export interface ExecCredentialRequest {
   readonly plugin: ExecPlugin;
   readonly context: KubeContext;
   /** The certificate authority as text, for plugins that receive the cluster. */
@@ -35,7 +35,7 @@ export interface ExecRequest {
 
 /** Rejects with API_UNAVAILABLE: the failure of a plugin may be temporary. */
 export async function runExecPlugin(
-  request: ExecRequest,
+  request: ExecCredentialRequest,
   deps: ExecDeps,
   signal: AbortSignal,
 ): Promise<LoadedValue<ExecCredential>> {
@@ -51,7 +51,7 @@ export async function runExecPlugin(
   }
 }
 
-function execInfo({ plugin, context, ca }: ExecRequest): unknown {
+function execInfo({ plugin, context, ca }: ExecCredentialRequest): unknown {
   const cluster = plugin.clusterInfo === 'provided' ? clusterInfo(context, ca) : undefined;
   return { apiVersion: plugin.apiVersion, kind: 'ExecCredential', spec: { interactive: false, cluster } };
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Event } from '../../kinds/index.ts';
 import { type Clock, LruMap, type Random } from '../../lib/index.ts';
 import { cleanMessage, type EventInput, EventNames, type EventOrigin, eventObject } from './event-object.ts';
-import { objectKey } from './reference.ts';
+import { eventSubjectKey } from './reference.ts';
 
 export interface CorrelatorOptions {
   readonly clock: Clock;
@@ -54,7 +54,7 @@ export class EventCorrelator {
   correlate(input: EventInput): Correlated {
     const nowMs = this.#options.clock.monotonicMs();
     const note = { ...input, message: cleanMessage(input.message) };
-    const groupKey = digest(objectKey(note.about), note.type, note.reason);
+    const groupKey = digest(eventSubjectKey(note.about), note.type, note.reason);
     const combined = this.#similar.isOneOfMany(groupKey, digest(note.message), nowMs);
     const key = combined ? groupKey : digest(groupKey, note.about.fieldPath ?? '', note.message);
     const correlated = this.#observe(key, combined ? inCommon(note) : note);

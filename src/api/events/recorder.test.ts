@@ -290,7 +290,7 @@ test('does not limit other reasons or the same reason of another object', async 
   assert.deepEqual(server.told().slice(1).sort(), ['BackOff text x1', 'Started text x1']);
 });
 
-test('forgets the least recently used event when its memory is full', async () => {
+test('drops the least recently used event when the capacity is reached', async () => {
   const { server, tell, clock } = rig({ queueCapacity: 10_000 });
   tell('One', 'text', about('first'));
   for (let index = 0; index < 4_096; index++) tell('One', 'text', about(`p${index}`));

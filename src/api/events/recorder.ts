@@ -2,7 +2,7 @@ import type { Clock, Logger, Random } from '../../lib/index.ts';
 import type { ApiClient } from '../client/client.ts';
 import { EventCorrelator } from './correlator.ts';
 import type { EventInput } from './event-object.ts';
-import { objectKey } from './reference.ts';
+import { eventSubjectKey } from './reference.ts';
 import { type EventOutcome, EventSender } from './sender.ts';
 
 export interface EventRecorderOptions {
@@ -71,7 +71,7 @@ export class EventRecorder implements AsyncDisposable {
     try {
       const correlated = this.#correlator.correlate(note);
       if (correlated.is === 'spam') this.#onOutcome('spam');
-      else this.#sender.offer({ ...correlated, queue: objectKey(note.about) });
+      else this.#sender.offer({ ...correlated, queue: eventSubjectKey(note.about) });
     } catch (error) {
       this.#logger.error('Failed to record event', error, { reason: note.reason });
     }

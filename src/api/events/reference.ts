@@ -51,6 +51,6 @@ export function volumeSubject({ name, uid }: NamedVolume): EventSubject {
 }
 
 /** The whole object: events of its parts are ordered too. */
-export function objectKey({ kind, namespace, name, uid, apiVersion }: EventSubject): string {
+export function eventSubjectKey({ kind, namespace, name, uid, apiVersion }: EventSubject): string {
   return [kind, namespace, name, uid, apiVersion].join('\n');
 }

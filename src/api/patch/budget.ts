@@ -24,7 +24,7 @@ export class PatchBudget {
   spend(steps: number): void {
     this.#steps += steps;
     if (this.#steps > mostSteps)
-      throw tooLarge('the patch moves and compares too many items: split it into several patches');
+      throw patchTooLarge('the patch moves and compares too many items: split it into several patches');
   }
 
   /** Returns a deep copy; throws as soon as all copies are too large. */
@@ -58,8 +58,8 @@ export function checkSize(value: unknown): void {
   const visit = (inner: unknown, depth: number): void => {
     values++;
     text += textOf(inner);
-    if (values > mostValues) throw tooLarge(`the patched object must have at most ${mostValues} values`);
-    if (text > mostText) throw tooLarge(`limit is ${mostText}`);
+    if (values > mostValues) throw patchTooLarge(`the patched object must have at most ${mostValues} values`);
+    if (text > mostText) throw patchTooLarge(`limit is ${mostText}`);
     if (typeof inner !== 'object' || inner === null) return;
     if (depth > deepest) throw unfitPatch(`the patched object must be nested at most ${deepest} levels deep`);
     if (Array.isArray(inner)) for (const item of inner) visit(item, depth + 1);
@@ -77,7 +77,7 @@ function textOf(value: unknown): number {
   return typeof value === 'string' ? value.length + 3 : 3;
 }
 
-export function tooLarge(message: string): Error {
+export function patchTooLarge(message: string): Error {
   return apiError({
     what: 'apply a patch',
     status: 413,

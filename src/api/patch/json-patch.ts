@@ -1,4 +1,4 @@
-import { type PatchBudget, tooLarge } from './budget.ts';
+import { type PatchBudget, patchTooLarge } from './budget.ts';
 import { badPatch, unfitPatch } from './directives.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 
@@ -13,7 +13,7 @@ const movesPerStep = 100;
 export function applyJsonPatch(document: unknown, patch: unknown, budget: PatchBudget): unknown {
   if (!Array.isArray(patch)) throw badPatch('a JSON patch must be a list of operations');
   if (patch.length > mostOperations)
-    throw tooLarge(
+    throw patchTooLarge(
       `The allowed maximum operations in a JSON patch is ${mostOperations}, got ${patch.length}`,
     );
   const draft = new Draft(document, budget);

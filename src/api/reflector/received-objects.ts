@@ -1,6 +1,6 @@
 import { describeError } from '../../lib/index.ts';
 import type { ApiObject } from '../client/client.ts';
-import { keyOf, type Named, type Snapshot, storeKey } from './store.ts';
+import { type Named, reflectedKey, type Snapshot, storeKey } from './store.ts';
 
 /** The problem of an object, as a continuation of "as"; undefined if it is valid. */
 export type ObjectCheck<T> = (object: T) => string | undefined;
@@ -68,7 +68,7 @@ export class InitialObjects<T extends ApiObject> {
   }
 
   #put(object: Named<T>): void {
-    this.#objects.set(keyOf(object), object);
-    this.#unreadable.delete(keyOf(object));
+    this.#objects.set(reflectedKey(object), object);
+    this.#unreadable.delete(reflectedKey(object));
   }
 }

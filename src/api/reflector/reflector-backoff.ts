@@ -1,6 +1,6 @@
 import { Backoff, type Clock, HintLatch, type Random } from '../../lib/index.ts';
 import type { ApiClient } from '../client/client.ts';
-import { isUnavailable, requestedDelayMs } from './reflector-recovery.ts';
+import { isServerUnavailable, requestedDelayMs } from './reflector-recovery.ts';
 
 /** The delay before the next attempt. */
 export interface RetryDelay {
@@ -31,7 +31,7 @@ export class ReflectorBackoff {
   }
 
   after(error: unknown): RetryDelay {
-    const failure = isUnavailable(error) ? 'away' : 'answered';
+    const failure = isServerUnavailable(error) ? 'away' : 'answered';
     // A recovered server with an expired version must not wait for the back-off of an unreachable
     // one.
     if (failure === 'answered' && this.#lastFailure === 'away') this.#backoff.reset();

@@ -40,11 +40,12 @@ export interface FailedPhase {
 export function recoveryOf(error: unknown, { phase, version }: FailedPhase): Recovery {
   const versionLost = lacksVersion(error);
   if (versionLost && phase !== 'follow' && version === 'a-version') return { action: 'newest', wait: 'none' };
-  if (isUnavailable(error) && !versionLost && phase !== 'list') return { action: 'retry', wait: 'back-off' };
+  if (isServerUnavailable(error) && !versionLost && phase !== 'list')
+    return { action: 'retry', wait: 'back-off' };
   return phase === 'stream' ? { action: 'list', wait: 'none' } : { action: 'sync', wait: 'back-off' };
 }
 
-export function isUnavailable(error: unknown): boolean {
+export function isServerUnavailable(error: unknown): boolean {
   return isApiCode(error, 'API_UNAVAILABLE', 'API_TOO_MANY', 'API_DEADLINE', 'DEADLINE_EXCEEDED');
 }
 

@@ -21,7 +21,7 @@ import {
 } from './received-objects.ts';
 import { noDelay, ReflectorBackoff, type RetryDelay } from './reflector-backoff.ts';
 import { ReflectorCache, type ReflectorUpdate } from './reflector-cache.ts';
-import { isUnavailable, lacksVersion, type ReflectorPhase, recoveryOf } from './reflector-recovery.ts';
+import { isServerUnavailable, lacksVersion, type ReflectorPhase, recoveryOf } from './reflector-recovery.ts';
 import { isOlderVersion, type Named, type ObjectChange, type Snapshot, storeKey } from './store.ts';
 import { mayStream, streamFailed } from './stream-support.ts';
 import { WatchLimits } from './watch-limits.ts';
@@ -348,7 +348,9 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
   /** A connection that delivered events and was then closed counts as ended. */
   #isClosedByServer(error: unknown, watching: WatchAttempt<T>): boolean {
     return (
-      watching.initial === undefined && isUnavailable(error) && this.#durationMs(watching) >= shortestWatchMs
+      watching.initial === undefined &&
+      isServerUnavailable(error) &&
+      this.#durationMs(watching) >= shortestWatchMs
     );
   }
 

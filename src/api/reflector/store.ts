@@ -23,7 +23,7 @@ export function storeKey(name: string, namespace?: string | undefined): string {
   return namespace === undefined || namespace === '' ? name : `${namespace}/${name}`;
 }
 
-export function keyOf({ metadata }: Named<ApiObject>): string {
+export function reflectedKey({ metadata }: Named<ApiObject>): string {
   return storeKey(metadata.name, metadata.namespace);
 }
 
@@ -50,7 +50,7 @@ export class ReflectorStore<T extends ApiObject> {
 
   /** Equal and older versions change nothing: a watch may deliver duplicates. */
   put(object: Named<T>): readonly ObjectChange<Named<T>>[] {
-    const key = keyOf(object);
+    const key = reflectedKey(object);
     const old = this.#objects.get(key);
     if (old !== undefined && isOld(object, old)) return [];
     this.#change(() => this.#objects.set(key, object));
@@ -77,7 +77,8 @@ export class ReflectorStore<T extends ApiObject> {
   replace({ objects, unreadable }: Snapshot<T>): readonly ObjectChange<Named<T>>[] {
     const before = this.#objects;
     const after = new Map<string, Named<T>>();
-    for (const object of objects) after.set(keyOf(object), same(before.get(keyOf(object)), object));
+    for (const object of objects)
+      after.set(reflectedKey(object), same(before.get(reflectedKey(object)), object));
     for (const key of unreadable) {
       const held = before.get(key);
       if (held !== undefined && !after.has(key)) after.set(key, held);

@@ -14,8 +14,8 @@ export function mayStream(client: object, clock: Clock): boolean {
 }
 
 /**
- * A server that does not support it for one reflector supports it for none: hundreds of them would
- * ask in vain.
+ * A server that does not support it for one reflector supports it for none: hundreds of reflectors
+ * would try without success.
  */
 export function streamFailed(client: object, clock: Clock, error: unknown): void {
   if (isRefusal(error)) refusedUntilMs.set(client, clock.monotonicMs() + againMs);

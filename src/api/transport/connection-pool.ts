@@ -18,8 +18,8 @@ import {
 import { asError, type Clock, nodeHttp, onAbort } from '../../lib/index.ts';
 import { BrokenConnection } from '../client/retry.ts';
 import type { Access } from '../credentials/credentials.ts';
-import type { PeerCertificate } from './failures.ts';
-import { offeredProtocols, SharedStreams } from './streams.ts';
+import type { ServerCertificateInfo } from './failures.ts';
+import { alpnProtocols, SharedStreams } from './streams.ts';
 import { type TunnelDone, Tunnels } from './tunnel.ts';
 
 export interface WireRequest {
@@ -77,7 +77,7 @@ export class ConnectionPool {
   readonly #shared: SharedStreams | undefined;
   /** Opened for HTTP/2 and usable for a request of HTTP/1.1. */
   #spare: TLSSocket | undefined;
-  #peer: PeerCertificate | undefined;
+  #peer: ServerCertificateInfo | undefined;
   #isRetired = false;
 
   constructor(access: Access, { clock, proxy, http2 }: ConnectionPoolOptions) {
@@ -100,7 +100,7 @@ export class ConnectionPool {
   }
 
   /** The last certificate of the server. */
-  get peer(): PeerCertificate | undefined {
+  get peer(): ServerCertificateInfo | undefined {
     return this.#peer;
   }
 
@@ -225,7 +225,7 @@ export class ConnectionPool {
     const { hostname: host, port } = this.#server;
     const named = isIP(host) === 0 ? { servername: host } : {};
     const tunneled = this.#tunnels && { socket: await this.#tunnels.opened({ host, port }, signal) };
-    const options = { host, port, ...named, ...secrets, ...tunneled, ALPNProtocols: offeredProtocols };
+    const options = { host, port, ...named, ...secrets, ...tunneled, ALPNProtocols: alpnProtocols };
     const socket = connectTls(options);
     this.#prepare(socket);
     return await secured(socket, signal);

@@ -3,7 +3,7 @@ import { systemCodeOf } from '../client/retry.ts';
 import type { Access } from '../credentials/credentials.ts';
 
 /** The server's certificate, as far as messages need it. */
-export interface PeerCertificate {
+export interface ServerCertificateInfo {
   readonly subject: string;
   readonly expires: string;
   readonly validFrom: string;
@@ -14,7 +14,7 @@ export interface TransportFailure {
   readonly what: string;
   readonly access: Access;
   readonly cause: unknown;
-  readonly peer: PeerCertificate | undefined;
+  readonly peer: ServerCertificateInfo | undefined;
   readonly now: Instant;
 }
 

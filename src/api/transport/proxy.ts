@@ -2,12 +2,12 @@ import { BlockList, isIP } from 'node:net';
 import { KubelingError } from '../../lib/index.ts';
 import type { KubeContext } from '../kubeconfig/kubeconfig.ts';
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type ProxyEnvironment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Returns the proxy for the server of a context, if any: the kubeconfig's, else the environment's.
  */
-export function proxyFor({ cluster }: Pick<KubeContext, 'cluster'>, env: Environment): URL | undefined {
+export function proxyFor({ cluster }: Pick<KubeContext, 'cluster'>, env: ProxyEnvironment): URL | undefined {
   if (cluster.proxyUrl !== undefined) return cluster.proxyUrl;
   const name = cluster.server.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
   const written = either(env, name);
@@ -21,7 +21,7 @@ export function proxyFor({ cluster }: Pick<KubeContext, 'cluster'>, env: Environ
 }
 
 /** Both spellings are in use. */
-function either(env: Environment, name: string): string | undefined {
+function either(env: ProxyEnvironment, name: string): string | undefined {
   return env[name] || env[name.toLowerCase()] || undefined;
 }
 

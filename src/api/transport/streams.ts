@@ -6,7 +6,7 @@ import { BrokenConnection, systemCodeOf } from '../client/retry.ts';
 import type { WireAnswer, WireRequest } from './connection-pool.ts';
 
 /** What a server must support for watches to share a connection; otherwise each has its own. */
-export const offeredProtocols = ['h2', 'http/1.1'];
+export const alpnProtocols = ['h2', 'http/1.1'];
 /** Servers allow at least a hundred; one more would wait for another to end. */
 const mostStreams = 100;
 /** After this time without data the server is probed, */

@@ -1,26 +1,26 @@
 import { type Clock, cancelledError, describeError, type Logger } from '../../lib/index.ts';
 import type { Access, Credentials } from '../credentials/credentials.ts';
 import { ConnectionPool } from './connection-pool.ts';
-import { type Environment, proxyFor } from './proxy.ts';
+import { type ProxyEnvironment, proxyFor } from './proxy.ts';
 import { Reachability } from './reachability.ts';
 
-export interface ConnectionPoolOptions {
+export interface TransportOptions {
   readonly credentials: Credentials;
   readonly clock: Clock;
   readonly logger: Logger;
   /** For HTTPS_PROXY, NO_PROXY and DISABLE_HTTP2. */
-  readonly environment: Environment;
+  readonly environment: ProxyEnvironment;
 }
 
 /** The connections to one API server, shared by its clients. */
 export class Transport {
   readonly reachability: Reachability;
-  readonly #options: ConnectionPoolOptions;
+  readonly #options: TransportOptions;
   readonly #closing = new AbortController();
   #pool: ConnectionPool | undefined;
   #access: Access | undefined;
 
-  constructor(options: ConnectionPoolOptions) {
+  constructor(options: TransportOptions) {
     this.#options = options;
     this.reachability = new Reachability(options.clock, options.logger);
   }

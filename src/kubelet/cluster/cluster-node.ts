@@ -27,7 +27,7 @@ import {
   CsiNodePublisher,
   hostIps,
   NodeController,
-  type NodeMachine,
+  type NodeMachineInfo,
   type NodeSettings,
 } from '../../node/index.ts';
 import {
@@ -80,7 +80,7 @@ export interface ClusterNodeOptions extends Pick<NodeInputsOptions, 'capacity' |
   readonly logger: Logger;
   readonly metrics: MetricRegistry;
   readonly cri: Pick<CriClient, 'listImages' | 'updateRuntimeConfig'>;
-  readonly machine: NodeMachine;
+  readonly machine: NodeMachineInfo;
   readonly node: NodeSettings;
   readonly changeDetection: ChangeDetection;
   readonly syncFrequencyMs: number;

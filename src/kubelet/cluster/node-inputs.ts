@@ -1,13 +1,13 @@
 import type { CriClient } from '../../cri/index.ts';
 import type {
   CsiNodePublisher,
-  DeviceAmounts,
-  ImageFacts,
+  DeviceCapacity,
   MachineCapacity,
   NodeHealth,
+  NodeImageFacts,
+  NodePressure,
   NodeResources,
   NodeRuntime,
-  Pressure,
   RuntimeFacts,
 } from '../../node/index.ts';
 import type { Kubelet } from '../kubelet.ts';
@@ -40,7 +40,7 @@ export class NodeInputs implements NodeResources, NodeRuntime, NodeHealth {
     return this.#options.capacity();
   }
 
-  devices(): DeviceAmounts {
+  devices(): DeviceCapacity {
     return this.#kubelet.resources.amounts();
   }
 
@@ -65,7 +65,7 @@ export class NodeInputs implements NodeResources, NodeRuntime, NodeHealth {
     };
   }
 
-  async images(signal: AbortSignal): Promise<readonly ImageFacts[]> {
+  async images(signal: AbortSignal): Promise<readonly NodeImageFacts[]> {
     const { images } = await this.#options.cri.listImages({}, signal);
     return images.map(({ repoDigests, repoTags, size }) => ({
       repoDigests,
@@ -90,7 +90,7 @@ export class NodeInputs implements NodeResources, NodeRuntime, NodeHealth {
     ];
   }
 
-  pressures(): ReadonlySet<Pressure> {
+  pressures(): ReadonlySet<NodePressure> {
     return new Set(this.#kubelet.control.pressures().map((condition) => shortOf[condition]));
   }
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Container } from '../../kinds/index.ts';
-import type { DeviceAmounts } from '../../node/index.ts';
+import type { DeviceCapacity } from '../../node/index.ts';
 import {
   initContainersOf,
   newestInstance,
@@ -70,7 +70,7 @@ export async function createResources(state: KubeletState) {
     allocator,
     deviceStatus: settings.isGateEnabled('ResourceHealthStatus') ? deviceStatus : undefined,
     /** The devices plugins offer. */
-    amounts: (): DeviceAmounts => devices?.amounts() ?? { capacity: {}, allocatable: {}, removed: [] },
+    amounts: (): DeviceCapacity => devices?.amounts() ?? { capacity: {}, allocatable: {}, removed: [] },
     /** The devices, claims, CPUs and memory allocated to a container. */
     async grants(
       pod: Pod,

@@ -88,7 +88,7 @@ export interface WriteContext {
   readonly user: ApiUser;
   readonly subresource: string | undefined;
   /**
-   * The resource of the request path: it tells which of the two resources over one stored kind was
+   * The resource of the request path: it shows which of the two resources over one stored kind was
    * written to.
    */
   readonly resource: ApiResource;
@@ -192,10 +192,10 @@ export interface ServerContext {
   readonly acceptsWrites: () => boolean;
   readonly whenAcceptingWrites: (signal: AbortSignal) => Promise<void>;
   /** Calls the listener synchronously for each change, in order. The listener must not throw. */
-  readonly onChange: (listener: (change: ObjectChange) => void) => Disposable;
+  readonly onChange: (listener: (change: StoredChange) => void) => Disposable;
 }
 
-export interface ObjectChange {
+export interface StoredChange {
   readonly version: number;
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly resource: ApiResource;

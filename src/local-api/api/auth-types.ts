@@ -51,7 +51,7 @@ export function resourceAccess(given: PartialAttributes): ResourceAccess {
 }
 
 /** The `status` of a TokenReview. */
-export interface TokenReviewResult extends JsonObject {
+export interface TokenCheckResult extends JsonObject {
   readonly authenticated: boolean;
   readonly user?: {
     readonly username: string;
@@ -131,7 +131,7 @@ export interface TokenIssuer {
    * Verifies signature, validity, audience (the issuer if none is given) and that the bound objects
    * still exist. The audiences of the result are the requested ones that the token has.
    */
-  verify(token: string, audiences: readonly string[]): TokenReviewResult;
+  verify(token: string, audiences: readonly string[]): TokenCheckResult;
 }
 
 /** The `status` of a SelfSubjectRulesReview. */
@@ -150,7 +150,7 @@ export interface AccessRules extends JsonObject {
 }
 
 /** Decides whether a user may perform a request. */
-export interface Authorizer {
+export interface AccessAuthorizer {
   authorize(user: ApiUser, attributes: AccessAttributes): AccessDecision;
   rulesFor(user: ApiUser, namespace: string): AccessRules;
 }

@@ -17,7 +17,7 @@ export type { ListOptions } from '../registry/list-options.ts';
 export { LocalApi, type LocalApiDeps } from '../registry/local-api.ts';
 export { type Freshness, newest, Reads } from '../registry/reads.ts';
 export { serverResources } from '../registry/resource-table.ts';
-export { type Deleted, Writes, type WritesDeps, type Written } from '../registry/writes.ts';
+export { type Deleted, type WriteResult, Writes, type WritesDeps } from '../registry/writes.ts';
 export { type ObjectTest, requiredFieldValue, type Selection, selection } from '../selectors/selection.ts';
 export type { Durability } from '../storage/durability.ts';
 export { heapStorageLimits, type StorageLimits } from '../storage/storage-budget.ts';
@@ -43,16 +43,16 @@ export {
   type PathAccess,
   type ResourceAccess,
   resourceAccess,
-  type TokenReviewResult,
+  type TokenCheckResult,
 } from './auth-types.ts';
 export {
   type ApiResponse,
   failureStatus,
   listBody,
   type ObjectList,
+  type ServedWatchEvent,
   statusOf,
   successStatus,
-  type WatchEvent,
 } from './responses.ts';
 export {
   alreadyExists,
@@ -77,9 +77,9 @@ export {
 } from './status-errors.ts';
 export {
   frozen,
-  objectKey,
   type StoredMeta,
   type StoredObject,
+  storedObjectKey,
   toWireObject,
   valueAt,
 } from './stored-object.ts';

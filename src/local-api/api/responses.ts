@@ -26,7 +26,7 @@ export type ApiResponse =
  * A watch event. All watchers of a resource get the same frozen object for one change, so that its
  * encoding can be shared. The watch ends after an ERROR event.
  */
-export type WatchEvent =
+export type ServedWatchEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: JsonObject }
   | { readonly type: 'BOOKMARK'; readonly object: JsonObject }
   | { readonly type: 'ERROR'; readonly object: JsonObject };

@@ -40,7 +40,7 @@ export function frozen<T>(value: T): T {
   return Object.freeze(value);
 }
 
-export function objectKey(namespace: string | undefined, name: string): string {
+export function storedObjectKey(namespace: string | undefined, name: string): string {
   return `${namespace ?? ''}/${name}`;
 }
 

@@ -103,7 +103,7 @@ function withCondition(request: StoredObject, condition: Condition): StoredObjec
 async function sign(deps: CertificateControllerDeps, request: StoredObject, now: Instant): Promise<void> {
   const has = (conditionType: string) => conditionsOf(request).some(({ type }) => type === conditionType);
   const { signerName = '' } = asRequest(request).spec ?? {};
-  const isOurs = (Object.values(signers) as readonly string[]).includes(signerName);
+  const isOurs = (Object.values(nodeSigners) as readonly string[]).includes(signerName);
   const isSigned = (asRequest(request).status?.certificate ?? '') !== '';
   if (!isOurs || isSigned || !has('Approved') || has('Failed') || has('Denied')) return;
   const outcome = await issueCertificate(deps, request, now);
@@ -150,7 +150,7 @@ async function issueCertificate(
   }
 }
 
-export const signers = {
+export const nodeSigners = {
   client: 'kubernetes.io/kube-apiserver-client',
   kubelet: 'kubernetes.io/kube-apiserver-client-kubelet',
   serving: 'kubernetes.io/kubelet-serving',
@@ -167,9 +167,9 @@ const kubeletUsages = {
  */
 function signerProblem(object: StoredObject, facts: CertificateRequestInfo): string | undefined {
   const { signerName = '', usages = [] } = asRequest(object).spec ?? {};
-  if (signerName === signers.client) return clientProblem(usages);
-  if (signerName === signers.kubelet) return kubeletProblem(facts, usages, 'client');
-  return signerName === signers.serving ? kubeletProblem(facts, usages, 'serving') : undefined;
+  if (signerName === nodeSigners.client) return clientProblem(usages);
+  if (signerName === nodeSigners.kubelet) return kubeletProblem(facts, usages, 'client');
+  return signerName === nodeSigners.serving ? kubeletProblem(facts, usages, 'serving') : undefined;
 }
 
 function clientProblem(usages: readonly string[]): string | undefined {
@@ -254,9 +254,10 @@ function approvalOf(
   const { signerName, username = '', groups = [] } = asRequest(object).spec ?? {};
   const node = nodeNameOfUser({ name: username, groups });
   if (node === undefined || username !== facts.commonName) return notApproved;
-  if (signerName === signers.kubelet)
+  if (signerName === nodeSigners.kubelet)
     return { by: 'rule', message: 'The node requests a client certificate for itself.' };
-  const isOwn = signerName === signers.serving && node === localNode && hasAddresses(objects, node, facts);
+  const isOwn =
+    signerName === nodeSigners.serving && node === localNode && hasAddresses(objects, node, facts);
   return isOwn
     ? { by: 'rule', message: 'The node requests a serving certificate for its own addresses.' }
     : notApproved;

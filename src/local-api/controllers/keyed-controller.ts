@@ -1,6 +1,6 @@
 import type { ApiResource, JsonObject } from '../../api/index.ts';
 import { KeyedBackoff, type Logger, WorkQueue } from '../../lib/index.ts';
-import type { Controller, ObjectChange, ServerContext } from '../api/index.ts';
+import type { Controller, ServerContext, StoredChange } from '../api/index.ts';
 import { type ApiCall, type ResourceEntry, StatusError, type StoredObject } from '../api/index.ts';
 import { serverUser } from '../kinds/resources.ts';
 
@@ -11,7 +11,7 @@ export interface KeyedControllerOptions {
   /**
    * The keys to reconcile after a change; called synchronously with the change and must not throw.
    */
-  readonly keysFor: (change: ObjectChange) => Iterable<string>;
+  readonly keysFor: (change: StoredChange) => Iterable<string>;
   /** Further triggers of a reconcile. */
   readonly hints?: (enqueue: (key: string) => void) => Disposable;
   /** The keys to reconcile at start. */

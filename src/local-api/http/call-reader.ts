@@ -20,10 +20,10 @@ import {
 import type { ResourceLookup, StreamProxy } from './server-deps.ts';
 
 /** A request whose user is authorized. */
-export interface AuthorizedRequest {
+export interface AuthorizedCall {
   readonly incoming: IncomingMessage;
   readonly user: ApiUser;
-  readonly route: Route;
+  readonly route: ApiRoute;
   readonly query: URLSearchParams;
   readonly warn: (text: string) => void;
 }
@@ -39,7 +39,7 @@ export class CallReader {
   }
 
   /** Throws a StatusError for invalid options and bodies. */
-  async read(request: AuthorizedRequest, signal: AbortSignal): Promise<ApiCall> {
+  async read(request: AuthorizedCall, signal: AbortSignal): Promise<ApiCall> {
     const { user, route, query, warn, incoming } = request;
     const { verb, entry, namespace, name, subresource } = route;
     if (isWrite(verb)) checkWriteOptions(verb, query, incoming.headers['content-type']);
@@ -50,7 +50,7 @@ export class CallReader {
     return { user, verb, entry, namespace, name, subresource, query, ...sent, dryRun, warn };
   }
 
-  async #body(request: AuthorizedRequest, signal: AbortSignal): Promise<CallBody> {
+  async #body(request: AuthorizedCall, signal: AbortSignal): Promise<CallBody> {
     const { verb } = request.route;
     if (verb === 'patch') return await this.#patch(request, signal);
     const isDelete = verb === 'delete' || verb === 'deletecollection';
@@ -58,7 +58,7 @@ export class CallReader {
     return { body, patch: undefined };
   }
 
-  async #patch({ incoming, route, query, warn }: AuthorizedRequest, signal: AbortSignal): Promise<CallBody> {
+  async #patch({ incoming, route, query, warn }: AuthorizedCall, signal: AbortSignal): Promise<CallBody> {
     const patch = patchKind(incoming.headers['content-type']);
     const validation = fieldValidation(query, 'PatchOptions');
     const bytes = await readBody(incoming, signal);
@@ -68,14 +68,14 @@ export class CallReader {
     return { body, patch, decodePatched: (patched) => this.#decoder.decodePatched(patched, how) };
   }
 
-  async #object(request: AuthorizedRequest, signal: AbortSignal): Promise<JsonObject> {
+  async #object(request: AuthorizedCall, signal: AbortSignal): Promise<JsonObject> {
     const { incoming, route, query, warn } = request;
     const validation = fieldValidation(query, optionsKind(route.verb));
     const bytes = await readBody(incoming, signal);
     return await this.#decode(request, bytes, { validation, warn }, signal);
   }
 
-  async #deleteOptions(request: AuthorizedRequest, signal: AbortSignal): Promise<JsonObject | undefined> {
+  async #deleteOptions(request: AuthorizedCall, signal: AbortSignal): Promise<JsonObject | undefined> {
     const bytes = await readBody(request.incoming, signal);
     const options =
       bytes.length === 0
@@ -86,7 +86,7 @@ export class CallReader {
   }
 
   async #decode(
-    { incoming, route }: AuthorizedRequest,
+    { incoming, route }: AuthorizedCall,
     bytes: Buffer,
     how: Pick<Parameters<BodyDecoder['decode']>[0], 'validation' | 'warn'>,
     signal: AbortSignal,
@@ -98,7 +98,7 @@ export class CallReader {
 }
 
 /** The catalogue entry and the verb of a resource path. */
-export interface Route {
+export interface ApiRoute {
   readonly entry: ResourceEntry;
   readonly verb: ResourceVerb;
   readonly namespace: string | undefined;
@@ -121,7 +121,7 @@ export function routeRequest(
   path: ResourcePath,
   query: URLSearchParams,
   { catalogue, streams }: RouteDeps,
-): Route {
+): ApiRoute {
   const entry = catalogue.find(path.group, path.version, path.resource);
   if (entry === undefined) throw pathNotFound();
   const namespace = namespaceOf(entry, path);
@@ -151,7 +151,7 @@ function verbFitsPath(verb: ResourceVerb, { name, subresource }: ResourcePath): 
   return name !== undefined || (verb !== 'update' && verb !== 'patch');
 }
 
-function namespaceOf({ resource }: ResourceEntry, path: ResourcePath): Pick<Route, 'namespace'> {
+function namespaceOf({ resource }: ResourceEntry, path: ResourcePath): Pick<ApiRoute, 'namespace'> {
   if (resource.scope === 'namespace') {
     if (path.namespace === undefined && path.name !== undefined) throw pathNotFound();
     return { namespace: path.namespace };

@@ -9,14 +9,14 @@ import {
   type OnEnd,
 } from '../../protocols/http1/index.ts';
 import type { ApiUser } from '../api/index.ts';
-import type { ClientCertificate, ClientInfo } from './server-deps.ts';
+import type { ClientInfo, VerifiedClientCertificate } from './server-deps.ts';
 
 /** Tracks all connections of the server and their client certificates. */
 export class Connections {
   /** node:http tracks neither connections in the TLS handshake nor upgraded ones. */
   readonly #open = new Set<Socket>();
   readonly #upgraded = new Set<Duplex>();
-  readonly #certificates = new WeakMap<TLSSocket, ClientCertificate>();
+  readonly #certificates = new WeakMap<TLSSocket, VerifiedClientCertificate>();
   readonly #guard: ConnectionGuard;
 
   constructor(quota?: Partial<ConnectionQuota>) {
@@ -68,7 +68,7 @@ export class Connections {
     return { certificate: this.#certificateOf(socket), headers, address: socket.remoteAddress };
   }
 
-  #certificateOf(socket: Socket): ClientCertificate | undefined {
+  #certificateOf(socket: Socket): VerifiedClientCertificate | undefined {
     if (!(socket instanceof TLSSocket)) return undefined;
     const known = this.#certificates.get(socket);
     if (known !== undefined) return known;

@@ -4,7 +4,6 @@ export type {
   ApiBackend,
   ApiServerDeps,
   AuthorizationResult,
-  ClientCertificate,
   ClientInfo,
   DocumentRequest,
   PlainResponse,
@@ -13,4 +12,5 @@ export type {
   ResourceLookup,
   StreamCall,
   StreamProxy,
+  VerifiedClientCertificate,
 } from './server-deps.ts';

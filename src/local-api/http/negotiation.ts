@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { JsonObject } from '../../api/index.ts';
 import { type ResourceEntry, StatusError } from '../api/api-types.ts';
-import { type ApiResponse, listBody, type WatchEvent } from '../api/responses.ts';
+import { type ApiResponse, listBody, type ServedWatchEvent } from '../api/responses.ts';
 import { badRequest } from '../api/status-errors.ts';
 import type { StoredObject } from '../api/stored-object.ts';
 import type { TableOptions } from '../output/index.ts';
@@ -137,7 +137,7 @@ function partialMismatch({ kind }: ApiResponse): StatusError {
  * definitions.
  */
 export function renderWatchEvent(
-  { type, object }: WatchEvent,
+  { type, object }: ServedWatchEvent,
   shaping: OutputContext,
   columns: TableOptions['columns'],
 ): JsonObject {

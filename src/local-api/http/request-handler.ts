@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import { withDeadline } from '../../lib/index.ts';
 import { maxAnonymousTarget } from '../../protocols/http1/index.ts';
 import type { ApiUser } from '../api/index.ts';
-import type { ApiResponse, WatchEvent } from '../api/responses.ts';
+import type { ApiResponse, ServedWatchEvent } from '../api/responses.ts';
 import { badRequest, methodNotAllowed, pathNotFound } from '../api/status-errors.ts';
 import type { TableOptions } from '../output/index.ts';
-import { CallReader, type Route, routeRequest } from './call-reader.ts';
+import { type ApiRoute, CallReader, routeRequest } from './call-reader.ts';
 import { accessDenied, notAcceptable, timedOut, tooManyRequests, uriTooLong } from './http-errors.ts';
 import {
   includedObject,
@@ -17,9 +17,9 @@ import {
 } from './negotiation.ts';
 import { jsonReply, type Reply, textReply } from './reply.ts';
 import {
+  type ApiRequestTarget,
   authorizationAttributes,
   parseTarget,
-  type RequestTarget,
   type ResourcePath,
 } from './request-info.ts';
 import { deadlineMs } from './request-options.ts';
@@ -40,8 +40,8 @@ export type HandlerResult =
   | { readonly kind: 'reply'; readonly reply: Reply }
   | {
       readonly kind: 'watch';
-      readonly lines: AsyncIterator<WatchEvent>;
-      readonly text: (line: WatchEvent) => string | Uint8Array;
+      readonly lines: AsyncIterator<ServedWatchEvent>;
+      readonly text: (line: ServedWatchEvent) => string | Uint8Array;
     }
   | { readonly kind: 'stream'; readonly call: StreamCall };
 
@@ -87,7 +87,7 @@ export class RequestHandler {
 
   async #authorize(
     { incoming, client }: IncomingApiRequest,
-    target: RequestTarget,
+    target: ApiRequestTarget,
     signal: AbortSignal,
   ): Promise<ApiUser> {
     const { security } = this.#deps;
@@ -101,7 +101,7 @@ export class RequestHandler {
     return user;
   }
 
-  async #document({ incoming }: IncomingApiRequest, { path, query }: RequestTarget): Promise<Reply> {
+  async #document({ incoming }: IncomingApiRequest, { path, query }: ApiRequestTarget): Promise<Reply> {
     if (path.kind !== 'other') throw pathNotFound();
     const own = Object.hasOwn(this.#deps.extraDocuments ?? {}, path.path)
       ? this.#deps.extraDocuments?.[path.path]
@@ -118,7 +118,7 @@ export class RequestHandler {
 
   async #handleObject(
     request: IncomingApiRequest,
-    route: Route,
+    route: ApiRoute,
     user: ApiUser,
     query: URLSearchParams,
     signal: AbortSignal,
@@ -163,7 +163,7 @@ export class RequestHandler {
 
   async #watch(
     { incoming, warn }: IncomingApiRequest,
-    route: Route,
+    route: ApiRoute,
     user: ApiUser,
     query: URLSearchParams,
     signal: AbortSignal,
@@ -177,7 +177,7 @@ export class RequestHandler {
     return { kind: 'watch', lines, text: this.#eventEncoder(shaping) };
   }
 
-  #eventEncoder(shaping: OutputContext): (line: WatchEvent) => Uint8Array {
+  #eventEncoder(shaping: OutputContext): (line: ServedWatchEvent) => Uint8Array {
     const { entry, shape, includeObject } = shaping;
     const { group, version, plural } = entry.resource;
     const form = `${group}/${version}/${plural} ${shape} ${includeObject}`;
@@ -191,13 +191,13 @@ export class RequestHandler {
     };
   }
 
-  #outputContext({ entry }: Route, { shape }: NegotiatedOutput, query: URLSearchParams): OutputContext {
+  #outputContext({ entry }: ApiRoute, { shape }: NegotiatedOutput, query: URLSearchParams): OutputContext {
     const includeObject = shape === 'table' ? includedObject(query) : 'Metadata';
     return { entry, shape, includeObject, nowMs: () => this.#deps.clock.now() };
   }
 }
 
-function targetOf(incoming: IncomingMessage): RequestTarget {
+function targetOf(incoming: IncomingMessage): ApiRequestTarget {
   const target = parseTarget(incoming.url ?? '/');
   if (target.path.kind === 'garbled') throw badRequest('the path of the request is malformed');
   return target;
@@ -209,7 +209,7 @@ function methodOf(incoming: IncomingMessage): string {
 
 function streamCall(
   { incoming, auditId }: IncomingApiRequest,
-  { entry, namespace, name, subresource }: Route,
+  { entry, namespace, name, subresource }: ApiRoute,
   { rest }: ResourcePath,
   user: ApiUser,
   query: URLSearchParams,

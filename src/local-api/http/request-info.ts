@@ -22,7 +22,7 @@ export type ParsedPath =
 export type ResourcePath = Extract<ParsedPath, { kind: 'resource' }>;
 
 /** A parsed request target such as `/api/v1/namespaces/a/pods?watch=1`. */
-export interface RequestTarget {
+export interface ApiRequestTarget {
   readonly path: ParsedPath;
   /** Parsed when it is first read, which must be after authentication. */
   readonly query: URLSearchParams;
@@ -30,7 +30,7 @@ export interface RequestTarget {
   readonly length: number;
 }
 
-export function parseTarget(url: string): RequestTarget {
+export function parseTarget(url: string): ApiRequestTarget {
   const target = splitTarget(url);
   return {
     path: parsePath(target.writtenPath),
@@ -141,7 +141,7 @@ function isWatch(query: URLSearchParams): boolean {
 const connectSubresources = new Set(['exec', 'attach', 'portforward', 'proxy']);
 
 /** The attributes for authorization. */
-export function authorizationAttributes(method: string, target: RequestTarget): AccessAttributes {
+export function authorizationAttributes(method: string, target: ApiRequestTarget): AccessAttributes {
   const { path } = target;
   if (path.kind !== 'resource')
     return { to: 'path', verb: method.toLowerCase(), path: path.kind === 'other' ? path.path : '/' };

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { nextTurn, nodeHttp, randomHex } from '../../lib/index.ts';
-import type { WatchEvent } from '../api/responses.ts';
+import type { ServedWatchEvent } from '../api/responses.ts';
 import {
   bodyBytes,
   errorReply,
@@ -107,7 +107,7 @@ async function startWatch(
  * A watch that cannot start is rejected with a Status; one that starts may have no event for a long
  * time.
  */
-async function waitForImmediateFailure(first: Promise<IteratorResult<WatchEvent>>): Promise<void> {
+async function waitForImmediateFailure(first: Promise<IteratorResult<ServedWatchEvent>>): Promise<void> {
   const turn = nextTurn();
   first.catch(() => {});
   await Promise.race([first, turn]);

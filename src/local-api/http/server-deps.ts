@@ -5,7 +5,7 @@ import type { KindTable } from '../../kinds/index.ts';
 import type { Clock, Logger, Random } from '../../lib/index.ts';
 import type { ConnectionQuota } from '../../protocols/http1/index.ts';
 import type { AccessAttributes, ApiCall, ApiUser, ResourceEntry } from '../api/index.ts';
-import type { ApiResponse, WatchEvent } from '../api/responses.ts';
+import type { ApiResponse, ServedWatchEvent } from '../api/responses.ts';
 
 /** The dependencies of the HTTP layer. */
 export interface ApiServerDeps {
@@ -35,7 +35,7 @@ export interface ApiServerDeps {
 export interface ApiBackend {
   handle(call: ApiCall, signal: AbortSignal): Promise<ApiResponse>;
   /** Ends after its timeout; throws if it cannot start or if its reader is too slow. */
-  watch(call: ApiCall, signal: AbortSignal): AsyncIterable<WatchEvent>;
+  watch(call: ApiCall, signal: AbortSignal): AsyncIterable<ServedWatchEvent>;
 }
 
 export interface ResourceLookup {
@@ -44,12 +44,12 @@ export interface ResourceLookup {
 
 /** The credentials and the address of a client before authentication. */
 export interface ClientInfo {
-  readonly certificate: ClientCertificate | undefined;
+  readonly certificate: VerifiedClientCertificate | undefined;
   readonly headers: IncomingHttpHeaders;
   readonly address: string | undefined;
 }
 
-export interface ClientCertificate {
+export interface VerifiedClientCertificate {
   readonly certificate: X509Certificate;
   /** Undefined if the certificate is trusted, otherwise the reason. */
   readonly untrusted: string | undefined;

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { JsonObject } from '../../api/index.ts';
 import { type Clock, LruMap, type Timer } from '../../lib/index.ts';
-import type { WatchEvent } from '../api/responses.ts';
+import type { ServedWatchEvent } from '../api/responses.ts';
 import { failureStatus } from '../api/responses.ts';
 import { drained, StalledError, statusBodyOf } from './reply.ts';
 
@@ -9,10 +9,10 @@ import { drained, StalledError, statusBodyOf } from './reply.ts';
 const idleMs = 15_000;
 
 export interface OutgoingWatch {
-  readonly events: AsyncIterator<WatchEvent>;
+  readonly events: AsyncIterator<ServedWatchEvent>;
   /** The first event, already requested. */
-  readonly first: Promise<IteratorResult<WatchEvent>>;
-  readonly encode: (line: WatchEvent) => string | Uint8Array;
+  readonly first: Promise<IteratorResult<ServedWatchEvent>>;
+  readonly encode: (line: ServedWatchEvent) => string | Uint8Array;
   /** Called when the watch fails. */
   readonly onFailure: (error: unknown) => void;
 }
@@ -141,7 +141,7 @@ export class EncodedEvents {
   }
 
   /** `form` identifies the output format of `shown`. */
-  of({ type, object }: WatchEvent, form: string, shown: () => JsonObject): Uint8Array {
+  of({ type, object }: ServedWatchEvent, form: string, shown: () => JsonObject): Uint8Array {
     const nowMs = this.#clock.monotonicMs();
     const encoded = this.#events.get(object) ?? [];
     const known = encoded.find((line) => line.form === form && line.type === type);

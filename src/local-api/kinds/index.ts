@@ -5,8 +5,8 @@
  *                            └──> createControllers(context, ...) ──> prepare once, then run each
  */
 export type {
+  AccessAuthorizer,
   AccessRules,
-  Authorizer,
   BoundObject,
   CertificateRequestInfo,
   CertificateSigner,

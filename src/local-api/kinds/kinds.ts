@@ -1,5 +1,5 @@
 import { dnsSubdomain } from '../../pods/validation/index.ts';
-import type { Authorizer, CertificateSigner, TokenIssuer } from '../api/auth-types.ts';
+import type { AccessAuthorizer, CertificateSigner, TokenIssuer } from '../api/auth-types.ts';
 import type { ResourceStrategy, ResourceView } from '../api/index.ts';
 import { type ControllerDeps, type Controllers, createControllers } from '../controllers/index.ts';
 import { validatorFor } from '../validation/metadata.ts';
@@ -38,7 +38,7 @@ import { persistentVolumeStrategy } from './volumes.ts';
 export interface KindDeps {
   readonly signer: CertificateSigner;
   readonly tokens: TokenIssuer;
-  readonly authorizer: Authorizer;
+  readonly authorizer: AccessAuthorizer;
   /** The service CIDR, such as 10.96.0.0/16. */
   readonly serviceRange: string;
 }
@@ -62,13 +62,13 @@ export function createKinds(needs: KindDeps): Kinds {
   };
 }
 
-export interface StrategyDeps extends KindDeps {
+export interface KindStrategyDeps extends KindDeps {
   /** Shared with the controllers. */
   readonly forcedDeletions: ForcedNamespaceDeletions;
 }
 
 /** The strategies of all kinds except pods, by plural. */
-function kindStrategies(needs: StrategyDeps): Readonly<Record<string, ResourceStrategy>> {
+function kindStrategies(needs: KindStrategyDeps): Readonly<Record<string, ResourceStrategy>> {
   const { signer, tokens, authorizer } = needs;
   return {
     nodes: nodeStrategy,

@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from '../../api/index.ts';
 import type { ResourceAttributes, SubjectAccessReviewSpec, TokenReviewSpec } from '../../kinds/index.ts';
 import { apiTime } from '../../lib/index.ts';
-import type { Authorizer, TokenIssuer } from '../api/auth-types.ts';
+import type { AccessAuthorizer, TokenIssuer } from '../api/auth-types.ts';
 import {
   type AccessAttributes,
   type ApiCall,
@@ -12,7 +12,7 @@ import {
   type RequestAction,
   type ResourceStrategy,
   resourceAccess,
-  type TokenReviewResult,
+  type TokenCheckResult,
 } from '../api/index.ts';
 import { invalid } from '../validation/causes.ts';
 
@@ -52,7 +52,7 @@ export function tokenReviewStrategy(issuer: TokenIssuer): ResourceStrategy {
 }
 
 /** An unauthenticated result includes only the error. */
-function statusOf(result: TokenReviewResult): JsonObject {
+function statusOf(result: TokenCheckResult): JsonObject {
   if (result.authenticated) return result;
   return { user: {}, ...(result.error === undefined ? {} : { error: result.error }) };
 }
@@ -72,7 +72,7 @@ export function selfSubjectReviewStrategy(): ResourceStrategy {
   });
 }
 
-export function selfSubjectRulesReviewStrategy(authorizer: Authorizer): ResourceStrategy {
+export function selfSubjectRulesReviewStrategy(authorizer: AccessAuthorizer): ResourceStrategy {
   return actionStrategy((call) => {
     const { namespace = '' } = specOf<{ readonly namespace?: string }>(call);
     if (namespace === '') throw badRequest('no namespace on request');
@@ -82,7 +82,7 @@ export function selfSubjectRulesReviewStrategy(authorizer: Authorizer): Resource
 
 type Review = Omit<SubjectAccessReviewSpec, 'extra'> & { readonly extra?: ApiUser['extra'] };
 
-export function selfSubjectAccessReviewStrategy(authorizer: Authorizer): ResourceStrategy {
+export function selfSubjectAccessReviewStrategy(authorizer: AccessAuthorizer): ResourceStrategy {
   return actionStrategy((call) => {
     const spec = specOf<Review>(call);
     rejectIfInvalid(call, [...attributeCauses(spec), ...emptyMeta(call, [])]);
@@ -90,7 +90,7 @@ export function selfSubjectAccessReviewStrategy(authorizer: Authorizer): Resourc
   });
 }
 
-export function subjectAccessReviewStrategy(authorizer: Authorizer): ResourceStrategy {
+export function subjectAccessReviewStrategy(authorizer: AccessAuthorizer): ResourceStrategy {
   return actionStrategy((call) => {
     const spec = specOf<Review>(call);
     rejectIfInvalid(call, [...attributeCauses(spec), ...subjectCauses(spec), ...emptyMeta(call, [])]);
@@ -98,7 +98,7 @@ export function subjectAccessReviewStrategy(authorizer: Authorizer): ResourceStr
   });
 }
 
-export function localSubjectAccessReviewStrategy(authorizer: Authorizer): ResourceStrategy {
+export function localSubjectAccessReviewStrategy(authorizer: AccessAuthorizer): ResourceStrategy {
   return actionStrategy((call) => {
     const spec = specOf<Review>(call);
     rejectIfInvalid(call, [

@@ -41,7 +41,7 @@ const referenceFields: Readonly<
   csi: [['driver', 'drivers']],
 };
 
-/** Stored objects never change, and each read of a node asks for the references of its pods. */
+/** Stored objects never change, and each read by a node needs the references of its pods. */
 const referencesOfPods = new WeakMap<StoredObject, PodObjectReferences>();
 
 export function referencesOf(pod: StoredObject): PodObjectReferences {
@@ -111,7 +111,7 @@ export function firstReferencedResource(pod: StoredObject): string | undefined {
 }
 
 /**
- * The file from which an object was created. Whoever writes manifest files controls the node, so
+ * The file from which an object was created. A user who writes manifest files controls the node, so
  * static pods may reference objects from manifests although no API pod references them.
  */
 export const manifestAnnotation = 'kubeling/manifest';

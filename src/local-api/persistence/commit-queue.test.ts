@@ -4,7 +4,7 @@ import { objectNamed } from '../../../test/fakes/store-rig.ts';
 import { settle, VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { type ApiResource, apiResources } from '../../api/index.ts';
 import { collectLogs, KubelingError } from '../../lib/index.ts';
-import type { ObjectChange } from '../api/api-types.ts';
+import type { StoredChange } from '../api/api-types.ts';
 import { whenAcceptingWrites } from '../storage/durability.ts';
 import { CommitQueue } from './commit-queue.ts';
 import { StoreCallError, type StoreClient } from './store-thread.ts';
@@ -56,7 +56,7 @@ function queueOnOrder() {
   return { clock, queue, requests, ends, records };
 }
 
-function change(version: number, resource: ApiResource = pods): ObjectChange {
+function change(version: number, resource: ApiResource = pods): StoredChange {
   return {
     version,
     type: 'ADDED',

@@ -1,6 +1,6 @@
 import type { ApiResource } from '../../api/index.ts';
 import { type Clock, KubelingError, type Logger, onAbort, type Timer, TypedEvents } from '../../lib/index.ts';
-import type { ObjectChange } from '../api/api-types.ts';
+import type { StoredChange } from '../api/api-types.ts';
 import type { Durability } from '../storage/durability.ts';
 import { resourceName, rowOf } from './restore.ts';
 import { StoreCallError, type StoreClient } from './store-thread.ts';
@@ -117,7 +117,7 @@ export class CommitQueue implements Durability {
     );
   }
 
-  append(change: ObjectChange): void {
+  append(change: StoredChange): void {
     this.#appended = change.version;
     if (this.#ended !== undefined) return;
     const row = rowOf(change, this.#deps.storeTime());

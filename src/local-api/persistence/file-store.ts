@@ -1,7 +1,7 @@
 import type { ApiResource } from '../../api/index.ts';
 import type { SampledFamily } from '../../lib/index.ts';
 import { type Clock, describeError, KubelingError, type Logger, withDeadline } from '../../lib/index.ts';
-import type { ObjectChange } from '../api/api-types.ts';
+import type { StoredChange } from '../api/api-types.ts';
 import type { Durability } from '../storage/durability.ts';
 import { CommitQueue, type QueueLimits } from './commit-queue.ts';
 import { Compaction, type LogLimits, WalCheckpointer } from './maintenance.ts';
@@ -112,7 +112,7 @@ export class FileStore implements OpenedStore {
     return this.#queue.acceptsWrites;
   }
 
-  append(change: ObjectChange): void {
+  append(change: StoredChange): void {
     this.#restored = undefined;
     this.#queue.append(change);
   }

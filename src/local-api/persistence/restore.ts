@@ -1,6 +1,6 @@
 import type { ApiResource } from '../../api/index.ts';
 import { KubelingError } from '../../lib/index.ts';
-import type { ObjectChange } from '../api/api-types.ts';
+import type { StoredChange } from '../api/api-types.ts';
 import type { StoredObject } from '../api/stored-object.ts';
 import { frozen } from '../api/stored-object.ts';
 import type { StoreClient } from './store-thread.ts';
@@ -19,7 +19,7 @@ export interface RestoredStore {
   readonly compacted: number;
   readonly objects: readonly RestoredObject[];
   /** Sorted by version. */
-  readonly log: readonly ObjectChange[];
+  readonly log: readonly StoredChange[];
 }
 
 /** Reads the file page by page. Throws STORE_CORRUPT with a message that continues after "as". */
@@ -64,8 +64,8 @@ class Reader {
     }
   }
 
-  async log(signal: AbortSignal): Promise<readonly ObjectChange[]> {
-    const newestFirst: ObjectChange[] = [];
+  async log(signal: AbortSignal): Promise<readonly StoredChange[]> {
+    const newestFirst: StoredChange[] = [];
     for (let before = Number.MAX_SAFE_INTEGER; ; ) {
       const { rows } = await this.#thread.call({ do: 'log', before }, signal);
       for (const row of rows) newestFirst.push(this.#undo(row));
@@ -76,7 +76,7 @@ class Reader {
   }
 
   /** Returns the change of a row and steps back to the state before it. */
-  #undo({ rev, key, op, value, before }: LogRow): ObjectChange {
+  #undo({ rev, key, op, value, before }: LogRow): StoredChange {
     const object = value === null ? this.#at.get(key) : objectOf(key, value);
     if (object === undefined)
       throw new KubelingError('STORE_CORRUPT', `change ${rev} of ${key} has no object`);
@@ -109,7 +109,7 @@ function resourceNameOfKey(key: string): string {
   return key.split('/', 2).join('/');
 }
 
-export function rowOf({ version, type, resource, object }: ObjectChange, ts: number): ChangeRow {
+export function rowOf({ version, type, resource, object }: StoredChange, ts: number): ChangeRow {
   return { rev: version, key: rowKey(resource, object), op: type, value: JSON.stringify(object), ts };
 }
 

@@ -3,12 +3,12 @@ import { type Logger, nextTurn, randomHex } from '../../lib/index.ts';
 import {
   type ApiUser,
   type Controller,
-  type ObjectChange,
-  objectKey,
   type ResourceEntry,
   type ServerContext,
   StatusError,
+  type StoredChange,
   type StoredObject,
+  storedObjectKey,
 } from '../api/index.ts';
 import { keyedController } from '../controllers/keyed-controller.ts';
 import { findNode } from './node-fit.ts';
@@ -55,7 +55,7 @@ export class Scheduler implements Controller {
   }
 
   /** A changed node may make pods schedulable. */
-  #podsAffectedBy({ type, resource, object }: ObjectChange): readonly string[] {
+  #podsAffectedBy({ type, resource, object }: StoredChange): readonly string[] {
     if (resource.plural === 'nodes') return this.#pendingPods();
     if (resource.plural !== 'pods' || type === 'DELETED') return [];
     return isUnscheduled(object) ? [podKey(object)] : [];
@@ -150,7 +150,7 @@ type Call = Pick<
 >;
 
 function podKey({ metadata }: StoredObject): string {
-  return objectKey(metadata.namespace, metadata.name);
+  return storedObjectKey(metadata.namespace, metadata.name);
 }
 
 /** Whether the pod is pending and assigned to this scheduler. */

@@ -9,7 +9,7 @@ import {
 } from '../../lib/index.ts';
 import type { ApiRequest } from '../api/api-types.ts';
 import { type ApiCall, type RequestAction, type ServerContext, StatusError } from '../api/api-types.ts';
-import { type ApiResponse, type ObjectList, successStatus, type WatchEvent } from '../api/responses.ts';
+import { type ApiResponse, type ObjectList, type ServedWatchEvent, successStatus } from '../api/responses.ts';
 import { badRequest, detailsOf, methodNotAllowed, pathNotFound, unavailable } from '../api/status-errors.ts';
 import { type StoredObject, toWireObject } from '../api/stored-object.ts';
 import { type Durability, whenAcceptingWrites } from '../storage/durability.ts';
@@ -101,7 +101,7 @@ export class LocalApi implements Disposable {
   /**
    * Throws a StatusError for an invalid request; ends without an error when the signal is aborted.
    */
-  watch(call: ApiCall, signal: AbortSignal): AsyncIterable<WatchEvent> {
+  watch(call: ApiCall, signal: AbortSignal): AsyncIterable<ServedWatchEvent> {
     if (call.entry.storage !== 'stored' || call.subresource !== undefined) throw methodNotAllowed();
     this.#checkVerb(call);
     const options = listOptionsOf(call.query, 'watch');

@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../api/index.ts';
 import type { ApiRequest, ResourceEntry } from '../api/api-types.ts';
 import { badRequest, expired, notFound, resourceVersionTooLarge } from '../api/status-errors.ts';
-import { objectKey, type StoredObject } from '../api/stored-object.ts';
+import { type StoredObject, storedObjectKey } from '../api/stored-object.ts';
 import { selection } from '../selectors/selection.ts';
 import type { VersionedStore } from '../storage/versioned-store.ts';
 import type { Catalogue } from './catalogue.ts';
@@ -80,7 +80,7 @@ export class Reads {
   /** Keys in tokens omit the namespace of the path. */
   #keyFor({ namespace, resource }: ApiRequest, { metadata }: StoredObject): string {
     const isPlain = namespace !== undefined || resource.scope === 'cluster';
-    return isPlain ? metadata.name : objectKey(metadata.namespace, metadata.name);
+    return isPlain ? metadata.name : storedObjectKey(metadata.namespace, metadata.name);
   }
 
   #snapshot(request: ApiRequest, entry: ResourceEntry, options: ListOptions, freshness: Freshness): Snapshot {
@@ -111,7 +111,7 @@ export class Reads {
     const { namespace, resource } = request;
     const { version, start } = decodeContinue(options.continue);
     const namespaceKey = resource.scope === 'cluster' ? '' : namespace;
-    const key = namespaceKey === undefined ? start : objectKey(namespaceKey, start);
+    const key = namespaceKey === undefined ? start : storedObjectKey(namespaceKey, start);
     if (version === undefined) return this.#latest(request, entry, key);
     if (version > this.#store.version) throw resourceVersionTooLarge(String(version), this.#store.version);
     const objects = this.#store.fromAt(storedResource(entry), namespace, key, version);

@@ -54,7 +54,7 @@ export interface WritesDeps {
   readonly budget?: StorageBudget | undefined;
 }
 
-export interface Written {
+export interface WriteResult {
   readonly object: StoredObject;
   readonly how: 'created' | 'changed';
 }
@@ -99,7 +99,7 @@ export class Writes {
     };
   }
 
-  update(request: ApiRequest, body: unknown): Written {
+  update(request: ApiRequest, body: unknown): WriteResult {
     const entry = this.#entry(request);
     const { createOnUpdate, unconditionalUpdate } = entry.strategy;
     const sent = toWireObject(body);

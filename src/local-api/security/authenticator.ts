@@ -24,7 +24,7 @@ export type AuthenticationResult =
   /** Invalid credentials; `why` is logged and not sent to the client. */
   | { readonly kind: 'refused'; readonly why: string };
 
-export interface Authenticator {
+export interface CredentialAuthenticator {
   authenticate(credentials: PresentedCredentials): AuthenticationResult;
 }
 
@@ -41,7 +41,7 @@ export const authenticatedGroup = 'system:authenticated';
 type CredentialResult = ApiUser | { readonly problem: string } | undefined;
 
 /** Tries the certificate, then the token. One valid credential suffices. */
-export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
+export function createAuthenticator(deps: AuthenticatorDeps): CredentialAuthenticator {
   const byCertificate = certificateAuthenticator(deps);
   return {
     authenticate({ certificate, headers }) {

@@ -1,6 +1,6 @@
 import { nodeNameOfUser } from '../api/api-types.ts';
 import type { AccessDecision, ApiUser, ObjectReader, PathAccess, ResourceAccess } from '../api/index.ts';
-import type { AccessRules, Authorizer } from '../kinds/index.ts';
+import type { AccessAuthorizer, AccessRules } from '../kinds/index.ts';
 import { authorizeNodeRequest } from '../node-access/node-authorizer.ts';
 import { authenticatedGroup } from './authenticator.ts';
 import { clusterScopedRules, type Grant, type PathRule, type ResourceRule, roleRules } from './roles.ts';
@@ -43,7 +43,7 @@ const selfReviewRules: readonly ResourceRule[] = [
 ];
 
 /** Denies everything that no rule allows. */
-export function createAuthorizer({ objects, grants = [] }: AuthorizerDeps): Authorizer {
+export function createAuthorizer({ objects, grants = [] }: AuthorizerDeps): AccessAuthorizer {
   return {
     authorize(user, attributes) {
       if (user.groups.includes(mastersGroup)) return { allowed: true };

@@ -4,13 +4,13 @@ import { StatusError } from '../api/api-types.ts';
 import { type ApiUser, resourceAccess } from '../api/index.ts';
 import { forbidden } from '../api/status-errors.ts';
 import type { RequestSecurity } from '../http/server-deps.ts';
-import type { Authorizer } from '../kinds/index.ts';
-import type { Authenticator } from './authenticator.ts';
+import type { AccessAuthorizer } from '../kinds/index.ts';
+import type { CredentialAuthenticator } from './authenticator.ts';
 import { anonymousUser, authenticatedGroup } from './authenticator.ts';
 
 export interface RequestSecurityDeps {
-  readonly authenticator: Authenticator;
-  readonly authorizer: Authorizer;
+  readonly authenticator: CredentialAuthenticator;
+  readonly authorizer: AccessAuthorizer;
   readonly log: Logger;
 }
 
@@ -55,7 +55,11 @@ interface ImpersonatedUser {
 /**
  * Returns the user of the request: the authenticated or the impersonated one. Throws a StatusError.
  */
-function resolveImpersonation(user: ApiUser, headers: IncomingHttpHeaders, authorizer: Authorizer): ApiUser {
+function resolveImpersonation(
+  user: ApiUser,
+  headers: IncomingHttpHeaders,
+  authorizer: AccessAuthorizer,
+): ApiUser {
   const mask = impersonatedUserIn(headers);
   if (mask === undefined) return user;
   for (const [resource, name, group] of requiredPermissions(mask))
@@ -125,7 +129,7 @@ function requiredPermissions({
 function check(
   user: ApiUser,
   what: { readonly resource: string; readonly name: string; readonly group: string },
-  authorizer: Authorizer,
+  authorizer: AccessAuthorizer,
 ): void {
   const decision = authorizer.authorize(
     user,

@@ -10,9 +10,9 @@
 export { type AuditEvent, logAuditEvent } from './audit.ts';
 export {
   type AuthenticationResult,
-  type Authenticator,
   type AuthenticatorDeps,
   anonymousUser,
+  type CredentialAuthenticator,
   createAuthenticator,
   type PresentedCredentials,
 } from './authenticator.ts';

@@ -1,7 +1,7 @@
 import { sign, verify } from 'node:crypto';
 import { type ApiResource, apiResources, isJsonObject, type JsonObject } from '../../api/index.ts';
 import { type Clock, LruMap } from '../../lib/index.ts';
-import type { ObjectReader, TokenReviewResult } from '../api/index.ts';
+import type { ObjectReader, TokenCheckResult } from '../api/index.ts';
 import type { BoundObject, TokenClaims, TokenIssuer } from '../kinds/index.ts';
 import type { TokenKey, TokenKeys } from './token-keys.ts';
 
@@ -54,7 +54,7 @@ export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
   };
 }
 
-function rejected(error: string): TokenReviewResult {
+function rejected(error: string): TokenCheckResult {
   return { authenticated: false, error };
 }
 
@@ -64,7 +64,7 @@ function validityProblem({ exp, nbf, iat }: TokenClaims, nowSeconds: number): st
   return nowSeconds < iat - leewaySeconds ? 'service account token is issued in the future' : undefined;
 }
 
-function accepted(claims: TokenClaims, audiences: readonly string[]): TokenReviewResult {
+function accepted(claims: TokenClaims, audiences: readonly string[]): TokenCheckResult {
   const { namespace, serviceaccount, pod, node } = claims['kubernetes.io'];
   const named = (what: string, one: { readonly name: string; readonly uid: string } | undefined) =>
     one === undefined

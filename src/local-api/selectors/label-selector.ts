@@ -7,8 +7,8 @@ import { badRequest } from '../api/status-errors.ts';
 const maxSelectorLength: number = 64 * 1024;
 export const maxRequirements = 100;
 
-export type Labels = Readonly<Record<string, string>>;
-export type LabelTest = (labels: Labels) => boolean;
+export type LabelMap = Readonly<Record<string, string>>;
+export type LabelTest = (labels: LabelMap) => boolean;
 
 interface Token {
   readonly text: string;

@@ -1,10 +1,10 @@
 import { abortable } from '../../lib/index.ts';
-import type { ObjectChange } from '../api/api-types.ts';
+import type { StoredChange } from '../api/api-types.ts';
 
 /** Persists changes. */
 export interface Durability {
   /** Called synchronously for each change, sorted by version; must neither wait nor throw. */
-  append(change: ObjectChange): void;
+  append(change: StoredChange): void;
   /** All changes up to this version are durable. */
   readonly committed: number;
   /** Whether the queue accepts more writes. Bulk writers check it before each batch. */

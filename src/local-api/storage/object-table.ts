@@ -1,9 +1,9 @@
 import type { Ring } from '../../lib/index.ts';
-import type { ObjectChange } from '../api/api-types.ts';
-import { objectKey, type StoredObject } from '../api/stored-object.ts';
+import type { StoredChange } from '../api/api-types.ts';
+import { type StoredObject, storedObjectKey } from '../api/stored-object.ts';
 
 export interface HistoryEntry {
-  readonly change: ObjectChange;
+  readonly change: StoredChange;
   readonly atMs: number;
   /** The approximate memory size. */
   readonly bytes: number;
@@ -42,7 +42,7 @@ export class ObjectTable {
 
   /** Returns the previous object. */
   set(object: StoredObject): StoredObject | undefined {
-    const key = objectKey(object.metadata.namespace, object.metadata.name);
+    const key = storedObjectKey(object.metadata.namespace, object.metadata.name);
     const before = this.#objects.get(key);
     if (before === undefined) this.#keys.splice(lowerBound(this.#keys, key), 0, key);
     this.#objects.set(key, object);
@@ -82,7 +82,7 @@ export class ObjectTable {
       .filter((object) => object !== undefined);
   }
 
-  changesAfter(version: number): readonly ObjectChange[] | undefined {
+  changesAfter(version: number): readonly StoredChange[] | undefined {
     if (version < this.#compacted) return undefined;
     if ((this.#history.last?.change.version ?? 0) <= version) return [];
     return this.#history.toArray().flatMap(({ change }) => (change.version > version ? [change] : []));
@@ -124,7 +124,7 @@ export class ObjectTable {
 }
 
 function keyOfObject({ metadata }: StoredObject): string {
-  return objectKey(metadata.namespace, metadata.name);
+  return storedObjectKey(metadata.namespace, metadata.name);
 }
 
 /** The index of a string in a sorted list, or where it would be inserted. */

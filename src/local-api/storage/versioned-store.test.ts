@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { apiResources } from '../../api/index.ts';
-import type { ObjectChange } from '../api/api-types.ts';
+import type { StoredChange } from '../api/api-types.ts';
 import type { StoredObject } from '../api/stored-object.ts';
 import { VersionedStore } from './versioned-store.ts';
 
@@ -54,7 +54,7 @@ test('reads objects at a retained version', () => {
 
 test('reports a deleted object with the version of its deletion', () => {
   const store = new VersionedStore({ historyLimit: 4 });
-  const told: ObjectChange[] = [];
+  const told: StoredChange[] = [];
   store.subscribe((change) => told.push(change));
   const stored = store.put(pods, object('a', 'default', { spec: { x: 1 } }), 'me');
   const gone = store.remove(pods, 'default', 'a', 'me');
@@ -97,7 +97,7 @@ test('compacts old changes when new ones are added', () => {
 
 test('restores objects and history', () => {
   const first = new VersionedStore({ historyLimit: 100 });
-  const log: ObjectChange[] = [];
+  const log: StoredChange[] = [];
   first.put(pods, object('old'), 'me');
   const { version: from } = first;
   first.subscribe((change) => log.push(change));

@@ -1,12 +1,12 @@
 import type { ApiResource } from '../../api/index.ts';
 import { Ring, TypedEvents } from '../../lib/index.ts';
-import type { ObjectChange, ObjectReader } from '../api/api-types.ts';
-import { frozen, objectKey, type StoredObject } from '../api/stored-object.ts';
+import type { ObjectReader, StoredChange } from '../api/api-types.ts';
+import { frozen, type StoredObject, storedObjectKey } from '../api/stored-object.ts';
 import { type HistoryEntry, ObjectTable } from './object-table.ts';
 import { StorageUsage } from './storage-usage.ts';
 
 /** A change with the user who made it. */
-export interface StoreChange extends ObjectChange {
+export interface StoreChange extends StoredChange {
   readonly user: string;
 }
 
@@ -32,7 +32,7 @@ export interface RestoredState {
    * The latest changes without a gap, sorted. `before` may be omitted if an earlier change of the
    * log has it; if the old object of a change is unknown, the history up to it is dropped.
    */
-  readonly log: readonly ObjectChange[];
+  readonly log: readonly StoredChange[];
   /** Changes up to this version are not in the log; derived from the first change by default. */
   readonly compacted?: number;
 }
@@ -93,7 +93,7 @@ export class VersionedStore implements ObjectReader {
   }
 
   get(resource: ApiResource, namespace: string | undefined, name: string): StoredObject | undefined {
-    return this.#table(resource).get(objectKey(namespace, name));
+    return this.#table(resource).get(storedObjectKey(namespace, name));
   }
 
   /** Sorted by namespace and name. */
@@ -137,7 +137,7 @@ export class VersionedStore implements ObjectReader {
     user: string,
   ): StoredObject | undefined {
     const table = this.#table(resource);
-    const before = table.delete(objectKey(namespace, name));
+    const before = table.delete(storedObjectKey(namespace, name));
     if (before === undefined) return undefined;
     this.usage.replace(before, undefined);
     const object = this.#stamped(before);
@@ -146,7 +146,7 @@ export class VersionedStore implements ObjectReader {
   }
 
   /** The changes after a version; undefined if some are compacted. */
-  changesAfter(resource: ApiResource, version: number): readonly ObjectChange[] | undefined {
+  changesAfter(resource: ApiResource, version: number): readonly StoredChange[] | undefined {
     return this.#table(resource).changesAfter(version);
   }
 
@@ -200,10 +200,10 @@ export class VersionedStore implements ObjectReader {
     }
   }
 
-  #restoreChange(change: ObjectChange, last: Map<string, StoredObject>): void {
+  #restoreChange(change: StoredChange, last: Map<string, StoredObject>): void {
     const { resource, object, type } = change;
     const table = this.#table(resource);
-    const key = `${resource.group}/${resource.plural}/${objectKey(object.metadata.namespace, object.metadata.name)}`;
+    const key = `${resource.group}/${resource.plural}/${storedObjectKey(object.metadata.namespace, object.metadata.name)}`;
     const before = change.before ?? last.get(key);
     if (type === 'DELETED') last.delete(key);
     else last.set(key, frozen(object));
@@ -212,7 +212,7 @@ export class VersionedStore implements ObjectReader {
     else this.#addToHistory(table, frozenChange, Number.NEGATIVE_INFINITY);
   }
 
-  #addToHistory(table: ObjectTable, change: ObjectChange, oldestMs: number): void {
+  #addToHistory(table: ObjectTable, change: StoredChange, oldestMs: number): void {
     const { nowMs = () => 0, historyBytes: mostBytes = Number.POSITIVE_INFINITY } = this.#options;
     const bytes = mostBytes === Number.POSITIVE_INFINITY ? 0 : this.usage.sizeOf(change.object);
     table.addToHistory({ change, atMs: nowMs(), bytes }, { oldestMs, maxBytes: mostBytes });

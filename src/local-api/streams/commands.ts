@@ -9,8 +9,8 @@ import {
 } from '../../protocols/upgrade/index.ts';
 import type { StoredObject } from '../api/index.ts';
 import type { StreamCall, StreamsDeps } from './deps.ts';
-import { type KubeletAddress, requestKubelet } from './kubelet-dialer.ts';
-import { containerOf, kubeletOf, nodeNameOf, podOf } from './pod-target.ts';
+import { type KubeletEndpoint, requestKubelet } from './kubelet-dialer.ts';
+import { assignedNode, containerOf, findTargetPod, kubeletOf } from './pod-target.ts';
 import { badRequest } from './refusals.ts';
 
 /** A client connection that requests an upgrade. */
@@ -20,7 +20,7 @@ export interface Upgrade extends UpgradingClient {
 
 /** The kubelet path of a streaming request, and the fields for the audit log. */
 export interface StreamTarget {
-  readonly address: KubeletAddress;
+  readonly address: KubeletEndpoint;
   readonly path: string;
   readonly pod: StoredObject;
   readonly container: string | undefined;
@@ -37,9 +37,9 @@ const streamNames: readonly (readonly [string, string])[] = [
 /** Throws a StatusError before the connection is upgraded. */
 export function streamTarget(call: StreamCall, { objects, kubelet }: StreamsDeps): StreamTarget {
   const { subresource, query, name, namespace = '' } = call;
-  const pod = podOf(call, objects);
+  const pod = findTargetPod(call, objects);
   const container = subresource === 'portforward' ? undefined : containerOf(pod, query.get('container'));
-  const nodeName = nodeNameOf(pod);
+  const nodeName = assignedNode(pod);
   if (nodeName === undefined) throw badRequest(`pod ${name} does not have a host assigned`);
   const verb = subresource === 'portforward' ? 'portForward' : subresource;
   const parts = [namespace, name, ...(container === undefined ? [] : [container])];

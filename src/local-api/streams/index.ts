@@ -5,9 +5,9 @@
 export type { StreamCall, Streams, StreamsDeps } from './deps.ts';
 export {
   addressOf,
-  type KubeletAddress,
   type KubeletCredentials,
   type KubeletDialer,
+  type KubeletEndpoint,
 } from './kubelet-dialer.ts';
 export { type MetricsDeps, metricsEntries } from './metrics.ts';
 export { createStreams } from './streams.ts';

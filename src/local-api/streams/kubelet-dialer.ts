@@ -6,7 +6,7 @@ import { type BackendResponse, sendWithConnectDeadline } from '../../protocols/u
 import { internalError, type StoredObject } from '../api/index.ts';
 
 /** The address of a kubelet. */
-export interface KubeletAddress {
+export interface KubeletEndpoint {
   /** A host name or address, without brackets. */
   readonly host: string;
   readonly port: number;
@@ -25,7 +25,7 @@ export interface KubeletCredentials {
 /** Access to the kubelets, provided by the process that runs them. */
 export interface KubeletDialer {
   /** Undefined if the node does not report it. */
-  locate(node: StoredObject): KubeletAddress | undefined;
+  locate(node: StoredObject): KubeletEndpoint | undefined;
   /** Called for each request, because certificates are renewed. */
   credentials(): KubeletCredentials;
 }
@@ -44,7 +44,7 @@ const connectWithinMs = 15_000;
 const maxHeaderBytes = 1 << 20;
 
 /** The kubelet address from the node status. */
-export function addressOf(node: StoredObject): KubeletAddress | undefined {
+export function addressOf(node: StoredObject): KubeletEndpoint | undefined {
   const { addresses = [], daemonEndpoints } = (node.status ?? {}) as NodeEndpoints;
   const port = daemonEndpoints?.kubeletEndpoint?.Port;
   const address = ['InternalIP', 'Hostname', 'ExternalIP', 'InternalDNS', 'ExternalDNS']
@@ -63,7 +63,7 @@ interface NodeEndpoints {
  * body or the upgraded connection. Rejects with a StatusError if the kubelet is not reachable.
  */
 export async function requestKubelet(
-  address: KubeletAddress,
+  address: KubeletEndpoint,
   dialer: Pick<KubeletDialer, 'credentials'>,
   request: KubeletRequest,
   clock: Clock,
@@ -79,7 +79,7 @@ export async function requestKubelet(
   }
 }
 
-function wire({ host, port, identity = host }: KubeletAddress, request: KubeletRequest): RequestOptions {
+function wire({ host, port, identity = host }: KubeletEndpoint, request: KubeletRequest): RequestOptions {
   const { method, path, headers } = request;
   return {
     method,

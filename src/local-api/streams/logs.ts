@@ -8,7 +8,7 @@ import type { Upgrade } from './commands.ts';
 import type { StreamCall, StreamsDeps } from './deps.ts';
 import { requestKubelet } from './kubelet-dialer.ts';
 import { logQuery } from './log-query.ts';
-import { containerOf, kubeletOf, nodeNameOf, podOf } from './pod-target.ts';
+import { assignedNode, containerOf, findTargetPod, kubeletOf } from './pod-target.ts';
 import { badRequest, kubeletError } from './refusals.ts';
 
 const maxRefusalBytes = 2_048;
@@ -92,9 +92,9 @@ async function openLog(
 ): Promise<IncomingMessage | undefined> {
   const { name, namespace = '' } = call;
   const query = logQuery(call.query, name);
-  const pod = podOf(call, deps.objects);
+  const pod = findTargetPod(call, deps.objects);
   const container = containerOf(pod, call.query.get('container'));
-  const nodeName = nodeNameOf(pod);
+  const nodeName = assignedNode(pod);
   if (nodeName === undefined) return undefined;
   const address = kubeletOf(nodeName, deps.objects, deps.kubelet);
   const path = `/containerLogs/${[namespace, name, container].map(encodeURIComponent).join('/')}?${query}`;

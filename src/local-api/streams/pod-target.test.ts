@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { StoredObject } from '../api/index.ts';
 import { addressOf } from './kubelet-dialer.ts';
-import { containerOf, nodeNameOf } from './pod-target.ts';
+import { assignedNode, containerOf } from './pod-target.ts';
 
 function pod(spec: object): StoredObject {
   return { metadata: { name: 'web' }, spec } as unknown as StoredObject;
@@ -21,8 +21,8 @@ test('requires a container name unless there is one container', () => {
 });
 
 test('has no kubelet for an unscheduled pod', () => {
-  assert.equal(nodeNameOf(pod({})), undefined);
-  assert.equal(nodeNameOf(pod({ nodeName: 'n' })), 'n');
+  assert.equal(assignedNode(pod({})), undefined);
+  assert.equal(assignedNode(pod({ nodeName: 'n' })), 'n');
 });
 
 test('reads the kubelet address from the node status', () => {

@@ -1,7 +1,7 @@
 import { apiResources } from '../../api/index.ts';
 import type { ObjectReader, StoredObject } from '../api/index.ts';
 import type { StreamCall } from './deps.ts';
-import { addressOf, type KubeletAddress, type KubeletDialer } from './kubelet-dialer.ts';
+import { addressOf, type KubeletDialer, type KubeletEndpoint } from './kubelet-dialer.ts';
 import { badRequest, notFound, unavailable } from './refusals.ts';
 
 interface NamedContainer {
@@ -16,7 +16,7 @@ interface PodShape {
   readonly ephemeralContainers?: readonly NamedContainer[];
 }
 
-export function podOf({ namespace, name }: StreamCall, objects: ObjectReader): StoredObject {
+export function findTargetPod({ namespace, name }: StreamCall, objects: ObjectReader): StoredObject {
   const pod = objects.get(apiResources.pods, namespace, name);
   if (pod === undefined) throw notFound({ kind: 'pods', name });
   return pod;
@@ -38,12 +38,12 @@ export function containerOf(pod: StoredObject, requested: string | null): string
 }
 
 /** Undefined for an unscheduled pod. */
-export function nodeNameOf(pod: StoredObject): string | undefined {
+export function assignedNode(pod: StoredObject): string | undefined {
   const { nodeName = '' } = (pod.spec ?? {}) as PodShape;
   return nodeName === '' ? undefined : nodeName;
 }
 
-export function kubeletOf(nodeName: string, objects: ObjectReader, dialer: KubeletDialer): KubeletAddress {
+export function kubeletOf(nodeName: string, objects: ObjectReader, dialer: KubeletDialer): KubeletEndpoint {
   const node = objects.get(apiResources.nodes, undefined, nodeName);
   if (node === undefined) throw notFound({ kind: 'nodes', name: nodeName });
   const address = dialer.locate(node) ?? addressOf(node);

@@ -2,14 +2,14 @@ import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { type ApiResource, apiResources } from '../../api/index.ts';
 import type { ObjectReader, StoredObject } from '../api/index.ts';
 import type { StreamCall, StreamsDeps } from './deps.ts';
-import type { KubeletAddress } from './kubelet-dialer.ts';
+import type { KubeletEndpoint } from './kubelet-dialer.ts';
 import { kubeletOf } from './pod-target.ts';
 import { badRequest, notFound, unavailable } from './refusals.ts';
 
 /** The target of a proxy request. */
 export type ProxyTarget =
   /** With the client certificate of the API server. */
-  | { readonly kind: 'kubelet'; readonly address: KubeletAddress }
+  | { readonly kind: 'kubelet'; readonly address: KubeletEndpoint }
   | {
       readonly kind: 'address';
       readonly scheme: 'http' | 'https';

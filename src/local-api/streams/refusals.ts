@@ -1,7 +1,7 @@
 import { internalError, type StatusBody, StatusError } from '../api/index.ts';
 
 /** The subject of an error. */
-export interface Subject {
+export interface RefusedObject {
   /** The plural and subresource, such as `pods/log`. */
   readonly kind: string;
   readonly name: string;
@@ -11,7 +11,7 @@ export function badRequest(message: string): StatusError {
   return new StatusError({ code: 400, reason: 'BadRequest', message });
 }
 
-export function notFound({ kind, name }: Subject): StatusError {
+export function notFound({ kind, name }: RefusedObject): StatusError {
   const message = `${kind} "${name}" not found`;
   return new StatusError({ code: 404, reason: 'NotFound', message, details: { name, kind } });
 }
@@ -33,7 +33,7 @@ const responses: Readonly<Record<number, readonly [reason: string, message: stri
 };
 
 /** Converts an error of the kubelet, with its code and message. */
-export function kubeletError(code: number, text: string, { kind, name }: Subject): StatusError {
+export function kubeletError(code: number, text: string, { kind, name }: RefusedObject): StatusError {
   if (code === 500) return internalError(text);
   if (code === 400) return badRequest(text);
   const other = [code > 500 ? 'InternalError' : 'Unknown', `the kubelet responded with ${code}`] as const;

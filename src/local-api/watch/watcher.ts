@@ -1,7 +1,7 @@
 import { apiVersionOf } from '../../api/index.ts';
 import { type Clock, onAbort, type Timer } from '../../lib/index.ts';
-import type { ObjectChange, ResourceEntry } from '../api/api-types.ts';
-import type { WatchEvent } from '../api/responses.ts';
+import type { ResourceEntry, StoredChange } from '../api/api-types.ts';
+import type { ServedWatchEvent } from '../api/responses.ts';
 import { estimateSize, frozen, type StoredObject } from '../api/stored-object.ts';
 import { asResource } from '../registry/reads.ts';
 import type { ObjectTest } from '../selectors/selection.ts';
@@ -32,7 +32,7 @@ const lastBookmarkMs = 2_000;
  */
 export class Watcher {
   readonly #options: WatcherOptions;
-  readonly #pending: { readonly line: WatchEvent; readonly bytes: number }[] = [];
+  readonly #pending: { readonly line: ServedWatchEvent; readonly bytes: number }[] = [];
   readonly #timers = new Set<Timer>();
   #wake: (() => void) | undefined;
   #pendingBytes = 0;
@@ -81,7 +81,7 @@ export class Watcher {
   }
 
   /** Ends with the watch, or when the signal is aborted. */
-  async *events(signal: AbortSignal): AsyncGenerator<WatchEvent, void, undefined> {
+  async *events(signal: AbortSignal): AsyncGenerator<ServedWatchEvent, void, undefined> {
     using _link = onAbort(signal, () => this.end());
     while (!signal.aborted) {
       const next = this.#pending.shift();
@@ -99,7 +99,7 @@ export class Watcher {
     this.#push(bookmark(entry, Math.max(from, deliveredUpTo()), 'periodic'));
   }
 
-  #push(line: WatchEvent, bytes = 0): void {
+  #push(line: ServedWatchEvent, bytes = 0): void {
     this.#pending.push({ line, bytes });
     this.#pendingBytes += bytes;
     this.#wake?.();
@@ -122,11 +122,11 @@ export class Watcher {
 
 /** Converts a change to watch events; shared by all watchers. */
 export class ChangeEvent {
-  readonly #change: ObjectChange;
+  readonly #change: StoredChange;
   #lastMatching: StoredObject | undefined;
   #bytes: number | undefined;
 
-  constructor(change: ObjectChange) {
+  constructor(change: StoredChange) {
     this.#change = change;
   }
 
@@ -144,7 +144,7 @@ export class ChangeEvent {
    * For a watcher with selector, an object that starts to match is ADDED, and one that stops to
    * match is DELETED.
    */
-  eventFor(entry: ResourceEntry, matches: ObjectTest): WatchEvent | undefined {
+  eventFor(entry: ResourceEntry, matches: ObjectTest): ServedWatchEvent | undefined {
     const { type, object, before } = this.#change;
     const was = before !== undefined && matches(before);
     const is = type !== 'DELETED' && matches(object);
@@ -171,7 +171,7 @@ export function bookmark(
   { resource }: ResourceEntry,
   version: number,
   at: 'initial-end' | 'periodic',
-): WatchEvent {
+): ServedWatchEvent {
   const annotations = at === 'initial-end' ? { annotations: initialEnd } : {};
   return {
     type: 'BOOKMARK',

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { LocalApiRig, type RigWatch, refusedWith, toldIn } from '../../../test/fakes/local-api-rig.ts';
 import { apiResources, type JsonObject } from '../../api/index.ts';
 import { StatusError } from '../api/api-types.ts';
-import type { WatchEvent } from '../api/responses.ts';
+import type { ServedWatchEvent } from '../api/responses.ts';
 
 const { configMaps, pods } = apiResources;
 
@@ -211,10 +211,10 @@ test('ends a slow watcher after its pending events without affecting others', as
     await rig.clock.advance(1);
   }
   assert.equal(quick.lines.length, 151);
-  let expected = versionOf((first as WatchEvent).object);
+  let expected = versionOf((first as ServedWatchEvent).object);
   for (let next = await slow.next(); next.done !== true; next = await slow.next())
     assert.equal(versionOf(next.value.object), ++expected);
-  assert.equal(expected - versionOf((first as WatchEvent).object), 100);
+  assert.equal(expected - versionOf((first as ServedWatchEvent).object), 100);
   assert.equal(rig.api.watchers, 1);
 });
 

@@ -1,7 +1,7 @@
 import type { ApiResource } from '../../api/index.ts';
 import { type Clock, describeError, type Random } from '../../lib/index.ts';
-import type { ApiRequest, ObjectChange, ResourceEntry } from '../api/api-types.ts';
-import { statusOf, type WatchEvent } from '../api/responses.ts';
+import type { ApiRequest, ResourceEntry, StoredChange } from '../api/api-types.ts';
+import { type ServedWatchEvent, statusOf } from '../api/responses.ts';
 import { resourceVersionTooLarge, resourceVersionTooOld, unavailable } from '../api/status-errors.ts';
 import { type ListOptions, versionOf } from '../registry/list-options.ts';
 import { asResource, storedResource } from '../registry/reads.ts';
@@ -29,7 +29,7 @@ interface WatchRequest {
 interface InitialEvents {
   /** Changes up to this version are in the initial events or not needed. */
   readonly from: number;
-  readonly events: Iterable<WatchEvent>;
+  readonly events: Iterable<ServedWatchEvent>;
   readonly outcome: 'open' | 'ends';
 }
 
@@ -41,7 +41,7 @@ export class Watchers implements Disposable {
   readonly #watchers = new Map<string, Set<Watcher>>();
   readonly #subscriptions: readonly Disposable[];
   /** Changes that are not durable yet, in order. */
-  readonly #uncommitted: ObjectChange[] = [];
+  readonly #uncommitted: StoredChange[] = [];
 
   constructor(options: WatchersOptions) {
     this.#options = options;
@@ -62,7 +62,7 @@ export class Watchers implements Disposable {
     entry: ResourceEntry,
     options: ListOptions,
     signal: AbortSignal,
-  ): AsyncIterable<WatchEvent> {
+  ): AsyncIterable<ServedWatchEvent> {
     const { store } = this.#options;
     const requested = versionOf(options.resourceVersion);
     if (options.initialEvents === 'enabled' && requested !== undefined && requested > store.version)
@@ -77,7 +77,7 @@ export class Watchers implements Disposable {
     for (const watcher of [...this.#watchers.values()].flatMap((set) => [...set])) watcher.end();
   }
 
-  async *#run(watch: WatchRequest, signal: AbortSignal): AsyncGenerator<WatchEvent, void, undefined> {
+  async *#run(watch: WatchRequest, signal: AbortSignal): AsyncGenerator<ServedWatchEvent, void, undefined> {
     const { from, events, outcome } = this.#initialEvents(watch);
     const watcher = this.#newWatcher(watch, from);
     const others = this.#watchersOf(storedResource(watch.entry));
@@ -138,11 +138,11 @@ export class Watchers implements Disposable {
     return { from: version, events: [...this.#currentObjects(watch), ...end], outcome: 'open' };
   }
 
-  #currentObjects({ entry, request, selection: { test } }: WatchRequest): readonly WatchEvent[] {
+  #currentObjects({ entry, request, selection: { test } }: WatchRequest): readonly ServedWatchEvent[] {
     return this.#options.store
       .from(storedResource(entry), request.namespace, '')
       .filter(test)
-      .map((object): WatchEvent => ({ type: 'ADDED', object: asResource(entry, object) }))
+      .map((object): ServedWatchEvent => ({ type: 'ADDED', object: asResource(entry, object) }))
       .toArray();
   }
 
@@ -158,7 +158,7 @@ export class Watchers implements Disposable {
     return { from: Math.max(version, store.version), events: lines, outcome: 'open' };
   }
 
-  #onChange(change: ObjectChange): void {
+  #onChange(change: StoredChange): void {
     this.#uncommitted.push(change);
     if (this.#options.durability.committed >= change.version)
       this.#release(this.#options.durability.committed);
@@ -175,7 +175,7 @@ export class Watchers implements Disposable {
     return first === undefined ? this.#options.store.version : first.version - 1;
   }
 
-  #deliver(change: ObjectChange): void {
+  #deliver(change: StoredChange): void {
     const watchers = this.#watchers.get(nameOf(change.resource));
     if (watchers === undefined || watchers.size === 0) return;
     const lines = new ChangeEvent(change);

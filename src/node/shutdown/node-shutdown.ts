@@ -10,7 +10,7 @@ import {
 } from '../../lib/index.ts';
 import { describePod, type Pod } from '../../pods/index.ts';
 import type { RuntimeFiles } from '../../runtime/index.ts';
-import type { NodeEvent } from '../inputs.ts';
+import type { NodeEventInput } from '../inputs.ts';
 
 /** Announces shutdowns of the machine, and delays them while a lock is held. */
 export interface ShutdownSource {
@@ -34,7 +34,7 @@ export interface NodeShutdownDeps {
   readonly groups: readonly ShutdownGroup[];
   /** Undefined where shutdowns are not announced. */
   readonly announcer?: ShutdownSource | undefined;
-  readonly event: (event: NodeEvent) => void;
+  readonly event: (event: NodeEventInput) => void;
   /** Called when a shutdown begins or is cancelled. */
   readonly changed: () => void;
   /** Pods that use resources of the node. */

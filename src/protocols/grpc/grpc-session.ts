@@ -14,15 +14,16 @@ export interface ConnectionOptions {
 }
 
 /*
- *            session() called
+ * session() called
  *   idle ───────────────────────> connecting ──> ready
- *    ^                                │            │
- *    │ back-off over, next call       │ failed     │ closed, GOAWAY, error
- *    └──────── resting <──────────────┘            │
+ *    ^ │ │
+ *    │ back-off over, next call │ failed │ closed, GOAWAY, error
+ *    └──────── resting <──────────────┘ │
  *    └─────────────────────────────────────────────┘
  *
- * Nothing runs in the background: a call made while resting fails at once with the last reason, the first one after
- * it connects again. So a dead peer costs nothing, and nobody waits on a timer to see it return.
+ * Nothing runs in the background: a call made while resting fails at once with the last error, the
+ * first call after the back-off connects again. So an unreachable peer costs nothing, and no caller
+ * waits for a timer to find it reachable again.
  */
 type State =
   | { readonly is: 'idle' }

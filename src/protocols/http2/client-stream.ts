@@ -152,8 +152,8 @@ export class ClientStream {
   }
 
   #complete(): void {
-    // The peer responded without reading the complete request: a reset tells it that no more is
-    // sent.
+    // The peer responded without reading the complete request: a reset makes it expect no more
+    // data.
     const isSent = this.sentBytes === this.body.length;
     this.#finish({ is: 'complete' }, isSent ? undefined : 'CANCEL');
   }

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import type { Container, Node, ResourceStatus } from '../../kinds/index.ts';
 import { type Clock, type Logger, type MetricRegistry, type Random, Waiters } from '../../lib/index.ts';
-import type { DeviceAmounts } from '../../node/index.ts';
+import type { DeviceCapacity } from '../../node/index.ts';
 import type { Plugin, PluginHandler } from '../../plugins/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
 import type { DeviceGrants, RuntimeFiles } from '../../runtime/index.ts';
@@ -120,7 +120,7 @@ export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHa
     return this.#manager?.statusOf(uid, container) ?? [];
   }
 
-  amounts(): DeviceAmounts {
+  amounts(): DeviceCapacity {
     return this.#manager?.amounts() ?? { capacity: {}, allocatable: {}, removed: [] };
   }
 

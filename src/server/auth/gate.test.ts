@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs, seededRandom } from '../../lib/index.ts';
 import { authenticate, createGate, type GateDeps, type GateSettings } from './gate.ts';
-import type { Caller } from './identity.ts';
+import type { RequestCaller } from './identity.ts';
 import { type Authentication, withAuthenticatedGroup } from './identity.ts';
 
 const clock = new VirtualClock();
@@ -33,12 +33,12 @@ test('rejects settings under which no client could be authenticated or authorize
 });
 
 test('admits every client when authentication and authorization are disabled', async () => {
-  const caller: Caller = { method: 'GET', path: '/pods', headers: {}, certificate: undefined };
+  const caller: RequestCaller = { method: 'GET', path: '/pods', headers: {}, certificate: undefined };
   const { rejection } = await createGate(open, deps).admit(caller, new AbortController().signal);
   assert.equal(rejection, undefined);
 });
 
-const caller: Caller = { method: 'GET', path: '/pods', headers: {}, certificate: undefined };
+const caller: RequestCaller = { method: 'GET', path: '/pods', headers: {}, certificate: undefined };
 const { logger } = collectLogs(new VirtualClock());
 
 async function who(anonymous: 'allowed' | 'refused', ...outcomes: readonly Authentication[]) {

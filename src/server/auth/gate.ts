@@ -12,13 +12,13 @@ import type { Authorizer } from './authorize.ts';
 import { AccessWebhook, alwaysAllow, nodeAccess, type StreamVerb } from './authorize.ts';
 import type { ClientCa } from './client-ca.ts';
 import { x509Authenticator } from './client-ca.ts';
-import type { Caller, User } from './identity.ts';
+import type { RequestCaller, User } from './identity.ts';
 import { type Authenticator, anonymousUser, withAuthenticatedGroup } from './identity.ts';
 import type { AccessReviewer, ReviewDeps, TokenReviewer } from './reviews.ts';
 import { TokenWebhook } from './token-webhook.ts';
 
 /** The decision about a request. */
-export interface Admission {
+export interface RequestAdmission {
   /** What the caller was authenticated as, which decides the limits of its connection. */
   readonly connection: ConnectionClass;
   /** The response to a rejected request; undefined for an admitted one. */
@@ -28,7 +28,7 @@ export interface Admission {
 /** Runs before every route: nothing is routed, read or started for a caller it rejects. */
 export interface Gate {
   /** An exception rejects the request as well. */
-  admit(caller: Caller, signal: AbortSignal): Promise<Admission>;
+  admit(caller: RequestCaller, signal: AbortSignal): Promise<RequestAdmission>;
 }
 
 export interface NodeGateDeps {
@@ -54,7 +54,7 @@ function nodeGate(deps: NodeGateDeps): Gate {
  * A certificate belongs to its connection, so the connection is closed: only a new one can have
  * another certificate or result.
  */
-function unauthorized({ certificate }: Caller): Response {
+function unauthorized({ certificate }: RequestCaller): Response {
   const refusal = text(401, 'Unauthorized');
   return certificate === undefined ? refusal : { ...refusal, headers: { connection: 'close' } };
 }
@@ -62,9 +62,9 @@ function unauthorized({ certificate }: Caller): Response {
 async function authorizeUser(
   { authorizer, nodeName, streams, logger }: NodeGateDeps,
   user: User,
-  { method, path }: Caller,
+  { method, path }: RequestCaller,
   signal: AbortSignal,
-): Promise<Admission> {
+): Promise<RequestAdmission> {
   const connection = connectionClass(user);
   const { verb, subresources } = nodeAccess(method, path, streams);
   const attributes = `user=${user.name}, verb=${verb}, resource=nodes`;
@@ -106,7 +106,7 @@ export interface AuthenticationPolicy {
 /** The caller's identity; undefined when the caller is rejected. */
 export async function authenticate(
   { methods, anonymous, logger }: AuthenticationPolicy,
-  caller: Caller,
+  caller: RequestCaller,
   signal: AbortSignal,
 ): Promise<User | undefined> {
   const errors: unknown[] = [];

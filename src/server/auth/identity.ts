@@ -18,7 +18,7 @@ export interface PeerCertificate {
 }
 
 /** A request before authentication; the same for plain requests and for upgrades. */
-export interface Caller {
+export interface RequestCaller {
   readonly method: string;
   /** The path as the router uses it. */
   readonly path: string;
@@ -47,5 +47,5 @@ export type Authentication =
 
 export interface Authenticator {
   /** Rejects only when the signal is aborted. */
-  authenticate(caller: Caller, signal: AbortSignal): Promise<Authentication> | Authentication;
+  authenticate(caller: RequestCaller, signal: AbortSignal): Promise<Authentication> | Authentication;
 }

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { KubelingError, SingleFlight } from '../../lib/index.ts';
 import { bearerProtocolPrefix } from '../../protocols/upgrade/index.ts';
 import { isWebSocket, offeredProtocols } from '../../protocols/websocket/index.ts';
-import type { Authentication, Authenticator, Caller } from './identity.ts';
+import type { Authentication, Authenticator, RequestCaller } from './identity.ts';
 import {
   postReview,
   ReviewCache,
@@ -45,7 +45,7 @@ export class TokenWebhook {
     return this.#by(({ headers }) => webSocketToken(headers));
   }
 
-  #by(readToken: (caller: Caller) => PresentedToken): Authenticator {
+  #by(readToken: (caller: RequestCaller) => PresentedToken): Authenticator {
     return {
       authenticate: async (caller, signal) => {
         const token = readToken(caller);

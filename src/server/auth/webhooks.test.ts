@@ -3,14 +3,14 @@ import { test } from 'node:test';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { KubelingError, seededRandom } from '../../lib/index.ts';
 import { AccessWebhook } from './authorize.ts';
-import type { Authentication, Caller } from './identity.ts';
+import type { Authentication, RequestCaller } from './identity.ts';
 import type { AccessReviewResult, TokenReviewResult } from './reviews.ts';
 import { TokenWebhook } from './token-webhook.ts';
 
 const { signal } = new AbortController();
 const minute = 60_000;
 
-function callerWith(token: string): Caller {
+function callerWith(token: string): RequestCaller {
   const headers = { authorization: `Bearer ${token}` };
   return { method: 'GET', path: '/pods', headers, certificate: undefined };
 }

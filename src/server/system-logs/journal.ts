@@ -46,7 +46,7 @@ export function journalArguments(units: readonly string[], options: JournalOptio
   ];
 }
 
-/** In UTC, as journalctl is told. */
+/** In UTC, as passed to journalctl. */
 function journalTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }

@@ -5,7 +5,9 @@ import { type MirrorPods, mirrorNames } from './mirror-pods.ts';
 const readyPollMs = 100;
 const reconcileAllMs = 10_000;
 
-/** Looks at every mirror and static pod once all sources have told theirs, and now and then after that. */
+/**
+ * Reconciles every mirror and static pod once all sources are ready, and periodically after that.
+ */
 export async function followMirrors(
   clock: Clock,
   { config, pods }: { readonly config: { allReady(): boolean }; readonly pods: PodManager },

@@ -2,7 +2,7 @@ import { type ApiClient, Reachability } from '../../../src/api/index.ts';
 import type { CriClient } from '../../../src/cri/index.ts';
 import { ClusterNode } from '../../../src/kubelet/cluster/index.ts';
 import type { Clock, Logger, MetricRegistry, Random } from '../../../src/lib/index.ts';
-import type { NodeMachine, NodeSettings } from '../../../src/node/index.ts';
+import type { NodeMachineInfo, NodeSettings } from '../../../src/node/index.ts';
 import { type CopyFiles, clusterCopies } from '../../../src/objects/index.ts';
 import { nodeName } from '../manifests.ts';
 import type { ClusterWorld } from './cluster-world.ts';
@@ -51,7 +51,7 @@ const nodeSettings: NodeSettings = {
   declaredFeatures: [],
 };
 
-const machine: NodeMachine = {
+const machine: NodeMachineInfo = {
   read: async (path) => (path === '/etc/machine-id' ? 'machine' : undefined),
   addresses: () => [{ interface: 'eth0', address }],
   lookup: () => Promise.reject(new Error('There is no DNS')),

@@ -6,7 +6,7 @@ export type {
   StoreChange,
   StoredMeta,
   StoredObject,
-  TokenReviewResult,
+  TokenCheckResult,
 } from '../../../src/local-api/api/index.ts';
 export { adminUser, bootstrapUser, nodeUser } from '../../fakes/api-users.ts';
 export { CallCounts, type CallQuery } from './call-counts.ts';

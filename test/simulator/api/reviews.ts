@@ -2,13 +2,13 @@ import type { JsonObject } from '../../../src/api/index.ts';
 import {
   type AccessDecision,
   type ApiRequest,
-  type TokenReviewResult,
+  type TokenCheckResult,
   toWireObject,
 } from '../../../src/local-api/api/index.ts';
 
 export interface Reviewers {
   /** No token is authenticated unless given. */
-  readonly reviewToken?: ((spec: JsonObject) => TokenReviewResult) | undefined;
+  readonly reviewToken?: ((spec: JsonObject) => TokenCheckResult) | undefined;
   /** No request is allowed unless given. */
   readonly reviewAccess?: ((spec: JsonObject) => AccessDecision) | undefined;
 }

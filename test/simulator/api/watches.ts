@@ -7,12 +7,12 @@ import {
   ChangeEvent,
   describeRequest,
   frozen,
-  type ObjectChange,
   type ObjectTest,
   type ResourceEntry,
   resourceVersionTooLarge,
   resourceVersionTooOld,
   StatusError,
+  type StoredChange,
   selection,
   type VersionedStore,
 } from '../../../src/local-api/api/index.ts';
@@ -144,7 +144,7 @@ export class Watches {
     });
   }
 
-  #tell(change: ObjectChange): void {
+  #tell(change: StoredChange): void {
     for (const { feed, entry, wanted } of this.#ofResource(change.resource.plural)) {
       const event = eventOf(change, entry, wanted);
       if (event !== undefined) feed.push(event);
@@ -169,6 +169,6 @@ function goneWatch(request: ApiRequest, version: number): Error {
   return refusedTo(request, resourceVersionTooOld(version, version)) as Error;
 }
 
-function eventOf(change: ObjectChange, entry: ResourceEntry, wanted: ObjectTest): FeedEvent | undefined {
+function eventOf(change: StoredChange, entry: ResourceEntry, wanted: ObjectTest): FeedEvent | undefined {
   return new ChangeEvent(change).eventFor(entry, wanted) as FeedEvent | undefined;
 }

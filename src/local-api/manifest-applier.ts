@@ -14,7 +14,7 @@ import { BodyDecoder } from './http/body/decode-body.ts';
 import { serverUser } from './kinds/resources.ts';
 
 /** Applies the API objects of manifest files. */
-export interface ManifestObjects {
+export interface ManifestApplier {
   /** Creates or updates the object; throws if it is rejected. */
   apply(object: JsonObject, file: string): void;
   /** The names of all objects that came from manifests. */
@@ -42,11 +42,11 @@ interface ObjectLocation {
   readonly name: string;
 }
 
-export function createManifestObjects(
+export function createManifestApplier(
   context: ServerContext,
   catalogue: Catalogue,
   table: KindTable,
-): ManifestObjects {
+): ManifestApplier {
   const decoder = new BodyDecoder(table);
   const call = (verb: ResourceVerb, { resource, namespace, name }: ObjectLocation, body?: JsonObject) =>
     context.execute({

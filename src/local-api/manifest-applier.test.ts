@@ -4,20 +4,20 @@ import { LocalApiRig } from '../../test/fakes/local-api-rig.ts';
 import { apiResources } from '../api/index.ts';
 import { KindTable } from '../kinds/index.ts';
 import type { StoredObject } from './api/index.ts';
-import { createManifestObjects, mergeServerFields } from './manifest-objects.ts';
+import { createManifestApplier, mergeServerFields } from './manifest-applier.ts';
 
 const table = new KindTable();
 
 test('names an object by plural, namespace and name', () => {
   using rig = new LocalApiRig();
-  const { nameOf } = createManifestObjects(rig.api.context, rig.catalogue, table);
+  const { nameOf } = createManifestApplier(rig.api.context, rig.catalogue, table);
   assert.equal(nameOf({ kind: 'ConfigMap', metadata: { name: 'a' } }), 'configmaps/default/a');
   assert.equal(nameOf({ kind: 'PersistentVolume', metadata: { name: 'v' } }), 'persistentvolumes//v');
 });
 
 test('rejects an object without a name', () => {
   using rig = new LocalApiRig();
-  const { nameOf, apply } = createManifestObjects(rig.api.context, rig.catalogue, table);
+  const { nameOf, apply } = createManifestApplier(rig.api.context, rig.catalogue, table);
   const refused = (current: string) => ({
     code: 'API_INVALID',
     message: `Cannot use a Secret: metadata.name must be a name: current value is ${current}`,
@@ -29,7 +29,7 @@ test('rejects an object without a name', () => {
 
 test('decodes manifest objects strictly and normalizes them', () => {
   using rig = new LocalApiRig();
-  const { apply } = createManifestObjects(rig.api.context, rig.catalogue, table);
+  const { apply } = createManifestApplier(rig.api.context, rig.catalogue, table);
   const written = (kind: string, more: object) => () =>
     apply({ apiVersion: 'v1', kind, metadata: { name: 'a' }, ...more }, 'a.yaml');
   const about = (kind: string) => `${kind} in version "v1" cannot be handled as a ${kind}: `;
