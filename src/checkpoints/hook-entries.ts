@@ -50,11 +50,7 @@ function withoutPostStart(
   return postStarts.filter((id) => id !== containerId);
 }
 
-function withPreStop(
-  entry: CheckpointEntry,
-  containerId: string,
-  begun: TerminationEntry,
-): CheckpointEntry {
+function withPreStop(entry: CheckpointEntry, containerId: string, begun: TerminationEntry): CheckpointEntry {
   const others = Object.entries(entry.preStops ?? {}).filter(([id]) => id !== containerId);
   const kept = others.slice(Math.max(0, others.length - mostOfAKind + 1));
   return { ...entry, preStops: Object.fromEntries([...kept, [containerId, begun]]) };
