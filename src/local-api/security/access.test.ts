@@ -426,7 +426,7 @@ describe('a granted role', () => {
       namespace: 'c',
     });
     for (const text of ['', 'a=view', 'a/b=root', 'a/b', 'a/b=view@', 'A/b=view', 'a/b=view@c d'])
-      assert.throws(() => parseGrant(text), /must be said as/, text);
+      assert.throws(() => parseGrant(text), /must have the form/, text);
   });
 });
 
