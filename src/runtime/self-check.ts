@@ -8,26 +8,26 @@ export interface SelfCheckDeps {
   readonly cri: CriClient;
   readonly clock: Clock;
   readonly random: Random;
-  /** Told of each step when it is done, with how long it took. */
+  /** Called after each step with its duration. */
   readonly tell: (step: string, ms: number) => void;
 }
 
 export interface SelfCheckPlan {
-  /** An image with a shell; without one only the sandbox is tried. */
+  /** An image with a shell; without one only a sandbox is started. */
   readonly image: string | undefined;
-  /** The container's log goes here; made and removed by the check. */
+  /** The directory for the container log, created and removed by the check. */
   readonly logDirectory: string;
   readonly cgroupParent: string;
 }
 
-/** Marks the sandboxes of self-checks, so that one left by a crash is recognised. */
+/** Marks the sandboxes of self-checks, so that one left by a crash is found. */
 export const selfCheckLabel = 'kubeling.dev/self-check';
 
 const greeting = 'hello from a container';
 const limitMs = 60_000;
 const cleanupMs = 30_000;
 
-/** Runs a sandbox and a container in it, reads what it said, and leaves nothing behind, whatever happens. */
+/** Runs a sandbox and a container in it, reads its output, and always removes both. */
 export async function selfCheck(
   plan: SelfCheckPlan,
   deps: SelfCheckDeps,
@@ -35,7 +35,7 @@ export async function selfCheck(
 ): Promise<void> {
   const { clock } = deps;
   await removeLeftovers(deps.cri, signal);
-  // The runtime would add to the log of one that was cut short.
+  // The runtime would append to the log of an interrupted check.
   await rm(plan.logDirectory, { recursive: true, force: true });
   await withDeadline(
     { clock, ms: limitMs, what: 'finish the self-check' },
@@ -145,11 +145,11 @@ async function readGreeting(path: string): Promise<string> {
   if (output === greeting) return output;
   throw new KubelingError(
     'SELF_CHECK',
-    `The self-check's log ${path} must say "${greeting}": it says "${output}"`,
+    `The self-check's log ${path} must contain "${greeting}": it contains "${output}"`,
   );
 }
 
-/** Runs under a deadline of its own: it must happen even when the check was given up. */
+/** Has its own deadline, because the clean-up must run even after the check was aborted. */
 async function cleanUp(podSandboxId: string, plan: SelfCheckPlan, deps: SelfCheckDeps): Promise<void> {
   const remove = async (signal: AbortSignal) => {
     await removeSandbox(deps.cri, podSandboxId, signal);
@@ -175,7 +175,7 @@ async function removeLeftovers(cri: CriClient, signal: AbortSignal): Promise<voi
   for (const { id } of items) await removeSandbox(cri, id, signal);
 }
 
-/** Stops and removes a sandbox with its containers; one that is gone already is done. */
+/** Stops and removes a sandbox with its containers; a missing one counts as removed. */
 export async function removeSandbox(
   cri: CriClient,
   podSandboxId: string,

@@ -168,7 +168,10 @@ function systemCgroups(
   return { run: (signal) => mover.run(signal) };
 }
 
-/** One after the other at the start. Runs on where nobody does: a loop that ended by itself would count as one that is down. */
+/**
+ * The first run ends after the cgroups exist. Then it waits for the abort, because a loop that
+ * returns counts as down.
+ */
 function together(parts: readonly UpkeepPart[], cgroups: CgroupManager): CgroupUpkeep {
   return {
     [Symbol.dispose]: () => cgroups[Symbol.dispose](),

@@ -31,21 +31,21 @@ describe('the cgroup driver', () => {
     assert.equal(await runtimeCgroupDriver('systemd', says('CGROUPFS'), signal), 'cgroupfs');
   });
 
-  it('is what is configured where the runtime says nothing', async () => {
+  it('uses the configured driver if the runtime reports none', async () => {
     assert.equal(
       await runtimeCgroupDriver('systemd', aRuntime({ linux: undefined }).deps, signal),
       'systemd',
     );
   });
 
-  it('is what is configured for a runtime that cannot say, which is counted', async () => {
+  it('uses the configured driver for a runtime without the call, and counts the failure', async () => {
     const { deps, metrics, asked } = aRuntime(new KubelingError('CRI_UNSUPPORTED', 'unknown method'));
     assert.equal(await runtimeCgroupDriver('systemd', deps, signal), 'systemd');
     assert.equal(asked(), 1);
     assert.match(await metrics.expose(signal), /kubelet_cri_losing_support\{version="1\.37\.0"\} 1/);
   });
 
-  it('is asked for three times, two seconds apart', async () => {
+  it('queries the runtime three times, two seconds apart', async () => {
     const { deps, clock, asked } = aRuntime(away, away, { linux: { cgroupDriver: 'SYSTEMD' } });
     const driver = runtimeCgroupDriver('cgroupfs', deps, signal);
     await clock.advance(3_999);
@@ -54,7 +54,7 @@ describe('the cgroup driver', () => {
     assert.equal(await driver, 'systemd');
   });
 
-  it('is not guessed when the runtime keeps failing or says what nobody knows', async () => {
+  it('fails if the runtime keeps failing or reports an unknown driver', async () => {
     const { deps, clock } = aRuntime(away);
     const driver = assert.rejects(runtimeCgroupDriver('cgroupfs', deps, signal), away);
     await clock.advance(4_000);

@@ -23,8 +23,9 @@ const pauseMs = 2_000;
 const requiredFrom = '1.37.0';
 
 /**
- * Who makes cgroups: as the runtime says, for both must name them alike; as configured where the runtime does not say.
- * Throws what the runtime fails with time and again, or CGROUP_DRIVER for an answer nobody knows.
+ * Returns the cgroup driver that the runtime reports, because the kubelet and the runtime must use
+ * the same one; the configured driver if the runtime reports none. Throws the last error of the
+ * runtime, or CGROUP_DRIVER for an unknown driver.
  */
 export async function runtimeCgroupDriver(
   configured: Driver,
@@ -45,7 +46,7 @@ export async function runtimeCgroupDriver(
     default:
       throw new KubelingError(
         'CGROUP_DRIVER',
-        `Cannot tell who makes cgroups as the runtime must answer cgroupfs or systemd: current value is ${reported}`,
+        `Cannot determine the cgroup driver as the runtime must report cgroupfs or systemd: current value is ${reported}`,
       );
   }
 }
@@ -58,7 +59,7 @@ async function ask({ cri, clock, logger, metrics }: CgroupDriverDeps, signal: Ab
       signal.throwIfAborted();
       if (isKind(error, 'Unsupported')) {
         countLosingSupport(metrics);
-        logger.info('The runtime does not say who makes cgroups; taking what is configured');
+        logger.info('Using configured cgroup driver, because the runtime reports none');
         return undefined;
       }
       if (attempt === tries) throw asError(error);

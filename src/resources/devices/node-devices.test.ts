@@ -11,7 +11,7 @@ import { NodeDevices } from './node-devices.ts';
 const { signal } = new AbortController();
 const node = { status: { allocatable: { cpu: '2', [gadget]: '1' } } };
 
-/** A node whose kubelets come and go; the plugins and files stay. */
+/** A node whose kubelets restart; the plugins and files remain. */
 class Rig implements AsyncDisposable {
   readonly clock = new VirtualClock();
   readonly host = new SimulatedDevices(this.clock);
@@ -67,7 +67,7 @@ class Rig implements AsyncDisposable {
 }
 
 describe('the devices of a node', () => {
-  it('are none before the first plugin, and what an earlier Node said of some is forgotten', async () => {
+  it('are none before the first plugin, and amounts of a previous Node object are removed', async () => {
     await using rig = new Rig();
     await rig.start();
     const { devices } = rig;
@@ -77,7 +77,7 @@ describe('the devices of a node', () => {
     assert.equal(await devices.grants(podOf('one', 1), { name: 'main' }, signal), undefined);
   });
 
-  it('count for a pod that has some, whatever the Node says', async () => {
+  it('count for a pod that has some, whatever the Node object contains', async () => {
     await using rig = new Rig();
     rig.host.add(gadget, [{ id: 'a' }, { id: 'b' }, { id: 'c' }]);
     await rig.start();
@@ -93,7 +93,7 @@ describe('the devices of a node', () => {
     assert.equal(devices.size, 0);
   });
 
-  it('are known from before, and how they are is told to whom has them', async () => {
+  it('are restored after a restart, and a health change is reported for the pods that have them', async () => {
     const files = memoryRuntimeFiles();
     {
       await using before = new Rig(files);

@@ -27,8 +27,8 @@ export interface NodeDevicesDeps
 }
 
 /**
- * The devices that plugins offer on this node. A node without any pays for no more than a socket that nobody calls at: all else is
- * loaded with the first plugin, or at the start when an earlier kubelet knew one.
+ * The devices that plugins offer on this node. A node without plugins only has a listening socket:
+ * the device manager is loaded with the first plugin, or at the start when a checkpoint exists.
  */
 export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHandler, AsyncDisposable {
   readonly #deps: NodeDevicesDeps;
@@ -43,7 +43,7 @@ export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHa
     this.#directory = posix.join(deps.rootDir, 'device-plugins');
   }
 
-  /** What earlier kubelets have noted; before any pod is admitted. */
+  /** Reads the checkpoint of previous kubelets; called before any pod is admitted. */
   async open(): Promise<void> {
     const names = await this.#deps.files.names(this.#directory);
     if (names.includes('kubelet_internal_checkpoint')) await this.#load();
@@ -65,7 +65,7 @@ export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHa
     );
   }
 
-  /** The next pod one of whose devices is not as it was. */
+  /** Returns the next pod with a changed device health. */
   async next(signal: AbortSignal): Promise<string> {
     for (;;) {
       const [uid] = this.#unhealthy;
@@ -129,7 +129,7 @@ export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHa
     return this.#manager?.hasCheckpoint !== true;
   }
 
-  /** For a pod that has its devices, the node has them too, whatever has become of their plugin. */
+  /** Adds the devices of the pod to the Node object, even if their plugin is disconnected. */
   nodeFor({ metadata: { uid } }: Pod, node: Node): Node {
     const manager = this.#manager;
     if (manager?.hasDevices(uid) !== true) return node;

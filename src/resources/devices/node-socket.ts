@@ -8,7 +8,7 @@ export interface NodeSocket {
   readonly logger: Logger;
   /** Sockets that are left in it are removed. */
   readonly directory: string;
-  /** Loads who answers. */
+  /** Loads the server on the first connection. */
   readonly fill: (server: ServiceAdder) => Promise<void>;
 }
 
@@ -23,7 +23,7 @@ export async function serveNodeSocket(
   const socket = posix.join(directory, 'kubelet.sock');
   await host.clear(directory);
   if (Buffer.byteLength(socket) > longestPath) {
-    logger.warn('Nobody can call at a socket whose path is this long', { socket });
+    logger.warn('Socket path exceeds 107 bytes', { socket });
     return await untilAborted(signal);
   }
   const failed = (path: string, error: unknown) =>

@@ -12,7 +12,10 @@ export interface PodResourcesServerDeps extends Pick<PodResourcesDeps, 'pods' | 
   readonly metrics: MetricRegistry;
 }
 
-/** Tells agents of the node what was given to which container. Costs next to nothing before the first of them asks. */
+/**
+ * Serves the pod resources API, which reports allocated resources to agents of the node. Its code
+ * is loaded at the first request.
+ */
 export class PodResourcesServer {
   readonly #deps: PodResourcesServerDeps;
 

@@ -15,7 +15,7 @@ test('users hear why what a pod claims cannot be made ready, and the sync fails'
   );
 });
 
-test('who is told to end while it is made ready tells nobody', async () => {
+test('reports nothing for a pod that is terminated while its claims are prepared', async () => {
   const journal = new RecordedJournal();
   const stop = new AbortController();
   const claims = {

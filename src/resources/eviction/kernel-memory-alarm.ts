@@ -10,7 +10,10 @@ export interface KernelMemoryAlarmDeps {
   readonly podsCgroup: string;
 }
 
-/** Has the kernel tell where it can; who is not told looks often enough all the same. */
+/**
+ * Uses notifications of the kernel where they exist; without them, the periodic check is frequent
+ * enough.
+ */
 export class KernelMemoryAlarm implements MemoryThresholdNotifier {
   readonly #deps: KernelMemoryAlarmDeps;
   #root: Promise<string | undefined> | undefined;
@@ -34,8 +37,7 @@ export class KernelMemoryAlarm implements MemoryThresholdNotifier {
       this.#watched = watch(growths, goesOff);
       this.#isWorking = true;
     } catch (error) {
-      if (this.#isWorking)
-        logger.error('The kernel does not tell when memory falls short; it is looked at instead', error);
+      if (this.#isWorking) logger.error('Kernel memory notifications unavailable, polling memory', error);
       this.#isWorking = false;
     }
   }
@@ -54,9 +56,7 @@ export class KernelMemoryAlarm implements MemoryThresholdNotifier {
   async #lookForRoot(): Promise<string | undefined> {
     const layout = await detectCgroupLayout(this.#deps.cgroups);
     if (layout.version === 1) return layout.controllers.get('memory');
-    this.#deps.logger.info(
-      'With cgroups v2 the kernel does not tell when memory falls short; it is looked at instead',
-    );
+    this.#deps.logger.info('Kernel memory notifications unavailable with cgroups v2, polling memory');
     return undefined;
   }
 }

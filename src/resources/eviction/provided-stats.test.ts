@@ -114,7 +114,7 @@ describe('ProvidedStats', () => {
     await assert.rejects(rig({ figures: { disk: disk('sda') } }).stats.layout(signal), /does not say/);
   });
 
-  it('tells what is left of the node, as it is now', async () => {
+  it('returns the current free resources of the node', async () => {
     const one = rig({
       figures: {
         usage: using(60, 40),
@@ -144,7 +144,7 @@ describe('ProvidedStats', () => {
     assert.deepEqual(Object.values(found), Array(6).fill(undefined));
   });
 
-  it('tells what pods use, and nothing of one that does not run or was not asked for', async () => {
+  it('returns the usage of the requested pods that run', async () => {
     const one = rig({ pods: [web, { ...web, uid: 'another' }] });
     assert.deepEqual(
       [...(await one.stats.pods(asked, {}, signal))],
@@ -177,7 +177,7 @@ describe('ProvidedStats', () => {
     ['does not answer', never],
     ['fails', () => Promise.reject(new Error('gone'))],
   ] as const)
-    it(`tells what the kernel knows of a pod when the runtime ${how}`, async () => {
+    it(`returns the memory usage from the kernel when the runtime ${how}`, async () => {
       const one = rig({ pods: [web], answers: async (wish) => wish === 'all' && (await answer()) });
       let bytes: number | undefined;
       void one.stats.pods(asked, {}, signal).then((found) => {

@@ -33,7 +33,10 @@ const wholeMs = 25_000;
 const layersMs = 12_000;
 const layersPollMs = 1_000;
 
-/** What the node and its pods use, as all others are told of it, but never an old figure. */
+/**
+ * The usage of the node and its pods from the statistics of the kubelet API, but never a cached
+ * value.
+ */
 export class ProvidedStats implements EvictionStats {
   readonly #deps: ProvidedStatsDeps;
 
@@ -45,7 +48,7 @@ export class ProvidedStats implements EvictionStats {
     const { disk, images, containers } = await this.#figures(signal);
     if (images === undefined) throw new Error('The container runtime does not say where images lie');
     const [ofImages, ofContainers] = [images.disk?.device, containers?.disk?.device];
-    // What cannot be seen from here is on no disk that could be looked after.
+    // Volumes whose usage is unknown here use no local disk.
     if (ofImages === undefined || ofImages === disk?.device) return 'single';
     return ofContainers === undefined || ofContainers === ofImages ? 'dedicated' : 'split';
   }
@@ -66,7 +69,7 @@ export class ProvidedStats implements EvictionStats {
     };
   }
 
-  /** A runtime that does not answer must not keep the kernel's own figures from who needs them. */
+  /** An unresponsive runtime must not delay the values of the kernel. */
   async pods(
     pods: readonly Pod[],
     { layersAtMs }: StatsRequirements,
@@ -87,7 +90,7 @@ export class ProvidedStats implements EvictionStats {
     return new Map(requested.map((pod) => [pod.uid as PodUid, measuresOf(pod)]));
   }
 
-  /** As good as it gets: what is older then is better than nothing. */
+  /** Uses the stale values if no newer ones arrive in time. */
   async #awaitLayers(
     provider: Provider,
     uids: ReadonlySet<string>,
@@ -108,7 +111,7 @@ export class ProvidedStats implements EvictionStats {
 
   async #provider(): Promise<Provider> {
     const provider = await this.#deps.provider();
-    if (provider === undefined) throw new Error('The machine does not say what is used of it');
+    if (provider === undefined) throw new Error('The machine reports no usage');
     return provider;
   }
 }

@@ -16,8 +16,8 @@ const written = (node: Parameters<typeof allocatableOf>[1]) =>
     Array.from(allocatableOf(settings, node), ([name, amount]) => [name, formatQuantity(amount)]),
   );
 
-describe('what pods may have of the machine', () => {
-  it('is what is not reserved, as long as nobody knows the Node', () => {
+describe('the allocatable resources', () => {
+  it('are the capacity without reservations, before the Node object is known', () => {
     assert.deepEqual(written(undefined), { cpu: '3500m', memory: '900' });
   });
 
@@ -28,7 +28,7 @@ describe('what pods may have of the machine', () => {
     assert.deepEqual([cpu && formatQuantity(cpu), memory && formatQuantity(memory)], ['3', '700']);
   });
 
-  it('is what the Node says: less what is kept free, and disks too', () => {
+  it('are those of the Node object, including ephemeral storage', () => {
     const said = { cpu: '3', memory: '800', 'ephemeral-storage': '70Gi' };
     assert.deepEqual(written(nodeWith(said)), said);
     assert.deepEqual(written(nodeWith({ memory: '800' })), { cpu: '3500m', memory: '800' });

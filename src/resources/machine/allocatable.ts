@@ -8,7 +8,7 @@ export interface AllocatableSettings {
   readonly withheld?: NodeAmount | undefined;
 }
 
-/** What pods may have of the machine: as its Node says, and what is known here of what that does not tell. */
+/** The allocatable resources: those of the Node object, completed by the values known here. */
 export function allocatableOf(
   { capacity, reserved, withheld = reserved }: AllocatableSettings,
   node: Node | undefined,

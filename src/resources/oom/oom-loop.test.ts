@@ -10,7 +10,7 @@ import { type OomDeps, oomLoop } from './oom-loop.ts';
 
 const id = 'a'.repeat(64);
 
-/** A kernel that says what it is told to, and files that outlive the kubelet. */
+/** A kernel with a scripted log, and files that survive the kubelet. */
 function aMachine(pod = aPod({})) {
   const clock = new VirtualClock();
   const records: string[] = [];
@@ -68,7 +68,7 @@ function aMachine(pod = aPod({})) {
   return { live, oom, nodeEvents, journal, files };
 }
 
-test('the node and the pod are told, each once, also over a restart', async () => {
+test('reports each OOM kill once to the node and the pod, also after a restart', async () => {
   const { live, oom, nodeEvents, journal, files } = aMachine();
   await live(() => oom('global_oom'));
   await live(() => oom(`oom_memcg=/kubepods/podx/${id}`));
@@ -98,7 +98,7 @@ test('the node and the pod are told, each once, also over a restart', async () =
   assert.deepEqual(JSON.parse(files.get('/root/kernel-log.json') ?? ''), { boot: 'boot-1', sequence: 3 });
 });
 
-test('a note that was spoilt is as good as none, and pods of others are none of ours', async () => {
+test('ignores a corrupt checkpoint, and OOM kills of other pods', async () => {
   const { live, oom, nodeEvents, journal, files } = aMachine();
   files.set('/root/kernel-log.json', '{"boot":');
   oom('global_oom');

@@ -32,7 +32,7 @@ export interface OomParts {
   readonly bootFile: string;
 }
 
-/** The loop that tells who ran out of memory; none on a machine whose kernel does not show its log. */
+/** The loop that reports OOM kills; none on a machine without access to the kernel log. */
 export function oomLoop(
   { rootDir }: { readonly rootDir: string },
   { machine, clock, logger }: OomDeps,

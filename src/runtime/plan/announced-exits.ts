@@ -4,7 +4,7 @@ import type { RestartRequest } from '../runtime-manager.ts';
 
 export interface AnnouncedExitsDeps {
   readonly logger: Logger;
-  /** What the runtime last said; throws where it does not say. */
+  /** Returns the last observation; throws if it failed. */
   readonly observed: (uid: PodUid) => ObservedPod;
   readonly findPod: (uid: PodUid) => Pod | undefined;
   readonly isTerminationRequested: (uid: PodUid) => boolean;
@@ -12,8 +12,8 @@ export interface AnnouncedExitsDeps {
 }
 
 /**
- * Some runtimes tell that a container has ended long before they show it. What its restart needs is made in that time;
- * nothing starts before the end shows, and nothing is lost if it never does.
+ * Some runtimes announce an exit long before they list it. The restart is prepared in that time,
+ * but nothing is started before the exit is listed.
  */
 export class AnnouncedExits implements Disposable {
   readonly #deps: AnnouncedExitsDeps;
@@ -32,7 +32,7 @@ export class AnnouncedExits implements Disposable {
     if (pod === undefined || observed === undefined || signal.aborted || !mayMake()) return;
     prepare({ pod, observed, containerId }, mayMake, signal).catch((error) => {
       if (signal.aborted) return;
-      logger.info('A restart is not prepared', { podUid: uid, because: describeError(error) });
+      logger.info('Failed to prepare restart', { podUid: uid, because: describeError(error) });
     });
   }
 
