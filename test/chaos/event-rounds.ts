@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { busyboxImageName } from '../../src/containerd/index.ts';
 import { eventually, isRunning, KubelingNode } from '../kubeling-node.ts';
 import { EventProxy } from './event-proxy.ts';
@@ -88,7 +89,7 @@ export class EventRounds {
 
   async #all(): Promise<void> {
     await mkdir(this.#marks);
-    await this.#isTrusted(1);
+    await this.#becomesTrusted();
     await this.#drivenByEvents('with events');
     await this.#cutOff();
     if (this.#plan.until === 'restored') {
@@ -131,7 +132,7 @@ export class EventRounds {
     const [name = ''] = await this.#newPods(1);
     this.#proxy.events = 'swallow';
     const startMs = performance.now();
-    const [, { finishedMs, startedMs }] = await Promise.all([this.#isTrusted(0), this.#exit(name)]);
+    const [, { finishedMs, startedMs }] = await Promise.all([this.#becomesUntrusted(), this.#exit(name)]);
     this.#plan.tell(
       `events cut off: no longer relied on, and running again ${((startedMs - finishedMs) / 1_000).toFixed(1)} s after the exit`,
     );
@@ -155,14 +156,31 @@ export class EventRounds {
   async #restored(): Promise<void> {
     const startMs = performance.now();
     this.#proxy.events = 'pass';
-    await this.#isTrusted(1);
+    await this.#becomesTrusted();
     this.#plan.tell(`events back: relied on after ${((performance.now() - startMs) / 1_000).toFixed(0)} s`);
   }
 
-  async #isTrusted(value: 0 | 1): Promise<void> {
+  /** Starts pods meanwhile: the events of the CRI cannot be provoked otherwise. */
+  async #becomesTrusted(): Promise<void> {
     await eventually(
-      `events ${value === 1 ? '' : 'no longer '}to be relied on`,
-      async () => ((await this.#metrics())[trusted] === value ? true : undefined),
+      'events to be trusted',
+      async () => {
+        await this.#newPods(1);
+        const until = performance.now() + 10_000;
+        while (performance.now() < until) {
+          if ((await this.#metrics())[trusted] === 1) return true;
+          await delay(100);
+        }
+        return undefined;
+      },
+      180_000,
+    );
+  }
+
+  async #becomesUntrusted(): Promise<void> {
+    await eventually(
+      'events to be trusted no longer',
+      async () => ((await this.#metrics())[trusted] === 0 ? true : undefined),
       180_000,
     );
   }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Node } from '../../../src/kinds/index.ts';
@@ -14,6 +15,9 @@ import type { Place } from './place.ts';
 interface Deployment {
   readonly status?: { readonly availableReplicas?: number };
 }
+
+/** Directories of the shared libraries that the machine's kubectl may need in a container. */
+const libraries = ['/lib', '/lib64'].filter((path) => existsSync(path));
 
 /** How long the API server is away, and then there. */
 const flapMs = 300;
@@ -147,10 +151,12 @@ export function usualPods(place: Place): void {
       const volumes = [
         { name: 'file', configMap: { name: 'file' } },
         { name: 'kubectl', hostPath: { path: plane.kubectlProgram, type: 'File' } },
+        ...libraries.map((path, index) => ({ name: `library-${index}`, hostPath: { path } })),
       ];
       const volumeMounts = [
         { name: 'file', mountPath: '/file' },
         { name: 'kubectl', mountPath: '/tools/kubectl', readOnly: true },
+        ...libraries.map((mountPath, index) => ({ name: `library-${index}`, mountPath, readOnly: true })),
       ];
       // The API server is on loopback of the machine.
       const { hostname: host, port } = new URL(plane.serverUrl);
