@@ -32,10 +32,13 @@ async function grpcjs(): Promise<Call> {
     };
   };
   const service = new loaded.runtime.v1.RuntimeService(`unix://${socket}`, grpc.credentials.createInsecure());
-  const method = service[call] as (request: object, done: (error: unknown, answer: unknown) => void) => void;
+  const method = service[call] as (
+    request: object,
+    done: (error: unknown, response: unknown) => void,
+  ) => void;
   return () =>
     new Promise((resolve, reject) =>
-      method.call(service, request, (error, answer) => (error ? reject(error) : resolve(answer))),
+      method.call(service, request, (error, response) => (error ? reject(error) : resolve(response))),
     );
 }
 

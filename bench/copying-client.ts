@@ -2,7 +2,7 @@ import type { ApiClient } from '../src/api/index.ts';
 
 /** The same client, of which everything is a copy of the caller's own, as it is when a network lies between them. */
 export function copyingClient(client: ApiClient): ApiClient {
-  const copied = async <T>(answer: Promise<T>): Promise<T> => copyOf(await answer);
+  const copied = async <T>(response: Promise<T>): Promise<T> => copyOf(await response);
   return {
     get: (ref, options, signal) => copied(client.get(ref, options, signal)),
     list: (query, signal) => copied(client.list(query, signal)),

@@ -78,9 +78,9 @@ async function idle(runtime: PrivateRuntime): Promise<void> {
       figures.push(JSON.parse(stdout));
     }
     const warm = figures.slice(1);
-    const answer = percentiles(warm.map((item) => item.firstAnswerMs));
+    const response = percentiles(warm.map((item) => item.firstAnswerMs));
     const resident = mean(warm.map((item) => item.residentMb)).toFixed(1);
-    print(`start to first CRI answer ${flags.join(' ')}`, `${answer} (target 300 ms)`);
+    print(`start to first CRI answer ${flags.join(' ')}`, `${response} (target 300 ms)`);
     print(`resident, idle, all imported ${flags.join(' ')}`, `${resident} MB (target 75 MB)`);
   }
 }

@@ -66,21 +66,21 @@ export class Desk implements Measured, AsyncDisposable {
     await this.#reflector.waitForSync(signal);
   }
 
-  async appear(wanted: readonly string[]): Promise<number> {
+  async appear(expected: readonly string[]): Promise<number> {
     const { ms } = await timed(async () => {
-      const all = this.#until(wanted, (pod) => pod !== undefined && isReady(pod));
-      await Promise.all(wanted.map((name) => this.#create(name)));
+      const all = this.#until(expected, (pod) => pod !== undefined && isReady(pod));
+      await Promise.all(expected.map((name) => this.#create(name)));
       await all;
     });
     return ms;
   }
 
-  async vanish(wanted: readonly string[]): Promise<number> {
+  async vanish(expected: readonly string[]): Promise<number> {
     const { ms } = await timed(async () => {
-      const all = this.#until(wanted, (pod) => pod === undefined);
+      const all = this.#until(expected, (pod) => pod === undefined);
       const options = { gracePeriodSeconds: 1 };
       await Promise.all(
-        wanted.map((name) =>
+        expected.map((name) =>
           this.#client.delete({ resource: pods, namespace: 'default', name }, options, signal),
         ),
       );
@@ -100,8 +100,8 @@ export class Desk implements Measured, AsyncDisposable {
     await this.#client.create<Pod>({ resource: pods, namespace: 'default' }, pod as Pod, signal);
   }
 
-  #until(wanted: readonly string[], isSo: (pod: Pod | undefined) => boolean): Promise<void> {
-    const left = new Set(wanted);
+  #until(expected: readonly string[], isSo: (pod: Pod | undefined) => boolean): Promise<void> {
+    const left = new Set(expected);
     return new Promise((resolve) => {
       const link = this.#reflector.onChange(({ type, object }) => {
         const { name } = object.metadata;

@@ -1,7 +1,7 @@
 import { Session } from 'node:inspector/promises';
 
 /** Code that stands in for the rest of the world: another machine's, or nobody's. */
-const world = /^(?:src\/simulator|test|bench)\/|\/memory-[a-z-]+\.ts$|\/virtual-clock\.ts$/;
+const environment = /^(?:src\/simulator|test|bench)\/|\/memory-[a-z-]+\.ts$|\/virtual-clock\.ts$/;
 /** Code that whoever calls it is to pay for. */
 const shared = /^src\/lib\//;
 const ours = /^src\//;
@@ -48,7 +48,7 @@ function shareOf(nodes: readonly Frame[]): number {
 
 function payerOf(url: string, above: Payer): Payer {
   const path = url.startsWith(root) ? url.slice(root.length) : '';
-  if (world.test(path)) return 'world';
+  if (environment.test(path)) return 'world';
   if (!ours.test(path) || shared.test(path)) return above;
   return 'kubelet';
 }

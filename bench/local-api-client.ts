@@ -99,18 +99,18 @@ export class ServerUnderTest implements AsyncDisposable {
   }
 
   async figures(after: 'as-it-is' | 'collected' = 'as-it-is'): Promise<ServerFigures> {
-    const answer = once(this.#child, 'message');
+    const response = once(this.#child, 'message');
     this.#child.send(after === 'collected' ? 'collect' : 'figures');
-    const [figures] = (await answer) as [ServerFigures];
+    const [figures] = (await response) as [ServerFigures];
     return figures;
   }
 
   /** Anything that is not a success is an error. */
   async must(asked: Asked): Promise<Answer> {
-    const answer = await this.#ask(asked);
-    if (answer.status >= 300)
-      throw new Error(`${asked.method} ${asked.path} was answered ${answer.status}: ${answer.text()}`);
-    return answer;
+    const response = await this.#ask(asked);
+    if (response.status >= 300)
+      throw new Error(`${asked.method} ${asked.path} was answered ${response.status}: ${response.text()}`);
+    return response;
   }
 
   #ask({ method, path, body, headers = {} }: Asked): Promise<Answer> {
@@ -164,9 +164,9 @@ export class Watchers implements Disposable {
   }
 
   async #ask(asked: ToWatchers): Promise<readonly number[]> {
-    const answer = once(this.#child, 'message');
+    const response = once(this.#child, 'message');
     this.#child.send(asked);
-    const [lines] = (await answer) as [readonly number[]];
+    const [lines] = (await response) as [readonly number[]];
     return lines;
   }
 

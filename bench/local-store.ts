@@ -26,12 +26,12 @@ const fields = { spec: { text: 's'.repeat(1_500) }, status: { text: 't'.repeat(1
 
 try {
   await filled();
-  await using rig = await reopened();
+  await using harness = await reopened();
   for (const writers of [1, 8, 64])
-    await measure(rig, `pods, ${writers} at once`, writers, apiResources.pods);
+    await measure(harness, `pods, ${writers} at once`, writers, apiResources.pods);
   for (const writers of [1, 64])
-    await measure(rig, `events, ${writers} at once`, writers, apiResources.events);
-  const { fileBytes, walBytes, logRows, logBytes } = rig.store.stats();
+    await measure(harness, `events, ${writers} at once`, writers, apiResources.events);
+  const { fileBytes, walBytes, logRows, logBytes } = harness.store.stats();
   print('file, and its write-ahead log', `${megabytes(fileBytes)}, ${megabytes(walBytes)}`);
   print('changes in the log', `${logRows}, ${megabytes(logBytes)}`);
 } finally {
@@ -39,42 +39,48 @@ try {
 }
 
 async function filled(): Promise<void> {
-  await using rig = await StoreRig.open(path);
+  await using harness = await StoreRig.open(path);
   const startMs = clock.monotonicMs();
   for (let index = 0; index < objects; index++) {
-    rig.put(`pod-${index}`, fields);
-    if (index % 500 === 499) await rig.store.whenCommitted(rig.objects.version, AbortSignal.timeout(60_000));
+    harness.put(`pod-${index}`, fields);
+    if (index % 500 === 499)
+      await harness.store.whenCommitted(harness.objects.version, AbortSignal.timeout(60_000));
   }
-  await rig.store.whenCommitted(rig.objects.version, AbortSignal.timeout(60_000));
+  await harness.store.whenCommitted(harness.objects.version, AbortSignal.timeout(60_000));
   print(`${objects} objects written, 500 at once`, `${(clock.monotonicMs() - startMs).toFixed(0)} ms`);
 }
 
 async function reopened(): Promise<StoreRig> {
   const startMs = clock.monotonicMs();
-  const rig = await StoreRig.open(path);
+  const harness = await StoreRig.open(path);
   print('opened, checked and read', `${(clock.monotonicMs() - startMs).toFixed(0)} ms`);
-  return rig;
+  return harness;
 }
 
-async function measure(rig: StoreRig, what: string, writers: number, resource: ApiResource): Promise<void> {
+async function measure(
+  harness: StoreRig,
+  what: string,
+  writers: number,
+  resource: ApiResource,
+): Promise<void> {
   const took: number[] = [];
   // The more write at once the more share a commit: enough of those are wanted too.
   const all = writes * Math.max(1, writers / 4);
   const loop = monitorEventLoopDelay({ resolution: 1 });
-  const before = rig.store.stats().commits;
+  const before = harness.store.stats().commits;
   const startMs = clock.monotonicMs();
   loop.enable();
   const writer = async (own: number) => {
     for (let count = own; count < all; count += writers) {
       const beganMs = clock.monotonicMs();
-      await rig.write(`pod-${(count * 7) % objects}`, { ...fields, count }, resource);
+      await harness.write(`pod-${(count * 7) % objects}`, { ...fields, count }, resource);
       took.push(clock.monotonicMs() - beganMs);
     }
   };
   await Promise.all(Array.from({ length: writers }, (_, own) => writer(own)));
   loop.disable();
   const perSecond = (took.length * 1_000) / (clock.monotonicMs() - startMs);
-  const commits = rig.store.stats().commits - before;
+  const commits = harness.store.stats().commits - before;
   const at = (share: number) => percentile(took, share).toFixed(2);
   print(
     what,

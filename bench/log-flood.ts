@@ -68,9 +68,9 @@ function checkChunk(chunk: Uint8Array, from: number): string | undefined {
   for (const line of last > 0 ? [0, last] : [0]) {
     const at = skip + line * lineBytes;
     if (at + 12 > chunk.length) return undefined;
-    const seen = Buffer.from(chunk.subarray(at, at + 12)).toString('latin1');
-    const wanted = String(((from + at) / lineBytes) % linesOfBlock).padStart(12, '0');
-    if (seen !== wanted) return `after ${from} bytes there is line ${seen} instead of ${wanted}`;
+    const observed = Buffer.from(chunk.subarray(at, at + 12)).toString('latin1');
+    const expected = String(((from + at) / lineBytes) % linesOfBlock).padStart(12, '0');
+    if (observed !== expected) return `after ${from} bytes there is line ${observed} instead of ${expected}`;
   }
   return undefined;
 }

@@ -90,12 +90,12 @@ async function resize(
 ): Promise<number> {
   const untilMs = performance.now() + limitMs;
   const { ms } = await timed(async () => {
-    const asked = patch(cluster, amounts);
+    const requested = patch(cluster, amounts);
     while (!isHeld(amounts)) {
       if (performance.now() > untilMs) throw new Error(`No resize within ${limitMs} ms`);
       await pause(pollMs);
     }
-    await asked;
+    await requested;
   });
   return ms;
 }
@@ -107,7 +107,7 @@ await cluster.plane.make({
   apiVersion: 'v1',
   kind: 'Pod',
   metadata: { name, namespace: 'default' },
-  spec: { ...spec, containers: containers.map((one) => ({ ...one, resources: resources(small) })) },
+  spec: { ...spec, containers: containers.map((each) => ({ ...each, resources: resources(small) })) },
 });
 const isHeld = await cgroupsOf(await cluster.ready(name));
 const took: number[] = [];

@@ -28,15 +28,15 @@ function open(): Socket {
 }
 
 const socket = open();
-let answer = '';
+let response = '';
 function end(outcome: Attempt): void {
   process.stdout.write(JSON.stringify(outcome), () => process.exit(0));
 }
-setTimeout(() => end(answer === '' ? { error: 'ETIMEDOUT' } : { answer }), waitMs);
+setTimeout(() => end(response === '' ? { error: 'ETIMEDOUT' } : { answer: response }), waitMs);
 socket.once('error', (error: NodeJS.ErrnoException) => end({ error: error.code ?? error.message }));
-socket.once('close', () => end({ answer }));
+socket.once('close', () => end({ answer: response }));
 socket.on('data', (chunk) => {
-  answer += chunk.toString('latin1');
-  if (answer.length >= enoughBytes) end({ answer });
+  response += chunk.toString('latin1');
+  if (response.length >= enoughBytes) end({ answer: response });
 });
 socket.once('connect', () => socket.write(text));

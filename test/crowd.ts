@@ -16,12 +16,12 @@ export function crowdOfMachine(): Crowd {
   const tasks = Number(/\d+\/(\d+)/.exec(readFileSync('/proc/loadavg', 'utf8'))?.[1]);
   const limit = Math.min(most('pid_max'), most('threads-max'));
   const threshold = limit - tasks - many;
-  const wanted = limit - threshold + many / 4;
+  const expected = limit - threshold + many / 4;
   const script = `mkfifo /gate
 i=0
 while true; do
   read -r a b c tasks d </proc/loadavg
-  if [ \${tasks#*/} -lt ${wanted} ] && [ $i -lt ${2.5 * many} ]; then
+  if [ \${tasks#*/} -lt ${expected} ] && [ $i -lt ${2.5 * many} ]; then
     n=$((i + 100))
     while [ $i -lt $n ]; do (read -r x </gate) & i=$((i + 1)); done
   else

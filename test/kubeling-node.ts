@@ -266,12 +266,12 @@ export class KubelingNode implements AsyncDisposable {
     this.#state = 'left';
     await this.end('SIGTERM');
     this.#cri?.close();
-    const told = await this.command('down', '--all', '--grace=0s');
+    const reported = await this.command('down', '--all', '--grace=0s');
     const { added } = compareSnapshots(this.#clean, ofNode(this.dataDir, await takeSnapshot()));
     await rm(this.dataDir, { recursive: true, force: true });
     this.#leftBehind[Symbol.dispose]();
     const left = listSnapshot(added);
-    return left.length === 0 ? left : [...left, told];
+    return left.length === 0 ? left : [...left, reported];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -42,10 +42,10 @@ export class CallLog {
   unary(method: string, work: (request: never) => object) {
     return (call: ServerUnaryCall<object, object>, done: sendUnaryData<object>) => {
       this.add(`${method} ${JSON.stringify(call.request)}`);
-      const wanted = this.trouble(method);
-      if (wanted === 'hang') return;
-      if (wanted === undefined) done(null, work(call.request as never));
-      else done({ code: 2, details: wanted });
+      const expected = this.trouble(method);
+      if (expected === 'hang') return;
+      if (expected === undefined) done(null, work(call.request as never));
+      else done({ code: 2, details: expected });
     };
   }
 }

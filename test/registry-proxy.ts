@@ -33,7 +33,7 @@ export class RegistryProxy implements AsyncDisposable {
   private constructor(options: ProxyOptions) {
     this.#options = options;
     this.bytesPerSecond = options.bytesPerSecond ?? Number.POSITIVE_INFINITY;
-    this.#server = createServer((asked, answer) => this.#pass(asked, answer));
+    this.#server = createServer((asked, response) => this.#pass(asked, response));
   }
 
   get host(): string {
@@ -47,11 +47,11 @@ export class RegistryProxy implements AsyncDisposable {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  #pass(asked: IncomingMessage, answer: ServerResponse): void {
+  #pass(asked: IncomingMessage, response: ServerResponse): void {
     const { method, headers, url: path = '' } = asked;
     const image = /^\/v2\/(.+)\/(manifests|blobs)\//.exec(path)?.[1];
     const passed = image === undefined ? () => {} : this.#count(image);
-    answer.once('close', passed);
+    response.once('close', passed);
     const behind = request(
       { host: '127.0.0.1', port: this.#options.port, method, path, headers },
       (found) => {
@@ -61,12 +61,12 @@ export class RegistryProxy implements AsyncDisposable {
           passed,
         };
         if (left.bytes === 0) passed();
-        answer.writeHead(found.statusCode ?? 502, found.headers);
-        void this.#trickle(found, answer, left);
+        response.writeHead(found.statusCode ?? 502, found.headers);
+        void this.#trickle(found, response, left);
       },
     );
-    behind.on('error', () => answer.destroy());
-    answer.on('close', () => behind.destroy());
+    behind.on('error', () => response.destroy());
+    response.on('close', () => behind.destroy());
     asked.pipe(behind);
   }
 
@@ -84,22 +84,22 @@ export class RegistryProxy implements AsyncDisposable {
     };
   }
 
-  async #trickle(found: IncomingMessage, answer: ServerResponse, left: Passage): Promise<void> {
+  async #trickle(found: IncomingMessage, response: ServerResponse, left: Passage): Promise<void> {
     try {
-      for await (const chunk of found) await this.#send(chunk, answer, left);
+      for await (const chunk of found) await this.#send(chunk, response, left);
       left.passed();
-      answer.end();
+      response.end();
     } catch {
-      answer.destroy();
+      response.destroy();
     }
   }
 
-  async #send(chunk: Buffer, answer: ServerResponse, left: Passage): Promise<void> {
+  async #send(chunk: Buffer, response: ServerResponse, left: Passage): Promise<void> {
     for (let at = 0; at < chunk.length; ) {
       const size = Math.max(1, Math.min(chunk.length - at, (this.bytesPerSecond * sliceMs) / 1_000));
       left.bytes -= Math.min(chunk.length - at, Math.ceil(size));
       if (left.bytes <= 0) left.passed();
-      answer.write(chunk.subarray(at, at + Math.ceil(size)));
+      response.write(chunk.subarray(at, at + Math.ceil(size)));
       at += Math.ceil(size);
       if (Number.isFinite(this.bytesPerSecond)) await new Promise((resolve) => setTimeout(resolve, sliceMs));
     }

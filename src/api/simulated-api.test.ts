@@ -11,7 +11,7 @@ import { Reflector } from './reflector/reflector.ts';
 
 const services = apiResources.services;
 
-function rig(seed: number, streamingLists: 'offered' | 'refused' = 'offered') {
+function createHarness(seed: number, streamingLists: 'offered' | 'refused' = 'offered') {
   const clock = new VirtualClock();
   const random = seededRandom(seed);
   const api = new SimulatedApi({ clock, random, streamingLists, abandonedEffect: 0 });
@@ -20,7 +20,7 @@ function rig(seed: number, streamingLists: 'offered' | 'refused' = 'offered') {
   return { clock, api, client, random, logger };
 }
 
-function reflected(made: ReturnType<typeof rig>) {
+function reflected(made: ReturnType<typeof createHarness>) {
   const reflector = new Reflector<ApiObject>({ ...made, query: { resource: services } });
   reflector.start();
   return reflector;
@@ -52,10 +52,10 @@ for (const streaming of ['offered', 'refused'] as const) {
   test(`converges to the server's state under random failures, with streams ${streaming}`, async () => {
     const kinds = new Set<string>();
     for (let seed = 1; seed <= 15; seed++) {
-      const made = rig(seed, streaming);
-      const { api, clock } = made;
+      const created = createHarness(seed, streaming);
+      const { api, clock } = created;
       api.setFaults(randomApiFaults({ random: seededRandom(seed), rates }));
-      const reflector = reflected(made);
+      const reflector = reflected(created);
       for (let round = 0; round < 40; round++) {
         const name = `s${round % 7}`;
         if (round % 11 === 10) api.delete({ resource: services, namespace: 'default', name });
@@ -78,10 +78,10 @@ for (const streaming of ['offered', 'refused'] as const) {
 
 for (const how of ['refusing', 'silent'] as const) {
   test(`serves the cache while the server is unreachable (${how}) and catches up after`, async () => {
-    const made = rig(1);
-    const { api, clock } = made;
+    const created = createHarness(1);
+    const { api, clock } = created;
     api.put(services, service('a', 1));
-    const reflector = reflected(made);
+    const reflector = reflected(created);
     await clock.advance(1_000);
     assert.equal(reflector.hasSynced, true);
     api.goAway(how);
@@ -105,9 +105,9 @@ for (const how of ['refusing', 'silent'] as const) {
 }
 
 test('leaves nothing behind with a flapping server', async () => {
-  const made = rig(2);
-  const { api, clock } = made;
-  const reflector = reflected(made);
+  const created = createHarness(2);
+  const { api, clock } = created;
+  const reflector = reflected(created);
   for (let round = 0; round < 20; round++) {
     api.goAway('refusing');
     await clock.advance(3_000);
@@ -123,7 +123,7 @@ test('leaves nothing behind with a flapping server', async () => {
 });
 
 function eventRig(seed: number) {
-  const { api, clock, client, random, logger } = rig(seed);
+  const { api, clock, client, random, logger } = createHarness(seed);
   const recorder = new EventRecorder({ client, clock, random, logger, nodeName: 'n1' });
   const tell = (pod: string, reason: string) => {
     const about = podSubject({ metadata: { name: pod, namespace: 'default', uid: `uid-${pod}` } });

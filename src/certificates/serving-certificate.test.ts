@@ -193,16 +193,16 @@ describe('the self-signed certificate', () => {
 
   test('leaves a complete pair when killed at any step', async () => {
     await open(selfSigned);
-    const made = { certificate: (await files.read(crt)) ?? '', key: (await files.read(key)) ?? '' };
+    const created = { certificate: (await files.read(crt)) ?? '', key: (await files.read(key)) ?? '' };
     const steps: readonly (readonly [string, string][])[] = [
-      [[`${key}.new`, made.key]],
+      [[`${key}.new`, created.key]],
       [
-        [`${key}.new`, made.key],
-        [`${crt}.new`, made.certificate],
+        [`${key}.new`, created.key],
+        [`${crt}.new`, created.certificate],
       ],
       [
-        [key, made.key],
-        [`${crt}.new`, made.certificate],
+        [key, created.key],
+        [`${crt}.new`, created.certificate],
       ],
     ];
     for (const left of steps) {

@@ -92,17 +92,17 @@ const notes: fc.Arbitrary<CheckpointEntry> = fc.record(
 describe('checkpoint entries', () => {
   it('decode to the encoded value', () => {
     fc.assert(
-      fc.property(notes, (one) => {
-        assert.equal(encodeEntry(decodeEntry(encodeEntry(one)) ?? one), encodeEntry(one));
-        assert.notEqual(decodeEntry(encodeEntry(one)), undefined);
+      fc.property(notes, (each) => {
+        assert.equal(encodeEntry(decodeEntry(encodeEntry(each)) ?? each), encodeEntry(each));
+        assert.notEqual(decodeEntry(encodeEntry(each)), undefined);
       }),
     );
   });
 
   it('are rejected when truncated at any position', () => {
     fc.assert(
-      fc.property(notes, fc.double({ min: 0, max: 0.99, noNaN: true }), (one, share) => {
-        const text = encodeEntry(one).trimEnd();
+      fc.property(notes, fc.double({ min: 0, max: 0.99, noNaN: true }), (each, share) => {
+        const text = encodeEntry(each).trimEnd();
         assert.equal(decodeEntry(text.slice(0, Math.floor(text.length * share))), undefined);
       }),
     );

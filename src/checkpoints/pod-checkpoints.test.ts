@@ -350,7 +350,7 @@ describe('PodCheckpoints', () => {
     const first = { ...main, containerID: 'containerd://1' };
     const second = { ...main, containerID: 'containerd://2' };
     const podIPs = [{ ip: '10.0.0.7' }];
-    const seen = (one: object) => ({ ...running, podIPs, containerStatuses: [one as ContainerStatus] });
+    const seen = (each: object) => ({ ...running, podIPs, containerStatuses: [each as ContainerStatus] });
     await book.recordAdmission(web, running);
     await book.recordStatus(web, seen({ ...first, restartCount: 0, state: { running: {} } }));
     assert.equal(machine.writes.length, 1, 'what runs for the first time, the runtime tells');

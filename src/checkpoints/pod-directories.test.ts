@@ -12,7 +12,7 @@ const { signal } = new AbortController();
 const uid = podUid('u1');
 const pod = '/root/pods/u1';
 
-function rig(mounts: readonly string[] = []) {
+function createHarness(mounts: readonly string[] = []) {
   const store = mapFileStore();
   const files = memoryRuntimeFiles(store);
   const directories = new PodDirectories('/root', files, async () => mounts);
@@ -21,7 +21,7 @@ function rig(mounts: readonly string[] = []) {
 }
 
 test('removes everything of a pod, including the content of its emptyDir volumes', async () => {
-  const { directories, files, store, remove } = rig();
+  const { directories, files, store, remove } = createHarness();
   await directories.create(uid, signal);
   store.write(`${pod}/etc-hosts`, 'hosts');
   store.write(`${pod}/volumes/kubernetes.io~empty-dir/cache/file`, 'content');
@@ -32,7 +32,7 @@ test('removes everything of a pod, including the content of its emptyDir volumes
 });
 
 test('removes the marker of an emptyDir volume before its content, and does not follow links', async () => {
-  const { files } = rig();
+  const { files } = createHarness();
   const removed: string[] = [];
   const removeTree = async (directory: string) => void removed.push(directory);
   const directories = new PodDirectories('/root', files, async () => [], { removeTree });
@@ -50,20 +50,20 @@ test('removes the marker of an emptyDir volume before its content, and does not 
 });
 
 test('releases the quotas of emptyDir volumes before it removes them', async () => {
-  const { files } = rig();
-  const told: string[] = [];
+  const { files } = createHarness();
+  const reported: string[] = [];
   const directories = new PodDirectories('/root', files, async () => [], {
-    removeTree: async (directory) => void told.push(`remove ${directory}`),
-    release: async (held) => void told.push(`release ${held.join(' ')}`),
+    removeTree: async (directory) => void reported.push(`remove ${directory}`),
+    release: async (held) => void reported.push(`release ${held.join(' ')}`),
   });
   const content = `${pod}/volumes/kubernetes.io~empty-dir`;
   for (const name of ['a', 'b']) await files.makeDirectory(`${content}/${name}`, 0o777);
   await directories.removeEmptyDirs(uid, signal);
-  assert.deepEqual(told, [`release ${content}/a ${content}/b`, `remove ${content}`]);
+  assert.deepEqual(reported, [`release ${content}/a ${content}/b`, `remove ${content}`]);
 });
 
 test('leaves the content of other volumes, and reports their paths', async () => {
-  const { directories, store, remove } = rig();
+  const { directories, store, remove } = createHarness();
   await directories.create(uid, signal);
   const share = `${pod}/volumes/kubernetes.io~nfs/share`;
   store.write(`${share}/deep/data`, 'precious');
@@ -74,7 +74,7 @@ test('leaves the content of other volumes, and reports their paths', async () =>
 
 test('removes nothing while a file system is mounted below, also through a link', async () => {
   for (const mount of [`${pod}/volumes/kubernetes.io~nfs/share`, '/data/real/pods/u1']) {
-    const { store, remove } = rig(['/', '/root/pods/u10/volumes/x', mount]);
+    const { store, remove } = createHarness(['/', '/root/pods/u10/volumes/x', mount]);
     store.write(`${pod}/volumes/kubernetes.io~empty-dir/cache/file`, 'content');
     assert.deepEqual(await remove(), { kind: 'blocked', path: mount, why: 'is mounted' });
     assert.equal(store.paths().length, 1);
@@ -82,7 +82,7 @@ test('removes nothing while a file system is mounted below, also through a link'
 });
 
 test('keeps the directory of a pod that was added again, and creates it after a removal has ended', async () => {
-  const { directories, remove } = rig();
+  const { directories, remove } = createHarness();
   await directories.create(uid, signal);
   assert.deepEqual(await remove(() => true), { kind: 'wanted' });
   const removing = remove();
@@ -93,7 +93,7 @@ test('keeps the directory of a pod that was added again, and creates it after a 
 });
 
 test('lists only directories whose name is a valid UID', async () => {
-  const { directories, files, store } = rig();
+  const { directories, files, store } = createHarness();
   await directories.create(uid, signal);
   await files.link('/precious', '/root/pods/u2');
   await files.makeDirectory('/root/pods/.hidden', 0o750);

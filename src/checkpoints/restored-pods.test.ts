@@ -50,9 +50,9 @@ function earlier({
       return observedOf(uid, runtime);
     },
     sources: {
-      allReady: () => configured.every((one) => ready.includes(one)),
-      isReady: (one) => ready.includes(one),
-      readiness: () => configured.map((one) => ({ source: one })),
+      allReady: () => configured.every((each) => ready.includes(each)),
+      isReady: (each) => ready.includes(each),
+      readiness: () => configured.map((each) => ({ source: each })),
     },
   });
 }

@@ -85,16 +85,16 @@ test('Ctrl-C, and any other abort, leaves the pods running', () => {
 /** Accepts no data until it is released. */
 function stuck() {
   const { promise: opened, resolve: open } = Promise.withResolvers<void>();
-  const seen: string[] = [];
+  const observed: string[] = [];
   const stream = new Writable({
     write(chunk, _encoding, done) {
       opened.then(() => {
-        seen.push(String(chunk));
+        observed.push(String(chunk));
         done();
       });
     },
   });
-  return { stream, seen, open };
+  return { stream, seen: observed, open };
 }
 
 describe('flushing the output', () => {

@@ -8,16 +8,16 @@ import { readInstance, writeInstance } from './instance-file.ts';
 import { containerdLayout, type Layout } from './layout.ts';
 import { removeFiles } from './leftover-files.ts';
 
-const made: string[] = [];
+const created: string[] = [];
 let dir = '';
 let layout: Layout = containerdLayout('/unused');
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), 'bundles-'));
-  made.push(dir);
+  created.push(dir);
   layout = containerdLayout(dir);
 });
 after(async () => {
-  for (const path of made) await rm(path, { recursive: true });
+  for (const path of created) await rm(path, { recursive: true });
 });
 
 async function addFile(path: string, text = ''): Promise<void> {

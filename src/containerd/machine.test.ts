@@ -13,14 +13,14 @@ import {
   programDirs,
 } from './machine.ts';
 
-const made: string[] = [];
+const created: string[] = [];
 let dir = '';
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), 'machine-'));
-  made.push(dir);
+  created.push(dir);
 });
 after(async () => {
-  for (const path of made) await rm(path, { recursive: true });
+  for (const path of created) await rm(path, { recursive: true });
 });
 
 async function addProgram(path: string): Promise<void> {

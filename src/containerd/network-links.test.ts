@@ -8,19 +8,19 @@ import type { Run } from './machine.ts';
 import { removeBridge } from './network-links.ts';
 
 const signal = new AbortController().signal;
-const made: string[] = [];
+const created: string[] = [];
 let sysDir = '';
 let calls: string[] = [];
 beforeEach(async () => {
   sysDir = await mkdtemp(join(tmpdir(), 'links-'));
-  made.push(sysDir);
+  created.push(sysDir);
   calls = [];
   for (const port of ['veth1', 'veth2'])
     await mkdir(join(sysDir, 'class/net/klg1/brif', port), { recursive: true });
   await mkdir(join(sysDir, 'class/net/veth2'), { recursive: true });
 });
 after(async () => {
-  for (const path of made) await rm(path, { recursive: true });
+  for (const path of created) await rm(path, { recursive: true });
 });
 
 const run: Run = async (file, args) => {

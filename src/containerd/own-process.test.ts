@@ -7,13 +7,13 @@ import { ProcessTable } from '../lib/index.ts';
 import { containerdLayout, type Layout } from './layout.ts';
 import { containerdArguments, findOwnProcess, removeTraces, writePidFile } from './own-process.ts';
 
-const made: string[] = [];
+const created: string[] = [];
 let dir = '';
 let layout: Layout = containerdLayout('/unused');
 let processes = new ProcessTable();
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), 'own-'));
-  made.push(dir);
+  created.push(dir);
   layout = containerdLayout(join(dir, 'data'));
   processes = new ProcessTable(join(dir, 'proc'));
   await mkdir(layout.dir, { recursive: true });
@@ -22,7 +22,7 @@ beforeEach(async () => {
   await addNamespaces(join(dir, 'proc/self'));
 });
 after(async () => {
-  for (const path of made) await rm(path, { recursive: true });
+  for (const path of created) await rm(path, { recursive: true });
 });
 
 async function addNamespaces(processDir: string): Promise<void> {

@@ -13,7 +13,7 @@ interface Seen {
 /** Reads an archive back and verifies its checksums. */
 function readTar(archive: Uint8Array): Seen[] {
   const bytes = Buffer.from(archive);
-  const seen: Seen[] = [];
+  const observed: Seen[] = [];
   let at = 0;
   while (bytes[at] !== 0) {
     const header = bytes.subarray(at, at + 512);
@@ -24,7 +24,7 @@ function readTar(archive: Uint8Array): Seen[] {
     assert.equal(header.toString('latin1', 257, 265), 'ustar\u000000');
     const size = Number.parseInt(text(124, 12), 8);
     const data = bytes.toString('utf8', at + 512, at + 512 + size);
-    seen.push({
+    observed.push({
       name: text(0, 100),
       mode: Number.parseInt(text(100, 8), 8),
       type: text(156, 1),
@@ -35,7 +35,7 @@ function readTar(archive: Uint8Array): Seen[] {
   }
   assert.equal(bytes.length, at + 1024);
   assert(bytes.subarray(at).every((byte) => byte === 0));
-  return seen;
+  return observed;
 }
 
 const file = (path: string, text = ''): TarEntry => ({

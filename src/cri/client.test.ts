@@ -19,7 +19,7 @@ const goodVersion = VersionResponse.create({
   runtimeApiVersion: 'v1',
 });
 
-interface Rig {
+interface Harness {
   readonly clock: VirtualClock;
   readonly client: CriClient;
   readonly observed: string[];
@@ -27,7 +27,10 @@ interface Rig {
 }
 
 /** A client of a runtime that implements only the given calls. */
-function rig(methods: Readonly<Record<string, Unary | Stream>>, requestTimeoutMs?: number): Rig {
+function createHarness(
+  methods: Readonly<Record<string, Unary | Stream>>,
+  requestTimeoutMs?: number,
+): Harness {
   const clock = new VirtualClock();
   const observed: string[] = [];
   const service = { ...unimplemented(), ...methods };
@@ -35,7 +38,7 @@ function rig(methods: Readonly<Record<string, Unary | Stream>>, requestTimeoutMs
     runtime: service,
     image: service,
     containerdEvents: service,
-    close: () => made.closed++,
+    close: () => created.closed++,
   } as unknown as CriTransport;
   const observer = {
     called(operation: string, durationMs: number, error: KubelingError | undefined) {
@@ -44,8 +47,8 @@ function rig(methods: Readonly<Record<string, Unary | Stream>>, requestTimeoutMs
   };
   const timeout = requestTimeoutMs === undefined ? {} : { requestTimeoutMs };
   const client = createCriClient({ transport, clock, observer, ...timeout });
-  const made: Rig = { clock, client, observed, closed: 0 };
-  return made;
+  const created: Harness = { clock, client, observed, closed: 0 };
+  return created;
 }
 
 function unimplemented(): Record<string, Unary | Stream> {
@@ -77,7 +80,7 @@ describe('cancelled ExecSync calls', () => {
     ms: number,
   ): Promise<{ readonly clock: VirtualClock; readonly wire: AbortSignal }> {
     let wire = AbortSignal.abort();
-    const { client, clock } = rig({
+    const { client, clock } = createHarness({
       execSync: (request, options) => {
         wire = options.signal;
         return endless(request, options);
@@ -110,7 +113,7 @@ describe('cancelled ExecSync calls', () => {
 describe('calls', () => {
   test('pass on request and response', async () => {
     const requests: object[] = [];
-    const { client } = rig({
+    const { client } = createHarness({
       createContainer: async (request) => {
         requests.push(request);
         return { containerId: 'c' };
@@ -121,13 +124,13 @@ describe('calls', () => {
   });
 
   test('reject a response without required fields', async () => {
-    const { client, observed } = rig({ createContainer: async () => ({ containerId: '' }) });
+    const { client, observed } = createHarness({ createContainer: async () => ({ containerId: '' }) });
     await assert.rejects(client.createContainer({}, open()), withCode('CRI_BAD_ANSWER'));
     assert.deepEqual(observed, ['create_container 0 CRI_BAD_ANSWER']);
   });
 
   test('fail with an error whose kind determines the reaction', async () => {
-    const { client } = rig({
+    const { client } = createHarness({
       containerStatus: async () => Promise.reject(new GrpcError('NOT_FOUND', 'no such container')),
     });
     await assert.rejects(
@@ -137,13 +140,13 @@ describe('calls', () => {
   });
 
   test('return a non-zero exit code as a response', async () => {
-    const answer = { stdout: Buffer.alloc(0), stderr: Buffer.from('x'), exitCode: 1 };
-    const { client } = rig({ execSync: async () => answer });
-    assert.equal(await client.execSync({ timeout: 1n }, open()), answer);
+    const response = { stdout: Buffer.alloc(0), stderr: Buffer.from('x'), exitCode: 1 };
+    const { client } = createHarness({ execSync: async () => response });
+    assert.equal(await client.execSync({ timeout: 1n }, open()), response);
   });
 
   test('of every kind are observed once under their metric name', async () => {
-    const { client, observed } = rig({});
+    const { client, observed } = createHarness({});
     const calls = client as unknown as Record<string, (request: object, signal: AbortSignal) => unknown>;
     for (const [name, { kind }] of Object.entries({ ...RuntimeService.methods, ...ImageService.methods })) {
       const called = calls[name]?.({}, open());
@@ -166,12 +169,12 @@ describe('deadlines', () => {
 
   for (const [operation, request, limitMs] of cases) {
     test(`${operation} ${'timeout' in request ? `with ${request.timeout} s ` : ''}ends after ${limitMs ?? 'no limit'}`, async () => {
-      const told: (number | undefined)[] = [];
+      const reported: (number | undefined)[] = [];
       const spy: Unary = (message, options) => {
-        told.push(options.timeoutMs);
+        reported.push(options.timeoutMs);
         return endless(message, options);
       };
-      const { client, clock, observed } = rig({ [operation]: spy });
+      const { client, clock, observed } = createHarness({ [operation]: spy });
       const controller = new AbortController();
       const call = (client[operation] as (request: object, signal: AbortSignal) => Promise<unknown>)(
         request,
@@ -180,7 +183,7 @@ describe('deadlines', () => {
       const outcome = call.catch((error: KubelingError) => error.code);
       await clock.advance((limitMs ?? 10_000_000) - 1);
       assert.deepEqual(observed, []);
-      assert.deepEqual(told, [limitMs]);
+      assert.deepEqual(reported, [limitMs]);
       await clock.advance(1);
       if (limitMs === undefined) controller.abort(cancelledError('enough'));
       const late = operation === 'execSync' ? 'CRI_EXEC_TIMEOUT' : 'CRI_DEADLINE';
@@ -192,7 +195,7 @@ describe('deadlines', () => {
   }
 
   test('follow the configured timeout', async () => {
-    const { client, clock } = rig({ status: endless }, 5_000);
+    const { client, clock } = createHarness({ status: endless }, 5_000);
     const outcome = assert.rejects(
       client.status({}, open()),
       /Cannot finish the runtime call status within 5000 ms/,
@@ -202,7 +205,7 @@ describe('deadlines', () => {
   });
 
   test('end a call even if the transport ignores the signal', async () => {
-    const { client, clock } = rig({ status: () => new Promise(() => {}) });
+    const { client, clock } = createHarness({ status: () => new Promise(() => {}) });
     const outcome = assert.rejects(client.status({}, open()), withCode('CRI_DEADLINE'));
     await clock.advance(120_000);
     await outcome;
@@ -216,7 +219,7 @@ describe('cancellation', () => {
     ['no reason', undefined],
   ] as const) {
     test(`with ${what} fails the call as cancelled`, async () => {
-      const { client, clock, observed } = rig({ status: endless, pullImage: endless });
+      const { client, clock, observed } = createHarness({ status: endless, pullImage: endless });
       for (const call of [client.status, client.pullImage]) {
         const controller = new AbortController();
         const outcome = assert.rejects(call({}, controller.signal), (error) => isKind(error, 'Cancelled'));
@@ -232,7 +235,7 @@ describe('cancellation', () => {
 
   test('before a call sends no request', async () => {
     let calls = 0;
-    const { client } = rig({
+    const { client } = createHarness({
       status: async () => {
         calls++;
         return {};
@@ -245,7 +248,7 @@ describe('cancellation', () => {
   });
 
   test("by the caller's timeout is a deadline error", async () => {
-    const { client } = rig({ status: endless });
+    const { client } = createHarness({ status: endless });
     const controller = new AbortController();
     const outcome = assert.rejects(client.status({}, controller.signal), withCode('CRI_DEADLINE'));
     controller.abort(new KubelingError('DEADLINE_EXCEEDED', 'the sync took too long'));
@@ -259,7 +262,7 @@ describe('streams', () => {
   };
 
   test('pass on every response and are observed at their end', async () => {
-    const { client, observed } = rig({ getContainerEvents: three });
+    const { client, observed } = createHarness({ getContainerEvents: three });
     const read = await Array.fromAsync(client.getContainerEvents({}, open()));
     assert.equal(read.length, 3);
     assert.deepEqual(observed, ['get_container_events 0 ok']);
@@ -267,7 +270,7 @@ describe('streams', () => {
 
   test('close their source when the loop is left, and are observed as successful', async () => {
     let closed = 0;
-    const { client, observed } = rig({
+    const { client, observed } = createHarness({
       async *getContainerEvents() {
         try {
           for (;;) yield { containerId: 'a' };
@@ -283,7 +286,7 @@ describe('streams', () => {
 
   test("have no deadline and fail with the runtime's error", async () => {
     const broke = Promise.withResolvers<never>();
-    const { client, clock, observed } = rig({
+    const { client, clock, observed } = createHarness({
       async *getContainerEvents() {
         yield { containerId: 'a' };
         await broke.promise;
@@ -304,12 +307,12 @@ describe('streams', () => {
 
 describe('checkVersion', () => {
   test("returns the runtime's version", async () => {
-    const { client } = rig({ version: async () => goodVersion });
+    const { client } = createHarness({ version: async () => goodVersion });
     assert.equal(await client.checkVersion(open()), goodVersion);
   });
 
   test('rejects another CRI version and names it', async () => {
-    const { client } = rig({ version: async () => ({ ...goodVersion, version: '0.2.0' }) });
+    const { client } = createHarness({ version: async () => ({ ...goodVersion, version: '0.2.0' }) });
     await assert.rejects(
       client.checkVersion(open()),
       (error) =>
@@ -318,13 +321,13 @@ describe('checkVersion', () => {
   });
 
   test('rejects a runtime without name or version', async () => {
-    const { client } = rig({ version: async () => ({ ...goodVersion, runtimeName: '' }) });
+    const { client } = createHarness({ version: async () => ({ ...goodVersion, runtimeName: '' }) });
     await assert.rejects(client.checkVersion(open()), /version lacks runtimeName/);
   });
 });
 
 test('closing the client closes the transport', () => {
-  const made = rig({});
-  made.client.close();
-  assert.equal(made.closed, 1);
+  const created = createHarness({});
+  created.client.close();
+  assert.equal(created.closed, 1);
 });

@@ -24,8 +24,8 @@ const deadlines: readonly (readonly [CriOperation, object, number | undefined])[
 ];
 
 for (const [operation, request, expected] of deadlines) {
-  const asked = 'timeout' in request ? ` with ${request.timeout} s` : '';
-  test(`${operation}${asked} may take ${expected ?? 'no limit'}`, () => {
+  const requested = 'timeout' in request ? ` with ${request.timeout} s` : '';
+  test(`${operation}${requested} may take ${expected ?? 'no limit'}`, () => {
     assert.equal(deadlineMs(operation, request, 2 * minute), expected);
   });
 }

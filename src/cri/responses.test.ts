@@ -21,7 +21,7 @@ const container = {
 const conditions = [{ type: 'RuntimeReady' }, { type: 'NetworkReady' }];
 
 /** A valid response of each checked call and its required fields. */
-const answers: readonly (readonly [CriOperation, object, readonly string[]])[] = [
+const responses: readonly (readonly [CriOperation, object, readonly string[]])[] = [
   [
     'version',
     { version: '0.1.0', runtimeName: 'x', runtimeVersion: '1', runtimeApiVersion: 'v1' },
@@ -40,13 +40,13 @@ const answers: readonly (readonly [CriOperation, object, readonly string[]])[] =
 const methods = { ...RuntimeService.methods, ...ImageService.methods };
 
 /** A decoded response with all fields. */
-function whole(operation: CriOperation, answer: object): object {
-  return (methods[operation].response as MessageType<object>).create(answer);
+function whole(operation: CriOperation, response: object): object {
+  return (methods[operation].response as MessageType<object>).create(response);
 }
 
-function missing(operation: CriOperation, answer: object): readonly string[] {
+function missing(operation: CriOperation, response: object): readonly string[] {
   try {
-    checkResponse(operation, whole(operation, answer));
+    checkResponse(operation, whole(operation, response));
     return [];
   } catch (error) {
     assert.ok(error instanceof KubelingError && error.code === 'CRI_BAD_ANSWER', String(error));
@@ -59,11 +59,11 @@ function missing(operation: CriOperation, answer: object): readonly string[] {
   }
 }
 
-for (const [operation, answer, fields] of answers) {
+for (const [operation, response, fields] of responses) {
   test(`a complete response to ${operation} is accepted, and each missing field is named`, () => {
-    assert.deepEqual(missing(operation, answer), []);
+    assert.deepEqual(missing(operation, response), []);
     for (const field of fields)
-      assert.deepEqual(missing(operation, { ...answer, [field]: undefined }), [field]);
+      assert.deepEqual(missing(operation, { ...response, [field]: undefined }), [field]);
   });
 }
 

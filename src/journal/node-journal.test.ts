@@ -5,7 +5,7 @@ import { collectLogs } from '../lib/index.ts';
 import { explainNode } from './explain.ts';
 import { NodeJournal } from './node-journal.ts';
 
-function rig(capacity = 10) {
+function createHarness(capacity = 10) {
   const clock = new VirtualClock();
   const { logger, records } = collectLogs(clock);
   const journal = new NodeJournal({ clock, logger, nodeName: 'box', capacity });
@@ -16,7 +16,7 @@ function rig(capacity = 10) {
 const warning = (message: string) => ({ type: 'Warning', reason: 'ContainerGCFailed', message }) as const;
 
 test('a trouble is told when it begins and when it changes, and its end once', () => {
-  const { journal, told, records } = rig();
+  const { journal, told, records } = createHarness();
   for (const message of ['busy', 'busy', 'full', 'full']) journal.problem('gc', warning(message));
   for (let times = 0; times < 3; times++) journal.recovered('gc', 'well again');
   journal.problem('gc', warning('full'));
@@ -25,7 +25,7 @@ test('a trouble is told when it begins and when it changes, and its end once', (
 });
 
 test('a trouble that changes all the time may be told once only', () => {
-  const { journal, told } = rig();
+  const { journal, told } = createHarness();
   journal.noteProblem('runtime', 'away: refused');
   journal.noteProblem('runtime', 'away: no answer');
   journal.recovered('runtime', 'back');
@@ -33,7 +33,7 @@ test('a trouble that changes all the time may be told once only', () => {
 });
 
 test('what repeats is counted, and what is old makes room', () => {
-  const { journal, told } = rig(2);
+  const { journal, told } = createHarness(2);
   journal.event(warning('one'));
   journal.event(warning('one'));
   journal.event(warning('two'));
@@ -43,7 +43,7 @@ test('what repeats is counted, and what is old makes room', () => {
 });
 
 test('the explanation gives each entry its time', () => {
-  const { journal, clock } = rig();
+  const { journal, clock } = createHarness();
   journal.event({ type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' });
   journal.event(warning('busy'));
   journal.event(warning('busy'));

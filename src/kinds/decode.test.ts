@@ -13,10 +13,10 @@ async function decode<T = Pod>(text: string, kind = 'Pod') {
   const { tree } = await readYaml(text);
   assert.ok(tree, 'the text should be YAML');
   const { value, findings } = decodeTree<T>(table, kind, tree);
-  const told = findings.map(
+  const reported = findings.map(
     ({ severity, field, at, message }) => `${severity} ${at?.line}:${at?.column} ${field}: ${message}`,
   );
-  return { value, told };
+  return { value, told: reported };
 }
 
 test('quantities are converted to their canonical form', async () => {

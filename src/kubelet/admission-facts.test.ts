@@ -69,17 +69,17 @@ test('uses the labels of the registration before the Node object has been read',
 });
 
 test('admits at most maxPods pods, and none during a node shutdown', () => {
-  const others = Array.from({ length: 10 }, (_, index) => named(`p${index}`));
+  const rest = Array.from({ length: 10 }, (_, index) => named(`p${index}`));
   const pod = named('web');
-  assert.equal(evaluated(pod, { others: others.slice(1) }), 'admit');
-  assert.equal(evaluated(pod, { others }), 'OutOfpods');
-  assert.equal(evaluated(pod, { others, standing: 'restored' }), 'admit');
+  assert.equal(evaluated(pod, { others: rest.slice(1) }), 'admit');
+  assert.equal(evaluated(pod, { others: rest }), 'OutOfpods');
+  assert.equal(evaluated(pod, { others: rest, standing: 'restored' }), 'admit');
   assert.equal(evaluated(pod, { isShuttingDown: true }), 'NodeShutdown');
 });
 
 test('does not count pending pods whose admission began later', () => {
-  const others = Array.from({ length: 10 }, (_, index) => named(`p${index}`));
-  assert.equal(evaluated(named('web'), { others, later: ['p3'] }), 'admit');
+  const rest = Array.from({ length: 10 }, (_, index) => named(`p${index}`));
+  assert.equal(evaluated(named('web'), { others: rest, later: ['p3'] }), 'admit');
 });
 
 test('rejects a strict supplemental groups policy unless the runtime supports it', () => {

@@ -4,7 +4,7 @@ import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { abortable, cancelledError, collectLogs, seededRandom } from '../lib/index.ts';
 import { Background, type BackgroundLoop } from './background.ts';
 
-function rig() {
+function createHarness() {
   const clock = new VirtualClock();
   const { logger, records } = collectLogs(clock);
   const background = new Background({ clock, random: seededRandom(1), logger });
@@ -33,7 +33,7 @@ function endsWith(ends: (() => Promise<void>)[]): BackgroundLoop & { begun: numb
 }
 
 test('restarts a loop that ended or failed with back-off, logs it, and reports it as a problem until then', async () => {
-  const { clock, background, messages } = rig();
+  const { clock, background, messages } = createHarness();
   const end = new AbortController();
   const loop = endsWith([
     async () => {
@@ -60,7 +60,7 @@ test('restarts a loop that ended or failed with back-off, logs it, and reports i
 });
 
 test('ends the work and the other loops with the error of a loop that cannot be restarted', async () => {
-  const { clock, background } = rig();
+  const { clock, background } = createHarness();
   const bug = new Error('a bug');
   const loop: BackgroundLoop = {
     run: async (signal) => {
@@ -82,7 +82,7 @@ test('ends the work and the other loops with the error of a loop that cannot be 
 });
 
 test('ends all loops when the work ends or fails, including a loop that waits to be restarted', async () => {
-  const { clock, background } = rig();
+  const { clock, background } = createHarness();
   const failing = endsWith([() => Promise.reject(new Error('a bug'))]);
   const never = new AbortController().signal;
   const loops = { restartable: { failing }, critical: { other: endsWith([]) } };

@@ -8,7 +8,7 @@ import { ticker } from './input-mux.ts';
 
 const uid = podUid('u1');
 
-function rig(change: Partial<SnapshotDeps> = {}) {
+function createHarness(change: Partial<SnapshotDeps> = {}) {
   const clock = new VirtualClock();
   const { logger, records } = collectLogs(clock);
   const order: string[] = [];
@@ -31,7 +31,7 @@ function rig(change: Partial<SnapshotDeps> = {}) {
 }
 
 test('lists the cgroups before the pods of the runtime and the directories', async () => {
-  const { snapshots, clock, order, end } = rig();
+  const { snapshots, clock, order, end } = createHarness();
   const next = snapshots.next(end.signal);
   await clock.advance(2_000);
   const { withWorker, withCgroup, running, directories } = (await next) ?? {};
@@ -44,7 +44,7 @@ test('lists the cgroups before the pods of the runtime and the directories', asy
 
 test('logs an unresponsive runtime once, and its recovery once', async () => {
   let away = true;
-  const { snapshots, clock, records, end } = rig({
+  const { snapshots, clock, records, end } = createHarness({
     runningPods: async () => (away ? Promise.reject(new Error('refused')) : []),
   });
   for (let round = 0; round < 5; round++) {
@@ -61,7 +61,7 @@ test('logs an unresponsive runtime once, and its recovery once', async () => {
 
 test('delivers no snapshot when the cgroups cannot be listed', async () => {
   let fails = 2;
-  const { snapshots, clock, end } = rig({
+  const { snapshots, clock, end } = createHarness({
     podCgroups: async () => (fails-- > 0 ? Promise.reject(new Error('EIO')) : new Map()),
   });
   const next = snapshots.next(end.signal);
@@ -77,7 +77,7 @@ test('delivers no snapshot when the cgroups cannot be listed', async () => {
 
 test('does not list directories again while the disk hangs, and delivers the snapshot without them', async () => {
   let looks = 0;
-  const { snapshots, clock, end } = rig({
+  const { snapshots, clock, end } = createHarness({
     podDirectories: () => {
       looks++;
       return new Promise(() => {});

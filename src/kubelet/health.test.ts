@@ -6,7 +6,7 @@ import { RuntimeState } from '../runtime/index.ts';
 import { healthResponse } from '../server/index.ts';
 import { livenessChecks, readinessChecks } from './health.ts';
 
-function rig() {
+function createHarness() {
   const clock = new VirtualClock();
   const none = undefined as string | undefined;
   const state = { ready: true, pleg: none, down: none, enteredMs: clock.monotonicMs() };
@@ -37,7 +37,7 @@ function rig() {
 }
 
 test('reports a node that can sync pods as ready', () => {
-  const { ready } = rig();
+  const { ready } = createHarness();
   const names = ['ping', 'sources', 'runtime', 'network', 'pleg', 'background', 'syncloop'];
   assert.deepEqual(ready(), {
     status: 200,
@@ -46,7 +46,7 @@ test('reports a node that can sync pods as ready', () => {
 });
 
 test('reports an unresponsive runtime as unready with the reason, but not as dead', async () => {
-  const { ready, live, runtime, clock, well, state } = rig();
+  const { ready, live, runtime, clock, well, state } = createHarness();
   runtime.failed(new Error('connection refused'));
   assert.equal(ready().status, 500);
   assert.match(ready().body, /^\[-\]runtime failed: container runtime does not answer: connection refused$/m);
@@ -59,7 +59,7 @@ test('reports an unresponsive runtime as unready with the reason, but not as dea
 });
 
 test('reports unread sources, a PLEG that misses relists and a loop that is down as unready', () => {
-  const { ready, state, live } = rig();
+  const { ready, state, live } = createHarness();
   state.ready = false;
   assert.match(ready().body, /^\[-\]sources failed: the source file has not been read yet$/m);
   state.ready = true;

@@ -15,25 +15,25 @@ test('delivers the items of one input in order and starves no input', async () =
   for (const item of ['a', 'b', 'c', 'd']) busy.push(item);
   quiet.push('once');
   await settle();
-  const seen: unknown[] = [];
-  for (let count = 0; count < 5; count++) seen.push((await mux.take(controller.signal))?.item);
+  const observed: unknown[] = [];
+  for (let count = 0; count < 5; count++) observed.push((await mux.take(controller.signal))?.item);
   assert.deepEqual(
-    seen.filter((item) => item !== 'once'),
+    observed.filter((item) => item !== 'once'),
     ['a', 'b', 'c', 'd'],
   );
-  assert.ok(seen.indexOf('once') <= 1, `the quiet input came at once: ${seen.join()}`);
+  assert.ok(observed.indexOf('once') <= 1, `the quiet input came at once: ${observed.join()}`);
   controller.abort(cancelledError('done'));
 });
 
 test('does not read an input whose last item was not delivered', async () => {
   const controller = new AbortController();
-  let asked = 0;
-  const mux = new InputMux({ one: { next: async () => ++asked } }, controller.signal);
+  let requestCount = 0;
+  const mux = new InputMux({ one: { next: async () => ++requestCount } }, controller.signal);
   await settle();
-  assert.equal(asked, 1);
+  assert.equal(requestCount, 1);
   await mux.take(controller.signal);
   await settle();
-  assert.equal(asked, 2);
+  assert.equal(requestCount, 2);
   controller.abort(cancelledError('done'));
 });
 

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { KeyedThrottle } from './keyed-throttle.ts';
 
-function rig() {
+function createHarness() {
   const clock = new VirtualClock();
   const done: string[] = [];
   const paced = new KeyedThrottle<string>(
@@ -15,14 +15,14 @@ function rig() {
 }
 
 test('acts at once on the first request and throttles each key separately', () => {
-  const { done, paced } = rig();
+  const { done, paced } = createHarness();
   paced.request('a');
   paced.request('b');
   assert.deepEqual(done, ['a 0', 'b 0']);
 });
 
 test('coalesces the requests during an interval into one action at its end', async () => {
-  const { clock, done, paced } = rig();
+  const { clock, done, paced } = createHarness();
   paced.request('a');
   for (let times = 0; times < 50; times++) {
     await clock.advance(30);
@@ -34,7 +34,7 @@ test('coalesces the requests during an interval into one action at its end', asy
 });
 
 test('does nothing after disposal', async () => {
-  const { clock, done, paced } = rig();
+  const { clock, done, paced } = createHarness();
   paced.request('a');
   paced.request('a');
   paced[Symbol.dispose]();

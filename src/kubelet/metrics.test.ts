@@ -12,7 +12,7 @@ async function linesOf(registry: MetricRegistry, name: string): Promise<readonly
   return text.split('\n').filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
 }
 
-function rig() {
+function createHarness() {
   const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
   return { registry, observer: kubeletMetrics(registry), lines: (name: string) => linesOf(registry, name) };
 }
@@ -20,7 +20,7 @@ function rig() {
 const staticPod = aPod({ metadata: { annotations: { [annotations.source]: 'file' } } });
 
 test('creates all series of the pod workers with zero before the first event', async () => {
-  const { lines } = rig();
+  const { lines } = createHarness();
   const all = await lines('kubelet_working_pods');
   assert.equal(all.length, 15);
   for (const line of all) assert.match(line, / 0$/);
@@ -45,7 +45,7 @@ test('creates all series of the pod workers with zero before the first event', a
 });
 
 test('sets gauges and increments counters after each housekeeping round', async () => {
-  const { observer, lines } = rig();
+  const { observer, lines } = createHarness();
   const counts = {
     desired: [staticPod, aPod(), aPod()],
     active: [staticPod],
@@ -86,7 +86,7 @@ test('sets gauges and increments counters after each housekeeping round', async 
 });
 
 test('counts a rejection with an unlisted reason as Other', async () => {
-  const { observer, lines } = rig();
+  const { observer, lines } = createHarness();
   for (const reason of ['OutOfpods', 'OutOfexample.com/gpu', 'Whim']) observer.rejected(reason);
   assert.deepEqual(await lines('kubelet_admission_rejections_total'), [
     'kubelet_admission_rejections_total{reason="OutOfpods"} 1',
@@ -96,7 +96,7 @@ test('counts a rejection with an unlisted reason as Other', async () => {
 });
 
 test('exports stuck pods and orphan directories as gauges', async () => {
-  const { observer, lines } = rig();
+  const { observer, lines } = createHarness();
   observer.stuck({ busy: 1, missing: 2 });
   observer.orphanDirectories({ orphans: 3, blocked: 1 });
   assert.deepEqual(

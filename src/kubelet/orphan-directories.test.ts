@@ -10,7 +10,7 @@ import { OrphanDirectories } from './orphan-directories.ts';
 const { signal } = new AbortController();
 const uid = podUid('u1');
 
-function rig(answer: () => Promise<DirectoryRemoval>) {
+function createHarness(answer: () => Promise<DirectoryRemoval>) {
   const clock = new VirtualClock();
   const { logger, records } = collectLogs(clock);
   const node = new NodeJournal({ clock, logger, nodeName: 'box' });
@@ -38,7 +38,7 @@ function rig(answer: () => Promise<DirectoryRemoval>) {
 const blocked = { kind: 'blocked', path: '/root/pods/u1/volumes/x', why: 'is mounted' } as const;
 
 test('retries a directory that cannot be removed with back-off, and logs it once with what is in the way', async () => {
-  const { keepHouse, tries, records, orphans } = rig(async () => blocked);
+  const { keepHouse, tries, records, orphans } = createHarness(async () => blocked);
   await keepHouse(8 * 60_000);
   assert.ok(tries.length >= 5 && tries.length <= 9, `tried at ${tries.join(', ')}`);
   assert.deepEqual(
@@ -49,12 +49,12 @@ test('retries a directory that cannot be removed with back-off, and logs it once
 });
 
 test('records a node event after ten minutes, and another when the directory is removed', async () => {
-  let answer: DirectoryRemoval = blocked;
-  const { keepHouse, node, orphans } = rig(async () => answer);
+  let response: DirectoryRemoval = blocked;
+  const { keepHouse, node, orphans } = createHarness(async () => response);
   await keepHouse(9 * 60_000);
   assert.deepEqual(node.story().entries, []);
   await keepHouse(20 * 60_000);
-  answer = { kind: 'removed' };
+  response = { kind: 'removed' };
   await keepHouse(10 * 60_000);
   assert.deepEqual(
     node.story().entries.map(({ message }) => message),
@@ -67,7 +67,7 @@ test('records a node event after ten minutes, and another when the directory is 
 });
 
 test('drops a directory that was removed by another process, and reports a failure as the reason', async () => {
-  const { keepHouse, records, orphans } = rig(async () => {
+  const { keepHouse, records, orphans } = createHarness(async () => {
     throw new Error('EBUSY: resource busy, rmdir /root/pods/u1/x');
   });
   await keepHouse(4_000);
@@ -77,7 +77,7 @@ test('drops a directory that was removed by another process, and reports a failu
 });
 
 test('does not repeat a removal that hangs, and removes other directories meanwhile', async () => {
-  const { keepHouse, tries, orphans } = rig(() => new Promise(() => {}));
+  const { keepHouse, tries, orphans } = createHarness(() => new Promise(() => {}));
   await keepHouse(60_000, [uid, podUid('u2')]);
   assert.equal(tries.length, 2);
   assert.deepEqual(orphans.counts, { orphans: 2, blocked: 0 });

@@ -10,7 +10,7 @@ import type { OrphanDirectories } from './orphan-directories.ts';
 import { type CleanupCounts, PodCleanups } from './pod-cleanups.ts';
 
 const { signal } = new AbortController();
-const [wanted, gone, late] = [podUid('wanted'), podUid('gone'), podUid('late')];
+const [expected, gone, late] = [podUid('wanted'), podUid('gone'), podUid('late')];
 const syncing: WorkerSummary = { state: 'sync', orphan: false, hasConfig: true, isStatic: true };
 
 function podOf(uid: PodUid): Pod {
@@ -21,11 +21,11 @@ function runtimePod(uid: PodUid): RuntimePod {
   return { uid, name: uid, namespace: 'default', sandboxes: [], containers: [] };
 }
 
-function rig() {
+function createHarness() {
   const clock = new VirtualClock();
   const state = {
-    desired: [podOf(wanted)] as readonly Pod[],
-    known: new Map<PodUid, WorkerSummary>([[wanted, syncing]]),
+    desired: [podOf(expected)] as readonly Pod[],
+    known: new Map<PodUid, WorkerSummary>([[expected, syncing]]),
     /** The records that the workers drop after an update of the desired pods. */
     finished: [] as readonly PodUid[],
     settling: new Set<PodUid>(),
@@ -87,9 +87,9 @@ function rig() {
   });
   const snapshot = (change: Partial<CleanupSnapshot> = {}): CleanupSnapshot => ({
     withWorker: new Set(),
-    withCgroup: new Set([wanted]),
-    running: [runtimePod(wanted)],
-    directories: [wanted],
+    withCgroup: new Set([expected]),
+    running: [runtimePod(expected)],
+    directories: [expected],
     atMs: clock.monotonicMs(),
     ...change,
   });
@@ -97,10 +97,10 @@ function rig() {
 }
 
 test('terminates pods that are not desired, leaves their directories while they run, and counts both', () => {
-  const { cleanups, acts, snapshot, state, cgroupRules } = rig();
-  const running = [runtimePod(wanted), runtimePod(gone)];
+  const { cleanups, acts, snapshot, state, cgroupRules } = createHarness();
+  const running = [runtimePod(expected), runtimePod(gone)];
   cleanups.run(
-    snapshot({ running, directories: [wanted, gone, late], withCgroup: new Set([wanted, gone]) }),
+    snapshot({ running, directories: [expected, gone, late], withCgroup: new Set([expected, gone]) }),
     signal,
   );
   assert.deepEqual(acts, ['sync known', 'statuses', `directories ${late}`, `kill ${gone}`]);
@@ -115,7 +115,7 @@ test('terminates pods that are not desired, leaves their directories while they 
 });
 
 test('deletes nothing when the runtime list failed or is stale', async () => {
-  const { cleanups, acts, snapshot, clock } = rig();
+  const { cleanups, acts, snapshot, clock } = createHarness();
   cleanups.run(snapshot({ running: undefined, directories: [gone] }), signal);
   const old = snapshot({ running: [runtimePod(gone)] });
   await clock.advance(10_001);
@@ -124,47 +124,47 @@ test('deletes nothing when the runtime list failed or is stale', async () => {
 });
 
 test('does not remove the cgroup of a pod that was added after the snapshot', () => {
-  const { cleanups, snapshot, state, cgroupRules } = rig();
-  cleanups.run(snapshot({ withCgroup: new Set([wanted, gone]) }), signal);
+  const { cleanups, snapshot, state, cgroupRules } = createHarness();
+  cleanups.run(snapshot({ withCgroup: new Set([expected, gone]) }), signal);
   const [rules] = cgroupRules;
   assert.ok(rules);
-  assert.deepEqual([wanted, gone, late].map(rules.mayRun), [true, false, true]);
+  assert.deepEqual([expected, gone, late].map(rules.mayRun), [true, false, true]);
   state.known.set(gone, syncing);
   assert.equal(rules.mayRun(gone), true, 'also one that came back before its cgroup was removed');
 });
 
 test('does not count a pod as runtime orphan right after its worker has finished', () => {
   for (const when of ['while it was gathered', 'in this round'] as const) {
-    const { cleanups, acts, snapshot, state } = rig();
+    const { cleanups, acts, snapshot, state } = createHarness();
     if (when === 'in this round') {
       state.known.set(gone, syncing);
       state.finished = [gone];
     }
     const withWorker = new Set(when === 'in this round' ? [] : [gone]);
-    cleanups.run(snapshot({ withWorker, running: [runtimePod(wanted), runtimePod(gone)] }), signal);
+    cleanups.run(snapshot({ withWorker, running: [runtimePod(expected), runtimePod(gone)] }), signal);
     assert.ok(!acts.includes(`kill ${gone}`), when);
   }
 });
 
 test('ignores a pod whose admission is pending', () => {
-  const { cleanups, acts, snapshot, state } = rig();
+  const { cleanups, acts, snapshot, state } = createHarness();
   state.known.clear();
-  state.settling.add(wanted);
+  state.settling.add(expected);
   cleanups.run(snapshot(), signal);
-  assert.ok(!acts.includes(`create ${wanted}`));
+  assert.ok(!acts.includes(`create ${expected}`));
   state.settling.clear();
   cleanups.run(snapshot(), signal);
-  assert.ok(acts.includes(`create ${wanted}`));
+  assert.ok(acts.includes(`create ${expected}`));
 });
 
 test('starts a worker for a desired pod without one', () => {
-  const { cleanups, acts, snapshot, state } = rig();
+  const { cleanups, acts, snapshot, state } = createHarness();
   state.known.clear();
   cleanups.run(snapshot(), signal);
-  assert.ok(acts.includes(`create ${wanted}`));
+  assert.ok(acts.includes(`create ${expected}`));
   assert.deepEqual(
     state.counts?.restarted.map((pod) => pod.metadata.uid),
-    [wanted],
+    [expected],
   );
-  assert.equal(state.counts?.workers.get(wanted)?.state, 'sync');
+  assert.equal(state.counts?.workers.get(expected)?.state, 'sync');
 });

@@ -30,27 +30,29 @@ function factsOf({ wanted, worked, phase, worker = 'working' }: Known): PodFacts
 
 describe('facts about pods', () => {
   it('returns the pod of its worker only while a source has the pod', () => {
-    const [wanted, worked] = [podOf(), podOf()];
-    assert.equal(factsOf({ wanted, worked }).podOfWorker(uid), worked);
+    const [expected, worked] = [podOf(), podOf()];
+    assert.equal(factsOf({ wanted: expected, worked }).podOfWorker(uid), worked);
     assert.equal(factsOf({ worked }).podOfWorker(uid), undefined);
-    assert.equal(factsOf({ wanted }).podOfWorker(uid), undefined);
+    assert.equal(factsOf({ wanted: expected }).podOfWorker(uid), undefined);
   });
 
   it('returns the pod of its worker before the pod of its source', () => {
-    const [wanted, worked] = [podOf(), podOf()];
-    assert.equal(factsOf({ wanted, worked }).podOfWorkerOrSource(uid), worked);
+    const [expected, worked] = [podOf(), podOf()];
+    assert.equal(factsOf({ wanted: expected, worked }).podOfWorkerOrSource(uid), worked);
     assert.equal(factsOf({ worked }).podOfWorkerOrSource(uid), worked);
-    assert.equal(factsOf({ wanted }).podOfWorkerOrSource(uid), wanted);
+    assert.equal(factsOf({ wanted: expected }).podOfWorkerOrSource(uid), expected);
     assert.equal(factsOf({}).podOfWorkerOrSource(uid), undefined);
   });
 
   it('counts a pod as active until it has finished, and a terminating one until it is removed', () => {
-    const wanted = podOf();
-    assert.deepEqual(factsOf({ wanted }).activePods(), [wanted]);
-    assert.deepEqual(factsOf({ wanted, phase: 'Failed' }).activePods(), []);
+    const expected = podOf();
+    assert.deepEqual(factsOf({ wanted: expected }).activePods(), [expected]);
+    assert.deepEqual(factsOf({ wanted: expected, phase: 'Failed' }).activePods(), []);
     assert.deepEqual(factsOf({ wanted: podOf({ phase: 'Succeeded' }) }).activePods(), []);
-    assert.deepEqual(factsOf({ wanted, phase: 'Failed', worker: 'told-to-end' }).activePods(), [wanted]);
-    assert.deepEqual(factsOf({ wanted, worker: 'done' }).activePods(), []);
+    assert.deepEqual(factsOf({ wanted: expected, phase: 'Failed', worker: 'told-to-end' }).activePods(), [
+      expected,
+    ]);
+    assert.deepEqual(factsOf({ wanted: expected, worker: 'done' }).activePods(), []);
   });
 
   it('reports a pod as ended once it has finished or its termination was requested', () => {
@@ -60,9 +62,9 @@ describe('facts about pods', () => {
   });
 
   it('returns the current status of a pod, or the status from its source', () => {
-    const wanted = podOf({ phase: 'Pending' });
+    const expected = podOf({ phase: 'Pending' });
     const phases = (facts: PodFacts) => facts.podsWithStatus().map(({ status }) => status.phase);
-    assert.deepEqual(phases(factsOf({ wanted })), ['Pending']);
-    assert.deepEqual(phases(factsOf({ wanted, phase: 'Running' })), ['Running']);
+    assert.deepEqual(phases(factsOf({ wanted: expected })), ['Pending']);
+    assert.deepEqual(phases(factsOf({ wanted: expected, phase: 'Running' })), ['Running']);
   });
 });

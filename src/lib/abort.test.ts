@@ -18,18 +18,18 @@ const never = () => new Promise<never>(() => {});
 
 test('onAbort runs once when the signal is aborted', () => {
   const controller = new AbortController();
-  const seen: unknown[] = [];
-  onAbort(controller.signal, (reason) => seen.push(reason));
+  const observed: unknown[] = [];
+  onAbort(controller.signal, (reason) => observed.push(reason));
   controller.abort('why');
   controller.abort('again');
-  assert.deepEqual(seen, ['why']);
+  assert.deepEqual(observed, ['why']);
   assert.equal(listeners(controller.signal), 0);
 });
 
 test('onAbort runs immediately for a signal that is already aborted', () => {
-  const seen: unknown[] = [];
-  using _link = onAbort(AbortSignal.abort('early'), (reason) => seen.push(reason));
-  assert.deepEqual(seen, ['early']);
+  const observed: unknown[] = [];
+  using _link = onAbort(AbortSignal.abort('early'), (reason) => observed.push(reason));
+  assert.deepEqual(observed, ['early']);
 });
 
 test('onAbort leaves no listener once disposed, and may be disposed twice', () => {
@@ -124,15 +124,15 @@ test('work that ignores its signal is abandoned at its deadline', async () => {
 test('work receives the abort of its parent, with its reason', async () => {
   const clock = new VirtualClock();
   const parent = new AbortController();
-  let seen: AbortSignal | undefined;
+  let observed: AbortSignal | undefined;
   const work = (signal: AbortSignal) => {
-    seen = signal;
+    observed = signal;
     return never();
   };
   const failed = assert.rejects(withDeadline({ clock, ms: 10, what: 'x' }, work, parent.signal), /stopping/);
   parent.abort(cancelledError('stopping'));
   await failed;
-  assert.equal(seen?.aborted, true);
+  assert.equal(observed?.aborted, true);
   assert.equal(clock.pendingTimers, 0);
 });
 
@@ -173,13 +173,13 @@ test('the first failure of concurrent work under a deadline aborts the rest', as
 
 test('the first failure of allOrAbort aborts the rest, and no listener is left', async () => {
   const parent = new AbortController();
-  const seen: boolean[] = [];
+  const observed: boolean[] = [];
   const both = (signal: AbortSignal) =>
     Promise.all([Promise.reject(new Error('one of two')), abortable(never(), signal)]).finally(() => {
-      onAbort(signal, () => seen.push(true));
+      onAbort(signal, () => observed.push(true));
     });
   await assert.rejects(allOrAbort(both, parent.signal), /one of two/);
-  assert.deepEqual(seen, [true]);
+  assert.deepEqual(observed, [true]);
   assert.equal(listeners(parent.signal), 0);
 });
 
@@ -187,15 +187,15 @@ test('work with an abort grace ends by itself within it and leaves no listener',
   const clock = new VirtualClock();
   const parent = new AbortController();
   const { promise, resolve } = Promise.withResolvers<string>();
-  let seen: AbortSignal | undefined;
+  let observed: AbortSignal | undefined;
   const work = (signal: AbortSignal) => {
-    seen = signal;
+    observed = signal;
     return promise;
   };
   const running = withAbortGrace({ clock, ms: () => 2000 }, work, parent.signal);
   parent.abort(cancelledError('stopping'));
   await clock.advance(1999);
-  assert.equal(seen?.aborted, false);
+  assert.equal(observed?.aborted, false);
   resolve('done');
   assert.equal(await running, 'done');
   assert.equal(clock.pendingTimers, 0);

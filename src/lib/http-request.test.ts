@@ -29,12 +29,12 @@ function reply(status: number, location?: string): HttpResponse {
 
 /** Returns the given responses in order, and records the requests. */
 function dialer(...replies: readonly HttpResponse[]) {
-  const asked: HttpRequest[] = [];
-  const dial = async (one: HttpRequest) => {
-    asked.push(one);
-    return replies[Math.min(asked.length, replies.length) - 1] ?? reply(200);
+  const requests: HttpRequest[] = [];
+  const dial = async (each: HttpRequest) => {
+    requests.push(each);
+    return replies[Math.min(requests.length, replies.length) - 1] ?? reply(200);
   };
-  return { asked, dial };
+  return { asked: requests, dial };
 }
 
 describe('following redirects', () => {

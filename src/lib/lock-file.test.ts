@@ -9,21 +9,21 @@ import { type LockDeps, withLockFile } from './lock-file.ts';
 import { ProcessTable } from './processes.ts';
 
 const signal = new AbortController().signal;
-const made: string[] = [];
+const created: string[] = [];
 let dir = '';
 let clock = new VirtualClock();
 
 /** A /proc in which this process started at tick 100 of boot "now". */
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), 'lock-'));
-  made.push(dir);
+  created.push(dir);
   clock = new VirtualClock();
   await mkdir(join(dir, 'proc/sys/kernel/random'), { recursive: true });
   await writeFile(join(dir, 'proc/sys/kernel/random/boot_id'), 'now\n');
   await addProcess(process.pid, 100);
 });
 after(async () => {
-  for (const path of made) await rm(path, { recursive: true });
+  for (const path of created) await rm(path, { recursive: true });
 });
 
 async function addProcess(pid: number, startTime: number, state = 'S'): Promise<void> {
@@ -151,14 +151,14 @@ async function refusedAfterWait(): Promise<void> {
 /** Real files need real time; the fake clock advances only when nothing else happens. */
 async function stepUntilSettled(work: Promise<unknown>): Promise<void> {
   let isSettled = false;
-  const seen = work.finally(() => {
+  const observed = work.finally(() => {
     isSettled = true;
   });
   while (!isSettled) {
     if (clock.pendingTimers > 0) await clock.advance(100);
     else await new Promise((resolve) => setImmediate(resolve));
   }
-  await seen;
+  await observed;
 }
 
 async function until(condition: () => boolean): Promise<void> {

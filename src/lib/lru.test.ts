@@ -52,16 +52,16 @@ test('the map agrees with a list kept in order of use', () => {
       let model: [number, number][] = [];
       for (const { act, key, value } of steps) {
         const found = model.find(([at]) => at === key);
-        const others = model.filter(([at]) => at !== key);
+        const rest = model.filter(([at]) => at !== key);
         if (act === 'get') {
           assert.equal(map.get(key), found?.[1]);
-          if (found) model = [...others, found];
+          if (found) model = [...rest, found];
         } else if (act === 'set') {
           map.set(key, value);
-          model = [...others, [key, value] as [number, number]].slice(-capacity);
+          model = [...rest, [key, value] as [number, number]].slice(-capacity);
         } else if (act === 'delete') {
           assert.equal(map.delete(key), found !== undefined);
-          model = others;
+          model = rest;
         } else assert.equal(map.peek(key), found?.[1]);
         assert.deepEqual([...map], model);
         assert.ok(map.size <= capacity);

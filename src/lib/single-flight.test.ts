@@ -33,9 +33,9 @@ test('a failure reaches every caller and is not cached', async () => {
 
 test('the run continues while one caller is left, and is aborted with the last', async () => {
   const flights = new SingleFlight<string, number>();
-  const seen: AbortSignal[] = [];
+  const observed: AbortSignal[] = [];
   const work = (signal: AbortSignal) => {
-    seen.push(signal);
+    observed.push(signal);
     return new Promise<number>(() => {});
   };
   const [first, second] = [new AbortController(), new AbortController()];
@@ -43,10 +43,10 @@ test('the run continues while one caller is left, and is aborted with the last',
   await settle();
   first.abort(new Error('first left'));
   await assert.rejects(both[0] ?? Promise.resolve(), /first left/);
-  assert.equal(seen[0]?.aborted, false);
+  assert.equal(observed[0]?.aborted, false);
   second.abort(new Error('second left'));
   await assert.rejects(both[1] ?? Promise.resolve(), /second left/);
-  assert.equal(seen[0]?.aborted, true);
+  assert.equal(observed[0]?.aborted, true);
   assert.equal(flights.size, 0);
 });
 
@@ -59,14 +59,14 @@ test('a successful run is not aborted afterwards', async () => {
 
 test('concurrent work of a failed run is aborted', async () => {
   const flights = new SingleFlight<string, number>();
-  let seen: AbortSignal | undefined;
+  let observed: AbortSignal | undefined;
   const work = async (signal: AbortSignal) => {
-    seen = signal;
+    observed = signal;
     throw new Error('one of two failed');
   };
   await assert.rejects(flights.run('a', work, open()), /one of two failed/);
   await settle();
-  assert.equal(seen?.aborted, true);
+  assert.equal(observed?.aborted, true);
 });
 
 test('a caller after the last abort gets a new run', async () => {

@@ -55,15 +55,15 @@ test('beyond the capacity the oldest key is dropped and counted', async () => {
 });
 
 test('closing releases waiting readers and notifies the sender once', async () => {
-  let told = 0;
-  const subscription = new Subscription<number>({ keep: 'each', capacity: 2 }, () => told++);
+  let reported = 0;
+  const subscription = new Subscription<number>({ keep: 'each', capacity: 2 }, () => reported++);
   const waiting = subscription.next(open());
   subscription.close();
   subscription.close();
   subscription.push(1);
   assert.equal(await waiting, undefined);
   assert.equal(await subscription.next(open()), undefined);
-  assert.equal(told, 1);
+  assert.equal(reported, 1);
   assert.equal(subscription.closed, true);
 });
 

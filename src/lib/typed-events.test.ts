@@ -13,13 +13,13 @@ function setUp() {
 
 test('subscribers receive the payloads of a name in the order of subscription', () => {
   const { events } = setUp();
-  const seen: string[] = [];
-  events.on('started', ({ id }) => seen.push(`first ${id}`));
-  events.on('started', ({ id }) => seen.push(`second ${id}`));
-  events.on('stopped', (code) => seen.push(`stopped ${code}`));
+  const observed: string[] = [];
+  events.on('started', ({ id }) => observed.push(`first ${id}`));
+  events.on('started', ({ id }) => observed.push(`second ${id}`));
+  events.on('stopped', (code) => observed.push(`stopped ${code}`));
   events.emit('started', { id: 'a' });
   events.emit('stopped', 0);
-  assert.deepEqual(seen, ['first a', 'second a', 'stopped 0']);
+  assert.deepEqual(observed, ['first a', 'second a', 'stopped 0']);
 });
 
 test('an unsubscribed listener is not called, and no empty list is left', () => {
@@ -72,14 +72,14 @@ test('a reporter that throws does not affect the sender', () => {
 
 test('subscribers added during an event receive the next, removed ones do not receive this one', () => {
   const { events } = setUp();
-  const seen: string[] = [];
+  const observed: string[] = [];
   events.on('stopped', () => {
-    events.on('stopped', () => seen.push('late'));
+    events.on('stopped', () => observed.push('late'));
     leaving[Symbol.dispose]();
   });
-  const leaving = events.on('stopped', () => seen.push('left'));
+  const leaving = events.on('stopped', () => observed.push('left'));
   events.emit('stopped', 0);
-  assert.deepEqual(seen, []);
+  assert.deepEqual(observed, []);
 });
 
 test('a bounded subscription never blocks the sender and unsubscribes when closed', async () => {

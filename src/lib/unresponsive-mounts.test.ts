@@ -14,9 +14,9 @@ const mount = (mountPoint: string, fsType: string): Mount => ({
   superOptions: [],
 });
 
-function rig() {
+function createHarness() {
   const clock = new VirtualClock();
-  const asked: string[] = [];
+  const requests: string[] = [];
   const touched: string[] = [];
   const dead = new Set<string>();
   const links = new Map<string, string>();
@@ -35,7 +35,7 @@ function rig() {
       return links.get(path);
     },
     probe: (point, signal) => {
-      asked.push(point);
+      requests.push(point);
       if (!dead.has(point)) return Promise.resolve();
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     },
@@ -55,14 +55,14 @@ function rig() {
   const mountAt = (point: string, fsType: string) => {
     table = [...table, mount(point, fsType)];
   };
-  return { clock, asked, touched, dead, links, mounts, check, unmount, mountAt };
+  return { clock, asked: requests, touched, dead, links, mounts, check, unmount, mountAt };
 }
 
 const silent = 'MOUNT_SILENT the file system at /mnt/far (nfs4) does not answer';
 
 describe('a path', () => {
   it('on a new mount is detected immediately after a notification', async () => {
-    const { dead, mounts, check, mountAt } = rig();
+    const { dead, mounts, check, mountAt } = createHarness();
     assert.equal(await check('/mnt/new/a'), 'fine');
     mountAt('/mnt/new', 'nfs4');
     dead.add('/mnt/new');
@@ -71,14 +71,14 @@ describe('a path', () => {
   });
 
   it('on a local disk is never probed', async () => {
-    const { asked, check } = rig();
+    const { asked, check } = createHarness();
     for (const path of ['/', '/etc/x', '/mnt', '/mnt/farther', '/mnt/a/../b', '/mnt/../mnt/farther'])
       assert.equal(await check(path), 'fine');
     assert.deepEqual(asked, []);
   });
 
   it('is checked once a second for all paths in the same directory', async () => {
-    const { clock, touched, check, links, dead } = rig();
+    const { clock, touched, check, links, dead } = createHarness();
     for (const name of ['a', 'b', 'c']) assert.equal(await check(`/mnt/pods/${name}`), 'fine');
     assert.deepEqual(touched, ['/mnt', '/mnt/pods', '/mnt/pods/a', '/mnt/pods/b', '/mnt/pods/c']);
     await clock.advance(1_000);
@@ -88,7 +88,7 @@ describe('a path', () => {
   });
 
   it('on a remote file system is probed, at most once a second', async () => {
-    const { clock, asked, check } = rig();
+    const { clock, asked, check } = createHarness();
     for (const path of ['/mnt/far', '/mnt/far/a/b', '/mnt/./far//c', '/mnt/../../mnt/far'])
       assert.equal(await check(path), 'fine');
     assert.deepEqual(asked, ['/mnt/far']);
@@ -98,7 +98,7 @@ describe('a path', () => {
   });
 
   it('that leads to a remote file system by symbolic links is not accessed before it has been probed', async () => {
-    const { asked, touched, dead, links, check } = rig();
+    const { asked, touched, dead, links, check } = createHarness();
     links.set('/data', 'mnt/near/../other');
     links.set('/mnt/other', '/mnt/far/deep');
     dead.add('/mnt/far');
@@ -108,7 +108,7 @@ describe('a path', () => {
   });
 
   it('in a loop of symbolic links ends', async () => {
-    const { links, check } = rig();
+    const { links, check } = createHarness();
     links.set('/ring', '/ring');
     assert.equal(await check('/ring/x'), 'fine');
   });
@@ -116,19 +116,19 @@ describe('a path', () => {
 
 describe('an unresponsive file system', () => {
   it('is waited for five seconds, and then fails immediately', async () => {
-    const { asked, dead, mounts, check } = rig();
+    const { asked, dead, mounts, check } = createHarness();
     dead.add('/mnt/far');
-    const others = Array.from({ length: 20 }, () => mounts.check('/mnt/far/x').catch((error) => error.code));
+    const rest = Array.from({ length: 20 }, () => mounts.check('/mnt/far/x').catch((error) => error.code));
     assert.equal(await check('/mnt/far', 4_999), 'waits');
     assert.equal(await check('/mnt/far', 1), silent);
-    assert.deepEqual(new Set(await Promise.all(others)), new Set(['MOUNT_SILENT']));
+    assert.deepEqual(new Set(await Promise.all(rest)), new Set(['MOUNT_SILENT']));
     assert.equal(await check('/mnt/far'), silent);
     assert.deepEqual([asked, mounts.size], [['/mnt/far'], 1]);
     assert.equal(await check('/fuse/x'), 'fine');
   });
 
   it('is probed with growing intervals, and is usable once it responds', async () => {
-    const { clock, asked, dead, mounts, check } = rig();
+    const { clock, asked, dead, mounts, check } = createHarness();
     dead.add('/mnt/far');
     for (let rounds = 0; rounds < 3_600; rounds++) await check('/mnt/far', 1_000);
     assert.ok(asked.length > 10 && asked.length < 25, `${asked.length}`);
@@ -139,7 +139,7 @@ describe('an unresponsive file system', () => {
   });
 
   it('is dropped once it is unmounted', async () => {
-    const { clock, dead, mounts, check, unmount } = rig();
+    const { clock, dead, mounts, check, unmount } = createHarness();
     dead.add('/mnt/far');
     await check('/mnt/far', 5_000);
     unmount('/mnt/far');
@@ -149,7 +149,7 @@ describe('an unresponsive file system', () => {
   });
 
   it('releases an aborted caller immediately', async () => {
-    const { dead, mounts } = rig();
+    const { dead, mounts } = createHarness();
     dead.add('/mnt/far');
     const own = new AbortController();
     const failed = assert.rejects(mounts.check('/mnt/far', own.signal), /enough/);
@@ -160,7 +160,7 @@ describe('an unresponsive file system', () => {
 });
 
 it('finds mounts below a directory without accessing it', async () => {
-  const { asked, mounts } = rig();
+  const { asked, mounts } = createHarness();
   assert.equal(await mounts.firstBelow('/mnt'), '/mnt/far');
   assert.equal(await mounts.firstBelow('/mnt/far'), '/mnt/far');
   assert.equal(await mounts.firstBelow('/mnt/fa'), undefined);
@@ -178,9 +178,9 @@ it('reads the mount table again after a change, and periodically', async () => {
       return [mount('/', 'ext4'), mount('/far', 'nfs4')];
     },
     watch: () => {
-      const told = change;
+      const reported = change;
       change = 'same';
-      return told;
+      return reported;
     },
     readLink: async () => {
       links++;

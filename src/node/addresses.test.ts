@@ -232,16 +232,19 @@ test('aborts and retries a call that hangs, and rejects an empty result', async 
 });
 
 test("publishes the provider's addresses as soon as they are known", async () => {
-  const world = new NodeWorld();
+  const environment = new NodeWorld();
   let addresses = [at('10.7.0.1')];
-  const keeper = new NodeController({ ...world.deps(), addresses: { addresses: async () => addresses } });
+  const keeper = new NodeController({
+    ...environment.deps(),
+    addresses: { addresses: async () => addresses },
+  });
   const controller = new AbortController();
   const ended = keeper.run(controller.signal).catch(() => {});
-  await world.clock.advance(1_000);
-  const told = () => world.api.node()?.status?.addresses?.map(({ address }) => address);
+  await environment.clock.advance(1_000);
+  const told = () => environment.api.node()?.status?.addresses?.map(({ address }) => address);
   assert.deepEqual(told(), ['10.7.0.1', 'n1']);
   addresses = [at('10.7.0.2')];
-  await world.clock.advance(11_000);
+  await environment.clock.advance(11_000);
   assert.deepEqual(told(), ['10.7.0.2', 'n1']);
   controller.abort(new Error('stopped'));
   await ended;

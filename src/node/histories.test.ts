@@ -10,84 +10,84 @@ const minutes = 60_000;
 const statuses = [409, 429, 500, 503];
 
 /** Faults of a node in a cluster; each reverts an earlier one of its kind. */
-const strokes: readonly ((world: NodeWorld, random: Random) => void)[] = [
-  (world) => world.api.remove(),
-  (world) => world.api.put(apiResources.nodes, { metadata: { name: 'n1' } }),
-  (world) => {
-    world.problems = ['container runtime is down'];
+const strokes: readonly ((environment: NodeWorld, random: Random) => void)[] = [
+  (environment) => environment.api.remove(),
+  (environment) => environment.api.put(apiResources.nodes, { metadata: { name: 'n1' } }),
+  (environment) => {
+    environment.problems = ['container runtime is down'];
   },
-  (world) => {
-    world.problems = [];
+  (environment) => {
+    environment.problems = [];
   },
-  (world, random) => {
+  (environment, random) => {
     const share = random.next() * 0.6;
-    world.api.refuse = () =>
+    environment.api.refuse = () =>
       random.next() < share ? refusal(pick(random, statuses) ?? 500, 'no') : undefined;
   },
-  (world, random) => {
+  (environment, random) => {
     const share = random.next() * 0.4;
-    world.api.lose = () => (random.next() < share ? refusal(504, 'lost') : undefined);
+    environment.api.lose = () => (random.next() < share ? refusal(504, 'lost') : undefined);
   },
-  (world) => {
-    world.api.refuse = () => refusal(503, 'away');
+  (environment) => {
+    environment.api.refuse = () => refusal(503, 'away');
   },
-  (world) => calm(world),
-  (world) => void (world.pressures.delete('disk') || world.pressures.add('disk')),
-  (world, random) => world.clock.jumpWall((random.next() - 0.5) * 10 * minutes),
-  (world) => {
-    const stale = structuredClone(world.api.node());
-    world.watched = () => stale;
+  (environment) => calm(environment),
+  (environment) => void (environment.pressures.delete('disk') || environment.pressures.add('disk')),
+  (environment, random) => environment.clock.jumpWall((random.next() - 0.5) * 10 * minutes),
+  (environment) => {
+    const stale = structuredClone(environment.api.node());
+    environment.watched = () => stale;
   },
-  (world) => {
-    world.watched = () => world.api.node();
+  (environment) => {
+    environment.watched = () => environment.api.node();
   },
 ];
 
-function calm(world: NodeWorld): void {
-  world.api.refuse = () => undefined;
-  world.api.lose = () => undefined;
-  world.watched = () => world.api.node();
-  world.problems = [];
+function calm(environment: NodeWorld): void {
+  environment.api.refuse = () => undefined;
+  environment.api.lose = () => undefined;
+  environment.watched = () => environment.api.node();
+  environment.problems = [];
 }
 
-function check(node: Node | undefined, world: NodeWorld, seed: number): void {
+function check(node: Node | undefined, environment: NodeWorld, seed: number): void {
   const what = `seed ${seed}`;
   assert.equal(conditionOf(node, 'Ready')?.status, 'True', what);
   assert.equal(
     conditionOf(node, 'DiskPressure')?.status,
-    world.pressures.has('disk') ? 'True' : 'False',
+    environment.pressures.has('disk') ? 'True' : 'False',
     what,
   );
   assert.equal(node?.metadata?.labels?.['pool'], 'a', what);
-  const lease = world.api.lease();
+  const lease = environment.api.lease();
   assert.equal(lease?.metadata?.ownerReferences?.[0]?.uid, node?.metadata?.uid, what);
-  assert.ok(world.clock.now() - Date.parse(lease?.spec?.renewTime ?? '') <= 11_000, what);
+  assert.ok(environment.clock.now() - Date.parse(lease?.spec?.renewTime ?? '') <= 11_000, what);
 }
 
 async function history(seed: number): Promise<void> {
   const random = seededRandom(seed);
-  const world = new NodeWorld();
-  world.watched = () => world.api.node();
-  const keeper = new NodeController({ ...world.deps({ labels: { pool: 'a' } }), random });
+  const environment = new NodeWorld();
+  environment.watched = () => environment.api.node();
+  const keeper = new NodeController({ ...environment.deps({ labels: { pool: 'a' } }), random });
   const controller = new AbortController();
   const ended = keeper.run(controller.signal).catch((error: unknown) => error);
   for (let step = 0; step < 12; step++) {
-    await world.clock.advance(randomInt(random, 90_000));
-    pick(random, strokes)?.(world, random);
+    await environment.clock.advance(randomInt(random, 90_000));
+    pick(random, strokes)?.(environment, random);
   }
-  calm(world);
-  await world.clock.advance(2 * minutes);
-  check(world.api.node(), world, seed);
-  const calls = world.api.calls.length;
-  await world.clock.advance(minutes);
+  calm(environment);
+  await environment.clock.advance(2 * minutes);
+  check(environment.api.node(), environment, seed);
+  const calls = environment.api.calls.length;
+  await environment.clock.advance(minutes);
   assert.ok(
-    world.api.calls.length - calls <= 8,
+    environment.api.calls.length - calls <= 8,
     `seed ${seed}: at rest there are little more than lease renewals`,
   );
   const reason = new Error('stopped');
   controller.abort(reason);
   assert.equal(await ended, reason, `seed ${seed}`);
-  assert.equal(world.clock.pendingTimers, 0, `seed ${seed}`);
+  assert.equal(environment.clock.pendingTimers, 0, `seed ${seed}`);
 }
 
 test('converges to the desired Node and little traffic after any faults', async () => {

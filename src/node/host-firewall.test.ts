@@ -36,7 +36,7 @@ class TestFilter implements PacketFilter {
   }
 }
 
-function rig(rules = clusterLoopbackRules) {
+function createHarness(rules = clusterLoopbackRules) {
   const clock = new VirtualClock();
   const filter = new TestFilter();
   const { logger, records } = collectLogs(clock);
@@ -54,7 +54,7 @@ const drop =
 const all = ['OUTPUT -j KUBE-FIREWALL', 'INPUT -j KUBE-FIREWALL', drop];
 
 test('drops packets to loopback from other machines, and adds each rule once', async () => {
-  const { clock, filter, end } = rig();
+  const { clock, filter, end } = createHarness();
   await clock.advance(1_000);
   assert.deepEqual(filter.rules, all);
   assert.deepEqual(
@@ -69,7 +69,7 @@ test('drops packets to loopback from other machines, and adds each rule once', a
 });
 
 test('restores removed rules within a minute', async () => {
-  const { clock, filter, end } = rig();
+  const { clock, filter, end } = createHarness();
   await clock.advance(1_000);
   filter.rules.length = 0;
   filter.chains.clear();
@@ -79,7 +79,7 @@ test('restores removed rules within a minute', async () => {
 });
 
 test('reports a machine without a packet filter once', async () => {
-  const { clock, filter, records, end } = rig();
+  const { clock, filter, records, end } = createHarness();
   filter.isThere = false;
   await clock.advance(180_000);
   assert.equal([...records].length, 1);
@@ -90,7 +90,7 @@ const homeRule = (name: string) =>
   `INPUT -m comment --comment kubeling ${name}: block packets to loopback ${drop.slice(drop.indexOf('-d '))}`;
 
 test('the rule of a data directory is added once, and again after the filter was flushed', async () => {
-  const { clock, filter, records, end } = rig(homeLoopbackRules('klga'));
+  const { clock, filter, records, end } = createHarness(homeLoopbackRules('klga'));
   await clock.advance(1_000);
   assert.deepEqual(filter.rules, [homeRule('klga')]);
   await clock.advance(60_000);

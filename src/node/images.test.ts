@@ -40,22 +40,22 @@ test('limits an image to five names, digests first', async () => {
 });
 
 test("lists the runtime's images at most every thirty seconds, and keeps the last list after a failure", async () => {
-  let asked = 0;
+  let requestCount = 0;
   let fail = false;
   const { clock, images } = imagesOf(async () => {
-    asked++;
+    requestCount++;
     if (fail) throw new Error('away');
     return [image('a', 1)];
   });
   await images.refresh(signal);
   await clock.advance(29_999);
   await images.refresh(signal);
-  assert.equal(asked, 1);
+  assert.equal(requestCount, 1);
   await clock.advance(1);
   fail = true;
   await assert.rejects(images.refresh(signal), /away/);
   await images.refresh(signal);
-  assert.equal(asked, 2);
+  assert.equal(requestCount, 2);
   assert.equal(images.latest(-1).length, 1);
 });
 

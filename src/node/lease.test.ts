@@ -6,8 +6,8 @@ import type { Node } from '../kinds/index.ts';
 import { NodeLease } from './lease.ts';
 import { NodeLog } from './node-log.ts';
 
-function started(world: NodeWorld, node: () => Node | undefined) {
-  const deps = world.deps();
+function started(environment: NodeWorld, node: () => Node | undefined) {
+  const deps = environment.deps();
   const lease = new NodeLease({
     ...deps,
     node: { current: node },
@@ -18,122 +18,122 @@ function started(world: NodeWorld, node: () => Node | undefined) {
   return async () => {
     controller.abort(new Error('stopped'));
     await ended;
-    assert.equal(world.clock.pendingTimers, 0);
+    assert.equal(environment.clock.pendingTimers, 0);
   };
 }
 
 const node: Node = { metadata: { name: 'n1', uid: 'u1' } };
 
 test('creates the lease of the Node, and renews it every quarter of its duration without a read', async () => {
-  const world = new NodeWorld();
-  const stop = started(world, () => node);
-  await world.clock.advance(1);
-  assert.deepEqual(world.api.lease()?.spec, {
+  const environment = new NodeWorld();
+  const stop = started(environment, () => node);
+  await environment.clock.advance(1);
+  assert.deepEqual(environment.api.lease()?.spec, {
     holderIdentity: 'n1',
     leaseDurationSeconds: 40,
     renewTime: '2026-01-01T00:00:00.000000Z',
   });
-  assert.deepEqual(world.api.lease()?.metadata?.ownerReferences, [
+  assert.deepEqual(environment.api.lease()?.metadata?.ownerReferences, [
     { apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'u1' },
   ]);
-  await world.clock.advance(60_000);
-  const gets = world.api.count('get');
+  await environment.clock.advance(60_000);
+  const gets = environment.api.count('get');
   assert.equal(gets, 1);
-  const at = world.api.calls.filter(({ verb }) => verb === 'update').map(({ atMs }) => atMs);
+  const at = environment.api.calls.filter(({ verb }) => verb === 'update').map(({ atMs }) => atMs);
   assert.equal(at.length, 5);
   for (const [index, ms] of at.entries()) {
     const gapMs = ms - (at[index - 1] ?? 0);
     assert.ok(gapMs >= 10_000 && gapMs <= 10_400, `${gapMs}`);
   }
-  assert.equal(world.api.lease()?.metadata?.name, 'n1');
+  assert.equal(environment.api.lease()?.metadata?.name, 'n1');
   await stop();
 });
 
 test('makes no call without a Node, and creates a lease within a second with one', async () => {
-  const world = new NodeWorld();
+  const environment = new NodeWorld();
   let known: Node | undefined;
-  const stop = started(world, () => known);
-  await world.clock.advance(60_000);
-  assert.equal(world.api.calls.length, 0);
+  const stop = started(environment, () => known);
+  await environment.clock.advance(60_000);
+  assert.equal(environment.api.calls.length, 0);
   known = node;
-  await world.clock.advance(1_100);
-  assert.ok(world.api.lease());
+  await environment.clock.advance(1_100);
+  assert.ok(environment.api.lease());
   known = undefined;
-  await world.clock.advance(30_000);
-  const calls = world.api.calls.length;
-  await world.clock.advance(60_000);
-  assert.equal(world.api.calls.length, calls);
+  await environment.clock.advance(30_000);
+  const calls = environment.api.calls.length;
+  await environment.clock.advance(60_000);
+  assert.equal(environment.api.calls.length, calls);
   await stop();
 });
 
 test('renews an existing lease immediately', async () => {
-  const world = new NodeWorld();
-  world.api.put(apiResources.leases, {
+  const environment = new NodeWorld();
+  environment.api.put(apiResources.leases, {
     metadata: { name: 'n1', namespace: 'kube-node-lease', uid: 'l' },
     spec: { holderIdentity: 'n1', leaseDurationSeconds: 10, renewTime: 'old' },
   } as never);
-  const stop = started(world, () => node);
-  await world.clock.advance(1);
-  assert.equal(world.api.lease()?.spec?.leaseDurationSeconds, 40);
-  assert.equal(world.api.count('create'), 0);
+  const stop = started(environment, () => node);
+  await environment.clock.advance(1);
+  assert.equal(environment.api.lease()?.spec?.leaseDurationSeconds, 40);
+  assert.equal(environment.api.count('create'), 0);
   await stop();
 });
 
 test('reads and renews the lease after a conflict', async () => {
-  const world = new NodeWorld();
-  const stop = started(world, () => node);
-  await world.clock.advance(1);
-  world.api.put(apiResources.leases, {
-    ...world.api.lease(),
+  const environment = new NodeWorld();
+  const stop = started(environment, () => node);
+  await environment.clock.advance(1);
+  environment.api.put(apiResources.leases, {
+    ...environment.api.lease(),
     spec: { holderIdentity: 'n1', renewTime: 'x' },
   } as never);
-  await world.clock.advance(11_000);
-  assert.notEqual(world.api.lease()?.spec?.renewTime, 'x');
-  assert.equal(world.api.count('get'), 2);
-  assert.equal(world.redials, 0);
+  await environment.clock.advance(11_000);
+  assert.notEqual(environment.api.lease()?.spec?.renewTime, 'x');
+  assert.equal(environment.api.count('get'), 2);
+  assert.equal(environment.redials, 0);
   await stop();
 });
 
 test('recreates a deleted lease', async () => {
-  const world = new NodeWorld();
-  const stop = started(world, () => node);
-  await world.clock.advance(1);
-  world.api.objects.clear();
-  await world.clock.advance(11_000);
-  assert.ok(world.api.lease());
+  const environment = new NodeWorld();
+  const stop = started(environment, () => node);
+  await environment.clock.advance(1);
+  environment.api.objects.clear();
+  await environment.clock.advance(11_000);
+  assert.ok(environment.api.lease());
   await stop();
 });
 
 test('changes the owner when the Node is recreated', async () => {
-  const world = new NodeWorld();
+  const environment = new NodeWorld();
   let uid = 'u1';
-  const stop = started(world, () => ({ metadata: { name: 'n1', uid } }));
-  await world.clock.advance(1);
+  const stop = started(environment, () => ({ metadata: { name: 'n1', uid } }));
+  await environment.clock.advance(1);
   uid = 'u2';
-  await world.clock.advance(11_000);
-  assert.equal(world.api.lease()?.metadata?.ownerReferences?.[0]?.uid, 'u2');
-  assert.equal(world.api.lease()?.metadata?.ownerReferences?.length, 1);
+  await environment.clock.advance(11_000);
+  assert.equal(environment.api.lease()?.metadata?.ownerReferences?.[0]?.uid, 'u2');
+  assert.equal(environment.api.lease()?.metadata?.ownerReferences?.length, 1);
   await stop();
 });
 
 test('retries five times with a new connection from the second failure on, then with back-off until it succeeds', async () => {
-  const world = new NodeWorld();
-  const stop = started(world, () => node);
-  await world.clock.advance(1);
-  world.api.refuse = () => refusal(503, 'away');
-  const before = world.api.count('update');
-  await world.clock.advance(13_000);
-  assert.equal(world.api.count('update') - before, 5);
-  assert.ok(world.redials >= 4);
-  const gets = world.api.calls
+  const environment = new NodeWorld();
+  const stop = started(environment, () => node);
+  await environment.clock.advance(1);
+  environment.api.refuse = () => refusal(503, 'away');
+  const before = environment.api.count('update');
+  await environment.clock.advance(13_000);
+  assert.equal(environment.api.count('update') - before, 5);
+  assert.ok(environment.redials >= 4);
+  const gets = environment.api.calls
     .filter(({ verb, atMs }) => verb === 'get' && atMs > 1_000)
     .map(({ atMs }) => atMs);
   assert.equal((gets[1] ?? 0) - (gets[0] ?? 0), 200);
   assert.equal((gets[2] ?? 0) - (gets[1] ?? 0), 400);
-  await world.clock.advance(60_000);
-  world.api.refuse = () => undefined;
-  await world.clock.advance(7_000);
-  const renewedMs = Date.parse(world.api.lease()?.spec?.renewTime ?? '');
-  assert.ok(world.clock.now() - renewedMs <= 7_000);
+  await environment.clock.advance(60_000);
+  environment.api.refuse = () => undefined;
+  await environment.clock.advance(7_000);
+  const renewedMs = Date.parse(environment.api.lease()?.spec?.renewTime ?? '');
+  assert.ok(environment.clock.now() - renewedMs <= 7_000);
   await stop();
 });

@@ -6,208 +6,210 @@ import { NodeController, type NodeControllerDeps } from './node-controller.ts';
 import type { NodeSettings } from './settings.ts';
 
 async function started(
-  world: NodeWorld,
+  environment: NodeWorld,
   settings: Partial<NodeSettings> = {},
   more: Partial<NodeControllerDeps> = {},
 ) {
-  const keeper = new NodeController({ ...world.deps(settings), ...more });
+  const keeper = new NodeController({ ...environment.deps(settings), ...more });
   const controller = new AbortController();
   const ended = keeper.run(controller.signal).then(
     () => undefined,
     (error: unknown) => error,
   );
-  await world.clock.advance(50);
+  await environment.clock.advance(50);
   const stop = async () => {
     controller.abort(new Error('stopped'));
     await ended;
-    assert.equal(world.clock.pendingTimers, 0);
+    assert.equal(environment.clock.pendingTimers, 0);
   };
   return { keeper, stop, ended };
 }
 
-const statusPatches = (world: NodeWorld) => world.api.count('patch', '/nodes/n1/status');
+const statusPatches = (environment: NodeWorld) => environment.api.count('patch', '/nodes/n1/status');
 
 test('is ready in under two seconds with a single patch when the runtime starts', async () => {
-  const world = new NodeWorld();
-  world.problems = ['container runtime is down'];
-  const { stop } = await started(world);
-  assert.equal(conditionOf(world.api.node(), 'Ready')?.status, 'False');
-  const before = world.api.calls.filter(({ path }) => path.includes('/nodes/')).length;
-  await world.clock.advance(1_000);
-  assert.equal(world.api.calls.filter(({ path }) => path.includes('/nodes/')).length, before);
-  world.problems = [];
-  await world.clock.advance(150);
-  assert.equal(conditionOf(world.api.node(), 'Ready')?.status, 'True');
-  assert.equal(statusPatches(world), 1);
-  assert.ok(world.reasons.includes('NodeReady'));
-  assert.ok(world.runtimeChecks >= 10, 'the runtime is checked each time');
-  assert.ok(world.clock.monotonicMs() < 2_000);
+  const environment = new NodeWorld();
+  environment.problems = ['container runtime is down'];
+  const { stop } = await started(environment);
+  assert.equal(conditionOf(environment.api.node(), 'Ready')?.status, 'False');
+  const before = environment.api.calls.filter(({ path }) => path.includes('/nodes/')).length;
+  await environment.clock.advance(1_000);
+  assert.equal(environment.api.calls.filter(({ path }) => path.includes('/nodes/')).length, before);
+  environment.problems = [];
+  await environment.clock.advance(150);
+  assert.equal(conditionOf(environment.api.node(), 'Ready')?.status, 'True');
+  assert.equal(statusPatches(environment), 1);
+  assert.ok(environment.reasons.includes('NodeReady'));
+  assert.ok(environment.runtimeChecks >= 10, 'the runtime is checked each time');
+  assert.ok(environment.clock.monotonicMs() < 2_000);
   await stop();
 });
 
 test('the runtime is checked before the first status', async () => {
-  const world = new NodeWorld();
-  world.problems = ['container runtime status check may not have completed yet'];
-  world.onCheck = () => {
-    world.problems = [];
+  const environment = new NodeWorld();
+  environment.problems = ['container runtime status check may not have completed yet'];
+  environment.onCheck = () => {
+    environment.problems = [];
   };
-  const { stop } = await started(world);
-  assert.equal(conditionOf(world.api.node(), 'Ready')?.status, 'True');
-  assert.equal(statusPatches(world), 0);
+  const { stop } = await started(environment);
+  assert.equal(conditionOf(environment.api.node(), 'Ready')?.status, 'True');
+  assert.equal(statusPatches(environment), 0);
   await stop();
 });
 
 test('logs a node that is not ready after two minutes, and continues with regular checks', async () => {
-  const world = new NodeWorld();
-  world.problems = ['container runtime is down'];
-  const { stop } = await started(world);
-  await world.clock.advance(121_000);
-  assert.match(JSON.stringify([...world.logs.records]), /did not become ready in time/);
-  const [looks, checks] = [world.looks, world.runtimeChecks];
-  await world.clock.advance(30_000);
-  assert.ok(world.looks - looks <= 4);
-  assert.equal(world.runtimeChecks, checks);
-  world.problems = [];
-  await world.clock.advance(10_500);
-  assert.equal(conditionOf(world.api.node(), 'Ready')?.status, 'True');
+  const environment = new NodeWorld();
+  environment.problems = ['container runtime is down'];
+  const { stop } = await started(environment);
+  await environment.clock.advance(121_000);
+  assert.match(JSON.stringify([...environment.logs.records]), /did not become ready in time/);
+  const [looks, checks] = [environment.looks, environment.runtimeChecks];
+  await environment.clock.advance(30_000);
+  assert.ok(environment.looks - looks <= 4);
+  assert.equal(environment.runtimeChecks, checks);
+  environment.problems = [];
+  await environment.clock.advance(10_500);
+  assert.equal(conditionOf(environment.api.node(), 'Ready')?.status, 'True');
   await stop();
 });
 
 test('writes an unchanged status about every five minutes', async () => {
-  const world = new NodeWorld();
-  const { stop } = await started(world);
-  await world.clock.advance(149_000);
-  assert.equal(statusPatches(world), 0);
-  await world.clock.advance(320_000);
-  assert.equal(statusPatches(world), 1);
-  const body = JSON.stringify(world.api.last('patch')?.body);
+  const environment = new NodeWorld();
+  const { stop } = await started(environment);
+  await environment.clock.advance(149_000);
+  assert.equal(statusPatches(environment), 0);
+  await environment.clock.advance(320_000);
+  assert.equal(statusPatches(environment), 1);
+  const body = JSON.stringify(environment.api.last('patch')?.body);
   assert.match(body, /lastHeartbeatTime/);
   assert.doesNotMatch(body, /capacity|addresses|nodeInfo|images|lastTransitionTime/);
-  await world.clock.advance(300_000 + 11_000);
-  assert.equal(statusPatches(world), 2);
+  await environment.clock.advance(300_000 + 11_000);
+  assert.equal(statusPatches(environment), 2);
   await stop();
 });
 
 test('writes a change with the next check, and immediately after a hint', async () => {
-  const world = new NodeWorld();
-  const { keeper, stop } = await started(world);
-  await world.clock.advance(1_000);
-  world.pressures.add('memory');
-  await world.clock.advance(10_400);
-  assert.equal(conditionOf(world.api.node(), 'MemoryPressure')?.status, 'True');
-  assert.equal(world.reasons.at(-1), 'NodeHasInsufficientMemory');
-  await world.clock.advance(1_000);
-  world.problems = ['node is shutting down'];
+  const environment = new NodeWorld();
+  const { keeper, stop } = await started(environment);
+  await environment.clock.advance(1_000);
+  environment.pressures.add('memory');
+  await environment.clock.advance(10_400);
+  assert.equal(conditionOf(environment.api.node(), 'MemoryPressure')?.status, 'True');
+  assert.equal(environment.reasons.at(-1), 'NodeHasInsufficientMemory');
+  await environment.clock.advance(1_000);
+  environment.problems = ['node is shutting down'];
   keeper.hint();
-  await world.clock.advance(10);
-  assert.equal(conditionOf(world.api.node(), 'Ready')?.message, 'node is shutting down');
+  await environment.clock.advance(10);
+  assert.equal(conditionOf(environment.api.node(), 'Ready')?.message, 'node is shutting down');
   await stop();
 });
 
 test('limits hints to two checks a second', async () => {
-  const world = new NodeWorld();
-  const { keeper, stop } = await started(world);
-  const before = world.looks;
+  const environment = new NodeWorld();
+  const { keeper, stop } = await started(environment);
+  const before = environment.looks;
   for (let step = 0; step < 100; step++) {
     keeper.hint();
-    await world.clock.advance(50);
+    await environment.clock.advance(50);
   }
-  assert.ok(world.looks - before <= 11);
-  assert.ok(world.looks - before >= 9);
+  assert.ok(environment.looks - before <= 11);
+  assert.ok(environment.looks - before >= 9);
   await stop();
 });
 
 test('publishes complete addresses, and keeps what cannot be determined', async () => {
-  const world = new NodeWorld();
-  const { stop } = await started(world);
-  assert.equal(world.api.node()?.status?.addresses?.[0]?.address, '192.168.1.5');
-  world.addresses = [{ interface: 'eth0', address: '192.168.1.6' }];
-  await world.clock.advance(11_000);
-  const body = world.api.last('patch')?.body as { status: { addresses: unknown } };
+  const environment = new NodeWorld();
+  const { stop } = await started(environment);
+  assert.equal(environment.api.node()?.status?.addresses?.[0]?.address, '192.168.1.5');
+  environment.addresses = [{ interface: 'eth0', address: '192.168.1.6' }];
+  await environment.clock.advance(11_000);
+  const body = environment.api.last('patch')?.body as { status: { addresses: unknown } };
   assert.deepEqual(body.status.addresses, [
     { type: 'InternalIP', address: '192.168.1.6' },
     { type: 'Hostname', address: 'n1' },
     { $patch: 'replace' },
   ]);
-  world.addresses = [];
-  await world.clock.advance(40_000);
-  assert.equal(world.api.node()?.status?.addresses?.[0]?.address, '192.168.1.6');
-  const told = [...world.logs.records].filter(({ message }) => message.includes('addresses of the node'));
-  assert.equal(told.length, 1);
+  environment.addresses = [];
+  await environment.clock.advance(40_000);
+  assert.equal(environment.api.node()?.status?.addresses?.[0]?.address, '192.168.1.6');
+  const reported = [...environment.logs.records].filter(({ message }) =>
+    message.includes('addresses of the node'),
+  );
+  assert.equal(reported.length, 1);
   await stop();
 });
 
 test('fixes the labels of operating system and architecture, and keeps all others', async () => {
-  const world = new NodeWorld();
-  const { stop } = await started(world, { labels: { pool: 'a' } });
-  const node = world.api.node();
+  const environment = new NodeWorld();
+  const { stop } = await started(environment, { labels: { pool: 'a' } });
+  const node = environment.api.node();
   const labels = { ...node?.metadata?.labels, 'kubernetes.io/arch': 'arm64', pool: 'b' };
-  world.api.put(apiResources.nodes, { ...node, metadata: { ...node?.metadata, labels } });
-  world.watched = () => world.api.node();
-  await world.clock.advance(11_000);
-  assert.equal(world.api.node()?.metadata?.labels?.['kubernetes.io/arch'], 'amd64');
-  assert.equal(world.api.node()?.metadata?.labels?.['pool'], 'b');
+  environment.api.put(apiResources.nodes, { ...node, metadata: { ...node?.metadata, labels } });
+  environment.watched = () => environment.api.node();
+  await environment.clock.advance(11_000);
+  assert.equal(environment.api.node()?.metadata?.labels?.['kubernetes.io/arch'], 'amd64');
+  assert.equal(environment.api.node()?.metadata?.labels?.['pool'], 'b');
   await stop();
 });
 
 test('uses cached data first, then reads, and uses a new connection from the second failure on', async () => {
-  const world = new NodeWorld();
-  const { stop } = await started(world);
-  world.pressures.add('disk');
+  const environment = new NodeWorld();
+  const { stop } = await started(environment);
+  environment.pressures.add('disk');
   let failures = 0;
-  world.api.refuse = ({ verb, path }) => {
+  environment.api.refuse = ({ verb, path }) => {
     if (verb !== 'patch' || !path.includes('/nodes/') || failures === 3) return undefined;
     failures++;
     return refusal(500, 'no');
   };
-  const gets = () => world.api.count('get', '/nodes/');
+  const gets = () => environment.api.count('get', '/nodes/');
   assert.equal(gets(), 0);
-  await world.clock.advance(12_000);
-  assert.equal(conditionOf(world.api.node(), 'DiskPressure')?.status, 'True');
+  await environment.clock.advance(12_000);
+  assert.equal(conditionOf(environment.api.node(), 'DiskPressure')?.status, 'True');
   assert.equal(gets(), 3);
-  assert.equal(world.redials, 2);
-  assert.equal(world.reasons.filter((reason) => reason === 'NodeHasDiskPressure').length, 1);
+  assert.equal(environment.redials, 2);
+  assert.equal(environment.reasons.filter((reason) => reason === 'NodeHasDiskPressure').length, 1);
   await stop();
 });
 
 test('stops after five attempts until the next pass', async () => {
-  const world = new NodeWorld();
-  const { stop } = await started(world);
-  world.pressures.add('disk');
-  world.api.refuse = ({ path }) => (path.includes('/nodes/') ? refusal(500, 'no') : undefined);
-  await world.clock.advance(12_000);
-  const tries = world.api.calls.filter(({ path }) => path.includes('/nodes/n1')).length - 1;
+  const environment = new NodeWorld();
+  const { stop } = await started(environment);
+  environment.pressures.add('disk');
+  environment.api.refuse = ({ path }) => (path.includes('/nodes/') ? refusal(500, 'no') : undefined);
+  await environment.clock.advance(12_000);
+  const tries = environment.api.calls.filter(({ path }) => path.includes('/nodes/n1')).length - 1;
   assert.equal(tries, 5);
-  world.api.refuse = () => undefined;
-  await world.clock.advance(12_000);
-  assert.equal(conditionOf(world.api.node(), 'DiskPressure')?.status, 'True');
+  environment.api.refuse = () => undefined;
+  await environment.clock.advance(12_000);
+  assert.equal(conditionOf(environment.api.node(), 'DiskPressure')?.status, 'True');
   await stop();
 });
 
 test('recreates a deleted Node after a minute, not before', async () => {
-  const world = new NodeWorld();
-  const { stop } = await started(world, { labels: { pool: 'a' } });
-  world.watched = () => world.api.node();
-  await world.clock.advance(20_000);
-  world.api.remove();
-  const removedMs = world.clock.monotonicMs();
-  await world.clock.advance(59_000);
-  assert.equal(world.api.node(), undefined);
-  assert.ok(await world.clock.advanceUntil(() => world.api.node() !== undefined, 15_000));
-  const waitedMs = world.clock.monotonicMs() - removedMs;
+  const environment = new NodeWorld();
+  const { stop } = await started(environment, { labels: { pool: 'a' } });
+  environment.watched = () => environment.api.node();
+  await environment.clock.advance(20_000);
+  environment.api.remove();
+  const removedMs = environment.clock.monotonicMs();
+  await environment.clock.advance(59_000);
+  assert.equal(environment.api.node(), undefined);
+  assert.ok(await environment.clock.advanceUntil(() => environment.api.node() !== undefined, 15_000));
+  const waitedMs = environment.clock.monotonicMs() - removedMs;
   assert.ok(waitedMs >= 60_000 && waitedMs <= 71_000, `${waitedMs}`);
-  assert.equal(world.api.node()?.metadata?.labels?.['pool'], 'a');
-  assert.equal(world.api.count('create', '/nodes/'), 2);
+  assert.equal(environment.api.node()?.metadata?.labels?.['pool'], 'a');
+  assert.equal(environment.api.count('create', '/nodes/'), 2);
   await stop();
 });
 
 test('detects a deleted Node that the watch never delivered', async () => {
-  const world = new NodeWorld();
-  const { stop } = await started(world);
-  await world.clock.advance(5_000);
-  world.api.remove();
-  await world.clock.advance(105_000);
-  assert.equal(world.api.count('create', '/nodes/'), 2);
+  const environment = new NodeWorld();
+  const { stop } = await started(environment);
+  await environment.clock.advance(5_000);
+  environment.api.remove();
+  await environment.clock.advance(105_000);
+  assert.equal(environment.api.count('create', '/nodes/'), 2);
   await stop();
 });
 
@@ -234,24 +236,24 @@ test('exits or waits after a Node deletion as configured', async () => {
 });
 
 test('does not take an unavailable API server for a deleted Node', async () => {
-  const world = new NodeWorld();
-  const { stop } = await started(world, { recreation: 'exit' });
-  world.api.refuse = () => refusal(503, 'away');
-  await world.clock.advance(300_000);
-  world.api.refuse = () => undefined;
-  await world.clock.advance(20_000);
-  assert.equal(world.api.count('create', '/nodes/'), 1);
+  const environment = new NodeWorld();
+  const { stop } = await started(environment, { recreation: 'exit' });
+  environment.api.refuse = () => refusal(503, 'away');
+  await environment.clock.advance(300_000);
+  environment.api.refuse = () => undefined;
+  await environment.clock.advance(20_000);
+  assert.equal(environment.api.count('create', '/nodes/'), 1);
   await stop();
 });
 
 test('adopts a Node that another client recreated', async () => {
-  const world = new NodeWorld();
-  const { stop } = await started(world, { labels: { pool: 'a' } });
-  world.watched = () => world.api.node();
-  await world.clock.advance(1_000);
-  world.api.put(apiResources.nodes, { metadata: { name: 'n1', uid: 'other' } });
-  await world.clock.advance(11_000);
-  const node = world.api.node();
+  const environment = new NodeWorld();
+  const { stop } = await started(environment, { labels: { pool: 'a' } });
+  environment.watched = () => environment.api.node();
+  await environment.clock.advance(1_000);
+  environment.api.put(apiResources.nodes, { metadata: { name: 'n1', uid: 'other' } });
+  await environment.clock.advance(11_000);
+  const node = environment.api.node();
   assert.equal(node?.metadata?.uid, 'other');
   assert.equal(node?.metadata?.labels?.['pool'], 'a');
   assert.equal(conditionOf(node, 'Ready')?.status, 'True');
@@ -259,38 +261,38 @@ test('adopts a Node that another client recreated', async () => {
 });
 
 test('does not patch a new Node of the same name', async () => {
-  const world = new NodeWorld();
-  const { stop } = await started(world);
-  const uid = world.api.node()?.metadata?.uid;
-  world.pressures.add('pid');
-  await world.clock.advance(11_000);
+  const environment = new NodeWorld();
+  const { stop } = await started(environment);
+  const uid = environment.api.node()?.metadata?.uid;
+  environment.pressures.add('pid');
+  await environment.clock.advance(11_000);
   assert.ok(uid);
-  assert.match(JSON.stringify(world.api.last('patch')?.body), new RegExp(`"uid":"${uid}"`));
+  assert.match(JSON.stringify(environment.api.last('patch')?.body), new RegExp(`"uid":"${uid}"`));
   await stop();
 });
 
 test('sends events for cordon and uncordon', async () => {
-  const world = new NodeWorld();
-  const { stop } = await started(world);
-  world.watched = () => world.api.node();
+  const environment = new NodeWorld();
+  const { stop } = await started(environment);
+  environment.watched = () => environment.api.node();
   for (const unschedulable of [true, false]) {
-    const node = world.api.node();
-    world.api.put(apiResources.nodes, { ...node, spec: { unschedulable } } as never);
-    await world.clock.advance(22_000);
+    const node = environment.api.node();
+    environment.api.put(apiResources.nodes, { ...node, spec: { unschedulable } } as never);
+    await environment.clock.advance(22_000);
   }
-  assert.deepEqual(world.reasons.slice(-2), ['NodeNotSchedulable', 'NodeSchedulable']);
-  assert.equal(statusPatches(world), 0);
+  assert.deepEqual(environment.reasons.slice(-2), ['NodeNotSchedulable', 'NodeSchedulable']);
+  assert.equal(statusPatches(environment), 0);
   await stop();
 });
 
 test('sends one event after a reboot', async () => {
-  const world = new NodeWorld();
-  const first = await started(world);
+  const environment = new NodeWorld();
+  const first = await started(environment);
   await first.stop();
-  world.files.set('/proc/sys/kernel/random/boot_id', 'boot-2\n');
-  const second = await started(world);
-  await world.clock.advance(60_000);
-  const reboots = world.events.filter(({ reason }) => reason === 'Rebooted');
+  environment.files.set('/proc/sys/kernel/random/boot_id', 'boot-2\n');
+  const second = await started(environment);
+  await environment.clock.advance(60_000);
+  const reboots = environment.events.filter(({ reason }) => reason === 'Rebooted');
   assert.deepEqual(reboots, [
     { type: 'Warning', reason: 'Rebooted', message: 'Node n1 has been rebooted, boot id: boot-2' },
   ]);
@@ -298,23 +300,23 @@ test('sends one event after a reboot', async () => {
 });
 
 test('sends pod CIDRs to the runtime when they change, and again after a failure', async () => {
-  const world = new NodeWorld();
+  const environment = new NodeWorld();
   let fail = true;
-  const deps = world.deps();
+  const deps = environment.deps();
   const usePodCidrs = async (cidrs: readonly string[]) => {
-    world.cidrs.push(cidrs);
+    environment.cidrs.push(cidrs);
     if (fail) throw new Error('busy');
   };
-  const { stop } = await started(world, {}, { runtime: { ...deps.runtime, usePodCidrs } });
-  world.watched = () => world.api.node();
-  world.api.put(apiResources.nodes, {
-    ...world.api.node(),
+  const { stop } = await started(environment, {}, { runtime: { ...deps.runtime, usePodCidrs } });
+  environment.watched = () => environment.api.node();
+  environment.api.put(apiResources.nodes, {
+    ...environment.api.node(),
     spec: { podCIDRs: ['10.244.1.0/24', 'fd00::/64'] },
   } as never);
-  await world.clock.advance(11_000);
+  await environment.clock.advance(11_000);
   fail = false;
-  await world.clock.advance(40_000);
-  assert.deepEqual(world.cidrs, [
+  await environment.clock.advance(40_000);
+  assert.deepEqual(environment.cidrs, [
     ['10.244.1.0/24', 'fd00::/64'],
     ['10.244.1.0/24', 'fd00::/64'],
   ]);
@@ -322,101 +324,101 @@ test('sends pod CIDRs to the runtime when they change, and again after a failure
 });
 
 test('sends pod CIDRs to a waiting runtime while the node starts', async () => {
-  const world = new NodeWorld();
-  world.problems = ['container runtime network is not ready'];
-  const deps = world.deps();
+  const environment = new NodeWorld();
+  environment.problems = ['container runtime network is not ready'];
+  const deps = environment.deps();
   const usePodCidrs = async () => {
-    world.problems = [];
+    environment.problems = [];
   };
-  const { stop } = await started(world, {}, { runtime: { ...deps.runtime, usePodCidrs } });
-  world.watched = () => world.api.node();
-  await world.clock.advance(1_000);
-  const node = world.api.node();
-  world.api.put(apiResources.nodes, { ...node, spec: { podCIDRs: ['10.244.1.0/24'] } });
-  await world.clock.advance(200);
-  assert.equal(conditionOf(world.api.node(), 'Ready')?.status, 'True');
+  const { stop } = await started(environment, {}, { runtime: { ...deps.runtime, usePodCidrs } });
+  environment.watched = () => environment.api.node();
+  await environment.clock.advance(1_000);
+  const node = environment.api.node();
+  environment.api.put(apiResources.nodes, { ...node, spec: { podCIDRs: ['10.244.1.0/24'] } });
+  await environment.clock.advance(200);
+  assert.equal(conditionOf(environment.api.node(), 'Ready')?.status, 'True');
   await stop();
 });
 
 test('publishes everything else as usual while a node starts slowly', async () => {
-  const world = new NodeWorld();
-  world.problems = ['container runtime is down'];
-  const { stop } = await started(world);
-  world.pressures.add('disk');
-  await world.clock.advance(10_200);
-  assert.equal(conditionOf(world.api.node(), 'DiskPressure')?.status, 'True');
-  assert.equal(statusPatches(world), 1);
+  const environment = new NodeWorld();
+  environment.problems = ['container runtime is down'];
+  const { stop } = await started(environment);
+  environment.pressures.add('disk');
+  await environment.clock.advance(10_200);
+  assert.equal(conditionOf(environment.api.node(), 'DiskPressure')?.status, 'True');
+  assert.equal(statusPatches(environment), 1);
   await stop();
 });
 
 test('publishes volumes only when those in use are known, and then notifies the volume manager', async () => {
-  const world = new NodeWorld();
-  world.api.put(apiResources.nodes, {
+  const environment = new NodeWorld();
+  environment.api.put(apiResources.nodes, {
     metadata: { name: 'n1', uid: 'u1' },
     status: { volumesInUse: ['old'], volumesAttached: [{ name: 'old', devicePath: '/dev/x' }] },
   } as never);
   let inUse: readonly string[] | undefined;
   const reported: (readonly string[])[] = [];
   const volumes = { inUse: () => inUse, reported: (names: readonly string[]) => void reported.push(names) };
-  const { stop } = await started(world, {}, { volumes });
-  assert.deepEqual(world.api.node()?.status?.volumesInUse, ['old']);
+  const { stop } = await started(environment, {}, { volumes });
+  assert.deepEqual(environment.api.node()?.status?.volumesInUse, ['old']);
   inUse = ['new'];
-  await world.clock.advance(11_000);
-  assert.deepEqual(world.api.node()?.status?.volumesInUse, ['new']);
+  await environment.clock.advance(11_000);
+  assert.deepEqual(environment.api.node()?.status?.volumesInUse, ['new']);
   assert.deepEqual(reported.at(-1), ['new']);
-  assert.deepEqual(world.api.node()?.status?.volumesAttached, [{ name: 'old', devicePath: '/dev/x' }]);
+  assert.deepEqual(environment.api.node()?.status?.volumesAttached, [{ name: 'old', devicePath: '/dev/x' }]);
   await stop();
 });
 
 test('stops sending fields that an older API server drops', async () => {
-  const world = new NodeWorld();
-  world.api.forgetful = (object) => {
+  const environment = new NodeWorld();
+  environment.api.forgetful = (object) => {
     const { status, ...others } = object as { status?: Record<string, unknown> };
     const { features: _, ...known } = status ?? {};
     return { ...others, status: known } as never;
   };
-  const { stop } = await started(world);
-  await world.clock.advance(100_000);
-  assert.equal(statusPatches(world), 0);
+  const { stop } = await started(environment);
+  await environment.clock.advance(100_000);
+  assert.equal(statusPatches(environment), 0);
   await stop();
 });
 
 test('limits the delay of a hanging runtime', async () => {
-  const world = new NodeWorld();
-  const deps = world.deps();
+  const environment = new NodeWorld();
+  const deps = environment.deps();
   const runtime = {
     ...deps.runtime,
     check: () => new Promise<void>(() => {}),
     images: () => new Promise<never>(() => {}),
   };
-  const { stop } = await started(world, {}, { runtime });
-  await world.clock.advance(15_100);
-  assert.ok(world.api.node());
+  const { stop } = await started(environment, {}, { runtime });
+  await environment.clock.advance(15_100);
+  assert.ok(environment.api.node());
   await stop();
 });
 
 test('reports a bug in an input and continues', async () => {
-  const world = new NodeWorld();
-  const deps = world.deps();
+  const environment = new NodeWorld();
+  const deps = environment.deps();
   let isBroken = false;
   const problems = () => {
     if (isBroken) throw new Error('broken provider');
-    return world.problems;
+    return environment.problems;
   };
-  const { stop } = await started(world, {}, { health: { ...deps.health, problems } });
+  const { stop } = await started(environment, {}, { health: { ...deps.health, problems } });
   isBroken = true;
-  await world.clock.advance(30_000);
-  assert.match(JSON.stringify([...world.logs.records]), /broken provider/);
+  await environment.clock.advance(30_000);
+  assert.match(JSON.stringify([...environment.logs.records]), /broken provider/);
   isBroken = false;
-  world.pressures.add('pid');
-  await world.clock.advance(11_000);
-  assert.equal(conditionOf(world.api.node(), 'PIDPressure')?.status, 'True');
+  environment.pressures.add('pid');
+  await environment.clock.advance(11_000);
+  assert.equal(conditionOf(environment.api.node(), 'PIDPressure')?.status, 'True');
   await stop();
 });
 
 test('leaves nothing running when it stops', async () => {
-  const world = new NodeWorld();
-  world.api.refuse = () => refusal(503, 'away');
-  const { stop } = await started(world);
+  const environment = new NodeWorld();
+  environment.api.refuse = () => refusal(503, 'away');
+  const { stop } = await started(environment);
   await stop();
 });

@@ -13,9 +13,9 @@ const [one, two] = [podUid('one'), podUid('two')];
 const version = (resourceVersion: string): ConfigMap => ({ metadata: { resourceVersion } });
 const refusal = (status: number) => apiError({ what: 'get configmaps/n', status, apiStatus: {} });
 
-function rig() {
+function createHarness() {
   const clock = new VirtualClock();
-  const asked: string[] = [];
+  const requests: string[] = [];
   const server: { answer: () => ConfigMap | Promise<ConfigMap>; ttlMs: number } = {
     answer: () => version('5'),
     ttlMs: 60_000,
@@ -25,7 +25,7 @@ function rig() {
     logger: collectLogs(clock).logger,
     ttlMs: () => server.ttlMs,
     fetch: async (_object, freshness) => {
-      asked.push(freshness);
+      requests.push(freshness);
       return await server.answer();
     },
   });
@@ -33,11 +33,11 @@ function rig() {
   const fails = (error: Error) => {
     server.answer = () => Promise.reject(error);
   };
-  return { clock, asked, server, store, read, fails };
+  return { clock, asked: requests, server, store, read, fails };
 }
 
 test('rejects reading an object that no pod refers to', async () => {
-  const { store, read } = rig();
+  const { store, read } = createHarness();
   await assert.rejects(read(), { code: 'OBJECT_NOT_REGISTERED', message: 'object "ns"/"n" not registered' });
   store.add(object, one);
   store.add(object, two);
@@ -48,7 +48,7 @@ test('rejects reading an object that no pod refers to', async () => {
 });
 
 test('sends one request per TTL to the server, then accepts a cached version of the server', async () => {
-  const { clock, asked, store, read } = rig();
+  const { clock, asked, store, read } = createHarness();
   store.add(object, one);
   await read();
   await clock.advance(59_999);
@@ -60,7 +60,7 @@ test('sends one request per TTL to the server, then accepts a cached version of 
 });
 
 test('follows a TTL that the cluster changes', async () => {
-  const { clock, asked, server, store, read } = rig();
+  const { clock, asked, server, store, read } = createHarness();
   store.add(object, one);
   await read();
   server.ttlMs = 300_000;
@@ -73,7 +73,7 @@ test('follows a TTL that the cluster changes', async () => {
 });
 
 test('drops the cached object on a new reference, keeps it on a repeated one', async () => {
-  const { asked, store, read } = rig();
+  const { asked, store, read } = createHarness();
   store.add(object, one);
   await read();
   store.add(object, one);
@@ -85,7 +85,7 @@ test('drops the cached object on a new reference, keeps it on a repeated one', a
 });
 
 test('ignores a reply to a request sent before a new reference', async () => {
-  const { asked, server, store, read } = rig();
+  const { asked, server, store, read } = createHarness();
   const slow = Promise.withResolvers<ConfigMap>();
   store.add(object, one);
   server.answer = () => slow.promise;
@@ -101,7 +101,7 @@ test('ignores a reply to a request sent before a new reference', async () => {
 });
 
 test('never replaces a newer version with an older one', async () => {
-  const { clock, asked, server, store, read } = rig();
+  const { clock, asked, server, store, read } = createHarness();
   store.add(object, one);
   server.answer = () => version('10');
   await read();
@@ -114,7 +114,7 @@ test('never replaces a newer version with an older one', async () => {
 });
 
 test('serves the cached object when the server fails, and retries at the next read', async () => {
-  const { clock, asked, server, store, read, fails } = rig();
+  const { clock, asked, server, store, read, fails } = createHarness();
   store.add(object, one);
   await read();
   await clock.advance(60_000);
@@ -126,14 +126,14 @@ test('serves the cached object when the server fails, and retries at the next re
 });
 
 test('returns the failure to the reader when nothing is cached', async () => {
-  const { store, read, fails } = rig();
+  const { store, read, fails } = createHarness();
   store.add(object, one);
   fails(refusal(403));
   await assert.rejects(read(), { code: 'API_FORBIDDEN' });
 });
 
 test('returns undefined for a missing object, and reads again at each call', async () => {
-  const { asked, server, store, read, fails } = rig();
+  const { asked, server, store, read, fails } = createHarness();
   store.add(object, one);
   fails(refusal(404));
   assert.equal(await read(), undefined);
@@ -145,7 +145,7 @@ test('returns undefined for a missing object, and reads again at each call', asy
 });
 
 test('serves a deleted object until its TTL ends', async () => {
-  const { clock, store, read, fails } = rig();
+  const { clock, store, read, fails } = createHarness();
   store.add(object, one);
   await read();
   fails(refusal(404));
@@ -154,7 +154,7 @@ test('serves a deleted object until its TTL ends', async () => {
 });
 
 test('shares one request between concurrent readers', async () => {
-  const { asked, store, read } = rig();
+  const { asked, store, read } = createHarness();
   store.add(object, one);
   assert.deepEqual(await Promise.all([read(), read(), read()]), ['5', '5', '5']);
   assert.equal(asked.length, 1);

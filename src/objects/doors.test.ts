@@ -18,7 +18,7 @@ import { makePodObjects, PodServiceAccounts, requiredSecret, Services } from './
 /** Package objects serves its consumers through their interfaces. */
 const { signal } = new AbortController();
 
-function rig() {
+function createHarness() {
   const clock = new VirtualClock();
   const api = new ScriptedApi();
   const deps = { api, clock, random: seededRandom(1), logger: collectLogs(clock).logger };
@@ -43,7 +43,7 @@ const pod = aPod({
 });
 
 test("builds a container's variables from watched objects and services", async () => {
-  const { clock, api, objects, services } = rig();
+  const { clock, api, objects, services } = createHarness();
   const lookup: ObjectLookup = objects;
   const made = async () => {
     const inputs = {
@@ -86,7 +86,7 @@ test("builds a container's variables from watched objects and services", async (
 });
 
 test('an optional reference does not hide an unreachable server', async () => {
-  const { clock, api, objects } = rig();
+  const { clock, api, objects } = createHarness();
   api.failure = serverAway();
   objects.register(pod);
   const read = assert.rejects(objects.secret('default', 'gone', signal), { code: 'OBJECT_UNSYNCED' });
@@ -95,7 +95,7 @@ test('an optional reference does not hide an unreachable server', async () => {
 });
 
 test('returns pull secrets or rejects the missing one', async () => {
-  const { api, objects } = rig();
+  const { api, objects } = createHarness();
   const pulls: PullSecrets = {
     get: (namespace, name, inner) => requiredSecret(objects, namespace, name, inner),
   };
@@ -113,8 +113,8 @@ test('returns pull secrets or rejects the missing one', async () => {
 });
 
 test('returns service accounts and pod tokens for image pulls', async () => {
-  const { api } = rig();
-  const seen: string[] = [];
+  const { api } = createHarness();
+  const observed: string[] = [];
   const accounts: ServiceAccounts = new PodServiceAccounts({
     api,
     tokens: {
@@ -131,14 +131,14 @@ test('returns service accounts and pod tokens for image pulls', async () => {
         );
         return { token, expiresMs: 0, expirationSeconds, serviceAccountUid };
       },
-      observeServiceAccount: (...saw) => seen.push(saw.join(' ')),
+      observeServiceAccount: (...saw) => observed.push(saw.join(' ')),
     },
   });
   api.put<ServiceAccount>('serviceaccounts', {
     metadata: { namespace: 'default', name: 'sa', uid: 'u1', annotations: { a: 'b' } },
   });
   assert.deepEqual(await accounts.get('default', 'sa', signal), { uid: 'u1', annotations: { a: 'b' } });
-  assert.deepEqual(seen, ['default sa u1']);
+  assert.deepEqual(observed, ['default sa u1']);
   const request = { pod, serviceAccount: 'sa', serviceAccountUid: 'u1', audience: 'registry' };
   assert.equal(await accounts.token(request, signal), 'default sa u1 registry  uid-1');
 });

@@ -7,27 +7,27 @@ import { cancelledError, collectLogs } from '../lib/index.ts';
 import { annotations, type Pod, podUid } from '../pods/index.ts';
 import { ApiPodCopies, clusterCopies } from './pod-copies.ts';
 
-function rig() {
+function createHarness() {
   const clock = new VirtualClock();
   const { logger } = collectLogs(clock);
   const store = mapFileStore();
   const copies = clusterCopies({ files: memoryRuntimeFiles(store), rootDir: '/root', logger });
-  const kept = new ApiPodCopies({ copies: copies.pods, clock, logger });
+  const retained = new ApiPodCopies({ copies: copies.pods, clock, logger });
   const stop = new AbortController();
-  const running = kept.run(stop.signal).catch(() => {});
+  const running = retained.run(stop.signal).catch(() => {});
   const end = async () => {
     stop.abort(cancelledError('test ended'));
     await running;
   };
-  const names = async () => (await kept.read()).map(({ metadata }) => metadata.uid).sort();
-  return { clock, copies, kept, store, names, end };
+  const names = async () => (await retained.read()).map(({ metadata }) => metadata.uid).sort();
+  return { clock, copies, kept: retained, store, names, end };
 }
 
 const pod = (uid: string, metadata: Partial<Pod['metadata']> = {}) =>
   aPod({ metadata: { uid: podUid(uid), name: uid, ...metadata } });
 
 test('stores the pods that the API assigned to the node, without mirror pods', async () => {
-  const { clock, kept, names, end } = rig();
+  const { clock, kept, names, end } = createHarness();
   kept.listed([pod('a'), pod('b'), pod('m', { annotations: { [annotations.mirror]: 'x' } })]);
   await clock.advance(2_000);
   assert.deepEqual(await names(), ['a', 'b']);
@@ -41,7 +41,7 @@ test('stores the pods that the API assigned to the node, without mirror pods', a
 });
 
 test('ignores copies that are damaged or at a wrong path', async () => {
-  const { clock, kept, store, names, end } = rig();
+  const { clock, kept, store, names, end } = createHarness();
   kept.listed([pod('a'), pod('b')]);
   await clock.advance(2_000);
   const [first = ''] = store.paths();
@@ -51,7 +51,7 @@ test('ignores copies that are damaged or at a wrong path', async () => {
 });
 
 test('stores services too', async () => {
-  const { copies, end } = rig();
+  const { copies, end } = createHarness();
   assert.equal(await copies.services.read(), undefined);
   await copies.services.write([{ metadata: { name: 'dns' } }]);
   assert.deepEqual(await copies.services.read(), [{ metadata: { name: 'dns' } }]);

@@ -67,23 +67,23 @@ test('finds image pull secrets once each, and ignores references without a name'
   assert.equal(configMapNamesOf(aPod()).size, 0);
 });
 
-function rig() {
-  const told: string[] = [];
+function createHarness() {
+  const reported: string[] = [];
   const references = new PodReferences<never>(
     {
-      add: ({ namespace, name }, pod) => told.push(`+${namespace}/${name} ${pod}`),
-      remove: ({ namespace, name }, pod) => told.push(`-${namespace}/${name} ${pod}`),
+      add: ({ namespace, name }, pod) => reported.push(`+${namespace}/${name} ${pod}`),
+      remove: ({ namespace, name }, pod) => reported.push(`-${namespace}/${name} ${pod}`),
       get: () => Promise.reject(new Error('not read here')),
     },
     secretNamesOf,
   );
   const pod = (uid: string, ...names: readonly string[]) =>
     aPod({ metadata: { uid: podUid(uid) }, spec: { imagePullSecrets: names.map((name) => ({ name })) } });
-  return { told, references, pod };
+  return { told: reported, references, pod };
 }
 
 test('reports only the difference to the previous registration', () => {
-  const { told, references, pod } = rig();
+  const { told, references, pod } = createHarness();
   references.register(pod('u', 'a', 'b'));
   references.register(pod('u', 'a', 'b'));
   references.register(pod('u', 'b', 'c'));
@@ -91,7 +91,7 @@ test('reports only the difference to the previous registration', () => {
 });
 
 test('reports each pod separately, even for equal objects', () => {
-  const { told, references, pod } = rig();
+  const { told, references, pod } = createHarness();
   references.register(pod('u', 'a'));
   references.register(pod('v', 'a'));
   references.unregister(podUid('u'));
@@ -99,7 +99,7 @@ test('reports each pod separately, even for equal objects', () => {
 });
 
 test('unregisters a pod once, with its last references', () => {
-  const { told, references, pod } = rig();
+  const { told, references, pod } = createHarness();
   references.register(pod('u', 'a'));
   references.register(pod('u', 'b'));
   told.length = 0;

@@ -8,7 +8,7 @@ import { ApiRuntimeClasses } from './runtime-classes.ts';
 
 const { signal } = new AbortController();
 
-function rig(server: 'there' | 'away' = 'there') {
+function createHarness(server: 'there' | 'away' = 'there') {
   const clock = new VirtualClock();
   const api = new ScriptedApi();
   if (server === 'away') api.failure = serverAway();
@@ -29,7 +29,7 @@ function rig(server: 'there' | 'away' = 'there') {
 }
 
 test('maps a class to the handler it names, whatever the name of the class', async () => {
-  const { api, find, end } = rig();
+  const { api, find, end } = createHarness();
   api.put<RuntimeClass>('runtimeclasses', { metadata: { name: 'sandboxed' }, handler: 'runsc' });
   assert.deepEqual(await find('sandboxed'), { found: true, handler: 'runsc' });
   assert.deepEqual(await find('runsc'), {
@@ -42,7 +42,7 @@ test('maps a class to the handler it names, whatever the name of the class', asy
 });
 
 test('does not report a class as missing before the first list', async () => {
-  const { find, end } = rig('away');
+  const { find, end } = createHarness('away');
   assert.equal(await find('sandboxed'), 'the runtime classes have not yet been read');
   await end();
 });

@@ -6,7 +6,7 @@ import type { Service } from '../kinds/index.ts';
 import { collectLogs, seededRandom } from '../lib/index.ts';
 import { Services } from './services.ts';
 
-function rig(failure?: Error) {
+function createHarness(failure?: Error) {
   const clock = new VirtualClock();
   const api = new ScriptedApi();
   api.failure = failure;
@@ -36,7 +36,7 @@ const aService = (name: string): Service => ({
 });
 
 test('watches services with a cluster IP in all namespaces', async () => {
-  const { api, put, names } = rig();
+  const { api, put, names } = createHarness();
   put('a');
   await settle();
   assert.deepEqual(names(), ['a']);
@@ -51,7 +51,7 @@ test('watches services with a cluster IP in all namespaces', async () => {
 });
 
 test('are unread until the first response, and stay read while the server is unavailable', async () => {
-  const { clock, api, put, names, stop } = rig(serverAway());
+  const { clock, api, put, names, stop } = createHarness(serverAway());
   await clock.advance(10_000);
   assert.equal(names(), 'unread');
   api.failure = undefined;
@@ -67,13 +67,13 @@ test('are unread until the first response, and stay read while the server is una
 });
 
 test('counts a cluster without services as read', async () => {
-  const { names } = rig();
+  const { names } = createHarness();
   await settle();
   assert.deepEqual(names(), []);
 });
 
 test('caches only the fields for environment variables', async () => {
-  const { services, put } = rig();
+  const { services, put } = createHarness();
   put('a');
   await settle();
   const known = services.known();

@@ -14,7 +14,7 @@ const node = 'node-1';
 const { pods, secrets, serviceAccounts, services } = apiResources;
 
 /** A node with the permissions that the API server gives it. */
-function rig(detection: ChangeDetection = 'Watch', seed = 1) {
+function createHarness(detection: ChangeDetection = 'Watch', seed = 1) {
   const clock = new VirtualClock();
   const api = new SimulatedApi({ clock, random: seededRandom(seed) });
   const deps = {
@@ -80,7 +80,7 @@ const ask = (pod: Pod) => ({
 });
 
 test("reads the objects of the node's pods, and gets tokens for them", async () => {
-  const { api, objects, tokens, directory, clock, stop, during } = rig();
+  const { api, objects, tokens, directory, clock, stop, during } = createHarness();
   const pod = bound();
   api.put(pods, pod);
   api.put(secrets, secret('x'));
@@ -104,7 +104,7 @@ test("reads the objects of the node's pods, and gets tokens for them", async () 
 });
 
 test('reads an object as soon as the server permits it', async () => {
-  const { api, objects, stop, during } = rig();
+  const { api, objects, stop, during } = createHarness();
   const pod = bound();
   api.put(secrets, secret('x'));
   objects.register(pod);
@@ -119,7 +119,7 @@ test('reads an object as soon as the server permits it', async () => {
 });
 
 test('detects a service account that was created again, and gets new tokens for its pods', async () => {
-  const { api, tokens, clock, stop, during } = rig();
+  const { api, tokens, clock, stop, during } = createHarness();
   const pod = bound();
   const renewed: string[] = [];
   tokens.events.on('renew-pod', ({ uid }) => renewed.push(uid));
@@ -153,7 +153,7 @@ for (const detection of ['Watch', 'Cache', 'Get'] as const) {
   test(`${detection}: after any failures readers get the current value, and never one older than before`, async () => {
     let struck = 0;
     for (let seed = 1; seed <= 12; seed++) {
-      const { api, objects, tokens, clock, stop, during } = rig(detection, seed);
+      const { api, objects, tokens, clock, stop, during } = createHarness(detection, seed);
       const pod = bound();
       api.put(pods, pod);
       api.put(serviceAccounts, account('u1'));
@@ -187,7 +187,7 @@ for (const detection of ['Watch', 'Cache', 'Get'] as const) {
 test('reports change, creation and deletion of a watched object, but not its first read', async () => {
   const clock = new VirtualClock();
   const api = new SimulatedApi({ clock, random: seededRandom(1) });
-  const told: string[] = [];
+  const reported: string[] = [];
   const objects = makePodObjects('Watch', {
     api: api.client(nodeUser(node)),
     clock,
@@ -195,7 +195,7 @@ test('reports change, creation and deletion of a watched object, but not its fir
     logger: collectLogs(clock).logger,
     syncFrequencyMs: 60_000,
     nodeAnnotations: () => undefined,
-    changed: ({ kind, namespace, name }) => told.push(`${kind} ${namespace}/${name}`),
+    changed: ({ kind, namespace, name }) => reported.push(`${kind} ${namespace}/${name}`),
   });
   const end = new AbortController();
   const running = objects.run(end.signal).catch(() => {});
@@ -206,16 +206,16 @@ test('reports change, creation and deletion of a watched object, but not its fir
   const first = objects.secret('default', 'keys', signal);
   await clock.advance(5_000);
   await first;
-  assert.deepEqual(told, []);
+  assert.deepEqual(reported, []);
   api.put(secrets, secret('y'));
   await clock.advance(5_000);
-  assert.deepEqual(told.splice(0), ['secret default/keys']);
+  assert.deepEqual(reported.splice(0), ['secret default/keys']);
   api.delete({ resource: secrets, namespace: 'default', name: 'keys' });
   await clock.advance(5_000);
-  assert.deepEqual(told.splice(0), ['secret default/keys']);
+  assert.deepEqual(reported.splice(0), ['secret default/keys']);
   api.put(secrets, secret('z'));
   await clock.advance(5_000);
-  assert.deepEqual(told, ['secret default/keys']);
+  assert.deepEqual(reported, ['secret default/keys']);
   objects.unregister(pod.metadata.uid);
   end.abort(new Error('over'));
   await clock.advance(60_000);

@@ -40,12 +40,12 @@ class TokenServer implements Pick<ApiClient, 'get' | 'post'> {
     const claims = { 'kubernetes.io': { serviceaccount: { name: ref.name, uid: this.accountUid } } };
     const body = Buffer.from(JSON.stringify(claims)).toString('base64url');
     const expirationTimestamp = new Date(this.#clock.now() + expirationSeconds * 1_000).toISOString();
-    const answer: TokenRequest = {
+    const response: TokenRequest = {
       ...request,
       spec: { ...request.spec, expirationSeconds },
       status: { token: `head.${body}.${this.posts.length}`, expirationTimestamp },
     };
-    return answer as unknown as T;
+    return response as unknown as T;
   }
 
   async get<T extends ApiObject>({ namespace, name }: ObjectRef): Promise<T> {
@@ -55,7 +55,7 @@ class TokenServer implements Pick<ApiClient, 'get' | 'post'> {
   }
 }
 
-function rig({ chance = 0 } = {}) {
+function createHarness({ chance = 0 } = {}) {
   const clock = new VirtualClock();
   const server = new TokenServer(clock);
   const registry = new MetricRegistry({
@@ -88,7 +88,7 @@ const refusal = (status: number, message: string) =>
   apiError({ what: 'post serviceaccounts/sa/token', status, apiStatus: { message } });
 
 test('requests a token by account name, for one audience and one pod', async () => {
-  const { server, get } = rig();
+  const { server, get } = createHarness();
   await get({ audience: 'vault', serviceAccountUid: 'account-1' });
   await get({ expirationSeconds: undefined });
   const [first, second] = server.posts;
@@ -111,7 +111,7 @@ test('requests a token by account name, for one audience and one pod', async () 
 });
 
 test('equal requests share a token; requests that differ in any field do not', async () => {
-  const { server, get } = rig();
+  const { server, get } = createHarness();
   const asks: readonly Partial<TokenSpec>[] = [
     {},
     { serviceAccount: 'other' },
@@ -129,13 +129,13 @@ test('equal requests share a token; requests that differ in any field do not', a
 });
 
 test('shares one request between concurrent callers', async () => {
-  const { server, get } = rig();
+  const { server, get } = createHarness();
   assert.deepEqual(await Promise.all([get(), get()]), ['1', '1']);
   assert.equal(server.posts.length, 1);
 });
 
 test('renews a token at 80% of its lifetime', async () => {
-  const { clock, get } = rig();
+  const { clock, get } = createHarness();
   await get();
   await clock.advance(0.8 * hour * 1_000);
   assert.equal(await get(), '1');
@@ -144,7 +144,7 @@ test('renews a token at 80% of its lifetime', async () => {
 });
 
 test('renews a token after a day, however long it is valid', async () => {
-  const { clock, get } = rig();
+  const { clock, get } = createHarness();
   const long = { expirationSeconds: 30 * 24 * hour };
   await get(long);
   await clock.advance(24 * hour * 1_000);
@@ -165,7 +165,7 @@ test('adds jitter of up to ten seconds to the renewal', () => {
 });
 
 test("returns the server's error when there is no token", async () => {
-  const { server, get } = rig();
+  const { server, get } = createHarness();
   server.failure = refusal(404, 'serviceaccounts "sa" not found');
   await assert.rejects(get(), {
     code: 'TOKEN_REQUEST',
@@ -174,7 +174,7 @@ test("returns the server's error when there is no token", async () => {
 });
 
 test('returns an error for a response without a token', async () => {
-  const { clock, tokens } = rig();
+  const { clock, tokens } = createHarness();
   const api = { get: () => Promise.reject(new Error('no')), post: async () => ({ spec: {} }) as never };
   const { logger } = collectLogs(clock);
   const observer = { answered() {}, waiting() {} };
@@ -184,7 +184,7 @@ test('returns an error for a response without a token', async () => {
 });
 
 test('serves the previous token while it is valid when renewal fails, then an error', async () => {
-  const { clock, server, get } = rig();
+  const { clock, server, get } = createHarness();
   await get();
   server.failure = refusal(500, 'busy');
   await clock.advance(hour * 1_000);
@@ -197,7 +197,7 @@ test('serves the previous token while it is valid when renewal fails, then an er
 });
 
 test('retries a failed request without a caller, after 5 s and up to a minute', async () => {
-  const { clock, server, renewed, get, stop, metric } = rig();
+  const { clock, server, renewed, get, stop, metric } = createHarness();
   server.failure = refusal(403, 'no relationship found');
   await assert.rejects(get());
   const at: number[] = [];
@@ -223,7 +223,7 @@ test('retries a failed request without a caller, after 5 s and up to a minute', 
 });
 
 test('does not extend the back-off when callers repeat the request', async () => {
-  const { clock, server, get, renewed } = rig();
+  const { clock, server, get, renewed } = createHarness();
   server.failure = refusal(500, 'busy');
   for (let tries = 0; tries < 10; tries++) await assert.rejects(get());
   await clock.advance(5_000);
@@ -234,7 +234,7 @@ test('does not extend the back-off when callers repeat the request', async () =>
 });
 
 test('stops the retries when a call succeeds', async () => {
-  const { clock, server, get, renewed } = rig();
+  const { clock, server, get, renewed } = createHarness();
   server.failure = refusal(500, 'busy');
   await assert.rejects(get());
   server.failure = undefined;
@@ -244,7 +244,7 @@ test('stops the retries when a call succeeds', async () => {
 });
 
 test('drops a failed request that had no caller for ten minutes', async () => {
-  const { clock, server, get, metric } = rig();
+  const { clock, server, get, metric } = createHarness();
   server.failure = refusal(500, 'busy');
   await assert.rejects(get());
   await clock.advance(11 * 60_000);
@@ -255,7 +255,7 @@ test('drops a failed request that had no caller for ten minutes', async () => {
 });
 
 test('does not renew a valid token without a caller', async () => {
-  const { clock, server, get } = rig();
+  const { clock, server, get } = createHarness();
   const long = { expirationSeconds: 10 * hour };
   await get(long);
   await clock.advance(8 * hour * 1_000 + 1);
@@ -268,7 +268,7 @@ test('does not renew a valid token without a caller', async () => {
 });
 
 test('drops the tokens of a removed pod', async () => {
-  const { clock, server, tokens, get } = rig();
+  const { clock, server, tokens, get } = createHarness();
   await get();
   await get({ pod: { name: 'other', uid: podUid('pod-2') } });
   server.failure = refusal(500, 'busy');
@@ -282,7 +282,7 @@ test('drops the tokens of a removed pod', async () => {
 });
 
 test('does not cache a token that arrives after its pod was removed', async () => {
-  const { server, tokens, get } = rig();
+  const { server, tokens, get } = createHarness();
   const pending = get();
   tokens.forgetPod(one);
   await pending;
@@ -291,20 +291,20 @@ test('does not cache a token that arrives after its pod was removed', async () =
 });
 
 test('does not count a cancelled caller as failure', async () => {
-  const { clock, server, tokens } = rig();
+  const { clock, server, tokens } = createHarness();
   const own = new AbortController();
   server.post = (_ref: ObjectRef, _object: ApiObject, inner?: AbortSignal) =>
     new Promise((_resolve, reject) => inner?.addEventListener('abort', () => reject(inner.reason)));
-  const asked = assert.rejects(tokens.get(ask(), own.signal), /enough/);
+  const requested = assert.rejects(tokens.get(ask(), own.signal), /enough/);
   await settle();
   own.abort(new Error('enough'));
-  await asked;
+  await requested;
   await clock.advance(120_000);
   assert.equal(server.posts.length, 0);
 });
 
 test('drops the tokens of an account that was created again, as soon as another token shows its UID', async () => {
-  const { server, renewed, get } = rig();
+  const { server, renewed, get } = createHarness();
   await get();
   server.accountUid = 'account-2';
   await get({ audience: 'a' });
@@ -313,7 +313,7 @@ test('drops the tokens of an account that was created again, as soon as another 
 });
 
 test('checks service accounts every five minutes while their tokens are cached', async () => {
-  const { clock, server, renewed, get, tokens } = rig();
+  const { clock, server, renewed, get, tokens } = createHarness();
   await get();
   await get({ audience: 'a' });
   await clock.advance(7 * 60_000);
@@ -329,7 +329,7 @@ test('checks service accounts every five minutes while their tokens are cached',
 });
 
 test('treats a service account that appears again as a new one', async () => {
-  const { clock, server, get, tokens } = rig();
+  const { clock, server, get, tokens } = createHarness();
   await get();
   await clock.advance(2 * 60_000);
   tokens.forgetPod(one);
@@ -340,7 +340,7 @@ test('treats a service account that appears again as a new one', async () => {
 });
 
 test('polls hourly when the cluster does not let nodes read service accounts', async () => {
-  const { clock, server, get } = rig();
+  const { clock, server, get } = createHarness();
   server.getFailure = refusal(403, 'forbidden');
   const long = { expirationSeconds: 10 * hour };
   await get(long);
@@ -351,7 +351,7 @@ test('polls hourly when the cluster does not let nodes read service accounts', a
 });
 
 test('drops expired tokens without callers', async () => {
-  const { clock, server, get } = rig();
+  const { clock, server, get } = createHarness();
   await get();
   await clock.advance(hour * 1_000 + 60_000);
   server.failure = refusal(500, 'busy');

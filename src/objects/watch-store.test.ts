@@ -9,7 +9,7 @@ import { podUid } from '../pods/index.ts';
 import { type ChangeDetection, makePodObjects } from './pod-objects.ts';
 import { WatchStore } from './watch-store.ts';
 
-function rig(detection: ChangeDetection = 'Watch', syncFrequencyMs = 60_000) {
+function createHarness(detection: ChangeDetection = 'Watch', syncFrequencyMs = 60_000) {
   const clock = new VirtualClock();
   const api = new ScriptedApi();
   const objects = makePodObjects(detection, {
@@ -43,7 +43,7 @@ const pod = (uid = 'one', name = 'n') =>
   aPod({ metadata: { uid: podUid(uid) }, spec: { volumes: [{ name: 'v', configMap: { name } }] } });
 
 test('rejects reading an object that no pod refers to', async () => {
-  const { objects, put, read } = rig();
+  const { objects, put, read } = createHarness();
   put('x');
   await assert.rejects(read(), {
     code: 'OBJECT_NOT_REGISTERED',
@@ -57,7 +57,7 @@ test('rejects reading an object that no pod refers to', async () => {
 });
 
 test('shares one watch by name between all pods and readers, from registration on', async () => {
-  const { api, objects, put, read, watched } = rig();
+  const { api, objects, put, read, watched } = createHarness();
   put('x');
   objects.register(pod('one'));
   objects.register(pod('two'));
@@ -74,7 +74,7 @@ test('shares one watch by name between all pods and readers, from registration o
 });
 
 test('stops the watch with the last pod', async () => {
-  const { api, objects, put, read } = rig();
+  const { api, objects, put, read } = createHarness();
   put('x');
   objects.register(pod('one'));
   objects.register(pod('two'));
@@ -90,7 +90,7 @@ test('stops the watch with the last pod', async () => {
 });
 
 test('stops the watch of the object that a pod no longer names', async () => {
-  const { api, objects, put, read } = rig();
+  const { api, objects, put, read } = createHarness();
   put('x');
   objects.register(pod('one', 'n'));
   await read();
@@ -101,7 +101,7 @@ test('stops the watch of the object that a pod no longer names', async () => {
 });
 
 test('returns undefined for a missing object, and the object as soon as it is created', async () => {
-  const { objects, put, read, api } = rig();
+  const { objects, put, read, api } = createHarness();
   objects.register(pod());
   assert.equal(await read(), undefined);
   put('x');
@@ -113,7 +113,7 @@ test('returns undefined for a missing object, and the object as soon as it is cr
 });
 
 test('waits at most a second for the first response of an unavailable server', async () => {
-  const { clock, api, objects, put, read } = rig();
+  const { clock, api, objects, put, read } = createHarness();
   api.failure = serverAway();
   objects.register(pod());
   const failed = assert.rejects(read(), {
@@ -174,7 +174,7 @@ for (const [called, answersMs, outcome] of [
   });
 
 test('a cancelled reader returns immediately', async () => {
-  const { api, objects, read } = rig();
+  const { api, objects, read } = createHarness();
   api.failure = serverAway();
   objects.register(pod());
   const own = new AbortController();
@@ -184,7 +184,7 @@ test('a cancelled reader returns immediately', async () => {
 });
 
 test('returns not registered when the last pod is removed during the read', async () => {
-  const { clock, api, objects, read } = rig();
+  const { clock, api, objects, read } = createHarness();
   api.failure = serverAway();
   objects.register(pod());
   const failed = assert.rejects(read(), { code: 'OBJECT_NOT_REGISTERED' });
@@ -195,7 +195,7 @@ test('returns not registered when the last pod is removed during the read', asyn
 });
 
 test('caches an immutable object without a watch', async () => {
-  const { clock, api, objects, put, read, watched } = rig();
+  const { clock, api, objects, put, read, watched } = createHarness();
   put('x', { immutable: true });
   objects.register(pod());
   assert.equal(await read(), 'x');
@@ -208,7 +208,7 @@ test('caches an immutable object without a watch', async () => {
 });
 
 test('stops the watch of an object that becomes immutable', async () => {
-  const { api, objects, put, read } = rig();
+  const { api, objects, put, read } = createHarness();
   put('x');
   objects.register(pod());
   await read();
@@ -225,7 +225,7 @@ for (const [syncFrequencyMs, idleMs] of [
   [1_000, 60_000],
 ] as const) {
   test(`stops the watch after ${idleMs / 1_000} s without a read at a sync every ${syncFrequencyMs / 1_000} s`, async () => {
-    const { clock, api, objects, put, read, watched, stop } = rig('Watch', syncFrequencyMs);
+    const { clock, api, objects, put, read, watched, stop } = createHarness('Watch', syncFrequencyMs);
     put('x');
     objects.register(pod());
     await read();
@@ -241,7 +241,7 @@ for (const [syncFrequencyMs, idleMs] of [
 }
 
 test('keeps the watch of an object that is read', async () => {
-  const { clock, api, objects, put, read, stop } = rig();
+  const { clock, api, objects, put, read, stop } = createHarness();
   put('x');
   objects.register(pod());
   for (let minutes = 0; minutes < 25; minutes += 4) {
@@ -253,7 +253,7 @@ test('keeps the watch of an object that is read', async () => {
 });
 
 test('does not stop an idle watch before its first response', async () => {
-  const { clock, api, objects, put, read, stop } = rig();
+  const { clock, api, objects, put, read, stop } = createHarness();
   api.failure = serverAway();
   objects.register(pod());
   await clock.advance(30 * 60_000);
@@ -268,7 +268,7 @@ test('does not stop an idle watch before its first response', async () => {
 });
 
 test('serves the cached object after an idle stop while the server is unavailable', async () => {
-  const { clock, api, objects, put, read, stop } = rig();
+  const { clock, api, objects, put, read, stop } = createHarness();
   put('x');
   objects.register(pod());
   await read();
@@ -330,7 +330,7 @@ test('a read during the stop of a watch restarts the watch afterwards', async ()
 });
 
 test('serves a watched object without delay while the server is unavailable', async () => {
-  const { api, objects, put, read } = rig();
+  const { api, objects, put, read } = createHarness();
   put('x');
   objects.register(pod());
   await read();
@@ -339,7 +339,7 @@ test('serves a watched object without delay while the server is unavailable', as
 });
 
 test('stops every watch at shutdown and starts no new one', async () => {
-  const { clock, api, objects, put, read, stop } = rig();
+  const { clock, api, objects, put, read, stop } = createHarness();
   put('x');
   objects.register(pod());
   await read();
@@ -353,7 +353,7 @@ test('stops every watch at shutdown and starts no new one', async () => {
 });
 
 test('Get sends a request for every read', async () => {
-  const { api, objects, put, read } = rig('Get');
+  const { api, objects, put, read } = createHarness('Get');
   assert.equal(await read(), undefined);
   put('x');
   objects.register(pod());
@@ -366,7 +366,7 @@ test('Get sends a request for every read', async () => {
 });
 
 test('Cache sends a request at a read and caches the object for a minute', async () => {
-  const { clock, objects, put, read } = rig('Cache');
+  const { clock, objects, put, read } = createHarness('Cache');
   put('x');
   await assert.rejects(read(), { code: 'OBJECT_NOT_REGISTERED' });
   objects.register(pod());

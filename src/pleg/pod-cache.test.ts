@@ -31,12 +31,12 @@ test('an unknown pod is empty and no error', () => {
 });
 
 test('before the first relist of all pods, getNewerThan waits for an unknown pod', async () => {
-  const wanted: string[] = [];
+  const expected: string[] = [];
   const cache = new PodCache();
-  cache.onAwaited((id) => wanted.push(id));
+  cache.onAwaited((id) => expected.push(id));
   const news = watch(cache.getNewerThan(uid, Number.NEGATIVE_INFINITY, never));
   await settle();
-  assert.deepEqual([news.state, wanted, cache.globalStamp], ['waiting', [uid], undefined]);
+  assert.deepEqual([news.state, expected, cache.globalStamp], ['waiting', [uid], undefined]);
   cache.setGlobal(1);
   await settle();
   assert.equal(news.state, 'released');

@@ -41,7 +41,7 @@ class Watched implements AsyncDisposable {
   }
 
   async until(event: string, limitMs = 60_000): Promise<number> {
-    const found = () => this.told.find((one) => one.event === event);
+    const found = () => this.told.find((each) => each.event === event);
     assert.ok(await this.node.clock.advanceUntil(() => found() !== undefined, limitMs), `no ${event}`);
     return found()?.atMs ?? 0;
   }

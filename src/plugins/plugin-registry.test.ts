@@ -77,92 +77,92 @@ class World {
 
 describe('the registry of plugins', () => {
   it('gets the info of a plugin, registers it and notifies it once', async () => {
-    await using world = new World();
-    await world.clock.advance(60_000);
-    assert.deepEqual(world.history, [`+d.example ${at}`, 'told yes']);
-    assert.deepEqual(world.registry.names, ['d.example']);
+    await using environment = new World();
+    await environment.clock.advance(60_000);
+    assert.deepEqual(environment.history, [`+d.example ${at}`, 'told yes']);
+    assert.deepEqual(environment.registry.names, ['d.example']);
   });
 
   it('uses the endpoint a plugin returns', async () => {
-    await using world = new World();
-    world.info.endpoint = '/csi/csi.sock';
-    await world.clock.advance(0);
-    assert.deepEqual(world.history[0], '+d.example /csi/csi.sock');
+    await using environment = new World();
+    environment.info.endpoint = '/csi/csi.sock';
+    await environment.clock.advance(0);
+    assert.deepEqual(environment.history[0], '+d.example /csi/csi.sock');
   });
 
   it('deregisters a plugin whose socket is deleted, and registers it again with a new socket', async () => {
-    await using world = new World();
-    await world.clock.advance(0);
-    world.sockets = [{ path: at, identity: '2' }];
-    await world.hint();
-    assert.deepEqual(world.history.slice(2), ['-d.example', `+d.example ${at}`, 'told yes']);
-    world.sockets = [];
-    await world.hint();
-    assert.deepEqual(world.history.slice(5), ['-d.example']);
-    assert.deepEqual(world.registry.names, []);
+    await using environment = new World();
+    await environment.clock.advance(0);
+    environment.sockets = [{ path: at, identity: '2' }];
+    await environment.hint();
+    assert.deepEqual(environment.history.slice(2), ['-d.example', `+d.example ${at}`, 'told yes']);
+    environment.sockets = [];
+    await environment.hint();
+    assert.deepEqual(environment.history.slice(5), ['-d.example']);
+    assert.deepEqual(environment.registry.names, []);
   });
 
   it('deregisters a plugin that is rejected after its registration, notifies it, and retries', async () => {
-    await using world = new World();
-    await world.clock.advance(0);
+    await using environment = new World();
+    await environment.clock.advance(0);
     const plugin = { name: 'd.example', endpoint: at, versions: [] };
-    world.registry.refuse({ ...plugin, endpoint: '/another' }, 'elsewhere');
-    world.registry.refuse(plugin, 'elsewhere');
-    world.registry.refuse(plugin, 'once is enough');
-    world.registering = new Error('elsewhere');
-    await world.clock.advance(400);
-    assert.deepEqual(world.history.slice(2), ['-d.example', 'told no: elsewhere']);
-    assert.deepEqual(world.registry.names, []);
-    await world.clock.advance(200);
-    assert.deepEqual(world.history.slice(4), ['told no: elsewhere']);
-    world.registering = undefined;
-    await world.clock.advance(10_000);
-    assert.deepEqual(world.history.slice(5), [`+d.example ${at}`, 'told yes']);
+    environment.registry.refuse({ ...plugin, endpoint: '/another' }, 'elsewhere');
+    environment.registry.refuse(plugin, 'elsewhere');
+    environment.registry.refuse(plugin, 'once is enough');
+    environment.registering = new Error('elsewhere');
+    await environment.clock.advance(400);
+    assert.deepEqual(environment.history.slice(2), ['-d.example', 'told no: elsewhere']);
+    assert.deepEqual(environment.registry.names, []);
+    await environment.clock.advance(200);
+    assert.deepEqual(environment.history.slice(4), ['told no: elsewhere']);
+    environment.registering = undefined;
+    await environment.clock.advance(10_000);
+    assert.deepEqual(environment.history.slice(5), [`+d.example ${at}`, 'told yes']);
   });
 
   it('notifies a rejected plugin of the reason, and retries with back-off', async () => {
-    await using world = new World();
-    world.registering = new Error('not today');
-    await world.clock.advance(3_000);
-    assert.deepEqual(world.history, Array(3).fill('told no: not today'));
-    world.registering = undefined;
-    await world.clock.advance(3_000);
-    assert.deepEqual(world.history.slice(3), [`+d.example ${at}`, 'told yes']);
+    await using environment = new World();
+    environment.registering = new Error('not today');
+    await environment.clock.advance(3_000);
+    assert.deepEqual(environment.history, Array(3).fill('told no: not today'));
+    environment.registering = undefined;
+    await environment.clock.advance(3_000);
+    assert.deepEqual(environment.history.slice(3), [`+d.example ${at}`, 'told yes']);
   });
 
   it('rejects a plugin of an unhandled type by its name', async () => {
-    await using world = new World();
-    world.info.type = 'Toaster';
-    await world.clock.advance(0);
-    assert.deepEqual(world.history, [
+    await using environment = new World();
+    environment.info.type = 'Toaster';
+    await environment.clock.advance(0);
+    assert.deepEqual(environment.history, [
       `told no: no handler registered for plugin type: Toaster at socket ${at}`,
     ]);
   });
 
   it('deregisters a plugin that cannot be notified', async () => {
-    await using world = new World();
-    world.telling = new GrpcError('UNAVAILABLE', 'gone');
-    await world.clock.advance(0);
-    assert.deepEqual(world.history, [`+d.example ${at}`, '-d.example']);
-    world.telling = undefined;
-    await world.clock.advance(1_000);
-    assert.deepEqual(world.history.slice(2), [`+d.example ${at}`, 'told yes']);
+    await using environment = new World();
+    environment.telling = new GrpcError('UNAVAILABLE', 'gone');
+    await environment.clock.advance(0);
+    assert.deepEqual(environment.history, [`+d.example ${at}`, '-d.example']);
+    environment.telling = undefined;
+    await environment.clock.advance(1_000);
+    assert.deepEqual(environment.history.slice(2), [`+d.example ${at}`, 'told yes']);
   });
 
   it('retries a socket without a listener every second, and logs that once', async () => {
-    await using world = new World();
-    world.asking = new GrpcError('UNAVAILABLE', 'connection refused');
-    await world.clock.advance(30_000);
-    assert.equal(world.logs.records.toArray().length, 1);
-    world.asking = undefined;
-    await world.clock.advance(1_000);
-    assert.deepEqual(world.history, [`+d.example ${at}`, 'told yes']);
+    await using environment = new World();
+    environment.asking = new GrpcError('UNAVAILABLE', 'connection refused');
+    await environment.clock.advance(30_000);
+    assert.equal(environment.logs.records.toArray().length, 1);
+    environment.asking = undefined;
+    await environment.clock.advance(1_000);
+    assert.deepEqual(environment.history, [`+d.example ${at}`, 'told yes']);
   });
 
   it('deregisters all plugins when it stops', async () => {
-    const world = new World();
-    await world.clock.advance(0);
-    await world[Symbol.asyncDispose]();
-    assert.deepEqual(world.history.at(-1), '-d.example');
+    const environment = new World();
+    await environment.clock.advance(0);
+    await environment[Symbol.asyncDispose]();
+    assert.deepEqual(environment.history.at(-1), '-d.example');
   });
 });

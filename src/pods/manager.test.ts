@@ -132,10 +132,10 @@ test('keeps its indexes consistent after any sequence of changes', () => {
       const manager = new PodManager();
       const model = new Map<PodUid, Pod>();
       // A UID always has the same name and kind.
-      const made = new Map<string, Pod>();
+      const created = new Map<string, Pod>();
       for (const { act, uid, name, sort } of steps) {
-        const one = made.get(uid) ?? pod(uid, name, sort);
-        made.set(uid, one);
+        const one = created.get(uid) ?? pod(uid, name, sort);
+        created.set(uid, one);
         if (act === 'add') manager.addPod(one);
         else manager.removePod(one);
         if (act === 'add') model.set(one.metadata.uid, one);

@@ -33,8 +33,8 @@ describe('exec probe', () => {
         requests.push(request);
         return { exitCode, output: Buffer.from('x'.repeat(20_000)) };
       });
-      const answer = await probes.probe(question, signal);
-      assert.deepEqual(answer, { is: exitCode === 0 ? 'success' : 'failure', output: 'x'.repeat(10_240) });
+      const response = await probes.probe(question, signal);
+      assert.deepEqual(response, { is: exitCode === 0 ? 'success' : 'failure', output: 'x'.repeat(10_240) });
       assert.deepEqual(requests, [{ containerId: 'a', command: ['cat', '/ok'], timeoutSeconds: 2 }]);
     }
   });
@@ -63,15 +63,15 @@ describe('exec probe', () => {
           ends.push(() => resolve({ exitCode: 0, output: Buffer.alloc(0) }));
         }),
     );
-    const answers: (readonly [number, ProbeResponse])[] = [];
+    const responses: (readonly [number, ProbeResponse])[] = [];
     const ask = () =>
-      probes.probe(question, signal).then((answer) => answers.push([clock.monotonicMs(), answer]));
+      probes.probe(question, signal).then((response) => responses.push([clock.monotonicMs(), response]));
     const first = ask();
     await clock.advance(10_000);
     await first;
     await ask();
     assert.deepEqual(
-      answers.map(([at, { is, output }]) => [at, is, output]),
+      responses.map(([at, { is, output }]) => [at, is, output]),
       [
         [7_000, 'failure', 'command timed out: "cat" timed out after 2s'],
         [10_000, 'failure', 'command timed out: "cat" of an earlier probe still runs'],
@@ -87,7 +87,7 @@ describe('exec probe', () => {
     ends[1]?.();
     await clock.advance(0);
     await third;
-    assert.equal(answers[2]?.[1].is, 'success');
+    assert.equal(responses[2]?.[1].is, 'success');
   });
 
   it('is cancelled with its probe', async () => {
@@ -96,9 +96,9 @@ describe('exec probe', () => {
       (_request, inner) =>
         new Promise((_resolve, reject) => inner.addEventListener('abort', () => reject(inner.reason))),
     );
-    const asked = probes.probe(question, controller.signal);
+    const requested = probes.probe(question, controller.signal);
     controller.abort(new KubelingError('CANCELLED', 'over'));
-    await assert.rejects(asked, { code: 'CANCELLED' });
+    await assert.rejects(requested, { code: 'CANCELLED' });
     assert.equal(probes.size, 0);
   });
 });

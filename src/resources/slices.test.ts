@@ -142,13 +142,13 @@ describe('cgroups with the systemd driver', () => {
     await qos.start(signal);
     await pods.ensureExists(pod, signal);
     host.attach(4242, `/sys/fs/cgroup/memory/${podPath}`);
-    const seen: (readonly number[])[] = [];
+    const observed: (readonly number[])[] = [];
     const left = cgroups.pids(pods.nameOf(pod));
     assert.deepEqual(await left, [4242]);
-    slices.onStop = () => void cgroups.pids(pods.nameOf(pod)).then((pids) => seen.push(pids));
+    slices.onStop = () => void cgroups.pids(pods.nameOf(pod)).then((pids) => observed.push(pids));
     await pods.destroy(pod, signal);
     assert.deepEqual(slices.asked.at(-1), `stop ${podUnit}`);
-    assert.deepEqual(seen, [[]]);
+    assert.deepEqual(observed, [[]]);
     assert.deepEqual(
       host.directories().filter((path) => path.includes('podb_1')),
       [],

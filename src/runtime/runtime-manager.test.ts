@@ -34,11 +34,11 @@ function randomPod(random: Random, name: string): Pod {
 }
 
 /** Counts each time two instances of one container run concurrently. */
-function watchForTwins(rig: PodRuntimeRig): readonly string[] {
+function watchForTwins(harness: PodRuntimeRig): readonly string[] {
   const twins: string[] = [];
-  rig.simulated.trace.subscribe((entry) => {
+  harness.simulated.trace.subscribe((entry) => {
     if (entry.kind !== 'container-started') return;
-    const running = rig.simulated.runningContainers();
+    const running = harness.simulated.runningContainers();
     const names = running.map(({ podUid, name }) => `${podUid} ${name}`);
     if (new Set(names).size < names.length) twins.push(names.sort().join(', '));
   });
@@ -46,39 +46,39 @@ function watchForTwins(rig: PodRuntimeRig): readonly string[] {
 }
 
 /** A worker that syncs the pod repeatedly and sometimes cancels a sync. */
-async function live(rig: PodRuntimeRig, pod: Pod, random: Random): Promise<void> {
+async function live(harness: PodRuntimeRig, pod: Pod, random: Random): Promise<void> {
   for (let syncs = 0; syncs < 12; syncs++) {
     const controller = new AbortController();
-    using _timer = rig.clock.timer(random.next() < 0.3 ? random.next() * 2_000 : 1e9, () =>
+    using _timer = harness.clock.timer(random.next() < 0.3 ? random.next() * 2_000 : 1e9, () =>
       controller.abort(cancelledError('another sync is due')),
     );
     const { signal } = controller;
     try {
-      const listed = await rig.runtime.listPod(pod.metadata.uid, signal);
+      const listed = await harness.runtime.listPod(pod.metadata.uid, signal);
       const observed =
         listed === undefined
           ? { ...pod.metadata, ips: [], sandboxes: [], containers: [] }
-          : await rig.runtime.observe(listed, signal);
-      await rig.runtime.syncPod({ pod, observed, context: noProbes }, signal);
+          : await harness.runtime.observe(listed, signal);
+      await harness.runtime.syncPod({ pod, observed, context: noProbes }, signal);
     } catch {
       // Observations may fail and cancelled calls reject: the worker retries in both cases.
     }
-    await rig.clock.sleep(random.next() * 15_000, rig.signal);
+    await harness.clock.sleep(random.next() * 15_000, harness.signal);
   }
 }
 
-async function end(rig: PodRuntimeRig, pod: Pod): Promise<void> {
+async function end(harness: PodRuntimeRig, pod: Pod): Promise<void> {
   for (;;) {
     try {
-      const listed = await rig.runtime.listPod(pod.metadata.uid, rig.signal);
+      const listed = await harness.runtime.listPod(pod.metadata.uid, harness.signal);
       if (listed === undefined) return;
-      const running = await rig.runtime.observe(listed, rig.signal);
-      const { error } = await rig.runtime.killPod({ pod, running, graceSeconds: 2 }, rig.signal);
-      if (error === undefined) await rig.runtime.garbageCollect('deleted-pods', rig.signal);
+      const running = await harness.runtime.observe(listed, harness.signal);
+      const { error } = await harness.runtime.killPod({ pod, running, graceSeconds: 2 }, harness.signal);
+      if (error === undefined) await harness.runtime.garbageCollect('deleted-pods', harness.signal);
     } catch {
       // See above.
     }
-    await rig.clock.sleep(2_000, rig.signal);
+    await harness.clock.sleep(2_000, harness.signal);
   }
 }
 
@@ -86,28 +86,33 @@ describe('pods on a runtime with random failures', () => {
   it(`never run a container twice concurrently, terminate, and leave nothing behind (${seeds} seeds)`, async () => {
     for (let seed = 1; seed <= seeds; seed++) {
       const random = seededRandom(seed);
-      using rig = new PodRuntimeRig({ seed, requestTimeoutMs: 5_000 });
-      const twins = watchForTwins(rig);
+      using harness = new PodRuntimeRig({ seed, requestTimeoutMs: 5_000 });
+      const twins = watchForTwins(harness);
       const rates = { delay: 0.1, error: 0.05, hang: 0.01, lostReply: 0.05, lateEffect: 0.03 };
-      rig.simulated.setFaults(randomFaults({ random, rates, maxDelayMs: 8_000 }));
+      harness.simulated.setFaults(randomFaults({ random, rates, maxDelayMs: 8_000 }));
       const pods = ['one', 'two'].map((name) => randomPod(random, name));
-      await rig.done(Promise.all(pods.map((pod) => live(rig, pod, random))));
-      for (const pod of pods) rig.gone.add(pod.metadata.uid);
-      await rig.done(Promise.all(pods.map((pod) => end(rig, pod))));
-      rig.simulated.setFaults(undefined);
-      await rig.clock.advance(60_000);
-      await rig.done(Promise.all(pods.map((pod) => end(rig, pod))));
+      await harness.done(Promise.all(pods.map((pod) => live(harness, pod, random))));
+      for (const pod of pods) harness.gone.add(pod.metadata.uid);
+      await harness.done(Promise.all(pods.map((pod) => end(harness, pod))));
+      harness.simulated.setFaults(undefined);
+      await harness.clock.advance(60_000);
+      await harness.done(Promise.all(pods.map((pod) => end(harness, pod))));
       assert.deepEqual(twins, [], `seed ${seed}`);
-      for (const pod of pods) rig.runtime.forgetPod(pod.metadata.uid);
-      const { sandboxes, containers, names, addresses, calls } = rig.simulated.held();
+      for (const pod of pods) harness.runtime.forgetPod(pod.metadata.uid);
+      const { sandboxes, containers, names, addresses, calls } = harness.simulated.held();
       assert.deepEqual(
-        Object.entries({ sandboxes, containers, names, addresses, calls, ...rig.runtime.pending() }).filter(
-          ([, count]) => count !== 0,
-        ),
+        Object.entries({
+          sandboxes,
+          containers,
+          names,
+          addresses,
+          calls,
+          ...harness.runtime.pending(),
+        }).filter(([, count]) => count !== 0),
         [],
         `seed ${seed}`,
       );
-      assert.equal(rig.clock.pendingTimers, 0, `seed ${seed} left a timer`);
+      assert.equal(harness.clock.pendingTimers, 0, `seed ${seed} left a timer`);
     }
   });
 });

@@ -8,14 +8,14 @@ const read = (query: string, splitStreams: 'on' | 'off' = 'off') =>
   readLogQuery(new URLSearchParams(query), { now, parseTime: parseLogTime, splitStreams });
 
 function options(query: string) {
-  const answer = read(query, 'on');
-  assert.ok(answer.kind === 'options', JSON.stringify(answer));
-  return answer.options;
+  const response = read(query, 'on');
+  assert.ok(response.kind === 'options', JSON.stringify(response));
+  return response.options;
 }
 
 function refusal(query: string, splitStreams: 'on' | 'off' = 'off') {
-  const answer = read(query, splitStreams);
-  return answer.kind === 'refused' ? [answer.status, answer.message] : 'not refused';
+  const response = read(query, splitStreams);
+  return response.kind === 'refused' ? [response.status, response.message] : 'not refused';
 }
 
 test('returns the complete log once without options', () => {

@@ -62,61 +62,61 @@ async function start(prepare: (api: SimulatedApi) => void = () => {}) {
 }
 
 test('delivers the pods of this node as one list, without the pods of other nodes', async () => {
-  await using rig = await start((api) => {
+  await using harness = await start((api) => {
     for (const name of ['a', 'b']) api.put(pods, on(nodeName, name));
     api.put(pods, on('node-2', 'c'));
   });
-  assert.deepEqual(rig.sets, [['a', 'b']]);
-  assert.equal(rig.source.get('a', 'default')?.metadata.uid, 'uid-a');
-  rig.api.put(pods, on(nodeName, 'd'));
-  await rig.clock.advance(2_000);
-  assert.deepEqual(rig.sets.at(-1), ['a', 'b', 'd']);
+  assert.deepEqual(harness.sets, [['a', 'b']]);
+  assert.equal(harness.source.get('a', 'default')?.metadata.uid, 'uid-a');
+  harness.api.put(pods, on(nodeName, 'd'));
+  await harness.clock.advance(2_000);
+  assert.deepEqual(harness.sets.at(-1), ['a', 'b', 'd']);
 });
 
 test('delivers only the changes after the first list, and a pod recreated under its name as another pod', async () => {
-  await using rig = await start((api) => {
+  await using harness = await start((api) => {
     for (const name of ['a', 'b']) api.put(pods, on(nodeName, name));
   });
   const ref = { resource: pods, namespace: 'default', name: 'a' };
-  rig.api.change(ref, (pod) => ({ ...pod, metadata: { ...pod.metadata, labels: { x: 'y' } } }));
-  await rig.clock.advance(2_000);
-  assert.deepEqual(rig.changes, [{ gone: [], there: ['uid-a'] }]);
-  rig.api.delete(ref, { gracePeriodSeconds: 0 });
-  rig.api.put(pods, on(nodeName, 'a', 'uid-next'));
-  await rig.clock.advance(2_000);
+  harness.api.change(ref, (pod) => ({ ...pod, metadata: { ...pod.metadata, labels: { x: 'y' } } }));
+  await harness.clock.advance(2_000);
+  assert.deepEqual(harness.changes, [{ gone: [], there: ['uid-a'] }]);
+  harness.api.delete(ref, { gracePeriodSeconds: 0 });
+  harness.api.put(pods, on(nodeName, 'a', 'uid-next'));
+  await harness.clock.advance(2_000);
   assert.deepEqual(
-    rig.changes.flatMap(({ gone }) => gone),
+    harness.changes.flatMap(({ gone }) => gone),
     ['uid-a'],
   );
-  assert.deepEqual(rig.changes.at(-1)?.there, ['uid-next']);
-  assert.deepEqual(rig.sets.at(-1), ['a', 'b']);
+  assert.deepEqual(harness.changes.at(-1)?.there, ['uid-next']);
+  assert.deepEqual(harness.sets.at(-1), ['a', 'b']);
 });
 
 test('delivers an empty list for a node without pods', async () => {
-  await using rig = await start();
-  assert.deepEqual(rig.sets, [[]]);
+  await using harness = await start();
+  assert.deepEqual(harness.sets, [[]]);
 });
 
 test('keeps the pods while the API is unavailable and delivers the changes afterwards', async () => {
-  await using rig = await start((api) => void api.put(pods, on(nodeName, 'a')));
-  rig.api.goAway();
-  await rig.clock.advance(600_000);
-  assert.deepEqual(rig.sets, [['a']]);
-  assert.ok(rig.source.problem);
-  rig.api.put(pods, on(nodeName, 'b'));
-  rig.api.comeBack();
-  await rig.clock.advance(60_000);
-  assert.deepEqual(rig.sets.at(-1), ['a', 'b']);
-  assert.equal(rig.source.problem, undefined);
+  await using harness = await start((api) => void api.put(pods, on(nodeName, 'a')));
+  harness.api.goAway();
+  await harness.clock.advance(600_000);
+  assert.deepEqual(harness.sets, [['a']]);
+  assert.ok(harness.source.problem);
+  harness.api.put(pods, on(nodeName, 'b'));
+  harness.api.comeBack();
+  await harness.clock.advance(60_000);
+  assert.deepEqual(harness.sets.at(-1), ['a', 'b']);
+  assert.equal(harness.source.problem, undefined);
 });
 
 test('leaves out a pod whose UID leads out of the pods directory, and logs it', async () => {
-  await using rig = await start((api) => {
+  await using harness = await start((api) => {
     api.put(pods, on(nodeName, 'good'));
     api.put(pods, on(nodeName, 'bad', '../../etc'));
   });
-  assert.deepEqual(rig.sets, [['good']]);
-  assert.match(JSON.stringify(rig.logs.records.toArray()), /bad.*cannot be the name of a directory/);
+  assert.deepEqual(harness.sets, [['good']]);
+  assert.match(JSON.stringify(harness.logs.records.toArray()), /bad.*cannot be the name of a directory/);
 });
 
 test('leaves out a pod with a name that leads out of the directories of the node, and logs it', async () => {
@@ -128,7 +128,7 @@ test('leaves out a pod with a name that leads out of the directories of the node
     { spec: { containers: [container], ephemeralContainers: [{ ...container, name }] } },
     { spec: { containers: [container], volumes: [{ name, emptyDir: {} }] } },
   ]);
-  await using rig = await start((api) => {
+  await using harness = await start((api) => {
     api.put(pods, on(nodeName, 'good'));
     api.put(pods, { ...on(nodeName, 'bad'), metadata: { ...on(nodeName, '../bad').metadata } });
     hostile.forEach(({ spec }, index) => {
@@ -138,5 +138,5 @@ test('leaves out a pod with a name that leads out of the directories of the node
       );
     });
   });
-  assert.deepEqual(rig.sets, [['good']]);
+  assert.deepEqual(harness.sets, [['good']]);
 });

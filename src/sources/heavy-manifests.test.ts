@@ -87,45 +87,50 @@ function filesWith(texts: Readonly<Record<string, string>>): HangingFiles {
 
 test('reports a manifest that is too complex to parse, and uses the others', async (t) => {
   const files = filesWith({ 'a.yaml': podManifest('a'), 'b.yaml': heavy, 'c.yaml': podManifest('c') });
-  await using rig = await run(t, { files });
-  await rig.advance(1_000);
-  assert.deepEqual(rig.names(), ['a-node-a', 'c-node-a']);
-  assert.equal(rig.problems().length, 1);
-  assert.match(rig.problems()[0] ?? '', /^\/etc\/manifests\/b\.yaml:\d+:\d+: must have at most \d+ words/);
-  assert.equal(rig.parser.callCount(), 2, 'only the valid manifests are parsed');
+  await using harness = await run(t, { files });
+  await harness.advance(1_000);
+  assert.deepEqual(harness.names(), ['a-node-a', 'c-node-a']);
+  assert.equal(harness.problems().length, 1);
+  assert.match(
+    harness.problems()[0] ?? '',
+    /^\/etc\/manifests\/b\.yaml:\d+:\d+: must have at most \d+ words/,
+  );
+  assert.equal(harness.parser.callCount(), 2, 'only the valid manifests are parsed');
 });
 
 test('does not read a rejected manifest again while it is unchanged', async (t) => {
   const files = filesWith({ 'b.yaml': heavy });
-  await using rig = await run(t, { files });
-  assert.equal(rig.lexer.callCount(), 1);
-  await rig.advance(120_000);
-  assert.equal(rig.lexer.callCount(), 1);
-  assert.equal(rig.problems().length, 1);
+  await using harness = await run(t, { files });
+  assert.equal(harness.lexer.callCount(), 1);
+  await harness.advance(120_000);
+  assert.equal(harness.lexer.callCount(), 1);
+  assert.equal(harness.problems().length, 1);
   files.write(`${folder}/b.yaml`, podManifest('b'));
-  await rig.advance(1_000);
-  assert.deepEqual([rig.names(), rig.problems()], [['b-node-a'], []]);
+  await harness.advance(1_000);
+  assert.deepEqual([harness.names(), harness.problems()], [['b-node-a'], []]);
 });
 
 test('reports and remembers a manifest on which the parser itself fails', async (t) => {
   const files = filesWith({ 'a.yaml': podManifest('a') });
-  await using rig = await run(t, { files });
-  rig.parser.mockImplementation(() => {
+  await using harness = await run(t, { files });
+  harness.parser.mockImplementation(() => {
     throw new RangeError('Maximum call stack size exceeded');
   });
   files.write(`${folder}/b.yaml`, podManifest('b'));
-  await rig.advance(120_000);
-  assert.deepEqual(rig.names(), ['a-node-a']);
-  assert.deepEqual(rig.problems(), [`${folder}/b.yaml: cannot be read: Maximum call stack size exceeded`]);
-  assert.equal(rig.parser.callCount(), 2);
+  await harness.advance(120_000);
+  assert.deepEqual(harness.names(), ['a-node-a']);
+  assert.deepEqual(harness.problems(), [
+    `${folder}/b.yaml: cannot be read: Maximum call stack size exceeded`,
+  ]);
+  assert.equal(harness.parser.callCount(), 2);
 });
 
 test('keeps the pod while its manifest has become too complex to parse', async (t) => {
   const files = filesWith({ 'a.yaml': podManifest('a') });
-  await using rig = await run(t, { files });
+  await using harness = await run(t, { files });
   files.write(`${folder}/a.yaml`, heavy);
-  await rig.advance(60_000);
-  assert.deepEqual([rig.names(), rig.sets.length, rig.problems().length], [['a-node-a'], 1, 1]);
+  await harness.advance(60_000);
+  assert.deepEqual([harness.names(), harness.sets.length, harness.problems().length], [['a-node-a'], 1, 1]);
 });
 
 test('skips a file that cannot be read in time and does not read it a second time in parallel', async (t) => {
@@ -135,21 +140,24 @@ test('skips a file that cannot be read in time and does not read it a second tim
     'c.yaml': podManifest('c'),
   });
   files.hanging.add(`${folder}/b.yaml`);
-  await using rig = await run(t, { files });
-  await rig.advance(10_000);
-  assert.deepEqual(rig.names(), ['a-node-a', 'c-node-a']);
-  assert.deepEqual(rig.problems(), [`${folder}/b.yaml: cannot be read: Cannot read it within 5000 ms`]);
-  await rig.advance(120_000);
+  await using harness = await run(t, { files });
+  await harness.advance(10_000);
+  assert.deepEqual(harness.names(), ['a-node-a', 'c-node-a']);
+  assert.deepEqual(harness.problems(), [`${folder}/b.yaml: cannot be read: Cannot read it within 5000 ms`]);
+  await harness.advance(120_000);
   assert.equal(files.reads.filter((path) => path === `${folder}/b.yaml`).length, 1);
-  assert.equal(rig.problems().length, 1);
+  assert.equal(harness.problems().length, 1);
 });
 
 test('reports a body that is too complex to parse once and keeps the pods', async (t) => {
   let body = podManifest('a');
-  await using rig = await run(t, { get: () => body });
+  await using harness = await run(t, { get: () => body });
   body = heavy;
-  await rig.advance(100_000);
-  assert.deepEqual([rig.names(), rig.sets.length], [['a-node-a'], 1]);
-  assert.match(rig.problems().join(), /^http:\/\/example\.com\/pods:\d+:\d+: must have at most \d+ words/);
-  assert.deepEqual([rig.parser.callCount(), rig.problems().length], [1, 1]);
+  await harness.advance(100_000);
+  assert.deepEqual([harness.names(), harness.sets.length], [['a-node-a'], 1]);
+  assert.match(
+    harness.problems().join(),
+    /^http:\/\/example\.com\/pods:\d+:\d+: must have at most \d+ words/,
+  );
+  assert.deepEqual([harness.parser.callCount(), harness.problems().length], [1, 1]);
 });

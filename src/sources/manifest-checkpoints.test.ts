@@ -58,7 +58,7 @@ class Machine {
     await import('yaml');
     const { clock, kept: files } = this;
     const sets: (readonly Pod[])[] = [];
-    const told: string[] = [];
+    const reported: string[] = [];
     const stop = new AbortController();
     const { logger } = this.logs;
     const source = make({
@@ -70,13 +70,13 @@ class Machine {
       uids: this.uids,
       lastGood: new ManifestCheckpoints({ files, directory: `${keptDirectory}/${kind}`, logger }),
       setPods: (pods) => void sets.push(pods),
-      onProblem: (problem) => void told.push(describeProblem(problem)),
+      onProblem: (problem) => void reported.push(describeProblem(problem)),
     });
     const running = source.run(stop.signal);
     await this.pass(1_000);
     return {
       sets,
-      told,
+      told: reported,
       names: () => (sets.at(-1) ?? []).map(({ metadata }) => metadata.name),
       [Symbol.asyncDispose]: async () => {
         stop.abort();
@@ -110,7 +110,7 @@ describe('two manifests of one name when kubeling starts', () => {
       uid = first.sets.at(-1)?.[0]?.metadata.uid ?? '';
     }
     machine.manifests.write(`${folder}/a.yaml`, podManifest('web', 'busybox:a'));
-    machine.uids = new StaticUids((one) => one === uid);
+    machine.uids = new StaticUids((each) => each === uid);
     await using second = await machine.file();
     assert.deepEqual(
       second.sets.at(-1)?.map(({ metadata }) => metadata.uid),
@@ -229,8 +229,8 @@ describe('a URL without a usable response when kubeling starts', () => {
     {
       await using _first = await machine.http();
     }
-    for (const answer of [new Error('connect ECONNREFUSED'), broken]) {
-      machine.answer = answer;
+    for (const response of [new Error('connect ECONNREFUSED'), broken]) {
+      machine.answer = response;
       await using life = await machine.http();
       assert.deepEqual(life.names(), ['a-node-a']);
       assert.equal(life.told.length > 0, true);

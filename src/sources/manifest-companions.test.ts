@@ -16,10 +16,10 @@ spec:
     - {name: main, image: i, volumeMounts: [{name: words, mountPath: /words}]}
   volumes: [{name: words, configMap: {name: words}}]
 `;
-const place = { source: 'file', path: '/manifests/web.yaml', nodeName: 'n' } as const;
+const path = { source: 'file', path: '/manifests/web.yaml', nodeName: 'n' } as const;
 
 function read(apiReferences: 'allowed' | 'refused', bytes = text) {
-  return new ManifestReader({ enabled: () => true, apiReferences }).read(Buffer.from(bytes), place);
+  return new ManifestReader({ enabled: () => true, apiReferences }).read(Buffer.from(bytes), path);
 }
 
 test('accepts ConfigMaps beside pods where pods may refer to API objects', async () => {

@@ -19,7 +19,7 @@ function pod(
   };
 }
 
-function rig(sources: readonly ('file' | 'http' | 'api')[] = ['file', 'api']) {
+function createHarness(sources: readonly ('file' | 'http' | 'api')[] = ['file', 'api']) {
   const clock = new VirtualClock();
   const events: (PodEvent & { readonly uid: string })[] = [];
   const journal = {
@@ -52,7 +52,7 @@ function rig(sources: readonly ('file' | 'http' | 'api')[] = ['file', 'api']) {
 }
 
 test('sends an ADD with the source and the first-seen time for a new pod', async () => {
-  const { config, next } = rig();
+  const { config, next } = createHarness();
   const given = pod('1', { meta: { annotations: { [annotations.source]: 'forged', note: 'x' } } });
   config.set('file', [given]);
   const update = await next();
@@ -65,7 +65,7 @@ test('sends an ADD with the source and the first-seen time for a new pod', async
 });
 
 test('sends each kind of change as its operation, removals first', async () => {
-  const { config, drain, told } = rig();
+  const { config, drain, told } = createHarness();
   config.set(
     'api',
     ['a', 'b', 'c', 'd', 'e'].map((uid) => pod(uid)),
@@ -88,7 +88,7 @@ test('sends each kind of change as its operation, removals first', async () => {
 });
 
 test('sends nothing when a source sends the same list again', async () => {
-  const { config, drain, told } = rig();
+  const { config, drain, told } = createHarness();
   config.set('file', [pod('1')]);
   await drain();
   config.set('file', [pod('1')]);
@@ -96,7 +96,7 @@ test('sends nothing when a source sends the same list again', async () => {
 });
 
 test('updates the fields the kubelet acts on, and keeps local annotations and first-seen metadata', async () => {
-  const { clock, config, drain } = rig();
+  const { clock, config, drain } = createHarness();
   const meta = {
     resourceVersion: '1',
     finalizers: ['a.io/x'],
@@ -130,7 +130,7 @@ test('updates the fields the kubelet acts on, and keeps local annotations and fi
 });
 
 test('fixed metadata.uid, image edited: in-place UPDATE', async () => {
-  const { config, drain, told } = rig();
+  const { config, drain, told } = createHarness();
   config.set('file', [pod('fixed', { spec: { containers: [{ name: 'a', image: 'x:1' }] } })]);
   await drain();
   config.set('file', [pod('fixed', { spec: { containers: [{ name: 'a', image: 'x:2' }] } })]);
@@ -138,7 +138,7 @@ test('fixed metadata.uid, image edited: in-place UPDATE', async () => {
 });
 
 test('sends REMOVE before ADD for a pod recreated under its name', async () => {
-  const { config, drain, told } = rig();
+  const { config, drain, told } = createHarness();
   config.set('file', [pod('1', { name: 'web' })]);
   await drain();
   config.set('file', [pod('2', { name: 'web' })]);
@@ -146,7 +146,7 @@ test('sends REMOVE before ADD for a pod recreated under its name', async () => {
 });
 
 test('sends an empty ADD for a first empty list, and nothing for a later one', async () => {
-  const { config, told } = rig();
+  const { config, told } = createHarness();
   config.set('file', []);
   assert.deepEqual(await told(), ['file ADD ']);
   config.set('file', []);
@@ -154,7 +154,7 @@ test('sends an empty ADD for a first empty list, and nothing for a later one', a
 });
 
 test('drops the second pod of the same full name or UID in a list with an event', async () => {
-  const { config, events, told } = rig();
+  const { config, events, told } = createHarness();
   const list = [pod('1', { name: 'web' }), pod('2', { name: 'web' }), pod('1', { name: 'other' })];
   config.set('file', list);
   assert.deepEqual(await told(), ['file ADD 1']);
@@ -168,14 +168,14 @@ test('drops the second pod of the same full name or UID in a list with an event'
 });
 
 test('treats the same name in two sources as two pods', async () => {
-  const { config, told } = rig(['file', 'http']);
+  const { config, told } = createHarness(['file', 'http']);
   config.set('file', [pod('1', { name: 'web' })]);
   config.set('http', [pod('2', { name: 'web' })]);
   assert.deepEqual(await told(), ['file ADD 1', 'http ADD 2']);
 });
 
 test('is ready when a source has sent a list and the sync loop has handled an update of it', async () => {
-  const { config, next } = rig(['file', 'api']);
+  const { config, next } = createHarness(['file', 'api']);
   config.markHandled('file');
   assert.equal(config.isReady('file'), false);
   config.set('file', []);
@@ -193,11 +193,11 @@ test('is ready when a source has sent a list and the sync loop has handled an up
 });
 
 test('is ready when no source is configured', () => {
-  assert.equal(rig([]).config.allReady(), true);
+  assert.equal(createHarness([]).config.allReady(), true);
 });
 
 test('sends the current state only, however often a source changes', async () => {
-  const { config, drain, told } = rig(['api']);
+  const { config, drain, told } = createHarness(['api']);
   config.set('api', [pod('1')]);
   await drain();
   for (let round = 0; round < 120; round++)
@@ -211,7 +211,7 @@ test('sends the current state only, however often a source changes', async () =>
 });
 
 test('sends nothing for a change that is undone before it was delivered', async () => {
-  const { clock, config, drain, told } = rig(['file']);
+  const { clock, config, drain, told } = createHarness(['file']);
   config.set('file', [pod('1', { name: 'web' })]);
   await drain();
   config.set('file', [pod('2', { name: 'web' })]);
@@ -223,7 +223,7 @@ test('sends nothing for a change that is undone before it was delivered', async 
 });
 
 test('sends the current state after a delivered removal', async () => {
-  const { clock, config, drain, told } = rig(['file']);
+  const { clock, config, drain, told } = createHarness(['file']);
   config.set('file', [pod('1', { name: 'web' })]);
   await drain();
   config.set('file', [pod('2', { name: 'web' })]);
@@ -234,7 +234,7 @@ test('sends the current state after a delivered removal', async () => {
 });
 
 test('keeps a pod that was removed and added again undelivered, and restarts it if it has finished', async () => {
-  const { clock, config, ended, drain, told } = rig(['file']);
+  const { clock, config, ended, drain, told } = createHarness(['file']);
   config.set('file', [pod('1')]);
   await drain();
   config.set('file', []);
@@ -251,7 +251,7 @@ test('keeps a pod that was removed and added again undelivered, and restarts it 
 });
 
 test('consumes no update when a waiter is aborted', async () => {
-  const { config, next, brief } = rig();
+  const { config, next, brief } = createHarness();
   const stop = new AbortController();
   const waiting = config.changed(stop.signal);
   stop.abort(new Error('enough'));
@@ -261,7 +261,7 @@ test('consumes no update when a waiter is aborted', async () => {
 });
 
 test('freezes the pods it delivers', async () => {
-  const { config, next } = rig();
+  const { config, next } = createHarness();
   config.set('file', [pod('1', { spec: { containers: [{ name: 'a' }] } })]);
   const [given] = (await next()).pods;
   assert.throws(() => Object.assign(given?.spec.containers[0] ?? {}, { name: 'b' }), TypeError);
@@ -287,7 +287,7 @@ test('converges to the last list for any sequence of lists', async () => {
   const list = fc.uniqueArray(arbitraryPod, { selector: ({ metadata }) => metadata.uid });
   await fc.assert(
     fc.asyncProperty(fc.array(list, { minLength: 1, maxLength: 8 }), async (lists) => {
-      const { config, drain } = rig(['api']);
+      const { config, drain } = createHarness(['api']);
       const applied = new Map<string, Pod>();
       for (const pods of lists) {
         config.set('api', pods);
@@ -317,7 +317,7 @@ test('converges to the last list for any sequence of lists', async () => {
 });
 
 test('compares only the pods whose object differs from the last list', async () => {
-  const { config, told } = rig();
+  const { config, told } = createHarness();
   let looks = 0;
   const watched = (uid: string): Pod => {
     const one = pod(uid);
@@ -353,7 +353,7 @@ test('sends the same updates for changes of a list as for the complete list', as
     updates.map(({ op, pods }) => [op, pods.toSorted((a, b) => (a.metadata.uid < b.metadata.uid ? -1 : 1))]);
   await fc.assert(
     fc.asyncProperty(lists, fc.array(fc.boolean(), { minLength: 6, maxLength: 6 }), async (told, drains) => {
-      const [whole, parts] = [rig(['api']), rig(['api'])];
+      const [whole, parts] = [createHarness(['api']), createHarness(['api'])];
       let before: Readonly<Record<string, number>> | undefined;
       for (const [index, now] of told.entries()) {
         whole.config.set(
@@ -375,12 +375,12 @@ test('sends the same updates for changes of a list as for the complete list', as
 });
 
 test('throws when a list that was never sent is changed', () => {
-  const { config } = rig(['api']);
+  const { config } = createHarness(['api']);
   assert.throws(() => config.change('api', { removed: [], present: [pod('1')] }), { code: 'BUG' });
 });
 
 test('sends an expected list without being ready until the source itself has sent a list', async () => {
-  const { config, told } = rig(['api']);
+  const { config, told } = createHarness(['api']);
   assert.equal(config.setExpected('api', [pod('1'), pod('2')]), 'expected');
   assert.deepEqual(await told(), ['api ADD 1,2']);
   config.markHandled('api');
@@ -395,7 +395,7 @@ test('sends an expected list without being ready until the source itself has sen
 });
 
 test('handles a list of the source that equals the expected list', async () => {
-  const { config, told } = rig(['api']);
+  const { config, told } = createHarness(['api']);
   const same = pod('1');
   config.setExpected('api', [same]);
   await told();

@@ -4,17 +4,17 @@ import { ProblemReporter, problemAt } from './problems.ts';
 
 const problem = (path: string, message: string) => problemAt({ source: 'file', path }, { message });
 
-function rig() {
-  const told: string[] = [];
+function createHarness() {
+  const reported: string[] = [];
   const board = new ProblemReporter(
-    ({ path, message }) => told.push(`${path} ${message}`),
-    (path) => told.push(`${path} mended`),
+    ({ path, message }) => reported.push(`${path} ${message}`),
+    (path) => reported.push(`${path} mended`),
   );
-  return { board, told };
+  return { board, told: reported };
 }
 
 test('reports each problem once, again when it changes, and its end once', () => {
-  const { board, told } = rig();
+  const { board, told } = createHarness();
   for (const message of ['a', 'a', 'b', 'b']) board.replace([problem('/x', message)]);
   board.replace([]);
   board.replace([]);
@@ -22,7 +22,7 @@ test('reports each problem once, again when it changes, and its end once', () =>
 });
 
 test('reports a file as resolved when its last problem is gone', () => {
-  const { board, told } = rig();
+  const { board, told } = createHarness();
   board.replace([problem('/x', 'a'), problem('/x', 'b'), problem('/y', 'c')]);
   board.replace([problem('/x', 'b')]);
   board.replace([]);
@@ -30,7 +30,7 @@ test('reports a file as resolved when its last problem is gone', () => {
 });
 
 test('does not report a file as resolved while one problem is replaced by another', () => {
-  const { board, told } = rig();
+  const { board, told } = createHarness();
   board.replace([problem('/x', 'a')]);
   board.replace([], [problem('/x', 'b')]);
   board.replace([problem('/x', 'b')], [problem('/x', 'b')]);

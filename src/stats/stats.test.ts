@@ -83,9 +83,9 @@ function statsOf(clock: VirtualClock): ContainerStats {
   } as unknown as ContainerStats;
 }
 
-function rig(more: Partial<StatsProviderDeps> = {}) {
+function createHarness(more: Partial<StatsProviderDeps> = {}) {
   const clock = new VirtualClock();
-  const asked: string[] = [];
+  const requests: string[] = [];
   const subjects: PodSubject[] = [subject];
   const files: Record<string, string> = {
     '/proc/meminfo': 'MemTotal: 1000 kB\nMemFree: 300 kB\nSwapTotal: 10 kB\nSwapFree: 4 kB\n',
@@ -119,7 +119,7 @@ function rig(more: Partial<StatsProviderDeps> = {}) {
     host: {
       ...hostOf(files),
       readSync: (path) => {
-        if (path === '/proc/meminfo') asked.push('kernel');
+        if (path === '/proc/meminfo') requests.push('kernel');
         return files[path];
       },
       subdirectories: async (path) => (path === '/c/kubepods/podu1' ? ['c1', 's1'] : []),
@@ -131,7 +131,7 @@ function rig(more: Partial<StatsProviderDeps> = {}) {
     podLogsDir: '/logs',
     cri: {
       listContainerStats: async () => {
-        asked.push('runtime');
+        requests.push('runtime');
         return { stats: [statsOf(clock)] };
       },
       imageFsInfo: async () => ({ imageFilesystems: [], containerFilesystems: [] }),
@@ -143,7 +143,7 @@ function rig(more: Partial<StatsProviderDeps> = {}) {
       openFiles: async () => ({ all: 0, sockets: 0 }),
       directories: {
         usagesOf: async (trees) => {
-          asked.push(...trees.map(({ path }) => path));
+          requests.push(...trees.map(({ path }) => path));
           return trees.map((tree) => ({
             kind: 'counted',
             space: disk,
@@ -154,7 +154,7 @@ function rig(more: Partial<StatsProviderDeps> = {}) {
     },
     ...more,
   });
-  return { clock, files, asked, subjects, provider };
+  return { clock, files, asked: requests, subjects, provider };
 }
 
 /** Returns the value at a path such as `node.cpu.time`. */
@@ -163,7 +163,7 @@ function at(value: unknown, path: string): unknown {
 }
 
 test('the summary contains the node, its pods and their containers', async () => {
-  const { provider } = rig();
+  const { provider } = createHarness();
   const summary = summaryOf(await provider.stats('all', signal), 'all');
   const expected = {
     'node.nodeName': 'n1',
@@ -202,7 +202,7 @@ test('the summary contains the node, its pods and their containers', async () =>
 });
 
 test('a request for CPU and memory only reads nothing else', async () => {
-  const { provider, asked } = rig();
+  const { provider, asked } = createHarness();
   const summary = summaryOf(await provider.stats('cpu-and-memory', signal), 'cpu-and-memory');
   for (const path of ['node.fs', 'node.network', 'pods.0.ephemeral-storage']) {
     assert.equal(at(summary, path), undefined, path);
@@ -214,7 +214,7 @@ test('a request for CPU and memory only reads nothing else', async () => {
 });
 
 test('callers share a pass and its result for a while; a caller that needs current stats starts a new one', async () => {
-  const { provider, clock, asked, subjects } = rig();
+  const { provider, clock, asked, subjects } = createHarness();
   const looks = () => asked.splice(0).filter((what) => what === 'kernel').length;
   await Promise.all([1, 2, 3].map(() => provider.stats('cpu-and-memory', signal)));
   assert.equal(looks(), 1);
@@ -240,7 +240,7 @@ test('callers share a pass and its result for a while; a caller that needs curre
 });
 
 test('uses runtime stats for values the kernel does not report', async () => {
-  const { provider, asked } = rig({ layout: { version: 2, root: '/elsewhere' } });
+  const { provider, asked } = createHarness({ layout: { version: 2, root: '/elsewhere' } });
   const { pods } = await provider.stats('cpu-and-memory', signal);
   assert.deepEqual(asked, ['kernel', 'runtime']);
   const [container] = pods[0]?.containers ?? [];
@@ -249,26 +249,29 @@ test('uses runtime stats for values the kernel does not report', async () => {
 
 test('queries a slow runtime once for all its stats', async () => {
   const slowMs = 13_000;
-  let asked = 0;
+  let requestCount = 0;
   const cri = {
     async listContainerStats() {
-      asked++;
+      requestCount++;
       await clock.sleep(slowMs, signal);
       return { stats: [statsOf(clock)] };
     },
     imageFsInfo: async () => ({ imageFilesystems: [], containerFilesystems: [] }),
   } as unknown as StatsProviderDeps['cri'];
-  const { provider, files, clock } = rig({ cri });
+  const { provider, files, clock } = createHarness({ cri });
   delete files['/c/kubepods/podu1/c1/memory.current'];
   const found = provider.stats('all', signal, { maxAgeMs: 0 });
   await clock.advance(slowMs);
   const [container] = (await found).pods[0]?.containers ?? [];
-  assert.deepEqual([container?.usage.memory?.rssBytes, container?.rootfs?.usedBytes, asked], [2_000, 100, 1]);
+  assert.deepEqual(
+    [container?.usage.memory?.rssBytes, container?.rootfs?.usedBytes, requestCount],
+    [2_000, 100, 1],
+  );
 });
 
 test('closes all files after a failed pass', async () => {
   const open = new Set<string>();
-  const { provider, files } = rig({
+  const { provider, files } = createHarness({
     cri: { listContainerStats: () => Promise.reject(new Error('silence')) } as never,
     host: {
       ...hostOf({}),
@@ -293,7 +296,7 @@ test('closes all files after a failed pass', async () => {
 test('reports the other stats without pods if the runtime does not respond', async () => {
   const silent = () => Promise.reject(new Error('silence'));
   const cri = { listContainerStats: silent, imageFsInfo: silent };
-  const { provider } = rig({ cri });
+  const { provider } = createHarness({ cri });
   const { images, disk: node } = await provider.node(signal);
   assert.deepEqual([images, node?.capacityBytes], [undefined, 10_000]);
   await assert.rejects(provider.stats('all', signal), { message: 'silence' });
@@ -301,7 +304,9 @@ test('reports the other stats without pods if the runtime does not respond', asy
 
 test('reads the node stats without waiting for an unresponsive runtime', async () => {
   const never = () => new Promise<never>(() => {});
-  const { provider, clock, files } = rig({ cri: { listContainerStats: never, imageFsInfo: never } });
+  const { provider, clock, files } = createHarness({
+    cri: { listContainerStats: never, imageFsInfo: never },
+  });
   files['/proc/meminfo'] = 'MemTotal: 1000 kB\nMemFree: 300 kB\nMemAvailable: 600 kB\n';
   const found = provider.node(signal, { maxAgeMs: 0 });
   await clock.advance(5_000);
@@ -311,7 +316,7 @@ test('reads the node stats without waiting for an unresponsive runtime', async (
 });
 
 test('returns the time until which the runtime has counted layer sizes', async () => {
-  const { provider, clock, subjects } = rig();
+  const { provider, clock, subjects } = createHarness();
   subjects.push({ ...subject, uid: 'u2', containers: [{ ...main, id: 'c2' }] });
   const countedOf = (...uids: readonly string[]) => provider.layersCountedAtMs(new Set(uids), signal);
   const first = clock.now();
@@ -322,7 +327,7 @@ test('returns the time until which the runtime has counted layer sizes', async (
 
 test('refreshes only the volumes of the requested pods', async () => {
   const ages: (number | undefined)[] = [];
-  const { provider, subjects } = rig({
+  const { provider, subjects } = createHarness({
     volumes: {
       retain() {},
       peek: () => undefined,
@@ -339,7 +344,7 @@ test('refreshes only the volumes of the requested pods', async () => {
 });
 
 test('reports rates from the second sample on', async () => {
-  const { provider, clock, files } = rig();
+  const { provider, clock, files } = createHarness();
   const look = async () => (await provider.stats('cpu-and-memory', signal)).usage.nanoCores;
   assert.equal(await look(), undefined);
   await clock.advance(10_000);
@@ -368,7 +373,7 @@ test('a reset counter has no rate, and removed counters are dropped', () => {
 });
 
 test('sums the containers of pods without a cgroup', async () => {
-  const { provider } = rig({ pods: () => [{ ...subject, cgroup: '' }] });
+  const { provider } = createHarness({ pods: () => [{ ...subject, cgroup: '' }] });
   const { pods } = await provider.stats('cpu-and-memory', signal);
   assert.deepEqual([pods[0]?.usage.cpuNanos, pods[0]?.usage.memory?.workingSetBytes], [1.5e9, 3_000]);
 });
@@ -380,7 +385,7 @@ async function pageOf(stats: NodeStats | undefined): Promise<string> {
 }
 
 test('/metrics/resource contains the node, each pod and each container with the time of the sample', async () => {
-  const { provider, clock } = rig();
+  const { provider, clock } = createHarness();
   const page = await pageOf(await provider.stats('cpu-and-memory', signal));
   const at = clock.now();
   const lines = page.split('\n');
@@ -407,7 +412,7 @@ test('/metrics/resource contains the node, each pod and each container with the 
 test('volumes are reported with their claims, and ephemeral ones count as written data', async () => {
   const space = { capacityBytes: 1_000, availableBytes: 400, inodes: 100, inodesFree: 90 };
   const held = { usedBytes: 600, inodesUsed: 10, atMs: 0 };
-  const { provider } = rig({
+  const { provider } = createHarness({
     volumes: {
       retain() {},
       peek: () => undefined,

@@ -23,13 +23,13 @@ const data: MeasuredDirectory = {
   claim,
 };
 
-function rig() {
+function createHarness() {
   const clock = new VirtualClock();
-  const asked: string[] = [];
+  const requests: string[] = [];
   /** Directories that do not respond until released by the test. */
   const held = new Map<string, PromiseWithResolvers<void>>();
   const answer = async <T>(what: string, value: T) => {
-    asked.push(what);
+    requests.push(what);
     await held.get(what)?.promise;
     return value;
   };
@@ -52,14 +52,14 @@ function rig() {
     },
     directoriesOf: () => places.now,
   });
-  return { clock, asked, held, quota, places, usages };
+  return { clock, asked: requests, held, quota, places, usages };
 }
 
 const pod = aPod({ metadata: { uid: podUid('one') } });
 const { signal } = new AbortController();
 
 test('counts files on shared disks and reads the file system otherwise', async () => {
-  const { usages, clock } = rig();
+  const { usages, clock } = createHarness();
   const atMs = clock.now();
   assert.deepEqual(await usages.of(pod, signal), [
     { ...disk, usedBytes: 30, inodesUsed: 3, atMs, name: 'scratch', isScratch: true, claim: undefined },
@@ -68,7 +68,7 @@ test('counts files on shared disks and reads the file system otherwise', async (
 });
 
 test('counts once per period for all callers, and drops removed pods', async () => {
-  const { clock, asked, usages } = rig();
+  const { clock, asked, usages } = createHarness();
   await Promise.all([usages.of(pod, signal), usages.of(pod, signal)]);
   await clock.advance(59_999);
   await usages.of(pod, signal);
@@ -83,7 +83,7 @@ test('counts once per period for all callers, and drops removed pods', async () 
 });
 
 test('returns sufficiently new stats immediately', async () => {
-  const { clock, asked, held, usages } = rig();
+  const { clock, asked, held, usages } = createHarness();
   assert.equal(usages.peek(pod), undefined, 'no stats yet');
   const gate = Promise.withResolvers<void>();
   held.set('space /d', gate);
@@ -100,7 +100,7 @@ test('returns sufficiently new stats immediately', async () => {
 });
 
 test('omits an unresponsive volume, does not wait for it twice, and retries later', async () => {
-  const { clock, asked, held, usages } = rig();
+  const { clock, asked, held, usages } = createHarness();
   held.set('space /d', Promise.withResolvers());
   const first = usages.of(pod, signal);
   await clock.advance(2_000);
@@ -115,7 +115,7 @@ test('omits an unresponsive volume, does not wait for it twice, and retries late
 });
 
 test('returns the previous count with its time while a new one runs', async () => {
-  const { clock, held, usages } = rig();
+  const { clock, held, usages } = createHarness();
   const [before] = await usages.of(pod, signal);
   const gate = Promise.withResolvers<void>();
   held.set('usage /s', gate);
@@ -129,7 +129,7 @@ test('returns the previous count with its time while a new one runs', async () =
 });
 
 test('counts again for a caller that needs current stats', async () => {
-  const { clock, asked, usages } = rig();
+  const { clock, asked, usages } = createHarness();
   await usages.of(pod, signal);
   await clock.advance(1_000);
   await usages.of(pod, signal, 1_001);
@@ -139,14 +139,14 @@ test('counts again for a caller that needs current stats', async () => {
 });
 
 test('prefers the quota accounting of the file system', async () => {
-  const { quota, usages } = rig();
+  const { quota, usages } = createHarness();
   quota.bytes = 4_096;
   const [first] = await usages.of(pod, signal);
   assert.deepEqual([first?.usedBytes, first?.inodesUsed, first?.capacityBytes], [4_096, 3, 1_000]);
 });
 
 test('an aborted caller does not affect others', async () => {
-  const { clock, held, usages } = rig();
+  const { clock, held, usages } = createHarness();
   const gate = Promise.withResolvers<void>();
   held.set('space /d', gate);
   const own = new AbortController();
@@ -160,7 +160,7 @@ test('an aborted caller does not affect others', async () => {
 });
 
 test('finds new and removed volumes at the next count or when the pod changes', async () => {
-  const { clock, places, usages } = rig();
+  const { clock, places, usages } = createHarness();
   const names = (all: readonly { readonly name: string }[] | undefined) => all?.map(({ name }) => name);
   places.now = [];
   assert.deepEqual([await usages.of(pod, signal), usages.peek(pod), usages.size], [[], [], 0]);

@@ -206,10 +206,10 @@ describe('a container with a record in the runtime', () => {
   it('does not return to waiting after its pod terminated', () => {
     const terminated = { exitCode: 137, reason: 'ContainerStatusUnknown' };
     const before = published({ state: { terminated }, restartCount: 1 });
-    const made = anInstance({ state: 'created' });
+    const created = anInstance({ state: 'created' });
     const previous = { ...before, phase: 'Failed' };
     const [over, goesOn] = [previous, before].map(
-      (one) => only(statusOf(aPod(), [made], { previous: one })).state,
+      (each) => only(statusOf(aPod(), [created], { previous: each })).state,
     );
     assert.equal(over?.terminated?.exitCode, 137);
     assert.deepEqual(goesOn, { waiting: {} });
@@ -427,9 +427,9 @@ describe('conditions', () => {
   });
 
   it('keep a disruption and the conditions of other components', () => {
-    const others = [{ type: 'example.com/x', status: 'Unknown' }];
+    const rest = [{ type: 'example.com/x', status: 'Unknown' }];
     const previous = { conditions: [{ type: 'DisruptionTarget', status: 'True' }] };
-    const pod = aPod({ status: { conditions: others } });
+    const pod = aPod({ status: { conditions: rest } });
     const types = statusOf(pod, [], { previous }).conditions?.map(({ type }) => type);
     assert.deepEqual(types?.slice(0, 2), ['example.com/x', 'DisruptionTarget']);
   });

@@ -61,13 +61,13 @@ const anyPod = fc
 async function history(pod: Pod, moments: readonly Moment[]): Promise<readonly PodStatus[]> {
   const clock = new VirtualClock();
   const manager = new StatusManager({ clock, logger: collectLogs(clock).logger, findPod: () => pod });
-  const kept: PodStatus[] = [];
-  manager.onChange(({ after }) => kept.push(after));
+  const retained: PodStatus[] = [];
+  manager.onChange(({ after }) => retained.push(after));
   for (const moment of moments) {
     await clock.advance(moment.secondsLater * 1000);
     live(manager, pod, moment);
   }
-  return kept;
+  return retained;
 }
 
 function live(manager: StatusManager, pod: Pod, moment: Moment): void {
@@ -93,9 +93,9 @@ function allStatuses(status: PodStatus): readonly ContainerStatus[] {
 /** Applies the check to each status and its predecessor in any history. */
 function always(check: (before: PodStatus, after: PodStatus) => void): Promise<void> {
   const property = fc.asyncProperty(anyPod, fc.array(anyMoment, { maxLength: 12 }), async (pod, moments) => {
-    const kept = await history(pod, moments);
-    kept.slice(1).forEach((after, index) => {
-      check(kept[index] ?? {}, after);
+    const retained = await history(pod, moments);
+    retained.slice(1).forEach((after, index) => {
+      check(retained[index] ?? {}, after);
     });
   });
   return fc.assert(property, { numRuns: 300 });
@@ -134,7 +134,7 @@ describe('in any history of a pod', () => {
     always((_, after) => {
       for (const { state } of allStatuses(after)) {
         const states = [state?.waiting, state?.running, state?.terminated];
-        assert.equal(states.filter((one) => one !== undefined).length, 1);
+        assert.equal(states.filter((each) => each !== undefined).length, 1);
       }
     }));
 

@@ -42,7 +42,7 @@ interface Row {
 }
 
 function named(prefix: string, shown: readonly Shown[] = []): readonly [string, Shown][] {
-  return shown.map((one, index) => [`${prefix}${index}`, one]);
+  return shown.map((each, index) => [`${prefix}${index}`, each]);
 }
 
 function podOf(row: Row): Pod {

@@ -30,8 +30,8 @@ function shown(
   over: { readonly state?: 'running' | 'exited'; readonly previous?: PodStatus } = {},
 ): ContainerStatus | undefined {
   const containers = [{ name: 'main', image: 'x', ...(resources === undefined ? {} : { resources }) }];
-  const seen = told === undefined ? undefined : { ...silent, ...told };
-  const instance = { state: over.state ?? 'running', resources: seen } as const;
+  const observed = told === undefined ? undefined : { ...silent, ...told };
+  const instance = { state: over.state ?? 'running', resources: observed } as const;
   return statusOf({ containers }, instance, over.previous).containerStatuses?.[0];
 }
 
@@ -42,16 +42,16 @@ const allotted = {
 
 describe('the resources of a container', () => {
   it('are those reported by the runtime while it runs', () => {
-    const told = { cpuShares: 204, cpuQuota: 30_000, cpuPeriod: 100_000, memoryLimitBytes: 67_108_864 };
-    assert.deepEqual(shown(allotted, told)?.resources, {
+    const reported = { cpuShares: 204, cpuQuota: 30_000, cpuPeriod: 100_000, memoryLimitBytes: 67_108_864 };
+    assert.deepEqual(shown(allotted, reported)?.resources, {
       requests: { ...allotted.requests, cpu: '200m' },
       limits: { ...allotted.limits, cpu: '300m', memory: '64Mi' },
     });
   });
 
   it("keep the spec's text where the value equals the reported one", () => {
-    const told = { cpuShares: 512, cpuQuota: 100_000, cpuPeriod: 100_000, memoryLimitBytes: 134_217_728 };
-    assert.deepEqual(shown(allotted, told)?.resources, allotted);
+    const reported = { cpuShares: 512, cpuQuota: 100_000, cpuPeriod: 100_000, memoryLimitBytes: 134_217_728 };
+    assert.deepEqual(shown(allotted, reported)?.resources, allotted);
   });
 
   it('are the allocated ones if it does not run or the runtime reports none', () => {
@@ -62,16 +62,16 @@ describe('the resources of a container', () => {
 
   it('keep CPU amounts that the kernel cannot distinguish from the minimum', () => {
     const sliver = { requests: { cpu: '1m' }, limits: { cpu: '5m' } };
-    const told = { cpuShares: 2, cpuQuota: 1_000, cpuPeriod: 100_000 };
-    assert.deepEqual(shown(sliver, told)?.resources, sliver);
-    const grown = { ...told, cpuShares: 102, cpuQuota: 20_000 };
+    const reported = { cpuShares: 2, cpuQuota: 1_000, cpuPeriod: 100_000 };
+    assert.deepEqual(shown(sliver, reported)?.resources, sliver);
+    const grown = { ...reported, cpuShares: 102, cpuQuota: 20_000 };
     assert.deepEqual(shown(sliver, grown)?.resources, { requests: { cpu: '100m' }, limits: { cpu: '200m' } });
   });
 
   it('omit what was not requested', () => {
-    const told = { cpuShares: 2, memoryLimitBytes: 4096 };
-    assert.deepEqual(shown(undefined, told)?.resources, {});
-    assert.equal(shown(undefined, told)?.allocatedResources, undefined);
+    const reported = { cpuShares: 2, memoryLimitBytes: 4096 };
+    assert.deepEqual(shown(undefined, reported)?.resources, {});
+    assert.equal(shown(undefined, reported)?.allocatedResources, undefined);
   });
 
   it('stay as published for the same instance if the runtime reports none', () => {

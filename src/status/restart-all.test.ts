@@ -24,7 +24,7 @@ function statusOf(containers: readonly ObservedContainer[], previous: PodStatus 
 
 const told = (status: PodStatus) => findCondition(status, 'AllContainersRestarting');
 const ran = statusOf([main, anInstance({ name: 'watcher' })]);
-const asked = statusOf([main, anInstance({ name: 'watcher', state: 'exited', exitCode: 42 })], ran);
+const requested = statusOf([main, anInstance({ name: 'watcher', state: 'exited', exitCode: 42 })], ran);
 
 describe('a pod in which a container may restart all containers', () => {
   it('has the condition false and last', () => {
@@ -37,20 +37,23 @@ describe('a pod in which a container may restart all containers', () => {
   });
 
   it('has the condition true from the exit that requests it', () => {
-    assert.deepEqual([told(asked)?.status, told(asked)?.reason], ['True', 'RestartAllContainersStarted']);
-    assert.equal(asked.phase, 'Running');
+    assert.deepEqual(
+      [told(requested)?.status, told(requested)?.reason],
+      ['True', 'RestartAllContainersStarted'],
+    );
+    assert.equal(requested.phase, 'Running');
     const other = anInstance({ name: 'watcher', state: 'exited', exitCode: 1 });
     assert.equal(told(statusOf([main, other], ran))?.status, 'False');
   });
 
   it('keeps the condition true while an old container exists', () => {
-    const half = statusOf([main], asked);
+    const half = statusOf([main], requested);
     assert.equal(told(half)?.status, 'True');
     assert.equal(half.phase, 'Running');
   });
 
   it('resets the condition when all are removed: each waits and counts as restarted', () => {
-    const gone = statusOf([], asked);
+    const gone = statusOf([], requested);
     assert.equal(told(gone)?.status, 'False');
     assert.equal(gone.phase, 'Running');
     for (const status of gone.containerStatuses ?? []) {
@@ -66,7 +69,7 @@ describe('a pod in which a container may restart all containers', () => {
   });
 
   it('counts the restarts of recreated containers', () => {
-    const anew = statusOf([main, anInstance({ name: 'watcher' })], statusOf([], asked));
+    const anew = statusOf([main, anInstance({ name: 'watcher' })], statusOf([], requested));
     assert.deepEqual(
       anew.containerStatuses?.map(({ restartCount, lastState }) => [
         restartCount,

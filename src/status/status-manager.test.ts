@@ -100,8 +100,8 @@ describe('irreversible facts', () => {
     });
     const other = anInstance({ name: 'other' });
     see([exited(1), other]);
-    const kept = see([anInstance({ restartCount: 1 }), other]);
-    assert.equal(kept.containerStatuses?.[0]?.state?.terminated?.exitCode, 1);
+    const retained = see([anInstance({ restartCount: 1 }), other]);
+    assert.equal(retained.containerStatuses?.[0]?.state?.terminated?.exitCode, 1);
     assert.match(String(records.toArray()[0]?.message), /may not restart/);
   });
 

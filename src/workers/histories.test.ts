@@ -122,9 +122,9 @@ class History {
     else held?.resolve(how === 'terminal' ? 'terminal' : 'not-terminal');
   }
 
-  #housekeep(wanted: readonly Uid[]): void {
+  #housekeep(expected: readonly Uid[]): void {
     const before = new Set(this.#terminating);
-    const left = this.node.workers.syncKnownPods(wanted.map((id) => podOf(sketchOf(id))));
+    const left = this.node.workers.syncKnownPods(expected.map((id) => podOf(sketchOf(id))));
     for (const id of before) if (!left.has(id)) this.#forget(id);
   }
 

@@ -11,7 +11,7 @@ const states: readonly Lifecycle[] = [
   { state: 'terminated', sinceMs: 2 },
   { state: 'finished', sinceMs: 3 },
 ];
-const rank = (state: string) => states.findIndex((one) => one.state === state);
+const rank = (state: string) => states.findIndex((each) => each.state === state);
 
 test('never moves a pod backwards, and a rejected transition changes nothing', () => {
   fc.assert(

@@ -46,8 +46,8 @@ test('logs a repeated failure once, and a different one or one after a success a
     else sync.reject(new Error(why));
     await settle();
   }
-  const told = [...node.logs.records].filter(({ message }) => message.startsWith('Failed to sync pod'));
-  assert.equal(told.length, 3);
+  const reported = [...node.logs.records].filter(({ message }) => message.startsWith('Failed to sync pod'));
+  assert.equal(reported.length, 3);
 });
 
 test('syncs a pod again if it was requested during its sync, but not if before', async () => {
@@ -416,9 +416,9 @@ test('does not sync with an observation that began before the previous sync ende
   assert.equal(node.asked[0]?.stamp, Number.NEGATIVE_INFINITY);
   node.workers.updatePod({ updateType: 'sync', pod: podOf() });
   await settle();
-  const wanted = node.asked[1]?.stamp ?? 0;
-  assert.ok(wanted > before, 'only a look begun after the sync counts');
-  assert.ok((node.relists[0]?.stamp ?? 0) > wanted, 'the look that was asked for counts');
+  const expected = node.asked[1]?.stamp ?? 0;
+  assert.ok(expected > before, 'only a look begun after the sync counts');
+  assert.ok((node.relists[0]?.stamp ?? 0) > expected, 'the look that was asked for counts');
 });
 
 test('reuses the observation after a sync without actions, and requires a newer one after any other', async () => {
@@ -746,7 +746,7 @@ test('answers the queries of other packages for each state of a known pod, and f
       queries.shouldPodRuntimeBeRemoved(podUid(id)),
       queries.shouldPodContentBeRemoved(podUid(id)),
     ]
-      .map((answer) => (answer ? 'y' : 'n'))
+      .map((response) => (response ? 'y' : 'n'))
       .join('');
   assert.equal(answers('unknown'), 'nynnnnn');
   const pod = await node.running({ source: 'file' });

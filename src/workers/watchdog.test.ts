@@ -7,26 +7,26 @@ import type { Pod, PodStep } from '../pods/index.ts';
 import type { BusyWorker } from './pod-workers.ts';
 import { Watchdog } from './watchdog.ts';
 
-function rig() {
+function createHarness() {
   const clock = new VirtualClock();
   const { logger, records } = collectLogs(clock);
   const steps: PodStep[] = [];
   const counts: string[] = [];
-  const world = { desired: [] as readonly Pod[], busy: [] as readonly BusyWorker[], hasWorker: true };
+  const environment = { desired: [] as readonly Pod[], busy: [] as readonly BusyWorker[], hasWorker: true };
   const dog = new Watchdog({
     clock,
     logger,
     journal: { event: () => {}, step: (_uid, step) => steps.push(step) },
-    desiredPods: () => world.desired,
-    workers: { has: () => world.hasWorker, busyWorkers: () => world.busy },
+    desiredPods: () => environment.desired,
+    workers: { has: () => environment.hasWorker, busyWorkers: () => environment.busy },
     observe: ({ busy, missing }) => counts.push(`${busy} ${missing}`),
   });
   const messages = () => [...records].map(({ message }) => message);
-  return { clock, dog, world, steps, counts, messages };
+  return { clock, dog, world: environment, steps, counts, messages };
 }
 
 test('reports a busy worker once, and its recovery', () => {
-  const { dog, world, steps, counts, messages } = rig();
+  const { dog, world, steps, counts, messages } = createHarness();
   const { uid } = aPod().metadata;
   world.busy = [{ uid, name: 'web_default', state: 'syncing', busyMs: 301_500 }];
   dog.check();
@@ -43,7 +43,7 @@ test('reports a busy worker once, and its recovery', () => {
 });
 
 test('reports a desired pod without a worker after thirty seconds', async () => {
-  const { clock, dog, world, steps, counts } = rig();
+  const { clock, dog, world, steps, counts } = createHarness();
   world.desired = [aPod()];
   world.hasWorker = false;
   const end = new AbortController();

@@ -185,10 +185,10 @@ export class ApiOutage {
 
   async #heard(startedMs: number): Promise<void> {
     const openMs = performance.now();
-    const told: string[] = [];
+    const reported: string[] = [];
     const timed = async (what: string, done: Promise<unknown>) => {
       await done;
-      told.push(`${what} ${seconds(performance.now() - openMs)}`);
+      reported.push(`${what} ${seconds(performance.now() - openMs)}`);
     };
     const is = (name: string, what: string, wanted: (pod: Pod) => boolean) =>
       this.#cluster.allAre([name], what, wanted);
@@ -217,7 +217,7 @@ export class ApiOutage {
       timed('events', this.#events(startedMs, restarts)),
       timed('all others Ready', this.#cluster.allAre(steady, 'Ready', isReady)),
     ]);
-    this.#cluster.tell(`after its return: ${told.join(', ')}`);
+    this.#cluster.tell(`after its return: ${reported.join(', ')}`);
     assert.equal((await this.#cluster.starts('forced')).length, 2);
     await this.#cluster.mark('probed.well');
     await is('probed', 'Ready', isReady);

@@ -138,7 +138,7 @@ export class ApiSlowness {
 }
 
 function median(values: readonly number[]): number {
-  return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN;
+  return values.toSorted((each, other) => each - other)[Math.floor(values.length / 2)] ?? Number.NaN;
 }
 
 function tableOf(usual: Starts, slow: Starts): string {

@@ -10,7 +10,7 @@ export interface TroubledPlace {
   open(tell: (text: string) => void): Promise<FaultyCluster>;
 }
 
-const told: Readonly<Record<ApiRound, string>> = {
+const reported: Readonly<Record<ApiRound, string>> = {
   outage:
     'goes on without it, restarts and probes containers, and afterwards tells all and does what was asked',
   flaps: 'holds no more than before when it has gone and come back again and again',
@@ -36,7 +36,7 @@ export function apiTrouble(place: TroubledPlace, plan: ApiRoundsPlan): void {
       await cluster?.close(end);
     });
 
-    for (const [round, name] of Object.entries(told) as [ApiRound, string][])
+    for (const [round, name] of Object.entries(reported) as [ApiRound, string][])
       it(name, async () => {
         // A round after a failed one would only find its leftovers.
         if (cluster === undefined || end === 'after-failure') throw new Error('What came before has failed');

@@ -129,8 +129,8 @@ export class CertificateRounds {
       this.#stop.signal.throwIfAborted();
       const before = log.lines.length;
       await this.#timed(async () => {
-        const said = await this.#plane.kubectl('exec', 'speaker', '--', 'echo', 'here');
-        assert.equal(said, 'here\n');
+        const output = await this.#plane.kubectl('exec', 'speaker', '--', 'echo', 'here');
+        assert.equal(output, 'here\n');
       });
       await this.#timed(async () => {
         assert.match(await this.#plane.kubectl('logs', 'speaker', '--tail=1'), /^line \d+\n$/);

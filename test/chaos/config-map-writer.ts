@@ -69,13 +69,13 @@ async function write(
   const data = { number: String(number), filling };
   if (!isThere) {
     ledger.trying(name, number);
-    const made = await api.call('POST', path, {
+    const created = await api.call('POST', path, {
       apiVersion: 'v1',
       kind: 'ConfigMap',
       metadata: { name },
       data,
     });
-    ledger.wrote(name, { version: versionOf(made, 201), number });
+    ledger.wrote(name, { version: versionOf(created, 201), number });
   } else if (randomInt(random, 10) === 0) {
     ledger.trying(name, undefined);
     const removed = await api.call('DELETE', `${path}/${name}`);
@@ -88,7 +88,7 @@ async function write(
   }
 }
 
-function versionOf({ status, body }: Answer, wanted: number): number {
-  assert.equal(status, wanted, JSON.stringify(body));
+function versionOf({ status, body }: Answer, expected: number): number {
+  assert.equal(status, expected, JSON.stringify(body));
   return Number((body['metadata'] as { readonly resourceVersion: string }).resourceVersion);
 }

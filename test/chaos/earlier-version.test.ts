@@ -14,9 +14,12 @@ it('a static pod edited while no kubelet ran starts when its previous version ha
   const [started] = node.of(second, 'sandbox-started');
   assert.ok(ended !== undefined && started !== undefined);
   assert.ok(started.atMs >= ended.atMs, `started at ${started.atMs}, the earlier one ended at ${ended.atMs}`);
-  const told = node.kubelet.state.flights
+  const reported = node.kubelet.state.flights
     .find(second)
     .flatMap(({ entries }) => entries.map(({ message }) => message));
-  assert.ok(told.includes(`waits until the pod ${first} of the same name has terminated`), told.join('\n'));
+  assert.ok(
+    reported.includes(`waits until the pod ${first} of the same name has terminated`),
+    reported.join('\n'),
+  );
   await node.becomesClean(20_000, second);
 });

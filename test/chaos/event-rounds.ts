@@ -118,8 +118,8 @@ export class EventRounds {
       const isClear = looks === 0 || lookMs < exit.finishedMs || (looks === 1 && lookMs >= exit.createdMs);
       if (!isClear) relisted++;
     }
-    const told = exits.map(({ finishedMs, startedMs }) => (startedMs - finishedMs).toFixed(0)).join(', ');
-    this.#plan.tell(`${when}: running again after ${told} ms`);
+    const reported = exits.map(({ finishedMs, startedMs }) => (startedMs - finishedMs).toFixed(0)).join(', ');
+    this.#plan.tell(`${when}: running again after ${reported} ms`);
     assert.ok(relisted <= disturbed, `${relisted} of ${exits.length} were seen by looks at all pods`);
     assert.equal((await this.#metrics())[trusted], 1);
   }

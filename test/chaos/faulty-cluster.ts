@@ -145,7 +145,7 @@ export class FaultyCluster {
     const { containers } = await this.node.cri.listContainers({ filter }, AbortSignal.timeout(longMs));
     return containers
       .map(({ id, labels }) => ({ pod: labels['io.kubernetes.pod.name'] ?? '', id }))
-      .toSorted((one, other) => (one.id < other.id ? -1 : 1));
+      .toSorted((each, other) => (each.id < other.id ? -1 : 1));
   }
 
   async containersOf(names: readonly string[]): Promise<readonly string[]> {

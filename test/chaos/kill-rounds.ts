@@ -98,8 +98,8 @@ export class KillRounds {
     try {
       await Promise.race([rounds.#all(), ...(plan.interrupted === undefined ? [] : [plan.interrupted])]);
     } catch (error) {
-      const kept = await keepLogs(node.dataDir, `kill-${plan.seed}`);
-      plan.tell(`${rounds.#where()}\n\nlogs are kept in ${kept}`);
+      const retained = await keepLogs(node.dataDir, `kill-${plan.seed}`);
+      plan.tell(`${rounds.#where()}\n\nlogs are kept in ${retained}`);
       throw error;
     }
     return rounds.#report();
@@ -140,13 +140,13 @@ export class KillRounds {
     await this.#node.start();
     this.#note('ready');
     await this.#check();
-    const kept = before.filter(({ uid, mark }) => uid !== '' && this.#wantedAs(mark) !== undefined);
+    const retained = before.filter(({ uid, mark }) => uid !== '' && this.#wantedAs(mark) !== undefined);
     const running = new Set(await this.#runningIds());
-    for (const { id, mark } of kept)
+    for (const { id, mark } of retained)
       assert.ok(running.has(id), `${mark} was lost: ${id} does not run any more`);
-    this.#kept += kept.length;
+    this.#kept += retained.length;
     this.#plan.tell(
-      `kill ${String(this.#kills).padStart(3)}: ${kept.length} pods run on, ${this.#witness.instances.length} starts so far`,
+      `kill ${String(this.#kills).padStart(3)}: ${retained.length} pods run on, ${this.#witness.instances.length} starts so far`,
     );
   }
 
@@ -210,8 +210,10 @@ export class KillRounds {
     return this.#witness.instances
       .map(({ id, uid, container }) => ({ id, uid, container, mark: marks.get(uid) ?? '' }))
       .filter(({ id, container, mark }) => {
-        const wanted = this.#wantedAs(mark);
-        return wanted !== undefined && runs.has(wanted.behaviour) && container === 'main' && running.has(id);
+        const expected = this.#wantedAs(mark);
+        return (
+          expected !== undefined && runs.has(expected.behaviour) && container === 'main' && running.has(id)
+        );
       });
   }
 
@@ -231,8 +233,8 @@ export class KillRounds {
   }
 
   #wantedAs(mark: string): Wanted | undefined {
-    const wanted = this.#wanted.get(mark.split('.')[0] ?? '');
-    return wanted !== undefined && markOf(wanted) === mark ? wanted : undefined;
+    const expected = this.#wanted.get(mark.split('.')[0] ?? '');
+    return expected !== undefined && markOf(expected) === mark ? expected : undefined;
   }
 
   /** Holds at any moment, whether kubeling runs or not. */
@@ -255,8 +257,8 @@ export class KillRounds {
       if (pod.behaviour === 'crashes') continue;
       // Only an interrupted start may be repeated.
       const again = list.slice(0, -1).filter(({ end }) => !wasCutShort(end));
-      const told = list.map(({ attempt, end }) => `${attempt}: ${end ?? 'runs'}`).join('; ');
-      assert.equal(again.length, 0, `${container} of ${mark} was started again without need: ${told}`);
+      const reported = list.map(({ attempt, end }) => `${attempt}: ${end ?? 'runs'}`).join('; ');
+      assert.equal(again.length, 0, `${container} of ${mark} was started again without need: ${reported}`);
     }
     const ids = (await this.#markedIds(pod)).filter((line) => line.includes(' '));
     assert.equal(new Set(ids).size, ids.length, `a container of ${mark} ran twice: ${ids}`);
@@ -303,7 +305,7 @@ export class KillRounds {
    */
   async #checkCounts(pod: Wanted): Promise<void> {
     const key = markOf(pod);
-    let told = '';
+    let reported = '';
     const { restartCount, after } = await eventually(
       'the count of restarts to be right',
       async () => {
@@ -311,15 +313,15 @@ export class KillRounds {
         const found = (await this.#node.pods()).find((each) => keyOf(each) === key);
         const after = await this.#highestAttempt(pod);
         const { restartCount = -1 } = mainOf(found) ?? {};
-        told = `${key}, which ${pod.behaviour}: ${restartCount} restarts told, attempt ${before} to ${after} in the runtime`;
+        reported = `${key}, which ${pod.behaviour}: ${restartCount} restarts told, attempt ${before} to ${after} in the runtime`;
         return before <= restartCount && restartCount <= after ? { restartCount, after } : undefined;
       },
       15_000,
-      () => told,
+      () => reported,
     );
     assert.ok(
       restartCount >= (this.#counts.get(key) ?? 0),
-      `${told}, ${this.#counts.get(key)} restarts before`,
+      `${reported}, ${this.#counts.get(key)} restarts before`,
     );
     this.#counts.set(key, restartCount);
     const lives = this.#kills - pod.sinceKill;
@@ -333,11 +335,11 @@ export class KillRounds {
         return starts > 0 && starts + lives > restartCount ? starts : undefined;
       },
       15_000,
-      () => `${told}, ${starts} starts marked, ${lives} kills lived through`,
+      () => `${reported}, ${starts} starts marked, ${lives} kills lived through`,
     );
     // A container may start between the two reads.
-    assert.ok(starts <= after + 2, `${told}, ${starts} starts marked, ${lives} kills lived through`);
-    if (pod.behaviour !== 'crashes') assert.ok(restartCount <= lives, told);
+    assert.ok(starts <= after + 2, `${reported}, ${starts} starts marked, ${lives} kills lived through`);
+    if (pod.behaviour !== 'crashes') assert.ok(restartCount <= lives, reported);
   }
 
   async #highestAttempt(pod: MarkedPod): Promise<number> {

@@ -146,13 +146,13 @@ export class RequestMaker {
     if (this.#chance(12)) return this.#stream();
     const entry = this.#any(this.#catalogue.all);
     const method = this.#chance(8) ? this.#any(methods) : this.#any(methodsOf(entry));
-    const made = {
+    const created = {
       method,
       path: `${this.#path(entry, method)}?${this.#query(method)}`,
       headers: this.#headers(),
     };
-    if (method === 'GET' || method === 'HEAD') return { ...made, body: undefined };
-    return this.#withBody(made, entry);
+    if (method === 'GET' || method === 'HEAD') return { ...created, body: undefined };
+    return this.#withBody(created, entry);
   }
 
   /** Upgrade requests into existing and missing pods, with valid and invalid protocols. */
@@ -186,8 +186,8 @@ export class RequestMaker {
       `Content-Length: ${this.#any(['0', '5', '-5', '99999999999', 'x'])}`,
       `Transfer-Encoding: ${this.#any(['chunked', 'gzip', 'chunked, chunked'])}`,
     ];
-    const kept = lines.filter((_, index) => index === 0 || this.#chance(2));
-    const bytes = Buffer.from(`${kept.join('\r\n')}\r\n\r\n${this.#any(words)}`, 'latin1');
+    const retained = lines.filter((_, index) => index === 0 || this.#chance(2));
+    const bytes = Buffer.from(`${retained.join('\r\n')}\r\n\r\n${this.#any(words)}`, 'latin1');
     return this.#chance(2) ? bytes : this.#scrambled(bytes);
   }
 
@@ -265,8 +265,8 @@ export class RequestMaker {
 
   #headers(): Readonly<Record<string, string>> {
     const accept = this.#chance(2) ? undefined : this.#any(accepts);
-    const others = this.#chance(20) ? this.#any(credentials) : {};
-    return { ...(accept === undefined ? {} : { accept }), ...others };
+    const rest = this.#chance(20) ? this.#any(credentials) : {};
+    return { ...(accept === undefined ? {} : { accept }), ...rest };
   }
 
   #object({ resource, subresources }: ResourceEntry, type: string): Buffer {

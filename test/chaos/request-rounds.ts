@@ -69,17 +69,17 @@ export class RequestRounds {
   }
 
   async #run(): Promise<void> {
-    const kept = await this.#withApi(async (api) => {
+    const retained = await this.#withApi(async (api) => {
       await this.#ask(api);
       this.#failures.push(...(await api.ask('errors')).map((record) => `logged: ${record}`));
       return await api.ask('kept');
     });
     const found = new Map(await this.#withApi(async (api) => await api.ask('kept')));
     // The server itself may have changed some objects since then, but none may be older or missing.
-    for (const [key, version] of kept)
+    for (const [key, version] of retained)
       if (!(Number(found.get(key)) >= Number(version)))
         this.#failures.push(`${key} was at ${version}, and is at ${found.get(key)}`);
-    this.#report(kept.length);
+    this.#report(retained.length);
   }
 
   async #withApi<T>(work: (api: ServedApi) => Promise<T>): Promise<T> {
@@ -108,9 +108,9 @@ export class RequestRounds {
       this.#held('ordinary requests, several at once', await api.ask('hold'));
       // Sequentially, so that a slow turn can be attributed to its request.
       for (let count = 0; count < costlyPerRound; count++) {
-        const made = costly.next();
-        await this.#answered(way, made);
-        this.#held(made.kind, await api.ask('hold'));
+        const created = costly.next();
+        await this.#answered(way, created);
+        this.#held(created.kind, await api.ask('hold'));
       }
       if (warmBytes === 0 && done >= requests / 4) {
         await deleteObjects(way, await api.ask('paths'));

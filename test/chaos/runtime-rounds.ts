@@ -151,12 +151,8 @@ export class RuntimeRounds {
 
   async #carriedOut(before: readonly Kept[], were: ReadonlyMap<string, ProcessIdentity>): Promise<void> {
     const changed = new Set(['r0', 'r1', 'r2']);
-    const others = before.filter(({ mark }) => !changed.has(nameOf(mark)));
-    await this.#unchanged(
-      others,
-      new Map([...were].filter(([name]) => !changed.has(name))),
-      this.#wanted.size,
-    );
+    const rest = before.filter(({ mark }) => !changed.has(nameOf(mark)));
+    await this.#unchanged(rest, new Map([...were].filter(([name]) => !changed.has(name))), this.#wanted.size);
     const after = await this.#kept();
     const died = after.find(({ mark }) => nameOf(mark) === 'r2');
     assert.equal(died?.restartCount, 1, 'the one whose process died meanwhile was started again once');
@@ -186,7 +182,7 @@ export class RuntimeRounds {
       ({ status: { containerStatuses = [] } }) =>
         containerStatuses.length > 0 && containerStatuses.every(isRunning),
     );
-    return shown.map(keptOf).toSorted((one, other) => (one.mark < other.mark ? -1 : 1));
+    return shown.map(keptOf).toSorted((each, other) => (each.mark < other.mark ? -1 : 1));
   }
 
   /** The process of each pod's container, by the pod's name. */
@@ -207,7 +203,7 @@ export class RuntimeRounds {
   async #unchanged(
     before: readonly Kept[],
     were: ReadonlyMap<string, ProcessIdentity>,
-    wanted = before.length,
+    expected = before.length,
   ): Promise<void> {
     const after = await this.#kept();
     const marks = new Set(before.map(({ mark }) => mark));
@@ -215,7 +211,7 @@ export class RuntimeRounds {
       after.filter(({ mark }) => marks.has(mark)),
       before,
     );
-    assert.equal(after.length, wanted);
+    assert.equal(after.length, expected);
     for (const [name, process] of were)
       assert.ok(await processes.isAlive(process), `the process of ${name} must live`);
     for (const pod of this.#wanted.values()) {

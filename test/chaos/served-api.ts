@@ -14,7 +14,7 @@ export class ServedApi {
   readonly url: string;
   readonly #directory: string;
   readonly #child: ChildProcess;
-  readonly #waiting = new Map<number, (answer: unknown) => void>();
+  readonly #waiting = new Map<number, (response: unknown) => void>();
   #lastId = 0;
 
   private constructor(url: string, directory: string, child: ChildProcess) {

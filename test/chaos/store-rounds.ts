@@ -179,9 +179,9 @@ export class StoreRounds {
   }
 
   async #report(): Promise<StoreReport> {
-    await using rig = await StoreRig.open(this.#path);
-    assertLogIsWhole(rig.store);
-    const { objects, fileBytes } = rig.store.stats();
+    await using harness = await StoreRig.open(this.#path);
+    assertLogIsWhole(harness.store);
+    const { objects, fileBytes } = harness.store.stats();
     const perSecond = this.#busyMs === 0 ? 0 : (this.#writes * 1_000) / this.#busyMs;
     return {
       kills: this.#options.kills,

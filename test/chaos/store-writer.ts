@@ -19,9 +19,9 @@ const names = Array.from({ length: 500 }, (_, index) => `o${index}`);
 const padding = 'x'.repeat(1_500);
 
 // A small log, so that it is compacted all the time.
-const rig = await StoreRig.open(path, { clock, log: { keepRows: 2_000 }, lockWaitMs: 5_000 });
-process.stdout.write(`open ${rig.store.restored.version}\n`);
-let number = rig.store.restored.version * 1_000;
+const harness = await StoreRig.open(path, { clock, log: { keepRows: 2_000 }, lockWaitMs: 5_000 });
+process.stdout.write(`open ${harness.store.restored.version}\n`);
+let number = harness.store.restored.version * 1_000;
 const end = new AbortController().signal;
 
 const startMs = clock.monotonicMs();
@@ -34,9 +34,9 @@ async function writeOne(): Promise<void> {
   const name = pick(random, names) ?? '';
   // Every second object is of a kind that is not synced on each write.
   const resource = Number(name.slice(1)) % 2 === 0 ? apiResources.pods : apiResources.events;
-  const isGoing = rig.get(name, resource) !== undefined && random.next() < 0.2;
+  const isGoing = harness.get(name, resource) !== undefined && random.next() < 0.2;
   const value = ++number;
-  const version = isGoing ? rig.remove(name, resource) : rig.put(name, { value, padding }, resource);
-  await rig.store.whenCommitted(version, end);
+  const version = isGoing ? harness.remove(name, resource) : harness.put(name, { value, padding }, resource);
+  await harness.store.whenCommitted(version, end);
   process.stdout.write(isGoing ? `gone ${version} ${name}\n` : `put ${version} ${name} ${value}\n`);
 }

@@ -228,7 +228,7 @@ export class UpRounds {
 
   #report(): UpReport {
     const figures = this.#watches.map((watch) => watch.figures);
-    const sum = (pick: (one: (typeof figures)[number]) => number) =>
+    const sum = (pick: (each: (typeof figures)[number]) => number) =>
       figures.reduce((total, one) => total + pick(one), 0);
     const { writes, newest } = this.#ledger;
     return {

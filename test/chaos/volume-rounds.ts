@@ -70,7 +70,7 @@ export class VolumeRounds {
     const outside = await mkdtemp(join(tmpdir(), 'klg-outside-'));
     const driven = join('driver/volumes', drivenVolume);
     const canaries = await Canaries.put(
-      ['host', 'local', 'claimed', driven].map((place) => join(outside, place)),
+      ['host', 'local', 'claimed', driven].map((path) => join(outside, path)),
     );
     const [port] = await freePorts(1);
     let report: VolumeReport | undefined;
@@ -222,16 +222,16 @@ export class VolumeRounds {
     const root = join(this.#node.dataDir, 'kubelet/pods');
     let last = '';
     const look = async () => {
-      const wanted = [...this.#wanted.values()].toSorted();
+      const expected = [...this.#wanted.values()].toSorted();
       const there = (await readdir(root)).toSorted();
       const mounts = await this.#mounts();
       const stray = mounts.filter(
-        (point, index) => !isWanted(point, wanted) || mounts.indexOf(point) !== index,
+        (point, index) => !isWanted(point, expected) || mounts.indexOf(point) !== index,
       );
-      const ready = await Promise.all(wanted.map((uid) => isReady(join(root, uid))));
-      const staged = wanted.length > 0 ? [] : await namesIn(this.#stagingDir());
-      last = JSON.stringify({ wanted, there, stray, staged, ready });
-      const isLeft = there.join() !== wanted.join() || stray.length > 0 || staged.length > 0;
+      const ready = await Promise.all(expected.map((uid) => isReady(join(root, uid))));
+      const staged = expected.length > 0 ? [] : await namesIn(this.#stagingDir());
+      last = JSON.stringify({ wanted: expected, there, stray, staged, ready });
+      const isLeft = there.join() !== expected.join() || stray.length > 0 || staged.length > 0;
       return !isLeft && ready.every(Boolean) ? true : undefined;
     };
     await eventually('the volumes to be as wanted', look, 180_000, () => last);

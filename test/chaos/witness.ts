@@ -98,12 +98,12 @@ export class Witness implements AsyncDisposable {
   }
 
   #look(work: Promise<void>): void {
-    const told = work
+    const reported = work
       .catch((error) => {
         if (!this.#controller.signal.aborted) this.#problems.push(`The witness cannot look: ${error}`);
       })
-      .finally(() => this.#looking.delete(told));
-    this.#looking.add(told);
+      .finally(() => this.#looking.delete(reported));
+    this.#looking.add(reported);
   }
 
   async #start(id: string, startedMs: number): Promise<void> {

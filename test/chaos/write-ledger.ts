@@ -55,10 +55,10 @@ export class WriteLedger {
 
   /** A version has one state, for every reader at any time. */
   saw(version: number, name: string, number: number | undefined): void {
-    const told = `${name} ${number === undefined ? 'gone' : number}`;
-    const before = this.#given.get(version) ?? told;
-    assert.equal(told, before, `version ${version} was given twice`);
-    this.#given.set(version, told);
+    const reported = `${name} ${number === undefined ? 'gone' : number}`;
+    const before = this.#given.get(version) ?? reported;
+    assert.equal(reported, before, `version ${version} was given twice`);
+    this.#given.set(version, reported);
     this.#newest = Math.max(this.#newest, version);
   }
 

@@ -49,8 +49,8 @@ export class ClusterCertificates implements Disposable {
     return join(this.#folder.directory, name);
   }
 
-  issue(wish: CertificateWish): KeyPair {
-    return this.#authority.issue(wish);
+  issue(options: CertificateWish): KeyPair {
+    return this.#authority.issue(options);
   }
 
   [Symbol.dispose](): void {

@@ -114,8 +114,8 @@ describe('resource claims of pods in a real cluster', { skip: noCluster(), timeo
     const body = allocated({ driver, pool: cluster.node.name, results, users });
     const contentType = 'application/merge-patch+json';
     const sent = { method: 'PATCH', body, contentType };
-    const answer = await cluster.plane.send(`${claimPath(name)}/status`, sent);
-    assert.equal(answer.status, 200, answer.body);
+    const response = await cluster.plane.send(`${claimPath(name)}/status`, sent);
+    assert.equal(response.status, 200, response.body);
   }
 
   /** A claim of its own and a pod that uses it, Ready; answers the UID of the claim. */
@@ -179,8 +179,8 @@ describe('resource claims of pods in a real cluster', { skip: noCluster(), timeo
       const name = status?.extendedResourceClaimStatus?.resourceClaimName ?? '';
       const uid = await uidAt(claimPath(name));
       assert.equal(prepared(uid).length, 1);
-      const made = cdiDevices.get('asking') ?? [];
-      assert.deepEqual(made, [[], [`${driverName}/claim=${uid}`]]);
+      const created = cdiDevices.get('asking') ?? [];
+      assert.deepEqual(created, [[], [`${driverName}/claim=${uid}`]]);
       await removePods(plane, 'asking');
       assert.equal(unprepared(uid).length, 1);
       cdiDevices.delete('asking');

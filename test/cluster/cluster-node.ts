@@ -184,8 +184,8 @@ export class ClusterNode implements AsyncDisposable {
       'kubeling to be healthy',
       async () => {
         assert.ok(this.#isRunning(), `kubeling ended:\n${this.#lastWords()}`);
-        const answer = await fetch(url).catch(() => undefined);
-        return answer?.ok === true ? true : undefined;
+        const response = await fetch(url).catch(() => undefined);
+        return response?.ok === true ? true : undefined;
       },
       () => this.#lastWords(),
     );

@@ -33,11 +33,11 @@ describe('classes of pods in a real cluster', { skip: noCluster() }, () => {
     const { plane } = cluster;
     await plane.apply(pod('odd', podSpec([container('main')], { runtimeClassName: 'odd' })));
     const path = '/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=odd';
-    const told = await patiently('an event to tell', async () => {
+    const reported = await patiently('an event to tell', async () => {
       const { items } = (await plane.get<Events>(path)) ?? { items: [] };
       return items.find(({ reason }) => reason === 'FailedCreatePodSandBox');
     });
-    assert.match(told.message ?? '', /nothing/);
+    assert.match(reported.message ?? '', /nothing/);
     await podIs(plane, 'odd', 'waiting', ({ status }) => status?.phase === 'Pending');
   });
 });

@@ -66,13 +66,13 @@ describe('a node that takes WebSockets of the API server', { skip: noCluster(), 
 
   it('attaches to what runs', async () => {
     const child = plane.spawnKubectl('attach', '-i', 'talker');
-    let said = '';
+    let output = '';
     child.stdout?.setEncoding('utf8').on('data', (chunk) => {
-      said += chunk;
+      output += chunk;
     });
     try {
       child.stdin?.write('hello\n');
-      await patiently('an answer', async () => (said.includes('hello\n') ? true : undefined));
+      await patiently('an answer', async () => (output.includes('hello\n') ? true : undefined));
     } finally {
       child.kill();
     }
@@ -80,16 +80,16 @@ describe('a node that takes WebSockets of the API server', { skip: noCluster(), 
 
   it('forwards a port', async () => {
     const child = plane.spawnKubectl('port-forward', 'pod/talker', ':8080');
-    let said = '';
+    let output = '';
     child.stdout?.setEncoding('utf8').on('data', (chunk) => {
-      said += chunk;
+      output += chunk;
     });
     try {
-      const port = await patiently('a port', async () => /127\.0\.0\.1:(\d+)/.exec(said)?.[1]);
+      const port = await patiently('a port', async () => /127\.0\.0\.1:(\d+)/.exec(output)?.[1]);
       const { connect } = await import('node:net');
       for (const time of [1, 2, 3]) {
-        const answer = await text(connect(Number(port), '127.0.0.1').setTimeout(20_000));
-        assert.equal(answer, 'served\n', `time ${time}`);
+        const response = await text(connect(Number(port), '127.0.0.1').setTimeout(20_000));
+        assert.equal(response, 'served\n', `time ${time}`);
       }
     } finally {
       child.kill();

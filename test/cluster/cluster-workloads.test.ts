@@ -57,10 +57,10 @@ describe('workloads on a node of a real cluster', { skip: noCluster(), timeout: 
       });
       assert.equal(status?.succeeded, 6);
       assert.ok(most <= 3, `${most} at a time`);
-      const said = await Promise.all(
+      const output = await Promise.all(
         (await podNames('app=six')).map((name) => cluster.plane.kubectl('logs', name)),
       );
-      assert.deepEqual(said.toSorted(), ['0\n', '1\n', '2\n', '3\n', '4\n', '5\n']);
+      assert.deepEqual(output.toSorted(), ['0\n', '1\n', '2\n', '3\n', '4\n', '5\n']);
       await cluster.plane.kubectl('delete', 'job', 'six', '--cascade=foreground');
     });
 
@@ -86,8 +86,8 @@ describe('workloads on a node of a real cluster', { skip: noCluster(), timeout: 
       const spec = podSpec([main], { restartPolicy: 'OnFailure', volumes });
       await cluster.plane.apply(job('again', { template: template('again', spec) }));
       await jobIs('again', 'Complete');
-      const [only, ...others] = await cluster.podsWith('app=again');
-      assert.deepEqual(others, []);
+      const [only, ...rest] = await cluster.podsWith('app=again');
+      assert.deepEqual(rest, []);
       assert.equal(only?.status?.phase, 'Succeeded');
       assert.equal(only.status.containerStatuses?.[0]?.restartCount, 1);
       await cluster.plane.kubectl('delete', 'job', 'again', '--cascade=foreground');
@@ -139,8 +139,8 @@ describe('workloads on a node of a real cluster', { skip: noCluster(), timeout: 
       await cluster.plane.kubectl('set', 'env', 'daemonset/everywhere', 'EDITION=second');
       await rolledOut('daemonset/everywhere');
       await podIsGone(cluster.plane, first);
-      const [second = '', ...others] = await podNames('app=everywhere');
-      assert.deepEqual(others, []);
+      const [second = '', ...rest] = await podNames('app=everywhere');
+      assert.deepEqual(rest, []);
       const edition = await cluster.plane.kubectl('exec', second, '--', 'sh', '-c', 'echo $EDITION');
       assert.equal(edition, 'second\n');
       await cluster.plane.kubectl('delete', 'daemonset', 'everywhere', '--cascade=foreground');

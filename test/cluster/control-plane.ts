@@ -110,8 +110,8 @@ export class ControlPlane implements AsyncDisposable {
   }
 
   /** A certificate that the cluster's authority vouches for. */
-  issue(wish: CertificateWish): KeyPair {
-    return this.#backend.issue(wish);
+  issue(options: CertificateWish): KeyPair {
+    return this.#backend.issue(options);
   }
 
   /** Makes an object in a collection such as `/api/v1/namespaces/default/pods`. */
@@ -213,6 +213,6 @@ interface Sketch {
 
 function collectionOf({ apiVersion, kind, metadata: { namespace } }: Sketch): string {
   const group = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
-  const home = namespace === undefined ? '' : `/namespaces/${namespace}`;
-  return `${group}${home}/${kind.toLowerCase()}s`;
+  const directory = namespace === undefined ? '' : `/namespaces/${namespace}`;
+  return `${group}${directory}/${kind.toLowerCase()}s`;
 }

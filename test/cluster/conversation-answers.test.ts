@@ -22,8 +22,8 @@ describe('a real API server says to the script what is recorded', { skip: noClus
   for (const chapter of chapters)
     it(chapter.name, { skip: chapter.name === streamed && withoutStreamedLists() }, async () => {
       const recorded = readRecording(chapter.name);
-      const told = await Conversation.runAll(server, chapter);
-      for (const [at, one] of told.entries()) {
+      const reported = await Conversation.runAll(server, chapter);
+      for (const [at, one] of reported.entries()) {
         // Words that nobody imitates may hold anything.
         const isFree = differenceOf(chapter.name, one.what) !== undefined;
         if (isFree) assert.equal(one.code, recorded[at]?.code, one.what);

@@ -60,12 +60,12 @@ export class Conversation implements AsyncDisposable {
    * Says it until this is answered, to it or to another who hears the same: a runtime may pass on what is typed to a
    * container before it listens to what the container says.
    */
-  async asks(text: string, answer: RegExp, hears: Conversation = this): Promise<void> {
+  async asks(text: string, response: RegExp, hears: Conversation = this): Promise<void> {
     let nextMs = 0;
     await patiently(
-      `${answer} to be answered`,
+      `${response} to be answered`,
       async () => {
-        if (answer.test(hears.out)) return true;
+        if (response.test(hears.out)) return true;
         if (performance.now() < nextMs) return undefined;
         this.say(text);
         nextMs = performance.now() + askedAgainMs;

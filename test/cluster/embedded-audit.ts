@@ -17,13 +17,13 @@ interface Begun {
  * is goes by the certificate of the connection.
  */
 export function recordCalls(file: string): void {
-  let asked = 0;
+  let requestCount = 0;
   appendFileSync(file, '');
   subscribe(begun, (message) => {
     const { request, response } = message as Begun;
     if (!isNode(request.socket as TLSSocket)) return;
-    asked++;
-    const call = callOf(request, `${process.pid}-${asked}`);
+    requestCount++;
+    const call = callOf(request, `${process.pid}-${requestCount}`);
     const note = (stage: AuditedCall['stage']) =>
       appendFileSync(
         file,

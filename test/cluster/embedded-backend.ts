@@ -90,9 +90,9 @@ export class EmbeddedBackend implements PlaneBackend {
     return { cert: both, key: both };
   }
 
-  issue(wish: CertificateWish): KeyPair {
+  issue(options: CertificateWish): KeyPair {
     this.#authority ??= this.#certificates.adopt(this.#kept('ca.pem'));
-    return this.#authority.issue(wish);
+    return this.#authority.issue(options);
   }
 
   /** Nobody is believed for a token here: a node comes with a certificate, and asks for those after it. */

@@ -84,14 +84,14 @@ it('the Node says what it is short of, refuses pods meanwhile, and says that it 
   );
   const { plane, node } = cluster;
   const says = async (name: Pressure, status: 'True' | 'False'): Promise<NodeCondition | undefined> => {
-    const find = ({ status: told }: Node) => told?.conditions?.find(({ type }) => type === name);
-    const seen = await cluster.objectIs<Node>(
+    const find = ({ status: reported }: Node) => reported?.conditions?.find(({ type }) => type === name);
+    const observed = await cluster.objectIs<Node>(
       `/api/v1/nodes/${node.name}`,
       `${status} of ${name}`,
-      (one) => find(one)?.status === status,
+      (each) => find(each)?.status === status,
     );
-    assert.equal(find(seen)?.reason, reasons[name][status === 'True' ? 1 : 0]);
-    return find(seen);
+    assert.equal(find(observed)?.reason, reasons[name][status === 'True' ? 1 : 0]);
+    return find(observed);
   };
   const evicted = async (name: string): Promise<string> => {
     const { status }: Pod = await cluster.phase(name, 'Failed');
@@ -151,18 +151,20 @@ it('the Node says what it is short of, refuses pods meanwhile, and says that it 
   await plane.apply(pod('afterwards', podSpec([container('main')], { nodeName: node.name })));
   for (const name of ['other', 'afterwards']) await cluster.phase(name, 'Running');
 
-  let seen: readonly string[] = [];
-  const wanted = pressures.flatMap((name) =>
+  let observed: readonly string[] = [];
+  const expected = pressures.flatMap((name) =>
     reasons[name].map((reason) => reason.replace('Kubelet', 'Node')),
   );
   await patiently(
     'the events of the Node',
     async () => {
       const { items = [] } = (await plane.get<EventList>('/api/v1/namespaces/default/events')) ?? {};
-      seen = items.filter(({ involvedObject }) => involvedObject.kind === 'Node').map(({ reason }) => reason);
-      return [...wanted, 'EvictionThresholdMet'].every((reason) => seen.includes(reason)) || undefined;
+      observed = items
+        .filter(({ involvedObject }) => involvedObject.kind === 'Node')
+        .map(({ reason }) => reason);
+      return [...expected, 'EvictionThresholdMet'].every((reason) => observed.includes(reason)) || undefined;
     },
-    () => seen.join(' '),
+    () => observed.join(' '),
   );
 });
 

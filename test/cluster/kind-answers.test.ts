@@ -13,9 +13,9 @@ it('a real API server answers to other kinds than pods as it is recorded', {
 }, async () => {
   await using plane = await ControlPlane.open(clusterAssets());
   for (const call of readCalls()) {
-    const answer = await realAnswer(plane, call);
+    const response = await realAnswer(plane, call);
     const what = `${call.method} ${call.resource} ${JSON.stringify(call.body)}`;
-    if (timed.test(call.answer.message ?? '')) assert.equal(answer.code, call.answer.code, what);
-    else assert.deepEqual(answer, call.answer, what);
+    if (timed.test(call.answer.message ?? '')) assert.equal(response.code, call.answer.code, what);
+    else assert.deepEqual(response, call.answer, what);
   }
 });

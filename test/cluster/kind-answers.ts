@@ -23,7 +23,7 @@ export async function realAnswer(plane: ControlPlane, call: RecordedCall): Promi
 /** Asks a real API server again and writes down what it answers. */
 export async function recordKindAnswers(): Promise<void> {
   await using plane = await ControlPlane.open(clusterAssets());
-  const told = [];
-  for (const call of readCalls()) told.push({ ...call, answer: await realAnswer(plane, call) });
-  writeCalls(told);
+  const reported = [];
+  for (const call of readCalls()) reported.push({ ...call, answer: await realAnswer(plane, call) });
+  writeCalls(reported);
 }

@@ -16,7 +16,7 @@ export interface PlaneBackend extends AsyncDisposable {
   readonly folder: string;
   /** What a node must have in its configuration to be reached by it. */
   readonly nodeConfig: object;
-  issue(wish: CertificateWish): KeyPair;
+  issue(options: CertificateWish): KeyPair;
   /** With which a node of this name may ask for its first certificate, and gets it. */
   firstCredential(nodeName: string): Promise<Credential>;
   /** Everything else goes on and waits for it. */

@@ -52,14 +52,14 @@ export class PodAnswers {
 /** Asks a real API server again and writes down what it answers. */
 export async function recordPodAnswers(): Promise<void> {
   await using plane = await ControlPlane.open(clusterAssets());
-  const answers = new PodAnswers(plane);
-  await answers.setUp();
+  const responses = new PodAnswers(plane);
+  await responses.setUp();
   for (const name of ['refused', 'accepted'] as const) {
-    const told = [];
-    for (const one of readRecording(name)) told.push({ ...one, answer: await answers.toCreate(one) });
-    writeRecording(name, told);
+    const reported = [];
+    for (const one of readRecording(name)) reported.push({ ...one, answer: await responses.toCreate(one) });
+    writeRecording(name, reported);
   }
   const changes = [];
-  for (const one of readRecording('changes')) changes.push({ ...one, answer: await answers.toChange(one) });
+  for (const one of readRecording('changes')) changes.push({ ...one, answer: await responses.toChange(one) });
   writeRecording('changes', changes);
 }

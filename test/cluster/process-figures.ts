@@ -106,17 +106,17 @@ export class ProcessInsight implements Disposable {
   async #ask(method: string, params: object): Promise<Answer['result']> {
     const id = ++this.#asked;
     const limit = AbortSignal.timeout(answerWithinMs);
-    const answered = new Promise<Answer>((resolve, reject) => {
+    const responded = new Promise<Answer>((resolve, reject) => {
       limit.addEventListener('abort', () => reject(new Error(`Cannot ${method} in time`)));
       this.#socket.addEventListener('message', function hear({ data, target }) {
-        const answer = JSON.parse(String(data));
-        if (answer.id !== id) return;
+        const response = JSON.parse(String(data));
+        if (response.id !== id) return;
         target?.removeEventListener('message', hear as (event: Event) => void);
-        resolve(answer);
+        resolve(response);
       });
     });
     this.#socket.send(JSON.stringify({ id, method, params }));
-    const { result, error } = await answered;
+    const { result, error } = await responded;
     if (error !== undefined) throw new Error(`Cannot ${method}: ${error.message}`);
     return result;
   }

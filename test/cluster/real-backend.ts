@@ -84,8 +84,8 @@ export class RealBackend implements PlaneBackend {
     return this.#places.folder;
   }
 
-  issue(wish: CertificateWish): KeyPair {
-    return this.#places.certificates.issue(wish);
+  issue(options: CertificateWish): KeyPair {
+    return this.#places.certificates.issue(options);
   }
 
   /** A new token; what is asked for with it is approved. */
@@ -143,9 +143,9 @@ export class RealBackend implements PlaneBackend {
 
   async #askEtcd(path: string, body: object): Promise<{ readonly header: { readonly revision: string } }> {
     const url = `http://127.0.0.1:${this.#places.ports.etcd}/v3/${path}`;
-    const answer = await fetch(url, { method: 'POST', body: JSON.stringify(body) });
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(`Cannot ask etcd for ${path}: ${answer.status} ${text}`);
+    const response = await fetch(url, { method: 'POST', body: JSON.stringify(body) });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`Cannot ask etcd for ${path}: ${response.status} ${text}`);
     return JSON.parse(text);
   }
 

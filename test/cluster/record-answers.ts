@@ -11,25 +11,26 @@ import { recordOutput } from './output/record.ts';
 import { recordPodAnswers } from './pod-answers.ts';
 import { noCluster } from './programs.ts';
 
-const wanted = process.argv.slice(2);
+const expected = process.argv.slice(2);
 
 function isWanted(name: string): boolean {
-  return wanted.length === 0 || wanted.includes(name);
+  return expected.length === 0 || expected.includes(name);
 }
 
 async function recordConversation(): Promise<void> {
   await using server = await openRealServer();
   for (const chapter of chapters) {
     if (!isWanted('conversation') && !isWanted(`conversation/${chapter.name}`)) continue;
-    const told = await Conversation.runAll(server, chapter);
-    writeRecording(chapter.name, told);
-    console.log(`${chapter.name}: ${told.length}`);
+    const reported = await Conversation.runAll(server, chapter);
+    writeRecording(chapter.name, reported);
+    console.log(`${chapter.name}: ${reported.length}`);
   }
 }
 
 const missing = noCluster();
 if (missing !== false) throw new Error(`Cannot start a control plane: ${missing}`);
-if (wanted.length === 0 || wanted.some((name) => name.startsWith('conversation'))) await recordConversation();
+if (expected.length === 0 || expected.some((name) => name.startsWith('conversation')))
+  await recordConversation();
 if (isWanted('kinds')) await recordKindAnswers();
 if (isWanted('output')) await recordOutput();
 if (isWanted('pods')) await recordPodAnswers();

@@ -93,15 +93,15 @@ describe('a node with static policies that changes its kubelet', { skip: noSwap(
   /** What the kubelet itself says of the pod. */
   async function failed(name: string): Promise<readonly (string | undefined)[]> {
     const url = `http://127.0.0.1:${readOnlyPort}/pods`;
-    let seen: Pod | undefined;
+    let observed: Pod | undefined;
     const { status } = await patiently(
       `${name} to be refused`,
       async () => {
         const { items } = (await (await fetch(url)).json()) as { readonly items: readonly Pod[] };
-        seen = items.find(({ metadata }) => metadata?.name === fullName(name));
-        return seen?.status?.phase === 'Failed' ? seen : undefined;
+        observed = items.find(({ metadata }) => metadata?.name === fullName(name));
+        return observed?.status?.phase === 'Failed' ? observed : undefined;
       },
-      () => `${JSON.stringify(seen)}\n${told()}`,
+      () => `${JSON.stringify(observed)}\n${told()}`,
     );
     return [status?.reason, status?.message];
   }
@@ -117,12 +117,12 @@ describe('a node with static policies that changes its kubelet', { skip: noSwap(
 
   async function moved(name: string, cpus: string): Promise<void> {
     const [{ id } = { id: '' }] = await runs(name);
-    let seen = '';
+    let observed = '';
     const look = async () => {
-      seen = await cpusOf(id);
-      return seen === cpus ? true : undefined;
+      observed = await cpusOf(id);
+      return observed === cpus ? true : undefined;
     };
-    await patiently(`${name} to run on ${cpus}`, look, () => `${seen}\n${told()}`);
+    await patiently(`${name} to run on ${cpus}`, look, () => `${observed}\n${told()}`);
   }
 
   /** All that would be another if a container had been restarted or moved. */
@@ -140,8 +140,8 @@ describe('a node with static policies that changes its kubelet', { skip: noSwap(
         mems: await held(id, 'cpuset', 'cpuset.mems'),
       }),
     }));
-    const byId = (one: { readonly id: string }, other: { readonly id: string }) =>
-      one.id.localeCompare(other.id);
+    const byId = (each: { readonly id: string }, other: { readonly id: string }) =>
+      each.id.localeCompare(other.id);
     return (await Promise.all(pictures)).sort(byId);
   }
 
@@ -176,15 +176,15 @@ describe('a node with static policies that changes its kubelet', { skip: noSwap(
   ];
 
   async function hasLast(name: string): Promise<void> {
-    let seen: Readonly<Record<string, string>> = {};
+    let observed: Readonly<Record<string, string>> = {};
     const look = async () => {
       const places = (await runs(name, 2)).map(
         async ({ id, labels }) => [labels['io.kubernetes.container.name'], await cpusOf(id)] as const,
       );
-      seen = Object.fromEntries(await Promise.all(places));
-      return seen['main'] === last && seen['beside'] === shared ? true : undefined;
+      observed = Object.fromEntries(await Promise.all(places));
+      return observed['main'] === last && observed['beside'] === shared ? true : undefined;
     };
-    await patiently(`${name} to have a processor`, look, () => `${JSON.stringify(seen)}\n${told()}`);
+    await patiently(`${name} to have a processor`, look, () => `${JSON.stringify(observed)}\n${told()}`);
   }
 
   it('gives a container a processor under the Go kubelet', async () => {

@@ -5,21 +5,21 @@ import { apiContract } from './api.contract.ts';
 import type { ApiBackend } from './api-backend.ts';
 
 async function simulated(): Promise<ApiBackend> {
-  const rig = new ApiRig();
-  rig.api.put(apiResources.nodes, { metadata: { name: 'n1' } });
-  rig.api.put(apiResources.serviceAccounts, { metadata: { name: 'default', namespace: 'contract' } });
+  const harness = new ApiRig();
+  harness.api.put(apiResources.nodes, { metadata: { name: 'n1' } });
+  harness.api.put(apiResources.serviceAccounts, { metadata: { name: 'default', namespace: 'contract' } });
   return {
     name: 'the simulator',
-    admin: rig.admin,
-    node: rig.node,
+    admin: harness.admin,
+    node: harness.node,
     nodeName: 'n1',
     namespace: 'contract',
-    done: (promise) => rig.done(promise),
+    done: (promise) => harness.done(promise),
     until: async (what, check) => {
-      assert.ok(await rig.clock.advanceUntil(() => check() !== undefined, 60_000), what);
+      assert.ok(await harness.clock.advanceUntil(() => check() !== undefined, 60_000), what);
       return check() as NonNullable<ReturnType<typeof check>>;
     },
-    [Symbol.asyncDispose]: async () => rig.api.close(),
+    [Symbol.asyncDispose]: async () => harness.api.close(),
   };
 }
 

@@ -149,12 +149,12 @@ function statuses(test: Register): void {
     };
     const schema = new PatchSchema();
     const uid = pod.metadata?.uid ?? '';
-    const write = async (wanted: Pod['status']) => {
+    const write = async (expected: Pod['status']) => {
       const { status: seen } = await scene.get('a');
-      const patch = podStatusPatch(schema, { uid, before: seen ?? {}, after: wanted ?? {} });
+      const patch = podStatusPatch(schema, { uid, before: seen ?? {}, after: expected ?? {} });
       if (patch !== undefined) await scene.patchStatus('a', patch.body as JsonObject);
       const { status: made } = await scene.get('a');
-      assert.equal(podStatusPatch(schema, { uid, before: made ?? {}, after: wanted ?? {} }), undefined);
+      assert.equal(podStatusPatch(schema, { uid, before: made ?? {}, after: expected ?? {} }), undefined);
     };
     await write(status);
     await write({
@@ -306,17 +306,17 @@ function rights(test: Register): void {
     const at = { resource: apiResources.leases, namespace: 'kube-node-lease' };
     const lease = (name: string) => ({ metadata: { name }, spec: { holderIdentity: nodeName } }) as ApiObject;
     await assert.rejects(done(node.create(at, lease('another'), scene.signal)), says('API_FORBIDDEN'));
-    const made = await done(node.create<ApiObject>(at, lease(nodeName), scene.signal));
+    const created = await done(node.create<ApiObject>(at, lease(nodeName), scene.signal));
     const renewed = await done(
       node.update<ApiObject>(
         { ...at, name: nodeName },
-        { ...made, spec: { holderIdentity: nodeName, leaseDurationSeconds: 40 } } as ApiObject,
+        { ...created, spec: { holderIdentity: nodeName, leaseDurationSeconds: 40 } } as ApiObject,
         scene.signal,
       ),
     );
-    assert.notEqual(renewed.metadata?.resourceVersion, made.metadata?.resourceVersion);
+    assert.notEqual(renewed.metadata?.resourceVersion, created.metadata?.resourceVersion);
     await assert.rejects(
-      done(node.update({ ...at, name: nodeName }, made, scene.signal)),
+      done(node.update({ ...at, name: nodeName }, created, scene.signal)),
       says('API_CONFLICT'),
     );
   });

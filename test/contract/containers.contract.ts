@@ -29,16 +29,16 @@ export const containerContract: Part = (get) => {
     await using pods = new Pods(backend, 'container-running');
     const pod = await pods.sandbox();
     const containerId = await pod.run({ script: 'sleep 1000', name: 'web', attempt: 3 });
-    const seen = await status(backend, containerId);
-    assert.equal(seen.state, 'CONTAINER_RUNNING');
-    assert.deepEqual(seen.metadata, { name: 'web', attempt: 3 });
-    assert.equal(seen.labels['io.kubernetes.container.name'], 'web');
-    assert.deepEqual(seen.annotations, { hash: 'abc123' });
-    assert.equal(seen.image?.image, backend.image);
-    assert.notEqual(seen.imageRef, '');
-    assert.equal(seen.logPath, pod.logPath('web', 3));
-    assert.equal(seen.finishedAt, 0n);
-    assert.equal(seen.exitCode, 0);
+    const observed = await status(backend, containerId);
+    assert.equal(observed.state, 'CONTAINER_RUNNING');
+    assert.deepEqual(observed.metadata, { name: 'web', attempt: 3 });
+    assert.equal(observed.labels['io.kubernetes.container.name'], 'web');
+    assert.deepEqual(observed.annotations, { hash: 'abc123' });
+    assert.equal(observed.image?.image, backend.image);
+    assert.notEqual(observed.imageRef, '');
+    assert.equal(observed.logPath, pod.logPath('web', 3));
+    assert.equal(observed.finishedAt, 0n);
+    assert.equal(observed.exitCode, 0);
   });
 
   for (const code of [1, 3, 127, 255]) {
@@ -74,11 +74,11 @@ export const containerContract: Part = (get) => {
     const pod = await pods.sandbox();
     const containerId = await pod.create({ script: '', command: ['/no/such/program'] });
     await assert.rejects(backend.cri.startContainer({ containerId }, signal), /no such file or directory/);
-    const seen = await status(backend, containerId);
-    assert.equal(seen.state, 'CONTAINER_EXITED');
-    assert.equal(seen.exitCode, 128);
-    assert.equal(seen.reason, 'StartError');
-    assert.match(seen.message, /no such file or directory/);
+    const observed = await status(backend, containerId);
+    assert.equal(observed.state, 'CONTAINER_EXITED');
+    assert.equal(observed.exitCode, 128);
+    assert.equal(observed.reason, 'StartError');
+    assert.match(observed.message, /no such file or directory/);
   });
 
   test('an image or sandbox that is missing fails the creation as not found', async () => {

@@ -9,21 +9,21 @@ export const eventContract: Part = (get) => {
     const backend = get();
     await using pods = new Pods(backend, 'events-containerd');
     const controller = new AbortController();
-    const seen = new Map<string, string[]>();
+    const observed = new Map<string, string[]>();
     const reading = (async () => {
       for await (const event of backend.cri.containerdEvents(controller.signal)) {
         assert.ok(event.atMs > 0);
-        seen.set(event.containerId, [...(seen.get(event.containerId) ?? []), event.topic]);
+        observed.set(event.containerId, [...(observed.get(event.containerId) ?? []), event.topic]);
       }
     })();
     const topicsOf = (id: string, ...topics: string[]) =>
       backend.until(`${topics} of ${id}`, async () =>
-        topics.every((topic) => seen.get(id)?.includes(topic)) ? true : undefined,
+        topics.every((topic) => observed.get(id)?.includes(topic)) ? true : undefined,
       );
     // A subscription is silent until it stands; make noise until it is heard.
     await backend.until('the subscription', async () => {
       const pod = await pods.sandbox();
-      return seen.has(pod.id) ? true : undefined;
+      return observed.has(pod.id) ? true : undefined;
     });
     const pod = await pods.sandbox();
     const containerId = await pod.run({ script: 'exit 0' });

@@ -7,12 +7,12 @@ import type { Part } from './suite.ts';
 
 export const listingContract: Part = (get) => {
   const containers = async (filter: MessageInit<ContainerFilter>) => {
-    const answer = await get().cri.listContainers({ filter }, signal);
-    return answer.containers.map((container) => container.id).sort();
+    const response = await get().cri.listContainers({ filter }, signal);
+    return response.containers.map((container) => container.id).sort();
   };
   const sandboxes = async (filter: MessageInit<PodSandboxFilter>) => {
-    const answer = await get().cri.listPodSandbox({ filter }, signal);
-    return answer.items.map((item) => item.id).sort();
+    const response = await get().cri.listPodSandbox({ filter }, signal);
+    return response.items.map((item) => item.id).sort();
   };
 
   test('containers are found by id, state, sandbox and labels, all of which must fit', async () => {

@@ -24,8 +24,8 @@ export const logContract: Part = (get) => {
     const pod = await pods.sandbox();
     await exited(backend, await pod.run({ script: 'echo one; echo two >&2; echo; echo three' }));
     const lines = await backend.until('all lines', async () => {
-      const seen = await read(pod.logPath());
-      return seen.length === 4 ? seen : undefined;
+      const observed = await read(pod.logPath());
+      return observed.length === 4 ? observed : undefined;
     });
     const of = (stream: string) => lines.filter((item) => item.stream === stream).map((item) => item.message);
     assert.deepEqual(of('stdout'), ['one', '', 'three']);
@@ -39,8 +39,8 @@ export const logContract: Part = (get) => {
     const pod = await pods.sandbox();
     await exited(backend, await pod.run({ script: 'printf half' }));
     const lines = await backend.until('the line', async () => {
-      const seen = await read(pod.logPath());
-      return seen.length > 0 ? seen : undefined;
+      const observed = await read(pod.logPath());
+      return observed.length > 0 ? observed : undefined;
     });
     assert.deepEqual(
       lines.map(({ tag, message }) => [tag, message]),

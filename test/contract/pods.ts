@@ -81,21 +81,21 @@ export class Pod {
     this.config = config;
   }
 
-  async create(wish: ContainerWish): Promise<string> {
-    const { name = 'main', attempt = 0 } = wish;
+  async create(options: ContainerWish): Promise<string> {
+    const { name = 'main', attempt = 0 } = options;
     const { containerId } = await this.#backend.cri.createContainer(
       {
         podSandboxId: this.id,
         sandboxConfig: this.config,
         config: {
           metadata: { name, attempt },
-          image: { image: wish.image ?? this.#backend.image },
-          command: wish.command ?? ['sh', '-c', wish.script],
+          image: { image: options.image ?? this.#backend.image },
+          command: options.command ?? ['sh', '-c', options.script],
           logPath: `${name}/${attempt}.log`,
-          labels: { 'io.kubernetes.container.name': name, ...wish.labels },
+          labels: { 'io.kubernetes.container.name': name, ...options.labels },
           annotations: { hash: 'abc123' },
           envs: [{ key: 'GREETING', value: Buffer.from('hello') }],
-          linux: { resources: { memoryLimitInBytes: wish.memoryLimit ?? 0n } },
+          linux: { resources: { memoryLimitInBytes: options.memoryLimit ?? 0n } },
         },
       },
       signal,
@@ -103,8 +103,8 @@ export class Pod {
     return containerId;
   }
 
-  async run(wish: ContainerWish): Promise<string> {
-    const containerId = await this.create(wish);
+  async run(options: ContainerWish): Promise<string> {
+    const containerId = await this.create(options);
     await this.#backend.cri.startContainer({ containerId }, signal);
     return containerId;
   }
@@ -128,8 +128,8 @@ export async function sandboxStatus(backend: Backend, podSandboxId: string) {
 
 export function exited(backend: Backend, containerId: string) {
   return backend.until(`container ${containerId} to exit`, async () => {
-    const seen = await status(backend, containerId);
-    return seen.state === 'CONTAINER_EXITED' ? seen : undefined;
+    const observed = await status(backend, containerId);
+    return observed.state === 'CONTAINER_EXITED' ? observed : undefined;
   });
 }
 

@@ -12,10 +12,10 @@ export const execContract: Part = (get) => {
     await using pods = new Pods(backend, 'exec-output');
     const containerId = await (await pods.sandbox()).run({ script: 'sleep 1000' });
     const cmd = ['sh', '-c', 'echo out; echo err >&2; exit 5'];
-    const answer = await backend.cri.execSync({ containerId, cmd, timeout: 30n }, signal);
-    assert.equal(text(answer.stdout), 'out\n');
-    assert.equal(text(answer.stderr), 'err\n');
-    assert.equal(answer.exitCode, 5);
+    const response = await backend.cri.execSync({ containerId, cmd, timeout: 30n }, signal);
+    assert.equal(text(response.stdout), 'out\n');
+    assert.equal(text(response.stderr), 'err\n');
+    assert.equal(response.exitCode, 5);
   });
 
   test('a command sees the environment of its container', async () => {
@@ -23,8 +23,8 @@ export const execContract: Part = (get) => {
     await using pods = new Pods(backend, 'exec-env');
     const containerId = await (await pods.sandbox()).run({ script: 'sleep 1000' });
     const cmd = ['sh', '-c', 'echo $GREETING'];
-    const answer = await backend.cri.execSync({ containerId, cmd, timeout: 30n }, signal);
-    assert.equal(text(answer.stdout), 'hello\n');
+    const response = await backend.cri.execSync({ containerId, cmd, timeout: 30n }, signal);
+    assert.equal(text(response.stdout), 'hello\n');
   });
 
   test('a command that takes too long is a time-out, and the container lives on', async () => {

@@ -48,8 +48,8 @@ export const restartContract: Part = (get) => {
     await backend.revive();
     const ended = await backend.until('the exit', async () => {
       try {
-        const seen = await status(backend, containerId);
-        return seen.state === 'CONTAINER_EXITED' ? seen : undefined;
+        const observed = await status(backend, containerId);
+        return observed.state === 'CONTAINER_EXITED' ? observed : undefined;
       } catch (error) {
         assert.ok(isKind(error, 'Unavailable'), String(error));
         return undefined;

@@ -11,15 +11,15 @@ export const sandboxContract: Part = (get) => {
     const before = backend.nowNs() - 1_000_000n;
     const config = pods.config();
     const pod = await pods.sandbox(config);
-    const seen = await sandboxStatus(backend, pod.id);
-    assert.equal(seen.id, pod.id);
-    assert.equal(seen.state, 'SANDBOX_READY');
-    assert.deepEqual(seen.metadata, config.metadata);
-    assert.deepEqual(seen.labels, config.labels);
-    assert.deepEqual(seen.annotations, config.annotations);
-    assert.match(seen.network?.ip ?? '', /^\d+\.\d+\.\d+\.\d+$/);
+    const observed = await sandboxStatus(backend, pod.id);
+    assert.equal(observed.id, pod.id);
+    assert.equal(observed.state, 'SANDBOX_READY');
+    assert.deepEqual(observed.metadata, config.metadata);
+    assert.deepEqual(observed.labels, config.labels);
+    assert.deepEqual(observed.annotations, config.annotations);
+    assert.match(observed.network?.ip ?? '', /^\d+\.\d+\.\d+\.\d+$/);
     assert.ok(
-      seen.createdAt >= before && seen.createdAt <= backend.nowNs(),
+      observed.createdAt >= before && observed.createdAt <= backend.nowNs(),
       'createdAt lies within the call',
     );
   });
@@ -37,9 +37,9 @@ export const sandboxContract: Part = (get) => {
     await using pods = new Pods(backend, 'sandbox-host');
     const linux = pods.linux({ network: 'NODE', pid: 'CONTAINER' });
     const pod = await pods.sandbox(pods.config({ linux, hostname: '' }));
-    const seen = await sandboxStatus(backend, pod.id);
-    assert.equal(seen.network?.ip ?? '', '');
-    assert.equal(seen.linux?.namespaces?.options?.network, 'NODE');
+    const observed = await sandboxStatus(backend, pod.id);
+    assert.equal(observed.network?.ip ?? '', '');
+    assert.equal(observed.linux?.namespaces?.options?.network, 'NODE');
   });
 
   test('the same name and attempt cannot run twice, and the first is left alone', async () => {
@@ -81,9 +81,9 @@ export const sandboxContract: Part = (get) => {
     const containerId = await pod.run({ script: 'sleep 1000' });
     await backend.cri.stopPodSandbox({ podSandboxId: pod.id }, signal);
     await backend.cri.stopPodSandbox({ podSandboxId: pod.id }, signal);
-    const seen = await sandboxStatus(backend, pod.id);
-    assert.equal(seen.state, 'SANDBOX_NOTREADY');
-    assert.equal(seen.network?.ip ?? '', '');
+    const observed = await sandboxStatus(backend, pod.id);
+    assert.equal(observed.state, 'SANDBOX_NOTREADY');
+    assert.equal(observed.network?.ip ?? '', '');
     const container = await status(backend, containerId);
     assert.equal(container.state, 'CONTAINER_EXITED');
     assert.equal(container.exitCode, 137);

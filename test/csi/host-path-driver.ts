@@ -160,10 +160,10 @@ function answer(method: string, work: Work) {
   return (call: ServerUnaryCall<CsiRequest, object>, done: sendUnaryData<object>) => {
     const { volume_id = '', target_path: target = '' } = call.request;
     log.add(`${method} ${volume_id} ${target}`);
-    const wanted = log.trouble(`${method} ${volume_id}`) ?? log.trouble(method);
-    if (wanted === 'hang') return;
+    const expected = log.trouble(`${method} ${volume_id}`) ?? log.trouble(method);
+    if (expected === 'hang') return;
     try {
-      if (wanted !== undefined) throw new Error(wanted);
+      if (expected !== undefined) throw new Error(expected);
       done(null, work(call.request));
     } catch (error) {
       done({ code: 13, details: (error as Error).message });
@@ -175,8 +175,8 @@ mkdirSync(volumes, { recursive: true });
 const { csi } = load('volumes/csi/proto/node.proto') as {
   readonly csi: { readonly v1: { readonly Node: { readonly service: ServiceDefinition } } };
 };
-const answers = Object.entries(calls).map(([method, work]) => [method, answer(method, work)]);
-await serve(socket, csi.v1.Node.service, Object.fromEntries(answers));
+const responses = Object.entries(calls).map(([method, work]) => [method, answer(method, work)]);
+await serve(socket, csi.v1.Node.service, Object.fromEntries(responses));
 await serveRegistration(
   registration,
   { type: 'CSIPlugin', name, endpoint: socket, supported_versions: ['1.0.0'] },

@@ -66,7 +66,7 @@ function responseFor(ids: readonly string[]): object {
   };
 }
 
-const answers: Readonly<Record<string, (request: never) => object>> = {
+const responses: Readonly<Record<string, (request: never) => object>> = {
   GetDevicePluginOptions: () => {
     const { preStart = false, preferred } = offer();
     return { pre_start_required: preStart, get_preferred_allocation_available: preferred !== undefined };
@@ -94,9 +94,9 @@ const answers: Readonly<Record<string, (request: never) => object>> = {
 
 function listAndWatch(stream: ServerWritableStream<object, object>): void {
   calls.add('ListAndWatch');
-  const wanted = calls.trouble('ListAndWatch');
-  if (wanted !== undefined) {
-    stream.emit('error', { code: 2, details: wanted });
+  const expected = calls.trouble('ListAndWatch');
+  if (expected !== undefined) {
+    stream.emit('error', { code: 2, details: expected });
     return;
   }
   listeners.add(stream);
@@ -107,7 +107,7 @@ function listAndWatch(stream: ServerWritableStream<object, object>): void {
 async function servePlugin(at: string): Promise<void> {
   await serve(at, v1beta1.DevicePlugin.service, {
     ...Object.fromEntries(
-      Object.entries(answers).map(([method, work]) => [method, calls.unary(method, work)]),
+      Object.entries(responses).map(([method, work]) => [method, calls.unary(method, work)]),
     ),
     ListAndWatch: listAndWatch,
   });

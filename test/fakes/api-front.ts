@@ -66,13 +66,13 @@ export class FrontRig implements AsyncDisposable {
   }
 
   static async open({
-    port: wanted = 0,
+    port: expected = 0,
     clock = realClock(),
     deps = {},
   }: FrontRigOptions = {}): Promise<FrontRig> {
     const api = new ScriptedFrontApi();
     const logs = collectLogs(clock);
-    const asked: unknown[] = [];
+    const requests: unknown[] = [];
     const front = new ApiServer({
       api,
       catalogue: createCatalogue({}),
@@ -88,7 +88,7 @@ export class FrontRig implements AsyncDisposable {
           return user;
         },
         authorize: ({ groups }, attributes) => {
-          asked.push(attributes);
+          requests.push(attributes);
           const isOpen = attributes.to === 'path' && attributes.path === '/healthz';
           return { allowed: groups.includes('system:masters') || isOpen };
         },
@@ -99,8 +99,8 @@ export class FrontRig implements AsyncDisposable {
       logger: logs.logger,
       ...deps,
     });
-    const { port } = await front.listen({ host: '127.0.0.1', port: wanted, tls: await servingTls() });
-    return new FrontRig({ api, logs, front, port }, asked);
+    const { port } = await front.listen({ host: '127.0.0.1', port: expected, tls: await servingTls() });
+    return new FrontRig({ api, logs, front, port }, requests);
   }
 
   async ask(path: string, options: AskOptions = {}): Promise<Asked> {
@@ -165,11 +165,11 @@ export function ask(options: RequestOptions, body?: string | Uint8Array): Promis
   });
 }
 
-let made: Promise<TlsOptions> | undefined;
+let created: Promise<TlsOptions> | undefined;
 
 /** Created once for all tests of a file: key generation is slow. */
 export function servingTls(): Promise<TlsOptions> {
-  made ??= openServerCredentials({
+  created ??= openServerCredentials({
     directory: '/authorities',
     nodeName: 'node',
     hostnames: () => ['localhost'],
@@ -178,5 +178,5 @@ export function servingTls(): Promise<TlsOptions> {
     files: new MemoryCredentialFiles(),
     log: collectLogs(realClock()).logger,
   }).then(tlsOptions);
-  return made;
+  return created;
 }

@@ -126,8 +126,8 @@ export class Authority {
     return this.#folder.read(`${this.#name}.pem`);
   }
 
-  issue(wish: CertificateWish): KeyPair {
-    const name = this.#folder.issue(this.#name, wish);
+  issue(options: CertificateWish): KeyPair {
+    const name = this.#folder.issue(this.#name, options);
     return { cert: this.#folder.read(`${name}.pem`) + this.#behind, key: this.#folder.read(`${name}.key`) };
   }
 

@@ -61,10 +61,10 @@ export class ClusterNode implements AsyncDisposable {
   #running: Promise<void> | undefined;
   readonly #stop = new AbortController();
 
-  static async open(wish: ClusterNodeWish = {}): Promise<ClusterNode> {
-    const node = new ClusterNode(wish);
+  static async open(options: ClusterNodeWish = {}): Promise<ClusterNode> {
+    const node = new ClusterNode(options);
     try {
-      await node.#open(wish);
+      await node.#open(options);
       return node;
     } catch (error) {
       await node[Symbol.asyncDispose]();
@@ -213,7 +213,7 @@ function servedKubelet(): ServedKubelet {
       ],
     },
     streams: {
-      getPodByName: (...wanted) => (wanted.join('/') === 'default/web' ? pod : undefined),
+      getPodByName: (...expected) => (expected.join('/') === 'default/web' ? pod : undefined),
       translatePodUid: (known) => known,
       exec: unreachable,
       attach: unreachable,

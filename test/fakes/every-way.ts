@@ -28,7 +28,10 @@ async function rootsOf(admin: Caller): Promise<readonly string[]> {
   const { groups } = JSON.parse((await admin({ method: 'GET', path: '/apis' })).text) as {
     readonly groups: readonly { readonly versions: readonly { readonly groupVersion: string }[] }[];
   };
-  return ['/api/v1', ...groups.flatMap(({ versions }) => versions.map((one) => `/apis/${one.groupVersion}`))];
+  return [
+    '/api/v1',
+    ...groups.flatMap(({ versions }) => versions.map((each) => `/apis/${each.groupVersion}`)),
+  ];
 }
 
 /**

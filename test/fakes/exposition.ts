@@ -22,7 +22,7 @@ export function parseExposition(page: string): readonly ExposedSample[] {
   assert.ok(page === '' || page.endsWith('\n'), 'the last line must end, too');
   const types = new Map<string, string>();
   const ended = new Set<string>();
-  const seen = new Set<string>();
+  const observed = new Set<string>();
   const samples: ExposedSample[] = [];
   let current = '';
   for (const line of page.split('\n').slice(0, -1)) {
@@ -44,8 +44,8 @@ export function parseExposition(page: string): readonly ExposedSample[] {
     const found = parseSample(line);
     assert.ok(belongsTo(found.name, current, types.get(current)), `${line} is not of ${current}`);
     const key = `${found.name} ${JSON.stringify(Object.entries(found.labels).sort())}`;
-    assert.ok(!seen.has(key), `${line} is there twice`);
-    seen.add(key);
+    assert.ok(!observed.has(key), `${line} is there twice`);
+    observed.add(key);
     samples.push(found);
   }
   return samples;

@@ -120,9 +120,9 @@ export class Http2Desk {
   }
 
   ask(body: Uint8Array | string = 'x', fields: readonly HeaderField[] = [[':path', '/a']]) {
-    const answer = new Answer();
-    const stream = this.connection.open({ head: encodeHeaders(fields), body: Buffer.from(body) }, answer);
-    return { answer, stream };
+    const response = new Answer();
+    const stream = this.connection.open({ head: encodeHeaders(fields), body: Buffer.from(body) }, response);
+    return { answer: response, stream };
   }
 
   /** The frames sent, once the turn is over; frames returned before are not returned again. */
@@ -133,7 +133,7 @@ export class Http2Desk {
 
   /** The reason of the last GOAWAY or RST_STREAM that was sent. */
   async lastReason(type: 'goAway' | 'reset'): Promise<Http2Reason | undefined> {
-    const frame = (await this.sent()).findLast((one) => one.type === frameType[type]);
+    const frame = (await this.sent()).findLast((each) => each.type === frameType[type]);
     return frame && reasonOf(frame.payload.readUInt32BE(type === 'goAway' ? 4 : 0));
   }
 }

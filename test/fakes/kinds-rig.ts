@@ -97,24 +97,24 @@ export class KindsRig implements Disposable {
 
   update(resource: ApiResource, body: StoredObject, options: CallOptions = {}): Promise<StoredObject> {
     const { name, namespace } = body.metadata;
-    const home = namespace === undefined ? {} : { namespace };
+    const directory = namespace === undefined ? {} : { namespace };
     return this.rig.object('update', resource, {
       name,
-      ...home,
+      ...directory,
       ...options,
       body: this.decoded(resource, body),
     });
   }
 
   get(resource: ApiResource, name: string, namespace?: string): StoredObject | undefined {
-    const home = resource.scope === 'cluster' ? undefined : (namespace ?? 'default');
-    return this.rig.store.get(resource, home, name);
+    const directory = resource.scope === 'cluster' ? undefined : (namespace ?? 'default');
+    return this.rig.store.get(resource, directory, name);
   }
 
   /** Starts the server's background work. */
   run(needs: Partial<ControllerDeps> = {}): Controllers {
     const { api, catalogue, clock } = this.rig;
-    const made = this.#kinds.createControllers({
+    const created = this.#kinds.createControllers({
       context: api.context,
       log: collectLogs(clock).logger,
       entries: catalogue.all,
@@ -123,9 +123,9 @@ export class KindsRig implements Disposable {
       serverEndpoint: { kind: 'unreachable', port: 6443 },
       ...needs,
     });
-    made.prepare();
-    for (const { run } of made.controllers) run(this.#running.signal).catch(() => {});
-    return made;
+    created.prepare();
+    for (const { run } of created.controllers) run(this.#running.signal).catch(() => {});
+    return created;
   }
 
   /** Completes all due work, and work that becomes due within this time. */

@@ -96,12 +96,12 @@ export class LocalApiRig implements Disposable {
 
   call(verb: ResourceVerb, resource: ApiResource, options: CallOptions = {}): ApiCall {
     const { name, subresource, body, patch, user = adminUser, dryRun = false } = options;
-    const home = 'namespace' in options ? options.namespace : 'default';
+    const directory = 'namespace' in options ? options.namespace : 'default';
     return {
       user,
       verb,
       entry: this.catalogue.of(resource),
-      namespace: resource.scope === 'cluster' ? undefined : home,
+      namespace: resource.scope === 'cluster' ? undefined : directory,
       name,
       subresource,
       query: new URLSearchParams(options.query),
@@ -117,15 +117,15 @@ export class LocalApiRig implements Disposable {
   }
 
   async object(verb: ResourceVerb, resource: ApiResource, options: CallOptions = {}): Promise<StoredObject> {
-    const answer = await this.ask(verb, resource, options);
-    assert.equal(answer.kind, 'object');
-    return (answer as unknown as { readonly object: StoredObject }).object;
+    const response = await this.ask(verb, resource, options);
+    assert.equal(response.kind, 'object');
+    return (response as unknown as { readonly object: StoredObject }).object;
   }
 
   async list(resource: ApiResource, options: CallOptions = {}): Promise<ObjectList> {
-    const answer = await this.ask('list', resource, options);
-    assert.equal(answer.kind, 'list');
-    return (answer as { readonly list: ObjectList }).list;
+    const response = await this.ask('list', resource, options);
+    assert.equal(response.kind, 'list');
+    return (response as { readonly list: ObjectList }).list;
   }
 
   async names(resource: ApiResource, options: CallOptions = {}): Promise<readonly string[]> {

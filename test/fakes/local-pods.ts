@@ -90,14 +90,14 @@ export class LocalPods implements Disposable {
   }
 
   /** Throws the API error. */
-  do(wish: Wish): StoredObject {
-    return this.world.execute(this.#call(wish));
+  do(options: Wish): StoredObject {
+    return this.world.execute(this.#call(options));
   }
 
   /** Records a server's response. */
-  async answer(wish: Wish): Promise<RecordedAnswer> {
+  async answer(options: Wish): Promise<RecordedAnswer> {
     try {
-      return told(await this.api.handle(this.#call(wish), never));
+      return told(await this.api.handle(this.#call(options), never));
     } catch (error) {
       if (!(error instanceof StatusError)) throw error;
       return recordable(error.status.code, error.status as unknown as JsonObject);
@@ -112,13 +112,13 @@ export class LocalPods implements Disposable {
     this.api[Symbol.dispose]();
   }
 
-  #call(wish: Wish): ApiCall {
-    const { verb, resource = apiResources.pods, name, subresource, body, patch, dryRun } = wish;
+  #call(options: Wish): ApiCall {
+    const { verb, resource = apiResources.pods, name, subresource, body, patch, dryRun } = options;
     return {
       user: adminUser,
       verb,
       entry: this.#catalogue.of(resource),
-      namespace: 'namespace' in wish ? wish.namespace : 'default',
+      namespace: 'namespace' in options ? options.namespace : 'default',
       name,
       subresource,
       query: new URLSearchParams(),
@@ -132,7 +132,7 @@ export class LocalPods implements Disposable {
   }
 }
 
-function told(answer: ApiResponse): RecordedAnswer {
-  if (answer.kind === 'object') return recordable(answer.code, answer.object);
-  return { code: answer.code };
+function told(response: ApiResponse): RecordedAnswer {
+  if (response.kind === 'object') return recordable(response.code, response.object);
+  return { code: response.code };
 }

@@ -101,10 +101,10 @@ export class NodeApi {
     this.calls.push(call);
     const refusal = this.refuse(call);
     if (refusal !== undefined) throw refusal;
-    const answer = structuredClone(work());
+    const response = structuredClone(work());
     const loss = this.lose(call);
     if (loss !== undefined) throw loss;
-    return answer;
+    return response;
   }
 
   #found(ref: ObjectRef): ApiObject {

@@ -25,8 +25,8 @@ describe('a tree of paths', () => {
         const left = paths.slice(0, kept % (paths.length + 1));
         for (const one of paths.slice(left.length)) tree.delete(one);
         for (const directory of ['', '/a', '/a/b', '/c/a/b']) {
-          const inside = left.filter((one) => one.startsWith(`${directory}/`));
-          const names = new Set(inside.map((one) => one.slice(directory.length + 1).split('/')[0] ?? ''));
+          const inside = left.filter((each) => each.startsWith(`${directory}/`));
+          const names = new Set(inside.map((each) => each.slice(directory.length + 1).split('/')[0] ?? ''));
           assert.deepEqual(tree.names(directory).toSorted(), [...names].toSorted());
           assert.equal(tree.isEmpty(directory), names.size === 0);
         }

@@ -147,10 +147,10 @@ export class ProbeRig implements AsyncDisposable {
   #changed(change: ProbeChange): void {
     this.changes.push(change);
     const flag = change.type === 'startup' ? 'started' : 'ready';
-    const edit = (one: ContainerStatus) =>
-      change.type !== 'liveness' && one.containerID === change.containerId
-        ? { ...one, [flag]: change.result === 'success' }
-        : one;
+    const edit = (each: ContainerStatus) =>
+      change.type !== 'liveness' && each.containerID === change.containerId
+        ? { ...each, [flag]: change.result === 'success' }
+        : each;
     this.status = {
       ...this.status,
       containerStatuses: this.status?.containerStatuses?.map(edit),

@@ -76,9 +76,9 @@ export class ScriptedServer implements Pick<ApiClient, 'list' | 'watch'> {
 
   async list<T extends ApiObject>(query: ListQuery): Promise<ApiList<T>> {
     this.lists.push(query);
-    const answer = this.answer(query, this.lists.length - 1);
-    if (answer instanceof Error) throw answer;
-    return answer as unknown as ApiList<T>;
+    const response = this.answer(query, this.lists.length - 1);
+    if (response instanceof Error) throw response;
+    return response as unknown as ApiList<T>;
   }
 
   watch<T extends ApiObject>(query: WatchQuery, signal: AbortSignal): AsyncIterable<WatchEvent<T>> {
@@ -170,13 +170,13 @@ export function text({ metadata }: Thing): string {
 
 /** Started and in sync at version 10 with the objects a and b. */
 export async function syncedRig(more: Partial<ReflectorOptions<Thing>> = {}, server = new ScriptedServer()) {
-  const made = reflectorRig(more, server);
-  made.reflector.start();
+  const created = reflectorRig(more, server);
+  created.reflector.start();
   await settle();
-  made.server.last.send(added('a', '3'), added('b', '5'), allTold('10'));
+  created.server.last.send(added('a', '3'), added('b', '5'), allTold('10'));
   await settle();
-  assert.equal(made.reflector.hasSynced, true);
-  return made;
+  assert.equal(created.reflector.hasSynced, true);
+  return created;
 }
 
 export const names = (reflector: Reflector<Thing>) => reflector.list().map(text).join(' ');

@@ -135,8 +135,8 @@ export class SecurityRig {
     }
   }
 
-  async may(user: ApiUser, wish: Parameters<typeof resourceAccess>[0]): Promise<boolean> {
-    const attributes = resourceAccess({ verb: 'get', version: 'v1', resource: 'pods', ...wish });
+  async may(user: ApiUser, options: Parameters<typeof resourceAccess>[0]): Promise<boolean> {
+    const attributes = resourceAccess({ verb: 'get', version: 'v1', resource: 'pods', ...options });
     return (await this.security.authorize(user, attributes, new AbortController().signal)).allowed;
   }
 }

@@ -134,7 +134,7 @@ export class ServedApi implements AsyncDisposable {
       const size = bytes === undefined ? {} : { 'content-length': Buffer.byteLength(bytes) };
       const headers = { 'content-type': type ?? usual, ...size, ...upgradeHeaders(upgrade), ...own };
       const asking = request(`${this.url}${path}`, { method, agent, headers });
-      const answered = (reply: IncomingMessage, text: string) =>
+      const responded = (reply: IncomingMessage, text: string) =>
         resolve({ status: reply.statusCode ?? 0, text, headers: reply.headers });
       asking.on('response', (reply) => {
         let text = '';
@@ -143,14 +143,14 @@ export class ServedApi implements AsyncDisposable {
           // An authorized watch shows it by its first line, if not by its head.
           if (path.includes('watch=')) asking.destroy();
         });
-        reply.on('close', () => answered(reply, text));
+        reply.on('close', () => responded(reply, text));
         reply.on('error', () => {});
         if (path.includes('watch=') && reply.statusCode === 200) asking.destroy();
       });
       asking.on('upgrade', (reply, socket: Duplex, head) => {
         socket.on('error', () => {});
         socket.destroy();
-        answered(reply, head.toString('latin1'));
+        responded(reply, head.toString('latin1'));
       });
       asking.on('error', reject);
       asking.end(bytes);

@@ -120,14 +120,14 @@ export class SigningApi implements CsrApi {
     const name = meta.name ?? `${meta.generateName ?? ''}${++this.#sequence}`;
     if (this.#objects.has(name))
       throw apiError({ what: 'create csr', status: 409, apiStatus: { reason: 'AlreadyExists' } });
-    const made = {
+    const created = {
       ...object,
       metadata: { name, uid: `uid-${name}`, resourceVersion: this.#nextVersion() },
     } as StoredCsr;
-    this.created.push(made);
-    this.#objects.set(name, made);
+    this.created.push(created);
+    this.#objects.set(name, created);
     if (this.policy === 'issue') this.approve(name);
-    return made as unknown as T;
+    return created as unknown as T;
   }
 
   async get<T extends ApiObject>(ref: ObjectRef, _options: GetOptions, signal: AbortSignal): Promise<T> {

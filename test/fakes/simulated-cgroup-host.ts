@@ -172,12 +172,13 @@ export class SimulatedCgroupHost implements CgroupHost {
 
   #delegate(path: string, value: string): void {
     const directory = this.#at(path, 'open');
-    const wanted = value.split(' ').map((word) => word.replace(/^\+/, ''));
-    if (!wanted.every((name) => directory.controllers.includes(name))) throw refuse('ENOENT', 'write', path);
+    const expected = value.split(' ').map((word) => word.replace(/^\+/, ''));
+    if (!expected.every((name) => directory.controllers.includes(name)))
+      throw refuse('ENOENT', 'write', path);
     // Processes live in leaves only, except in the root.
     if (directory.pids.size > 0 && !this.#roots.has(path)) throw refuse('EBUSY', 'write', path);
     const before = words(directory.files.get('cgroup.subtree_control'));
-    const enabled = [...new Set([...before, ...wanted])];
+    const enabled = [...new Set([...before, ...expected])];
     directory.files.set('cgroup.subtree_control', enabled.join(' '));
     for (const name of directory.children) this.#enable(`${path}/${name}`, enabled);
   }

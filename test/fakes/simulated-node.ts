@@ -119,15 +119,15 @@ export class SimulatedNode implements Disposable {
   }
 
   async status(containerId: string): Promise<ContainerStatus> {
-    const answer = await this.done(this.cri.containerStatus({ containerId }, this.options));
-    if (answer.status === undefined) throw new Error('The answer has no status');
-    return answer.status;
+    const response = await this.done(this.cri.containerStatus({ containerId }, this.options));
+    if (response.status === undefined) throw new Error('The answer has no status');
+    return response.status;
   }
 
   async sandboxStatus(podSandboxId: string): Promise<PodSandboxStatus> {
-    const answer = await this.done(this.cri.podSandboxStatus({ podSandboxId }, this.options));
-    if (answer.status === undefined) throw new Error('The answer has no status');
-    return answer.status;
+    const response = await this.done(this.cri.podSandboxStatus({ podSandboxId }, this.options));
+    if (response.status === undefined) throw new Error('The answer has no status');
+    return response.status;
   }
 
   async exited(containerId: string): Promise<ContainerStatus> {

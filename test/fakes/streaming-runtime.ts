@@ -37,10 +37,10 @@ export class StreamingRig implements AsyncDisposable {
   readonly #listener: Listener;
   readonly #clients = new Set<Socket>();
 
-  static async open(answer: string, options: RigOptions = {}): Promise<StreamingRig> {
+  static async open(response: string, options: RigOptions = {}): Promise<StreamingRig> {
     const { idleMs = 0, stdinOnce = false, onAttach } = options;
     const calls: RuntimeCall[] = [];
-    const runtime = createServer({ allowHalfOpen: true }, (socket) => receive(socket, answer, calls));
+    const runtime = createServer({ allowHalfOpen: true }, (socket) => receive(socket, response, calls));
     runtime.listen(0, '127.0.0.1');
     await once(runtime, 'listening');
     const { port } = runtime.address() as AddressInfo;
@@ -109,7 +109,7 @@ function podOf(stdinOnce: boolean): Pod {
   };
 }
 
-function receive(socket: Socket, answer: string, calls: RuntimeCall[]): void {
+function receive(socket: Socket, response: string, calls: RuntimeCall[]): void {
   let buffered = Buffer.alloc(0);
   let call: RuntimeCall | undefined;
   socket.on('error', () => {});
@@ -123,6 +123,6 @@ function receive(socket: Socket, answer: string, calls: RuntimeCall[]): void {
     if (end < 0) return;
     call = { socket, head: buffered.subarray(0, end).toString(), received: buffered.subarray(end + 4) };
     calls.push(call);
-    socket.write(answer);
+    socket.write(response);
   });
 }

@@ -270,7 +270,7 @@ export function call(
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const { body, ...rest } = options;
-    const asked = httpsRequest({
+    const request = httpsRequest({
       host: '127.0.0.1',
       port: node.port,
       path,
@@ -278,12 +278,12 @@ export function call(
       rejectUnauthorized: false,
       ...rest,
     });
-    asked.on('error', reject);
-    asked.on('upgrade', (response, socket: Duplex) => {
+    request.on('error', reject);
+    request.on('upgrade', (response, socket: Duplex) => {
       socket.destroy();
       resolve({ status: response.statusCode ?? 0, body: '', headers: response.headers });
     });
-    asked.on('response', (response) => {
+    request.on('response', (response) => {
       let text = '';
       response.setEncoding('utf8');
       response.on('data', (chunk: string) => {
@@ -294,6 +294,6 @@ export function call(
         resolve({ status: response.statusCode ?? 0, body: text, headers: response.headers }),
       );
     });
-    asked.end(body);
+    request.end(body);
   });
 }

@@ -43,19 +43,19 @@ test('a seed determines the order of timers due together, the same way each time
 
 test('each timer sees its own time, and its work completes before time advances', async () => {
   const clock = new VirtualClock();
-  const seen: string[] = [];
+  const observed: string[] = [];
   const signal = new AbortController().signal;
   const walk = async () => {
     await clock.sleep(10, signal);
-    seen.push(`first at ${clock.monotonicMs()}`);
+    observed.push(`first at ${clock.monotonicMs()}`);
     await clock.sleep(10, signal);
-    seen.push(`second at ${clock.monotonicMs()}`);
+    observed.push(`second at ${clock.monotonicMs()}`);
   };
   const walking = walk();
-  clock.timer(15, () => seen.push(`between at ${clock.monotonicMs()}`));
+  clock.timer(15, () => observed.push(`between at ${clock.monotonicMs()}`));
   await clock.advance(100);
   await walking;
-  assert.deepEqual(seen, ['first at 10', 'between at 15', 'second at 20']);
+  assert.deepEqual(observed, ['first at 10', 'between at 15', 'second at 20']);
 });
 
 test('a cancelled timer does not fire and is not retained', async () => {

@@ -60,7 +60,7 @@ function startInNamespaces({ root, name, command, env }: FreshMachine, procsFile
 async function entered(child: ChildProcess): Promise<void> {
   if (child.stdout === null) throw new Error('Cannot read the output of unshare');
   const lines = createInterface({ input: child.stdout });
-  const seen = new Promise<void>((resolve, reject) => {
+  const observed = new Promise<void>((resolve, reject) => {
     const late = setTimeout(
       () => reject(new Error('Cannot enter the root file system in time')),
       entryLimitMs,
@@ -72,7 +72,7 @@ async function entered(child: ChildProcess): Promise<void> {
     });
     child.once('exit', (code) => reject(new Error(`Cannot enter the root file system: exit code ${code}`)));
   });
-  await seen;
+  await observed;
 }
 
 /** Settles when the interface has its address and route. */

@@ -68,9 +68,9 @@ function prepareRoot(suite: Suite, work: string, root: string): void {
   if (!existsSync(archive)) makeArchive(suite, archive);
   unpackArchive(archive, root);
   writeResolver(root);
-  const place = join(root, 'fresh');
-  mkdirSync(place);
-  copyFileSync(join(import.meta.dirname, 'inside.mjs'), join(place, 'inside.mjs'));
+  const path = join(root, 'fresh');
+  mkdirSync(path);
+  copyFileSync(join(import.meta.dirname, 'inside.mjs'), join(path, 'inside.mjs'));
   // A bare copy of what is committed; a worktree's own files never get there.
   git(
     'clone',
@@ -78,7 +78,7 @@ function prepareRoot(suite: Suite, work: string, root: string): void {
     '--bare',
     '--no-hardlinks',
     git('rev-parse', '--path-format=absolute', '--git-common-dir'),
-    join(place, 'kubeling.git'),
+    join(path, 'kubeling.git'),
   );
 }
 

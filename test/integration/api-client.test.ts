@@ -61,14 +61,14 @@ function failsWith(code: string, ...words: readonly (string | RegExp)[]) {
 
 describe('API client over TLS', () => {
   test("sends each verb in the API's form over one connection", async () => {
-    const seen: unknown[] = [];
+    const observed: unknown[] = [];
     await using server = await serve((request, response) => {
       const chunks: Buffer[] = [];
       request.on('data', (chunk) => chunks.push(chunk));
       request.on('end', () => {
         const { method, url, headers } = request;
         const body = Buffer.concat(chunks).toString();
-        seen.push([method, url, headers['content-type'], body === '' ? undefined : JSON.parse(body)]);
+        observed.push([method, url, headers['content-type'], body === '' ? undefined : JSON.parse(body)]);
         assert.equal(headers['user-agent'], 'kubeling-test');
         assert.equal(headers.authorization, 'Bearer abc');
         const isList = method === 'GET' && url?.includes('limit');
@@ -95,7 +95,7 @@ describe('API client over TLS', () => {
     };
     await client.post(token, { kind: 'TokenRequest' }, never());
     const path = '/prefix/api/v1/namespaces/default/pods';
-    assert.deepEqual(seen, [
+    assert.deepEqual(observed, [
       ['GET', `${path}/web?resourceVersion=0`, undefined, undefined],
       ['GET', `${path}?resourceVersion=0&limit=500`, undefined, undefined],
       ['POST', '/prefix/api/v1/nodes', json, { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n' } }],
@@ -203,12 +203,12 @@ describe('API client over TLS', () => {
     const old = await authority.issue({ subject: '/CN=system:node:n', until });
     const user = { 'client-certificate': old.certFile, 'client-key': old.keyFile };
     using ours = clientFor(await config(server.url, { user }));
-    const told = [old.certFile, /expired on 2021-02-03T04:05:06/];
-    await assert.rejects(ours.get(web, {}, never()), failsWith('API_UNAUTHORIZED', ...told));
+    const reported = [old.certFile, /expired on 2021-02-03T04:05:06/];
+    await assert.rejects(ours.get(web, {}, never()), failsWith('API_UNAUTHORIZED', ...reported));
     const strict = { ...serverTls(), requestCert: true, ca: await readFile(authority.caFile, 'utf8') };
     await using checking = await TestServer.start(strict, (_request, response) => respondJson(response, pod));
     using refused = clientFor(await config(checking.url, { user }));
-    await assert.rejects(refused.get(web, {}, never()), failsWith('API_UNAVAILABLE', ...told));
+    await assert.rejects(refused.get(web, {}, never()), failsWith('API_UNAVAILABLE', ...reported));
   });
 
   test('reads a changed token file again, at the latest after a 401', async () => {
@@ -228,11 +228,11 @@ describe('API client over TLS', () => {
   });
 
   test('uses the token and certificate of an exec plugin and runs it again when they expire', async () => {
-    const seen: unknown[] = [];
+    const observed: unknown[] = [];
     const tls = { ...serverTls(), requestCert: true, ca: await readFile(authority.caFile, 'utf8') };
     await using server = await TestServer.start(tls, (request, response) => {
       const { subject } = (request.socket as TLSSocket).getPeerCertificate();
-      seen.push([request.headers.authorization, subject.CN]);
+      observed.push([request.headers.authorization, subject.CN]);
       respondJson(response, pod);
     });
     const node = await authority.issue({ subject: '/CN=from-plugin' });
@@ -255,7 +255,7 @@ describe('API client over TLS', () => {
     await client.get(web, {}, never());
     await client.get(web, {}, never());
     // The first credential expired an hour ago, the second expires in an hour.
-    assert.deepEqual(seen, [
+    assert.deepEqual(observed, [
       ['Bearer token-1', 'from-plugin'],
       ['Bearer token-2', 'from-plugin'],
       ['Bearer token-2', 'from-plugin'],
@@ -303,33 +303,33 @@ console.log(JSON.stringify({
 
 describe('failing API server', () => {
   test('retries a request after the delay of Retry-After', async () => {
-    let asked = 0;
+    let requestCount = 0;
     await using server = await serve((_request, response) => {
-      if (asked++ > 1) return respondJson(response, pod);
-      response.writeHead(asked === 1 ? 429 : 503, { 'retry-after': '0' }).end('{}');
+      if (requestCount++ > 1) return respondJson(response, pod);
+      response.writeHead(requestCount === 1 ? 429 : 503, { 'retry-after': '0' }).end('{}');
     });
     using client = clientFor(await config(server.url));
     await client.create({ ...web }, pod, never());
-    assert.equal(asked, 3);
+    assert.equal(requestCount, 3);
   });
 
   test('fails after ten retries and does not wait longer than the deadline of the call', async () => {
-    let asked = 0;
+    let requestCount = 0;
     let rest = '0';
     await using server = await serve((_request, response) => {
-      asked++;
+      requestCount++;
       const status = { kind: 'Status', message: 'slow down', reason: 'TooManyRequests', code: 429 };
       response.writeHead(429, { 'retry-after': rest }).end(JSON.stringify(status));
     });
     using client = clientFor(await config(server.url));
     await assert.rejects(client.get(web, {}, never()), failsWith('API_TOO_MANY', 'slow down'));
-    assert.equal(asked, 11);
+    assert.equal(requestCount, 11);
     rest = '3600';
     await assert.rejects(client.get(web, {}, never()), (error) => {
       assert(error instanceof KubelingError);
       return error.details['retryAfterMs'] === 3_600_000;
     });
-    assert.equal(asked, 12);
+    assert.equal(requestCount, 12);
   });
 
   test('fails at the deadline when the server stops answering and keeps the connection pool usable', async () => {
@@ -382,10 +382,10 @@ describe('failing API server', () => {
   });
 
   test('retries only safe requests when the connection is cut before the response', async () => {
-    const asked: unknown[] = [];
+    const requests: unknown[] = [];
     let cuts = 2;
     await using server = await serve((request, response) => {
-      asked.push(request.method);
+      requests.push(request.method);
       if (cuts-- > 0) request.socket.destroy();
       else respondJson(response, pod);
     });
@@ -393,25 +393,25 @@ describe('failing API server', () => {
     assert.deepEqual(await client.get(web, {}, never()), pod);
     cuts = 1;
     await assert.rejects(client.create(web, pod, never()), failsWith('API_UNAVAILABLE', 'create pods'));
-    assert.deepEqual(asked, ['GET', 'GET', 'GET', 'POST']);
+    assert.deepEqual(requests, ['GET', 'GET', 'GET', 'POST']);
     cuts = 0;
     await client.get(web, {}, never());
     cuts = 1;
     await client.patch(web, { kind: 'merge', body: {} }, never());
-    assert.deepEqual(asked.slice(4), ['GET', 'PATCH', 'PATCH']);
+    assert.deepEqual(requests.slice(4), ['GET', 'PATCH', 'PATCH']);
   });
 
   test('retries a safe request when the response is cut in the middle', async () => {
-    const asked: unknown[] = [];
+    const requests: unknown[] = [];
     await using server = await serve((request, response) => {
-      asked.push(request.method);
-      if (asked.length % 2 === 0) return respondJson(response, pod);
+      requests.push(request.method);
+      if (requests.length % 2 === 0) return respondJson(response, pod);
       response.writeHead(200, { 'content-length': '1000' }).write('{"half":', () => request.socket.destroy());
     });
     using client = clientFor(await config(server.url));
     assert.deepEqual(await client.get(web, {}, never()), pod);
     await assert.rejects(client.update(web, pod, never()), failsWith('API_UNAVAILABLE', 'update pods/web'));
-    assert.deepEqual(asked, ['GET', 'GET', 'PUT']);
+    assert.deepEqual(requests, ['GET', 'GET', 'PUT']);
   });
 
   test('fails at the deadline and closes the connection when the server accepts but never starts TLS', async () => {

@@ -35,13 +35,13 @@ after(() => authority[Symbol.asyncDispose]());
 type Answers = Set<ServerResponse>;
 
 /** A server whose watches stay open until the test ends them. */
-function serve(answers: Answers, other?: (request: IncomingMessage, response: ServerResponse) => void) {
+function serve(responses: Answers, other?: (request: IncomingMessage, response: ServerResponse) => void) {
   const options = { cert: serving.cert, key: serving.key, http2: 'offered' } as const;
   return TestServer.start(options, (request, response) => {
     if (!request.url?.includes('watch')) return respondJson(response, pod);
     if (other !== undefined) return other(request, response);
-    answers.add(response);
-    response.on('close', () => answers.delete(response));
+    responses.add(response);
+    response.on('close', () => responses.delete(response));
     response.writeHead(200).write(line);
   });
 }
@@ -66,42 +66,42 @@ function watchingMany(client: Client, count: number) {
 
 describe('watches over HTTP/2', () => {
   test('share connections with a hundred streams each and leave HTTP/1.1 connections to requests', async () => {
-    const answers: Answers = new Set();
-    await using server = await serve(answers);
+    const responses: Answers = new Set();
+    await using server = await serve(responses);
     using client = clientFor(await config(server));
     const watches = await watchingMany(client, 150);
     assert.deepEqual(await client.get(web, {}, never()), pod);
     assert.equal(server.sessions.size, 2);
     assert.equal(server.connections, 3);
-    for (const answer of answers) answer.write(line);
+    for (const response of responses) response.write(line);
     for (const watch of watches) assert.equal((await watch.next()).done, false);
-    for (const answer of answers) answer.end();
+    for (const response of responses) response.end();
     for (const watch of watches) assert.equal((await watch.next()).done, true);
     await watchingMany(client, 100);
     assert.equal(server.connections, 3, 'existing connections accept more watches when others have ended');
   });
 
   test('release only their own stream when aborted', async () => {
-    const answers: Answers = new Set();
-    await using server = await serve(answers);
+    const responses: Answers = new Set();
+    await using server = await serve(responses);
     using client = clientFor(await config(server));
     const controller = new AbortController();
     const [kept, given] = [await watching(client), await watching(client, controller.signal)];
-    await until(() => answers.size === 2);
+    await until(() => responses.size === 2);
     controller.abort(cancelledError('enough'));
     await assert.rejects(given.next(), (error) => isKind(error, 'Cancelled'));
-    await until(() => answers.size === 1);
-    for (const answer of answers) answer.write(line);
+    await until(() => responses.size === 1);
+    for (const response of responses) response.write(line);
     assert.equal((await kept.next()).done, false);
     await kept.return?.();
-    await until(() => answers.size === 0);
+    await until(() => responses.size === 0);
     assert.equal(getEventListeners(controller.signal, 'abort').length, 0);
     assert.equal(server.connections, 1);
   });
 
   test('end with their connection and start again on another', async () => {
-    const answers: Answers = new Set();
-    await using server = await serve(answers);
+    const responses: Answers = new Set();
+    await using server = await serve(responses);
     using client = clientFor(await config(server));
     const watches = await watchingMany(client, 10);
     server.cutAll();
@@ -112,11 +112,11 @@ describe('watches over HTTP/2', () => {
   });
 
   test('continue on a connection that received GOAWAY while new watches use another', async () => {
-    const answers: Answers = new Set();
-    await using server = await serve(answers);
+    const responses: Answers = new Set();
+    await using server = await serve(responses);
     using client = clientFor(await config(server));
     const [old] = await watchingMany(client, 1);
-    const [first] = answers;
+    const [first] = responses;
     for (const session of server.sessions) session.goaway();
     await until(() => server.sessions.size === 1);
     await eventuallyNewConnection(client, server);
@@ -143,11 +143,11 @@ describe('watches over HTTP/2', () => {
   });
 
   test('are not blocked by a watch that is not consumed', async () => {
-    const answers: Answers = new Set();
-    await using server = await serve(answers);
+    const responses: Answers = new Set();
+    await using server = await serve(responses);
     using client = clientFor(await config(server));
     const unread = await watching(client);
-    const [flooded] = answers;
+    const [flooded] = responses;
     const flood = line.repeat(1_000);
     for (let each = 0; each < 100; each++) flooded?.write(flood);
     const read = await watching(client);
@@ -157,8 +157,8 @@ describe('watches over HTTP/2', () => {
   });
 
   test('end when unresponsive after connections are marked doubtful, and their connection is not reused', async () => {
-    const answers: Answers = new Set();
-    await using server = await serve(answers);
+    const responses: Answers = new Set();
+    await using server = await serve(responses);
     using client = clientFor(await config(server));
     await watching(client);
     client.closeSilent();
@@ -167,8 +167,8 @@ describe('watches over HTTP/2', () => {
   });
 
   test('ping the server after 30 seconds of silence and wait 15 seconds for the reply', async () => {
-    const answers: Answers = new Set();
-    await using server = await serve(answers);
+    const responses: Answers = new Set();
+    await using server = await serve(responses);
     const clock = new VirtualClock();
     using client = clientFor(await config(server), { clock });
     let pings = 0;
@@ -176,7 +176,7 @@ describe('watches over HTTP/2', () => {
     for (const session of server.sessions) session.on('ping', () => pings++);
     await clock.advance(60_000);
     await until(() => pings === 1);
-    for (const answer of answers) answer.write(line);
+    for (const response of responses) response.write(line);
     assert.equal((await watch.next()).done, false);
     await clock.advance(30_000);
     assert.equal(pings, 1, 'an active connection is not pinged');
@@ -189,8 +189,8 @@ describe('watches over HTTP/2', () => {
   });
 
   test('cut a closed connection when the server does not close its side', async () => {
-    const answers: Answers = new Set();
-    await using server = await serve(answers);
+    const responses: Answers = new Set();
+    await using server = await serve(responses);
     const clock = new VirtualClock();
     using client = clientFor(await config(server), { clock });
     const watch = await watching(client);
@@ -204,8 +204,8 @@ describe('watches over HTTP/2', () => {
   });
 
   test('do not use HTTP/2 with DISABLE_HTTP2 or after close', async () => {
-    const answers: Answers = new Set();
-    await using server = await serve(answers);
+    const responses: Answers = new Set();
+    await using server = await serve(responses);
     const path = await config(server);
     {
       using client = clientFor(path, { environment: { DISABLE_HTTP2: 'true' } });

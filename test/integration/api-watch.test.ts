@@ -57,10 +57,10 @@ function isCode(code: string) {
 
 describe('watches over TLS', () => {
   test('delivers events one by one for any chunking and reuses the connection when the server ends the watch', async () => {
-    const asked: (string | undefined)[] = [];
+    const requests: (string | undefined)[] = [];
     const text = event('ADDED', { ...pod, note: 'grün €😀' }) + event('DELETED', pod);
     await using server = await serve((request, response) => {
-      asked.push(request.url);
+      requests.push(request.url);
       if (!request.url?.includes('watch')) return respondJson(response, pod);
       response.writeHead(200);
       const bytes = [...Buffer.from(text)];
@@ -72,19 +72,19 @@ describe('watches over TLS', () => {
       next();
     });
     using client = clientFor(await config(server.url));
-    const seen: unknown[] = [];
+    const observed: unknown[] = [];
     const query = {
       ...pods,
       begin: 'initial',
       fieldSelector: 'spec.nodeName=n 1',
       resourceVersion: '',
     } as const;
-    for await (const each of client.watch(query, never())) seen.push(each);
-    assert.deepEqual(seen, [
+    for await (const each of client.watch(query, never())) observed.push(each);
+    assert.deepEqual(observed, [
       { type: 'ADDED', object: { ...pod, note: 'grün €😀' } },
       { type: 'DELETED', object: pod },
     ]);
-    const parameters = new URL(asked[0] ?? '', server.url).searchParams;
+    const parameters = new URL(requests[0] ?? '', server.url).searchParams;
     assert.deepEqual(Object.fromEntries(parameters), {
       watch: 'true',
       allowWatchBookmarks: 'true',
@@ -112,7 +112,7 @@ describe('watches over TLS', () => {
   });
 
   test('reports a server that disconnects mid-event or sends malformed or oversized data', async () => {
-    const answers: ((response: ServerResponse) => void)[] = [
+    const responses: ((response: ServerResponse) => void)[] = [
       (response) => response.write(event('ADDED', pod), () => response.socket?.destroy()),
       (response) => response.end('{"type":"ADD'),
       (response) => response.end('nonsense\n'),
@@ -121,7 +121,7 @@ describe('watches over TLS', () => {
     ];
     await using server = await serve((_request, response) => {
       response.writeHead(200);
-      answers.shift()?.(response);
+      responses.shift()?.(response);
     });
     using client = clientFor(await config(server.url), { longestEvent: 2000 });
     const drain = async () => {
@@ -151,11 +151,11 @@ describe('watches over TLS', () => {
     await until(() => server.sockets.size === 0);
 
     const busy = new AbortController();
-    const others = client.watch(pods, busy.signal)[Symbol.asyncIterator]();
-    await others.next();
+    const rest = client.watch(pods, busy.signal)[Symbol.asyncIterator]();
+    await rest.next();
     busy.abort(reason);
     await until(() => server.sockets.size === 0);
-    await assert.rejects(others.next(), (error) => error === reason);
+    await assert.rejects(rest.next(), (error) => error === reason);
 
     for await (const _event of client.watch(pods, never())) break;
     await until(() => server.sockets.size === 0);
@@ -173,9 +173,9 @@ describe('watches over TLS', () => {
     const next = events.next();
     await clock.advance(329_000);
     assert.equal(server.sockets.size, 1);
-    const told = assert.rejects(next, isCode('API_DEADLINE'));
+    const reported = assert.rejects(next, isCode('API_DEADLINE'));
     await clock.advance(1_000);
-    await told;
+    await reported;
     await until(() => server.sockets.size === 0);
     assert.equal(clock.pendingTimers, 0);
   });
@@ -265,14 +265,14 @@ describe('watches over TLS', () => {
     const warned = (warning: Error) => warnings.push(warning);
     process.on('warning', warned);
     const ref = { resource: apiResources.nodes, name: 'n' };
-    let seen = 0;
+    let count = 0;
     const drain = async () => {
-      for await (const _event of client.watch(pods, signal)) seen++;
+      for await (const _event of client.watch(pods, signal)) count++;
     };
     for (let round = 1; round <= 5; round++) {
       const calls = Array.from({ length: 12 }, () => [drain(), client.update(ref, pod, signal)]).flat();
       const settled = Promise.allSettled(calls);
-      await until(() => seen === 12 * round && held === 12 * round);
+      await until(() => count === 12 * round && held === 12 * round);
       server.cutAll();
       for (const { status } of await settled) assert.equal(status, 'rejected');
     }
@@ -298,12 +298,12 @@ describe('watches over TLS', () => {
     const reader = join(import.meta.dirname, 'api-watch-reader.ts');
     const args = ['--expose-gc', reader, await config(server.url)];
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-    let said = '';
+    let output = '';
     child.stdout.on('data', (chunk) => {
-      said += chunk;
+      output += chunk;
     });
     await once(child, 'close');
-    const { events, growth } = JSON.parse(said);
+    const { events, growth } = JSON.parse(output);
     assert.equal(events, 115_000);
     assert(growth < 2_000_000, `the heap grew by ${growth} bytes over 100,000 events`);
   });
@@ -311,10 +311,10 @@ describe('watches over TLS', () => {
 
 /** A proxy that supports only CONNECT. */
 async function startProxy(): Promise<{ server: Server; asked: string[]; url: string }> {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const server = createServer();
   server.on('connect', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    asked.push(`${request.url} ${request.headers['proxy-authorization'] ?? ''}`.trim());
+    requests.push(`${request.url} ${request.headers['proxy-authorization'] ?? ''}`.trim());
     const port = Number(request.url?.split(':').at(-1));
     const onward = connect(port, '127.0.0.1', () => {
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
@@ -325,7 +325,7 @@ async function startProxy(): Promise<{ server: Server; asked: string[]; url: str
     socket.on('close', () => onward.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { server, asked, url: `127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { server, asked: requests, url: `127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
 describe('proxies', () => {

@@ -190,8 +190,8 @@ describe('certificate store on a real disk', () => {
         socket.end(socket.authorized ? (socket.getPeerCertificate().subject.CN as string) : 'nobody'),
     );
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const seen = await ask((server.address() as AddressInfo).port, { ca: api.authority.pem, pem });
-    assert.equal(seen.text, clientIdentity('n1').commonName);
+    const observed = await ask((server.address() as AddressInfo).port, { ca: api.authority.pem, pem });
+    assert.equal(observed.text, clientIdentity('n1').commonName);
     stop.abort(new Error('over'));
     await running;
     assert.deepEqual(

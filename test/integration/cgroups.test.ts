@@ -162,7 +162,7 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
   });
 
   it('are limited to node allocatable, with retries while usage exceeds the limit', async () => {
-    const told: string[] = [];
+    const reported: string[] = [];
     const kubepodsFile = (file: string) =>
       `${layout.version === 1 ? layout.controllers.get('memory') : ''}/${root}/kubepods/${file}`;
     const enforced = (memoryBytes: number) =>
@@ -170,8 +170,8 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
         ...deps,
         kubepods: { ...kubepods, memoryBytes },
         enforcement: {
-          enforced: () => void told.push('enforced'),
-          failed: (cgroup, error) => void told.push(`${cgroup}: ${(error as Error).message}`),
+          enforced: () => void reported.push('enforced'),
+          failed: (cgroup, error) => void reported.push(`${cgroup}: ${(error as Error).message}`),
         },
       }).start(signal);
     // The kernel cannot reclaim the memory of this process, so it rejects a limit below the current
@@ -189,7 +189,7 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
       );
       await enforced(8_388_608);
       assert.match(
-        told[0] ?? '',
+        reported[0] ?? '',
         /kubepods: Cannot set .*memory\.limit_in_bytes to 8388608 as more is in use/,
       );
     } finally {
@@ -197,7 +197,7 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
     }
     await once(child, 'exit');
     await enforced(536_870_912);
-    assert.deepEqual(told.slice(1), ['enforced']);
+    assert.deepEqual(reported.slice(1), ['enforced']);
     assert.equal((await readFile(kubepodsFile('memory.limit_in_bytes'), 'utf8')).trim(), '536870912');
   });
 

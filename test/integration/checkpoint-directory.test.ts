@@ -33,12 +33,12 @@ function open(context: TestContext, change: Partial<CheckpointDirectoryDeps> = {
     logger: collectLogs(clock).logger,
     ...change,
   });
-  let made = 0;
+  let created = 0;
   const make = async (container = 'main') => {
     await clock.advance(1_000);
     const path = await folder.checkpoint(pod, container, undefined, signal);
-    made += 1;
-    utimesSync(path, made, made);
+    created += 1;
+    utimesSync(path, created, created);
     return path;
   };
   return { directory, make };

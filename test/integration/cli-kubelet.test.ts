@@ -137,10 +137,10 @@ describe('commands that call a kubelet', () => {
   it('backs off when a followed log is rejected, and reports it', async () => {
     await using kubelet = await FakeKubelet.open();
     const clock = new VirtualClock();
-    let asked = 0;
+    let requestCount = 0;
     kubelet.answer = (_call, response) => {
-      asked++;
-      if (asked > 1) return refuse(response, 'not any more');
+      requestCount++;
+      if (requestCount > 1) return refuse(response, 'not any more');
       response.write('2026-01-01T00:00:00Z here\n');
       response.socket?.end();
     };
@@ -153,12 +153,12 @@ describe('commands that call a kubelet', () => {
       kubelet.err,
       /^kubeling logs: Cannot read more of the log of talks, retrying: not any more\n$/,
     );
-    const before = asked;
+    const before = requestCount;
     for (let count = 0; count < 40; count++) {
       await clock.advance(250);
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
-    assert(asked - before <= 4, `requested ${asked - before} times within 10 s`);
+    assert(requestCount - before <= 4, `requested ${requestCount - before} times within 10 s`);
   });
 
   for (const command of [['explain'], ['logs', 'web'], ['exec', 'web', '--', 'true']]) {

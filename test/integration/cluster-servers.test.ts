@@ -52,10 +52,10 @@ describe('servers of a cluster node', () => {
   test('authenticate a certificate of the client CA by its name and groups', async () => {
     const certificate = node.authority.issue({ subject: '/O=team/CN=alice' });
     assert.equal((await call(node, '/runningpods/', certificate)).status, 200);
-    const asked = node.asked.at(-1) as unknown as { spec: Record<string, unknown> };
-    assert.equal(asked.spec['user'], 'alice');
-    assert.deepEqual(asked.spec['groups'], ['team', 'system:authenticated']);
-    assert.deepEqual(asked.spec['resourceAttributes'], {
+    const requested = node.asked.at(-1) as unknown as { spec: Record<string, unknown> };
+    assert.equal(requested.spec['user'], 'alice');
+    assert.deepEqual(requested.spec['groups'], ['team', 'system:authenticated']);
+    assert.deepEqual(requested.spec['resourceAttributes'], {
       group: '',
       version: 'v1',
       resource: 'nodes',
@@ -91,9 +91,9 @@ describe('servers of a cluster node', () => {
       ['POST', '/checkpoint/default/web/main', 200, /checkpoint-web_default-main-.*\.tar"\]/],
     ] as const;
     for (const [method, path, status, body] of found) {
-      const answer = await call(node, path, { ...alice, method });
-      assert.equal(answer.status, status, `${method} ${path}: ${answer.body}`);
-      assert.match(answer.body, body, `${method} ${path}`);
+      const response = await call(node, path, { ...alice, method });
+      assert.equal(response.status, status, `${method} ${path}: ${response.body}`);
+      assert.match(response.body, body, `${method} ${path}`);
     }
     assert.deepEqual(node.frozen, ['c1']);
     assert.equal(statSync(node.at('root/checkpoints')).mode & 0o777, 0o700);
@@ -210,9 +210,9 @@ test('authenticate missing credentials as anonymous where allowed and authorize 
 test('reject every client while the API server does not answer authorization reviews', async () => {
   await using node = await ClusterNode.open({ flags: [clientCa, ...pair], api: 'away' });
   const certificate = node.authority.issue({ subject: '/CN=alice' });
-  const answer = await call(node, '/pods', certificate);
-  assert.equal(answer.status, 500);
-  assert.match(answer.body, /^Authorization error/);
+  const response = await call(node, '/pods', certificate);
+  assert.equal(response.status, 500);
+  assert.match(response.body, /^Authorization error/);
   assert.equal((await call(node, '/pods', alice)).status, 401);
 });
 

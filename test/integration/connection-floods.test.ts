@@ -92,9 +92,9 @@ test('closes a connection with more than eight unanswered requests, and aborts t
 });
 
 test('the embedded API closes a connection with a flood of pipelined requests', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   using client = new Client();
-  const socket = connectTls({ port: rig.port, host, rejectUnauthorized: false });
+  const socket = connectTls({ port: harness.port, host, rejectUnauthorized: false });
   const closed = closedOf(await client.keep(socket, 'secureConnect'));
   let received = 0;
   socket.on('data', (chunk: Buffer) => (received += chunk.length));
@@ -102,7 +102,7 @@ test('the embedded API closes a connection with a flood of pipelined requests', 
     socket.write(`GET /api/v1/pods HTTP/1.1\r\nHost: ${host}\r\n\r\n`.repeat(200));
   await closed;
   assert.ok(received < 10_000, `${received} bytes were received`);
-  assert.equal((await rig.ask('/healthz')).text, 'ok');
+  assert.equal((await harness.ask('/healthz')).text, 'ok');
 });
 
 describe('the kubelet API', () => {
@@ -125,8 +125,8 @@ describe('the kubelet API', () => {
     const socket = await openTls(client, 'http/1.1');
     const closed = closedOf(socket);
     socket.write(`GET /pods HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
-    const [answer] = await once(socket, 'data');
-    assert.match(String(answer), /^HTTP\/1\.1 401 (?:.|\s)*connection: close/i);
+    const [response] = await once(socket, 'data');
+    assert.match(String(response), /^HTTP\/1\.1 401 (?:.|\s)*connection: close/i);
     await closed;
   });
 
@@ -137,8 +137,8 @@ describe('the kubelet API', () => {
       const target = `/healthz?command=${'x'.repeat(bytes)}`;
       const token = pair === undefined ? 'Authorization: Bearer token-of-alice\r\n' : '';
       socket.write(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\n${token}\r\n`);
-      const [answer] = (await Promise.race([once(socket, 'data'), closedOf(socket)])) ?? [''];
-      return String(answer).split(' ')[1];
+      const [response] = (await Promise.race([once(socket, 'data'), closedOf(socket)])) ?? [''];
+      return String(response).split(' ')[1];
     };
     assert.equal(await statusOf(500_000, alice), '200');
     assert.equal(await statusOf(100_000), '200');

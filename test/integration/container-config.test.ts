@@ -121,12 +121,12 @@ class RunningPod implements AsyncDisposable {
       );
       await mkdir(join(config.logDirectory ?? '', dirname(plan.config.logPath ?? '')), { recursive: true });
       for (const { path, text, mode } of plan.files) await files.write(path, text, mode);
-      const made = await cri.createContainer(
+      const created = await cri.createContainer(
         { podSandboxId: sandboxId, config: plan.config, sandboxConfig: config },
         signal,
       );
-      await cri.startContainer({ containerId: made.containerId }, signal);
-      return new RunningPod(runtime, { sandboxId, containerId: made.containerId, config, ip });
+      await cri.startContainer({ containerId: created.containerId }, signal);
+      return new RunningPod(runtime, { sandboxId, containerId: created.containerId, config, ip });
     } catch (error) {
       await remove(runtime, sandboxId);
       throw error;

@@ -171,8 +171,8 @@ async function importImages(containerd: PrivateContainerd, cri: CriClient): Prom
 export async function httpGet(address: string): Promise<string> {
   let text = '';
   await until(async () => {
-    const answer = await fetch(`http://${address}/`, { signal: limit(2000) }).catch(() => undefined);
-    text = (await answer?.text()) ?? '';
+    const response = await fetch(`http://${address}/`, { signal: limit(2000) }).catch(() => undefined);
+    text = (await response?.text()) ?? '';
     return text !== '';
   }, `${address} answers`);
   return text.trim();

@@ -98,14 +98,14 @@ describe('private containerd', { skip: skipReason(), concurrency: false }, () =>
 
   it('is started once when several processes request it concurrently', async () => {
     await using dir = await TestDirectory.make();
-    const answers = await Promise.all([1, 2, 3, 4].map(() => ensureInAnotherProcess(dir)));
-    assert.deepEqual(answers.map((answer) => answer.origin).toSorted(), [
+    const responses = await Promise.all([1, 2, 3, 4].map(() => ensureInAnotherProcess(dir)));
+    assert.deepEqual(responses.map((response) => response.origin).toSorted(), [
       'adopted',
       'adopted',
       'adopted',
       'started',
     ]);
-    assert.equal(new Set(answers.map((answer) => answer.pid)).size, 1);
+    assert.equal(new Set(responses.map((response) => response.pid)).size, 1);
   });
 
   it('restarts after a kill with its containers still running', async () => {
@@ -150,8 +150,8 @@ describe('private containerd', { skip: skipReason(), concurrency: false }, () =>
     const first = await (await dir.open()).ensureRunning(limit());
     process.kill(first.pid, 'SIGSTOP');
     const containerd = await dir.open({ readyDeadlineMs: 10_000 });
-    const seen = await containerd.health(limit());
-    assert.equal(seen.state, 'unresponsive');
+    const observed = await containerd.health(limit());
+    assert.equal(observed.state, 'unresponsive');
     const second = await containerd.ensureRunning(limit(120_000));
     assert.equal(second.origin, 'started');
     assert.notEqual(second.pid, first.pid);
@@ -380,7 +380,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
     await murder(pid);
     await murder(Number((await readFile(`/proc/${bare}/stat`, 'utf8')).split(') ')[1]?.split(' ')[1]));
     assert(isAlive(bare));
-    const made = listSnapshot(mentioning(compareSnapshots(before, await takeSnapshot()).added, words));
+    const created = listSnapshot(mentioning(compareSnapshots(before, await takeSnapshot()).added, words));
     for (const part of [
       'processes',
       'mounts',
@@ -391,7 +391,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
       'sharedFiles',
     ]) {
       assert(
-        made.some((line) => line.startsWith(part)),
+        created.some((line) => line.startsWith(part)),
         `the test observes ${part}`,
       );
     }
@@ -475,9 +475,9 @@ describe('findRuntimeSockets', () => {
     await writeFile(at('plain'), '');
     await execute('ln', ['-s', at('live.sock'), at('alias.sock')]);
     const paths = ['none.sock', 'stale.sock', 'plain', 'live.sock', 'alias.sock'].map(at);
-    const seen = await findRuntimeSockets({ clock, paths }, limit());
+    const observed = await findRuntimeSockets({ clock, paths }, limit());
     assert.deepEqual(
-      seen.map((socket) => `${socket.path.slice(dir.path.length + 1)} ${socket.state}`),
+      observed.map((socket) => `${socket.path.slice(dir.path.length + 1)} ${socket.state}`),
       ['none.sock absent', 'stale.sock silent', 'plain silent', 'live.sock accepting'],
     );
     server.close();
@@ -488,5 +488,6 @@ describe('findRuntimeSockets', () => {
 async function hostAddress(): Promise<string | undefined> {
   const { networkInterfaces } = await import('node:os');
   const all = Object.entries(networkInterfaces()).filter(([name]) => !name.startsWith('klg'));
-  return all.flatMap(([, list]) => list ?? []).find((one) => one.family === 'IPv4' && !one.internal)?.address;
+  return all.flatMap(([, list]) => list ?? []).find((each) => each.family === 'IPv4' && !each.internal)
+    ?.address;
 }

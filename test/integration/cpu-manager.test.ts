@@ -52,12 +52,12 @@ describe('static CPU policy on a real machine', { skip, timeout: 300_000 }, () =
     decodeCpuCheckpoint(await readFile(node.path('kubelet', 'cpu_manager_state'), 'utf8')).state;
 
   async function moved(name: string, cpus: string): Promise<void> {
-    let seen = '';
+    let observed = '';
     const look = async () => {
-      seen = await cpusOf(name);
-      return seen === cpus ? true : undefined;
+      observed = await cpusOf(name);
+      return observed === cpus ? true : undefined;
     };
-    await eventually(`${name} to run on ${cpus}`, look, 30_000, () => seen);
+    await eventually(`${name} to run on ${cpus}`, look, 30_000, () => observed);
   }
 
   it('pins a container to an exclusive CPU and moves the others off it', async () => {
@@ -138,8 +138,8 @@ describe('memory and topology policies on a real machine', { skip, timeout: 300_
     const { metadata, status } = await node.podIs('alone', 'running', ({ phase }) => phase === 'Running');
     const containerId = (status.containerStatuses?.[0]?.containerID ?? '').replace(/^.*:\/\//, '');
     const { signal } = new AbortController();
-    const told = await node.runtime.cri.containerStatus({ containerId }, signal);
-    assert.equal(told.status?.resources?.linux?.cpusetMems, '0');
+    const reported = await node.runtime.cri.containerStatus({ containerId }, signal);
+    assert.equal(reported.status?.resources?.linux?.cpusetMems, '0');
     const text = await readFile(node.path('kubelet', 'memory_manager_state'), 'utf8');
     const { state } = decodeMemoryCheckpoint(text);
     assert.deepEqual(state.assignments.get(metadata.uid)?.get('main'), [

@@ -15,19 +15,19 @@ const notRoot = process.getuid?.() === 0 ? false : 'needs root';
 
 describe('the removal of a data directory', { skip: notRoot }, () => {
   let outer: string;
-  let home: DataDirectory;
+  let directory: DataDirectory;
   let pods: string;
 
   beforeEach(async () => {
     outer = await mkdtemp(join(tmpdir(), 'klg-data-'));
-    home = dataDirectoryAt(join(outer, 'data'));
-    await mkdir(home.dataDir);
-    await writeFile(join(home.dataDir, 'notes'), '');
-    await claimDataDirectory(home);
-    pods = join(home.rootDir, 'pods');
+    directory = dataDirectoryAt(join(outer, 'data'));
+    await mkdir(directory.dataDir);
+    await writeFile(join(directory.dataDir, 'notes'), '');
+    await claimDataDirectory(directory);
+    pods = join(directory.rootDir, 'pods');
     await mkdir(join(pods, 'a/volumes'), { recursive: true });
     await writeFile(join(pods, 'a/etc-hosts'), '');
-    await writeFile(join(home.dataDir, 'kubeling.log'), '');
+    await writeFile(join(directory.dataDir, 'kubeling.log'), '');
   });
   afterEach(async () => {
     execFileSync('chattr', ['-R', '-f', '-ia', outer]);
@@ -37,22 +37,22 @@ describe('the removal of a data directory', { skip: notRoot }, () => {
   it('removes what a container has made immutable or append-only', async () => {
     execFileSync('chattr', ['+i', 'a/etc-hosts', 'a/volumes'], { cwd: pods });
     execFileSync('chattr', ['+a', 'a'], { cwd: pods });
-    assert.deepEqual(await removeDataDirectory(home), { kept: ['notes'], problems: [] });
-    assert.deepEqual(await readdir(home.dataDir), ['notes']);
+    assert.deepEqual(await removeDataDirectory(directory), { kept: ['notes'], problems: [] });
+    assert.deepEqual(await readdir(directory.dataDir), ['notes']);
   });
 
   it('reports what it cannot remove, keeps the claim, and finishes when called again', async () => {
     const mounted = join(pods, 'a/volumes');
     execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', mounted]);
     try {
-      const { problems } = await removeDataDirectory(home);
+      const { problems } = await removeDataDirectory(directory);
       assert.match(problems.join(), /^Cannot remove .*: cannot delete .*volumes: it is a mount point$/);
     } finally {
       execFileSync('umount', [mounted]);
     }
-    assert.deepEqual((await readdir(home.dataDir)).includes('kubeling.log'), false);
-    assert.equal(await isDataDirectory(home), true);
-    assert.deepEqual(await removeDataDirectory(home), { kept: ['notes'], problems: [] });
-    assert.equal(await isDataDirectory(home), false);
+    assert.deepEqual((await readdir(directory.dataDir)).includes('kubeling.log'), false);
+    assert.equal(await isDataDirectory(directory), true);
+    assert.deepEqual(await removeDataDirectory(directory), { kept: ['notes'], problems: [] });
+    assert.equal(await isDataDirectory(directory), false);
   });
 });

@@ -43,22 +43,22 @@ describe('directory quotas set by external programs', () => {
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  const world = (name: string) => {
+  const environment = (name: string) => {
     const own = join(folder, name);
     mkdirSync(own);
     return own;
   };
 
   it('use one project per directory with its limit and release it at the end', async () => {
-    const own = world('plain');
+    const own = environment('plain');
     const { quotas, limits, projects } = scripted(own);
     const [a, b] = [volumeIn(own, 'a'), volumeIn(own, 'b c')];
     assert.equal(await quotas().problemIn(own, signal), undefined);
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       quotas().limit(a, 10n * mebibyte, signal),
       quotas().limit(b, 1n, signal),
     ]);
-    assert.deepEqual(answers, [undefined, undefined]);
+    assert.deepEqual(responses, [undefined, undefined]);
     const given = projects();
     assert.deepEqual(Object.keys(given), [a, b]);
     assert.notEqual(given[a], given[b]);
@@ -68,7 +68,7 @@ describe('directory quotas set by external programs', () => {
   });
 
   it('allocate no project ID that is in use', async () => {
-    const first = world('first');
+    const first = environment('first');
     const wished = scripted(first);
     const volume = volumeIn(first, 'v');
     await wished.quotas().limit(volume, mebibyte, signal);
@@ -84,7 +84,7 @@ describe('directory quotas set by external programs', () => {
   });
 
   it('reuse the project of a process killed before it set the limit', async () => {
-    const own = world('killed');
+    const own = environment('killed');
     const failing = scripted(own, undefined, { setquota: 'exit 9' });
     const volume = volumeIn(own, 'v');
     assert.match(
@@ -99,7 +99,7 @@ describe('directory quotas set by external programs', () => {
   });
 
   it('do not touch projects and limits of other programs', async () => {
-    const own = world('others');
+    const own = environment('others');
     const { quotas, limits, projects } = scripted(own);
     const volume = volumeIn(own, 'v');
     const asProject = (directory: string, id: string) =>
@@ -117,7 +117,7 @@ describe('directory quotas set by external programs', () => {
   });
 
   it('report why quotas are unavailable and change nothing', async () => {
-    const own = world('none');
+    const own = environment('none');
     const volume = volumeIn(own, 'v');
     const without = scripted(own, 'rw');
     const expected = `the file system at ${own} (ext4) is not mounted with prjquota`;

@@ -23,9 +23,9 @@ function directory(): Disposable & { readonly path: string } {
 }
 
 async function count(by: DiskWalker, path: string) {
-  const [answer] = await by.usagesOf([{ path }], limitMs, signal);
-  assert.ok(answer?.kind === 'counted', JSON.stringify(answer));
-  return answer.usage;
+  const [response] = await by.usagesOf([{ path }], limitMs, signal);
+  assert.ok(response?.kind === 'counted', JSON.stringify(response));
+  return response.usage;
 }
 
 describe('disk walk in a worker thread', {

@@ -19,7 +19,7 @@ const clock = realClock();
 async function aDriver(folder: string, version: 'v1' | 'v1beta1') {
   const server = new GrpcServer();
   const calls: string[] = [];
-  const told: boolean[] = [];
+  const reported: boolean[] = [];
   const endpoint = join(folder, 'dra.sock');
   const service: ServiceType<DRAPluginMethods> = {
     ...DRAPlugin,
@@ -47,12 +47,12 @@ async function aDriver(folder: string, version: 'v1' | 'v1beta1') {
       supportedVersions: [`${version}.DRAPlugin`],
     }),
     notifyRegistrationStatus: async ({ pluginRegistered }) => {
-      told.push(pluginRegistered);
+      reported.push(pluginRegistered);
       return {};
     },
   });
   await registration.listen(join(folder, 'registry', 'gpu-reg.sock'));
-  return { server, registration, calls, told };
+  return { server, registration, calls, told: reported };
 }
 
 describe('driver of resource claims', () => {

@@ -85,11 +85,11 @@ test('runs a pod without a quota where quotas are unavailable and reports it onc
   });
   await node.put(pods);
   await node.podIs('held', 'running', isRunning);
-  const told = node.kubelet.state.node
+  const reported = node.kubelet.state.node
     .story()
     .entries.filter((entry) => entry.is === 'event' && entry.reason === 'EmptyDirQuotaUnavailable');
   assert.deepEqual(
-    told.map((entry) => [entry.message, entry.is === 'event' && entry.count]),
+    reported.map((entry) => [entry.message, entry.is === 'event' && entry.count]),
     [
       [
         `emptyDir volumes are not held to their sizeLimit by the kernel: the file system at ${node.path()} (ext4) is not mounted with prjquota`,

@@ -157,10 +157,10 @@ describe('node with a small disk', { skip: skipReason(), timeout: 300_000, concu
       // As with other runtimes; this one has both on one disk.
       criOverrides: (cri) => ({
         imageFsInfo: async (request, inner) => {
-          const told = await cri.imageFsInfo(request, inner);
-          const [images] = told.imageFilesystems;
+          const reported = await cri.imageFsInfo(request, inner);
+          const [images] = reported.imageFilesystems;
           assert.ok(images);
-          return { ...told, containerFilesystems: [{ ...images, fsId: { mountpoint: layers.path } }] };
+          return { ...reported, containerFilesystems: [{ ...images, fsId: { mountpoint: layers.path } }] };
         },
       }),
     });

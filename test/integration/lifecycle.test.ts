@@ -113,9 +113,9 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
       );
       node.delete('sides', 10);
       await node.terminated('sides');
-      const told = await node.lines('sides');
-      assert.equal(told.indexOf('+main'), 2);
-      assert.deepEqual(told.slice(3), ['-main', '-two', '-one']);
+      const reported = await node.lines('sides');
+      assert.equal(reported.indexOf('+main'), 2);
+      assert.deepEqual(reported.slice(3), ['-main', '-two', '-one']);
     });
 
     it('restart without the other containers', async () => {
@@ -172,9 +172,9 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
       const { exitCode, reason } = await node.exited('oom');
       assert.deepEqual([exitCode, reason], [137, 'OOMKilled']);
       // Depends on which of the two cgroups with the same limit was full first.
-      const told =
+      const reported =
         /^OOMKilling: Container main (reached its memory limit|.* its pod reached its limit): .* process tail$/;
-      await eventually('the event', async () => node.events('oom').find((event) => told.test(event)));
+      await eventually('the event', async () => node.events('oom').find((event) => reported.test(event)));
     });
 
     it('reports the exit code and message of the command', async () => {
@@ -234,8 +234,8 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
         /^back-off 10s restarting failed container=main pod=crash_default\(/,
       );
       const lines = await node.until('a third start', 'crash', async () => {
-        const told = await node.lines('crash');
-        return told.length >= 3 ? told : undefined;
+        const reported = await node.lines('crash');
+        return reported.length >= 3 ? reported : undefined;
       });
       const [first = 0, second = 0, third = 0] = lines.map(Number);
       assert.ok(second - first < 9, `immediately: ${second - first} s`);

@@ -130,8 +130,8 @@ describe('listeners of "kubeling up"', { timeout: 400_000 }, () => {
     await chmod(node.dataDir, 0o711);
     await runPod('plain');
     await runPod('host', { hostNetwork: true });
-    const places = { way: 'up', dataDir: node.dataDir, rootDir: join(node.dataDir, 'kubelet') } as const;
-    listeners = await sorted(places, network.node);
+    const paths = { way: 'up', dataDir: node.dataDir, rootDir: join(node.dataDir, 'kubelet') } as const;
+    listeners = await sorted(paths, network.node);
   });
 
   after(async () => {
@@ -264,13 +264,13 @@ describe('listeners of "kubeling run"', { timeout: 240_000 }, () => {
   function config(): object {
     const { cgroup: cgroupRoot, socket: runtimeSocket } = runtime.containerd.layout;
     const clientCaFile = join(dir, 'ca.crt');
-    const places = { manifestDir: join(dir, 'manifests'), podLogsDir: join(dir, 'logs'), clientCaFile };
+    const paths = { manifestDir: join(dir, 'manifests'), podLogsDir: join(dir, 'logs'), clientCaFile };
     const authentication = {
       anonymous: { enabled: false },
       webhook: { enabled: false },
       x509: { clientCAFile: clientCaFile },
     };
-    const facts = { ...places, cgroupRoot, runtimeSocket, port: 10_250, healthzPort: 10_248 };
+    const facts = { ...paths, cgroupRoot, runtimeSocket, port: 10_250, healthzPort: 10_248 };
     const alone = { authentication, authorization: { mode: 'AlwaysAllow' } };
     return nodeConfig(facts, {
       ...alone,

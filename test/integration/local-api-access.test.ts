@@ -7,15 +7,15 @@ import { ServedApi, type Way } from '../fakes/served-api.ts';
 const aboutOneself = /\/selfsubject(accessreviews|rulesreviews|reviews)(\/thing)?$/;
 
 describe('authorization without rights for all users', () => {
-  let rig: ServedApi;
+  let harness: ServedApi;
   let admin: Caller;
   let ways: readonly Way[];
   before(async () => {
-    rig = await ServedApi.open({ grants: [parseGrant('kube-system/viewer=view')] });
-    admin = rig.caller(rig.pairOf('admin'));
+    harness = await ServedApi.open({ grants: [parseGrant('kube-system/viewer=view')] });
+    admin = harness.caller(harness.pairOf('admin'));
     ways = await everyWay(admin);
   });
-  after(() => rig[Symbol.asyncDispose]());
+  after(() => harness[Symbol.asyncDispose]());
 
   async function tokenOf(namespace: string, account: string): Promise<string> {
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts`;
@@ -47,7 +47,7 @@ describe('authorization without rights for all users', () => {
   });
 
   test('a service account with a role in one namespace gets 403 for everything else', async () => {
-    const caller = rig.caller({ token: await tokenOf('kube-system', 'viewer') });
+    const caller = harness.caller({ token: await tokenOf('kube-system', 'viewer') });
     await neverAnswered(
       caller,
       ways.filter(({ method, path }) => method !== 'POST' || !aboutOneself.test(path)),
@@ -57,15 +57,15 @@ describe('authorization without rights for all users', () => {
   });
 
   test('a node reads nothing of other nodes and nothing its pods do not use', async () => {
-    const node = rig.caller(rig.pairOf('node'));
+    const node = harness.caller(harness.pairOf('node'));
     const mayAsk =
       /^(?:GET|POST) .*\/(?:services|runtimeclasses|csidrivers|certificatesigningrequests)(?:\/thing)?(?:\?watch=true)?$|^(?:POST|PATCH|PUT) .*\/events(?:\/thing)?$|^POST .*reviews(?:\/thing)?$|^(?:GET|PUT|PATCH|DELETE) .*\/pods\/thing(?:\/status)?$|^POST .*\/(?:nodes|pods|csinodes)$|^POST .*\/pods\/thing\/eviction$|^(?:POST|GET) .*\/volumeattachments\/thing$/;
-    const others = ways.filter(({ method, path }) => !mayAsk.test(`${method} ${path}`));
-    assert.ok(others.length > 250, String(others.length));
-    await neverAnswered(node, others);
+    const rest = ways.filter(({ method, path }) => !mayAsk.test(`${method} ${path}`));
+    assert.ok(rest.length > 250, String(rest.length));
+    await neverAnswered(node, rest);
     const other = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n2' } };
-    const made = await node({ method: 'POST', path: '/api/v1/nodes', body: other });
-    assert.equal(made.status, 403, made.text);
-    assert.match(made.text, /node \\"n1\\" is not allowed to modify node \\"n2\\"/);
+    const created = await node({ method: 'POST', path: '/api/v1/nodes', body: other });
+    assert.equal(created.status, 403, created.text);
+    assert.match(created.text, /node \\"n1\\" is not allowed to modify node \\"n2\\"/);
   });
 });

@@ -55,23 +55,23 @@ class Held implements Disposable {
 }
 
 test('closes the oldest unauthenticated connections at the limit and still accepts new clients', async () => {
-  await using rig = await FrontRig.open({ deps: { connections: { anonymous: 4 } } });
-  using held = new Held(rig.port);
+  await using harness = await FrontRig.open({ deps: { connections: { anonymous: 4 } } });
+  using held = new Held(harness.port);
   await held.openSilent();
   for (let count = 0; count < 5; count++) await held.open();
   await until('the oldest to be closed', () => held.stillOpen.length === 4);
   assert.deepEqual(held.stillOpen, [2, 3, 4, 5]);
-  assert.equal((await rig.ask('/api/v1/pods')).status, 200);
-  assert.equal((await rig.ask('/healthz', { token: '' })).status, 200);
+  assert.equal((await harness.ask('/api/v1/pods')).status, 200);
+  assert.equal((await harness.ask('/healthz', { token: '' })).status, 200);
 });
 
 test('keeps enough connections for low-privilege clients and closes none of the administrators', async () => {
-  await using rig = await FrontRig.open({ deps: { connections: { anonymous: 3, unprivileged: 5 } } });
-  using trusted = new Held(rig.port);
+  await using harness = await FrontRig.open({ deps: { connections: { anonymous: 3, unprivileged: 5 } } });
+  using trusted = new Held(harness.port);
   for (let count = 0; count < 8; count++) assert.equal(await trusted.ask('admin', '/api/v1/pods'), '200');
-  using guests = new Held(rig.port);
+  using guests = new Held(harness.port);
   for (let count = 0; count < 7; count++) assert.equal(await guests.ask('nobody', '/metrics'), '403');
-  using strangers = new Held(rig.port);
+  using strangers = new Held(harness.port);
   for (let count = 0; count < 7; count++) await strangers.open();
   await until('unauthenticated connections to be closed', () => strangers.stillOpen.length === 3);
   await until('low-privilege connections to be closed', () => guests.stillOpen.length === 5);
@@ -80,8 +80,8 @@ test('keeps enough connections for low-privilege clients and closes none of the 
 });
 
 test('closes the connection of a client with a bad credential after its response', async () => {
-  await using rig = await FrontRig.open({ deps: { connections: { anonymous: 2 } } });
-  using held = new Held(rig.port);
+  await using harness = await FrontRig.open({ deps: { connections: { anonymous: 2 } } });
+  using held = new Held(harness.port);
   for (let count = 0; count < 4; count++) assert.equal(await held.ask('made-up', '/api/v1/pods'), '401');
   await until('the connections to be closed', () => held.stillOpen.length === 0);
 });

@@ -200,12 +200,12 @@ describe('credentials of the embedded API', { timeout: 240_000 }, () => {
   test('tokens of a pod and of an account without a role allow only self-review requests', async () => {
     const aboutOneself = /\/selfsubject(accessreviews|rulesreviews|reviews)(\/thing)?$/;
     const known = /^GET \/(api|apis|api\/v1|openapi\/v[23]|openid\/v1\/jwks)$/;
-    const others = ways.filter(
+    const rest = ways.filter(
       ({ method, path }) =>
         !(method === 'POST' && aboutOneself.test(path)) && !known.test(`${method} ${path}`),
     );
     for (const token of [tokens.get('of a pod'), tokens.get('bare')])
-      await allAnswer([403, 405], api.caller({ token: token ?? '' }), others);
+      await allAnswer([403, 405], api.caller({ token: token ?? '' }), rest);
   });
 
   test('only an administrator may impersonate another user', async () => {
@@ -284,12 +284,13 @@ describe('credentials of the embedded API', { timeout: 240_000 }, () => {
   test('the log contains no token, key or secret content', async () => {
     const { status, text } = await admin({ method: 'GET', path: `${secretPath}/innermost` });
     assert.equal(status, 200, text);
-    const told = [...api.logs.records].map((record) => JSON.stringify(record)).join('\n');
-    assert.match(told, /Audit: streaming or proxy request/);
+    const reported = [...api.logs.records].map((record) => JSON.stringify(record)).join('\n');
+    assert.match(reported, /Audit: streaming or proxy request/);
     const words = [innermost, Buffer.from(innermost).toString('base64'), 'PRIVATE KEY', ...tokens.values()];
-    for (const word of words) assert.ok(!told.includes(word), word.slice(0, 40));
-    for (const token of tokens.values()) assert.ok(!told.includes(token.split('.')[2] ?? ''), 'a signature');
-    assert.doesNotMatch(told, /"severity":"error"/);
+    for (const word of words) assert.ok(!reported.includes(word), word.slice(0, 40));
+    for (const token of tokens.values())
+      assert.ok(!reported.includes(token.split('.')[2] ?? ''), 'a signature');
+    assert.doesNotMatch(reported, /"severity":"error"/);
   });
 
   async function allAnswer(codes: readonly number[], caller: Caller, tried: readonly Way[]): Promise<void> {

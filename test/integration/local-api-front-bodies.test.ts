@@ -15,35 +15,35 @@ const pod = {
 };
 
 test("decodes a JSON body as the resource's type with canonical quantities", async () => {
-  await using rig = await FrontRig.open();
-  const { status } = await rig.ask(pods, { method: 'POST', headers: json, body: JSON.stringify(pod) });
+  await using harness = await FrontRig.open();
+  const { status } = await harness.ask(pods, { method: 'POST', headers: json, body: JSON.stringify(pod) });
   assert.equal(status, 200);
-  const { body, dryRun, patch } = rig.api.last;
+  const { body, dryRun, patch } = harness.api.last;
   const limits = { cpu: '500m', memory: '1Gi' };
   const spec = { containers: [{ name: 'c', image: 'i', resources: { limits } }] };
   assert.deepEqual([JSON.parse(JSON.stringify(body)), dryRun, patch], [{ ...pod, spec }, false, undefined]);
 });
 
 test('defaults name and namespace of an object from its path', async () => {
-  await using rig = await FrontRig.open();
-  await rig.ask(configMaps, { method: 'POST', body: '{"metadata":{"name":"x"}}' });
-  assert.deepEqual(rig.api.last.body, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' } });
+  await using harness = await FrontRig.open();
+  await harness.ask(configMaps, { method: 'POST', body: '{"metadata":{"name":"x"}}' });
+  assert.deepEqual(harness.api.last.body, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' } });
 });
 
 const yaml = 'kind: ConfigMap\nmetadata: {name: x}\ndata:\n  a: "yes"\n';
 
 test('decodes a YAML body to the same object as JSON', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   const headers = { 'content-type': 'application/yaml' };
-  const { status } = await rig.ask(configMaps, { method: 'POST', headers, body: yaml });
+  const { status } = await harness.ask(configMaps, { method: 'POST', headers, body: yaml });
   assert.equal(status, 200);
   const expected = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' }, data: { a: 'yes' } };
-  assert.deepEqual(rig.api.last.body, expected);
+  assert.deepEqual(harness.api.last.body, expected);
   for (const body of ['a: [', 'a: 1\n---\nb: 2\n', '']) {
-    const refused = await rig.ask(configMaps, { method: 'POST', headers, body });
+    const refused = await harness.ask(configMaps, { method: 'POST', headers, body });
     assert.deepEqual([refused.status, refused.json['reason']], [400, 'BadRequest'], body);
   }
-  const twice = await rig.ask(`${configMaps}?fieldValidation=Strict`, {
+  const twice = await harness.ask(`${configMaps}?fieldValidation=Strict`, {
     method: 'POST',
     headers,
     body: `${yaml}immutable: true\nimmutable: true\n`,
@@ -52,9 +52,9 @@ test('decodes a YAML body to the same object as JSON', async () => {
 });
 
 test('rejects, warns of or ignores unknown and duplicate fields as fieldValidation requests', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   const body = `{"kind":"Pod","metadata":{"name":"x","name":"x"},"spec":{"containers":[],"restartPolcy":"Never","zzz":1}}`;
-  const ask = (query: string) => rig.ask(`${pods}?${query}`, { method: 'POST', headers: json, body });
+  const ask = (query: string) => harness.ask(`${pods}?${query}`, { method: 'POST', headers: json, body });
   const strict = await ask('fieldValidation=Strict');
   assert.deepEqual(
     [strict.status, strict.json['message']],
@@ -73,7 +73,7 @@ test('rejects, warns of or ignores unknown and duplicate fields as fieldValidati
   }
   const ignored = await ask('fieldValidation=Ignore');
   assert.deepEqual([ignored.status, ignored.headers['warning']], [200, undefined]);
-  assert.deepEqual(Object.keys((rig.api.last.body as { spec: object }).spec), ['containers']);
+  assert.deepEqual(Object.keys((harness.api.last.body as { spec: object }).spec), ['containers']);
   const unknown = await ask('fieldValidation=Perhaps');
   assert.deepEqual([unknown.status, unknown.json['reason']], [422, 'Invalid']);
   assert.equal(
@@ -83,7 +83,7 @@ test('rejects, warns of or ignores unknown and duplicate fields as fieldValidati
 });
 
 test('returns 400 with the reason for a body that does not match the resource', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   const cases: readonly (readonly [string, RegExp])[] = [
     ['', /must be of type Pod\): json parse error/],
     ['{', /must be of type Pod\): json parse error/],
@@ -98,44 +98,48 @@ test('returns 400 with the reason for a body that does not match the resource', 
     [`{"metadata":${'{"a":'.repeat(200)}1${'}'.repeat(200)}}`, /nested more than/],
   ];
   for (const [body, expected] of cases) {
-    const answer = await rig.ask(pods, { method: 'POST', headers: json, body });
-    assert.equal(answer.status, 400, body.slice(0, 40));
-    assert.match(String(answer.json['message']), expected);
+    const response = await harness.ask(pods, { method: 'POST', headers: json, body });
+    assert.equal(response.status, 400, body.slice(0, 40));
+    assert.match(String(response.json['message']), expected);
   }
-  assert.deepEqual(rig.complaints, []);
+  assert.deepEqual(harness.complaints, []);
 });
 
 test('returns 413 for a body of more than three megabytes', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   const data = (size: number) => JSON.stringify({ data: { a: 'x'.repeat(size) } });
-  const fits = await rig.ask(configMaps, { method: 'POST', headers: json, body: data(3 * 1024 * 1024 - 40) });
+  const fits = await harness.ask(configMaps, {
+    method: 'POST',
+    headers: json,
+    body: data(3 * 1024 * 1024 - 40),
+  });
   assert.equal(fits.status, 200);
   for (const headers of [json, { ...json, 'transfer-encoding': 'chunked' }]) {
-    const large = await rig.ask(configMaps, { method: 'POST', headers, body: data(3 * 1024 * 1024) });
+    const large = await harness.ask(configMaps, { method: 'POST', headers, body: data(3 * 1024 * 1024) });
     assert.deepEqual([large.status, large.json['reason']], [413, 'RequestEntityTooLarge']);
   }
 });
 
 test('returns 415 for unsupported content types, so that clients fall back', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   for (const type of ['application/cbor', 'text/plain', 'nonsense', 'application/x-www-form-urlencoded']) {
-    const { status, json: answer } = await rig.ask(pods, {
+    const { status, json: response } = await harness.ask(pods, {
       method: 'POST',
       headers: { 'content-type': type },
       body: '{}',
     });
-    assert.deepEqual([status, answer['reason']], [415, 'UnsupportedMediaType'], type);
+    assert.deepEqual([status, response['reason']], [415, 'UnsupportedMediaType'], type);
     assert.match(
-      String(answer['message']),
+      String(response['message']),
       /accepted media types include: application\/json, application\/yaml/,
     );
   }
 });
 
 test('accepts three patch types by content type', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   const patch = (type: string, body: string, query = '') =>
-    rig.ask(`${pods}/x?${query}`, { method: 'PATCH', headers: { 'content-type': type }, body });
+    harness.ask(`${pods}/x?${query}`, { method: 'PATCH', headers: { 'content-type': type }, body });
   const types = [
     ['application/json-patch+json', 'json', '[{"op":"remove","path":"/metadata/labels"}]'],
     ['application/merge-patch+json', 'merge', '{"metadata":{"labels":null}}'],
@@ -144,7 +148,7 @@ test('accepts three patch types by content type', async () => {
   for (const [type, kind, body] of types) {
     const { status, headers } = await patch(type, body);
     assert.deepEqual([status, headers['warning']], [200, undefined]);
-    assert.deepEqual([rig.api.last.patch, rig.api.last.body], [kind, JSON.parse(body)]);
+    assert.deepEqual([harness.api.last.patch, harness.api.last.body], [kind, JSON.parse(body)]);
   }
   for (const type of ['application/apply-patch+yaml', 'application/json', ''])
     assert.equal((await patch(type, '{}')).status, 415, type);
@@ -153,15 +157,15 @@ test('accepts three patch types by content type', async () => {
 });
 
 test('validates a patched object like any other', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   let patched: Record<string, unknown> = {};
-  rig.api.answer = ({ decodePatched }) => ({
+  harness.api.answer = ({ decodePatched }) => ({
     kind: 'object',
     code: 200,
     object: decodePatched?.(patched) ?? {},
   });
   const patch = (body: string, query = '') =>
-    rig.ask(`${pods}/x?${query}`, {
+    harness.ask(`${pods}/x?${query}`, {
       method: 'PATCH',
       headers: { 'content-type': 'application/merge-patch+json' },
       body,
@@ -188,14 +192,14 @@ test('validates a patched object like any other', async () => {
 });
 
 test('reads delete options from the body or the query', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   const remove = (query: string, body?: string) =>
-    rig.ask(`${pods}/x?${query}`, { method: 'DELETE', headers: json, ...(body && { body }) });
+    harness.ask(`${pods}/x?${query}`, { method: 'DELETE', headers: json, ...(body && { body }) });
   await remove('');
-  assert.deepEqual([rig.api.last.body, rig.api.last.dryRun], [undefined, false]);
+  assert.deepEqual([harness.api.last.body, harness.api.last.dryRun], [undefined, false]);
   await remove('gracePeriodSeconds=0&propagationPolicy=Background&dryRun=All');
   assert.deepEqual(
-    [rig.api.last.body, rig.api.last.dryRun],
+    [harness.api.last.body, harness.api.last.dryRun],
     [
       {
         kind: 'DeleteOptions',
@@ -208,7 +212,7 @@ test('reads delete options from the body or the query', async () => {
     ],
   );
   await remove('', '{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u"},"dryRun":["All"]}');
-  const { body, dryRun } = rig.api.last;
+  const { body, dryRun } = harness.api.last;
   assert.deepEqual([(body as { preconditions: object }).preconditions, dryRun], [{ uid: 'u' }, true]);
   const wrong: readonly (readonly [string, number, string?])[] = [
     ['gracePeriodSeconds=soon', 400],
@@ -223,13 +227,13 @@ test('reads delete options from the body or the query', async () => {
 });
 
 test('accepts only dryRun=All', async () => {
-  await using rig = await FrontRig.open();
-  const create = (query: string) => rig.ask(`${configMaps}?${query}`, { method: 'POST', body: '{}' });
+  await using harness = await FrontRig.open();
+  const create = (query: string) => harness.ask(`${configMaps}?${query}`, { method: 'POST', body: '{}' });
   await create('dryRun=All');
-  assert.equal(rig.api.last.dryRun, true);
-  const { status, json: answer } = await create('dryRun=Perhaps');
+  assert.equal(harness.api.last.dryRun, true);
+  const { status, json: response } = await create('dryRun=Perhaps');
   assert.deepEqual(
-    [status, answer['message']],
+    [status, response['message']],
     [
       422,
       'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Perhaps"]: supported values: "All"',
@@ -259,29 +263,29 @@ function envelope(apiVersion: string, kind: string, raw: Uint8Array): Buffer {
 const protobuf = { 'content-type': 'application/vnd.kubernetes.protobuf' };
 
 test('decodes a protobuf body and responds in JSON', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   // metadata{name "x", generateName "", creationTimestamp {}}, data{"a": "b"}
   const raw = Buffer.from('0a070a017812004200' + '12060a0161120162', 'hex');
   const headers = { ...protobuf, accept: 'application/vnd.kubernetes.protobuf,application/json' };
   const body = envelope('v1', 'ConfigMap', raw);
-  const { status, headers: got } = await rig.ask(configMaps, { method: 'POST', headers, body });
+  const { status, headers: got } = await harness.ask(configMaps, { method: 'POST', headers, body });
   assert.deepEqual([status, got['content-type']], [200, 'application/json']);
   const expected = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' }, data: { a: 'b' } };
-  assert.deepEqual(rig.api.last.body, expected);
+  assert.deepEqual(harness.api.last.body, expected);
 });
 
 test('accepts a protobuf deletion without options', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   const raw = Buffer.from('0800', 'hex');
   const body = envelope('v1', 'DeleteOptions', raw);
-  const { status } = await rig.ask(`${pods}/x`, { method: 'DELETE', headers: protobuf, body });
+  const { status } = await harness.ask(`${pods}/x`, { method: 'DELETE', headers: protobuf, body });
   assert.equal(status, 200);
-  assert.equal((rig.api.last.body as { gracePeriodSeconds: number }).gracePeriodSeconds, 0);
+  assert.equal((harness.api.last.body as { gracePeriodSeconds: number }).gracePeriodSeconds, 0);
 });
 
 test('returns 400 for malformed protobuf and 415 for an unknown kind', async () => {
-  await using rig = await FrontRig.open();
-  const post = (body: Uint8Array) => rig.ask(configMaps, { method: 'POST', headers: protobuf, body });
+  await using harness = await FrontRig.open();
+  const post = (body: Uint8Array) => harness.ask(configMaps, { method: 'POST', headers: protobuf, body });
   const broken = [
     Buffer.from(''),
     Buffer.from('k8s'),
@@ -292,5 +296,5 @@ test('returns 400 for malformed protobuf and 415 for an unknown kind', async () 
   ];
   for (const body of broken) assert.equal((await post(body)).status, 400, body.toString('hex'));
   assert.equal((await post(envelope('apps/v1', 'Deployment', Buffer.alloc(0)))).status, 415);
-  assert.deepEqual(rig.complaints, []);
+  assert.deepEqual(harness.complaints, []);
 });

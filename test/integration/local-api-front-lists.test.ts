@@ -11,20 +11,20 @@ const maps = '/api/v1/namespaces/a/configmaps';
 
 /** A list of large objects that counts how many of them were serialized. */
 function countedList(count: number): { readonly answer: ApiResponse; readonly made: () => number } {
-  let made = 0;
+  let created = 0;
   const items = Array.from({ length: count }, (_, index) => ({
     apiVersion: 'v1',
     kind: 'ConfigMap',
     metadata: { name: `c${index}` },
     data: {
       toJSON() {
-        made++;
+        created++;
         return { text: 'x'.repeat(10_000) };
       },
     },
   }));
   const list = { kind: 'ConfigMapList', apiVersion: 'v1', metadata: { resourceVersion: '1' }, items };
-  return { answer: { kind: 'list', code: 200, list }, made: () => made };
+  return { answer: { kind: 'list', code: 200, list }, made: () => created };
 }
 
 function ask(port: number, method = 'GET'): Promise<IncomingMessage> {
@@ -38,13 +38,13 @@ function ask(port: number, method = 'GET'): Promise<IncomingMessage> {
 }
 
 test('streams a long list completely and serves other requests before its end', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   const { answer, made } = countedList(3_000);
-  rig.api.answer = () => answer;
-  const response = await ask(rig.port);
+  harness.api.answer = () => answer;
+  const response = await ask(harness.port);
   const before = made();
   assert.ok(before < 3_000, `${before} of 3,000 were serialized before the client read one`);
-  const { status } = await rig.ask('/healthz');
+  const { status } = await harness.ask('/healthz');
   assert.equal(status, 200);
   let text = '';
   for await (const chunk of response) text += String(chunk);
@@ -58,10 +58,10 @@ test('streams a long list completely and serves other requests before its end', 
 });
 
 test('returns only the headers of a long list to HEAD', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   const { answer, made } = countedList(3_000);
-  rig.api.answer = () => answer;
-  const response = await ask(rig.port, 'HEAD');
+  harness.api.answer = () => answer;
+  const response = await ask(harness.port, 'HEAD');
   let text = '';
   for await (const chunk of response) text += String(chunk);
   assert.deepEqual([response.statusCode, text], [200, '']);
@@ -70,10 +70,10 @@ test('returns only the headers of a long list to HEAD', async () => {
 
 test('stops serializing for a client that does not read, and then disconnects it', async () => {
   const clock = new VirtualClock();
-  await using rig = await FrontRig.open({ clock });
+  await using harness = await FrontRig.open({ clock });
   const { answer, made } = countedList(5_000);
-  rig.api.answer = () => answer;
-  const response = await ask(rig.port);
+  harness.api.answer = () => answer;
+  const response = await ask(harness.port);
   response.pause();
   response.on('error', () => {});
   let closed = false;
@@ -91,7 +91,7 @@ test('stops serializing for a client that does not read, and then disconnects it
   await until('the connection is closed', () => closed);
   assert.equal(response.complete, false);
   assert.deepEqual(
-    [...rig.logs.records].filter(({ severity }) => severity === 'error'),
+    [...harness.logs.records].filter(({ severity }) => severity === 'error'),
     [],
   );
 });

@@ -16,14 +16,14 @@ const object = {
 const list = { kind: 'ConfigMapList', apiVersion: 'v1', metadata: { resourceVersion: '9' }, items: [object] };
 
 async function openRig(): Promise<FrontRig> {
-  const rig = await FrontRig.open();
-  rig.api.answer = ({ verb }) =>
+  const harness = await FrontRig.open();
+  harness.api.answer = ({ verb }) =>
     verb === 'list' ? { kind: 'list', code: 200, list } : { kind: 'object', code: 200, object };
-  return rig;
+  return harness;
 }
 
 test('responds with the most preferred media type that is available', async () => {
-  await using rig = await openRig();
+  await using harness = await openRig();
   const cases: readonly (readonly [string | undefined, string])[] = [
     [undefined, 'application/json'],
     ['*/*', 'application/json'],
@@ -35,7 +35,7 @@ test('responds with the most preferred media type that is available', async () =
     ['application/json;as=Table;v=v9;g=meta.k8s.io, application/json', 'application/json'],
   ];
   for (const [accept, type] of cases) {
-    const { status, headers } = await rig.ask(
+    const { status, headers } = await harness.ask(
       `${pods}/x`,
       accept === undefined ? {} : { headers: { accept } },
     );
@@ -44,41 +44,41 @@ test('responds with the most preferred media type that is available', async () =
 });
 
 test('returns 406 when no acceptable media type is available', async () => {
-  await using rig = await openRig();
+  await using harness = await openRig();
   for (const accept of [
     'application/cbor',
     'text/html',
     'application/vnd.kubernetes.protobuf',
     'application/json;q=0',
   ]) {
-    const { status, json } = await rig.ask(`${pods}/x`, { headers: { accept } });
+    const { status, json } = await harness.ask(`${pods}/x`, { headers: { accept } });
     assert.deepEqual([status, json['reason']], [406, 'NotAcceptable'], accept);
     assert.match(String(json['message']), /^only the following media types are accepted: application\/json/);
   }
-  assert.deepEqual(rig.api.calls, []);
+  assert.deepEqual(harness.api.calls, []);
 });
 
 test('writes YAML that other parsers read identically', async () => {
-  await using rig = await openRig();
-  const { text } = await rig.ask(`${pods}/x`, { headers: { accept: 'application/yaml' } });
+  await using harness = await openRig();
+  const { text } = await harness.ask(`${pods}/x`, { headers: { accept: 'application/yaml' } });
   assert.match(text, /\nmetadata:\n {2}name: x\n/);
   assert.match(text, /"?on"?: "yes"\n/);
 });
 
 test('indents JSON with pretty=true or for browsers and curl', async () => {
-  await using rig = await openRig();
-  assert.match((await rig.ask(`${pods}/x?pretty=true`)).text, /^\{\n {2}"kind": "ConfigMap"/);
-  assert.match((await rig.ask(`${pods}/x`, { headers: { 'user-agent': 'curl/8' } })).text, /^\{\n/);
+  await using harness = await openRig();
+  assert.match((await harness.ask(`${pods}/x?pretty=true`)).text, /^\{\n {2}"kind": "ConfigMap"/);
+  assert.match((await harness.ask(`${pods}/x`, { headers: { 'user-agent': 'curl/8' } })).text, /^\{\n/);
   assert.match(
-    (await rig.ask(`${pods}/x?pretty=0`, { headers: { 'user-agent': 'curl/8' } })).text,
+    (await harness.ask(`${pods}/x?pretty=0`, { headers: { 'user-agent': 'curl/8' } })).text,
     /^\{"kind"/,
   );
 });
 
 test('returns a table with the object part the client requests', async () => {
-  await using rig = await openRig();
+  await using harness = await openRig();
   const rowOf = async (path: string) => {
-    const { json, status } = await rig.ask(path, { headers: { accept: `${table},application/json` } });
+    const { json, status } = await harness.ask(path, { headers: { accept: `${table},application/json` } });
     assert.deepEqual([status, json['kind'], json['apiVersion']], [200, 'Table', 'meta.k8s.io/v1']);
     return { row: (json['rows'] as { object: { kind: string } | null }[])[0], metadata: json['metadata'] };
   };
@@ -87,15 +87,15 @@ test('returns a table with the object part the client requests', async () => {
   assert.equal((await rowOf(`${maps}/x`)).row?.object?.kind, 'PartialObjectMetadata');
   assert.equal((await rowOf(`${maps}?includeObject=Object`)).row?.object?.kind, 'ConfigMap');
   assert.equal((await rowOf(`${maps}?includeObject=None`)).row?.object, null);
-  const wrong = await rig.ask(`${maps}?includeObject=All`, { headers: { accept: table } });
+  const wrong = await harness.ask(`${maps}?includeObject=All`, { headers: { accept: table } });
   assert.equal(wrong.status, 400);
   assert.match(String(wrong.json['message']), /includeObject: Invalid value: "All": must be/);
 });
 
 test('returns partial metadata for one object or a list, and 406 for the wrong one of the two', async () => {
-  await using rig = await openRig();
+  await using harness = await openRig();
   const kindOf = async (path: string, accept: string) => {
-    const { status, json } = await rig.ask(path, { headers: { accept } });
+    const { status, json } = await harness.ask(path, { headers: { accept } });
     return [status, json['kind']];
   };
   assert.deepEqual(await kindOf(`${pods}/x`, partial), [200, 'PartialObjectMetadata']);
@@ -105,29 +105,32 @@ test('returns partial metadata for one object or a list, and 406 for the wrong o
 });
 
 test('returns a Status unchanged, whatever the Accept header', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   const status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' };
-  rig.api.answer = () => ({ kind: 'status', code: 200, status });
+  harness.api.answer = () => ({ kind: 'status', code: 200, status });
   for (const accept of [table, partial])
-    assert.deepEqual((await rig.ask(`${pods}/x`, { method: 'DELETE', headers: { accept } })).json, status);
+    assert.deepEqual(
+      (await harness.ask(`${pods}/x`, { method: 'DELETE', headers: { accept } })).json,
+      status,
+    );
 });
 
 test('returns to HEAD the headers of GET without a body', async () => {
-  await using rig = await openRig();
-  const get = await rig.ask(`${pods}/x`);
-  const head = await rig.ask(`${pods}/x`, { method: 'HEAD' });
+  await using harness = await openRig();
+  const get = await harness.ask(`${pods}/x`);
+  const head = await harness.ask(`${pods}/x`, { method: 'HEAD' });
   assert.deepEqual([head.status, head.text], [200, '']);
   assert.equal(head.headers['content-length'], get.headers['content-length']);
 });
 
 test('forwards published documents unchanged and passes their Accept and query on', async () => {
   const page = { status: 200, headers: { 'Content-Type': 'application/json', ETag: '"e"' }, body: '{}' };
-  const asked: unknown[] = [];
-  await using rig = await FrontRig.open({
+  const requests: unknown[] = [];
+  await using harness = await FrontRig.open({
     deps: {
       documents: {
         document: ({ path, accept, ifNoneMatch }) => {
-          asked.push([path, accept, ifNoneMatch]);
+          requests.push([path, accept, ifNoneMatch]);
           if (path !== '/api') return undefined;
           return ifNoneMatch === '"e"' ? { ...page, status: 304, body: '' } : page;
         },
@@ -137,11 +140,11 @@ test('forwards published documents unchanged and passes their Accept and query o
       },
     },
   });
-  const { status, headers, text } = await rig.ask('/api', { headers: { accept: 'a/b' } });
+  const { status, headers, text } = await harness.ask('/api', { headers: { accept: 'a/b' } });
   assert.deepEqual([status, headers['etag'], text], [200, '"e"', '{}']);
-  assert.deepEqual(asked, [['/api', 'a/b', undefined]]);
-  assert.equal((await rig.ask('/api/', { headers: { 'if-none-match': '"e"' } })).status, 304);
-  assert.equal((await rig.ask('/metrics')).text, 'm 1\n');
-  assert.equal((await rig.ask('/apis')).status, 404);
-  assert.equal((await rig.ask('/constructor')).status, 404);
+  assert.deepEqual(requests, [['/api', 'a/b', undefined]]);
+  assert.equal((await harness.ask('/api/', { headers: { 'if-none-match': '"e"' } })).status, 304);
+  assert.equal((await harness.ask('/metrics')).text, 'm 1\n');
+  assert.equal((await harness.ask('/apis')).status, 404);
+  assert.equal((await harness.ask('/constructor')).status, 404);
 });

@@ -74,8 +74,8 @@ function upgradeOf(path: string, token = 'admin', method = 'GET'): string {
 
 test('forwards an upgraded connection with the bytes that followed the upgrade request', async () => {
   const streams = new EchoStreams();
-  await using rig = await FrontRig.open({ deps: { streams } });
-  const client = raw(rig.port);
+  await using harness = await FrontRig.open({ deps: { streams } });
+  const client = raw(harness.port);
   client.say(`${upgradeOf(`${pod}/exec?command=a&command=b`)}early`);
   await until('the first bytes are returned', () => client.heard().endsWith('early'));
   client.say('later');
@@ -90,7 +90,7 @@ test('forwards an upgraded connection with the bytes that followed the upgrade r
 
 test('rejects an upgrade in plain HTTP, whether the server or the handler rejects it', async () => {
   const streams = new EchoStreams();
-  await using rig = await FrontRig.open({ deps: { streams } });
+  await using harness = await FrontRig.open({ deps: { streams } });
   const cases: readonly (readonly [string, string, RegExp])[] = [
     [`${pod}/exec?refuse=1`, 'admin', /^HTTP\/1\.1 404 .*"reason":"NotFound"/s],
     [`${pod}/exec?break=1`, 'admin', /^HTTP\/1\.1 500 .*"reason":"InternalError"/s],
@@ -98,18 +98,18 @@ test('rejects an upgrade in plain HTTP, whether the server or the handler reject
     [`${pod}/exec`, 'made-up', /^HTTP\/1\.1 401 /],
   ];
   for (const [path, token, expected] of cases) {
-    const client = raw(rig.port);
+    const client = raw(harness.port);
     client.say(upgradeOf(path, token));
     await until('the connection is closed', () => client.closed());
     assert.match(client.heard(), expected);
     assert.match(client.heard(), /\r\nAudit-Id: [0-9a-f-]+\r\n/);
   }
-  assert.equal(rig.complaints.length, 1);
+  assert.equal(harness.complaints.length, 1);
 });
 
 test('ignores an Upgrade header where there is no stream', async () => {
-  await using rig = await FrontRig.open({ deps: { streams: new EchoStreams() } });
-  const client = raw(rig.port);
+  await using harness = await FrontRig.open({ deps: { streams: new EchoStreams() } });
+  const client = raw(harness.port);
   client.say(upgradeOf(pod));
   await until('there is a response', () => client.heard().includes('\r\n\r\n'));
   assert.match(client.heard(), /^HTTP\/1\.1 200 OK\r\n/);
@@ -118,24 +118,24 @@ test('ignores an Upgrade header where there is no stream', async () => {
 
 test('lets streams without an upgrade respond themselves and reports their errors as API errors', async () => {
   const streams = new EchoStreams();
-  await using rig = await FrontRig.open({ deps: { streams } });
-  const log = await rig.ask(`${pod}/log`);
+  await using harness = await FrontRig.open({ deps: { streams } });
+  const log = await harness.ask(`${pod}/log`);
   assert.deepEqual(
     [log.status, log.text, log.headers['cache-control']],
     [200, 'a line\n', 'no-cache, private'],
   );
-  const exec = await rig.ask(`${pod}/exec`, { method: 'POST' });
+  const exec = await harness.ask(`${pod}/exec`, { method: 'POST' });
   assert.deepEqual([exec.status, exec.json['message']], [400, 'Upgrade request required']);
-  await rig.ask(`${pod}/proxy/a%20b/c/?d=e`, { method: 'PUT', body: 'x' });
+  await harness.ask(`${pod}/proxy/a%20b/c/?d=e`, { method: 'PUT', body: 'x' });
   assert.equal(streams.calls.at(-1)?.rest, '/a%20b/c/');
 });
 
 test('disconnects upgraded connections on close', async () => {
-  await using rig = await FrontRig.open({ deps: { streams: new EchoStreams() } });
-  const client = raw(rig.port);
+  await using harness = await FrontRig.open({ deps: { streams: new EchoStreams() } });
+  const client = raw(harness.port);
   client.say(upgradeOf(`${pod}/exec`));
   await until('it is upgraded', () => client.heard().includes('101'));
-  await rig.front.close();
+  await harness.front.close();
   await until('the connection is closed', () => client.closed());
 });
 
@@ -143,12 +143,12 @@ test('requests a client certificate without requiring it, and returns 401 for an
   using folder = new CertificateFolder();
   const ours = folder.authority('/CN=ours');
   const theirs = folder.authority('/CN=theirs');
-  await using rig = await FrontRig.open();
-  rig.front.setSecureContext({ ...(await servingTls()), ca: ours.pem });
+  await using harness = await FrontRig.open();
+  harness.front.setSecureContext({ ...(await servingTls()), ca: ours.pem });
   const with_ = (pair: { readonly cert: string; readonly key: string }) =>
-    ask({ port: rig.port, path: '/healthz', agent: false, ...pair });
+    ask({ port: harness.port, path: '/healthz', agent: false, ...pair });
   assert.equal((await with_(ours.issue({ subject: '/CN=somebody' }))).status, 200);
   const refused = await with_(theirs.issue({ subject: '/CN=somebody' }));
   assert.deepEqual([refused.status, refused.json['reason']], [401, 'Unauthorized']);
-  assert.equal((await rig.ask('/healthz', { token: '' })).status, 200);
+  assert.equal((await harness.ask('/healthz', { token: '' })).status, 200);
 });

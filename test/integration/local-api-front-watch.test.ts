@@ -78,10 +78,10 @@ function openWatch(port: number, query = 'watch=1', accept = 'application/json')
 }
 
 test('responds to a watch immediately, sends each event as it happens and ends cleanly', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   const source = new LineSource();
-  rig.api.lines = (_call, signal) => source.lines(signal);
-  const watch = await openWatch(rig.port);
+  harness.api.lines = (_call, signal) => source.lines(signal);
+  const watch = await openWatch(harness.port);
   assert.deepEqual(
     [
       watch.response.statusCode,
@@ -101,37 +101,37 @@ test('responds to a watch immediately, sends each event as it happens and ends c
 });
 
 test('rejects a watch that cannot start, and reports why a watch breaks off in its last line', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   const gone = new StatusError({ code: 410, reason: 'Expired', message: 'too old resource version: 1 (5)' });
-  rig.api.lines = () => {
+  harness.api.lines = () => {
     throw new StatusError({ code: 400, reason: 'BadRequest', message: 'no such selector' });
   };
-  assert.deepEqual((await rig.ask(`${maps}?watch=1`)).json['message'], 'no such selector');
-  rig.api.lines = () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(gone) }) });
-  assert.equal((await rig.ask(`${maps}?watch=1`)).status, 410);
-  rig.api.lines = async function* () {
+  assert.deepEqual((await harness.ask(`${maps}?watch=1`)).json['message'], 'no such selector');
+  harness.api.lines = () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(gone) }) });
+  assert.equal((await harness.ask(`${maps}?watch=1`)).status, 410);
+  harness.api.lines = async function* () {
     yield line('ADDED', '1');
     throw gone;
   };
-  const { status, text } = await rig.ask(`${maps}?watch=1`);
+  const { status, text } = await harness.ask(`${maps}?watch=1`);
   const last = JSON.parse(text.trimEnd().split('\n').at(-1) ?? '');
   assert.deepEqual([status, last.type, last.object.code, last.object.reason], [200, 'ERROR', 410, 'Expired']);
-  assert.deepEqual(rig.complaints, []);
-  rig.api.lines = async function* () {
+  assert.deepEqual(harness.complaints, []);
+  harness.api.lines = async function* () {
     yield line('ADDED', '1');
     throw new TypeError('oops');
   };
-  const broken = await rig.ask(`${maps}?watch=1`);
+  const broken = await harness.ask(`${maps}?watch=1`);
   assert.match(broken.text, /"type":"ERROR".*"code":500/);
-  assert.equal(rig.complaints.length, 1);
+  assert.equal(harness.complaints.length, 1);
 });
 
 test('sends an empty line on a watch fifteen seconds after the last event', async () => {
   const clock = new VirtualClock();
-  await using rig = await FrontRig.open({ clock });
+  await using harness = await FrontRig.open({ clock });
   const source = new LineSource();
-  rig.api.lines = (_call, signal) => source.lines(signal);
-  const watch = await openWatch(rig.port);
+  harness.api.lines = (_call, signal) => source.lines(signal);
+  const watch = await openWatch(harness.port);
   await until('the keepalive timer is set', () => clock.pendingTimers > 0);
   await clock.advance(10_000);
   source.push(line('ADDED', '1'));
@@ -150,27 +150,27 @@ test('sends an empty line on a watch fifteen seconds after the last event', asyn
 });
 
 test('detects a watch client that disconnects, even one with an unread request body', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   const source = new LineSource();
-  rig.api.lines = (_call, signal) => source.lines(signal);
-  const socket = connect({ port: rig.port, host: '127.0.0.1', rejectUnauthorized: false });
+  harness.api.lines = (_call, signal) => source.lines(signal);
+  const socket = connect({ port: harness.port, host: '127.0.0.1', rejectUnauthorized: false });
   socket.on('error', () => {});
   const head = `GET ${maps}?watch=1 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer admin\r\nContent-Length: 500000`;
   socket.write(`${head}\r\n\r\n${'x'.repeat(400_000)}`);
-  await until('it watches', () => rig.api.calls.length > 0);
+  await until('it watches', () => harness.api.calls.length > 0);
   socket.destroy();
   await until('the watch has ended', () => source.ended === 1);
 });
 
 test('sends the column definitions of a table watch once', async () => {
-  await using rig = await FrontRig.open();
-  rig.api.lines = async function* () {
+  await using harness = await FrontRig.open();
+  harness.api.lines = async function* () {
     yield line('ADDED', '1');
     yield line('MODIFIED', '2');
     yield { type: 'ERROR', object: { kind: 'Status', code: 410 } };
   };
   const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
-  const { text } = await rig.ask(`${maps}?watch=1`, { headers: { accept } });
+  const { text } = await harness.ask(`${maps}?watch=1`, { headers: { accept } });
   const [first, second, third] = text
     .trimEnd()
     .split('\n')
@@ -183,25 +183,25 @@ test('sends the column definitions of a table watch once', async () => {
 });
 
 test('watches metadata only, and returns 406 for a watch in YAML', async () => {
-  await using rig = await FrontRig.open();
-  rig.api.lines = async function* () {
+  await using harness = await FrontRig.open();
+  harness.api.lines = async function* () {
     yield line('ADDED', '1');
   };
   const accept = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io';
-  const { json } = await rig.ask(`${maps}?watch=1`, { headers: { accept } });
+  const { json } = await harness.ask(`${maps}?watch=1`, { headers: { accept } });
   const { kind, ...rest } = json['object'] as Record<string, unknown>;
   assert.deepEqual([kind, Object.keys(rest)], ['PartialObjectMetadata', ['apiVersion', 'metadata']]);
-  const yaml = await rig.ask(`${maps}?watch=1`, { headers: { accept: 'application/yaml' } });
+  const yaml = await harness.ask(`${maps}?watch=1`, { headers: { accept: 'application/yaml' } });
   assert.equal(yaml.status, 406);
 });
 
 test('disconnects a slow watch client without buffering for it, while others receive every event', async () => {
   const clock = new VirtualClock();
-  await using rig = await FrontRig.open({ clock });
+  await using harness = await FrontRig.open({ clock });
   const [slow, quick] = [new LineSource(), new LineSource()];
-  rig.api.lines = ({ query }, signal) => (query.has('slow') ? slow : quick).lines(signal);
-  const stuck = await openWatch(rig.port, 'watch=1&slow=1');
-  const reader = await openWatch(rig.port);
+  harness.api.lines = ({ query }, signal) => (query.has('slow') ? slow : quick).lines(signal);
+  const stuck = await openWatch(harness.port, 'watch=1&slow=1');
+  const reader = await openWatch(harness.port);
   let heard = 0;
   reader.response.on('data', (chunk: Buffer) => {
     heard += chunk.toString().split('"type":"MODIFIED"').length - 1;
@@ -225,11 +225,11 @@ test('disconnects a slow watch client without buffering for it, while others rec
 });
 
 test('ends watches cleanly on close', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   const source = new LineSource();
-  rig.api.lines = (_call, signal) => source.lines(signal);
-  const watch = await openWatch(rig.port);
-  await rig.front.close();
+  harness.api.lines = (_call, signal) => source.lines(signal);
+  const watch = await openWatch(harness.port);
+  await harness.front.close();
   await until('the end has arrived', () => watch.ended());
   assert.equal(watch.response.complete, true);
 });

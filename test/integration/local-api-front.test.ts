@@ -10,41 +10,41 @@ const pods = '/api/v1/namespaces/a/pods';
 
 test('serves health to every caller and names the failed check', async () => {
   let problem: string | undefined = 'no disk';
-  await using rig = await FrontRig.open({ deps: { checks: { store: () => problem } } });
-  const anonymous = await rig.ask('/healthz', { token: '' });
+  await using harness = await FrontRig.open({ deps: { checks: { store: () => problem } } });
+  const anonymous = await harness.ask('/healthz', { token: '' });
   assert.deepEqual([anonymous.status, anonymous.text.includes('[-]store failed: no disk')], [500, true]);
   problem = undefined;
-  const { status, text, headers } = await rig.ask('/healthz', { token: '' });
+  const { status, text, headers } = await harness.ask('/healthz', { token: '' });
   assert.deepEqual([status, text], [200, 'ok']);
   assert.match(String(headers['audit-id']), /^[0-9a-f]{8}-[0-9a-f]{4}-4/);
   assert.equal(headers['cache-control'], 'no-cache, private');
-  assert.equal((await rig.ask('/livez')).text, 'ok');
-  assert.equal((await rig.ask('/readyz/store')).text, 'ok');
-  assert.equal((await rig.ask('/readyz/nothing')).status, 404);
+  assert.equal((await harness.ask('/livez')).text, 'ok');
+  assert.equal((await harness.ask('/readyz/store')).text, 'ok');
+  assert.equal((await harness.ask('/readyz/nothing')).status, 404);
   assert.match(
-    (await rig.ask('/readyz?verbose')).text,
+    (await harness.ask('/readyz?verbose')).text,
     /\[\+\]ping ok\n\[\+\]store ok\nreadyz check passed\n/,
   );
 });
 
 test('allows anonymous callers only health and returns 401 for bad credentials', async () => {
-  await using rig = await FrontRig.open();
-  const anonymous = await rig.ask(`${pods}/x`, { token: '' });
+  await using harness = await FrontRig.open();
+  const anonymous = await harness.ask(`${pods}/x`, { token: '' });
   assert.equal(anonymous.status, 403);
   assert.equal(
     anonymous.json['message'],
     'pods "x" is forbidden: User "system:anonymous" cannot get resource "pods" in API group "" in the namespace "a"',
   );
   assert.deepEqual(anonymous.json['details'], { name: 'x', kind: 'pods' });
-  const bad = await rig.ask(`${pods}/x`, { token: 'made-up' });
+  const bad = await harness.ask(`${pods}/x`, { token: 'made-up' });
   assert.deepEqual([bad.status, bad.json['reason']], [401, 'Unauthorized']);
-  const path = await rig.ask('/metrics', { token: 'nobody' });
+  const path = await harness.ask('/metrics', { token: 'nobody' });
   assert.equal(path.json['message'], 'forbidden: User "nobody" cannot get path "/metrics"');
-  assert.deepEqual(rig.api.calls, []);
+  assert.deepEqual(harness.api.calls, []);
 });
 
 test('maps each request to the API call it stands for', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   const shown = ({ verb, entry, namespace, name, subresource }: ApiCall) =>
     [verb, entry.resource.plural, namespace, name, subresource]
       .filter((part) => part !== undefined)
@@ -68,16 +68,16 @@ test('maps each request to the API call it stands for', async () => {
     ['DELETE', pods, 'deletecollection pods a'],
   ];
   for (const [method, path, expected] of cases) {
-    const { status } = await rig.ask(path, { method });
+    const { status } = await harness.ask(path, { method });
     assert.equal(status, 200, `${method} ${path}`);
-    assert.equal(shown(rig.api.last), expected, `${method} ${path}`);
+    assert.equal(shown(harness.api.last), expected, `${method} ${path}`);
   }
 });
 
 test('authorizes with the verb, the subresource and the one object that is selected', async () => {
-  await using rig = await FrontRig.open();
-  await rig.ask(`${pods}?watch=1&fieldSelector=spec.nodeName%3Dn%2Cmetadata.name%3Dx&labelSelector=l`);
-  assert.deepEqual(rig.asked.at(-1), {
+  await using harness = await FrontRig.open();
+  await harness.ask(`${pods}?watch=1&fieldSelector=spec.nodeName%3Dn%2Cmetadata.name%3Dx&labelSelector=l`);
+  assert.deepEqual(harness.asked.at(-1), {
     to: 'resource',
     verb: 'watch',
     group: '',
@@ -90,16 +90,16 @@ test('authorizes with the verb, the subresource and the one object that is selec
     labelSelector: 'l',
   });
   for (const part of ['exec', 'attach', 'portforward', 'proxy']) {
-    await rig.ask(`${pods}/x/${part}`);
-    const { verb, subresource, name } = rig.asked.at(-1) as Record<string, string>;
+    await harness.ask(`${pods}/x/${part}`);
+    const { verb, subresource, name } = harness.asked.at(-1) as Record<string, string>;
     assert.deepEqual([verb, subresource, name], ['create', part, 'x']);
   }
-  await rig.ask(`${pods}/x/log`);
-  assert.equal((rig.asked.at(-1) as Record<string, string>)['verb'], 'get');
+  await harness.ask(`${pods}/x/log`);
+  assert.equal((harness.asked.at(-1) as Record<string, string>)['verb'], 'get');
 });
 
 test('returns 404 without a name for an unknown path and 405 for an unsupported method', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   const missing = [
     '/nothing',
     '/api/v1/widgets',
@@ -112,7 +112,7 @@ test('returns 404 without a name for an unknown path and 405 for an unsupported 
     '/api/v1//pods',
   ];
   for (const path of missing) {
-    const { status, json } = await rig.ask(path);
+    const { status, json } = await harness.ask(path);
     assert.deepEqual([status, json['reason'], json['details']], [404, 'NotFound', {}], path);
   }
   const wrong: readonly (readonly [string, string])[] = [
@@ -125,20 +125,20 @@ test('returns 404 without a name for an unknown path and 405 for an unsupported 
     ['GET', '/apis/authentication.k8s.io/v1/tokenreviews'],
   ];
   for (const [method, path] of wrong) {
-    const { status, json } = await rig.ask(path, { method });
+    const { status, json } = await harness.ask(path, { method });
     assert.deepEqual([status, json['reason']], [405, 'MethodNotAllowed'], `${method} ${path}`);
   }
-  assert.equal((await rig.ask('/api/v1/%zz')).status, 400);
-  assert.equal((await rig.ask(`${pods}/a%2Fb`)).status, 404);
+  assert.equal((await harness.ask('/api/v1/%zz')).status, 400);
+  assert.equal((await harness.ask(`${pods}/a%2Fb`)).status, 404);
 });
 
 test('returns a StatusError with its code, details and Retry-After', async () => {
-  await using rig = await FrontRig.open();
-  rig.api.answer = () => {
+  await using harness = await FrontRig.open();
+  harness.api.answer = () => {
     const details = { name: 'x', kind: 'pods', retryAfterSeconds: 3 };
     throw new StatusError({ code: 429, reason: 'TooManyRequests', message: 'later', details });
   };
-  const { status, headers, json } = await rig.ask(`${pods}/x`);
+  const { status, headers, json } = await harness.ask(`${pods}/x`);
   assert.deepEqual([status, headers['retry-after'], headers['content-type']], [429, '3', 'application/json']);
   assert.deepEqual(json, {
     kind: 'Status',
@@ -150,33 +150,33 @@ test('returns a StatusError with its code, details and Retry-After', async () =>
     details: { name: 'x', kind: 'pods', retryAfterSeconds: 3 },
     code: 429,
   });
-  assert.deepEqual(rig.complaints, []);
+  assert.deepEqual(harness.complaints, []);
 });
 
 test('returns 500 for any other exception, logs it as a bug and serves the next request', async () => {
-  await using rig = await FrontRig.open();
-  rig.api.answer = () => {
+  await using harness = await FrontRig.open();
+  harness.api.answer = () => {
     throw new TypeError('oops');
   };
-  const { status, json, headers } = await rig.ask(`${pods}/x`, { headers: { 'audit-id': 'mine-1' } });
+  const { status, json, headers } = await harness.ask(`${pods}/x`, { headers: { 'audit-id': 'mine-1' } });
   assert.deepEqual(
     [status, json['reason'], json['message']],
     [500, 'InternalError', 'Internal error occurred: oops'],
   );
   assert.equal(headers['audit-id'], 'mine-1');
-  assert.equal(rig.complaints.length, 1);
-  assert.match(JSON.stringify([...rig.logs.records]), /mine-1/);
-  assert.equal((await rig.ask('/healthz')).status, 200);
+  assert.equal(harness.complaints.length, 1);
+  assert.match(JSON.stringify([...harness.logs.records]), /mine-1/);
+  assert.equal((await harness.ask('/healthz')).status, 200);
 });
 
 test('adds each warning to the response once, quoted and limited in size', async () => {
-  await using rig = await FrontRig.open();
-  rig.api.answer = ({ warn }) => {
+  await using harness = await FrontRig.open();
+  harness.api.answer = ({ warn }) => {
     for (const text of ['say "hi"\n', 'say "hi"\n', 'grüße']) warn(text);
     for (let count = 0; count < 500; count++) warn(`${count} ${'x'.repeat(300)}`);
     return { kind: 'object', code: 201, object: {} };
   };
-  const { status, headers } = await rig.ask(`${pods}/x`);
+  const { status, headers } = await harness.ask(`${pods}/x`);
   assert.equal(status, 201);
   const warning = Buffer.from(String(headers['warning']), 'latin1').toString();
   assert.ok(warning.startsWith('299 - "say \\"hi\\" ", 299 - "grüße", 299 - "0 xxx'), warning.slice(0, 80));
@@ -185,9 +185,9 @@ test('adds each warning to the response once, quoted and limited in size', async
 
 test("returns 504 for slow requests: reads after a minute, writes sooner, or at the client's timeout", async () => {
   const clock = new VirtualClock();
-  await using rig = await FrontRig.open({ clock });
+  await using harness = await FrontRig.open({ clock });
   let given = 0;
-  rig.api.answer = (_call, signal) =>
+  harness.api.answer = (_call, signal) =>
     new Promise((_resolve, reject) => {
       given++;
       signal.addEventListener('abort', () => reject(signal.reason));
@@ -200,62 +200,62 @@ test("returns 504 for slow requests: reads after a minute, writes sooner, or at 
   ];
   for (const [method, path, ms] of cases) {
     const before = given;
-    const answer = rig.ask(path, { method });
+    const response = harness.ask(path, { method });
     await until('the API is called', () => given > before);
     await clock.advance(ms - 1);
     const pending = Symbol();
-    assert.equal(await Promise.race([answer, Promise.resolve(pending)]), pending);
+    assert.equal(await Promise.race([response, Promise.resolve(pending)]), pending);
     await clock.advance(1);
-    const { status, json } = await answer;
+    const { status, json } = await response;
     assert.deepEqual([status, json['reason']], [504, 'Timeout'], path);
   }
-  assert.equal((await rig.ask(`${pods}/x?timeout=soon`)).status, 400);
-  assert.deepEqual(rig.complaints, []);
+  assert.equal((await harness.ask(`${pods}/x?timeout=soon`)).status, 400);
+  assert.deepEqual(harness.complaints, []);
 });
 
 test('rejects requests above the concurrency limit with Retry-After', async () => {
-  await using rig = await FrontRig.open({ deps: { maxInFlight: 2 } });
+  await using harness = await FrontRig.open({ deps: { maxInFlight: 2 } });
   const waiting: (() => void)[] = [];
-  rig.api.answer = () =>
+  harness.api.answer = () =>
     new Promise((resolve) => waiting.push(() => resolve({ kind: 'object', code: 200, object: {} })));
-  const first = [rig.ask(`${pods}/x`), rig.ask(`${pods}/y`)];
+  const first = [harness.ask(`${pods}/x`), harness.ask(`${pods}/y`)];
   await until('both are in flight', () => waiting.length === 2);
-  const { status, headers, json } = await rig.ask(`${pods}/z`);
+  const { status, headers, json } = await harness.ask(`${pods}/z`);
   assert.deepEqual([status, headers['retry-after'], json['reason']], [429, '1', 'TooManyRequests']);
-  assert.equal((await rig.ask('/healthz')).status, 200);
+  assert.equal((await harness.ask('/healthz')).status, 200);
   for (const finish of waiting.splice(0)) finish();
   for (const each of first) assert.equal((await each).status, 200);
-  const next = rig.ask(`${pods}/z`);
+  const next = harness.ask(`${pods}/z`);
   await until('a slot is free again', () => waiting.length === 1);
   waiting[0]?.();
   assert.equal((await next).status, 200);
 });
 
 test('aborts a request when its client disconnects', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   let aborted = false;
-  rig.api.answer = (_call, signal) =>
+  harness.api.answer = (_call, signal) =>
     new Promise((_resolve, reject) => {
       signal.addEventListener('abort', () => {
         aborted = true;
         reject(signal.reason);
       });
     });
-  const socket = connect({ port: rig.port, host: '127.0.0.1', rejectUnauthorized: false });
+  const socket = connect({ port: harness.port, host: '127.0.0.1', rejectUnauthorized: false });
   socket.on('error', () => {});
   socket.write(`GET ${pods}/x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer admin\r\n\r\n`);
-  await until('the API is called', () => rig.api.calls.length > 0);
+  await until('the API is called', () => harness.api.calls.length > 0);
   socket.destroy();
   await until('the call is aborted', () => aborted);
-  assert.deepEqual(rig.complaints, []);
+  assert.deepEqual(harness.complaints, []);
 });
 
 test('disconnects a client that does not read its response', async () => {
   const clock = new VirtualClock();
-  await using rig = await FrontRig.open({ clock });
+  await using harness = await FrontRig.open({ clock });
   const data = 'x'.repeat(30_000_000);
-  rig.api.answer = () => ({ kind: 'object', code: 200, object: { data } });
-  const socket = connect({ port: rig.port, host: '127.0.0.1', rejectUnauthorized: false });
+  harness.api.answer = () => ({ kind: 'object', code: 200, object: { data } });
+  const socket = connect({ port: harness.port, host: '127.0.0.1', rejectUnauthorized: false });
   let closed = false;
   socket
     .on('error', () => {})
@@ -264,7 +264,7 @@ test('disconnects a client that does not read its response', async () => {
     });
   socket.pause();
   socket.write(`GET ${pods}/x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer admin\r\n\r\n`);
-  await until('the response waits to be read', () => rig.api.calls.length > 0 && clock.pendingTimers > 0);
+  await until('the response waits to be read', () => harness.api.calls.length > 0 && clock.pendingTimers > 0);
   await clock.advance(60_000);
   socket.resume();
   await until('the connection is closed', () => closed);
@@ -272,51 +272,51 @@ test('disconnects a client that does not read its response', async () => {
 });
 
 test('accepts a very long query and serves many requests on one connection', async () => {
-  await using rig = await FrontRig.open();
-  const { status } = await rig.ask(`${pods}/x?command=${'x'.repeat(100_000)}`);
+  await using harness = await FrontRig.open();
+  const { status } = await harness.ask(`${pods}/x?command=${'x'.repeat(100_000)}`);
   assert.equal(status, 200);
-  assert.equal(rig.api.last.query.get('command')?.length, 100_000);
+  assert.equal(harness.api.last.query.get('command')?.length, 100_000);
 });
 
 test('closes connections with malformed HTTP or TLS handshakes without affecting other clients', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   for (const bytes of ['\0\0\0\0', 'GET / HTTP/9\r\n\r\n', `GET ${'x'.repeat(2_000_000)} HTTP/1.1\r\n\r\n`]) {
-    const socket = connect({ port: rig.port, host: '127.0.0.1', rejectUnauthorized: false });
+    const socket = connect({ port: harness.port, host: '127.0.0.1', rejectUnauthorized: false });
     let closed = false;
     socket.on('error', () => {}).on('close', () => (closed = true));
     socket.resume();
     socket.write(bytes);
     await until('the connection is closed', () => closed);
   }
-  assert.equal((await rig.ask('/healthz')).text, 'ok');
-  assert.deepEqual(rig.complaints, []);
+  assert.equal((await harness.ask('/healthz')).text, 'ok');
+  assert.deepEqual(harness.complaints, []);
 });
 
 test('reports an address in use', async () => {
-  await using rig = await FrontRig.open();
-  const again = FrontRig.open({ port: rig.port });
+  await using harness = await FrontRig.open();
+  const again = FrontRig.open({ port: harness.port });
   await assert.rejects(again, { code: 'SERVER_LISTEN' });
 });
 
 test('does not log a bug when a request body breaks off', async () => {
-  await using rig = await FrontRig.open();
-  const socket = connect({ port: rig.port, host: '127.0.0.1', rejectUnauthorized: false });
+  await using harness = await FrontRig.open();
+  const socket = connect({ port: harness.port, host: '127.0.0.1', rejectUnauthorized: false });
   socket.on('error', () => {});
   const head = `POST ${pods} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer admin\r\nContent-Length: 99`;
   socket.write(`${head}\r\n\r\n{`);
-  await until('it is read', () => rig.asked.length > 0);
+  await until('it is read', () => harness.asked.length > 0);
   socket.destroy();
-  await rig.ask('/healthz');
-  assert.deepEqual([rig.complaints, rig.api.calls], [[], []]);
+  await harness.ask('/healthz');
+  assert.deepEqual([harness.complaints, harness.api.calls], [[], []]);
 });
 
 test('aborts requests in flight on close, which may be called twice', async () => {
-  await using rig = await FrontRig.open();
-  rig.api.answer = () => new Promise(() => {});
-  const hanging = rig.ask(`${pods}/x`);
-  await until('the API is called', () => rig.api.calls.length > 0);
-  await Promise.all([rig.front.close(), rig.front.close()]);
+  await using harness = await FrontRig.open();
+  harness.api.answer = () => new Promise(() => {});
+  const hanging = harness.ask(`${pods}/x`);
+  await until('the API is called', () => harness.api.calls.length > 0);
+  await Promise.all([harness.front.close(), harness.front.close()]);
   const { status, headers, json } = await hanging;
   assert.deepEqual([status, headers['retry-after'], json['reason']], [503, '1', 'ServiceUnavailable']);
-  assert.deepEqual(rig.complaints, []);
+  assert.deepEqual(harness.complaints, []);
 });

@@ -28,7 +28,7 @@ describe('malicious requests', { timeout: 240_000 }, () => {
     return [`${method} ${target} HTTP/1.1`, 'Host: x', 'Connection: close', ...headers, '', ''].join('\r\n');
   }
 
-  const codeOf = (answer: string) => Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
+  const codeOf = (response: string) => Number(/^HTTP\/1\.1 (\d+)/.exec(response)?.[1]);
 
   const publicOnes = /^(ok|\{\s*"major")/;
   const paths = [
@@ -78,10 +78,10 @@ describe('malicious requests', { timeout: 240_000 }, () => {
   for (const target of paths) {
     test(`expose nothing at ${target} to anonymous and unprivileged callers`, async () => {
       for (const headers of [[], [`Authorization: Bearer ${token}`]]) {
-        const answer = await api.raw(asked(target, headers));
-        const body = answer.slice(answer.indexOf('\r\n\r\n') + 4);
-        assert.ok(!answer.includes(word) && !answer.includes('SecretList'), answer);
-        assert.ok(codeOf(answer) >= 400 || publicOnes.test(body), answer);
+        const response = await api.raw(asked(target, headers));
+        const body = response.slice(response.indexOf('\r\n\r\n') + 4);
+        assert.ok(!response.includes(word) && !response.includes('SecretList'), response);
+        assert.ok(codeOf(response) >= 400 || publicOnes.test(body), response);
       }
     });
   }
@@ -113,9 +113,9 @@ describe('malicious requests', { timeout: 240_000 }, () => {
   };
   for (const [what, bytes] of Object.entries(smuggling)) {
     test(`hide no second request after ${what}`, async () => {
-      const answer = await api.raw(bytes, api.pairOf('admin'));
-      assert.ok(!answer.includes('"name":"s"') && !answer.includes(btoa(word)), answer);
-      assert.equal(codeOf(answer), 400, answer);
+      const response = await api.raw(bytes, api.pairOf('admin'));
+      assert.ok(!response.includes('"name":"s"') && !response.includes(btoa(word)), response);
+      assert.equal(codeOf(response), 400, response);
     });
   }
 
@@ -127,9 +127,9 @@ describe('malicious requests', { timeout: 240_000 }, () => {
       target,
       'HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n',
     ].join(' ');
-    const answer = await api.raw(upgrade + inside, api.pairOf('admin'));
-    assert.equal(codeOf(answer), 404, answer);
-    assert.equal(answer.split('HTTP/1.1').length, 2, answer);
+    const response = await api.raw(upgrade + inside, api.pairOf('admin'));
+    assert.equal(codeOf(response), 404, response);
+    assert.equal(response.split('HTTP/1.1').length, 2, response);
     assert.equal(api.kubelet.visits.length, visits);
   });
 
@@ -143,14 +143,14 @@ describe('malicious requests', { timeout: 240_000 }, () => {
 
   test('are rejected with endless headers, while other clients are served', async () => {
     const long = `X-Long: ${'a'.repeat(1 << 17)}`;
-    const answer = await api.raw(
+    const response = await api.raw(
       asked(
         '/version',
         Array.from({ length: 12 }, () => long),
       ),
     );
     // A client that is still writing may not read the response.
-    assert.ok(answer === '' || codeOf(answer) === 431, answer.slice(0, 200));
+    assert.ok(response === '' || codeOf(response) === 431, response.slice(0, 200));
     assert.equal((await admin({ method: 'GET', path: '/version' })).status, 200);
     const within = asked('/version', [`X-Long: ${'a'.repeat(1 << 19)}`]);
     assert.notEqual(codeOf(await api.raw(within)), 200);
@@ -162,15 +162,15 @@ describe('malicious requests', { timeout: 240_000 }, () => {
       `POST ${secrets} HTTP/1.1\r\nHost: x\r\n${bearer}Content-Length: 99999999999\r\n\r\n`;
     for (const bearer of ['', `Authorization: Bearer ${token}\r\n`]) {
       const socket = await api.connect();
-      const [answer] = (await Promise.all([once(socket, 'data'), socket.write(begin(bearer))]))[0] as [
+      const [response] = (await Promise.all([once(socket, 'data'), socket.write(begin(bearer))]))[0] as [
         Buffer,
       ];
-      assert.equal(codeOf(answer.toString()), 403);
+      assert.equal(codeOf(response.toString()), 403);
       socket.destroy();
     }
     const pair = api.pairOf('admin');
-    const answer = await api.raw(begin('') + 'a'.repeat(17 << 20), pair);
-    assert.equal(codeOf(answer), 413, answer.slice(0, 200));
+    const response = await api.raw(begin('') + 'a'.repeat(17 << 20), pair);
+    assert.equal(codeOf(response), 413, response.slice(0, 200));
   });
 
   test('that many clients never complete do not block other clients', async () => {
@@ -202,9 +202,9 @@ describe('malicious requests', { timeout: 240_000 }, () => {
   test('of pages from other origins are rejected', async () => {
     const headers = ['Origin: https://evil.example', 'Access-Control-Request-Method: POST'];
     for (const method of ['GET', 'OPTIONS', 'POST']) {
-      const answer = await api.raw(asked(secrets, headers, method));
-      assert.equal(codeOf(answer), 403, answer);
-      assert.doesNotMatch(answer, /access-control/i);
+      const response = await api.raw(asked(secrets, headers, method));
+      assert.equal(codeOf(response), 403, response);
+      assert.doesNotMatch(response, /access-control/i);
     }
     const open = await api.raw(asked('/version', headers));
     assert.doesNotMatch(open, /access-control/i);
@@ -212,9 +212,9 @@ describe('malicious requests', { timeout: 240_000 }, () => {
 
   test('with unknown methods are rejected', async () => {
     for (const method of ['TRACE', 'OPTIONS', 'PROPFIND', 'LINK']) {
-      const answer = await api.raw(asked(`${secrets}/s`, [], method), api.pairOf('admin'));
-      assert.equal(codeOf(answer), 405, `${method}: ${answer.slice(0, 300)}`);
-      assert.ok(!answer.includes(word));
+      const response = await api.raw(asked(`${secrets}/s`, [], method), api.pairOf('admin'));
+      assert.equal(codeOf(response), 405, `${method}: ${response.slice(0, 300)}`);
+      assert.ok(!response.includes(word));
     }
     const connected = await api.raw(asked('127.0.0.1:22', [], 'CONNECT'), api.pairOf('admin'));
     assert.ok(connected === '' || codeOf(connected) >= 400, connected);

@@ -81,8 +81,8 @@ describe('rights of a node certificate', { timeout: 240_000 }, () => {
   async function answers(code: number, ways: readonly Way[]): Promise<void> {
     for (const way of ways) {
       const { status, text } = await node(way);
-      const told = `${way.method} ${way.path} ${JSON.stringify(way.body)}: ${status} ${text}`;
-      assert.equal(status, code, told);
+      const reported = `${way.method} ${way.path} ${JSON.stringify(way.body)}: ${status} ${text}`;
+      assert.equal(status, code, reported);
     }
   }
 

@@ -52,13 +52,16 @@ class WhoServer implements AsyncDisposable {
     this.port = (server.address() as AddressInfo).port;
   }
 
-  static async open(rig: SecurityRig, authorities: ServerCredentials = rig.authorities): Promise<WhoServer> {
+  static async open(
+    harness: SecurityRig,
+    authorities: ServerCredentials = harness.authorities,
+  ): Promise<WhoServer> {
     const connections = new Connections({ anonymous: 10, unprivileged: 10 });
     const server = createServer(tlsOptions(authorities), (incoming, outgoing) => {
       void (async () => {
         try {
           const { signal } = new AbortController();
-          const user = await rig.security.authenticate(connections.clientInfoOf(incoming), signal);
+          const user = await harness.security.authenticate(connections.clientInfoOf(incoming), signal);
           outgoing.end(user.name);
         } catch (error) {
           outgoing.statusCode = error instanceof StatusError ? error.status.code : 500;
@@ -102,23 +105,23 @@ class WhoServer implements AsyncDisposable {
 }
 
 describe('authentication over TLS', () => {
-  let rig: SecurityRig;
+  let harness: SecurityRig;
   let server: WhoServer;
   before(async () => {
-    rig = await SecurityRig.open(clock);
-    server = await WhoServer.open(rig);
+    harness = await SecurityRig.open(clock);
+    server = await WhoServer.open(harness);
   });
   after(() => server[Symbol.asyncDispose]());
 
   const certificates: Readonly<
     Record<string, readonly [status: number, text: RegExp, make: () => ClientPair | Promise<ClientPair>]>
   > = {
-    'of the admin': [200, /^kubeling-admin$/, () => clientPair(rig.authorities, admin, clock.now())],
+    'of the admin': [200, /^kubeling-admin$/, () => clientPair(harness.authorities, admin, clock.now())],
     'of the node': [
       200,
       /^system:node:n1$/,
       () => {
-        const { certificatePem: cert, keyPem: key } = rig.authorities.pairOf('node');
+        const { certificatePem: cert, keyPem: key } = harness.authorities.pairOf('node');
         return { cert, key };
       },
     ],
@@ -130,18 +133,18 @@ describe('authentication over TLS', () => {
     'that has expired': [
       401,
       /Unauthorized/,
-      () => clientPair(rig.authorities, admin, clock.now(), [-2 * hourMs, -hourMs]),
+      () => clientPair(harness.authorities, admin, clock.now(), [-2 * hourMs, -hourMs]),
     ],
     'that is not valid yet': [
       401,
       /Unauthorized/,
-      () => clientPair(rig.authorities, admin, clock.now(), [hourMs, 2 * hourMs]),
+      () => clientPair(harness.authorities, admin, clock.now(), [hourMs, 2 * hourMs]),
     ],
     'of the server itself': [
       401,
       /Unauthorized/,
       () => {
-        const { certificatePem: cert, keyPem: key } = rig.authorities.pairOf('serving');
+        const { certificatePem: cert, keyPem: key } = harness.authorities.pairOf('serving');
         return { cert, key };
       },
     ],
@@ -157,7 +160,7 @@ describe('authentication over TLS', () => {
   test('authenticates a certificate that was requested and signed', async () => {
     const key = newEcKey();
     const identity = { commonName: 'joe', organizations: ['staff'], dnsNames: [], ips: [] };
-    const cert = await createCertificateSigner(rig.authorities.authority).sign({
+    const cert = await createCertificateSigner(harness.authorities.authority).sign({
       request: createCertificateRequest(identity, key),
       usages: ['digital signature', 'client auth'],
       notBefore: clock.now(),
@@ -169,7 +172,7 @@ describe('authentication over TLS', () => {
 
   test('treats missing credentials as anonymous, authenticates a token and rejects a wrong one', async () => {
     assert.equal((await server.ask()).text, 'system:anonymous');
-    const authorization = `Bearer ${rig.tokens.issue(rig.claims())}`;
+    const authorization = `Bearer ${harness.tokens.issue(harness.claims())}`;
     assert.equal(
       (await server.ask({ headers: { authorization } })).text,
       'system:serviceaccount:shop:builder',
@@ -261,8 +264,8 @@ describe('files of the authorities', () => {
 
   test('parse requests of OpenSSL with all their names', async (context) => {
     const key = join(directory, 'request.key');
-    const made = spawnSync('openssl', ['ecparam', '-name', 'secp384r1', '-genkey', '-noout', '-out', key]);
-    if (made.status !== 0) return context.skip('there is no openssl');
+    const created = spawnSync('openssl', ['ecparam', '-name', 'secp384r1', '-genkey', '-noout', '-out', key]);
+    if (created.status !== 0) return context.skip('there is no openssl');
     const names = 'subjectAltName=DNS:a.example,IP:10.0.0.1,email:joe@example.com,URI:spiffe://x/y';
     const argv = ['req', '-new', '-key', key, '-subj', '/O=staff/CN=joe', '-addext', names, '-sha256'];
     const { stdout, stderr } = spawnSync('openssl', argv, { encoding: 'utf8' });
@@ -303,8 +306,8 @@ describe('files of the authorities', () => {
 
   async function assertWhole(at: string): Promise<void> {
     const { authorities, records } = await open(at);
-    const told = records.toArray().map(({ message, fields }) => `${message} ${JSON.stringify(fields)}`);
-    assert.ok(!told.some((line) => line.includes('cannot be read')), told.join('\n'));
+    const reported = records.toArray().map(({ message, fields }) => `${message} ${JSON.stringify(fields)}`);
+    assert.ok(!reported.some((line) => line.includes('cannot be read')), reported.join('\n'));
     const { publicKey } = authorities.authorityCertificate;
     for (const who of ['serving', 'admin', 'node'] as const)
       assert.ok(new X509Certificate(authorities.pairOf(who).certificatePem).verify(publicKey), who);

@@ -65,7 +65,7 @@ describe('requests the API server forwards to kubelets', { timeout: 300_000 }, (
   let metrics: () => readonly ResourceEntry[];
   let admin: KeyPair;
   let authority: string;
-  let told: () => readonly string[] = () => [];
+  let reported: () => readonly string[] = () => [];
   const heard: Heard[] = [];
   const objects = new Map<string, StoredObject>();
   const reader: ObjectReader = {
@@ -88,7 +88,7 @@ describe('requests the API server forwards to kubelets', { timeout: 300_000 }, (
     await once(kubelet, 'listening');
     const { port } = kubelet.address() as AddressInfo;
     const { logger, records } = collectLogs(realClock());
-    told = () => records.toArray().map((record) => JSON.stringify(record));
+    reported = () => records.toArray().map((record) => JSON.stringify(record));
     const door: KubeletDialer = {
       locate: ({ metadata }) =>
         metadata.name === 'n1' ? { host: '127.0.0.1', port, identity: 'n1' } : undefined,
@@ -197,21 +197,21 @@ describe('requests the API server forwards to kubelets', { timeout: 300_000 }, (
   async function raw(text: string): Promise<string> {
     const socket = connect((front.address() as AddressInfo).port, '127.0.0.1');
     socket.write(text);
-    let said = '';
+    let output = '';
     socket.setEncoding('utf8').on('data', (chunk) => {
-      said += chunk;
-      if (said.includes('WORDS')) socket.end();
+      output += chunk;
+      if (output.includes('WORDS')) socket.end();
     });
     await once(socket, 'close');
-    return said;
+    return output;
   }
 
   it("reads a log as text with the server's certificate and the query parameters of the kubelet", async () => {
-    const answer = await fetch(address('/pods/web/log?tailLines=5&pretty=1'), {
+    const response = await fetch(address('/pods/web/log?tailLines=5&pretty=1'), {
       headers: { authorization: 'Bearer x' },
     });
-    assert.equal(answer.headers.get('content-type'), 'text/plain');
-    assert.equal(await answer.text(), 'first\nsecond\n');
+    assert.equal(response.headers.get('content-type'), 'text/plain');
+    assert.equal(await response.text(), 'first\nsecond\n');
     const last = heard.at(-1);
     assert.equal(last?.url, '/containerLogs/default/web/a?tailLines=5');
     assert.equal(last?.by, 'admin');
@@ -246,18 +246,18 @@ describe('requests the API server forwards to kubelets', { timeout: 300_000 }, (
   });
 
   it('forwards an upgrade byte for byte, including bytes that follow the request', async () => {
-    const said = await raw(
+    const output = await raw(
       'POST /pods/web/exec?command=sh&command=-c&stdin=true&stdout=1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\nAuthorization: Bearer secret\r\n\r\nwords',
     );
-    assert.match(said, /^HTTP\/1\.1 101 Switching Protocols\r\n/);
-    assert.match(said, /\r\n\r\nWORDS$/);
+    assert.match(output, /^HTTP\/1\.1 101 Switching Protocols\r\n/);
+    assert.match(output, /\r\n\r\nWORDS$/);
     const last = heard.at(-1);
     assert.equal(last?.url, '/exec/default/web/a?input=1&output=1&command=sh&command=-c');
     assert.equal(last?.headers['x-stream-protocol-version'], 'v4.channel.k8s.io');
     assert.equal(last?.headers.authorization, undefined);
     assert.ok(
-      told().some((line) => /Audit/.test(line) && /u1/.test(line) && /101/.test(line)),
-      told().join('\n'),
+      reported().some((line) => /Audit/.test(line) && /u1/.test(line) && /101/.test(line)),
+      reported().join('\n'),
     );
   });
 
@@ -273,10 +273,10 @@ describe('requests the API server forwards to kubelets', { timeout: 300_000 }, (
   });
 
   it("proxies to the kubelet without the caller's credentials", async () => {
-    const answer = await fetch(address('/nodes/n1/proxy/pods?x=1'), {
+    const response = await fetch(address('/nodes/n1/proxy/pods?x=1'), {
       headers: { authorization: 'Bearer x' },
     });
-    assert.equal(await answer.text(), 'you asked for /pods?x=1');
+    assert.equal(await response.text(), 'you asked for /pods?x=1');
     assert.equal(heard.at(-1)?.headers.authorization, undefined);
     assert.equal((await fetch(address('/nodes/n2/proxy/'))).status, 404);
   });
@@ -291,10 +291,10 @@ describe('requests the API server forwards to kubelets', { timeout: 300_000 }, (
         name,
         query: new URLSearchParams(),
       };
-      const world = { objects: reader };
+      const environment = { objects: reader };
       return await entry?.strategy.handlers?.['']?.(
         call as unknown as ApiCall,
-        world as unknown as ServerContext,
+        environment as unknown as ServerContext,
       );
     };
     const nodes = (await ask('nodes')) as { readonly items: readonly unknown[] };

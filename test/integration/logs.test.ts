@@ -75,9 +75,9 @@ class Reading {
 }
 
 /** Where the numbers differ from the expected ones, in a short message. */
-function firstDifference(out: string, wanted: string): string | undefined {
-  if (out === wanted) return undefined;
-  const [seen, lines] = [out.split('\n'), wanted.split('\n')];
+function firstDifference(out: string, expected: string): string | undefined {
+  if (out === expected) return undefined;
+  const [seen, lines] = [out.split('\n'), expected.split('\n')];
   const at = lines.findIndex((line, index) => line !== seen[index]);
   return `line ${at}: ${JSON.stringify(seen.slice(Math.max(0, at - 2), at + 3))}, ${seen.length} of ${lines.length}`;
 }
@@ -344,13 +344,13 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     assert.equal(await together.ended, 130);
     const line = `'${kubeling}' logs -f pair -c noise --data-dir '${node.dataDir}' | head -n 2; echo "\${PIPESTATUS[*]}"`;
     const piped = spawn('bash', ['-c', line]);
-    let said = '';
+    let output = '';
     for (const stream of [piped.stdout, piped.stderr])
       stream.on('data', (text) => {
-        said += String(text);
+        output += String(text);
       });
     await new Promise((resolve) => piped.once('close', resolve));
-    assert.equal(said, 'again\nagain\n0 0\n');
+    assert.equal(output, 'again\nagain\n0 0\n');
     await node.take('pair.yaml');
   });
 
@@ -380,10 +380,10 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     const directories: string[] = [];
     for (const [name, [, message]] of Object.entries(cases)) {
       const pod = await node.podIs(name, 'over', ({ phase }) => phase === 'Failed' || phase === 'Succeeded');
-      const said = pod.status.containerStatuses?.[0]?.state?.terminated?.message ?? '';
+      const output = pod.status.containerStatuses?.[0]?.state?.terminated?.message ?? '';
       assert.ok(
-        said === message,
-        `${name} logged ${said.length} bytes: ${JSON.stringify(said.slice(0, 200))}`,
+        output === message,
+        `${name} logged ${output.length} bytes: ${JSON.stringify(output.slice(0, 200))}`,
       );
       directories.push(join(logDirectory(pod), '..'));
       await node.take(`${name}.yaml`);

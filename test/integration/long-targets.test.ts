@@ -32,8 +32,8 @@ async function send(socket: Socket, target: string, bearer = '', headers = ''): 
   socket.write(
     `GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${authorization}${headers}\r\n`,
   );
-  const answer = await text(socket);
-  return `${answer.split(' ')[1]} ${answer.split('\r\n\r\n')[1]}`;
+  const response = await text(socket);
+  return `${response.split(' ')[1]} ${response.split('\r\n\r\n')[1]}`;
 }
 
 test('rejects a long target of a caller without credentials with 414 before authentication', async () => {
@@ -54,12 +54,12 @@ test('rejects a long target of an upgrade request without credentials', async ()
 });
 
 test('the embedded API rejects a long target of an anonymous caller with 414, and serves it with a token', async () => {
-  await using rig = await FrontRig.open();
+  await using harness = await FrontRig.open();
   const pods = '/api/v1/namespaces/a/pods';
-  const open = () => connectTls({ port: rig.port, host, rejectUnauthorized: false });
+  const open = () => connectTls({ port: harness.port, host, rejectUnauthorized: false });
   for (const target of [`/healthz?${longQuery}`, `${pods}?${longQuery}`, `${pods}/x/exec?${longQuery}`])
     assert.match(await send(open(), target), /^414 .*must have at most 65536 characters/);
   assert.match(await send(open(), `${pods}?${longQuery}`, 'guess'), /^401/);
   assert.match(await send(open(), `${pods}?${longQuery}`, 'admin'), /^200/);
-  assert.equal(rig.api.last.query.getAll('a').length, 50_000);
+  assert.equal(harness.api.last.query.getAll('a').length, 50_000);
 });

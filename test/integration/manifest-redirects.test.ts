@@ -13,8 +13,8 @@ const address = '127.83.67.17';
 const secret = { Authorization: ['Bearer s3cr3t'] };
 const signal = AbortSignal.timeout(60_000);
 
-async function serve(answer: RequestListener, port = 0, tls?: KeyPair) {
-  const server = tls === undefined ? createServer(answer) : createTlsServer(tls, answer);
+async function serve(response: RequestListener, port = 0, tls?: KeyPair) {
+  const server = tls === undefined ? createServer(response) : createTlsServer(tls, response);
   server.listen(port, address);
   await once(server, 'listening');
   return {
@@ -29,22 +29,22 @@ async function serve(answer: RequestListener, port = 0, tls?: KeyPair) {
 
 /** CVE-2022-27774, CVE-2024-45336: request headers are sent only to the configured server. */
 describe('headers of a manifest URL', () => {
-  const seen: string[] = [];
-  const said =
+  const observed: string[] = [];
+  const serverFor =
     (name: string): RequestListener =>
     (request, response) => {
-      seen.push(`${name} ${request.headers.authorization ?? 'nothing'}`);
+      observed.push(`${name} ${request.headers.authorization ?? 'nothing'}`);
       const location = new URL(request.url ?? '', 'http://x').searchParams.get('to');
       if (location === null) response.end('done');
       else response.writeHead(302, { location }).end();
     };
 
   it('are not sent to another server on a redirect, nor after a redirect back', async () => {
-    await using first = await serve(said('first'));
-    await using other = await serve(said('other'));
+    await using first = await serve(serverFor('first'));
+    await using other = await serve(serverFor('other'));
     const back = `${other.origin}/?to=${encodeURIComponent(`${first.origin}/page`)}`;
     await httpGet(`${first.origin}/?to=${encodeURIComponent(back)}`, secret, signal);
-    assert.deepEqual(seen.splice(0), ['first Bearer s3cr3t', 'other nothing', 'first nothing']);
+    assert.deepEqual(observed.splice(0), ['first Bearer s3cr3t', 'other nothing', 'first nothing']);
   });
 
   it('are not sent without TLS when configured for an https URL', async (t) => {
@@ -55,12 +55,12 @@ describe('headers of a manifest URL', () => {
     const trusted = getCACertificates('default');
     setDefaultCACertificates([authority.pem]);
     try {
-      await using _open = await serve(said('open'), 80);
-      await using _sealed = await serve(said('sealed'), 443, authority.issue(wish));
+      await using _open = await serve(serverFor('open'), 80);
+      await using _sealed = await serve(serverFor('sealed'), 443, authority.issue(wish));
       await httpGet(`https://${address}/?to=${encodeURIComponent(`http://${address}/`)}`, secret, signal);
     } finally {
       setDefaultCACertificates(trusted);
     }
-    assert.deepEqual(seen.splice(0), ['sealed Bearer s3cr3t', 'open nothing']);
+    assert.deepEqual(observed.splice(0), ['sealed Bearer s3cr3t', 'open nothing']);
   });
 });

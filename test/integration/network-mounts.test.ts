@@ -22,7 +22,7 @@ describe('network mounts', { timeout: 300_000 }, () => {
   let folder: string;
   let standIn: FakeNfs;
   let count = 0;
-  let told = 0;
+  let reported = 0;
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'klg-nfs-'));
@@ -45,7 +45,7 @@ describe('network mounts', { timeout: 300_000 }, () => {
   const mounts = (changes: Partial<typeof limits> = {}) =>
     new HostNetworkMounts({
       clock: realClock(),
-      mounted: () => void told++,
+      mounted: () => void reported++,
       limits: { ...limits, ...changes },
       path: standIn.path,
     });
@@ -66,9 +66,9 @@ describe('network mounts', { timeout: 300_000 }, () => {
   it('are mounted with their options, inspected and unmounted', async () => {
     const [host, directory] = [mounts(), await place()];
     assert.equal(await host.isMounted(directory), false);
-    told = 0;
+    reported = 0;
     await host.mount(nfs(directory, ['hard', 'ro']), signal);
-    assert.equal(told, 1);
+    assert.equal(reported, 1);
     assert.deepEqual(standIn.calls('mount', directory), [
       `mount -t nfs -o hard,ro -- server:/export ${directory}`,
     ]);

@@ -60,8 +60,10 @@ describe('node shutdown', { skip: skipReason() || busSkipReason(), timeout: 180_
     assert.equal(reason, 'NodeShutdown');
     const { kubelet } = node.inner;
     assert.equal(kubelet.control.shutdown?.problem(), 'node is shutting down');
-    const told = kubelet.state.node.story().entries.map((entry) => ('reason' in entry ? entry.reason : ''));
-    assert.equal(told.filter((each) => each === 'Shutdown').length, 1);
+    const reported = kubelet.state.node
+      .story()
+      .entries.map((entry) => ('reason' in entry ? entry.reason : ''));
+    assert.equal(reported.filter((each) => each === 'Shutdown').length, 1);
     logind.prepareForShutdown(false);
     await locks(1);
     assert.equal(kubelet.control.shutdown?.problem(), undefined);

@@ -42,7 +42,7 @@ describe('kernel log', {
   const container = [...root, 'kubepods', `pod${uid}`, id];
   let cgroups: CgroupManager;
   let noted: LogPosition | undefined;
-  let told: PodOom[] = [];
+  let reported: PodOom[] = [];
 
   before(async () => {
     const host = realCgroupHost();
@@ -53,7 +53,7 @@ describe('kernel log', {
 
   /** Other processes on this machine run out of memory, too. */
   async function watching(during: () => Promise<void>): Promise<void> {
-    told = [];
+    reported = [];
     const watcher = new OomWatcher({
       log: hostKernelLog(),
       note: {
@@ -66,7 +66,7 @@ describe('kernel log', {
       clock,
       logger: collectLogs(clock).logger,
       systemOom: () => {},
-      podOom: (oom) => void (oom.uid === uid && told.push(oom)),
+      podOom: (oom) => void (oom.uid === uid && reported.push(oom)),
     });
     const stop = new AbortController();
     const running = watcher.run(stop.signal);
@@ -92,19 +92,19 @@ describe('kernel log', {
     await watching(async () => {
       await eventually('a checkpoint of the log position', async () => noted);
       await runOutOfMemory();
-      await eventually('the news', async () => told[0]);
+      await eventually('the news', async () => reported[0]);
     });
-    const [oom] = told;
-    assert.deepEqual([oom?.containerId, oom?.limit, told.length], [id, 'container', 1]);
+    const [oom] = reported;
+    assert.deepEqual([oom?.containerId, oom?.limit, reported.length], [id, 'container', 1]);
   });
 
   it('is read on after a restart without repeating or missing an entry', async () => {
     const before = noted;
     await runOutOfMemory();
     await watching(async () => {
-      await eventually('the news', async () => told[0]);
+      await eventually('the news', async () => reported[0]);
     });
-    assert.equal(told.length, 1);
+    assert.equal(reported.length, 1);
     assert.ok((noted?.sequence ?? 0) > (before?.sequence ?? 0));
     assert.equal(noted?.boot, before?.boot);
   });

@@ -47,7 +47,7 @@ const access: Volume = {
 
 describe('payload volumes on a real machine', { skip: notRoot }, () => {
   let root: string;
-  let world: PayloadWorld;
+  let environment: PayloadWorld;
   const volume = (kind: string, name: string) =>
     join(root, 'pods', worldUid, 'volumes', `kubernetes.io~${kind}`, name);
   const mounts = async () =>
@@ -56,10 +56,10 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
 
   beforeEach(async () => {
     root = await mkdtemp(join(tmpdir(), 'klg-payload-'));
-    world = new PayloadWorld(new HostVolumeFiles(realClock()), join(root, 'pods'), realClock());
-    world.setConfigMap('cm', { a: 'one', b: 'two' });
-    world.setConfigMap('root-ca', { 'ca.crt': 'CERTIFICATE' });
-    world.setSecret('s', { password: 'hush' });
+    environment = new PayloadWorld(new HostVolumeFiles(realClock()), join(root, 'pods'), realClock());
+    environment.setConfigMap('cm', { a: 'one', b: 'two' });
+    environment.setConfigMap('root-ca', { 'ca.crt': 'CERTIFICATE' });
+    environment.setSecret('s', { password: 'hush' });
   });
   afterEach(async () => {
     for (const line of (await mounts()).toReversed()) execFileSync('umount', [line.split(' ')[1] ?? '']);
@@ -79,19 +79,23 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
       file: (path) => writeFile(path, ''),
       link: (path) => symlink(outside, path),
     };
-    await world.volumes().prepare(podWith([configMap]), world.signal);
+    await environment.volumes().prepare(podWith([configMap]), environment.signal);
     for (const name of ['..data_tmp', '..2026_01_31_00_00_00.1'])
       for (const [kind, put] of Object.entries(hindrances)) {
         await put(join(directory, name));
         const value = `${name} ${kind}`;
-        world.setConfigMap('cm', { a: value });
-        assert.deepEqual(await world.volumes().prepare(podWith([configMap]), world.signal), [], value);
+        environment.setConfigMap('cm', { a: value });
+        assert.deepEqual(
+          await environment.volumes().prepare(podWith([configMap]), environment.signal),
+          [],
+          value,
+        );
         assert.equal(await readFile(join(directory, 'a'), 'utf8'), value);
         assert.ok(!(await readdir(directory)).includes(name), value);
       }
     await rm(directory, { recursive: true });
     await mkdir(join(directory, '..data'), { recursive: true });
-    assert.deepEqual(await world.volumes().prepare(podWith([configMap]), world.signal), []);
+    assert.deepEqual(await environment.volumes().prepare(podWith([configMap]), environment.signal), []);
     assert.equal(await readFile(join(outside, 'canary'), 'utf8'), 'alive');
   });
 
@@ -101,31 +105,31 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
       path: `${index}${'/a'.repeat(31)}`,
     }));
     const pod = podWith([{ name: 'sec', secret: { secretName: 'deep', items } }]);
-    const volumes = world.volumes();
+    const volumes = environment.volumes();
     using monitor = new LoopMonitor();
     for (const value of ['one', 'two', 'three']) {
-      world.setSecret('deep', { k: value });
-      assert.deepEqual(await volumes.prepare(pod, world.signal), []);
+      environment.setSecret('deep', { k: value });
+      assert.deepEqual(await volumes.prepare(pod, environment.signal), []);
       const path = join(volume('secret', 'sec'), items[499]?.path ?? '');
       assert.equal(await readFile(path, 'utf8'), value);
     }
     assert.match((await mounts()).join(), /nr_inodes=65600/);
     // A restarted kubelet compares actual with desired content.
-    assert.deepEqual(await world.volumes().prepare(pod, world.signal), []);
-    await volumes.remove(worldUid, world.signal);
+    assert.deepEqual(await environment.volumes().prepare(pod, environment.signal), []);
+    await volumes.remove(worldUid, environment.signal);
     const longestMs = monitor.takeLongestMs();
     assert.ok(longestMs < 250, `one turn took ${longestMs} ms of CPU time`);
   });
 
   it('reject paths of more than 32 components and too many directories', async () => {
-    world.setSecret('s', { password: 'hush' });
+    environment.setSecret('s', { password: 'hush' });
     const messageOf = async (count: number, steps: number) => {
       const items = Array.from({ length: count }, (_, index) => ({
         key: 'password',
         path: `${index}${'/a'.repeat(steps - 1)}`,
       }));
       const pod = podWith([{ name: 'sec', secret: { secretName: 's', items } }]);
-      return (await world.volumes().prepare(pod, world.signal)).map(({ message }) => message);
+      return (await environment.volumes().prepare(pod, environment.signal)).map(({ message }) => message);
     };
     assert.match((await messageOf(1, 33)).join(), /must have at most 32 steps/);
     assert.deepEqual(await messageOf(600, 32), [
@@ -137,23 +141,23 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     const directory = volume('configmap', 'cm');
     await mkdir(directory, { recursive: true });
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', directory]);
-    const volumes = world.volumes();
-    const make = () => volumes.prepare(podWith([configMap]), world.signal);
+    const volumes = environment.volumes();
+    const make = () => volumes.prepare(podWith([configMap]), environment.signal);
     assert.deepEqual(await make(), []);
-    world.setConfigMap('cm', { a: 'x'.repeat(200_000) });
+    environment.setConfigMap('cm', { a: 'x'.repeat(200_000) });
     const message = 'Cannot write the new content: ENOSPC: no space left on device';
     for (let tries = 0; tries < 3; tries++)
       assert.deepEqual(await make(), [{ volume: 'cm', message, content: 'earlier' }]);
     assert.equal(await readFile(join(directory, 'a'), 'utf8'), 'one');
-    world.setConfigMap('cm', { a: 'fits' });
+    environment.setConfigMap('cm', { a: 'fits' });
     assert.deepEqual(await make(), []);
     assert.equal(await readFile(join(directory, 'a'), 'utf8'), 'fits');
   });
 
   it('have the right content, modes and file systems', async () => {
-    const volumes = world.volumes();
+    const volumes = environment.volumes();
     const pod = podWith([configMap, secret, downward, access], {}, { app: 'web' });
-    assert.deepEqual(await volumes.prepare(pod, world.signal), []);
+    assert.deepEqual(await volumes.prepare(pod, environment.signal), []);
     assert.equal(await readFile(join(volume('configmap', 'cm'), 'a'), 'utf8'), 'one');
     assert.equal(await readFile(join(volume('secret', 'sec'), 'password'), 'utf8'), 'hush');
     assert.equal(await readFile(join(volume('downward-api', 'down'), 'labels'), 'utf8'), 'app="web"');
@@ -178,16 +182,16 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     assert.equal((await mounts()).length, 3);
     const marker = join(root, 'pods', worldUid, 'plugins/kubernetes.io~empty-dir/wrapped_sec/ready');
     assert.equal((await stat(marker)).size, 0);
-    await volumes.remove(worldUid, world.signal);
+    await volumes.remove(worldUid, environment.signal);
     assert.deepEqual(await mounts(), []);
     assert.deepEqual(await readdir(join(root, 'pods', worldUid, 'volumes')), []);
-    await volumes.remove(worldUid, world.signal);
+    await volumes.remove(worldUid, environment.signal);
   });
 
   it('belong to the group of the pod, and a token to its user', async () => {
     const spec = { securityContext: { fsGroup: 4321, runAsUser: 1234 } };
     const pod = podWith([configMap, secret, access], spec);
-    assert.deepEqual(await world.volumes().prepare(pod, world.signal), []);
+    assert.deepEqual(await environment.volumes().prepare(pod, environment.signal), []);
     const token = await stat(join(volume('projected', 'access'), 'token'));
     assert.deepEqual([token.uid, token.gid, token.mode & 0o7777], [1234, 4321, 0o640]);
     const password = await stat(join(volume('secret', 'sec'), 'password'));
@@ -199,9 +203,9 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
   });
 
   it('change atomically: a reader never sees a missing or torn file', async () => {
-    const volumes = world.volumes();
+    const volumes = environment.volumes();
     const pod = podWith([configMap]);
-    await volumes.prepare(pod, world.signal);
+    await volumes.prepare(pod, environment.signal);
     let isOver = false;
     let looks = 0;
     const reader = (async () => {
@@ -213,25 +217,25 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     })();
     for (let turn = 0; turn < 200; turn++) {
       const text = `${'x'.repeat(20)}${turn}`;
-      world.setConfigMap('cm', { a: text, b: text });
-      assert.deepEqual(await volumes.prepare(pod, world.signal), []);
+      environment.setConfigMap('cm', { a: text, b: text });
+      assert.deepEqual(await volumes.prepare(pod, environment.signal), []);
     }
     isOver = true;
     await reader;
     assert.ok(looks > 10, `${looks} looks`);
-    await volumes.prepare(pod, world.signal);
+    await volumes.prepare(pod, environment.signal);
     const hidden = (await readdir(volume('configmap', 'cm'))).filter((name) => name.startsWith('..'));
     assert.equal(hidden.length, 2);
   });
 
   it('are adopted by the next process without mounting or writing again', async () => {
     const pod = podWith([secret]);
-    await world.volumes().prepare(pod, world.signal);
+    await environment.volumes().prepare(pod, environment.signal);
     const before = await readlink(join(volume('secret', 'sec'), '..data'));
-    assert.deepEqual(await world.volumes().prepare(pod, world.signal), []);
+    assert.deepEqual(await environment.volumes().prepare(pod, environment.signal), []);
     assert.equal(await readlink(join(volume('secret', 'sec'), '..data')), before);
     assert.equal((await mounts()).length, 1);
-    await world.volumes().remove(worldUid, world.signal);
+    await environment.volumes().remove(worldUid, environment.signal);
     assert.deepEqual(await mounts(), []);
   });
 
@@ -239,18 +243,18 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     const foreign = join(root, 'foreign');
     await mkdir(foreign);
     await writeFile(join(foreign, 'canary'), 'alive');
-    const volumes = world.volumes();
-    await volumes.prepare(podWith([configMap]), world.signal);
+    const volumes = environment.volumes();
+    await volumes.prepare(podWith([configMap]), environment.signal);
     const inside = join(volume('configmap', 'cm'), 'inside');
     await mkdir(inside);
     execFileSync('mount', ['--bind', foreign, inside]);
-    await assert.rejects(volumes.remove(worldUid, world.signal), {
+    await assert.rejects(volumes.remove(worldUid, environment.signal), {
       code: 'VOLUME_REMOVE',
       message: `cannot delete directory ${inside}: it is a mount point`,
     });
     assert.equal(await readFile(join(foreign, 'canary'), 'utf8'), 'alive');
     execFileSync('umount', [inside]);
-    await volumes.remove(worldUid, world.signal);
+    await volumes.remove(worldUid, environment.signal);
     await assert.rejects(lstat(volume('configmap', 'cm')), { code: 'ENOENT' });
     assert.equal(await readFile(join(foreign, 'canary'), 'utf8'), 'alive');
   });
@@ -261,9 +265,11 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     await writeFile(join(foreign, 'cm', 'canary'), 'alive');
     await mkdir(join(root, 'pods', worldUid, 'volumes'), { recursive: true });
     await symlink(foreign, join(root, 'pods', worldUid, 'volumes', 'kubernetes.io~configmap'));
-    const [problem] = await world.volumes().prepare(podWith([configMap]), world.signal);
+    const [problem] = await environment.volumes().prepare(podWith([configMap]), environment.signal);
     assert.match(problem?.message ?? '', /kubernetes\.io~configmap is no directory$/);
-    await assert.rejects(world.volumes().remove(worldUid, world.signal), { code: 'VOLUME_REMOVE' });
+    await assert.rejects(environment.volumes().remove(worldUid, environment.signal), {
+      code: 'VOLUME_REMOVE',
+    });
     assert.deepEqual(await readdir(join(foreign, 'cm')), ['canary']);
   });
 
@@ -274,39 +280,39 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     for (const target of targets) {
       await mkdir(foreign, { recursive: true });
       for (const name of ['a', 'canary']) await writeFile(join(foreign, name), 'alive');
-      const volumes = world.volumes();
-      world.setConfigMap('cm', { a: 'one', b: 'two' });
-      assert.deepEqual(await volumes.prepare(podWith([configMap]), world.signal), []);
+      const volumes = environment.volumes();
+      environment.setConfigMap('cm', { a: 'one', b: 'two' });
+      assert.deepEqual(await volumes.prepare(podWith([configMap]), environment.signal), []);
       for (const name of ['..data', '..data_tmp', 'a', '..2000_01_01_00_00_00.1']) {
         await rm(join(at, name), { force: true });
         await symlink(target, join(at, name));
       }
-      world.setConfigMap('cm', { a: 'three' });
-      const problems = await world.volumes().prepare(podWith([configMap]), world.signal);
+      environment.setConfigMap('cm', { a: 'three' });
+      const problems = await environment.volumes().prepare(podWith([configMap]), environment.signal);
       if (problems.length === 0) assert.equal(await readFile(join(at, 'a'), 'utf8'), 'three', target);
-      await world.volumes().remove(worldUid, world.signal);
+      await environment.volumes().remove(worldUid, environment.signal);
       for (const name of ['a', 'canary'])
         assert.equal(await readFile(join(foreign, name), 'utf8'), 'alive', target);
     }
   });
 
   it('report a volume in use, and the removal ends at its deadline', async () => {
-    const volumes = world.volumes();
-    await volumes.prepare(podWith([secret]), world.signal);
+    const volumes = environment.volumes();
+    await volumes.prepare(podWith([secret]), environment.signal);
     await using file = await open(join(volume('secret', 'sec'), 'password'));
-    await assert.rejects(volumes.remove(worldUid, world.signal), {
+    await assert.rejects(volumes.remove(worldUid, environment.signal), {
       code: 'VOLUME_REMOVE',
       message: `${volume('secret', 'sec')} is still in use`,
     });
     await file.close();
-    await volumes.remove(worldUid, world.signal);
+    await volumes.remove(worldUid, environment.signal);
     assert.deepEqual(await mounts(), []);
   });
 
   it('never write secrets to the disk', async () => {
     const canary = 'canary-5b1f0e';
-    world.setSecret('s', { password: canary });
-    await world.volumes().prepare(podWith([secret, access]), world.signal);
+    environment.setSecret('s', { password: canary });
+    await environment.volumes().prepare(podWith([secret, access]), environment.signal);
     for (const line of (await mounts()).toReversed()) execFileSync('umount', [line.split(' ')[1] ?? '']);
     const found = await readdir(root, { recursive: true, withFileTypes: true });
     const files = found.filter((entry) => entry.isFile());
@@ -328,17 +334,17 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
         stdio: ['ignore', 'pipe', 'inherit'],
       });
       await once(victim.stdout, 'data');
-      await realClock().sleep(randomInt(random, 150), world.signal);
+      await realClock().sleep(randomInt(random, 150), environment.signal);
       victim.kill('SIGKILL');
       await once(victim, 'exit');
-      const seen = await readFile(join(volume('configmap', 'cm'), 'always'), 'utf8').catch(() => '0-0');
-      assert.match(seen, /^(?:\d+-\d|last)$/);
+      const observed = await readFile(join(volume('configmap', 'cm'), 'always'), 'utf8').catch(() => '0-0');
+      assert.match(observed, /^(?:\d+-\d|last)$/);
       // A mount program of the killed process may still be running.
-      await realClock().sleep(50, world.signal);
-      world.setAll('last');
-      const volumes = world.volumes();
-      assert.deepEqual(await volumes.prepare(killedPod(), world.signal), []);
-      await volumes.prepare(killedPod(), world.signal);
+      await realClock().sleep(50, environment.signal);
+      environment.setAll('last');
+      const volumes = environment.volumes();
+      assert.deepEqual(await volumes.prepare(killedPod(), environment.signal), []);
+      await volumes.prepare(killedPod(), environment.signal);
       for (const [kind, name] of [
         ['configmap', 'cm'],
         ['secret', 's'],
@@ -349,9 +355,9 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
         assert.equal(await readFile(join(volume(kind, name), 'always'), 'utf8'), 'last');
       }
       assert.equal((await mounts()).length, 2);
-      if (round % 2 === 0) await world.volumes().remove(worldUid, world.signal);
+      if (round % 2 === 0) await environment.volumes().remove(worldUid, environment.signal);
     }
-    await world.volumes().remove(worldUid, world.signal);
+    await environment.volumes().remove(worldUid, environment.signal);
     assert.deepEqual(await mounts(), []);
     assert.deepEqual(await readdir(join(root, 'pods', worldUid, 'volumes')), []);
   });

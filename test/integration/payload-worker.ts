@@ -3,15 +3,15 @@ import { HostVolumeFiles } from '../../src/volumes/index.ts';
 import { killedPod, PayloadWorld, worldUid } from '../fakes/payload-world.ts';
 
 /** Creates, changes and removes volumes endlessly: a process that is killed at any moment. */
-const world = new PayloadWorld(new HostVolumeFiles(realClock()), process.argv[2] ?? '', realClock());
+const environment = new PayloadWorld(new HostVolumeFiles(realClock()), process.argv[2] ?? '', realClock());
 const pod = killedPod();
 process.stdout.write('begun\n');
 for (let turn = 0; ; turn++) {
-  const volumes = world.volumes();
+  const volumes = environment.volumes();
   for (let change = 0; change < 5; change++) {
-    world.setAll(`${turn}-${change}`);
-    const problems = await volumes.prepare(pod, world.signal);
+    environment.setAll(`${turn}-${change}`);
+    const problems = await volumes.prepare(pod, environment.signal);
     if (problems.length > 0) throw new Error(JSON.stringify(problems));
   }
-  await volumes.remove(worldUid, world.signal);
+  await volumes.remove(worldUid, environment.signal);
 }

@@ -82,7 +82,7 @@ test('reports an exit by its event long before the next relist, and by a relist 
     `from the call to stop to ContainerDied: ${latencies.map((ms) => ms.toFixed(0)).join(', ')} ms`,
   );
   // Without events each exit is found by the next relist, half a minute after the previous one.
-  const middle = latencies.toSorted((one, other) => one - other)[2] ?? Number.POSITIVE_INFINITY;
+  const middle = latencies.toSorted((each, other) => each - other)[2] ?? Number.POSITIVE_INFINITY;
   assert.ok(middle < 5_000, `${latencies}`);
   assert.equal(pleg.eventTrust, 'trusted');
 

@@ -476,7 +476,7 @@ describe('sandboxes and containers of pod specs', { skip: skipReason() }, () => 
         ? true
         : undefined,
     );
-    const seen = await Promise.all(
+    const observed = await Promise.all(
       (status.containerStatuses ?? []).map(async ({ name, containerID = '' }) => {
         const containerId = containerID.replace(/^.*:\/\//, '');
         const cmd = ['sh', '-c', 'ls /data/late /data/own'];
@@ -484,7 +484,7 @@ describe('sandboxes and containers of pod specs', { skip: skipReason() }, () => 
         return [name, `${Buffer.from(stdout)}`.match(/^(file|here)$/gm) ?? []];
       }),
     );
-    assert.deepEqual(Object.fromEntries(seen), {
+    assert.deepEqual(Object.fromEntries(observed), {
       none: [],
       follows: ['file', 'here'],
       both: ['file', 'here'],

@@ -194,7 +194,7 @@ describe('pods of a real containerd', () => {
   });
 
   it('leave no sandbox when they are deleted during RunPodSandbox', async () => {
-    const made: number[] = [];
+    const created: number[] = [];
     for (const afterMs of [1, 20, 60, 120, 250]) {
       const pod = withImage(podOf({ main: {} }, {}, `hasty-${afterMs}`));
       const observed = await observe(pod);
@@ -203,7 +203,7 @@ describe('pods of a real containerd', () => {
       await runtime.syncPod({ pod, observed, context: noProbes }, controller.signal).catch((error) => {
         if (!controller.signal.aborted) throw error;
       });
-      made.push((await observe(pod)).sandboxes.length);
+      created.push((await observe(pod)).sandboxes.length);
       await clear(pod, 1);
       const logs = await files.names(join(containerd.dataDir, 'logs/pods'));
       assert.deepEqual(
@@ -211,7 +211,7 @@ describe('pods of a real containerd', () => {
         [],
       );
     }
-    assert.ok(made.includes(1), 'every attempt failed before RunPodSandbox');
+    assert.ok(created.includes(1), 'every attempt failed before RunPodSandbox');
     const { items } = await within(limitMs, 'list sandboxes', (signal) =>
       containerd.cri.listPodSandbox({}, signal),
     );

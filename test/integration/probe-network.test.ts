@@ -59,13 +59,13 @@ function serve(listener: RequestListener) {
 
 describe('HTTP probe', () => {
   it('accepts responses as loose as those of a shell one-liner', async () => {
-    const answers = [
+    const responses = [
       'HTTP/1.0 200 OK\n\nfine',
       'HTTP/1.1 200 OK\nContent-Length: 4\n\nfine',
       `HTTP/1.1 200 OK\r\nX-Long: ${'a'.repeat(100_000)}\r\nContent-Length: 4\r\n\r\nfine`,
     ];
-    for (const answer of answers) {
-      const talk = (socket: Socket) => socket.once('data', () => socket.end(answer));
+    for (const response of responses) {
+      const talk = (socket: Socket) => socket.once('data', () => socket.end(response));
       await using server = await listening(createSocketServer(talk));
       assert.deepEqual(await get({ port: server.port }), { is: 'success', output: 'fine' });
     }
@@ -101,13 +101,13 @@ describe('HTTP probe', () => {
   });
 
   it('sends User-Agent, Accept */* and Connection: close, and requests no compression', async () => {
-    const seen: IncomingMessage[] = [];
+    const observed: IncomingMessage[] = [];
     await using server = await serve((request, response) => {
-      seen.push(request);
+      observed.push(request);
       response.end();
     });
     await get({ port: server.port, path: '/a?b=c' });
-    const [request] = seen;
+    const [request] = observed;
     assert.equal(request?.url, '/a?b=c');
     assert.deepEqual(request?.headers, {
       'user-agent': 'kube-probe/1.36',
@@ -118,9 +118,9 @@ describe('HTTP probe', () => {
   });
 
   it('sends the headers of the probe; empty ones remove defaults', async () => {
-    const seen: IncomingMessage[] = [];
+    const observed: IncomingMessage[] = [];
     await using server = await serve((request, response) => {
-      seen.push(request);
+      observed.push(request);
       response.end();
     });
     const httpHeaders = [
@@ -131,7 +131,7 @@ describe('HTTP probe', () => {
       { name: 'User-Agent', value: 'me' },
     ];
     await get({ port: server.port, httpHeaders });
-    assert.deepEqual(seen[0]?.headers, {
+    assert.deepEqual(observed[0]?.headers, {
       host: 'example.org',
       'x-a': '1, 2',
       'user-agent': 'me',
@@ -219,9 +219,9 @@ describe('HTTP probe', () => {
       target: '/',
       headers: [],
     } as const;
-    const asked = ask({ kind: 'http', request }, 60_000, controller);
+    const requested = ask({ kind: 'http', request }, 60_000, controller);
     controller.abort(new Error('over'));
-    await assert.rejects(asked, /over/);
+    await assert.rejects(requested, /over/);
   });
 });
 
@@ -285,7 +285,9 @@ describe('gRPC probe', () => {
     ask({ kind: 'grpc', host: '127.0.0.1', port, service }, timeoutMs);
 
   it('succeeds for a serving service and sends its name', async () => {
-    using server = await health((service, answer) => answer(service === 'down' ? 'NOT_SERVING' : 'SERVING'));
+    using server = await health((service, response) =>
+      response(service === 'down' ? 'NOT_SERVING' : 'SERVING'),
+    );
     assert.deepEqual(await at(server.port), { is: 'success', output: 'service healthy' });
     assert.match(String(server.agents[0]), /^kube-probe\/1\.36/);
     assert.deepEqual(await at(server.port, 'down'), {
@@ -303,8 +305,8 @@ describe('gRPC probe', () => {
   });
 
   it('fails for an unknown service and for a server without the health service', async () => {
-    using server = await health((_service, answer) =>
-      answer(Object.assign(new Error(), { code: 5, details: 'who?', metadata: new grpc.Metadata() })),
+    using server = await health((_service, response) =>
+      response(Object.assign(new Error(), { code: 5, details: 'who?', metadata: new grpc.Metadata() })),
     );
     assert.deepEqual(await at(server.port), {
       is: 'failure',
@@ -316,10 +318,10 @@ describe('gRPC probe', () => {
         resolve(bound),
       );
     });
-    const answer = await at(port);
+    const response = await at(port);
     bare.forceShutdown();
-    assert.equal(answer.is, 'failure');
-    assert.match(answer.output, /does not implement the grpc health protocol/);
+    assert.equal(response.is, 'failure');
+    assert.match(response.output, /does not implement the grpc health protocol/);
   });
 
   it('fails at its timeout when no server, or one of another protocol, listens', async () => {
@@ -338,14 +340,14 @@ describe('gRPC probe', () => {
 
   it('waits for a server that is starting', async () => {
     const port = await freePort();
-    const asked = at(port, '', 120_000);
+    const requested = at(port, '', 120_000);
     await new Promise((resolve) => setTimeout(resolve, 300));
     const server = new grpc.Server();
     await new Promise((resolve) => {
       server.bindAsync(`127.0.0.1:${port}`, grpc.ServerCredentials.createInsecure(), resolve);
     });
-    const answer = await asked;
+    const response = await requested;
     server.forceShutdown();
-    assert.match(answer.output, /does not implement/);
+    assert.match(response.output, /does not implement/);
   });
 });

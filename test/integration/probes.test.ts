@@ -78,7 +78,7 @@ async function healthServer(answer: () => Health) {
 }
 
 describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, () => {
-  const answers: {
+  const responses: {
     readonly question: ProbeRequest;
     readonly answer: ProbeResponse;
     readonly atMs: number;
@@ -92,9 +92,9 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
         const real = networkProber({ clock: realClock(), random: systemRandom(), dialHttp });
         const prober = {
           async probe(question: ProbeRequest, inner: AbortSignal) {
-            const answer = await real.probe(question, inner);
-            answers.push({ question, answer, atMs: performance.now() });
-            return answer;
+            const response = await real.probe(question, inner);
+            responses.push({ question, answer: response, atMs: performance.now() });
+            return response;
           },
         };
         return { ...deps, machine: { ...deps.machine, prober } };
@@ -155,7 +155,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.put({ slow: { spec: always, containers: { main: main_ } } });
     const typesOf = () =>
       new Set(
-        answers
+        responses
           .filter(({ question }) => question.podName.startsWith('slow-'))
           .map(({ question }) => question.type),
       );
@@ -185,14 +185,14 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
       using _listener = node.kubelet.state.statuses.onChange(({ pod, after: now }) => {
         if (pod.metadata.name.startsWith('flip-') && isReady(now) === ready) changedMs ??= performance.now();
       });
-      const from = answers.length;
+      const from = responses.length;
       answerer.status = ready ? 200 : 503;
       await node.podIs('flip', ready ? 'ready' : 'not ready', (seen) => isReady(seen) === ready);
-      const wanted = ready ? 'success' : 'failure';
-      const answered = answers
+      const expected = ready ? 'success' : 'failure';
+      const responded = responses
         .slice(from)
-        .find(({ question, answer }) => question.podName.startsWith('flip-') && answer.is === wanted);
-      lateMs.push((changedMs ?? Number.POSITIVE_INFINITY) - (answered?.atMs ?? 0));
+        .find(({ question, answer }) => question.podName.startsWith('flip-') && answer.is === expected);
+      lateMs.push((changedMs ?? Number.POSITIVE_INFINITY) - (responded?.atMs ?? 0));
     }
     // One may be late because the machine is busy.
     const late = lateMs.filter((ms) => ms >= 200);
@@ -215,7 +215,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     const page = () => node.kubelet.runtime.probes.metrics.expose(signal);
     await node.podIs('web', 'probed by both', () =>
       ['http', 'tcp'].every((kind) =>
-        answers.some(({ question }) => question.podUid === uid && question.action.kind === kind),
+        responses.some(({ question }) => question.podUid === uid && question.action.kind === kind),
       ),
     );
     assert.match(
@@ -299,17 +299,17 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.podIs('bad', 'running', (seen) => main(seen)?.state?.running !== undefined);
     await node.stop();
     await node.start();
-    const seen = new Set<string>();
+    const observed = new Set<string>();
     using _listener = node.kubelet.state.statuses.onChange(({ pod, after: now }) => {
       if (main(now)?.state?.running !== undefined)
-        seen.add(`${pod.metadata.name.split('-')[0]} ${main(now)?.started} ${isReady(now)}`);
+        observed.add(`${pod.metadata.name.split('-')[0]} ${main(now)?.started} ${isReady(now)}`);
     });
-    const from = answers.length;
+    const from = responses.length;
     await node.podIs('good', 'asked again', () =>
-      answers.slice(from).some(({ question }) => question.podName.startsWith('good-')),
+      responses.slice(from).some(({ question }) => question.podName.startsWith('good-')),
     );
     await node.podIs('bad', 'there', (now) => main(now)?.state?.running !== undefined);
-    assert.deepEqual([...seen].toSorted(), ['bad true false', 'good true true']);
+    assert.deepEqual([...observed].toSorted(), ['bad true false', 'good true true']);
     await node.take('good', 'bad');
   });
 
@@ -345,14 +345,14 @@ describe('probes after kubeling is killed', { timeout: 180_000, skip: skipReason
       for (let round = 0; round < 2; round++) {
         await node.end('SIGKILL');
         await node.start();
-        const seen = new Set<boolean>();
+        const observed = new Set<boolean>();
         const end = performance.now() + 5_000;
         while (performance.now() < end) {
           const status = (await node.pod('web'))?.status ?? {};
-          if (main(status)?.state?.running !== undefined) seen.add(isReady(status));
+          if (main(status)?.state?.running !== undefined) observed.add(isReady(status));
           await new Promise((resolve) => setTimeout(resolve, 10));
         }
-        assert.deepEqual([...seen], [true]);
+        assert.deepEqual([...observed], [true]);
       }
       const { status } = (await node.pod('web')) ?? { status: {} };
       assert.equal(main(status)?.restartCount, 0);

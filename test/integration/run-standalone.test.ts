@@ -48,9 +48,9 @@ describe('kubeling run on a standalone node', { timeout: 240_000 }, () => {
     await mkdir(join(dir, 'manifests'));
     await writeFile(join(dir, 'ca.crt'), authority.pem);
     const { cgroup: cgroupRoot, socket: runtimeSocket } = runtime.containerd.layout;
-    const places = { manifestDir: join(dir, 'manifests'), podLogsDir: join(dir, 'logs'), clientCaFile: '' };
+    const paths = { manifestDir: join(dir, 'manifests'), podLogsDir: join(dir, 'logs'), clientCaFile: '' };
     const config = nodeConfig(
-      { ...places, cgroupRoot, runtimeSocket, port, healthzPort },
+      { ...paths, cgroupRoot, runtimeSocket, port, healthzPort },
       {
         authentication: {
           anonymous: { enabled: false },
@@ -84,14 +84,14 @@ describe('kubeling run on a standalone node', { timeout: 240_000 }, () => {
       env: { ...process.env, ...env },
     });
     children.push(child);
-    const said = { text: '' };
+    const output = { text: '' };
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (chunk) => {
-        said.text += chunk;
+        output.text += chunk;
       });
     }
     const ended = new Promise<number | null>((resolve) => void child.once('close', resolve));
-    return { child, said, ended };
+    return { child, said: output, ended };
   }
 
   function run(env: Readonly<Record<string, string>> = {}, ...flags: readonly string[]) {
@@ -106,8 +106,8 @@ describe('kubeling run on a standalone node', { timeout: 240_000 }, () => {
     const page = await eventually(
       'kubeling to be healthy',
       async () => {
-        const answer = await fetch(url).catch(() => undefined);
-        return answer?.ok === true ? await answer.text() : undefined;
+        const response = await fetch(url).catch(() => undefined);
+        return response?.ok === true ? await response.text() : undefined;
       },
       60_000,
       told,

@@ -50,8 +50,8 @@ describe('runtime of kubeling up', { timeout: 600_000 }, () => {
   async function isRunning(dataDir: string, pod: string): Promise<void> {
     await eventually(`the pod ${pod} to run`, async () => {
       const words = ['exec', pod, '--data-dir', dataDir, '--', 'echo', 'alive'];
-      const said = await machine.runKubeling(...words).catch((error: Error) => error.message);
-      return said === 'alive\n' ? true : undefined;
+      const output = await machine.runKubeling(...words).catch((error: Error) => error.message);
+      return output === 'alive\n' ? true : undefined;
     });
   }
 
@@ -113,8 +113,8 @@ describe('runtime of kubeling up', { timeout: 600_000 }, () => {
     await first.says(/^ready/m);
     const endpoint = `unix://${join(other, 'containerd', 'containerd.sock')}`;
     const dataDir = machine.dataDirectory('home');
-    const asked = startUp(dataDir, '--local-api=false', '--runtime-endpoint', endpoint);
-    await asked.says(/^ready/m);
+    const requested = startUp(dataDir, '--local-api=false', '--runtime-endpoint', endpoint);
+    await requested.says(/^ready/m);
     await machine.losePower();
 
     await machine.boot();

@@ -229,12 +229,12 @@ test('resumes no TLS session, so that outdated trust is not reused', async () =>
     const second = await shake(node.port, { ...limits, session });
     assert.equal(second.isSessionReused(), false, version);
     second.write('GET /pods HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
-    let said = '';
+    let output = '';
     second.on('data', (chunk) => {
-      said += chunk;
+      output += chunk;
     });
     await once(second, 'close');
-    assert.match(said, /^HTTP\/1\.1 401 /, version);
+    assert.match(output, /^HTTP\/1\.1 401 /, version);
   }
 });
 
@@ -247,8 +247,8 @@ test('serves a new certificate to new connections and keeps existing ones', asyn
   assert.notEqual(next.getPeerX509Certificate()?.fingerprint256, old);
   node.serveWith({ cert: pair.cert, key: node.servingPair().key });
   const third = await shake(node.port, {});
-  const [served, wanted] = [third, next].map((each) => each.getPeerX509Certificate()?.fingerprint256);
-  assert.equal(served, wanted, 'a pair that does not match leaves the last good one');
+  const [served, expected] = [third, next].map((each) => each.getPeerX509Certificate()?.fingerprint256);
+  assert.equal(served, expected, 'a pair that does not match leaves the last good one');
   before.write('GET /pods HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer token-of-alice\r\n\r\n');
   assert.match(String((await once(before, 'data'))[0]), /^HTTP\/1\.1 200 /);
   for (const socket of [before, next, third]) socket.destroy();

@@ -55,11 +55,11 @@ test('serves HTTP/2 by certificate and by token, with many requests on one conne
   try {
     assert.equal(session.alpnProtocol, 'h2');
     const paths = ['/pods', '/metrics', '/configz', '/healthz'];
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 40 }, (_, index) => ask(session, { ':path': paths[index % 4] ?? '' })),
     );
-    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
-    assert.match(answers[0]?.body ?? '', /PodList/);
+    assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([200]));
+    assert.match(responses[0]?.body ?? '', /PodList/);
   } finally {
     session.destroy();
   }

@@ -23,12 +23,12 @@ before(() => {
 
 after(() => folder?.[Symbol.dispose]());
 
-interface Rig {
+interface Harness {
   readonly listener: Listener;
   serveWith(pair: ServingCertificate | undefined): void;
 }
 
-async function open(settings: Partial<Parameters<typeof tlsProfile>[0]>, first = true): Promise<Rig> {
+async function open(settings: Partial<Parameters<typeof tlsProfile>[0]>, first = true): Promise<Harness> {
   let serving = first ? pair : undefined;
   let changed = () => {};
   const listener = await Listener.open({
@@ -58,7 +58,7 @@ async function open(settings: Partial<Parameters<typeof tlsProfile>[0]>, first =
 }
 
 /** The negotiated protocol and cipher, or the failure. */
-async function agree({ listener }: Rig, options: object): Promise<string> {
+async function agree({ listener }: Harness, options: object): Promise<string> {
   const socket = connect({ port: listener.port, host: '127.0.0.1', rejectUnauthorized: false, ...options });
   try {
     await once(socket, 'secureConnect');
@@ -90,27 +90,30 @@ test('rejects TLS versions below the minimum', async () => {
 });
 
 test('negotiates only allowed suites and curves, with fixed suites for TLS 1.3', async () => {
-  const rig = await open({ cipherSuites: ['TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384'], curves: [24] });
+  const harness = await open({ cipherSuites: ['TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384'], curves: [24] });
   try {
-    assert.equal(await agree(rig, at('TLSv1.2')), 'TLSv1.2 TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384');
-    assert.equal(await agree(rig, { ...at('TLSv1.2'), ciphers: 'ECDHE-ECDSA-AES128-GCM-SHA256' }), 'refused');
-    assert.match(await agree(rig, at('TLSv1.3')), /^TLSv1\.3 /);
-    assert.equal(await agree(rig, { ...at('TLSv1.3'), ecdhCurve: 'X25519' }), 'refused');
+    assert.equal(await agree(harness, at('TLSv1.2')), 'TLSv1.2 TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384');
+    assert.equal(
+      await agree(harness, { ...at('TLSv1.2'), ciphers: 'ECDHE-ECDSA-AES128-GCM-SHA256' }),
+      'refused',
+    );
+    assert.match(await agree(harness, at('TLSv1.3')), /^TLSv1\.3 /);
+    assert.equal(await agree(harness, { ...at('TLSv1.3'), ecdhCurve: 'X25519' }), 'refused');
   } finally {
-    await rig.listener.close();
+    await harness.listener.close();
   }
 });
 
 test('accepts no connection without a certificate, and serves the first one that is loaded', async () => {
-  const rig = await open({}, false);
+  const harness = await open({}, false);
   try {
-    assert.equal(await agree(rig, {}), 'refused');
-    rig.serveWith({ cert: 'nonsense', key: 'nonsense' });
-    assert.equal(await agree(rig, {}), 'refused');
-    rig.serveWith(pair);
-    assert.match(await agree(rig, { ca: authority.pem, rejectUnauthorized: true }), /^TLSv1\.3 /);
+    assert.equal(await agree(harness, {}), 'refused');
+    harness.serveWith({ cert: 'nonsense', key: 'nonsense' });
+    assert.equal(await agree(harness, {}), 'refused');
+    harness.serveWith(pair);
+    assert.match(await agree(harness, { ca: authority.pem, rejectUnauthorized: true }), /^TLSv1\.3 /);
   } finally {
-    await rig.listener.close();
+    await harness.listener.close();
   }
 });
 
@@ -133,18 +136,18 @@ test('rejects headers above 128 KiB of a client without a certificate', async ()
   const status = (bytes: number) =>
     new Promise((resolve) => {
       const headers = { 'x-long': 'x'.repeat(bytes) };
-      const asked = get({
+      const request = get({
         port: listener.port,
         host: '127.0.0.1',
         agent: false,
         rejectUnauthorized: false,
         headers,
       });
-      asked.on('response', (response) => {
+      request.on('response', (response) => {
         response.resume();
         resolve(response.statusCode);
       });
-      asked.on('error', () => resolve('broken off'));
+      request.on('error', () => resolve('broken off'));
     });
   try {
     assert.equal(await status(120_000), 200);

@@ -129,17 +129,17 @@ while True:
 test('notifies the service manager from its own process', async () => {
   const socket = join(dir, 'notify');
   const manager = spawn('setpriv', ['--pdeathsig', 'KILL', 'python3', '-c', receiver, socket]);
-  let said = '';
+  let output = '';
   manager.stdout.setEncoding('utf8').on('data', (chunk) => {
-    said += chunk;
+    output += chunk;
   });
   try {
-    await until('the manager listens', () => said.includes('listening'));
-    const told = serviceManager({ NOTIFY_SOCKET: socket, PATH: process.env['PATH'] }, clock);
-    assert.ok(told);
-    await told.notify('READY=1', signal);
-    await until('the manager receives it', () => said.includes('READY=1'));
-    assert.match(said, new RegExp(`^${process.pid} READY=1`, 'm'));
+    await until('the manager listens', () => output.includes('listening'));
+    const reported = serviceManager({ NOTIFY_SOCKET: socket, PATH: process.env['PATH'] }, clock);
+    assert.ok(reported);
+    await reported.notify('READY=1', signal);
+    await until('the manager receives it', () => output.includes('READY=1'));
+    assert.match(output, new RegExp(`^${process.pid} READY=1`, 'm'));
   } finally {
     await ended(manager);
   }

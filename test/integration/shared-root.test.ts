@@ -107,8 +107,8 @@ describe('root directory without shared mounts', { skip, timeout: 240_000 }, () 
     const inside = join(root, 'pods');
     mounts.run('mkdir', '-p', inside);
     mounts.run('mount', '-t', 'tmpfs', 'none', inside);
-    const [event, ...others] = prepare(root);
-    assert.deepEqual(others, []);
+    const [event, ...rest] = prepare(root);
+    assert.deepEqual(rest, []);
     assert.equal(event.reason, 'RootDirectoryNotShared');
     assert.match(event.message, new RegExp(`not visible to others: ${inside} is mounted below it`));
     assert.equal(mounts.at(root).length, 0);
@@ -119,7 +119,7 @@ describe('root directory without shared mounts', { skip, timeout: 240_000 }, () 
 
   it('is reported when mounting is not permitted', () => {
     const root = join(folder, 'refused');
-    const said = mounts.run(
+    const output = mounts.run(
       'setpriv',
       '--bounding-set',
       '-sys_admin',
@@ -131,7 +131,7 @@ describe('root directory without shared mounts', { skip, timeout: 240_000 }, () 
       'share',
       root,
     );
-    const [event] = JSON.parse(said);
+    const [event] = JSON.parse(output);
     assert.equal(event?.reason, 'RootDirectoryNotShared');
     assert.match(event?.message, /Cannot run mount --bind /);
   });
@@ -144,7 +144,7 @@ describe('root directory without shared mounts', { skip, timeout: 240_000 }, () 
     ];
     const giving = 'mkdir -p /data/own && mount -t tmpfs none /data/own && touch /data/own/here; sleep 1000';
     const taking = 'until test -e /data/own/here; do sleep 0.05; done; sleep 1000';
-    const seen = { exec: { command: ['test', '-e', '/data/own/here'] }, periodSeconds: 1 };
+    const observed = { exec: { command: ['test', '-e', '/data/own/here'] }, periodSeconds: 1 };
     await node.put('shared.json', {
       apiVersion: 'v1',
       kind: 'Pod',
@@ -164,7 +164,7 @@ describe('root directory without shared mounts', { skip, timeout: 240_000 }, () 
             name: 'takes',
             image,
             command: ['sh', '-c', taking],
-            readinessProbe: seen,
+            readinessProbe: observed,
             volumeMounts: volumeMounts('HostToContainer'),
           },
         ],

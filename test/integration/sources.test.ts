@@ -21,7 +21,7 @@ import {
 import { defaultRules, podManifest, quietLogger } from '../fakes/manifests.ts';
 import { until } from '../fakes/until.ts';
 
-interface Rig extends AsyncDisposable {
+interface Harness extends AsyncDisposable {
   readonly root: string;
   readonly folder: string;
   readonly sets: (readonly Pod[])[];
@@ -38,14 +38,14 @@ interface Rig extends AsyncDisposable {
  */
 async function run(
   options: { readonly link?: boolean; readonly checkMs?: number; readonly single?: string } = {},
-): Promise<Rig> {
+): Promise<Harness> {
   const root = await mkdtemp(join(tmpdir(), 'kubeling-sources-'));
   const real = join(root, 'manifests');
   await mkdir(real);
   const folder = options.link === true ? join(root, 'link') : real;
   if (options.link === true) await symlink(real, folder);
   const sets: (readonly Pod[])[] = [];
-  const told: SourceProblem[] = [];
+  const reported: SourceProblem[] = [];
   const source = new FileSource({
     path: options.single === undefined ? folder : join(folder, options.single),
     files: hostManifestFiles(),
@@ -55,7 +55,7 @@ async function run(
     logger: quietLogger(),
     resyncMs: options.checkMs ?? 600_000,
     setPods: (pods) => void sets.push(pods),
-    onProblem: (problem) => void told.push(problem),
+    onProblem: (problem) => void reported.push(problem),
   });
   const stop = new AbortController();
   const running = source.run(stop.signal);
@@ -64,7 +64,7 @@ async function run(
     root,
     folder,
     sets,
-    told,
+    told: reported,
     source,
     put: async (name, content) => {
       await writeFile(join(root, 'staged'), content);
@@ -81,121 +81,121 @@ async function run(
 }
 
 test('detects a manifest renamed into the directory by its watch', async () => {
-  await using rig = await run();
-  await rig.put('web.yaml', podManifest('web'));
-  await until('the source to observe it', () => rig.images().length === 1);
-  assert.deepEqual(rig.images(), ['web-node-a busybox:1']);
+  await using harness = await run();
+  await harness.put('web.yaml', podManifest('web'));
+  await until('the source to observe it', () => harness.images().length === 1);
+  assert.deepEqual(harness.images(), ['web-node-a busybox:1']);
 });
 
 test('replaces a pod when a manifest is renamed over its file', async () => {
-  await using rig = await run();
-  await rig.put('web.yaml', podManifest('web'));
-  await until('the source to observe it', () => rig.images().length === 1);
-  await rig.put('web.yaml', podManifest('web', 'busybox:2'));
-  await until('the source to observe it', () => rig.images()[0] === 'web-node-a busybox:2');
+  await using harness = await run();
+  await harness.put('web.yaml', podManifest('web'));
+  await until('the source to observe it', () => harness.images().length === 1);
+  await harness.put('web.yaml', podManifest('web', 'busybox:2'));
+  await until('the source to observe it', () => harness.images()[0] === 'web-node-a busybox:2');
 });
 
 test('removes and adds a pod with its old UID when its manifest is deleted and recreated', async () => {
-  await using rig = await run();
-  await rig.put('web.yaml', podManifest('web'));
-  await until('the source to observe it', () => rig.images().length === 1);
-  const first = rig.sets.at(-1)?.[0]?.metadata.uid;
-  await rm(join(rig.folder, 'web.yaml'));
-  await until('the source to observe it', () => rig.images().length === 0);
-  await rig.put('web.yaml', podManifest('web'));
-  await until('the source to observe it', () => rig.images().length === 1);
-  assert.equal(rig.sets.at(-1)?.[0]?.metadata.uid, first);
+  await using harness = await run();
+  await harness.put('web.yaml', podManifest('web'));
+  await until('the source to observe it', () => harness.images().length === 1);
+  const first = harness.sets.at(-1)?.[0]?.metadata.uid;
+  await rm(join(harness.folder, 'web.yaml'));
+  await until('the source to observe it', () => harness.images().length === 0);
+  await harness.put('web.yaml', podManifest('web'));
+  await until('the source to observe it', () => harness.images().length === 1);
+  assert.equal(harness.sets.at(-1)?.[0]?.metadata.uid, first);
 });
 
 test('follows a link in the directory that is retargeted', async () => {
-  await using rig = await run();
+  await using harness = await run();
   for (const version of ['1', '2'])
-    await writeFile(join(rig.root, `v${version}.yaml`), podManifest('web', `busybox:${version}`));
-  await symlink('../v1.yaml', join(rig.folder, 'web.yaml'));
-  await until('the source to observe it', () => rig.images()[0] === 'web-node-a busybox:1');
-  await symlink('../v2.yaml', join(rig.root, 'next'));
-  await rename(join(rig.root, 'next'), join(rig.folder, 'web.yaml'));
-  await until('the source to observe it', () => rig.images()[0] === 'web-node-a busybox:2');
+    await writeFile(join(harness.root, `v${version}.yaml`), podManifest('web', `busybox:${version}`));
+  await symlink('../v1.yaml', join(harness.folder, 'web.yaml'));
+  await until('the source to observe it', () => harness.images()[0] === 'web-node-a busybox:1');
+  await symlink('../v2.yaml', join(harness.root, 'next'));
+  await rename(join(harness.root, 'next'), join(harness.folder, 'web.yaml'));
+  await until('the source to observe it', () => harness.images()[0] === 'web-node-a busybox:2');
 });
 
 test('follows a manifest directory that is a retargeted link', async () => {
-  await using rig = await run({ link: true });
-  await rig.put('web.yaml', podManifest('web'));
-  await until('the source to observe it', () => rig.images().length === 1);
-  await mkdir(join(rig.root, 'other'));
-  await writeFile(join(rig.root, 'other', 'db.yaml'), podManifest('db'));
-  await symlink(join(rig.root, 'other'), join(rig.root, 'next'));
-  await rename(join(rig.root, 'next'), rig.folder);
-  await until('the source to observe it', () => rig.images()[0] === 'db-node-a busybox:1');
-  await rig.put('db.yaml', podManifest('db', 'busybox:2'));
-  await until('the source to observe it', () => rig.images()[0] === 'db-node-a busybox:2');
+  await using harness = await run({ link: true });
+  await harness.put('web.yaml', podManifest('web'));
+  await until('the source to observe it', () => harness.images().length === 1);
+  await mkdir(join(harness.root, 'other'));
+  await writeFile(join(harness.root, 'other', 'db.yaml'), podManifest('db'));
+  await symlink(join(harness.root, 'other'), join(harness.root, 'next'));
+  await rename(join(harness.root, 'next'), harness.folder);
+  await until('the source to observe it', () => harness.images()[0] === 'db-node-a busybox:1');
+  await harness.put('db.yaml', podManifest('db', 'busybox:2'));
+  await until('the source to observe it', () => harness.images()[0] === 'db-node-a busybox:2');
 });
 
 test('converges without stale pods when the directory is deleted, recreated, replaced and emptied', async () => {
-  await using rig = await run();
-  await rig.put('web.yaml', podManifest('web'));
-  await until('the source to observe it', () => rig.images().length === 1);
-  await rm(rig.folder, { recursive: true });
-  await until('the source to observe it', () => rig.images().length === 0);
-  await mkdir(rig.folder);
-  await rig.put('db.yaml', podManifest('db'));
-  await until('the source to observe it', () => rig.images()[0] === 'db-node-a busybox:1');
-  await mkdir(join(rig.root, 'next'));
-  await writeFile(join(rig.root, 'next', 'web.yaml'), podManifest('web', 'busybox:9'));
-  await rename(rig.folder, join(rig.root, 'away'));
-  await rename(join(rig.root, 'next'), rig.folder);
-  await until('the source to observe it', () => rig.images()[0] === 'web-node-a busybox:9');
+  await using harness = await run();
+  await harness.put('web.yaml', podManifest('web'));
+  await until('the source to observe it', () => harness.images().length === 1);
+  await rm(harness.folder, { recursive: true });
+  await until('the source to observe it', () => harness.images().length === 0);
+  await mkdir(harness.folder);
+  await harness.put('db.yaml', podManifest('db'));
+  await until('the source to observe it', () => harness.images()[0] === 'db-node-a busybox:1');
+  await mkdir(join(harness.root, 'next'));
+  await writeFile(join(harness.root, 'next', 'web.yaml'), podManifest('web', 'busybox:9'));
+  await rename(harness.folder, join(harness.root, 'away'));
+  await rename(join(harness.root, 'next'), harness.folder);
+  await until('the source to observe it', () => harness.images()[0] === 'web-node-a busybox:9');
 });
 
 test('detects files in a directory that is recreated immediately with the same inode number', async () => {
-  await using rig = await run();
-  const { folder } = rig;
+  await using harness = await run();
+  const { folder } = harness;
   for (const round of ['a', 'b', 'c']) {
-    await rig.put(`${round}.yaml`, podManifest(round));
-    await until('the source to observe it', () => rig.images().length === 1);
+    await harness.put(`${round}.yaml`, podManifest(round));
+    await until('the source to observe it', () => harness.images().length === 1);
     // File systems reuse inode numbers immediately; no check is possible in between.
     rmSync(folder, { recursive: true });
     mkdirSync(folder);
-    await until('the source to observe the removal', () => rig.images().length === 0);
+    await until('the source to observe the removal', () => harness.images().length === 0);
   }
 });
 
 test('reads a single file that is renamed over and written in place', async () => {
-  await using rig = await run({ single: 'web.yaml' });
-  await rig.put('web.yaml', podManifest('web'));
-  await until('the source to observe it', () => rig.images().length === 1);
-  await rig.put('web.yaml', podManifest('web', 'busybox:2'));
-  await until('the source to observe it', () => rig.images()[0] === 'web-node-a busybox:2');
-  await writeFile(join(rig.folder, 'web.yaml'), podManifest('web', 'busybox:3'));
-  await until('the source to observe it', () => rig.images()[0] === 'web-node-a busybox:3');
+  await using harness = await run({ single: 'web.yaml' });
+  await harness.put('web.yaml', podManifest('web'));
+  await until('the source to observe it', () => harness.images().length === 1);
+  await harness.put('web.yaml', podManifest('web', 'busybox:2'));
+  await until('the source to observe it', () => harness.images()[0] === 'web-node-a busybox:2');
+  await writeFile(join(harness.folder, 'web.yaml'), podManifest('web', 'busybox:3'));
+  await until('the source to observe it', () => harness.images()[0] === 'web-node-a busybox:3');
   assert.ok(
-    rig.sets.slice(1).every((pods) => pods.length === 1),
+    harness.sets.slice(1).every((pods) => pods.length === 1),
     'never removed in between',
   );
 });
 
 test('converges after 300 rewrites in place without removing the pod in between', async () => {
-  await using rig = await run();
-  await rig.put('web.yaml', podManifest('web', 'busybox:0'));
-  await until('the source to observe it', () => rig.images().length === 1);
-  const from = rig.sets.length;
+  await using harness = await run();
+  await harness.put('web.yaml', podManifest('web', 'busybox:0'));
+  await until('the source to observe it', () => harness.images().length === 1);
+  const from = harness.sets.length;
   for (let edit = 1; edit <= 300; edit++) {
-    await writeFile(join(rig.folder, 'web.yaml'), podManifest('web', `busybox:${edit}`));
+    await writeFile(join(harness.folder, 'web.yaml'), podManifest('web', `busybox:${edit}`));
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-  await until('the source to observe it', () => rig.images()[0] === 'web-node-a busybox:300');
-  assert.ok(rig.sets.slice(from).every((pods) => pods.length === 1));
-  assert.deepEqual(rig.source.problems(), []);
+  await until('the source to observe it', () => harness.images()[0] === 'web-node-a busybox:300');
+  assert.ok(harness.sets.slice(from).every((pods) => pods.length === 1));
+  assert.deepEqual(harness.source.problems(), []);
 });
 
 test('finds a change by periodic listing without watches', async () => {
-  await using rig = await run({ checkMs: 200, link: true });
-  await writeFile(join(rig.root, 'far.yaml'), podManifest('web'));
-  await symlink('../far.yaml', join(rig.folder, 'web.yaml'));
-  await until('the source to observe it', () => rig.images().length === 1);
+  await using harness = await run({ checkMs: 200, link: true });
+  await writeFile(join(harness.root, 'far.yaml'), podManifest('web'));
+  await symlink('../far.yaml', join(harness.folder, 'web.yaml'));
+  await until('the source to observe it', () => harness.images().length === 1);
   // The target of a link lies outside of the watched directory.
-  await writeFile(join(rig.root, 'far.yaml'), podManifest('web', 'busybox:2'));
-  await until('the source to observe it', () => rig.images()[0] === 'web-node-a busybox:2');
+  await writeFile(join(harness.root, 'far.yaml'), podManifest('web', 'busybox:2'));
+  await until('the source to observe it', () => harness.images()[0] === 'web-node-a busybox:2');
 });
 
 /** Each bad manifest with the reported location and field. */
@@ -248,18 +248,18 @@ const badManifests: readonly (readonly [string, string | Uint8Array, RegExp])[] 
 ];
 
 test('reports an invalid file once with line and field and keeps other pods unaffected', async () => {
-  await using rig = await run({ checkMs: 300 });
-  await rig.put('good.yaml', podManifest('good'));
-  await until('the source to observe it', () => rig.images().length === 1);
-  const good = rig.sets.at(-1)?.[0];
-  for (const [name, content] of badManifests) await rig.put(`${name}.yaml`, content);
-  await until('the source to observe it', () => rig.source.problems().length >= badManifests.length);
+  await using harness = await run({ checkMs: 300 });
+  await harness.put('good.yaml', podManifest('good'));
+  await until('the source to observe it', () => harness.images().length === 1);
+  const good = harness.sets.at(-1)?.[0];
+  for (const [name, content] of badManifests) await harness.put(`${name}.yaml`, content);
+  await until('the source to observe it', () => harness.source.problems().length >= badManifests.length);
   for (const image of ['busybox:2', 'busybox:3']) {
-    await rig.put('later.yaml', podManifest('later', image));
-    await until('the directory was listed again', () => rig.images().includes(`later-node-a ${image}`));
+    await harness.put('later.yaml', podManifest('later', image));
+    await until('the directory was listed again', () => harness.images().includes(`later-node-a ${image}`));
   }
-  const lines = rig.source.problems().map(describeProblem);
-  assert.deepEqual(rig.told.map(describeProblem).sort(), [...lines].sort());
+  const lines = harness.source.problems().map(describeProblem);
+  assert.deepEqual(harness.told.map(describeProblem).sort(), [...lines].sort());
   for (const [name, , expected] of badManifests)
     assert.equal(
       lines.filter((line) => expected.test(line)).length,
@@ -267,35 +267,35 @@ test('reports an invalid file once with line and field and keeps other pods unaf
       `${name}: ${expected}\n${lines.join('\n')}`,
     );
   assert.equal(lines.length, badManifests.length, lines.join('\n'));
-  assert.deepEqual(rig.images(), ['good-node-a busybox:1', 'later-node-a busybox:3', 'known-node-a x:1']);
-  assert.equal(rig.sets.at(-1)?.[0], good, 'the good pod is the same object');
+  assert.deepEqual(harness.images(), ['good-node-a busybox:1', 'later-node-a busybox:3', 'known-node-a x:1']);
+  assert.equal(harness.sets.at(-1)?.[0], good, 'the good pod is the same object');
 });
 
 test('accepts BOM and CRLF', async () => {
-  await using rig = await run();
-  await rig.put('bom.yaml', `\uFEFF${podManifest('bom')}`);
-  await rig.put('crlf.yaml', podManifest('crlf').replaceAll('\n', '\r\n'));
-  await rig.put(
+  await using harness = await run();
+  await harness.put('bom.yaml', `\uFEFF${podManifest('bom')}`);
+  await harness.put('crlf.yaml', podManifest('crlf').replaceAll('\n', '\r\n'));
+  await harness.put(
     'json.json',
     `\uFEFF{\r\n\t"apiVersion": "v1", "kind": "Pod",\r\n\t"metadata": {"name": "json"},\r\n\t"spec": {"containers": [{"name": "a", "image": "b:1"}]}\r\n}\r\n`,
   );
-  await until('the source to observe it', () => rig.images().length === 3);
-  assert.deepEqual(rig.images(), ['bom-node-a busybox:1', 'crlf-node-a busybox:1', 'json-node-a b:1']);
-  assert.deepEqual(rig.source.problems(), []);
+  await until('the source to observe it', () => harness.images().length === 3);
+  assert.deepEqual(harness.images(), ['bom-node-a busybox:1', 'crlf-node-a busybox:1', 'json-node-a b:1']);
+  assert.deepEqual(harness.source.problems(), []);
 });
 
 test('skips a special file in the directory', async () => {
-  await using rig = await run();
-  await mkdir(join(rig.folder, 'folder.yaml'));
-  await symlink('/nowhere', join(rig.folder, 'broken.yaml'));
-  await symlink('/dev/zero', join(rig.folder, 'zero.yaml'));
-  await rig.put('web.yaml', podManifest('web'));
-  await until('the source to observe it', () => rig.images().length === 1);
-  assert.deepEqual(rig.source.problems(), []);
+  await using harness = await run();
+  await mkdir(join(harness.folder, 'folder.yaml'));
+  await symlink('/nowhere', join(harness.folder, 'broken.yaml'));
+  await symlink('/dev/zero', join(harness.folder, 'zero.yaml'));
+  await harness.put('web.yaml', podManifest('web'));
+  await until('the source to observe it', () => harness.images().length === 1);
+  assert.deepEqual(harness.source.problems(), []);
 });
 
-async function serve(answer: RequestListener) {
-  const server = createServer(answer);
+async function serve(response: RequestListener) {
+  const server = createServer(response);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
@@ -309,9 +309,9 @@ async function serve(answer: RequestListener) {
 }
 
 test('reads pods from a real server with headers and through a redirect', async () => {
-  const seen: string[] = [];
+  const observed: string[] = [];
   await using server = await serve((request, response) => {
-    seen.push(`${request.url} ${request.headers['x-node']}`);
+    observed.push(`${request.url} ${request.headers['x-node']}`);
     if (request.url === '/pods') response.writeHead(302, { location: '/moved' }).end();
     else response.end(podManifest('web'));
   });
@@ -330,12 +330,12 @@ test('reads pods from a real server with headers and through a redirect', async 
   });
   const stop = new AbortController();
   const running = source.run(stop.signal);
-  await until('the source to observe it', () => seen.length >= 4);
+  await until('the source to observe it', () => observed.length >= 4);
   stop.abort();
   await running;
   assert.equal(sets.length, 1);
   assert.equal(sets[0]?.[0]?.metadata.name, 'web-node-a');
-  assert.deepEqual(seen.slice(0, 2), ['/pods a, b', '/moved a, b']);
+  assert.deepEqual(observed.slice(0, 2), ['/pods a, b', '/moved a, b']);
 });
 
 test('ends a request when its signal aborts, and an endless response at the size limit', async () => {

@@ -54,9 +54,9 @@ describe('static pods on a separate node', { timeout: 180_000 }, () => {
   async function tracesOf(name: string, uid: string): Promise<readonly string[]> {
     const { items } = await node.cri.listPodSandbox({}, signal);
     const sandboxes = items.filter(({ metadata }) => metadata?.uid === uid).map(({ id }) => `sandbox ${id}`);
-    const places = [join(node.dataDir, 'kubelet', 'pods'), join(node.dataDir, 'logs')];
+    const paths = [join(node.dataDir, 'kubelet', 'pods'), join(node.dataDir, 'logs')];
     const found = await Promise.all(
-      places.map((place) => readdir(place, { recursive: true }).catch(() => [])),
+      paths.map((place) => readdir(place, { recursive: true }).catch(() => [])),
     );
     const cgroups = ['cpu', 'memory', 'pids'].flatMap((controller) =>
       ['', 'burstable', 'besteffort'].map((qos) => cgroup(controller, qos, `pod${uid}`)),

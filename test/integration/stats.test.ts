@@ -169,34 +169,34 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
   });
 
   it('include for the node every field of the reference in the summary', async () => {
-    const told = at(await summary(), 'node');
+    const reported = at(await summary(), 'node');
     const whole = 2 ** 45;
     const problems = [
-      ...outside(at(told, 'cpu'), { usageNanoCores: [1e5, 1e12], usageCoreNanoSeconds: [1e9, 1e18] }),
-      ...outside(at(told, 'memory'), {
+      ...outside(at(reported, 'cpu'), { usageNanoCores: [1e5, 1e12], usageCoreNanoSeconds: [1e9, 1e18] }),
+      ...outside(at(reported, 'memory'), {
         availableBytes: [megabyte, whole],
         usageBytes: [10 * megabyte, whole],
         workingSetBytes: [10 * megabyte, whole],
         rssBytes: [1_000, whole],
       }),
-      ...outside(at(told, 'swap'), { swapUsageBytes: [0, whole], swapAvailableBytes: [0, whole] }),
-      ...outside(at(told, 'fs'), { ...files, usedBytes: [1_000, whole], inodesUsed: [1, 1e9] }),
-      ...outside(at(told, 'runtime', 'imageFs'), {
+      ...outside(at(reported, 'swap'), { swapUsageBytes: [0, whole], swapAvailableBytes: [0, whole] }),
+      ...outside(at(reported, 'fs'), { ...files, usedBytes: [1_000, whole], inodesUsed: [1, 1e9] }),
+      ...outside(at(reported, 'runtime', 'imageFs'), {
         ...files,
         usedBytes: [1_000, whole],
         inodesUsed: [1, 1e9],
       }),
-      ...outside(at(told, 'runtime', 'containerFs'), {
+      ...outside(at(reported, 'runtime', 'containerFs'), {
         ...files,
         usedBytes: [1_000, whole],
         inodesUsed: [1, 1e9],
       }),
-      ...outside(at(told, 'rlimit'), { maxpid: [100, 1e8], curproc: [10, 1e8] }),
+      ...outside(at(reported, 'rlimit'), { maxpid: [100, 1e8], curproc: [10, 1e8] }),
     ];
     assert.deepEqual(problems, []);
     for (const part of ['cpu', 'memory', 'swap', 'fs', 'rlimit', 'network'])
-      assert.ok(isRecent(at(told, part, 'time')), part);
-    const system = listAt(told, 'systemContainers');
+      assert.ok(isRecent(at(reported, part, 'time')), part);
+    const system = listAt(reported, 'systemContainers');
     assert.deepEqual(system.map((each) => String(at(each, 'name'))).sort(), ['kubelet', 'pods', 'runtime']);
     for (const each of system) {
       const least = String(at(each, 'name')) === 'pods' ? 0 : 1_000;
@@ -230,10 +230,12 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
     const first = read();
     const { pods } = await provider.stats('cpu-and-memory', signal, { maxAgeMs: 0 });
     const last = read();
-    const told = pods.find(({ uid }) => uid === pod.metadata.uid)?.usage;
-    assert.ok(told?.cpuNanos !== undefined && told.cpuNanos >= first.cpu && told.cpuNanos <= last.cpu);
+    const reported = pods.find(({ uid }) => uid === pod.metadata.uid)?.usage;
+    assert.ok(
+      reported?.cpuNanos !== undefined && reported.cpuNanos >= first.cpu && reported.cpuNanos <= last.cpu,
+    );
     const [least, most] = [first.workingSet, last.workingSet].toSorted((a, b) => a - b);
-    const given = told.memory?.workingSetBytes ?? -1;
+    const given = reported.memory?.workingSetBytes ?? -1;
     assert.ok(
       given >= (least ?? 0) - 65_536 && given <= (most ?? 0) + 65_536,
       `${given} of ${least} to ${most}`,
@@ -382,10 +384,10 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
     await eventually('the file to be counted', async () => {
       const { pods } = await provider.stats('all', signal, { maxAgeMs: 1_000, volumesMaxAgeMs: 1_000 });
       assert.ok(pods.length > 0);
-      const told = listAt(await summary(), 'pods').find((pod) =>
+      const reported = listAt(await summary(), 'pods').find((pod) =>
         /^hosts-/.test(String(at(pod, 'podRef', 'name'))),
       );
-      const used = at(told, 'ephemeral-storage', 'usedBytes');
+      const used = at(reported, 'ephemeral-storage', 'usedBytes');
       return typeof used === 'number' && used > 5_000_000 ? true : undefined;
     });
     await node.take('hosts');
@@ -398,10 +400,10 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
     await node.podIs('ending', 'running', ({ phase }) => phase === 'Running');
     await eventually('the file to be counted', async () => {
       await provider.stats('all', signal, { maxAgeMs: 1_000, volumesMaxAgeMs: 1_000 });
-      const told = listAt(await summary(), 'pods').find((pod) =>
+      const reported = listAt(await summary(), 'pods').find((pod) =>
         /^ending-/.test(String(at(pod, 'podRef', 'name'))),
       );
-      const used = at(told, 'ephemeral-storage', 'usedBytes');
+      const used = at(reported, 'ephemeral-storage', 'usedBytes');
       return typeof used === 'number' && used > 5_000_000 ? true : undefined;
     });
     await node.take('ending');

@@ -10,17 +10,17 @@ const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUp
 const success = JSON.stringify({ metadata: {}, status: 'Success' });
 
 /** A WebSocket client and what it has received on each channel. */
-function listen(rig: StreamingRig, path: string) {
+function listen(harness: StreamingRig, path: string) {
   const headers = { authorization: `Bearer ${StreamingRig.token}` };
-  const url = `ws://127.0.0.1:${rig.port}${path}`;
+  const url = `ws://127.0.0.1:${harness.port}${path}`;
   const socket = new WebSocket(url, { protocols: ['v5.channel.k8s.io'], headers } as object);
   socket.binaryType = 'arraybuffer';
-  const said: Record<number, string> = {};
+  const output: Record<number, string> = {};
   socket.addEventListener('message', ({ data }) => {
     const bytes = Buffer.from(data);
-    said[bytes[0] ?? -1] = (said[bytes[0] ?? -1] ?? '') + bytes.subarray(1).toString();
+    output[bytes[0] ?? -1] = (output[bytes[0] ?? -1] ?? '') + bytes.subarray(1).toString();
   });
-  return { socket, said, closed: once(socket, 'close') };
+  return { socket, said: output, closed: once(socket, 'close') };
 }
 
 function says({ socket }: RuntimeCall, stream: number, words: string, end: 'fin' | 'more' = 'fin'): void {
@@ -29,13 +29,13 @@ function says({ socket }: RuntimeCall, stream: number, words: string, end: 'fin'
 
 /** What a client receives while the runtime sends the word, reports success and closes. */
 async function hears(path: string, word: string): Promise<Readonly<Record<number, string>>> {
-  await using rig = await StreamingRig.open(switching);
-  const { said, closed } = listen(rig, path);
-  await until(() => rig.calls.length === 1 && said[1] !== undefined, 'the streams are open');
+  await using harness = await StreamingRig.open(switching);
+  const { said, closed } = listen(harness, path);
+  await until(() => harness.calls.length === 1 && said[1] !== undefined, 'the streams are open');
   // The streams are numbered in the order in which they are opened: the error stream, then the
   // output.
-  says(rig.only, 3, word);
-  says(rig.only, 1, success);
+  says(harness.only, 3, word);
+  says(harness.only, 1, success);
   await closed;
   return said;
 }
@@ -57,17 +57,17 @@ const errorsAlone = { stdin: false, stdout: false, stderr: true, tty: false };
 
 /** A client attached to all three streams of a process, and the two runtime calls that serve it. */
 async function attached(stdinOnce: boolean) {
-  const asked: RequestedStreams[] = [];
-  const rig = await StreamingRig.open(switching, {
+  const requests: RequestedStreams[] = [];
+  const harness = await StreamingRig.open(switching, {
     stdinOnce,
-    onAttach: (streams) => asked.push(streams),
+    onAttach: (streams) => requests.push(streams),
   });
-  const client = listen(rig, '/attach/default/web/main?input=1&output=1&error=1');
-  await until(() => rig.calls.length === 2 && client.said[1] !== undefined, 'the streams are open');
-  assert.deepEqual(asked, [inputAndOutput, errorsAlone]);
-  const [main, errors] = rig.calls;
+  const client = listen(harness, '/attach/default/web/main?input=1&output=1&error=1');
+  await until(() => harness.calls.length === 2 && client.said[1] !== undefined, 'the streams are open');
+  assert.deepEqual(requests, [inputAndOutput, errorsAlone]);
+  const [main, errors] = harness.calls;
   assert.ok(main && errors);
-  return { rig, client, main, errors };
+  return { rig: harness, client, main, errors };
 }
 
 test('delivers output after stderr has ended', async () => {

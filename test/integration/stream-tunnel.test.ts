@@ -15,15 +15,15 @@ const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUp
 const target = '/exec/default/web/main?command=id&output=1';
 const authorization = `Authorization: Bearer ${StreamingRig.token}`;
 
-function ask(rig: StreamingRig, lines: readonly string[], behind = ''): Socket {
-  const socket = rig.keep(connect({ port: rig.port, host: '127.0.0.1', allowHalfOpen: true }));
+function ask(harness: StreamingRig, lines: readonly string[], behind = ''): Socket {
+  const socket = harness.keep(connect({ port: harness.port, host: '127.0.0.1', allowHalfOpen: true }));
   socket.write(`${lines.join('\r\n')}\r\n\r\n${behind}`);
   return socket;
 }
 
-function upgrade(rig: StreamingRig, path = target, behind = '', method = 'POST'): Socket {
+function upgrade(harness: StreamingRig, path = target, behind = '', method = 'POST'): Socket {
   const wish = ['Connection: Upgrade', 'Upgrade: SPDY/3.1'];
-  return ask(rig, [`${method} ${path} HTTP/1.1`, 'Host: x', authorization, ...wish], behind);
+  return ask(harness, [`${method} ${path} HTTP/1.1`, 'Host: x', authorization, ...wish], behind);
 }
 
 /** The peer has closed its connection. */
@@ -33,75 +33,75 @@ function isLeft(socket: Socket): boolean {
 
 /** Reads the head of the response; what follows stays in the socket. */
 async function head(socket: Socket): Promise<string> {
-  let seen = '';
-  while (!seen.includes('\r\n\r\n')) seen += String((await once(socket, 'data'))[0]);
-  return seen;
+  let observed = '';
+  while (!observed.includes('\r\n\r\n')) observed += String((await once(socket, 'data'))[0]);
+  return observed;
 }
 
 test("forwards an upgrade with its path replaced and without the client's credentials", async () => {
-  await using rig = await StreamingRig.open(switching);
-  const socket = upgrade(rig, target, 'early');
+  await using harness = await StreamingRig.open(switching);
+  const socket = upgrade(harness, target, 'early');
   assert.equal(await head(socket), switching);
-  await until(() => String(rig.only.received) === 'early', 'the early bytes arrive');
-  const lines = rig.only.head.split('\r\n');
+  await until(() => String(harness.only.received) === 'early', 'the early bytes arrive');
+  const lines = harness.only.head.split('\r\n');
   assert.equal(lines[0], 'POST /exec/once?x=1 HTTP/1.1');
   assert(lines.includes('X-Forwarded-For: 127.0.0.1'));
-  assert.doesNotMatch(rig.only.head, /authorization|secret/i);
+  assert.doesNotMatch(harness.only.head, /authorization|secret/i);
 });
 
 test('forwards bytes in both directions, and closes each direction separately', async () => {
-  await using rig = await StreamingRig.open(switching);
-  const socket = upgrade(rig, target, '', 'GET');
+  await using harness = await StreamingRig.open(switching);
+  const socket = upgrade(harness, target, '', 'GET');
   await head(socket);
   socket.end('question');
-  await until(() => rig.only.socket.readableEnded, 'the runtime receives the end');
-  assert.equal(String(rig.only.received), 'question');
-  const answer = text(socket);
-  rig.only.socket.write('answ');
-  rig.only.socket.end('er');
-  assert.equal(await answer, 'answer');
+  await until(() => harness.only.socket.readableEnded, 'the runtime receives the end');
+  assert.equal(String(harness.only.received), 'question');
+  const response = text(socket);
+  harness.only.socket.write('answ');
+  harness.only.socket.end('er');
+  assert.equal(await response, 'answer');
 });
 
 test("quotes the runtime's rejection and closes both connections", async () => {
   const body = 'not for you';
   const refusal = `HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-  await using rig = await StreamingRig.open(refusal);
-  const socket = upgrade(rig);
+  await using harness = await StreamingRig.open(refusal);
+  const socket = upgrade(harness);
   assert.match(await text(socket), /^HTTP\/1\.1 403 Forbidden\r\n[\s\S]*\r\n\r\nnot for you$/);
-  await until(() => isLeft(rig.only.socket), 'the connection to the runtime is closed');
+  await until(() => isLeft(harness.only.socket), 'the connection to the runtime is closed');
   // What a client sends after the rejection must not be forwarded.
   socket.write('GET /secrets HTTP/1.1\r\nHost: runtime\r\n\r\n');
   await until(() => isLeft(socket), 'the client connection is closed');
-  assert.equal(rig.only.received.length, 0);
+  assert.equal(harness.only.received.length, 0);
 });
 
 test('reports a redirect of the runtime as an error and neither follows nor forwards it', async () => {
-  await using rig = await StreamingRig.open(
+  await using harness = await StreamingRig.open(
     'HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/evil\r\nContent-Length: 0\r\n\r\n',
   );
-  const answer = await text(upgrade(rig));
-  assert.match(answer, /^HTTP\/1\.1 500 /);
-  assert.match(answer, /invalid upgrade response: status code 302$/);
-  assert.doesNotMatch(answer, /location/i);
-  await until(() => isLeft(rig.only.socket), 'the connection to the runtime is closed');
+  const response = await text(upgrade(harness));
+  assert.match(response, /^HTTP\/1\.1 500 /);
+  assert.match(response, /invalid upgrade response: status code 302$/);
+  assert.doesNotMatch(response, /location/i);
+  await until(() => isLeft(harness.only.socket), 'the connection to the runtime is closed');
 });
 
 test('reports a success without a protocol switch as an error', async () => {
-  await using rig = await StreamingRig.open('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
-  assert.match(await text(upgrade(rig)), /status code 200$/);
+  await using harness = await StreamingRig.open('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
+  assert.match(await text(upgrade(harness)), /status code 200$/);
 });
 
 test('reports a runtime that does not answer in HTTP as an error', async () => {
-  await using rig = await StreamingRig.open('garbage\r\n\r\n');
-  assert.match(await text(upgrade(rig)), /^HTTP\/1\.1 500 /);
+  await using harness = await StreamingRig.open('garbage\r\n\r\n');
+  assert.match(await text(upgrade(harness)), /^HTTP\/1\.1 500 /);
 });
 
 test('disconnects from the runtime when the client disconnects', async () => {
-  await using rig = await StreamingRig.open(switching);
-  const socket = upgrade(rig);
+  await using harness = await StreamingRig.open(switching);
+  const socket = upgrade(harness);
   await head(socket);
   socket.resetAndDestroy();
-  await until(() => isLeft(rig.only.socket), 'the runtime is disconnected');
+  await until(() => isLeft(harness.only.socket), 'the runtime is disconnected');
 });
 
 test('detects a disconnected client whose input is not consumed', async (context) => {
@@ -166,30 +166,30 @@ test('closes the peer immediately when a session ends with unconsumed input', as
 });
 
 test('disconnects the client when the runtime breaks off', async () => {
-  await using rig = await StreamingRig.open(switching);
-  const socket = upgrade(rig);
+  await using harness = await StreamingRig.open(switching);
+  const socket = upgrade(harness);
   await head(socket);
-  rig.only.socket.resetAndDestroy();
+  harness.only.socket.resetAndDestroy();
   socket.resume();
   await until(() => isLeft(socket), 'the client is disconnected');
 });
 
 test("delivers the runtime's final output while the client is still sending", async () => {
-  await using rig = await StreamingRig.open(switching);
-  const socket = upgrade(rig);
+  await using harness = await StreamingRig.open(switching);
+  const socket = upgrade(harness);
   await head(socket);
-  const answer = text(socket);
-  rig.only.socket.end('x'.repeat(3_000_000));
+  const response = text(socket);
+  harness.only.socket.end('x'.repeat(3_000_000));
   for (let count = 0; count < 50; count++) socket.write('still talking');
-  assert.equal((await answer).length, 3_000_000);
+  assert.equal((await response).length, 3_000_000);
 });
 
 test('reads from neither side faster than the other consumes', async () => {
-  await using rig = await StreamingRig.open(switching);
-  const socket = upgrade(rig);
+  await using harness = await StreamingRig.open(switching);
+  const socket = upgrade(harness);
   await head(socket);
   socket.pause();
-  const { socket: runtime } = rig.only;
+  const { socket: runtime } = harness.only;
   const chunk = Buffer.alloc(1 << 20);
   let sent = 0;
   await until(() => {
@@ -206,32 +206,36 @@ test('reads from neither side faster than the other consumes', async () => {
 });
 
 test('closes a stream on both sides after the idle timeout', async () => {
-  await using rig = await StreamingRig.open(switching, { idleMs: 200 });
-  const socket = upgrade(rig);
+  await using harness = await StreamingRig.open(switching, { idleMs: 200 });
+  const socket = upgrade(harness);
   await head(socket);
   socket.resume();
   await until(() => isLeft(socket), 'the client connection is closed');
-  await until(() => isLeft(rig.only.socket), 'the connection to the runtime is closed');
+  await until(() => isLeft(harness.only.socket), 'the connection to the runtime is closed');
 });
 
 test('ends streams when the server closes', async () => {
-  await using rig = await StreamingRig.open(switching);
-  const socket = upgrade(rig);
+  await using harness = await StreamingRig.open(switching);
+  const socket = upgrade(harness);
   await head(socket);
   socket.resume();
-  await rig.closeServer();
+  await harness.closeServer();
   await until(() => isLeft(socket), 'the client connection is closed');
-  await until(() => isLeft(rig.only.socket), 'the connection to the runtime is closed');
+  await until(() => isLeft(harness.only.socket), 'the connection to the runtime is closed');
 });
 
-async function post(rig: StreamingRig, path: string, init: RequestInit = {}) {
+async function post(harness: StreamingRig, path: string, init: RequestInit = {}) {
   const headers = { authorization: `Bearer ${StreamingRig.token}` };
-  const response = await fetch(`http://127.0.0.1:${rig.port}${path}`, { method: 'POST', headers, ...init });
+  const response = await fetch(`http://127.0.0.1:${harness.port}${path}`, {
+    method: 'POST',
+    headers,
+    ...init,
+  });
   return { status: response.status, body: await response.text(), retry: response.headers.get('retry-after') };
 }
 
 test('reports request errors with the messages clients know', async () => {
-  await using rig = await StreamingRig.open(switching, {
+  await using harness = await StreamingRig.open(switching, {
     host: {
       attach: async () => {
         throw new KubelingError('STREAM_NO_CONTAINER', 'container not found ("main")');
@@ -242,7 +246,7 @@ test('reports request errors with the messages clients know', async () => {
     },
   });
   const says = async (path: string) => {
-    const { status, body } = await post(rig, path);
+    const { status, body } = await post(harness, path);
     return `${status} ${body}`;
   };
   assert.equal(
@@ -255,36 +259,36 @@ test('reports request errors with the messages clients know', async () => {
   assert.equal(await says('/exec/default/web/main?output=1'), '500 Upgrade request required');
   assert.equal(await says('/attach/default/web/main?output=1'), '500 container not found ("main")');
   assert.equal(await says('/portForward/default/web/u2'), '404 pod not found');
-  assert.deepEqual(await post(rig, '/portForward/default/web'), {
+  assert.deepEqual(await post(harness, '/portForward/default/web'), {
     status: 429,
     body: 'too many streams',
     retry: '60',
   });
   assert.equal(await says('/run/default/web/main?cmd=ls%20-l'), '200 ls|-l');
-  assert.equal((await post(rig, '/exec/default/web/main?output=1', { method: 'PUT' })).status, 405);
+  assert.equal((await post(harness, '/exec/default/web/main?output=1', { method: 'PUT' })).status, 405);
 });
 
 test('rejects streams without the token, and upgrades with a body', async () => {
-  await using rig = await StreamingRig.open(switching);
+  await using harness = await StreamingRig.open(switching);
   const wish = ['Connection: Upgrade', 'Upgrade: SPDY/3.1'];
-  const bare = await text(ask(rig, [`POST ${target} HTTP/1.1`, 'Host: x', ...wish]));
+  const bare = await text(ask(harness, [`POST ${target} HTTP/1.1`, 'Host: x', ...wish]));
   assert.match(bare, /^HTTP\/1\.1 401 [\s\S]*Unauthorized$/);
   const wrong = await text(
-    ask(rig, [`POST ${target} HTTP/1.1`, 'Host: x', 'Authorization: Bearer x', ...wish]),
+    ask(harness, [`POST ${target} HTTP/1.1`, 'Host: x', 'Authorization: Bearer x', ...wish]),
   );
   assert.match(wrong, /^HTTP\/1\.1 401 /);
-  assert.equal((await post(rig, '/run/default/web/main?cmd=id', { headers: {} })).status, 401);
+  assert.equal((await post(harness, '/run/default/web/main?cmd=id', { headers: {} })).status, 401);
   const body = ask(
-    rig,
+    harness,
     [`POST ${target} HTTP/1.1`, 'Host: x', authorization, 'Content-Length: 5', ...wish],
     'hello',
   );
   assert.match(await text(body), /^HTTP\/1\.1 400 /);
-  assert.equal(rig.calls.length, 0);
+  assert.equal(harness.calls.length, 0);
 });
 
 test('closes a WebSocket that violates the protocol, and the runtime connection with it', async () => {
-  await using rig = await StreamingRig.open(switching);
+  await using harness = await StreamingRig.open(switching);
   const lines = [
     `GET ${target} HTTP/1.1`,
     'Host: x',
@@ -293,19 +297,19 @@ test('closes a WebSocket that violates the protocol, and the runtime connection 
     'Upgrade: websocket',
   ];
   const shake = ['Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=='];
-  const socket = ask(rig, [...lines, ...shake, 'Sec-WebSocket-Protocol: v5.channel.k8s.io']);
-  const answer = await head(socket);
-  assert.match(answer, /^HTTP\/1\.1 101 /);
-  assert.match(answer, /Sec-WebSocket-Accept: ICX\+Yqv66kxgM0FcWaLWlFLwTAI=/);
+  const socket = ask(harness, [...lines, ...shake, 'Sec-WebSocket-Protocol: v5.channel.k8s.io']);
+  const response = await head(socket);
+  assert.match(response, /^HTTP\/1\.1 101 /);
+  assert.match(response, /Sec-WebSocket-Accept: ICX\+Yqv66kxgM0FcWaLWlFLwTAI=/);
   socket.write(Buffer.from([0x82, 0x01, 0x00]));
   socket.on('data', () => {});
   await until(() => isLeft(socket), 'the client connection is closed');
   socket.destroy();
-  await until(() => isLeft(rig.only.socket), 'the connection to the runtime is closed');
+  await until(() => isLeft(harness.only.socket), 'the connection to the runtime is closed');
 });
 
 test('rejects an unsupported WebSocket request before the runtime is called', async () => {
-  await using rig = await StreamingRig.open(switching);
+  await using harness = await StreamingRig.open(switching);
   const lines = [
     `GET ${target} HTTP/1.1`,
     'Host: x',
@@ -314,14 +318,14 @@ test('rejects an unsupported WebSocket request before the runtime is called', as
     'Upgrade: websocket',
   ];
   const v5 = 'Sec-WebSocket-Protocol: v5.channel.k8s.io';
-  const old = ask(rig, [
+  const old = ask(harness, [
     ...lines,
     v5,
     'Sec-WebSocket-Version: 8',
     'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==',
   ]);
   assert.match(await text(old), /^HTTP\/1\.1 426 /);
-  const keyless = ask(rig, [...lines, v5, 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: short']);
+  const keyless = ask(harness, [...lines, v5, 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: short']);
   assert.match(await text(keyless), /^HTTP\/1\.1 400 /);
-  assert.equal(rig.calls.length, 0);
+  assert.equal(harness.calls.length, 0);
 });

@@ -264,8 +264,8 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
   });
 
   it('forward a hundred megabytes each way unchanged', async () => {
-    const made = `head -c ${megabytes} /dev/urandom > /www/big; sha256sum < /www/big`;
-    const { out } = await finish(cli('exec', '-c', 'main', 'box', '--', 'sh', '-c', made));
+    const created = `head -c ${megabytes} /dev/urandom > /www/big; sha256sum < /www/big`;
+    const { out } = await finish(cli('exec', '-c', 'main', 'box', '--', 'sh', '-c', created));
     using child = cli('port-forward', 'box', ':http');
     const [, local] = await child.says(/Forwarding from 127\.0\.0\.1:(\d+) -> 80/);
     const hash = createHash('sha256');
@@ -302,16 +302,18 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     const url = `ws://127.0.0.1:${port}/exec/default/${await podName()}/main?${query}`;
     const socket = new WebSocket(url, [protocol, bearer]);
     socket.binaryType = 'arraybuffer';
-    const said: Record<number, string> = {};
+    const output: Record<number, string> = {};
     return await new Promise((resolve, reject) => {
       socket.addEventListener('open', () => talk(socket));
       socket.addEventListener('error', () => reject(new Error('the WebSocket failed')));
       socket.addEventListener('message', ({ data }) => {
         const bytes = Buffer.from(data);
         const channel = bytes[0] ?? -1;
-        said[channel] = (said[channel] ?? '') + bytes.subarray(1).toString();
+        output[channel] = (output[channel] ?? '') + bytes.subarray(1).toString();
       });
-      socket.addEventListener('close', ({ code }) => resolve({ said, protocol: socket.protocol, code }));
+      socket.addEventListener('close', ({ code }) =>
+        resolve({ said: output, protocol: socket.protocol, code }),
+      );
     });
   }
 

@@ -130,14 +130,14 @@ describe('subPath mounts of volumes', { skip: notRoot }, () => {
   });
 
   it('never remove a mounted or linked directory, even an empty one', async () => {
-    const place = join(targets(), 'volume/container/0');
-    await mkdir(join(place, 'empty'), { recursive: true });
-    await writeFile(join(place, 'file'), '');
+    const path = join(targets(), 'volume/container/0');
+    await mkdir(join(path, 'empty'), { recursive: true });
+    await writeFile(join(path, 'file'), '');
     const outside = join(root, 'outside-of-all');
     await mkdir(join(outside, 'empty'), { recursive: true });
     await symlink(outside, join(targets(), 'link'));
     await parts.unbind(targets(), signal);
-    assert.deepEqual((await readdir(place)).toSorted(), ['empty', 'file']);
+    assert.deepEqual((await readdir(path)).toSorted(), ['empty', 'file']);
     assert.deepEqual(await readdir(outside), ['empty']);
     await rm(targets(), { recursive: true });
   });

@@ -127,9 +127,9 @@ test('reads the journal with its program, including its error output', async () 
     'if [ "$1" = --field ]; then echo a.service; echo b.service; else echo "$@"; echo bad >&2; fi',
   );
   assert.deepEqual([...(await fake.units(signal))], ['a.service', 'b.service']);
-  const said = await text(fake.read(['a.service'], { pattern: '$(id)' }, signal));
-  assert.match(said, /--unit=a\.service --grep=\$\(id\)\n/);
-  assert.match(said, /bad\n/);
+  const output = await text(fake.read(['a.service'], { pattern: '$(id)' }, signal));
+  assert.match(output, /--unit=a\.service --grep=\$\(id\)\n/);
+  assert.match(output, /bad\n/);
 });
 
 test('lists no units and fails to read on a machine without a journal', async () => {
@@ -141,10 +141,10 @@ test('lists no units and fails to read on a machine without a journal', async ()
 test('ends a journal without end when the client disconnects', async () => {
   const controller = new AbortController();
   const endless = journal('echo first; exec sleep 1000');
-  let said = '';
+  let output = '';
   for await (const chunk of endless.read(['a.service'], {}, controller.signal)) {
-    said += String(chunk);
+    output += String(chunk);
     controller.abort();
   }
-  assert.equal(said, 'first\n');
+  assert.equal(output, 'first\n');
 });

@@ -29,17 +29,17 @@ const pod = aPod({
   spec: { containers: [{ name: 'main', image: 'x', resources: { requests: amount, limits: amount } }] },
 });
 
-interface World {
+interface Environment {
   readonly host: CgroupHost;
   readonly layout: CgroupLayout;
 }
 
-async function simulated(): Promise<World> {
+async function simulated(): Promise<Environment> {
   const host = new SimulatedCgroupHost({ mode: 'v2' });
   return { host, layout: await detectCgroupLayout(host) };
 }
 
-function aNode({ host, layout }: World, busPath: string) {
+function aNode({ host, layout }: Environment, busPath: string) {
   const { logger } = collectLogs(clock);
   const slices = systemdSlices({ clock, busPath });
   const cgroups = new CgroupManager({ host, layout, driver: 'systemd', slices, clock });
@@ -90,9 +90,9 @@ describe('systemd slices', { skip: busSkipReason(), timeout: 60_000 }, () => {
   });
   after(() => parts.disposeAsync());
 
-  async function wholeLife(world: World): Promise<void> {
-    await using systemd = await StandInSystemd.open({ busPath, ...world });
-    const { cgroups, root, qos, pods, unit } = aNode(world, busPath);
+  async function wholeLife(environment: Environment): Promise<void> {
+    await using systemd = await StandInSystemd.open({ busPath, ...environment });
+    const { cgroups, root, qos, pods, unit } = aNode(environment, busPath);
     using _open = cgroups;
     try {
       await cgroups.create(root, {}, signal);
@@ -100,7 +100,7 @@ describe('systemd slices', { skip: busSkipReason(), timeout: 60_000 }, () => {
       assert.equal(await pods.ensureExists(pod, signal), 'created');
       assert.equal(await pods.ensureExists(pod, signal), 'there');
       const podUnit = unit('-kubepods-pod11111111_aaaa_4bbb_8ccc_000000000001');
-      const { version } = world.layout;
+      const { version } = environment.layout;
       assert.deepEqual(Object.fromEntries(systemd.units.get(podUnit) ?? []), {
         Description: `kubelet cgroup ${podUnit}`,
         Wants: [unit('-kubepods')],
@@ -122,19 +122,19 @@ describe('systemd slices', { skip: busSkipReason(), timeout: 60_000 }, () => {
       await pods.set(pod, { cpuQuotaUs: -1, cpuPeriodUs: 100_000 }, signal);
       assert.equal(systemd.units.get(podUnit)?.get('CPUQuotaPerSecUSec'), 2n ** 64n - 1n);
       // It is recreated where a cgroup tree has lost it, although the unit exists.
-      const [dir = ''] = [...(await existing(world, cgroups.path(pods.nameOf(pod))))].slice(-1);
-      await world.host.rmdir(dir);
+      const [dir = ''] = [...(await existing(environment, cgroups.path(pods.nameOf(pod))))].slice(-1);
+      await environment.host.rmdir(dir);
       assert.equal(await pods.ensureExists(pod, signal), 'created');
       await pods.destroy(pod, signal);
       assert.equal(systemd.units.has(podUnit), false);
-      assert.deepEqual(await existing(world, cgroups.path(pods.nameOf(pod))), []);
+      assert.deepEqual(await existing(environment, cgroups.path(pods.nameOf(pod))), []);
       await pods.destroy(pod, signal);
     } finally {
       await cgroups.destroy(root, signal);
     }
   }
 
-  async function existing({ host, layout }: World, path: string): Promise<readonly string[]> {
+  async function existing({ host, layout }: Environment, path: string): Promise<readonly string[]> {
     const roots = layout.version === 2 ? [layout.root] : [...new Set(layout.controllers.values())];
     const dirs = roots.map((root) => `${root}${path}`);
     const there = await Promise.all(
@@ -161,10 +161,10 @@ describe('systemd slices', { skip: busSkipReason(), timeout: 60_000 }, () => {
 
   it('are requested again after the bus reconnects', async () => {
     const { path: own } = parts.use(scratchFolder('klg-systemd-'));
-    const world = await simulated();
+    const environment = await simulated();
     let bus = await openBus(own);
-    let systemd = await StandInSystemd.open({ busPath: bus.path, ...world });
-    const { cgroups } = aNode(world, bus.path);
+    let systemd = await StandInSystemd.open({ busPath: bus.path, ...environment });
+    const { cgroups } = aNode(environment, bus.path);
     using _open = cgroups;
     await cgroups.create(['one'], {}, signal);
     await bus[Symbol.asyncDispose]();
@@ -173,21 +173,21 @@ describe('systemd slices', { skip: busSkipReason(), timeout: 60_000 }, () => {
       message: /^Cannot create the cgroup \/two\.slice: Cannot start the unit two\.slice by systemd: /,
     });
     bus = parts.use(await openBus(own));
-    systemd = parts.use(await StandInSystemd.open({ busPath: bus.path, ...world }));
+    systemd = parts.use(await StandInSystemd.open({ busPath: bus.path, ...environment }));
     await cgroups.create(['two'], {}, signal);
     assert.deepEqual([...systemd.units.keys()], ['two.slice']);
   });
 
   it('report a missing bus and a bus without systemd', async () => {
-    const world = await simulated();
-    const { cgroups: noBus } = aNode(world, join(directory, 'nothing'));
+    const environment = await simulated();
+    const { cgroups: noBus } = aNode(environment, join(directory, 'nothing'));
     const hint = /set cgroupDriver: cgroupfs/;
     await assert.rejects(noBus.create(['a'], {}, signal), (error: Error) => {
       assert.match(error.message, /Cannot use the message bus at .*\/nothing: connect ENOENT/);
       assert.match(error.message, hint);
       return true;
     });
-    const { cgroups: noSystemd } = aNode(world, busPath);
+    const { cgroups: noSystemd } = aNode(environment, busPath);
     using _open = noSystemd;
     await assert.rejects(noSystemd.create(['a'], {}, signal), (error: Error) => {
       assert.match(error.message, /unit a\.slice by systemd: .*ServiceUnknown/);

@@ -19,15 +19,15 @@ describe('unresponsive file system', { skip: noHangingMounts, timeout: 300_000 }
   const parts = hostSubPaths(clock, silent);
   const files = realRuntimeFiles(silent);
   let root: string;
-  let place: string;
+  let path: string;
   let hanging: HangingMount;
 
   before(async () => {
     root = await mkdtemp(join(tmpdir(), 'klg-silent-'));
-    place = join(root, 'with blank/place');
-    await mkdir(place, { recursive: true });
+    path = join(root, 'with blank/place');
+    await mkdir(path, { recursive: true });
     await writeFile(join(root, 'file'), 'text');
-    hanging = new HangingMount(place);
+    hanging = new HangingMount(path);
   });
   after(async () => {
     hanging?.[Symbol.dispose]();
@@ -36,15 +36,15 @@ describe('unresponsive file system', { skip: noHangingMounts, timeout: 300_000 }
 
   it('blocks no other caller, however often it is checked', async () => {
     const looks = [
-      () => volumes.kindAt(place),
-      () => volumes.names(place),
-      () => volumes.readLink(join(place, '..data')),
+      () => volumes.kindAt(path),
+      () => volumes.names(path),
+      () => volumes.readLink(join(path, '..data')),
       () => volumes.behind(join(root, 'with blank/../with blank/place')),
-      () => volumes.ownerOf(place),
-      () => volumes.giveToGroup(place, 7, 'write'),
-      () => volumes.makeDirectory(join(place, 'new'), 0o755),
-      () => volumes.removeEmptyDirectory(place),
-      () => files.kindBehind(join(place, 'deep')),
+      () => volumes.ownerOf(path),
+      () => volumes.giveToGroup(path, 7, 'write'),
+      () => volumes.makeDirectory(join(path, 'new'), 0o755),
+      () => volumes.removeEmptyDirectory(path),
+      () => files.kindBehind(join(path, 'deep')),
     ];
     const ends = Promise.all(
       Array.from({ length: 10 }, () => looks.map((look) => look().catch((error: unknown) => error))).flat(),
@@ -55,25 +55,25 @@ describe('unresponsive file system', { skip: noHangingMounts, timeout: 300_000 }
     for (const error of await ends) {
       assert.ok(error instanceof Error && 'code' in error, String(error));
       assert.equal(error.code, 'MOUNT_SILENT', error.message);
-      assert.equal(error.message, `the file system at ${place} (fuse) does not answer`);
+      assert.equal(error.message, `the file system at ${path} (fuse) does not answer`);
     }
   });
 
   it('is reported without its path to container users', async () => {
     const target = join(root, 'target');
-    await assert.rejects(parts.bind(place, 'part', target, signal), {
+    await assert.rejects(parts.bind(path, 'part', target, signal), {
       code: 'VOLUME_UNUSABLE',
       message: 'its file system is not responding',
     });
-    await assert.rejects(parts.readText(place, 'part', 10), { message: 'its file system is not responding' });
+    await assert.rejects(parts.readText(path, 'part', 10), { message: 'its file system is not responding' });
   });
 
   it('is detected as mounted, and nothing is deleted through it', async () => {
-    assert.equal(await volumes.mountAt(place), 'other');
-    assert.deepEqual(await volumes.mountsInside(root), [place]);
+    assert.equal(await volumes.mountAt(path), 'other');
+    assert.deepEqual(await volumes.mountsInside(root), [path]);
     await assert.rejects(volumes.removeTree(join(root, 'with blank')), {
       code: 'VOLUME_REMOVE',
-      message: `cannot delete directory ${place}: it is a mount point`,
+      message: `cannot delete directory ${path}: it is a mount point`,
     });
   });
 });

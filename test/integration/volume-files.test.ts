@@ -140,7 +140,7 @@ for (const { called, make, skip } of machines) {
     it('are bind mounted at another path until unmounted, and stay in place', async () => {
       await using machine = await make();
       const { files, root } = machine;
-      const [disk, place] = [join(root, 'disk'), join(root, 'pod/place')];
+      const [disk, path] = [join(root, 'disk'), join(root, 'pod/place')];
       await files.writeFile(join(disk, 'canary'), Buffer.from('alive'), { mode: 0o600 });
       await files.link('disk', join(root, 'link'));
       assert.deepEqual(await files.behind(join(root, 'link')), { path: disk, kind: 'directory' });
@@ -149,16 +149,16 @@ for (const { called, make, skip } of machines) {
         kind: 'other',
       });
       assert.equal(await files.behind(join(root, 'nothing')), undefined);
-      await files.makeDirectory(place, 0o750);
-      await files.bind(disk, place, [], signal);
-      assert.equal(await files.mountAt(place), 'other');
-      assert.deepEqual(await files.names(place), ['canary']);
+      await files.makeDirectory(path, 0o750);
+      await files.bind(disk, path, [], signal);
+      assert.equal(await files.mountAt(path), 'other');
+      assert.deepEqual(await files.names(path), ['canary']);
       await assert.rejects(files.removeTree(join(root, 'pod')), { code: 'VOLUME_REMOVE' });
-      assert.equal(await files.unbind(place, signal), 'done');
-      assert.equal(await files.mountAt(place), 'none');
-      assert.equal(await files.unbind(place, signal), 'done');
-      assert.equal(await files.removeEmptyDirectory(place), 'gone');
-      assert.equal(await files.removeEmptyDirectory(place), 'gone');
+      assert.equal(await files.unbind(path, signal), 'done');
+      assert.equal(await files.mountAt(path), 'none');
+      assert.equal(await files.unbind(path, signal), 'done');
+      assert.equal(await files.removeEmptyDirectory(path), 'gone');
+      assert.equal(await files.removeEmptyDirectory(path), 'gone');
       assert.equal(await files.removeEmptyDirectory(disk), 'not-empty');
       assert.equal((await files.readFile(join(disk, 'canary')))?.toString(), 'alive');
     });
@@ -171,11 +171,11 @@ for (const { called, make, skip } of machines) {
 }
 
 describe('bind mount of a directory of this machine', { skip: notRoot }, () => {
-  const optionsAt = async (place: string) => {
+  const optionsAt = async (path: string) => {
     const lines = (await readFile('/proc/self/mounts', 'utf8')).split('\n');
     return (
       lines
-        .find((line) => line.split(' ')[1] === place)
+        .find((line) => line.split(' ')[1] === path)
         ?.split(' ')[3]
         ?.split(',') ?? []
     );

@@ -73,11 +73,11 @@ describe('unary calls', () => {
         done(null, { stdout: Buffer.from('out'), stderr: Buffer.alloc(0), exitCode: -1 });
       },
     });
-    const answer = await pair.client.execSync(
+    const response = await pair.client.execSync(
       { containerId: 'c', cmd: ['a', 'ü'], timeout: -(2n ** 63n) },
       forever,
     );
-    assert.deepEqual(answer, { stdout: Buffer.from('out'), stderr: Buffer.alloc(0), exitCode: -1 });
+    assert.deepEqual(response, { stdout: Buffer.from('out'), stderr: Buffer.alloc(0), exitCode: -1 });
   });
 
   test('report every status code', async () => {
@@ -140,11 +140,11 @@ describe('unary calls', () => {
       // Responses are sent only after all requests have arrived, which requires concurrency.
       version: (_call, done) => {
         waiting.push(() => done(null, { version: String(waiting.length) }));
-        if (waiting.length === 500) for (const answer of waiting) answer();
+        if (waiting.length === 500) for (const response of waiting) response();
       },
     });
-    const answers = await Promise.all(Array.from({ length: 500 }, () => pair.client.version({}, forever)));
-    assert.equal(answers.length, 500);
+    const responses = await Promise.all(Array.from({ length: 500 }, () => pair.client.version({}, forever)));
+    assert.equal(responses.length, 500);
     assert.equal(pair.relay.connections, 1);
   });
 });
@@ -238,20 +238,20 @@ describe('streams', () => {
   });
 
   test('left early are cancelled on the server', async () => {
-    const seen: string[] = [];
+    const observed: string[] = [];
     await using pair = await connectTo(
-      events(10, (call) => call.on('cancelled', () => seen.push('cancelled'))),
+      events(10, (call) => call.on('cancelled', () => observed.push('cancelled'))),
     );
     for await (const { containerId } of pair.client.getContainerEvents({}, forever)) {
       if (containerId === '4') break;
     }
-    await until('the server received it', () => seen.length === 1);
+    await until('the server received it', () => observed.length === 1);
   });
 
   test('aborted between two responses end immediately, without buffered responses', async () => {
-    const seen: string[] = [];
+    const observed: string[] = [];
     await using pair = await connectTo(
-      events(10, (call) => call.on('cancelled', () => seen.push('cancelled'))),
+      events(10, (call) => call.on('cancelled', () => observed.push('cancelled'))),
     );
     const controller = new AbortController();
     const read: string[] = [];
@@ -263,7 +263,7 @@ describe('streams', () => {
     })();
     await assert.rejects(reading, failsWith('CANCELLED'));
     assert.equal(read.length, 5);
-    await until('the server received it', () => seen.length === 1);
+    await until('the server received it', () => observed.length === 1);
   });
 
   test('aborted while waiting for a response end immediately', async () => {
@@ -321,14 +321,14 @@ describe('deadlines and cancellation', () => {
   });
 
   test('an aborted call ends immediately and is cancelled on the server', async () => {
-    const seen: string[] = [];
-    await using pair = await connectTo({ version: patient(seen) });
+    const observed: string[] = [];
+    await using pair = await connectTo({ version: patient(observed) });
     const controller = new AbortController();
     const call = pair.client.version({}, { signal: controller.signal });
-    await until('the call has arrived', () => seen.length === 1);
+    await until('the call has arrived', () => observed.length === 1);
     controller.abort(new Error('enough'));
     await assert.rejects(call, failsWith('CANCELLED'));
-    await until('the server received it', () => seen.includes('cancelled'));
+    await until('the server received it', () => observed.includes('cancelled'));
   });
 
   test('an abort for a timeout is DEADLINE_EXCEEDED', async () => {
@@ -359,17 +359,17 @@ describe('deadlines and cancellation', () => {
 
 describe('server that closes', () => {
   test('during calls: calls end with UNAVAILABLE and the next call reconnects', async () => {
-    const seen: string[] = [];
+    const observed: string[] = [];
     await using pair = await connectTo({
       version,
-      status: patient(seen),
-      getContainerEvents: () => seen.push('s'),
+      status: patient(observed),
+      getContainerEvents: () => observed.push('s'),
     });
     const calls = [
       pair.client.status({}, forever),
       Array.fromAsync(pair.client.getContainerEvents({}, forever)),
     ];
-    await until('both have arrived', () => seen.length === 2);
+    await until('both have arrived', () => observed.length === 2);
     pair.relay.cut();
     for (const call of calls) await assert.rejects(call, failsWith('UNAVAILABLE'));
     assert.equal((await pair.client.version({}, forever)).runtimeName, 'other');

@@ -56,7 +56,7 @@ export interface GrpcJsCall {
 type RawUnary = (
   request: Content,
   options: object,
-  done: (error: ServiceError | null, answer: Content) => void,
+  done: (error: ServiceError | null, response: Content) => void,
 ) => { cancel(): void; on(event: 'status', listener: (status: { metadata: Metadata }) => void): void };
 
 export function grpcJsClient(path: string): GrpcJsClient {
@@ -70,8 +70,8 @@ export function grpcJsClient(path: string): GrpcJsClient {
     unary(name, request, options = {}) {
       const { promise, resolve, reject } = Promise.withResolvers<Content>();
       const raw = methods[name]?.bind(client) as RawUnary;
-      const call = raw(request, options, (error, answer) =>
-        error === null ? resolve(answer) : reject(error),
+      const call = raw(request, options, (error, response) =>
+        error === null ? resolve(response) : reject(error),
       );
       const trailers = new Promise<Metadata>((done) => call.on('status', ({ metadata }) => done(metadata)));
       return { answer: promise, trailers, cancel: () => call.cancel() };

@@ -139,11 +139,11 @@ describe('unary calls', () => {
   });
 
   test('are served 500 concurrently', async () => {
-    let asked = 0;
+    let requestCount = 0;
     const all = Promise.withResolvers<void>();
     await using pair = await serve({
       version: async () => {
-        if (++asked === 500) all.resolve();
+        if (++requestCount === 500) all.resolve();
         await all.promise;
         return version();
       },
@@ -221,22 +221,22 @@ describe('streams', () => {
   });
 
   test('end on the server when the client cancels', async () => {
-    const seen: string[] = [];
+    const observed: string[] = [];
     await using pair = await serve({
       async *getContainerEvents(_request, { signal }) {
         try {
           yield { containerId: 'a' };
           await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
         } finally {
-          seen.push(`left ${signal.aborted}`);
+          observed.push(`left ${signal.aborted}`);
         }
       },
     });
     const stream = pair.client.stream('getContainerEvents', {});
     stream.on('error', () => {});
     stream.on('data', () => stream.cancel());
-    await until('it ended', () => seen.length === 1);
-    assert.deepEqual(seen, ['left true']);
+    await until('it ended', () => observed.length === 1);
+    assert.deepEqual(observed, ['left true']);
     assert.deepEqual(pair.bugs, []);
   });
 
@@ -273,37 +273,39 @@ describe('streams', () => {
 
 describe('deadlines and cancellation', () => {
   test('the deadline is passed to the method, which observes its expiry', async () => {
-    const seen: string[] = [];
+    const observed: string[] = [];
     await using pair = await serve({
       version: async (_request, { signal, timeoutMs }) => {
-        seen.push(timeoutMs !== undefined && timeoutMs > 0 && timeoutMs <= 500 ? 'told' : String(timeoutMs));
+        observed.push(
+          timeoutMs !== undefined && timeoutMs > 0 && timeoutMs <= 500 ? 'told' : String(timeoutMs),
+        );
         await new Promise((resolve) => signal.addEventListener('abort', resolve));
-        seen.push('ended');
+        observed.push('ended');
         return {};
       },
     });
     const { answer } = pair.client.unary('version', {}, { deadline: new Date(Date.now() + 300) });
     await assert.rejects(answer, failsWith(foreignStatus.DEADLINE_EXCEEDED));
-    await until('the method observed it', () => seen.length === 2);
-    assert.deepEqual(seen, ['told', 'ended']);
+    await until('the method observed it', () => observed.length === 2);
+    assert.deepEqual(observed, ['told', 'ended']);
     assert.deepEqual(pair.bugs, []);
   });
 
   test('a cancelled call aborts the method, and an error it throws then is not reported', async () => {
-    const seen: string[] = [];
+    const observed: string[] = [];
     await using pair = await serve({
       version: async (_request, { signal }) => {
-        seen.push('begun');
+        observed.push('begun');
         await new Promise((resolve) => signal.addEventListener('abort', resolve));
-        seen.push('ended');
+        observed.push('ended');
         throw new Error('cancelled');
       },
     });
     const call = pair.client.unary('version', {});
-    await until('it began', () => seen.length === 1);
+    await until('it began', () => observed.length === 1);
     call.cancel();
     await assert.rejects(call.answer, failsWith(foreignStatus.CANCELLED));
-    await until('it ended', () => seen.length === 2);
+    await until('it ended', () => observed.length === 2);
     assert.deepEqual(pair.bugs, []);
   });
 

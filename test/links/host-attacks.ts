@@ -38,9 +38,9 @@ const context: AttackedPath = {
     return {
       swaps,
       async act() {
-        const seen: string[] = [];
-        await changeUserFile(path, changing(seen));
-        return seen.join('');
+        const observed: string[] = [];
+        await changeUserFile(path, changing(observed));
+        return observed.join('');
       },
     };
   },
@@ -58,10 +58,10 @@ const contextDirectory: AttackedPath = {
     return {
       swaps: [[directory, link]],
       async act() {
-        const seen: string[] = [];
-        await changeUserFile(join(directory, `config${number++ % 10}`), changing(seen));
-        await changeUserFile(join(directory, `made${number++}/config`), changing(seen));
-        return seen.join('');
+        const observed: string[] = [];
+        await changeUserFile(join(directory, `config${number++ % 10}`), changing(observed));
+        await changeUserFile(join(directory, `made${number++}/config`), changing(observed));
+        return observed.join('');
       },
     };
   },

@@ -48,12 +48,12 @@ describe('path that becomes a link while kubeling uses it', { skip: notRoot }, (
       } finally {
         await swapper[Symbol.asyncDispose]();
       }
-      const told = `${swapper.rounds} swaps: ${JSON.stringify([...outcomes])}`;
-      t.diagnostic(told);
+      const reported = `${swapper.rounds} swaps: ${JSON.stringify([...outcomes])}`;
+      t.diagnostic(reported);
       const [now, was] = canary.compare();
-      assert.equal(now, was, told);
-      assert.deepEqual(filesWithCanary(root), [], told);
-      assert.ok((outcomes.get('done') ?? 0) > 0, told);
+      assert.equal(now, was, reported);
+      assert.deepEqual(filesWithCanary(root), [], reported);
+      assert.ok((outcomes.get('done') ?? 0) > 0, reported);
     });
   }
 

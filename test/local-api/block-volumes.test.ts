@@ -53,9 +53,9 @@ describe('block volumes on kubeling up', { timeout: 900_000, skip: withoutKubect
   });
 
   function disk(name: string): LoopDisk {
-    const made = new LoopDisk(join(folder, name));
-    disks.push(made);
-    return made;
+    const created = new LoopDisk(join(folder, name));
+    disks.push(created);
+    return created;
   }
 
   /** As the cluster does after it has expanded the volume. */
@@ -81,9 +81,9 @@ describe('block volumes on kubeling up', { timeout: 900_000, skip: withoutKubect
     });
 
   it('give a container the device through a link of its pod, and leave nothing behind', async () => {
-    const made = disk('plain');
-    made.write(Buffer.from('from outside'));
-    await cluster.apply(volume('plain', made.device), claim('plain'));
+    const created = disk('plain');
+    created.write(Buffer.from('from outside'));
+    await cluster.apply(volume('plain', created.device), claim('plain'));
     const script =
       'dd if=/dev/data bs=12 count=1 2>/dev/null; echo; echo -n inside > /dev/data && echo written; sync';
     await cluster.apply(pod('plain', 'plain', script));
@@ -111,12 +111,12 @@ describe('block volumes on kubeling up', { timeout: 900_000, skip: withoutKubect
     await cluster.until('the claim to report the size', capacity, (out) => out === '2Gi');
     await cluster.kubectl('delete', 'pod', 'plain');
     await nothingLeft();
-    assert.equal(readFileSync(made.device).subarray(0, 12).toString(), 'insideutside');
+    assert.equal(readFileSync(created.device).subarray(0, 12).toString(), 'insideutside');
   });
 
   it('are read-only where requested, and can be shared by two pods', async () => {
-    const made = disk('both');
-    await cluster.apply(volume('both', made.device), claim('both'));
+    const created = disk('both');
+    await cluster.apply(volume('both', created.device), claim('both'));
     const script = 'echo no > /dev/data && echo written || echo refused';
     await cluster.apply(pod('reads', 'both', script, true), pod('writes', 'both', script));
     await cluster.logContains('reads', 'refused');
@@ -140,8 +140,12 @@ describe('block volumes on kubeling up', { timeout: 900_000, skip: withoutKubect
   });
 
   it('are adopted and removed by a node after a kill', async () => {
-    const made = disk('killed');
-    await cluster.apply(volume('killed', made.device), claim('killed'), pod('killed', 'killed', 'echo here'));
+    const created = disk('killed');
+    await cluster.apply(
+      volume('killed', created.device),
+      claim('killed'),
+      pod('killed', 'killed', 'echo here'),
+    );
     await cluster.ready('killed');
     const uid = await cluster.uidOf('killed');
     await cluster.node.end('SIGKILL');

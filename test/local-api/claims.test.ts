@@ -160,8 +160,8 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
       out.includes('read-only'),
     );
     assert.match(log, /groups=.*4321/);
-    const made = await stat(join(path, 'some/part/made'));
-    assert.deepEqual([made.uid, made.gid], [1000, 4321]);
+    const created = await stat(join(path, 'some/part/made'));
+    assert.deepEqual([created.uid, created.gid], [1000, 4321]);
     assert.equal((await stat(join(path, 'canary'))).gid, 4321);
     await cluster.kubectl('delete', 'pod', 'parts');
     assert.equal(await readFile(join(path, 'canary'), 'utf8'), 'alive\n');

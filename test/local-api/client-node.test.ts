@@ -92,12 +92,12 @@ describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, ()
   });
 
   it('watches and receives every change in order', async () => {
-    const seen: string[] = [];
+    const observed: string[] = [];
     const { metadata } = await core.listNamespacedConfigMap({ namespace });
     const request = await new Watch(config).watch(
       `/api/v1/namespaces/${namespace}/configmaps`,
       { resourceVersion: metadata?.resourceVersion, labelSelector: 'watched=yes' },
-      (type, object) => seen.push(`${type} ${object.data.n}`),
+      (type, object) => observed.push(`${type} ${object.data.n}`),
       () => {},
     );
     try {
@@ -109,8 +109,8 @@ describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, ()
         body: { ...body, data: { n: '2' } },
       });
       await core.deleteNamespacedConfigMap({ namespace, name: 'watched' });
-      await eventually('all events', async () => (seen.length >= 3 ? true : undefined));
-      assert.deepEqual(seen, ['ADDED 1', 'MODIFIED 2', 'DELETED 2']);
+      await eventually('all events', async () => (observed.length >= 3 ? true : undefined));
+      assert.deepEqual(observed, ['ADDED 1', 'MODIFIED 2', 'DELETED 2']);
     } finally {
       request.abort();
     }
@@ -123,20 +123,20 @@ describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, ()
       () => core.listNamespacedPod({ namespace }),
       'made=by-client-node',
     );
-    const seen: string[] = [];
+    const observed: string[] = [];
     for (const verb of ['add', 'update', 'delete'] as const)
-      informer.on(verb, (pod) => seen.push(`${verb} ${pod.metadata?.name} ${pod.status?.phase}`));
+      informer.on(verb, (pod) => observed.push(`${verb} ${pod.metadata?.name} ${pod.status?.phase}`));
     await informer.start();
     try {
       await core.createNamespacedPod({ namespace, body: podOf('informed', ['sleep', '1000']) });
       await running('informed');
       await eventually('the informer to report it running', async () =>
-        seen.includes('update informed Running') ? true : undefined,
+        observed.includes('update informed Running') ? true : undefined,
       );
-      assert.equal(seen[0], 'add informed Pending');
+      assert.equal(observed[0], 'add informed Pending');
       await core.deleteNamespacedPod({ namespace, name: 'informed' });
       await eventually('the informer to report its deletion', async () =>
-        seen.some((each) => each.startsWith('delete informed')) ? true : undefined,
+        observed.some((each) => each.startsWith('delete informed')) ? true : undefined,
       );
     } finally {
       await informer.stop();

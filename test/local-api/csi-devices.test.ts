@@ -187,8 +187,11 @@ describe('block volumes of a CSI driver on kubeling up', { timeout: 900_000, ski
     const { volume: volumes } = summary.pods.find(
       ({ podRef }: { readonly podRef: { readonly name: string } }) => podRef.name === 'grown',
     );
-    const [told] = volumes.filter(({ name }: { readonly name: string }) => name === 'data');
-    assert.deepEqual([told.capacityBytes, told.pvcRef], [48 * mebi, { name: 'grown', namespace: 'default' }]);
+    const [reported] = volumes.filter(({ name }: { readonly name: string }) => name === 'data');
+    assert.deepEqual(
+      [reported.capacityBytes, reported.pvcRef],
+      [48 * mebi, { name: 'grown', namespace: 'default' }],
+    );
     await cluster.kubectl('delete', 'pod', 'grown');
     await gone('grown');
   });

@@ -70,8 +70,8 @@ describe('CSI driver that responds slowly or never', {
       assert.equal(await cluster.kubectl('exec', other, '--', 'cat', '/data/canary'), `${other}\n`);
       await cluster.kubectl('delete', 'pod', other, `plain-${other}`);
       const step = method === 'NodeStageVolume' ? 'MountDevice' : 'SetUp';
-      const told = `MountVolume.${step} failed for volume "${stuck}" : rpc error: code = DeadlineExceeded`;
-      await long('the event', async () => (await cluster.kubectl('get', 'events')).includes(told));
+      const reported = `MountVolume.${step} failed for volume "${stuck}" : rpc error: code = DeadlineExceeded`;
+      await long('the event', async () => (await cluster.kubectl('get', 'events')).includes(reported));
       driver.trouble({});
       await long('the pod to start', async () => {
         const { code } = await cluster.attempt(['exec', stuck, '--', 'cat', '/data/canary']);
@@ -92,11 +92,12 @@ describe('CSI driver that responds slowly or never', {
     await start('loose');
     await ready('loose');
     await cluster.kubectl('delete', 'pod', 'loose');
-    const told = 'of the CSI driver disks.test.kubeling';
+    const reported = 'of the CSI driver disks.test.kubeling';
     await long('the event', async () => {
       const events = await cluster.kubectl('get', 'events', '--field-selector=reason=FailedVolumeRemoval');
       return (
-        events.includes(told) && events.includes('cannot be unpublished: rpc error: code = DeadlineExceeded')
+        events.includes(reported) &&
+        events.includes('cannot be unpublished: rpc error: code = DeadlineExceeded')
       );
     });
     assert.ok(

@@ -99,9 +99,9 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
   });
 
   it("of the ephemeral kind have the driver's content, and the driver receives the pod info", async () => {
-    const told = JSON.parse(await cluster.kubectl('exec', 'own', '--', 'cat', '/data/told.json'));
+    const reported = JSON.parse(await cluster.kubectl('exec', 'own', '--', 'cat', '/data/told.json'));
     const { uid } = JSON.parse(await cluster.kubectl('get', 'pod', 'own', '-o', 'json')).metadata;
-    assert.deepEqual(told.volume_context, {
+    assert.deepEqual(reported.volume_context, {
       size: 'small',
       'csi.storage.k8s.io/pod.name': 'own',
       'csi.storage.k8s.io/pod.namespace': 'default',
@@ -136,9 +136,9 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
       pod('sealed', inline({ readOnly: true, nodePublishSecretRef: { name: 'key' } })),
     );
     await cluster.ready('sealed');
-    const told = JSON.parse(await cluster.kubectl('exec', 'sealed', '--', 'cat', '/data/told.json'));
-    assert.deepEqual(told.secrets, { password: 'open' });
-    const tokens = JSON.parse(told.volume_context['csi.storage.k8s.io/serviceAccount.tokens']);
+    const reported = JSON.parse(await cluster.kubectl('exec', 'sealed', '--', 'cat', '/data/told.json'));
+    assert.deepEqual(reported.secrets, { password: 'open' });
+    const tokens = JSON.parse(reported.volume_context['csi.storage.k8s.io/serviceAccount.tokens']);
     assert.match(tokens.vault.token, /^ey/);
     assert.match(tokens.vault.expirationTimestamp, /^\d{4}-.*Z$/);
     const { code, stderr } = await cluster.attempt(['exec', 'sealed', '--', 'touch', '/data/x']);
@@ -165,8 +165,8 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
       JSON.stringify({ stringData: { password: 'new' } }),
     );
     await cluster.kubectl('annotate', 'pod', 'fresh', 'look=now');
-    const told = ['exec', 'fresh', '--', 'cat', '/data/told.json'];
-    await cluster.until('the new secret', told, (out) => out.includes('"password":"new"'));
+    const reported = ['exec', 'fresh', '--', 'cat', '/data/told.json'];
+    await cluster.until('the new secret', reported, (out) => out.includes('"password":"new"'));
     await cluster.kubectl('delete', 'pod', 'fresh');
     await cluster.apply(
       driverObject({
@@ -275,8 +275,10 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     const summary = JSON.parse(
       await cluster.kubectl('get', '--raw', `/api/v1/nodes/${nodeName}/proxy/stats/summary`),
     );
-    const told = summary.pods.flatMap(({ volume: all = [] }: { readonly volume?: readonly object[] }) => all);
-    const { time: _time, ...ofClaim } = told.find(
+    const reported = summary.pods.flatMap(
+      ({ volume: all = [] }: { readonly volume?: readonly object[] }) => all,
+    );
+    const { time: _time, ...ofClaim } = reported.find(
       ({ pvcRef }: { readonly pvcRef?: { readonly name: string } }) => pvcRef?.name === 'measured',
     );
     assert.deepEqual(ofClaim, {

@@ -53,8 +53,8 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
     const { status }: Node = JSON.parse(await cluster.kubectl('get', 'node', nodeName, '-o', 'json'));
     return `${status?.allocatable?.[name]} of ${status?.capacity?.[name]}`;
   };
-  const nodeHas = (wanted: string, name = resource) =>
-    cluster.node.until(`the node to have ${wanted}`, async () => (await amounts(name)) === wanted);
+  const nodeHas = (expected: string, name = resource) =>
+    cluster.node.until(`the node to have ${expected}`, async () => (await amounts(name)) === expected);
   const inside = (name: string, script: string) => cluster.kubectl('exec', name, '--', 'sh', '-c', script);
   const given = async (name: string) => (await inside(name, 'echo $GADGET_DEVICES')).trim();
   const stop = async (name: string) => {

@@ -70,8 +70,8 @@ describe('kubeling up with failures', { timeout: 400_000 }, () => {
 
   after(async () => {
     await node.end('SIGTERM');
-    const told = await node.command('down');
-    await command('umount', [node.dataDir]).catch((error) => assert.fail(`${error}\n${told}`));
+    const reported = await node.command('down');
+    await command('umount', [node.dataDir]).catch((error) => assert.fail(`${error}\n${reported}`));
     assert.deepEqual(await node.leave(), []);
   });
 
@@ -91,8 +91,8 @@ describe('kubeling up with failures', { timeout: 400_000 }, () => {
     await fillUp(filler);
     try {
       const refused = await eventually('a write to be rejected', async () => {
-        const answer = await ask('POST', configMaps, configMap(`full-${performance.now()}`));
-        return answer.status >= 500 ? answer : undefined;
+        const response = await ask('POST', configMaps, configMap(`full-${performance.now()}`));
+        return response.status >= 500 ? response : undefined;
       });
       assert.equal(refused.status, 503);
       assert.match(String(refused.body['message']), /no room is left on its disk/);

@@ -129,12 +129,12 @@ export class LocalCluster implements AsyncDisposable {
     const own = { HOME: this.#scratch, KUBECACHEDIR: join(this.#scratch, 'cache') };
     const child = spawn(file, args, { cwd: checkout, env: { ...process.env, ...own, ...env } });
     this.#started.add(child);
-    const said = { out: '', err: '' };
+    const output = { out: '', err: '' };
     child.stdout.setEncoding('utf8').on('data', (chunk) => {
-      said.out += chunk;
+      output.out += chunk;
     });
     child.stderr.setEncoding('utf8').on('data', (chunk) => {
-      said.err += chunk;
+      output.err += chunk;
     });
     child.stdin.on('error', () => {});
     const timer = setTimeout(() => child.kill('SIGKILL'), commandWithinMs);
@@ -142,18 +142,18 @@ export class LocalCluster implements AsyncDisposable {
       child.once('close', (code) => {
         clearTimeout(timer);
         this.#started.delete(child);
-        resolve({ code, stdout: said.out, stderr: said.err });
+        resolve({ code, stdout: output.out, stderr: output.err });
       });
     });
-    const told = () => `${said.out}\n${said.err}`;
+    const told = () => `${output.out}\n${output.err}`;
     return {
       child,
-      stdout: () => said.out,
-      stderr: () => said.err,
+      stdout: () => output.out,
+      stderr: () => output.err,
       prints: (pattern) =>
         eventually(
           `${file} ${args.join(' ')} to print ${pattern}`,
-          async () => (pattern.test(said.out) ? said.out : undefined),
+          async () => (pattern.test(output.out) ? output.out : undefined),
           60_000,
           told,
         ),

@@ -38,9 +38,9 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
   });
 
   function disk(name: string, bytes?: number): LoopDisk {
-    const made = new LoopDisk(join(folder, name), bytes);
-    disks.push(made);
-    return made;
+    const created = new LoopDisk(join(folder, name), bytes);
+    disks.push(created);
+    return created;
   }
 
   const global = (name: string) =>
@@ -55,15 +55,15 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
     });
 
   it('are formatted when empty, mounted once, shared by pods, and keep their content', async () => {
-    const made = disk('empty');
+    const created = disk('empty');
     await cluster.apply(
-      volume('empty', { path: made.device }, { mountOptions: ['noatime'] }),
+      volume('empty', { path: created.device }, { mountOptions: ['noatime'] }),
       claim('empty'),
     );
     await cluster.apply(pod('first', 'empty', 'echo kept > /data/note; stat -c %g /data', { fsGroup: 4321 }));
     await cluster.ready('first');
     await cluster.logContains('first', '4321');
-    assert.equal(made.type(), 'ext4');
+    assert.equal(created.type(), 'ext4');
     await cluster.apply(pod('second', 'empty', 'cat /data/note', { fsGroup: 77 }));
     await cluster.ready('second');
     await cluster.logContains('second', 'kept');
@@ -71,27 +71,27 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
       'the event',
       'The requested fsGroup is 77, but the volume empty has GID 4321. The volume may not be shareable.',
     );
-    const of = mounts(` ${made.device} `);
+    const of = mounts(` ${created.device} `);
     assert.equal(of.filter((line) => line.includes('/local-volume/mounts/empty ')).length, 1);
     assert.equal(of.filter((line) => line.includes('/kubernetes.io~local-volume/empty ')).length, 2);
     assert.ok(of.every((line) => line.includes('noatime')));
     await cluster.kubectl('delete', 'pod', 'first');
     assert.ok(existsSync(global('empty')));
     await cluster.kubectl('delete', 'pod', 'second');
-    await unused('empty', made);
+    await unused('empty', created);
     await cluster.apply(
       pod('third', 'empty', 'cat /data/note; touch /data/x 2>&1 || echo refused', { readOnly: true }),
     );
     await cluster.ready('third');
     await cluster.logContains('third', 'kept\ntouch: /data/x: Read-only file system\nrefused');
     await cluster.kubectl('delete', 'pod', 'third');
-    await unused('empty', made);
+    await unused('empty', created);
   });
 
   it('report another file system on the pod and on the volume, and leave it unchanged', async () => {
-    const made = disk('other');
-    made.format();
-    await cluster.apply(volume('other', { path: made.device, fsType: 'xfs' }), claim('other'));
+    const created = disk('other');
+    created.format();
+    await cluster.apply(volume('other', { path: created.device, fsType: 'xfs' }), claim('other'));
     await cluster.apply(pod('other', 'other', 'echo here'));
     await cluster.event('the event', 'MountVolume.MountDevice failed for volume "other" : mount failed: ');
     const ofVolume = ['get', 'events', '-A', '--field-selector', 'involvedObject.kind=PersistentVolume'];
@@ -100,26 +100,26 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
         out,
       ),
     );
-    assert.equal(made.type(), 'ext4');
+    assert.equal(created.type(), 'ext4');
     await cluster.kubectl('delete', 'pod', 'other');
-    await unused('other', made);
+    await unused('other', created);
   });
 
   it('are never formatted when they have partitions', async () => {
-    const made = disk('parts');
+    const created = disk('parts');
     const table = Buffer.alloc(512);
     Buffer.from([0x80, 0, 2, 0, 0x83, 0, 0x10, 0, 0, 8, 0, 0, 0, 0x10, 0, 0]).copy(table, 446);
     Buffer.from([0x55, 0xaa]).copy(table, 510);
-    made.write(table);
+    created.write(table);
     await cluster.apply(
-      volume('parts', { path: made.device }),
+      volume('parts', { path: created.device }),
       claim('parts'),
       pod('parts', 'parts', 'echo here'),
     );
     await cluster.event('the event', 'MountVolume.MountDevice failed for volume "parts" : mount failed: ');
-    assert.deepEqual(readFileSync(made.device).subarray(0, 512), table);
+    assert.deepEqual(readFileSync(created.device).subarray(0, 512), table);
     await cluster.kubectl('delete', 'pod', 'parts');
-    await unused('parts', made);
+    await unused('parts', created);
   });
 
   it('report damage, and are not formatted for read-only use', async () => {
@@ -159,12 +159,12 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
   it('grow their file system with the disk, before a pod has it and while it runs', async () => {
     const mebi = 2 ** 20;
     // Of a type that the kernel grows with no rights beyond those to mount it.
-    const made = disk('grown', 400 * mebi);
-    made.format('xfs');
-    await cluster.apply(volume('grown', { path: made.device }), claim('grown'));
+    const created = disk('grown', 400 * mebi);
+    created.format('xfs');
+    await cluster.apply(volume('grown', { path: created.device }), claim('grown'));
     await cluster.until('the claim', ['get', 'pvc', 'grown'], (out) => out.includes('Bound'));
     const grow = async (to: number, from: string) => {
-      made.resize(to * mebi);
+      created.resize(to * mebi);
       const capacity = { capacity: { storage: `${to}Mi` } };
       await cluster.kubectl('patch', 'pv', 'grown', '-p', JSON.stringify({ spec: capacity }));
       const status = {
@@ -194,13 +194,13 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
     await cluster.kubectl('annotate', 'pod', 'grown', 'look=now');
     await follows(600);
     await cluster.kubectl('delete', 'pod', 'grown');
-    await unused('grown', made);
+    await unused('grown', created);
   });
 
   it('are adopted by a node after a kill, and unmounted when no pod uses them', async () => {
-    const made = disk('killed');
+    const created = disk('killed');
     await cluster.apply(
-      volume('killed', { path: made.device }),
+      volume('killed', { path: created.device }),
       claim('killed'),
       pod('runs', 'killed', 'echo on > /data/n'),
     );
@@ -214,6 +214,6 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
     await cluster.kubectl('delete', 'pod', 'later', '--wait=false');
     await cluster.node.end('SIGKILL');
     await cluster.node.start();
-    await unused('killed', made);
+    await unused('killed', created);
   });
 });

@@ -74,7 +74,7 @@ describe('resize of pods on kubeling up', { timeout: 900_000, skip: withoutKubec
     return join(found.parentPath, found.name);
   };
   const idOf = (pod: Pod, name: string) =>
-    pod.status?.containerStatuses?.find((one) => one.name === name)?.containerID?.split('://')[1] ?? '';
+    pod.status?.containerStatuses?.find((each) => each.name === name)?.containerID?.split('://')[1] ?? '';
   const held = (pod: Pod, name?: string) => {
     const uid = pod.metadata?.uid ?? '';
     const read = (controller: string, file: string) =>
@@ -108,8 +108,8 @@ describe('resize of pods on kubeling up', { timeout: 900_000, skip: withoutKubec
     for (const { name, restartCount, resources, allocatedResources } of pod.status?.containerStatuses ?? []) {
       assert.equal(restartCount, 0);
       assert.equal(idOf(pod, name), idOf(started, name));
-      const wanted = name === 'a' ? { cpu: '250m', memory: '96Mi' } : small;
-      assert.deepEqual([resources, allocatedResources], [{ requests: wanted, limits: wanted }, wanted]);
+      const expected = name === 'a' ? { cpu: '250m', memory: '96Mi' } : small;
+      assert.deepEqual([resources, allocatedResources], [{ requests: expected, limits: expected }, expected]);
     }
     for (const reason of ['ResizeStarted', 'ResizeCompleted']) await cluster.event(reason, reason);
   });
@@ -231,8 +231,8 @@ describe('resize of pods on kubeling up', { timeout: 900_000, skip: withoutKubec
     for (let round = 1; round <= 15; round++) {
       const cpu = 100 + round;
       const { spec, metadata } = await settled('quick');
-      const containers = spec?.containers.map((one) => ({
-        ...one,
+      const containers = spec?.containers.map((each) => ({
+        ...each,
         ...amounts('main', { cpu: `${cpu}m`, memory: '32Mi' }),
       }));
       const put = api.call('PUT', path, { ...pod, metadata, spec: { ...spec, containers } });

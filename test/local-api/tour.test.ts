@@ -102,8 +102,8 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
   it('run: creates a pod from arguments, and logs shows and follows its log', async () => {
     const script =
       'trap "exit 0" TERM; for i in 1 2 3; do echo line $i; done; while true; do sleep 0.2; date +%s; done';
-    const made = await cluster.kubectl('run', 'talker', `--image=${image}`, '--', 'sh', '-c', script);
-    assert.equal(made, 'pod/talker created\n');
+    const created = await cluster.kubectl('run', 'talker', `--image=${image}`, '--', 'sh', '-c', script);
+    assert.equal(created, 'pod/talker created\n');
     await cluster.kubectl('wait', '--for=condition=Ready', 'pod/talker', '--timeout=60s');
     await cluster.until('its first lines', ['logs', 'talker'], (out) =>
       out.startsWith('line 1\nline 2\nline 3\n'),
@@ -153,8 +153,8 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
       });
       await forward.prints(/Forwarding from 127\.0\.0\.1/);
       for (let index = 0; index < 3; index++) {
-        const answer = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } });
-        assert.equal(await answer.text(), 'hello from kubeling\n');
+        const response = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } });
+        assert.equal(await response.text(), 'hello from kubeling\n');
       }
       forward.child.kill('SIGINT');
       await forward.ended;

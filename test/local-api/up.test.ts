@@ -176,12 +176,12 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     assert.doesNotMatch(await kubectl(second, 'get', 'configmaps,pods'), /mine|gone/);
     const [, aside = ''] =
       /^api +starts empty; the previous objects are saved in (\S+)$/m.exec(second.out) ?? [];
-    const kept = new DatabaseSync(aside, { readOnly: true });
-    const names = kept
+    const retained = new DatabaseSync(aside, { readOnly: true });
+    const names = retained
       .prepare('SELECT key FROM obj')
       .all()
       .map((row) => String(row['key']));
-    kept.close();
+    retained.close();
     assert.ok(names.includes('/configmaps/default/mine') && names.includes('/pods/default/gone'), `${names}`);
     const node = second;
     await node.until('the pod to terminate', async () => (await node.containersOf('gone')).length === 0);
@@ -193,8 +193,8 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     const path = join(second.dataDir, 'own', 'config');
     await mkdir(join(second.dataDir, 'own'));
     await writeFile(path, 'apiVersion: v1\nkind: Config\ncurrent-context: work # mine\ncontexts: []\n');
-    const told = await second.command('context', '--kubeconfig', path, '--name', 'here');
-    assert.match(told, /The context here/);
+    const reported = await second.command('context', '--kubeconfig', path, '--name', 'here');
+    assert.match(reported, /The context here/);
     assert.equal(parse(await readFile(path, 'utf8'))['current-context'], 'here');
     const { code, out } = await run('kubectl', ['--kubeconfig', path, '--context', 'here', 'get', 'nodes']);
     assert.equal(code, 0, out);

@@ -165,9 +165,9 @@ describe('attacks on volumes', { timeout: 600_000, skip: withoutKubectl() }, () 
       new Set(),
       "the containers' output",
     );
-    const told = `${victims} pods: ${JSON.stringify([...outcomes])}, ${texts.length} of them read the volume`;
-    assert.ok(texts.length > 0, told);
-    t.diagnostic(told);
+    const reported = `${victims} pods: ${JSON.stringify([...outcomes])}, ${texts.length} of them read the volume`;
+    assert.ok(texts.length > 0, reported);
+    t.diagnostic(reported);
     for (const name of await seen()) await rm(join(host, 'results', name));
   });
 
@@ -214,8 +214,8 @@ describe('attacks on volumes', { timeout: 600_000, skip: withoutKubectl() }, () 
       assert.equal(await readFile(written, 'utf8'), 'here\n', subPath);
       await remove(`named${index}`);
     }
-    for (const place of [host, join(host, 'volume'), process.cwd(), '/'])
-      assert.ok(!(await readdir(place)).includes('pwned'), place);
+    for (const path of [host, join(host, 'volume'), process.cwd(), '/'])
+      assert.ok(!(await readdir(path)).includes('pwned'), path);
   });
 
   it('CVE-2024-10220, CVE-2025-1767: a gitRepo volume is rejected', async () => {

@@ -107,11 +107,11 @@ describe('volume content on kubeling up', { timeout: 600_000, skip: withoutKubec
 
   it('changes atomically in each of 1,000 volume writes under a reader in a container', async (t) => {
     const podsDir = join(cluster.scratch, 'pods');
-    const world = new PayloadWorld(new HostVolumeFiles(realClock()), podsDir, realClock());
-    const [written, filled] = [podWith([{ name: 'cm', configMap: { name: 'cm' } }]), world.volumes()];
+    const environment = new PayloadWorld(new HostVolumeFiles(realClock()), podsDir, realClock());
+    const [written, filled] = [podWith([{ name: 'cm', configMap: { name: 'cm' } }]), environment.volumes()];
     const write = async (number: number) => {
-      world.setConfigMap('cm', data(number));
-      assert.deepEqual(await filled.prepare(written, world.signal), []);
+      environment.setConfigMap('cm', data(number));
+      assert.deepEqual(await filled.prepare(written, environment.signal), []);
     };
     await write(0);
     const path = filled.of(written).get('cm')?.hostPath ?? '';
@@ -121,17 +121,17 @@ describe('volume content on kubeling up', { timeout: 600_000, skip: withoutKubec
     ];
     const uid = await create('pods', podOf('hasty', reading, volumes));
     await cluster.ready('hasty');
-    const said = volumeOf(uid, 'empty-dir', 'said');
-    await cluster.node.until('the first read', async () => (await readerLooks(said)).count > 0);
-    const { count: before } = await readerLooks(said);
+    const output = volumeOf(uid, 'empty-dir', 'said');
+    await cluster.node.until('the first read', async () => (await readerLooks(output)).count > 0);
+    const { count: before } = await readerLooks(output);
     const versions = new Set<string>();
     for (let number = 1; number <= updates; number++) {
       await write(number);
       versions.add(await readlink(join(path, '..data')));
     }
     assert.equal(versions.size, updates);
-    await cluster.node.until('the last version to be read', () => hasRead(said, updates));
-    const { wrong, count } = await readerLooks(said);
+    await cluster.node.until('the last version to be read', () => hasRead(output, updates));
+    const { wrong, count } = await readerLooks(output);
     assert.equal(wrong, '');
     assert.ok(count > before + 10, `${count} reads, ${before} of them before`);
     t.diagnostic(`${count - before} reads`);
@@ -179,8 +179,8 @@ describe('volume content on kubeling up', { timeout: 600_000, skip: withoutKubec
     await cluster.until('it to run', ['get', 'pod', 'watched', stateOf], runs);
     const inside = ['exec', 'watched', '-c', 'watcher', '--', 'sh', '-c'];
     const looking = 'cat /late/key; echo; stat -c %a /disk /memory; df -k /memory | tail -1';
-    const said = await cluster.kubectl(...inside, looking);
-    assert.match(said, /^here\n777\n1777\ntmpfs +5120 /);
+    const output = await cluster.kubectl(...inside, looking);
+    assert.match(output, /^here\n777\n1777\ntmpfs +5120 /);
   });
 
   it('reports node allocatable where a container has no limit', async () => {
@@ -192,12 +192,12 @@ describe('volume content on kubeling up', { timeout: 600_000, skip: withoutKubec
     await create('pods', podOf('unlimited', waiting, [{ name: 'limits', downwardAPI: { items } }]));
     await cluster.ready('unlimited');
     const files = names.map((name) => `/limits/${name}`);
-    const said = await cluster.kubectl('exec', 'unlimited', '--', 'tail', '-n', '+1', '-q', ...files);
+    const output = await cluster.kubectl('exec', 'unlimited', '--', 'tail', '-n', '+1', '-q', ...files);
     const node = JSON.parse(
       await cluster.kubectl('get', 'nodes', '-o', 'jsonpath={.items[0].status.allocatable}'),
     );
     const amounts = names.map((name) => quantityValue(parseQuantity(node[name])));
-    assert.equal(said, amounts.join(''));
+    assert.equal(output, amounts.join(''));
   });
 
   it('is never written to disk if it is secret, also when kubeling is killed and restarted', async () => {

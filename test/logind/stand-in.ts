@@ -126,21 +126,21 @@ export class StandInLogind implements AsyncDisposable {
   }
 
   async #called({ member, body = [], serial: replySerial, sender: destination }: DbusMessage): Promise<void> {
-    const answer = { type: 'return' as const, replySerial, destination };
+    const response = { type: 'return' as const, replySerial, destination };
     if (member === 'Get') {
       const delay = { signature: 't', value: BigInt(this.#delaySeconds * microseconds) };
       const isPreparing = { signature: 'b', value: this.#isPreparing };
       this.#send({
-        ...answer,
+        ...response,
         signature: 'v',
         body: [body[1] === 'PreparingForShutdown' ? isPreparing : delay],
       });
     } else if (member === 'KillUnit') {
       await this.#reload();
-      this.#send(answer);
+      this.#send(response);
     } else if (member === 'Inhibit') {
       this.inhibits.push(body);
-      await this.#give(answer);
+      await this.#give(response);
     }
   }
 
@@ -150,14 +150,14 @@ export class StandInLogind implements AsyncDisposable {
     this.#delaySeconds = Number(/^InhibitDelayMaxSec=(\d+)$/m.exec(text)?.[1]);
   }
 
-  async #give(answer: Omit<DbusMessage, 'serial'>): Promise<void> {
+  async #give(response: Omit<DbusMessage, 'serial'>): Promise<void> {
     const path = join(this.#options.directory, `lock-${this.#locks.length}`);
     await promisify(execFile)('mkfifo', [path]);
     this.#locks.push(openSync(path, constants.O_RDONLY | constants.O_NONBLOCK));
     const { Pipe, constants: kinds } = internals.binding('pipe_wrap');
     const lock = new Pipe(kinds.SOCKET);
     lock.open(openSync(path, constants.O_WRONLY));
-    this.#send({ ...answer, signature: 'h', body: [0], descriptors: 1 }, lock);
+    this.#send({ ...response, signature: 'h', body: [0], descriptors: 1 }, lock);
   }
 
   #send(message: Omit<DbusMessage, 'serial'>, handle?: PipeHandle): void {

@@ -126,11 +126,11 @@ function answer(request: Buffer): void {
   }
 }
 
-const kept: Buffer[] = [];
+const retained: Buffer[] = [];
 const isSilent = () => existsSync(join(control, 'silent'));
 setInterval(() => {
   if (existsSync(join(control, 'gone'))) process.exit(0);
-  if (!isSilent()) for (const request of kept.splice(0)) answer(request);
+  if (!isSilent()) for (const request of retained.splice(0)) answer(request);
 }, lookEveryMs).unref();
 
 /** The next request of the kernel; undefined when it was withdrawn while it was read. */
@@ -153,7 +153,7 @@ async function serve(): Promise<void> {
   for (;;) {
     const request = await nextRequest(buffer);
     if (request === undefined) continue;
-    if (isSilent()) kept.push(request);
+    if (isSilent()) retained.push(request);
     else answer(request);
   }
 }

@@ -154,7 +154,7 @@ it('inspect fails for one pod repeatedly: others advance; its worker gets `Faile
     await node.runsStatic('well', manifest('well')),
   ];
   const own = new Set(
-    node.world.runtime.containers().flatMap((one) => (one.podUid === sick ? [one.id] : [])),
+    node.world.runtime.containers().flatMap((each) => (each.podUid === sick ? [each.id] : [])),
   );
   const matches = (request: unknown) => own.has((request as { containerId: string }).containerId);
   const fault = { kind: 'error', code: 'UNKNOWN', message: 'cannot inspect' } as const;

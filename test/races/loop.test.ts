@@ -9,8 +9,8 @@ it('pod arrives after cgroup snapshot: its cgroup survives', async () => {
   const other = await node.runsStatic('other', manifest('other'));
   const text = manifest('web', { graceSeconds: 4, onTerm: 2_000 });
   const uid = await node.runsStatic('web', text);
-  const cgroupOf = (one: string) =>
-    node.world.cgroups.directories().filter((path) => path.endsWith(`pod${one}`));
+  const cgroupOf = (each: string) =>
+    node.world.cgroups.directories().filter((path) => path.endsWith(`pod${each}`));
   const removed: string[] = [];
   const started = Promise.withResolvers<void>();
   let held = 0;
@@ -55,7 +55,7 @@ it('pod arrives after cgroup snapshot: its cgroup survives', async () => {
     assert.deepEqual(node.running(one), ['app']);
   }
   const removals = [uid, other, begun].map(
-    (one) => removed.filter((path) => path.endsWith(`pod${one}`)).length,
+    (each) => removed.filter((path) => path.endsWith(`pod${each}`)).length,
   );
   assert.deepEqual(removals, [1, 0, 0]);
 });
@@ -101,7 +101,7 @@ it('1000 pods in one SET: creation order, no starvation', async () => {
     return apiPod(`web${age}`, `uid-${age}`, { metadata: { creationTimestamp: created } });
   });
   // Neither in the order they were created in nor in the reverse.
-  await node.api(...pods.toSorted((one, other) => (one.metadata.uid < other.metadata.uid ? 1 : -1)));
+  await node.api(...pods.toSorted((each, other) => (each.metadata.uid < other.metadata.uid ? 1 : -1)));
   await node.pass(50);
   node.write('late', manifest('late'));
   const [victim] = node.world.runtime.runningContainers().filter(({ podUid }) => podUid === early);

@@ -10,7 +10,7 @@ import { RaceNode } from './race-node.ts';
 
 /** The names of all pods of which something runs. */
 function running(node: RaceNode): string {
-  const names = node.world.runtime.sandboxes().flatMap((one) => (one.running ? [one.podName] : []));
+  const names = node.world.runtime.sandboxes().flatMap((each) => (each.running ? [each.podName] : []));
   return names
     .map((name) => name.replace(/-node$/, ''))
     .sort()
@@ -46,8 +46,8 @@ it('manifest dir deleted, recreated, renamed over, emptied, retargeted: converge
 });
 
 it('manifest dir deleted, recreated, renamed over, emptied, retargeted: so it is with real files and their watcher', async () => {
-  const home = await mkdtemp(join(tmpdir(), 'kubeling-races-'));
-  const at = (...names: readonly string[]) => join(home, ...names);
+  const directory = await mkdtemp(join(tmpdir(), 'kubeling-races-'));
+  const at = (...names: readonly string[]) => join(directory, ...names);
   const put = async (folder: string, name: string, revision = 0) => {
     await mkdir(at(folder), { recursive: true });
     await writeFile(at('new.yaml'), manifest(name, { revision }));
@@ -93,7 +93,7 @@ it('manifest dir deleted, recreated, renamed over, emptied, retargeted: so it is
     await put('first', 'six');
     await becomes('five');
   } finally {
-    await rm(home, { recursive: true });
+    await rm(directory, { recursive: true });
   }
 });
 

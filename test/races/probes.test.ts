@@ -117,10 +117,10 @@ it('nothing but the startup probe is asked before it succeeds; then readiness at
   const startedMs = node.nowMs;
   await node.until('it is ready', () => readyOf(node, uid) === 'True', 6_000);
   assert.equal(node.nowMs, startedMs);
-  const asked = state.asked.length;
+  const requested = state.asked.length;
   await node.pass(20_000);
   assert.deepEqual(
-    new Set(state.asked.slice(asked).map(({ type }) => type)),
+    new Set(state.asked.slice(requested).map(({ type }) => type)),
     new Set(['liveness', 'readiness']),
   );
 });
@@ -146,14 +146,14 @@ it('a restart of the kubelet changes no readiness until a probe says otherwise',
   await node.until('the other has started', () => containerOf(node, ill)?.started === true, 10_000);
   for (const waitMs of [0, 20_000]) {
     await node.pass(waitMs);
-    const seen = new Set<string>();
+    const observed = new Set<string>();
     const begun = node.kubeletStarted.bind(node);
     node.kubeletStarted = (life) => {
       begun(life);
       life.kubelet.state.statuses.onChange(({ uid, after }) => {
         const [status] = after.containerStatuses ?? [];
         if (status?.state?.running !== undefined)
-          seen.add(`${uid === well ? 'well' : 'ill'} ${status.started} ${status.ready}`);
+          observed.add(`${uid === well ? 'well' : 'ill'} ${status.started} ${status.ready}`);
       });
     };
     // Nobody answers for a while: what was published has to stand.
@@ -162,7 +162,7 @@ it('a restart of the kubelet changes no readiness until a probe says otherwise',
     await node.pass(30_000);
     assert.deepEqual([readyOf(node, well), readyOf(node, ill)], ['True', 'False']);
     assert.deepEqual([containerOf(node, well)?.started, containerOf(node, ill)?.started], [true, true]);
-    assert.deepEqual([...seen].toSorted(), ['ill true false', 'well true true']);
+    assert.deepEqual([...observed].toSorted(), ['ill true false', 'well true true']);
     state.answer = () => ({ is: 'success' });
     await node.until('both are ready', () => readyOf(node, ill) === 'True', 10_000);
     state.answer = ({ podName }) => ({ is: podName.startsWith('ill') ? 'failure' : 'success' });
@@ -242,10 +242,10 @@ it('a restart of the kubelet takes readiness of API pods from what they were pub
   state.answer = () => ({ is: 'error' });
   await node.restartKubelet();
   node.api({ ...web, status });
-  const seen = new Set<string | undefined>();
-  node.kubelet.state.statuses.onChange(({ after }) => seen.add(`${after.containerStatuses?.[0]?.ready}`));
+  const observed = new Set<string | undefined>();
+  node.kubelet.state.statuses.onChange(({ after }) => observed.add(`${after.containerStatuses?.[0]?.ready}`));
   await node.pass(30_000);
-  assert.deepEqual([...seen], ['true']);
+  assert.deepEqual([...observed], ['true']);
   assert.equal(containerOf(node, uid)?.restartCount, 0);
 });
 
@@ -260,7 +260,7 @@ it('after a restart of the kubelet a sidecar that had started holds nobody up, a
   await node.restartKubelet(() => node.pass(25_000));
   await node.until('it is started again', () => node.running(uid).includes('app'), 30_000);
   assert.equal(
-    node.of(uid, 'container-started').filter((one) => 'name' in one && one.name === 'side').length,
+    node.of(uid, 'container-started').filter((each) => 'name' in each && each.name === 'side').length,
     1,
   );
 });

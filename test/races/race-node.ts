@@ -167,7 +167,7 @@ export class RaceNode implements Witness, AsyncDisposable {
 
   /** The names of the containers of the pod that really run. */
   running(uid: string): readonly string[] {
-    return this.world.runtime.runningContainers().flatMap((one) => (one.podUid === uid ? [one.name] : []));
+    return this.world.runtime.runningContainers().flatMap((each) => (each.podUid === uid ? [each.name] : []));
   }
 
   async runs(uid: string, limitMs?: number): Promise<number> {
@@ -288,10 +288,10 @@ export class RaceNode implements Witness, AsyncDisposable {
 
   #passing(call: Call, act: () => unknown): unknown {
     const held = this.toll.before?.(call);
-    const answer = held === undefined ? act() : held.then(act);
+    const response = held === undefined ? act() : held.then(act);
     const late = this.toll.after;
-    if (late === undefined || !(answer instanceof Promise)) return answer;
-    return answer.then(async (value: unknown) => {
+    if (late === undefined || !(response instanceof Promise)) return response;
+    return response.then(async (value: unknown) => {
       await late(call);
       return value;
     });

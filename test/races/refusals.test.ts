@@ -44,7 +44,7 @@ it('a pod that wants users or a runtime class of its own waits, and says why', a
 function asking(name: string, more: Partial<Pod['spec']> = {}): Pod {
   const pod = apiPod(name, `uid-${name}`, { onTerm: 'ignore' });
   const resources = { requests: { cpu: '3' } };
-  const containers = pod.spec.containers.map((one) => ({ ...one, resources }));
+  const containers = pod.spec.containers.map((each) => ({ ...each, resources }));
   return { ...pod, spec: { ...pod.spec, containers, ...more } };
 }
 

@@ -110,19 +110,19 @@ it('an ephemeral container that was made when the kubelet was killed still runs,
   node.api(pod);
   await node.runs('uid-web');
   await node.pass(2_000);
-  const made = Promise.withResolvers<void>();
+  const created = Promise.withResolvers<void>();
   const isMade = ({ method }: { readonly method: string }) => method === 'createContainer';
   node.toll = {
     after: (call) => {
       if (!isMade(call)) return undefined;
-      made.resolve();
+      created.resolve();
       return new Promise(() => {});
     },
   };
   const debug = { ...pod.spec.containers[0], name: 'debug' };
   const debugged = { ...pod, spec: { ...pod.spec, ephemeralContainers: [debug] } };
   node.api(debugged);
-  await node.settled(made.promise);
+  await node.settled(created.promise);
   node.toll = {};
   await node.restartKubelet();
   node.api(debugged);

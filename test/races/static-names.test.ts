@@ -16,7 +16,7 @@ async function editOften(node: RaceNode, everyMs: number) {
   await node.pass(500);
   const last = await node.uidOf('web');
   await node.runs(last, 45_000);
-  const started = node.happened.flatMap((one) => (one.kind === 'sandbox-started' ? [one.podUid] : []));
+  const started = node.happened.flatMap((each) => (each.kind === 'sandbox-started' ? [each.podUid] : []));
   return { first, last, started };
 }
 
@@ -73,7 +73,7 @@ it('static pod killed while waiting for its name: finished, no runtime call', as
   assert.ok(
     node.kubelet.state.flights
       .find(second)
-      .some(({ entries }) => entries.some((one) => 'outcome' in one && one.outcome === 'waiting')),
+      .some(({ entries }) => entries.some((each) => 'outcome' in each && each.outcome === 'waiting')),
   );
   node.remove('web');
   await node.pass(200);
@@ -81,15 +81,15 @@ it('static pod killed while waiting for its name: finished, no runtime call', as
   assert.deepEqual(node.running(first), ['app']);
   await node.becomesClean(30_000);
   assert.deepEqual(node.of(second), []);
-  const asked = node.calls.filter(({ request }) => JSON.stringify(request, plain).includes(second));
-  assert.deepEqual(asked, []);
+  const requested = node.calls.filter(({ request }) => JSON.stringify(request, plain).includes(second));
+  assert.deepEqual(requested, []);
 });
 
 it('same full name from file and http: second waits, then starts', async () => {
-  const answer = { status: 200, body: Buffer.from(manifest('web')) };
+  const response = { status: 200, body: Buffer.from(manifest('web')) };
   await using node = await RaceNode.start({
     settings: { staticPodUrl: 'http://config.example/pods', httpCheckMs: 5_000 },
-    machine: { httpGet: async () => answer },
+    machine: { httpGet: async () => response },
   });
   await node.pass(1_000);
   const fromUrl = await node.uidOf('web');
@@ -104,7 +104,7 @@ it('same full name from file and http: second waits, then starts', async () => {
   await node.pass(60_000);
   assert.deepEqual(node.of(fromFile), []);
   assert.deepEqual(node.running(fromUrl), ['app']);
-  answer.body = Buffer.from('{"apiVersion": "v1", "kind": "PodList", "items": []}');
+  response.body = Buffer.from('{"apiVersion": "v1", "kind": "PodList", "items": []}');
   await node.runs(fromFile, 15_000);
   assert.deepEqual(node.running(fromUrl), []);
   await node.becomesClean(10_000, fromFile);

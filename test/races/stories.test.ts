@@ -46,11 +46,11 @@ it('the directory of manifests being gone is an event of the node, and a note wh
   await node.becomesClean(60_000);
   node.world.manifests.makeDirectory(manifestDirectory);
   await node.pass(5_000);
-  const told = node.kubelet.state.node
+  const reported = node.kubelet.state.node
     .story()
     .entries.map(({ message }) => message)
     .filter((message) => message.startsWith(manifestDirectory));
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     `${manifestDirectory}: does not exist: its pods are terminated, and no static pods run from it until it exists again`,
     `${manifestDirectory} has no problem any more`,
   ]);

@@ -144,7 +144,7 @@ it('activeDeadline passes while the worker is busy: Failed/DeadlineExceeded, kil
   assert.equal(message, 'Pod was active on the node longer than the specified deadline');
   assert.ok(graces(node).every((seconds) => seconds === 7) && graces(node).length > 0);
   assert.deepEqual(
-    node.events(uid).filter((one) => one === 'DeadlineExceeded'),
+    node.events(uid).filter((each) => each === 'DeadlineExceeded'),
     ['DeadlineExceeded'],
   );
   await node.pass(120_000);
@@ -176,16 +176,16 @@ it('stale runtime-only kill after terminated: ignored', async () => {
   await node.until('it cleans up', () => cleanups > 0);
   const before = { calls: node.calls.length, status: statusOf(node, uid) };
   const runningPod = { uid, name: 'job', namespace: 'default', sandboxes: [], containers: [] };
-  let told = 0;
-  const kill = { graceOverrideSeconds: 1, done: () => void told++ };
+  let reported = 0;
+  const kill = { graceOverrideSeconds: 1, done: () => void reported++ };
   workers.updatePod({ updateType: 'kill', runningPod, kill });
-  assert.equal(told, 1);
+  assert.equal(reported, 1);
   cleaned.resolve();
   await node.until('it is finished', () => workers.queries.shouldPodBeFinished(uid));
   // Once more, now that all is done.
   workers.updatePod({ updateType: 'kill', runningPod, kill });
   await node.pass(30_000);
-  assert.deepEqual([told, cleanups], [2, 1]);
+  assert.deepEqual([reported, cleanups], [2, 1]);
   assert.equal(node.calls.length, before.calls);
   assert.deepEqual(statusOf(node, uid)?.phase, before.status?.phase);
   assert.equal(workers.sizes.pods, 1);

@@ -148,7 +148,7 @@ function comparable(text: string): unknown {
     entries?: Record<string, Record<string, MemoryBlock[]>>;
   };
   for (const own of Object.values(entries))
-    for (const blocks of Object.values(own)) blocks.sort((one, other) => (one.type < other.type ? -1 : 1));
+    for (const blocks of Object.values(own)) blocks.sort((each, other) => (each.type < other.type ? -1 : 1));
   return { ...rest, entries };
 }
 

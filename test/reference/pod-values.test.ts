@@ -364,7 +364,7 @@ for (const { what, spec, expected } of referencePods) {
         quota: cpuQuotaUs,
         memory: memoryBytes,
         pages: hugePages?.get('2MB'),
-        oomScores: containers.map((one) => Number(oomScoreAdj(pod, one, memoryCapacity))),
+        oomScores: containers.map((each) => Number(oomScoreAdj(pod, each, memoryCapacity))),
       },
       expected,
     );

@@ -49,9 +49,9 @@ describe('secrets on a cluster node with full logging', {
     await rm(folder, { recursive: true, force: true });
   });
 
-  async function program(name: string, answer: object): Promise<string> {
+  async function program(name: string, response: object): Promise<string> {
     const path = join(folder, name);
-    await writeFile(`${path}.json`, JSON.stringify(answer), { mode: 0o600 });
+    await writeFile(`${path}.json`, JSON.stringify(response), { mode: 0o600 });
     await writeFile(path, `#!/bin/sh\nexec cat ${path}.json\n`, { mode: 0o755 });
     return path;
   }

@@ -37,7 +37,7 @@ describe('secrets on kubeling up', { timeout: 400_000, skip: withoutKubectl() },
   let watch: ProcessWatch;
   let folder: string;
   let image: string;
-  const answers = new Map<string, string>();
+  const responses = new Map<string, string>();
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'klg-secrets-'));
@@ -73,7 +73,7 @@ describe('secrets on kubeling up', { timeout: 400_000, skip: withoutKubectl() },
       canaries.of('secret in a volume'),
     );
     await cluster.kubectl('exec', 'app', '--', 'echo', canaries.of('argument of exec'));
-    answers.set(
+    responses.set(
       'exec',
       (await cluster.attempt(['exec', 'app', '--', '/none', canaries.of('failing exec')])).stderr,
     );
@@ -101,22 +101,22 @@ describe('secrets on kubeling up', { timeout: 400_000, skip: withoutKubectl() },
   async function refused(object: object): Promise<void> {
     const { status, body } = await api.call('POST', '/api/v1/namespaces/default/secrets', object);
     assert.ok(status >= 400 && status < 500, JSON.stringify([status, object]));
-    answers.set(`refusal of ${JSON.stringify(object).slice(0, 90)}`, JSON.stringify(body));
+    responses.set(`refusal of ${JSON.stringify(object).slice(0, 90)}`, JSON.stringify(body));
   }
 
   async function unknownToken(): Promise<void> {
-    const said = await cluster.attempt([
+    const output = await cluster.attempt([
       ...['get', 'pods', `--token=${canaries.of('unknown token')}`, '--kubeconfig=/dev/null'],
       ...[`--server=${await cluster.url()}`, '--insecure-skip-tls-verify'],
     ]);
-    answers.set('unknown token', said.stdout + said.stderr);
+    responses.set('unknown token', output.stdout + output.stderr);
   }
 
   const leaks = (pages: ReadonlyMap<string, string>) =>
     [...pages].flatMap(([page, text]) => canaries.in(text).map((name) => `${page} has ${name}`));
 
   it('are not in the response of a rejected request', () => {
-    assert.deepEqual(leaks(answers), [], [...answers].map(String).join('\n'));
+    assert.deepEqual(leaks(responses), [], [...responses].map(String).join('\n'));
   });
 
   it('are in no event, no timeline of a pod and on no endpoint of the node', async () => {

@@ -13,34 +13,35 @@ const phases = { running: 'Running', succeeded: 'Succeeded', failed: 'Failed' } 
  * differently from the sketch.
  */
 export function unsettled(
-  world: World,
+  environment: World,
   uid: string,
   sketch: PodSketch,
   fate: 'left-alone' | 'disturbed',
 ): readonly string[] {
-  const kubelet = world.life?.kubelet;
+  const kubelet = environment.life?.kubelet;
   const outcome = outcomeOf(sketch);
   const status = kubelet?.state.statuses.getPodStatus(uid as PodUid);
   if (status?.reason === 'Evicted')
-    return stillThere(world, uid).map((what) => `${uid} was evicted and ${what}`);
-  const seen: Seen = {
+    return stillThere(environment, uid).map((what) => `${uid} was evicted and ${what}`);
+  const observed: Seen = {
     phase: status?.phase ?? 'unknown',
-    running: world.runtime.runningContainers().filter((one) => one.podUid === uid),
-    sandboxes: world.runtime.sandboxes().filter((one) => one.podUid === uid && one.running).length,
+    running: environment.runtime.runningContainers().filter((each) => each.podUid === uid),
+    sandboxes: environment.runtime.sandboxes().filter((each) => each.podUid === uid && each.running).length,
   };
   const told = (problems: readonly string[]) =>
     problems.map((problem) => `${uid} of ${sketch.name} ${problem}`);
   // A pod that was rejected because there were too few devices stays rejected.
   if (status?.reason === 'UnexpectedAdmissionError' && everyContainer(sketch).some(hasDevices))
-    return told(unsound(seen));
+    return told(unsound(observed));
   if (outcome === 'never-settles')
     return kubelet?.control.workers.activePod(uid as PodUid) === undefined ? [`${uid} has no worker`] : [];
-  if (isFarFromDeadline(world, uid, sketch)) return [];
-  const volumeProblems = world.cluster?.hadVolumes(uid) === true ? unlikeItsVolumes(world, uid, seen) : [];
-  if (sketch.mayBeRefused === true && seen.phase === 'Failed') return [];
-  const sizeProblems = unlikeItsSize(world, uid, sketch);
+  if (isFarFromDeadline(environment, uid, sketch)) return [];
+  const volumeProblems =
+    environment.cluster?.hadVolumes(uid) === true ? unlikeItsVolumes(environment, uid, observed) : [];
+  if (sketch.mayBeRefused === true && observed.phase === 'Failed') return [];
+  const sizeProblems = unlikeItsSize(environment, uid, sketch);
   const mayDiffer = fate === 'disturbed' && mayEndOtherwise(sketch);
-  const problems = mayDiffer ? unsound(seen) : unlike(seen, withFate(sketch, fate), outcome);
+  const problems = mayDiffer ? unsound(observed) : unlike(observed, withFate(sketch, fate), outcome);
   return told([...problems, ...volumeProblems, ...sizeProblems]);
 }
 
@@ -63,10 +64,10 @@ function withFate(sketch: PodSketch, fate: 'left-alone' | 'disturbed'): PodSketc
 }
 
 /** After the clock was set back a pod may have far more grace than its manifest requests. */
-export function isFarFromDeadline(world: World, uid: string, { deadlineSeconds }: PodSketch): boolean {
-  const startTime = world.life?.kubelet.state.statuses.getPodStatus(uid as PodUid)?.startTime;
+export function isFarFromDeadline(environment: World, uid: string, { deadlineSeconds }: PodSketch): boolean {
+  const startTime = environment.life?.kubelet.state.statuses.getPodStatus(uid as PodUid)?.startTime;
   if (deadlineSeconds === undefined || startTime === undefined) return false;
-  return Date.parse(startTime) + deadlineSeconds * 1_000 - world.clock.now() > farMs;
+  return Date.parse(startTime) + deadlineSeconds * 1_000 - environment.clock.now() > farMs;
 }
 
 /** A running pod has mounted all volumes of its spec; a terminated pod has mounted none. */
@@ -86,13 +87,15 @@ interface Seen {
 function unlike(seen: Seen, sketch: PodSketch, outcome: keyof typeof phases): readonly string[] {
   // A container that is about to fail only appears to stay.
   const stays = ({ name, failsBefore = 0 }: ContainerSketch) =>
-    seen.running.filter((one) => one.name === name && one.attempt >= failsBefore).length;
+    seen.running.filter((each) => each.name === name && each.attempt >= failsBefore).length;
   const expected = outcome === 'running' ? lastingOf(sketch) : [];
   return [
     ...(seen.phase === phases[outcome] ? [] : [`is ${seen.phase}, expected ${outcome}`]),
-    ...expected.flatMap((one) => (stays(one) === 1 ? [] : [`has ${stays(one)} instances of ${one.name}`])),
+    ...expected.flatMap((each) =>
+      stays(each) === 1 ? [] : [`has ${stays(each)} instances of ${each.name}`],
+    ),
     ...seen.running
-      .filter(({ name }) => expected.every((one) => one.name !== name) && !name.startsWith('debug'))
+      .filter(({ name }) => expected.every((each) => each.name !== name) && !name.startsWith('debug'))
       .map(({ name }) => `runs ${name}`),
     ...(seen.sandboxes === Math.sign(expected.length) ? [] : [`has ${seen.sandboxes} sandboxes`]),
   ];
@@ -113,9 +116,12 @@ function unsound({ phase, running: instances, sandboxes }: Seen): readonly strin
 }
 
 /** All state of pods except that of the desired pods. */
-export async function leftovers(world: World, wanted: ReadonlySet<string>): Promise<readonly string[]> {
-  const { runtime, cgroups, machine, files } = world;
-  const isLeft = (uid: string) => !wanted.has(uid);
+export async function leftovers(
+  environment: World,
+  expected: ReadonlySet<string>,
+): Promise<readonly string[]> {
+  const { runtime, cgroups, machine, files } = environment;
+  const isLeft = (uid: string) => !expected.has(uid);
   const names = await machine.files.names(`${settings.rootDir}/pods`);
   return [
     ...runtime.sandboxes().flatMap(({ podUid, id }) => (isLeft(podUid) ? [`sandbox ${id}`] : [])),
@@ -132,13 +138,13 @@ export async function leftovers(world: World, wanted: ReadonlySet<string>): Prom
     ...(await machine.files.names(settings.podLogsDir))
       .filter((name) => isLeft(name.split('_')[2] ?? ''))
       .map((name) => `log directory ${name}`),
-    ...(world.volumes?.leftovers(wanted) ?? []),
+    ...(environment.volumes?.leftovers(expected) ?? []),
   ];
 }
 
 /** State that a kubelet without pods still holds. */
-export function remembered(world: World): readonly string[] {
-  const kubelet = world.life?.kubelet;
+export function remembered(environment: World): readonly string[] {
+  const kubelet = environment.life?.kubelet;
   if (kubelet === undefined) return ['no kubelet is running'];
   return Object.entries(kubelet.endpoints.entryCounts()).flatMap(([what, count]) =>
     count === 0 ? [] : [`${what}: ${count}`],

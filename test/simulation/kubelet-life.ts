@@ -139,12 +139,12 @@ export class KubeletLife {
       cri,
       machine,
     };
-    let made: Kubelet | undefined;
+    let created: Kubelet | undefined;
     const { api: mutateApi = (client: ApiClient) => client } = mutate;
     const around = (client: ApiClient) =>
       gate.around(
         told(
-          mutateApi(client, () => made),
+          mutateApi(client, () => created),
           (verb, what) => options.calling(`api ${verb}`, what),
         ),
       );
@@ -155,7 +155,7 @@ export class KubeletLife {
       { ...deps, cluster: cluster?.link, runtimeChecked: () => cluster?.hint() },
       'containerd',
     );
-    made = kubelet;
+    created = kubelet;
     cluster?.attach(kubelet);
     mutate.kubelet?.(kubelet);
     const life = new KubeletLife(kubelet, deps.metrics, { gate, transport }, cluster);
@@ -283,9 +283,9 @@ function observed(client: CriClient, { calling, answered }: LifeOptions): CriCli
       if (typeof value !== 'function') return value;
       return (...args: readonly unknown[]) => {
         calling(String(name), args[0]);
-        const answer = Reflect.apply(value, target, args) as unknown;
-        if (name === 'execSync') tell(answer as Promise<ExecSyncResponse>, args[0] as ExecSyncRequest);
-        return answer;
+        const response = Reflect.apply(value, target, args) as unknown;
+        if (name === 'execSync') tell(response as Promise<ExecSyncResponse>, args[0] as ExecSyncRequest);
+        return response;
       };
     },
   });

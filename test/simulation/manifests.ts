@@ -62,13 +62,13 @@ const uids = new StaticUidGenerator();
 export function uidOf(sketch: PodSketch): string {
   if (sketch.source === 'api')
     return createHash('md5').update(`${sketch.name} ${sketch.revision}`).digest('hex');
-  const place = { source: 'file', path: manifestPath(sketch.name), nodeName } as const;
+  const path = { source: 'file', path: manifestPath(sketch.name), nodeName } as const;
   const tree = treeOf(JSON.parse(manifestText(sketch)) as Json);
   const { value } = decodeTree<Pod>(kinds, 'Pod', tree);
   return uids.uidOf(
     withPodDefaults(value, () => false),
     tree,
-    place,
+    path,
   );
 }
 

@@ -100,8 +100,8 @@ export const mutations: Readonly<Record<string, KnownBug>> = {
         const { uid } = pod.metadata;
         if (conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True')) ready.add(uid);
         const isStill = (type: string) => type === 'Ready' && ready.has(uid);
-        const kept = conditions.map((one) => (isStill(one.type) ? { ...one, status: 'True' } : one));
-        return set(pod, { ...status, conditions: kept });
+        const retained = conditions.map((each) => (isStill(each.type) ? { ...each, status: 'True' } : each));
+        return set(pod, { ...status, conditions: retained });
       };
     },
   },
@@ -136,7 +136,7 @@ function seeing(change: (pod: Pod, one: ObservedContainer) => ObservedContainer 
         const observed: ObservedPod = await look(...args);
         const pod = pods.getPodByUid(observed.uid);
         if (pod === undefined) return observed;
-        return { ...observed, containers: observed.containers.flatMap((one) => change(pod, one) ?? []) };
+        return { ...observed, containers: observed.containers.flatMap((each) => change(pod, each) ?? []) };
       };
     },
   };

@@ -28,7 +28,7 @@ export function outcomeOf(sketch: PodSketch): Outcome {
 
 /** The containers that run permanently in a pod that does. */
 export function lastingOf(sketch: PodSketch): readonly ContainerSketch[] {
-  return everyContainer(sketch).filter((one) => fateOf(sketch, one) === 'stays');
+  return everyContainer(sketch).filter((each) => fateOf(sketch, each) === 'stays');
 }
 
 /** Whether an exit that the sketch does not predict may lead to another outcome. */

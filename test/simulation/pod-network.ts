@@ -7,7 +7,7 @@ import { containerOf, type PodSketch } from './sketch.ts';
 
 /** Called for each network probe when it is sent. */
 export interface ProbeWitness {
-  probed(question: ProbeRequest, answer: 'success' | 'failure'): void;
+  probed(question: ProbeRequest, response: 'success' | 'failure'): void;
 }
 
 /** The servers in the pods: they respond to probes as the sketches define. */
@@ -28,12 +28,12 @@ export class PodNetwork {
   }
 
   answer(question: ProbeRequest): ScriptedAnswer {
-    const answer = this.#answer(question);
+    const response = this.#answer(question);
     this.#witness.probed?.(
       question,
-      answer.is === 'success' && answer.afterMs < 1_000 ? 'success' : 'failure',
+      response.is === 'success' && response.afterMs < 1_000 ? 'success' : 'failure',
     );
-    return answer;
+    return response;
   }
 
   #answer({ podUid, container, containerId, type }: ProbeRequest) {

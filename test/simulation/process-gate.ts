@@ -73,20 +73,20 @@ export class ProcessGate {
   #call(act: () => unknown): unknown {
     this.#burn();
     if (!this.#alive) return new Promise(() => {});
-    const answer = act();
-    if (answer instanceof Promise) return this.#answered(answer);
-    if (isStream(answer)) return { [Symbol.asyncIterator]: () => this.#stream(answer) };
-    if (isHandle(answer)) return this.#handle(answer);
-    return answer;
+    const response = act();
+    if (response instanceof Promise) return this.#answered(response);
+    if (isStream(response)) return { [Symbol.asyncIterator]: () => this.#stream(response) };
+    if (isHandle(response)) return this.#handle(response);
+    return response;
   }
 
-  #answered<T>(answer: Promise<T>): Promise<T> {
+  #answered<T>(response: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const cross = (settle: () => void) => () => {
         this.#burn();
         if (this.#alive) settle();
       };
-      answer.then(
+      response.then(
         (value) => cross(() => resolve(value))(),
         (error) => cross(() => reject(error))(),
       );

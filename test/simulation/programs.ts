@@ -20,12 +20,12 @@ export function scriptOf(config: ContainerConfig): ContainerScript | undefined {
 
 /** The responses of one instance to hooks and probes. */
 function commandsOf(attempt: number): NonNullable<ContainerScript['exec']> {
-  const asked = new Map<string, number>();
+  const requests = new Map<string, number>();
   return ([program, which = '', text = '']) => {
     if (program === 'hook') return hookAnswer(JSON.parse(text) as HookSketch);
     if (program !== 'probe') return undefined;
-    const time = (asked.get(which) ?? 0) + 1;
-    asked.set(which, time);
+    const time = (requests.get(which) ?? 0) + 1;
+    requests.set(which, time);
     const probe = JSON.parse(text) as ProbeSketch;
     const { is, afterMs } = probeAnswer(probe, attempt, time);
     return { afterMs, exitCode: is === 'success' ? 0 : 1 };

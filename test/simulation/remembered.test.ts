@@ -140,16 +140,16 @@ describe('a kubelet of which one source never responds', () => {
   });
 
   it('keeps the restored pods of that source unchanged', async () => {
-    let answer: string | undefined = manifest('far');
+    let response: string | undefined = manifest('far');
     const httpGet = async () => {
-      if (answer === undefined) throw new Error('connect ECONNREFUSED');
-      return { status: 200, body: Buffer.from(answer) };
+      if (response === undefined) throw new Error('connect ECONNREFUSED');
+      return { status: 200, body: Buffer.from(response) };
     };
     await using node = await RaceNode.start({ settings: { staticPodUrl: url }, machine: { httpGet } });
     const uid = await node.uidOf('far');
     await node.runs(uid);
     await node.pass(2_000);
-    answer = undefined;
+    response = undefined;
     await node.restartKubelet();
     await node.pass(60_000);
     assert.equal(node.of(uid, 'container-started', 'container-exited').length, 1);
@@ -199,7 +199,7 @@ describe('the terminal status of a static pod', () => {
       const { startTime, phase, reason, message } = after ?? {};
       assert.deepEqual({ ...before, startTime, phase, reason, message }, before);
       const since = (status: typeof before, type: string) =>
-        status?.conditions?.find((one) => one.type === type)?.lastTransitionTime;
+        status?.conditions?.find((each) => each.type === type)?.lastTransitionTime;
       for (const type of ['PodScheduled', 'Initialized', 'Ready', 'ContainersReady'])
         assert.equal(since(after, type), since(before, type), type);
     }
@@ -295,7 +295,7 @@ it('a container that an edit renames terminates within its grace before the new 
   );
   const names = node
     .of(uid, 'container-started', 'container-exited')
-    .map((one) => [one.kind, 'name' in one && one.name]);
+    .map((each) => [each.kind, 'name' in each && each.name]);
   assert.deepEqual(names, [
     ['container-started', 'old'],
     ['container-exited', 'old'],

@@ -92,7 +92,7 @@ class ScriptWriter {
   }
 
   steps(): readonly TimedStep[] {
-    return this.#steps.toSorted((one, other) => one.atMs - other.atMs);
+    return this.#steps.toSorted((each, other) => each.atMs - other.atMs);
   }
 
   /** A pod is added, edited, removed and added again. */

@@ -146,7 +146,7 @@ class SeedRun {
       random: this.#volumeRandom,
       pass: (ms) => this.#advance(ms),
       known: (uid) => this.#desk.known(uid),
-      until: (...wish) => this.#until(...wish),
+      until: (...options) => this.#until(...options),
     });
     await this.#restartInPeace();
     await this.#empty();
@@ -237,19 +237,19 @@ class SeedRun {
   }
 
   async #take(step: Step): Promise<void> {
-    const world = this.#world;
+    const environment = this.#world;
     switch (step.do) {
       case 'cluster':
         return this.#scenario?.take(step.what);
       case 'volumes':
-        world.note(`volumes: ${JSON.stringify(step.what)}`);
-        return world.cluster && world.volumes?.take(step.what, world.cluster.api);
+        environment.note(`volumes: ${JSON.stringify(step.what)}`);
+        return environment.cluster && environment.volumes?.take(step.what, environment.cluster.api);
       case 'devices':
-        world.note(`devices: ${JSON.stringify(step.what)}`);
-        return world.devices?.take(step.what);
+        environment.note(`devices: ${JSON.stringify(step.what)}`);
+        return environment.devices?.take(step.what);
       case 'pressure':
-        world.note(`pressure: ${JSON.stringify(step.what)}`);
-        return world.pressure?.take(step.what);
+        environment.note(`pressure: ${JSON.stringify(step.what)}`);
+        return environment.pressure?.take(step.what);
       case 'write':
         if (this.#scenario !== undefined && step.sketch.source === 'api')
           return this.#desk.sketchOf(step.sketch.name) === undefined
@@ -259,38 +259,38 @@ class SeedRun {
         if (this.#desk.known(uidOf(step.sketch)) !== undefined && step.sketch.ephemeral === undefined)
           this.#disturbed.add(uidOf(step.sketch));
         this.#desk.write(step.sketch);
-        return world.write(step.sketch);
+        return environment.write(step.sketch);
       case 'remove':
         this.#desk.remove(step.name);
-        return world.remove(step.name);
+        return environment.remove(step.name);
       case 'spoil':
         if (this.#desk.sketchOf(step.name) === undefined) return;
         this.#desk.spoil(step.name);
-        return world.writeBroken(step.name);
+        return environment.writeBroken(step.name);
       case 'mend':
         return this.#mend(step.name);
       case 'kill-kubelet':
-        if (step.crossings === 0) return world.killKubelet();
-        return world.life?.killSoon(step.crossings);
+        if (step.crossings === 0) return environment.killKubelet();
+        return environment.life?.killSoon(step.crossings);
       case 'kill-kubelet-at':
         this.#fuse = step;
         return;
       case 'stop-kubelet':
-        void world.life?.stop();
+        void environment.life?.stop();
         return;
       case 'start-kubelet':
         this.#fuse = undefined;
-        world.killKubelet();
-        return await world.startKubelet();
+        environment.killKubelet();
+        return await environment.startKubelet();
       case 'faults':
         this.#faulty = 'calls';
         this.#uncertain = true;
-        return world.setFaults(
+        return environment.setFaults(
           randomFaults({ random: this.#random, rates: step.rates }),
           JSON.stringify(step.rates),
         );
       case 'drop-events':
-        return world.setFaults(
+        return environment.setFaults(
           scriptedFaults({ events: [{ topic: '*', fault: { kind: 'drop' } }] }),
           'no event arrives',
         );
@@ -298,22 +298,22 @@ class SeedRun {
         return this.#endFaults();
       case 'disconnect':
         this.#uncertain = true;
-        return world.runtime.disconnect();
+        return environment.runtime.disconnect();
       case 'restart-runtime':
         this.#uncertain = true;
         if (step.options.state !== 'kept' || step.options.processes === 'killed') this.#lose();
-        return world.restartRuntime(step.options);
+        return environment.restartRuntime(step.options);
       case 'crash-container':
         return this.#crashContainer(step.choice, step.how);
       case 'crash-sandbox':
         return this.#crashSandbox(step.choice);
       case 'network':
-        world.note(`network: ${step.state}`);
-        return world.runtime.setNetworkReady(step.state);
+        environment.note(`network: ${step.state}`);
+        return environment.runtime.setNetworkReady(step.state);
       case 'jump-clock':
-        world.note(`clock: jumps by ${step.ms} ms`);
+        environment.note(`clock: jumps by ${step.ms} ms`);
         for (const rule of this.#rules) rule.clockJumped?.();
-        return world.clock.jumpWall(step.ms);
+        return environment.clock.jumpWall(step.ms);
     }
   }
 
@@ -447,8 +447,8 @@ class SeedRun {
   }
 
   #clusterParts(): ClusterParts | undefined {
-    const { cluster: world, machine, cgroups } = this.#world;
-    return world && { world, machine, cgroups, isQuiet: (uid) => this.#quiet.has(uid) };
+    const { cluster: environment, machine, cgroups } = this.#world;
+    return environment && { world: environment, machine, cgroups, isQuiet: (uid) => this.#quiet.has(uid) };
   }
 
   #makeScenario(): Scenario | undefined {

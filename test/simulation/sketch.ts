@@ -114,7 +114,7 @@ export function everyContainer({ init, containers, ephemeral = [] }: PodSketch):
 }
 
 export function containerOf(sketch: PodSketch | undefined, name: string): ContainerSketch | undefined {
-  return sketch === undefined ? undefined : everyContainer(sketch).find((one) => one.name === name);
+  return sketch === undefined ? undefined : everyContainer(sketch).find((each) => each.name === name);
 }
 
 /** The restart decision of the manifest for a container that has exited like this. */

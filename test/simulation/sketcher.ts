@@ -38,7 +38,7 @@ export class Sketcher {
 
   pod(name: string): PodSketch {
     const has = new Set(
-      features.filter((one) => this.#random.next() < chances[one] || this.#always.has(one)),
+      features.filter((each) => this.#random.next() < chances[each] || this.#always.has(each)),
     );
     // A container stopped because of a probe exits with another code than by itself, which matters
     // where exit codes do.

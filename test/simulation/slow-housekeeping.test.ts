@@ -18,7 +18,7 @@ before(prepareSimulation);
 
 it('a disk that hangs during housekeeping does not delay pods', async () => {
   const fail = (_method: string, error: unknown) => assert.fail(String(error));
-  const world = new World(
+  const environment = new World(
     { seed: 1 },
     {
       entry() {},
@@ -29,7 +29,7 @@ it('a disk that hangs during housekeeping does not delay pods', async () => {
       bug: fail,
     },
   );
-  const { files } = world.machine;
+  const { files } = environment.machine;
   const names = files.names.bind(files);
   let hangs = false;
   let looks = 0;
@@ -40,23 +40,23 @@ it('a disk that hangs during housekeeping does not delay pods', async () => {
       return new Promise(() => {});
     },
   });
-  const running = () => world.runtime.runningContainers().length;
-  await world.startKubelet();
-  await world.clock.advance(10_000);
+  const running = () => environment.runtime.runningContainers().length;
+  await environment.startKubelet();
+  await environment.clock.advance(10_000);
   hangs = true;
   // On an idle node housekeeping runs twice a minute.
-  await world.clock.advance(35_000);
+  await environment.clock.advance(35_000);
   assert.equal(looks, 1);
-  world.write(sketch('one'));
-  await world.clock.advance(1_000);
+  environment.write(sketch('one'));
+  await environment.clock.advance(1_000);
   assert.equal(running(), 1);
-  world.write(sketch('two'));
-  await world.clock.advance(1_000);
+  environment.write(sketch('two'));
+  await environment.clock.advance(1_000);
   assert.equal(running(), 2);
-  world.remove('one');
-  await world.clock.advance(3_000);
+  environment.remove('one');
+  await environment.clock.advance(3_000);
   assert.equal(running(), 1);
-  await world.clock.advance(120_000);
+  await environment.clock.advance(120_000);
   assert.equal(looks, 1, 'the disk is not read again while it hangs');
-  assert.equal(await world.stopKubelet(), undefined);
+  assert.equal(await environment.stopKubelet(), undefined);
 });

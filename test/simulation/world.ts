@@ -199,7 +199,7 @@ export class World {
       aroundCri: this.#options.aroundCri,
       probes: this.#options.probes ?? ((question) => this.network.answer(question)),
       calling: (method, request) => this.#calling(method, request),
-      answered: (request, answer) => this.#witness.answered?.(request, answer),
+      answered: (request, response) => this.#witness.answered?.(request, response),
       died: () => {
         this.note('kubelet: gone');
         this.#witness.kubeletGone();

@@ -133,15 +133,15 @@ export class CallGate {
     call: Call,
   ): Promise<unknown> {
     const fault = this.#fault(name, request);
-    const asked = { name, request, fault };
-    await this.#beforeEffect(asked, () => this.#inBackground(name, handler, request));
+    const requested = { name, request, fault };
+    await this.#beforeEffect(requested, () => this.#inBackground(name, handler, request));
     await this.#travel('request');
     // No caller waits any more, but it is random whether the request was already sent.
     if (call.broken && this.#options.random.next() >= this.#options.abandonedEffect) return undefined;
-    const answer = await this.#answer(name, handler, request, call.broken ? uncalledFor() : call);
-    await this.#afterEffect(asked);
+    const response = await this.#answer(name, handler, request, call.broken ? uncalledFor() : call);
+    await this.#afterEffect(requested);
     await this.#travel('answer');
-    return method.response.create(answer as never);
+    return method.response.create(response as never);
   }
 
   #fault(name: SimulatedMethod, request: unknown): Fault | undefined {

@@ -166,16 +166,16 @@ export class ContainerLifecycle {
     );
   }
 
-  async #make(wanted: WantedContainer, call: CallContext): Promise<ContainerRecord> {
+  async #make(expected: WantedContainer, call: CallContext): Promise<ContainerRecord> {
     const { store, work, latencyMs } = this.#context;
     let record: ContainerRecord | undefined;
     try {
-      record = this.#newRecord(wanted);
+      record = this.#newRecord(expected);
       store.creatingContainers.add(record);
       await work.pause(latencyMs('container-create'), call.signal);
       return record;
     } catch (error) {
-      store.containerNames.release(wanted.name, wanted.id);
+      store.containerNames.release(expected.name, expected.id);
       throw error;
     } finally {
       if (record !== undefined) store.creatingContainers.delete(record);
@@ -218,10 +218,10 @@ export class ContainerLifecycle {
   }
 
   #image(config: ContainerConfig): StoredImage {
-    const wanted = config.image?.image ?? '';
-    const context = `failed to resolve image "${wanted}"`;
+    const expected = config.image?.image ?? '';
+    const context = `failed to resolve image "${expected}"`;
     try {
-      const image = this.#context.images.resolve(wanted);
+      const image = this.#context.images.resolve(expected);
       if (image !== undefined) return image;
     } catch (error) {
       throw inContext(context, error);

@@ -7,11 +7,11 @@ const says = (code: string, message: RegExp) => (error: unknown) =>
   error instanceof GrpcError && error.grpcCode === code && message.test(error.message);
 
 async function exec(node: SimulatedNode, containerId: string, cmd: readonly string[], timeout = 0n) {
-  const answer = await node.done(node.cri.execSync({ containerId, cmd, timeout }, node.options));
+  const response = await node.done(node.cri.execSync({ containerId, cmd, timeout }, node.options));
   return {
-    out: Buffer.from(answer.stdout).toString(),
-    err: Buffer.from(answer.stderr).toString(),
-    code: answer.exitCode,
+    out: Buffer.from(response.stdout).toString(),
+    err: Buffer.from(response.stderr).toString(),
+    code: response.exitCode,
   };
 }
 

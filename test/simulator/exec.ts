@@ -176,19 +176,19 @@ function checkRunning(record: ContainerRecord): void {
   if (state !== 'CONTAINER_RUNNING') throw failed(`container is in ${state} state`);
 }
 
-function checkStreams(wanted: Readonly<Record<'tty' | 'stdin' | 'stdout' | 'stderr', boolean>>): void {
-  if (!wanted.stdin && !wanted.stdout && !wanted.stderr) {
+function checkStreams(expected: Readonly<Record<'tty' | 'stdin' | 'stdout' | 'stderr', boolean>>): void {
+  if (!expected.stdin && !expected.stdout && !expected.stderr) {
     throw new GrpcError('INVALID_ARGUMENT', 'one of stdin, stdout, or stderr must be set');
   }
-  if (wanted.tty && wanted.stderr) {
+  if (expected.tty && expected.stderr) {
     throw new GrpcError('INVALID_ARGUMENT', 'tty and stderr cannot both be true');
   }
 }
 
-function checkSize(answer: ExecSyncResponse): ExecSyncResponse {
-  if (answer.stdout.length + answer.stderr.length < maxAnswerBytes - 64) return answer;
-  const bytes = ExecSyncResponse.encode(answer).length;
-  if (bytes <= maxAnswerBytes) return answer;
+function checkSize(response: ExecSyncResponse): ExecSyncResponse {
+  if (response.stdout.length + response.stderr.length < maxAnswerBytes - 64) return response;
+  const bytes = ExecSyncResponse.encode(response).length;
+  if (bytes <= maxAnswerBytes) return response;
   throw new GrpcError(
     'RESOURCE_EXHAUSTED',
     `grpc: trying to send message larger than max (${bytes} vs. ${maxAnswerBytes})`,

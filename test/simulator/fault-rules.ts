@@ -29,11 +29,11 @@ export function firstStrike<F>(matching: readonly CountedRule<{ readonly fault: 
 }
 
 function counted({ nth, times }: RuleBounds): () => boolean {
-  let seen = 0;
+  let count = 0;
   let struck = 0;
   return () => {
-    seen++;
-    if (nth !== undefined && seen !== nth) return false;
+    count++;
+    if (nth !== undefined && count !== nth) return false;
     if (times !== undefined && struck >= times) return false;
     struck++;
     return true;

@@ -57,10 +57,10 @@ export function memoryFiles(options: MemoryFilesOptions = {}): MemoryFiles {
   const at = (path: string): MemoryFile => {
     const known = files.get(path);
     if (known !== undefined) return known;
-    const made: MemoryFile = { text: '', gone: false };
-    files.set(path, made);
+    const created: MemoryFile = { text: '', gone: false };
+    files.set(path, created);
     tree.add(path);
-    return made;
+    return created;
   };
   const append = (file: MemoryFile, text: string) => {
     if (file.gone) return;

@@ -57,9 +57,9 @@ export class ImageOperations {
   }
 
   async pull({ image, auth }: PullImageRequest, call: CallContext): Promise<PullImageResponse> {
-    const asked = image?.image ?? '';
-    const parsed = parseImageReference(asked);
-    if (!parsed.ok) throw failed(`failed to parse image reference "${asked}": ${parsed.why}`);
+    const requested = image?.image ?? '';
+    const parsed = parseImageReference(requested);
+    if (!parsed.ok) throw failed(`failed to parse image reference "${requested}": ${parsed.why}`);
     const reference = formatReference(parsed.reference);
     const offered = this.#registry(reference);
     const { work, images, trace } = this.#context;
@@ -114,11 +114,11 @@ export class ImageOperations {
 
   remove({ image }: RemoveImageRequest): object {
     const { images, trace } = this.#context;
-    const asked = image?.image ?? '';
-    const found = this.#resolve(asked);
+    const requested = image?.image ?? '';
+    const found = this.#resolve(requested);
     if (found === undefined) return {};
     images.remove(found);
-    trace.add({ kind: 'image-removed', reference: asked });
+    trace.add({ kind: 'image-removed', reference: requested });
     return {};
   }
 

@@ -68,14 +68,14 @@ export function programOf({ script, words }: LaunchPlan): CommandLine {
 
 /** The program of a command executed in the container. */
 export function execProgramOf({ script }: LaunchPlan, command: readonly string[]): CommandLine {
-  const answer = script?.exec?.(command);
-  if (answer === undefined) return commandLine(command);
-  if (answer.startError !== undefined) return { ok: false, why: answer.startError };
-  return { ok: true, program: answeringProgram(answer) satisfies StartProgram };
+  const response = script?.exec?.(command);
+  if (response === undefined) return commandLine(command);
+  if (response.startError !== undefined) return { ok: false, why: response.startError };
+  return { ok: true, program: answeringProgram(response) satisfies StartProgram };
 }
 
 /** The signal that requests the container to stop. */
 export function stopSignalOf(config: ContainerConfig, image: SimulatedImage): string {
-  const wanted = config.stopSignal === 'RUNTIME_DEFAULT' ? (image.stopSignal ?? 'TERM') : config.stopSignal;
-  return signalName(wanted) ?? 'TERM';
+  const expected = config.stopSignal === 'RUNTIME_DEFAULT' ? (image.stopSignal ?? 'TERM') : config.stopSignal;
+  return signalName(expected) ?? 'TERM';
 }

@@ -25,7 +25,7 @@ type Labels = Readonly<Record<string, string>>;
 export interface Rules {
   exitCode(code: number): number;
   finishedAt(finished: bigint, started: bigint): bigint;
-  stateMatches<State extends ContainerState | PodSandboxState>(wanted: State, actual: State): boolean;
+  stateMatches<State extends ContainerState | PodSandboxState>(expected: State, actual: State): boolean;
   labelsMatch(selector: Labels, labels: Labels): boolean;
   /** Whether stopping or removing a missing container is an error, beyond the flavour's default. */
   readonly missingFails: 'never' | 'on-stop' | 'on-remove';
@@ -42,7 +42,7 @@ export interface Rules {
 export const healthyRules: Rules = {
   exitCode: (code) => code,
   finishedAt: (finished) => finished,
-  stateMatches: (wanted, actual) => wanted === actual,
+  stateMatches: (expected, actual) => expected === actual,
   labelsMatch(selector, labels) {
     for (const key in selector) if (labels[key] !== selector[key]) return false;
     return true;

@@ -42,9 +42,9 @@ function hostOf(reference: string): string {
 }
 
 /** The runtime's error if the registry does not have the image. */
-export function registryFailure(reference: string, answer: 'not-found' | 'unreachable'): GrpcError {
+export function registryFailure(reference: string, response: 'not-found' | 'unreachable'): GrpcError {
   const context = `failed to pull and unpack image "${reference}": failed to resolve reference "${reference}"`;
-  if (answer === 'not-found') return new GrpcError('NOT_FOUND', `${context}: ${reference}: not found`);
+  if (response === 'not-found') return new GrpcError('NOT_FOUND', `${context}: ${reference}: not found`);
   const host = hostOf(reference);
   const [name = '', tag = 'latest'] = reference.slice(host.length + 1).split(/[@:](.*)/s);
   return new GrpcError(

@@ -123,28 +123,28 @@ test('an unknown container whose process has exited becomes exited when it is st
 });
 
 test('an incomplete operation at the kill has a partial effect, or none', async () => {
-  const seen = new Set<string>();
+  const observed = new Set<string>();
   for (let seed = 0; seed < 30; seed++) {
     using node = new SimulatedNode({ seed, latency: () => 10 });
     const podSandboxId = await node.sandbox(node.podConfig('old'));
     const config = { metadata: { name: 'main' }, image: { image: busybox }, command: ['true'] };
     const request = { podSandboxId, sandboxConfig: node.podConfig('old'), config };
-    const made = node.cri.createContainer(request, node.options).catch(() => undefined);
+    const created = node.cri.createContainer(request, node.options).catch(() => undefined);
     const begun = node.cri
       .runPodSandbox({ config: node.podConfig('new') }, node.options)
       .catch(() => undefined);
     await node.clock.advance(15);
     node.runtime.restart({ state: 'kept' });
-    await Promise.all([made, begun]);
+    await Promise.all([created, begun]);
     await node.clock.advance(1_000);
     const fresh = node.runtime.sandboxes().find(({ podName }) => podName === 'new');
     assert.ok(fresh === undefined || (fresh.state === 'SANDBOX_NOTREADY' && !fresh.running));
-    seen.add(`${fresh?.state} ${node.runtime.containers().length}`);
+    observed.add(`${fresh?.state} ${node.runtime.containers().length}`);
     if (fresh !== undefined)
       await node.done(node.cri.removePodSandbox({ podSandboxId: fresh.id }, node.options));
     await node.sandbox(node.podConfig('new'));
   }
-  assert.ok(seen.size >= 3, [...seen].join(', '));
+  assert.ok(observed.size >= 3, [...observed].join(', '));
 });
 
 test('a start that the kill interrupted can be repeated', async () => {

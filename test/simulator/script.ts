@@ -141,14 +141,14 @@ class ScriptedProgram implements Program {
 }
 
 /** Runs one scripted result of a command. */
-export function answeringProgram(answer: ExecAnswer): StartProgram {
+export function answeringProgram(response: ExecAnswer): StartProgram {
   return scriptedProgram({
     output: [
-      ...(answer.stdout === undefined ? [] : [{ atMs: answer.afterMs ?? 0, text: answer.stdout }]),
-      ...(answer.stderr === undefined
+      ...(response.stdout === undefined ? [] : [{ atMs: response.afterMs ?? 0, text: response.stdout }]),
+      ...(response.stderr === undefined
         ? []
-        : [{ atMs: answer.afterMs ?? 0, stream: 'stderr' as const, text: answer.stderr }]),
+        : [{ atMs: response.afterMs ?? 0, stream: 'stderr' as const, text: response.stderr }]),
     ],
-    ...(answer.hangs === true ? {} : { runMs: answer.afterMs ?? 0, exitCode: answer.exitCode ?? 0 }),
+    ...(response.hangs === true ? {} : { runMs: response.afterMs ?? 0, exitCode: response.exitCode ?? 0 }),
   });
 }

@@ -50,12 +50,12 @@ export class Stats {
     const { store, rules, random } = this.#context;
     const id = fullId(store.containers.find(filter?.id ?? ''), filter?.id ?? '');
     const sandboxId = fullId(store.sandboxes.find(filter?.podSandboxId ?? ''), filter?.podSandboxId ?? '');
-    const wanted = store.containers
+    const expected = store.containers
       .all()
       .filter((record) => id === '' || record.id === id)
       .filter((record) => sandboxId === '' || record.sandbox.id === sandboxId)
       .filter((record) => rules.labelsMatch(filter?.labelSelector ?? {}, record.config.labels));
-    return { stats: shuffled(wanted, random).map((record) => this.#containerStats(record)) };
+    return { stats: shuffled(expected, random).map((record) => this.#containerStats(record)) };
   }
 
   sandbox({ podSandboxId }: PodSandboxStatsRequest): MessageInit<PodSandboxStatsResponse> {
@@ -76,12 +76,12 @@ export class Stats {
   listSandboxes({ filter }: ListPodSandboxStatsRequest): MessageInit<ListPodSandboxStatsResponse> {
     const { store, rules, random } = this.#context;
     const id = fullId(store.sandboxes.find(filter?.id ?? ''), filter?.id ?? '');
-    const wanted = store.sandboxes
+    const expected = store.sandboxes
       .all()
       .filter((record) => record.state === 'ready')
       .filter((record) => id === '' || record.id === id)
       .filter((record) => rules.labelsMatch(filter?.labelSelector ?? {}, record.config.labels));
-    return { stats: shuffled(wanted, random).map((record) => this.#listedSandbox(record)) };
+    return { stats: shuffled(expected, random).map((record) => this.#listedSandbox(record)) };
   }
 
   #listedSandbox(record: SandboxRecord): MessageInit<PodSandboxStats> {

@@ -106,8 +106,8 @@ export class StandInSystemd implements AsyncDisposable {
   async #called(call: DbusMessage): Promise<void> {
     const to = { replySerial: call.serial, destination: call.sender };
     try {
-      const answer = await this.#answer(call);
-      this.#send({ type: 'return', ...to, ...answer });
+      const response = await this.#answer(call);
+      this.#send({ type: 'return', ...to, ...response });
     } catch (error) {
       const { message, errorName = 'org.freedesktop.DBus.Error.Failed' } = error as Partial<Refusal>;
       this.#send({ type: 'error', ...to, errorName, signature: 's', body: [String(message)] });
@@ -202,8 +202,8 @@ export class StandInSystemd implements AsyncDisposable {
   }
 }
 
-function mustBe(signature: string | undefined, wanted: string): void {
-  if (signature !== wanted) throw new Refusal('org.freedesktop.DBus.Error.InvalidArgs', String(signature));
+function mustBe(signature: string | undefined, expected: string): void {
+  if (signature !== expected) throw new Refusal('org.freedesktop.DBus.Error.InvalidArgs', String(signature));
 }
 
 function give(unit: Map<string, DbusValue>, properties: DbusValue | undefined): void {

@@ -5,13 +5,13 @@ import { callMetrics } from './call-metrics.ts';
 
 const { signal } = new AbortController();
 
-function rig() {
+function createHarness() {
   const registry = new MetricRegistry({ onError: assert.ifError });
   return { registry, seen: callMetrics(registry) };
 }
 
 test('counts requests by the status of their response, and those without a response', async () => {
-  const { registry, seen } = rig();
+  const { registry, seen } = createHarness();
   const call = { verb: 'patch', method: 'PATCH', host: 'api:6443', durationMs: 30 } as const;
   seen({ ...call, status: 200 });
   seen({ ...call, status: 200 });
@@ -23,7 +23,7 @@ test('counts requests by the status of their response, and those without a respo
 });
 
 test('counts a watch as a request without a duration', async () => {
-  const { registry, seen } = rig();
+  const { registry, seen } = createHarness();
   seen({ verb: 'watch', method: 'GET', host: 'api:6443', status: 200, durationMs: 1 });
   const text = await registry.expose(signal);
   assert.match(text, /^rest_client_requests_total\{code="200",method="GET",host="api:6443"\} 1$/m);

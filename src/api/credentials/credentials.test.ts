@@ -63,34 +63,34 @@ class World {
 }
 
 test('reads nothing twice while it is fresh and returns the same object', async () => {
-  const world = new World({ token: 'abc' });
-  const first = await world.credentials.current(never);
-  await world.clock.advance(299_000);
-  assert.equal(await world.credentials.current(never), first);
-  assert.deepEqual(world.reads, ['/etc/conf']);
-  await world.clock.advance(1_000);
-  assert.equal(await world.credentials.current(never), first);
-  assert.equal(world.reads.length, 2);
+  const environment = new World({ token: 'abc' });
+  const first = await environment.credentials.current(never);
+  await environment.clock.advance(299_000);
+  assert.equal(await environment.credentials.current(never), first);
+  assert.deepEqual(environment.reads, ['/etc/conf']);
+  await environment.clock.advance(1_000);
+  assert.equal(await environment.credentials.current(never), first);
+  assert.equal(environment.reads.length, 2);
 });
 
 test('reads a token file every minute and keeps the token while it cannot be read', async () => {
-  const world = new World({ tokenFile: 'token' });
-  world.files.set('/etc/token', ' one\n');
-  assert.equal(await world.authorization(), 'Bearer one');
-  world.files.set('/etc/token', 'two');
-  await world.clock.advance(59_000);
-  assert.equal(await world.authorization(), 'Bearer one');
-  await world.clock.advance(1_000);
-  assert.equal(await world.authorization(), 'Bearer two');
-  world.files.delete('/etc/token');
-  await world.clock.advance(60_000);
-  assert.equal(await world.authorization(), 'Bearer two');
-  assert.equal(await world.authorization(), 'Bearer two');
-  assert.equal(world.readsOf('/etc/token'), 3);
-  assert(world.logs.records.toArray().some(({ message }) => message.includes('/etc/token')));
-  world.files.set('/etc/token', 'three');
-  await world.clock.advance(10_000);
-  assert.equal(await world.authorization(), 'Bearer three');
+  const environment = new World({ tokenFile: 'token' });
+  environment.files.set('/etc/token', ' one\n');
+  assert.equal(await environment.authorization(), 'Bearer one');
+  environment.files.set('/etc/token', 'two');
+  await environment.clock.advance(59_000);
+  assert.equal(await environment.authorization(), 'Bearer one');
+  await environment.clock.advance(1_000);
+  assert.equal(await environment.authorization(), 'Bearer two');
+  environment.files.delete('/etc/token');
+  await environment.clock.advance(60_000);
+  assert.equal(await environment.authorization(), 'Bearer two');
+  assert.equal(await environment.authorization(), 'Bearer two');
+  assert.equal(environment.readsOf('/etc/token'), 3);
+  assert(environment.logs.records.toArray().some(({ message }) => message.includes('/etc/token')));
+  environment.files.set('/etc/token', 'three');
+  await environment.clock.advance(10_000);
+  assert.equal(await environment.authorization(), 'Bearer three');
 });
 
 test('fails with the name of a missing token file, unless the kubeconfig has a token too', async () => {
@@ -111,30 +111,30 @@ test('fails with the name of a missing token file, unless the kubeconfig has a t
 });
 
 test('reloads with the next request after an invalidation or rejection', async () => {
-  const world = new World({ tokenFile: 'token' });
-  world.files.set('/etc/token', 'one');
-  const first = await world.credentials.current(never);
-  world.files.set('/etc/token', 'two');
-  world.credentials.refused(first);
-  assert.equal(await world.authorization(), 'Bearer two');
-  world.files.set('/etc/token', 'three');
-  world.credentials.refused(first);
-  assert.equal(await world.authorization(), 'Bearer two', 'the rejected token is no longer in use');
-  world.credentials.expire();
-  assert.equal(await world.authorization(), 'Bearer three');
+  const environment = new World({ tokenFile: 'token' });
+  environment.files.set('/etc/token', 'one');
+  const first = await environment.credentials.current(never);
+  environment.files.set('/etc/token', 'two');
+  environment.credentials.refused(first);
+  assert.equal(await environment.authorization(), 'Bearer two');
+  environment.files.set('/etc/token', 'three');
+  environment.credentials.refused(first);
+  assert.equal(await environment.authorization(), 'Bearer two', 'the rejected token is no longer in use');
+  environment.credentials.expire();
+  assert.equal(await environment.authorization(), 'Bearer three');
 });
 
 test('follows a changed kubeconfig and ignores an invalid one', async () => {
-  const world = new World({ token: 'one' });
-  assert.equal(await world.authorization(), 'Bearer one');
-  world.write({ username: 'me', password: 'secret' }, 'https://b');
-  world.credentials.expire();
-  const changed = await world.credentials.current(never);
+  const environment = new World({ token: 'one' });
+  assert.equal(await environment.authorization(), 'Bearer one');
+  environment.write({ username: 'me', password: 'secret' }, 'https://b');
+  environment.credentials.expire();
+  const changed = await environment.credentials.current(never);
   assert.equal(changed.context.cluster.server.host, 'b');
   assert.equal(changed.authorization, `Basic ${Buffer.from('me:secret').toString('base64')}`);
-  world.files.set('/etc/conf', '{');
-  world.credentials.expire();
-  assert.equal(await world.credentials.current(never), changed);
+  environment.files.set('/etc/conf', '{');
+  environment.credentials.expire();
+  assert.equal(await environment.credentials.current(never), changed);
 });
 
 function execAnswer(status: unknown): string {
@@ -150,18 +150,18 @@ const exec = {
 };
 
 test('runs an exec plugin again when its token expires and not before', async () => {
-  const world = new World({ exec });
-  world.answer = () =>
-    execAnswer({ token: `t${world.runs.length}`, expirationTimestamp: '2026-01-01T00:10:00Z' });
-  assert.equal(await world.authorization(), 'Bearer t1');
-  await world.clock.advance(599_000);
-  assert.equal(await world.authorization(), 'Bearer t1');
-  world.answer = () => execAnswer({ token: `t${world.runs.length}` });
-  await world.clock.advance(1_000);
-  assert.equal(await world.authorization(), 'Bearer t2');
-  await world.clock.advance(86_400_000);
-  assert.equal(await world.authorization(), 'Bearer t2');
-  const { file, args, env } = world.runs[0] ?? assert.fail();
+  const environment = new World({ exec });
+  environment.answer = () =>
+    execAnswer({ token: `t${environment.runs.length}`, expirationTimestamp: '2026-01-01T00:10:00Z' });
+  assert.equal(await environment.authorization(), 'Bearer t1');
+  await environment.clock.advance(599_000);
+  assert.equal(await environment.authorization(), 'Bearer t1');
+  environment.answer = () => execAnswer({ token: `t${environment.runs.length}` });
+  await environment.clock.advance(1_000);
+  assert.equal(await environment.authorization(), 'Bearer t2');
+  await environment.clock.advance(86_400_000);
+  assert.equal(await environment.authorization(), 'Bearer t2');
+  const { file, args, env } = environment.runs[0] ?? assert.fail();
   assert.deepEqual([file, args], ['login', ['--now']]);
   assert.deepEqual(
     { ...env, KUBERNETES_EXEC_INFO: JSON.parse(env?.['KUBERNETES_EXEC_INFO'] ?? '') },
@@ -178,25 +178,25 @@ test('runs an exec plugin again when its token expires and not before', async ()
 });
 
 test('does not run the plugin for every request that the server rejects', async () => {
-  const world = new World({ exec });
-  world.answer = () => execAnswer({ token: `t${world.runs.length}` });
+  const environment = new World({ exec });
+  environment.answer = () => execAnswer({ token: `t${environment.runs.length}` });
   for (let second = 0; second < 30; second++) {
-    world.credentials.refused(await world.credentials.current(never));
-    await world.clock.advance(1_000);
+    environment.credentials.refused(await environment.credentials.current(never));
+    await environment.clock.advance(1_000);
   }
-  assert.equal(world.runs.length, 3);
+  assert.equal(environment.runs.length, 3);
 });
 
 test('shares one run of the plugin between concurrent callers, also when one aborts', async () => {
-  const world = new World({ exec });
-  world.answer = () => execAnswer({ token: 'shared' });
+  const environment = new World({ exec });
+  environment.answer = () => execAnswer({ token: 'shared' });
   const given = new AbortController();
-  const first = world.credentials.current(given.signal);
-  const second = world.credentials.current(never);
+  const first = environment.credentials.current(given.signal);
+  const second = environment.credentials.current(never);
   given.abort(new KubelingError('CANCELLED', 'enough'));
   await assert.rejects(first, /enough/);
   assert.equal((await second).authorization, 'Bearer shared');
-  assert.equal(world.runs.length, 1);
+  assert.equal(environment.runs.length, 1);
 });
 
 test('reports unusable plugin output without quoting it', async () => {
@@ -210,10 +210,10 @@ test('reports unusable plugin output without quoting it', async () => {
     [execAnswer({ token: 'a', expirationTimestamp: 'tomorrow' }), /must have a time/],
     [execAnswer({ token: 'a' }).replace('/v1', '/v1beta1'), /must be an ExecCredential of client/],
   ];
-  for (const [answer, told] of bad) {
-    const world = new World({ exec });
-    world.answer = () => answer;
-    await assert.rejects(world.authorization(), (error) => {
+  for (const [response, told] of bad) {
+    const environment = new World({ exec });
+    environment.answer = () => response;
+    await assert.rejects(environment.authorization(), (error) => {
       assert(error instanceof KubelingError);
       assert.match(error.message, told);
       assert.match(error.message, /exec plugin login/);
@@ -224,7 +224,7 @@ test('reports unusable plugin output without quoting it', async () => {
 });
 
 test('runs no plugin for a user with a token', async () => {
-  const world = new World({ exec, token: 'mine' });
-  assert.equal(await world.authorization(), 'Bearer mine');
-  assert.equal(world.runs.length, 0);
+  const environment = new World({ exec, token: 'mine' });
+  assert.equal(await environment.authorization(), 'Bearer mine');
+  assert.equal(environment.runs.length, 0);
 });

@@ -36,7 +36,8 @@ test('passes the examples of RFC 7396', () => {
     [[1, 2], { a: 'b', c: null }, { a: 'b' }],
     [{}, { a: { bb: { ccc: null } } }, { a: { bb: {} } }],
   ];
-  for (const [target, patch, wanted] of examples) assert.deepEqual(applyMergePatch(target, patch), wanted);
+  for (const [target, patch, expected] of examples)
+    assert.deepEqual(applyMergePatch(target, patch), expected);
 });
 
 test('applies each operation of RFC 6902', () => {
@@ -74,7 +75,8 @@ test('applies each operation of RFC 6902', () => {
     [{ op: 'test', path: '/a', value: { b: [1, 2] } }, document],
   ];
   const before = structuredClone(document);
-  for (const [operation, wanted] of cases) assert.deepEqual(applyJsonPatch(document, [operation]), wanted);
+  for (const [operation, expected] of cases)
+    assert.deepEqual(applyJsonPatch(document, [operation]), expected);
   assert.deepEqual(document, before);
 });
 

@@ -19,12 +19,12 @@ class HearingServer extends ScriptedServer {
 
 async function awayFor(ms: number) {
   const server = new HearingServer();
-  const rig = await syncedRig({}, server);
-  await rig.clock.advance(5_000);
+  const harness = await syncedRig({}, server);
+  await harness.clock.advance(5_000);
   server.refuse = unreachable;
   server.last.fail(unreachable());
-  await rig.clock.advance(ms);
-  return { ...rig, server };
+  await harness.clock.advance(ms);
+  return { ...harness, server };
 }
 
 test('retries at once when other clients get responses', async () => {

@@ -97,25 +97,25 @@ for (const status of [400, 403, 405, 422, 500]) {
 
 test('does not request streaming from a server that rejected it for another reflector within ten minutes', async () => {
   const { reflector, server, clock } = reflectorRig();
-  const said = 'a watch stream was requested by the client but a feature of the storage is disabled';
-  server.refuse = ({ begin }) => (begin === 'initial' ? refusal(500, said) : undefined);
+  const output = 'a watch stream was requested by the client but a feature of the storage is disabled';
+  server.refuse = ({ begin }) => (begin === 'initial' ? refusal(500, output) : undefined);
   server.answer = () => listOf('20');
-  const others = [reflectorRig({ clock }, server), reflectorRig({ clock }, server)].map(
-    (rig) => rig.reflector,
+  const rest = [reflectorRig({ clock }, server), reflectorRig({ clock }, server)].map(
+    (harness) => harness.reflector,
   );
   const streams = () => server.watches.filter(({ query }) => query.begin === 'initial').length;
   reflector.start();
   await settle();
   assert.equal(streams(), 1);
-  others[0]?.start();
+  rest[0]?.start();
   await settle();
-  assert.equal(others[0]?.hasSynced, true);
+  assert.equal(rest[0]?.hasSynced, true);
   assert.equal(streams(), 1);
   await clock.advance(600_000);
-  others[1]?.start();
+  rest[1]?.start();
   await settle();
   assert.equal(streams(), 2);
-  for (const each of [reflector, ...others]) await each.stop();
+  for (const each of [reflector, ...rest]) await each.stop();
 });
 
 test('combines a list of several pages', async () => {

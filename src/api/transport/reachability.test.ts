@@ -4,7 +4,7 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs } from '../../lib/index.ts';
 import { Reachability } from './reachability.ts';
 
-function rig() {
+function createHarness() {
   const clock = new VirtualClock();
   const reach = new Reachability(clock, collectLogs(clock).logger);
   let returns = 0;
@@ -13,7 +13,7 @@ function rig() {
 }
 
 test('reports a recovery once, after a time without responses', async () => {
-  const { clock, reach, returns } = rig();
+  const { clock, reach, returns } = createHarness();
   reach.succeeded();
   assert.equal(returns(), 0);
   reach.failed();
@@ -25,7 +25,7 @@ test('reports a recovery once, after a time without responses', async () => {
 });
 
 test('does not count a failure between successful requests as unreachable', async () => {
-  const { clock, reach, returns } = rig();
+  const { clock, reach, returns } = createHarness();
   for (let time = 0; time < 10; time++) {
     reach.failed();
     await clock.advance(300);
@@ -35,7 +35,7 @@ test('does not count a failure between successful requests as unreachable', asyn
 });
 
 test('does not notify a disposed listener', async () => {
-  const { clock, reach, listening, returns } = rig();
+  const { clock, reach, listening, returns } = createHarness();
   reach.failed();
   await clock.advance(2_000);
   listening[Symbol.dispose]();

@@ -21,8 +21,8 @@ beforeEach(async () => {
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
 async function context(argv: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const told: string[] = [];
-  const write = (text: string) => void told.push(text);
+  const reported: string[] = [];
+  const write = (text: string) => void reported.push(text);
   const code = await runCli({
     argv: ['context', `--data-dir=${join(directory, 'data')}`, ...argv],
     stdout: { write },
@@ -32,7 +32,7 @@ async function context(argv: readonly string[], env: Readonly<Record<string, str
     random: seededRandom(1),
     signal: new AbortController().signal,
   });
-  return { code, told: told.join('') };
+  return { code, told: reported.join('') };
 }
 
 const read = async (...at: readonly string[]) => parse(await readFile(join(directory, ...at), 'utf8'));
@@ -152,8 +152,8 @@ test('reports what is wrong with a kubeconfig without quoting it', () => {
       }
       return '';
     };
-    const said = message(() => withoutContext(theirs, { name: 'kubeling', path: '/home/config' }));
-    assert.match(said, /^Cannot change the contexts of \/home\/config/);
-    assert.ok(!said.includes('canary'), said);
+    const output = message(() => withoutContext(theirs, { name: 'kubeling', path: '/home/config' }));
+    assert.match(output, /^Cannot change the contexts of \/home\/config/);
+    assert.ok(!output.includes('canary'), output);
   }
 });

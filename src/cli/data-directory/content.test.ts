@@ -13,79 +13,79 @@ import {
 
 describe('a data directory', () => {
   let outer: string;
-  let home: DataDirectory;
+  let directory: DataDirectory;
 
   beforeEach(async () => {
     outer = await mkdtemp(join(tmpdir(), 'klg-home-'));
-    home = dataDirectoryAt(join(outer, 'data'));
-    await mkdir(home.dataDir);
+    directory = dataDirectoryAt(join(outer, 'data'));
+    await mkdir(directory.dataDir);
   });
 
   afterEach(() => rm(outer, { recursive: true, force: true }));
 
   async function put(...names: readonly string[]): Promise<void> {
-    for (const name of names) await writeFile(join(home.dataDir, name), name);
+    for (const name of names) await writeFile(join(directory.dataDir, name), name);
   }
 
   it('is claimed by the first start, and also when an earlier kubeling used it', async () => {
     await put('notes');
-    assert.equal(await isDataDirectory(home), false);
+    assert.equal(await isDataDirectory(directory), false);
     await put('up.json');
-    assert.equal(await isDataDirectory(home), true);
-    await rm(home.stateFile);
-    await claimDataDirectory(home);
-    assert.equal(await isDataDirectory(home), true);
+    assert.equal(await isDataDirectory(directory), true);
+    await rm(directory.stateFile);
+    await claimDataDirectory(directory);
+    assert.equal(await isDataDirectory(directory), true);
   });
 
   it('is removed completely when it was empty before', async () => {
     await put('up.lock', 'up.lock.a.own');
-    await claimDataDirectory(home);
+    await claimDataDirectory(directory);
     await put('kubeling.log', 'up.json');
-    await claimDataDirectory(home);
-    assert.deepEqual(await removeDataDirectory(home), { retained: [], problems: [] });
+    await claimDataDirectory(directory);
+    assert.deepEqual(await removeDataDirectory(directory), { retained: [], problems: [] });
     assert.deepEqual(await readdir(outer), []);
   });
 
   it('is removed except for the entries that were there before', async () => {
     await put('notes', 'backup');
-    await claimDataDirectory(home);
+    await claimDataDirectory(directory);
     await put('up.json', 'kubeling.log');
-    await claimDataDirectory(home);
-    await mkdir(home.rootDir);
-    assert.deepEqual([...(await removeDataDirectory(home)).retained].sort(), ['backup', 'notes']);
-    assert.deepEqual((await readdir(home.dataDir)).sort(), ['backup', 'notes']);
-    assert.equal(await isDataDirectory(home), false);
+    await claimDataDirectory(directory);
+    await mkdir(directory.rootDir);
+    assert.deepEqual([...(await removeDataDirectory(directory)).retained].sort(), ['backup', 'notes']);
+    assert.deepEqual((await readdir(directory.dataDir)).sort(), ['backup', 'notes']);
+    assert.equal(await isDataDirectory(directory), false);
   });
 
   for (const name of ['kubelet/pods', 'containerd/io.containerd.metadata.v1.bolt']) {
     it(`is rejected when another program has ${name} there`, async () => {
-      await mkdir(join(home.dataDir, name), { recursive: true });
-      await assert.rejects(claimDataDirectory(home), {
+      await mkdir(join(directory.dataDir, name), { recursive: true });
+      await assert.rejects(claimDataDirectory(directory), {
         code: 'HOME_UNUSABLE',
         message: new RegExp(`\\(.*${name}\\)`),
       });
-      assert.equal(await isDataDirectory(home), false);
+      assert.equal(await isDataDirectory(directory), false);
     });
   }
 
   it('is accepted when configuration was put there before', async () => {
-    await mkdir(join(home.dataDir, 'containerd', 'certs.d'), { recursive: true });
-    await mkdir(home.rootDir);
-    await claimDataDirectory(home);
-    assert.equal(await isDataDirectory(home), true);
+    await mkdir(join(directory.dataDir, 'containerd', 'certs.d'), { recursive: true });
+    await mkdir(directory.rootDir);
+    await claimDataDirectory(directory);
+    assert.equal(await isDataDirectory(directory), true);
   });
 
   it('is removed completely when an earlier kubeling, which saved no list, used it', async () => {
     await put('up.json', 'kubeling.log');
-    await claimDataDirectory(home);
-    assert.deepEqual(await removeDataDirectory(home), { retained: [], problems: [] });
+    await claimDataDirectory(directory);
+    assert.deepEqual(await removeDataDirectory(directory), { retained: [], problems: [] });
     assert.deepEqual(await readdir(outer), []);
   });
 
   it('is not changed while the list of its previous entries cannot be read', async () => {
     await put('notes', 'home.json');
-    await assert.rejects(removeDataDirectory(home), { code: 'FILE_CORRUPT' });
-    assert.deepEqual((await readdir(home.dataDir)).sort(), ['home.json', 'notes']);
+    await assert.rejects(removeDataDirectory(directory), { code: 'FILE_CORRUPT' });
+    assert.deepEqual((await readdir(directory.dataDir)).sort(), ['home.json', 'notes']);
   });
 });
 

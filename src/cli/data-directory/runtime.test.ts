@@ -5,10 +5,10 @@ import { RuntimeWatcher } from './runtime.ts';
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 test('retries the start of the runtime at each check, and reports the first failure only', async () => {
-  const said: string[] = [];
+  const output: string[] = [];
   let tries = 0;
   const watcher = new RuntimeWatcher({
-    print: (text) => said.push(text),
+    print: (text) => output.push(text),
     restart: async () => {
       tries++;
       if (tries < 4) throw new Error('no memory');
@@ -21,7 +21,7 @@ test('retries the start of the runtime at each check, and reports the first fail
   watcher.observed(undefined);
   watcher.observed(undefined);
   assert.equal(tries, 4);
-  assert.deepEqual(said, [
+  assert.deepEqual(output, [
     'does not respond: gone',
     'cannot be restarted, retrying: no memory',
     'answers again',

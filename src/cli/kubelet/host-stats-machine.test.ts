@@ -38,16 +38,16 @@ function machine() {
 }
 
 test('finds the runtime that serves the socket among several, with its cgroup', async () => {
-  using made = machine();
-  made.add(5, 'containerd', 111, '0::/system.slice/other.service\n');
-  made.add(7, 'containerd', 222, '0::/system.slice/containerd.service\n');
-  assert.deepEqual(await made.runtime.part(), { cgroup: '/system.slice/containerd.service' });
+  using created = machine();
+  created.add(5, 'containerd', 111, '0::/system.slice/other.service\n');
+  created.add(7, 'containerd', 222, '0::/system.slice/containerd.service\n');
+  assert.deepEqual(await created.runtime.part(), { cgroup: '/system.slice/containerd.service' });
 });
 
 test('reports a runtime in the root cgroup as a process', async () => {
-  using made = machine();
-  made.add(7, 'crio', 222, '0::/\n');
-  assert.deepEqual(await made.runtime.part(), {
+  using created = machine();
+  created.add(7, 'crio', 222, '0::/\n');
+  assert.deepEqual(await created.runtime.part(), {
     process: {
       cpuNanos: 2e9,
       rssBytes: 256 * 4_096,
@@ -59,14 +59,14 @@ test('reports a runtime in the root cgroup as a process', async () => {
 });
 
 test('searches again for an exited runtime, at a limited rate', async () => {
-  using made = machine();
-  assert.equal(await made.runtime.part(), undefined);
-  made.add(7, 'containerd', 222, '0::/a\n');
-  assert.equal(await made.runtime.part(), undefined);
-  made.later(300_000);
-  assert.deepEqual(await made.runtime.part(), { cgroup: '/a' });
-  rmSync(join(made.procDir, '7'), { recursive: true });
-  made.add(9, 'containerd', 222, '0::/b\n');
-  made.later(300_000);
-  assert.deepEqual(await made.runtime.part(), { cgroup: '/b' });
+  using created = machine();
+  assert.equal(await created.runtime.part(), undefined);
+  created.add(7, 'containerd', 222, '0::/a\n');
+  assert.equal(await created.runtime.part(), undefined);
+  created.later(300_000);
+  assert.deepEqual(await created.runtime.part(), { cgroup: '/a' });
+  rmSync(join(created.procDir, '7'), { recursive: true });
+  created.add(9, 'containerd', 222, '0::/b\n');
+  created.later(300_000);
+  assert.deepEqual(await created.runtime.part(), { cgroup: '/b' });
 });

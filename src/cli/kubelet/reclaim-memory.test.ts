@@ -6,16 +6,16 @@ import { collectGarbage, processCpuMs, reclaimMemory } from './reclaim-memory.ts
 function start() {
   const clock = new VirtualClock();
   const stop = new AbortController();
-  const rig = { clock, cpuMs: 0, costMs: 0, collected: [] as number[] };
+  const harness = { clock, cpuMs: 0, costMs: 0, collected: [] as number[] };
   const collect = () => {
-    rig.cpuMs += rig.costMs;
-    rig.collected.push(clock.monotonicMs());
+    harness.cpuMs += harness.costMs;
+    harness.collected.push(clock.monotonicMs());
   };
-  const running = reclaimMemory({ clock, cpuMs: () => rig.cpuMs, collect }, stop.signal);
+  const running = reclaimMemory({ clock, cpuMs: () => harness.cpuMs, collect }, stop.signal);
   const started = clock.monotonicMs();
   return {
-    rig,
-    seconds: () => rig.collected.map((ms) => (ms - started) / 1_000),
+    rig: harness,
+    seconds: () => harness.collected.map((ms) => (ms - started) / 1_000),
     [Symbol.asyncDispose]: async () => {
       stop.abort();
       await running;

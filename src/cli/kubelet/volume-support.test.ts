@@ -8,7 +8,7 @@ const first = '         0          0 4294967295\n';
 
 function machine(kernel: string, uidMap: string, noswap: 'mounts' | 'fails') {
   const tried: string[] = [];
-  const made: SwapProbe = {
+  const created: SwapProbe = {
     kernel,
     uidMap: async () => uidMap,
     tryNoswap: async () => {
@@ -16,7 +16,7 @@ function machine(kernel: string, uidMap: string, noswap: 'mounts' | 'fails') {
       if (noswap === 'fails') throw new Error('bad option');
     },
   };
-  return { tried, made };
+  return { tried, made: created };
 }
 
 test("trusts a new kernel's noswap support and probes an old one", async () => {

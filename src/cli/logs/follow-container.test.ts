@@ -19,8 +19,8 @@ function next(
     spec: { containers: [{ name: 'c' }], ...spec },
     status: { phase, containerStatuses: [main] },
   };
-  const answer = nextInstance(pod, 'c', progress);
-  return answer.kind === 'read' ? answer.id : answer.kind;
+  const response = nextInstance(pod, 'c', progress);
+  return response.kind === 'read' ? response.id : response.kind;
 }
 
 const begun: Progress = { kind: 'begun' };

@@ -15,7 +15,7 @@ async function configOf(...argv: readonly string[]): Promise<LoadedConfig> {
   return await loadConfig(argv, { files, cwd: '/' });
 }
 
-function rig(first: LoadedConfig) {
+function createHarness(first: LoadedConfig) {
   const { logger, records } = collectLogs(new VirtualClock());
   const verbosity = new Verbosity(0);
   let next = async () => first;
@@ -34,28 +34,28 @@ function rig(first: LoadedConfig) {
 }
 
 test('applies fields that can change at run time, and reports the others each time', async () => {
-  const { verbosity, after } = rig(await configOf());
+  const { verbosity, after } = createHarness(await configOf());
   const changed = await configOf('--v=4', '--max-pods=7');
-  const told = await after(async () => changed);
+  const reported = await after(async () => changed);
   assert.equal(verbosity.level, 4);
-  assert.deepEqual(told?.fields, { taken: ['logging.verbosity'], needRestart: ['maxPods'] });
+  assert.deepEqual(reported?.fields, { taken: ['logging.verbosity'], needRestart: ['maxPods'] });
   assert.deepEqual((await after(async () => changed))?.fields, { taken: [], needRestart: ['maxPods'] });
 });
 
 test('applies several fields of one listener in one call', async () => {
-  const { rates, after } = rig(await configOf());
+  const { rates, after } = createHarness(await configOf());
   const changed = await configOf('--kube-api-qps=7', '--kube-api-burst=9');
-  const told = await after(async () => changed);
-  assert.deepEqual(told?.fields, { taken: ['kubeAPIBurst', 'kubeAPIQPS'], needRestart: [] });
+  const reported = await after(async () => changed);
+  assert.deepEqual(reported?.fields, { taken: ['kubeAPIBurst', 'kubeAPIQPS'], needRestart: [] });
   assert.deepEqual(rates, [[7, 9]]);
   await after(async () => changed);
   assert.deepEqual(rates, [[7, 9]]);
 });
 
 test('changes nothing when the configuration is invalid', async () => {
-  const { verbosity, after } = rig(await configOf());
-  const told = await after(() => configOf('--max-pods=-7'));
-  assert.equal(told?.severity, 'error');
+  const { verbosity, after } = createHarness(await configOf());
+  const reported = await after(() => configOf('--max-pods=-7'));
+  assert.equal(reported?.severity, 'error');
   assert.equal(verbosity.level, 0);
 });
 

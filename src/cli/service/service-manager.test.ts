@@ -25,13 +25,13 @@ test('requires a watchdog interval for this process, over a second, and numeric'
 test('sends two notifications per interval, and only while all checks pass', async () => {
   const clock = new VirtualClock();
   const { logger, records } = collectLogs(clock);
-  const told: string[] = [];
+  const reported: string[] = [];
   let problem: string | undefined;
   let refuses = false;
   const manager = {
     async notify(state: string) {
       if (refuses) throw new Error('no listener');
-      told.push(state);
+      reported.push(state);
     },
   };
   const stop = new AbortController();
@@ -41,17 +41,17 @@ test('sends two notifications per interval, and only while all checks pass', asy
   ];
   const fed = feedWatchdog({ manager, watchdogMs: 10_000, checks, clock, logger }, stop.signal);
   await clock.advance(20_000);
-  assert.deepEqual(told, Array(5).fill('WATCHDOG=1'));
+  assert.deepEqual(reported, Array(5).fill('WATCHDOG=1'));
   problem = 'it stands still';
   await clock.advance(20_000);
-  assert.equal(told.length, 5);
+  assert.equal(reported.length, 5);
   assert.match(JSON.stringify([...records]), /it stands still/);
   problem = undefined;
   refuses = true;
   await clock.advance(5_000);
   refuses = false;
   await clock.advance(5_000);
-  assert.equal(told.length, 6, 'continues after a failed notification');
+  assert.equal(reported.length, 6, 'continues after a failed notification');
   stop.abort();
   await clock.advance(1);
   await fed;

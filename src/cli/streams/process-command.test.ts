@@ -18,8 +18,8 @@ function session(streams: { readonly stdin: boolean }) {
   } as unknown as SpdyConnection;
   const clock = new VirtualClock();
   const stdio = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() };
-  const wanted = { ...streams, stdout: true, stderr: true, tty: false };
-  const options = { clock, streams: wanted, terminal: 'as-is' } as const;
+  const expected = { ...streams, stdout: true, stderr: true, tty: false };
+  const options = { clock, streams: expected, terminal: 'as-is' } as const;
   const ended = runSession(connection, stdio, options, new AbortController().signal);
   const end = (name: string, text = '') => {
     if (text !== '') remote.get(name)?.push(text);

@@ -84,8 +84,8 @@ test('reports a rejected object once, and applies the others', async () => {
   await objects.scanOnce(signal);
   await objects.scanOnce(signal);
   assert.deepEqual([...keeper.objects.keys()], ['Secret/s']);
-  const told = records.toArray().filter(({ message }) => message === 'Failed to apply manifest');
-  assert.equal(told.length, 1);
+  const reported = records.toArray().filter(({ message }) => message === 'Failed to apply manifest');
+  assert.equal(reported.length, 1);
 });
 
 /** Reported problems of manifests. */

@@ -10,7 +10,7 @@ const { signal } = new AbortController();
 const known = { ready: false, restartCount: 0, image: '', imageID: '' };
 const silent: PodJournal = { event() {}, step() {} };
 
-function rig() {
+function createHarness() {
   const clock = new VirtualClock();
   const registry = new MetricRegistry({ onError: assert.ifError });
   const starts = new StartLatency(clock, registry);
@@ -36,7 +36,7 @@ function runningAt(pod: Pod, startedAt: string, more: Pod['status'] = {}): Pod {
 }
 
 test('measures a pod start once, without image pulls and init containers', async () => {
-  const { clock, starts, journal, at, figure } = rig();
+  const { clock, starts, journal, at, figure } = createHarness();
   const pod = podAt(at(0), { spec: { initContainers: [{ name: 'init' }] } });
   starts.observe(pod);
   const { uid } = pod.metadata;
@@ -56,7 +56,7 @@ test('measures a pod start once, without image pulls and init containers', async
 });
 
 test('ignores pods that had started before, have finished or were deleted', async () => {
-  const { starts, at, figure } = rig();
+  const { starts, at, figure } = createHarness();
   starts.observeAll([runningAt(podAt(at(0)), at(0))]);
   assert.equal(starts.size, 0);
   const [ended, gone, missing] = [podAt(at(0)), podAt(at(0)), podAt(at(0))].map((pod, index) => ({
@@ -73,7 +73,7 @@ test('ignores pods that had started before, have finished or were deleted', asyn
 });
 
 test('measures a pod with data volumes in the total only', async () => {
-  const { starts, at, figure } = rig();
+  const { starts, at, figure } = createHarness();
   const pod = podAt(at(0), { spec: { volumes: [{ name: 'data', hostPath: { path: '/data' } }] } });
   starts.observe(pod);
   starts.observe(runningAt(pod, at(0)));

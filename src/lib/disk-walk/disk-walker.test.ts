@@ -15,7 +15,7 @@ const usage = { usedBytes: 1, inodesUsed: 1, isComplete: true };
 const space = { capacityBytes: 9, availableBytes: 8, usedBytes: 1, inodes: 9, inodesFree: 8, inodesUsed: 1 };
 const counted: TreeResult = { kind: 'counted', usage, space };
 
-function rig() {
+function createHarness() {
   const clock = new VirtualClock();
   const threads: { events: WalkThreadEvents; sent: WalkRequest[]; ended: number }[] = [];
   const walker = new DiskWalker({
@@ -35,7 +35,7 @@ function rig() {
 }
 
 test('one thread serves all callers and ends after it has been idle', async () => {
-  const { clock, walker, threads, counts } = rig();
+  const { clock, walker, threads, counts } = createHarness();
   assert.equal(walker.isAwake, false, 'starts no thread before the first request');
   const both = [
     walker.usagesOf([{ path: '/a' }], 1_000, signal),
@@ -52,8 +52,8 @@ test('one thread serves all callers and ends after it has been idle', async () =
 });
 
 test('does not walk an unresponsive path, but walks the others', async () => {
-  const { clock, walker, threads, counts } = rig();
-  const answer = walker.usagesOf([{ path: '/a' }, { path: '/dead/b' }, { path: '/c' }], 1_000, signal);
+  const { clock, walker, threads, counts } = createHarness();
+  const response = walker.usagesOf([{ path: '/a' }, { path: '/dead/b' }, { path: '/c' }], 1_000, signal);
   await clock.advance(0);
   const [request] = counts();
   assert.deepEqual(
@@ -62,7 +62,7 @@ test('does not walk an unresponsive path, but walks the others', async () => {
   );
   threads[0]?.events.onReply({ id: request?.id ?? 0, results: [counted, { kind: 'gone' }] });
   assert.deepEqual(
-    (await answer).map(({ kind }) => kind),
+    (await response).map(({ kind }) => kind),
     ['counted', 'failed', 'gone'],
   );
   assert.deepEqual(
@@ -72,7 +72,7 @@ test('does not walk an unresponsive path, but walks the others', async () => {
 });
 
 test('an aborted request stops its own walk only', async () => {
-  const { clock, walker, threads, counts } = rig();
+  const { clock, walker, threads, counts } = createHarness();
   const own = new AbortController();
   const first = walker.usagesOf([{ path: '/a' }], 1_000, own.signal);
   const second = walker.usagesOf([{ path: '/b' }], 1_000, signal);
@@ -89,7 +89,7 @@ test('an aborted request stops its own walk only', async () => {
 });
 
 test('abandons a thread that is blocked in the kernel, up to a limit', async () => {
-  const { clock, walker, threads } = rig();
+  const { clock, walker, threads } = createHarness();
   for (const _ of [1, 2]) {
     const stuck = assert.rejects(walker.usagesOf([{ path: '/a' }], 1_000, signal), /is unresponsive/);
     await clock.advance(61_000);
@@ -106,7 +106,7 @@ test('abandons a thread that is blocked in the kernel, up to a limit', async () 
 });
 
 test('a thread that answers pings may take any time', async () => {
-  const { clock, walker, threads, counts } = rig();
+  const { clock, walker, threads, counts } = createHarness();
   const long = walker.usagesOf([{ path: '/a' }], 900_000, signal);
   for (let minute = 0; minute < 10; minute++) {
     await clock.advance(30_000);

@@ -117,7 +117,7 @@ test('lists a directory again if it has just changed', async () => {
   }
 });
 
-const others: Readonly<Record<string, (path: string) => void>> = {
+const rest: Readonly<Record<string, (path: string) => void>> = {
   'a directory that is deeper': (path) => mkdirSync(join(path, 'main/deep')),
   'a file with two names': (path) => linkSync(join(path, 'main/0.log'), join(path, 'main/again')),
   'many files': (path) => {
@@ -125,7 +125,7 @@ const others: Readonly<Record<string, (path: string) => void>> = {
   },
   'a name that is no text': (path) => writeFileSync(Buffer.from(`${path}/main/\xff`, 'latin1'), ''),
 };
-for (const [what, make] of Object.entries(others))
+for (const [what, make] of Object.entries(rest))
   test(`leaves ${what} to a walk`, () => {
     using at = logs();
     make(at.path);
@@ -142,9 +142,9 @@ test('leaves a tree with mounts, or one without parts, to a walk', () => {
 
 test('finds mounts below a directory among all mounts', () => {
   const mounts = new MountPoints(['/', '/a', '/a/b', '/a-b/c', '/a.b', '/z/y']);
-  const asked = ['/a', '/a/b', '/a-b', '/a.b', '/z', '/zz', '/0', '/a-'];
+  const requested = ['/a', '/a/b', '/a-b', '/a.b', '/z', '/zz', '/0', '/a-'];
   assert.deepEqual(
-    asked.filter((path) => mounts.isAnyBelow(path)),
+    requested.filter((path) => mounts.isAnyBelow(path)),
     ['/a', '/a-b', '/z'],
   );
 });

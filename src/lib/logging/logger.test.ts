@@ -242,13 +242,13 @@ it('a warning after five quiet minutes counts as new', () => {
 it('records that differ, and records that are not warnings, are always logged', () => {
   const repeats = new RepeatFilter();
   for (let number = 0; number < 1_000; number++) {
-    const others: readonly LogRecord[] = [
+    const rest: readonly LogRecord[] = [
       record({ message: `Cannot do ${number}` }),
       record({ fields: { pod: `${number}` } }),
       record({ error: { err: `${number}` } }),
       record({ severity: 'info' }),
     ];
-    for (const other of others) assert.equal(repeats.pass(other, 0), other);
+    for (const other of rest) assert.equal(repeats.pass(other, 0), other);
   }
 });
 

@@ -54,15 +54,15 @@ test('a log that cannot be rotated is still written', async () => {
   assert.equal(await readFile(place.log, 'utf8'), 'a long first line\nsecond\nthird\n');
 });
 
-const made: string[] = [];
+const created: string[] = [];
 let log = '';
 beforeEach(async () => {
   const dir = await mkdtemp(join(tmpdir(), 'log-'));
-  made.push(dir);
+  created.push(dir);
   log = join(dir, 'containerd.log');
 });
 after(async () => {
-  for (const path of made) await rm(path, { recursive: true });
+  for (const path of created) await rm(path, { recursive: true });
 });
 
 describe('rotateLog', () => {

@@ -127,13 +127,13 @@ test('overflows are counted even for more metrics than the limit', async () => {
 
 test('collectors are called at every exposition until they are removed', async () => {
   const { registry, text } = setUp();
-  let asked = 0;
+  let requestCount = 0;
   const family = (): SampledFamily => ({
     name: 'container_cpu_usage_seconds_total',
     help: 'CPU.',
     type: 'counter',
     samples: [
-      { labels: { container: 'c', pod: 'p' }, value: ++asked, timestampMs: 1_700_000_000_000 },
+      { labels: { container: 'c', pod: 'p' }, value: ++requestCount, timestampMs: 1_700_000_000_000 },
       { labels: { container: 'c', pod: 'p' }, value: 99 },
       { labels: { container: 'unknown', pod: 'p' }, value: undefined },
     ],

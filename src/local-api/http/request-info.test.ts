@@ -77,7 +77,7 @@ test('treats a metadata.name selector as the name', () => {
 });
 
 test('ignores malformed metadata.name selectors', () => {
-  const others = [
+  const rest = [
     'metadata.name!=x',
     'type!=y\\,metadata.name=x',
     'xmetadata.name=x',
@@ -87,7 +87,7 @@ test('ignores malformed metadata.name selectors', () => {
     'metadata.name=\\q',
     '',
   ];
-  for (const selector of others) assert.equal(selectedName(selector), '', selector);
+  for (const selector of rest) assert.equal(selectedName(selector), '', selector);
 });
 
 test('does not treat deletecollection with a name selector as a delete by name', () => {

@@ -57,18 +57,18 @@ describe('a long list', () => {
   });
 
   test('generates a chunk only when the previous one is read', () => {
-    let made = 0;
-    const answer = listOf(1_000);
-    for (const item of answer.list.items)
+    let created = 0;
+    const response = listOf(1_000);
+    for (const item of response.list.items)
       Object.assign(item, {
         toJSON() {
-          made++;
+          created++;
           return {};
         },
       });
-    const pieces = listChunks(answer, shaping('table'))[Symbol.iterator]();
+    const pieces = listChunks(response, shaping('table'))[Symbol.iterator]();
     pieces.next();
-    assert.ok(made <= 100, String(made));
+    assert.ok(created <= 100, String(created));
   });
 
   test('rejects an unsupported representation before the first chunk', () => {

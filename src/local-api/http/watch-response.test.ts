@@ -4,20 +4,20 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { EncodedEvents } from './watch-response.ts';
 
 /** Counts how often each event is encoded. */
-function rig() {
+function createHarness() {
   const clock = new VirtualClock();
   const texts = new EncodedEvents(clock);
-  let made = 0;
+  let created = 0;
   const line = (object: object, form = 'whole', type: 'ADDED' | 'MODIFIED' = 'ADDED') =>
     texts.of({ type, object: object as Record<string, unknown> }, form, () => {
-      made++;
+      created++;
       return { ...object, form };
     });
-  return { clock, line, made: () => made };
+  return { clock, line, made: () => created };
 }
 
 test('encodes an event once for all watchers with the same output format', () => {
-  const { line, made } = rig();
+  const { line, made } = createHarness();
   const object = { a: 1 };
   const first = line(object);
   assert.equal(Buffer.from(first).toString(), '{"type":"ADDED","object":{"a":1,"form":"whole"}}\n');
@@ -26,7 +26,7 @@ test('encodes an event once for all watchers with the same output format', () =>
 });
 
 test('encodes an event separately for each output format and event type', () => {
-  const { line, made } = rig();
+  const { line, made } = createHarness();
   const object = { a: 1 };
   const lines = [line(object), line(object, 'table'), line(object, 'whole', 'MODIFIED')];
   assert.equal(new Set(lines.map((each) => Buffer.from(each).toString())).size, 3);
@@ -35,7 +35,7 @@ test('encodes an event separately for each output format and event type', () => 
 });
 
 test('encodes an event with an age again after a second', async () => {
-  const { clock, line, made } = rig();
+  const { clock, line, made } = createHarness();
   const object = {};
   line(object);
   await clock.advance(999);
@@ -47,7 +47,7 @@ test('encodes an event with an age again after a second', async () => {
 });
 
 test('caches a limited number of encoded events', () => {
-  const { line, made } = rig();
+  const { line, made } = createHarness();
   const objects = Array.from({ length: 100 }, () => ({}));
   for (const object of objects) line(object);
   for (const object of objects.slice(-60)) line(object);

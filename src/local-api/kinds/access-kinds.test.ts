@@ -9,19 +9,21 @@ import { serverResources } from '../api/index.ts';
 const { serviceAccounts, certificateSigningRequests } = apiResources;
 
 test('records the requesting user in a certificate signing request and rejects system:masters', async () => {
-  using rig = new KindsRig();
+  using harness = new KindsRig();
   const spec = {
     request: requestFor({ commonName: 'system:node:n1', organizations: ['system:nodes'] }),
     signerName: 'kubernetes.io/kube-apiserver-client-kubelet',
     usages: ['digital signature', 'client auth'],
     username: 'somebody else',
   };
-  const made = await rig.create(certificateSigningRequests, named('c', { spec }), { user: nodeUser('n1') });
-  assert.equal(made.spec?.['username'], 'system:node:n1');
-  assert.deepEqual(made.spec?.['groups'], ['system:nodes', 'system:authenticated']);
+  const created = await harness.create(certificateSigningRequests, named('c', { spec }), {
+    user: nodeUser('n1'),
+  });
+  assert.equal(created.spec?.['username'], 'system:node:n1');
+  assert.deepEqual(created.spec?.['groups'], ['system:nodes', 'system:authenticated']);
   const bad = { ...spec, request: 'eA==', usages: ['x'], signerName: 'x', expirationSeconds: 5 };
   assert.match(
-    await rig.refusal(certificateSigningRequests, named('d', { spec: bad })),
+    await harness.refusal(certificateSigningRequests, named('d', { spec: bad })),
     /spec\.request: Invalid value: "eA==": PEM block type must be CERTIFICATE REQUEST, spec\.usages\[0\]: Unsupported value: "x".*spec\.signerName: .*spec\.expirationSeconds: Invalid value: 5: may not specify a duration less than 600 seconds \(10 minutes\)/,
   );
   const master = {
@@ -29,29 +31,29 @@ test('records the requesting user in a certificate signing request and rejects s
     signerName: 'kubernetes.io/kube-apiserver-client',
     request: requestFor({ organizations: ['system:masters'] }),
   };
-  await refusedWith(rig.create(certificateSigningRequests, named('e', { spec: master })), 403);
+  await refusedWith(harness.create(certificateSigningRequests, named('e', { spec: master })), 403);
 });
 
 test('accepts an approval once, only through the approval subresource', async () => {
-  using rig = new KindsRig();
+  using harness = new KindsRig();
   const spec = { request: requestFor({}), signerName: 'example.com/x', usages: ['client auth'] };
-  const made = await rig.create(certificateSigningRequests, named('c', { spec }));
-  const approved = { ...made, status: { conditions: [{ type: 'Approved', status: 'True' }] } };
+  const created = await harness.create(certificateSigningRequests, named('c', { spec }));
+  const approved = { ...created, status: { conditions: [{ type: 'Approved', status: 'True' }] } };
   const { message } = await refusedWith(
-    rig.update(certificateSigningRequests, approved, { subresource: 'status' }),
+    harness.update(certificateSigningRequests, approved, { subresource: 'status' }),
     422,
   );
   assert.match(message, /status\.conditions: Forbidden: updates may not add a condition of type "Approved"/);
-  const done = await rig.update(certificateSigningRequests, approved, { subresource: 'approval' });
+  const done = await harness.update(certificateSigningRequests, approved, { subresource: 'approval' });
   const [condition] = (done.status?.['conditions'] ?? []) as readonly JsonObject[];
   assert.equal(typeof condition?.['lastUpdateTime'], 'string');
   const denied = { ...done, status: { conditions: [condition, { type: 'Denied', status: 'True' }] } };
   assert.match(
-    (await refusedWith(rig.update(certificateSigningRequests, denied, { subresource: 'approval' }), 422))
+    (await refusedWith(harness.update(certificateSigningRequests, denied, { subresource: 'approval' }), 422))
       .message,
     /Approved and Denied conditions are mutually exclusive/,
   );
-  const other = await rig.update(certificateSigningRequests, {
+  const other = await harness.update(certificateSigningRequests, {
     ...done,
     spec: { ...done.spec, usages: ['any'] },
   });
@@ -59,14 +61,14 @@ test('accepts an approval once, only through the approval subresource', async ()
 });
 
 test('issues a service account token with the requested lifetime', async () => {
-  using rig = new KindsRig();
-  await rig.create(serviceAccounts, named('sa'));
+  using harness = new KindsRig();
+  await harness.create(serviceAccounts, named('sa'));
   const ask = (spec: JsonObject) =>
-    rig.rig.object('create', serviceAccounts, { name: 'sa', subresource: 'token', body: { spec } });
-  const made = await ask({});
-  assert.equal(made.kind, 'TokenRequest');
-  assert.equal(made.status?.['token'], 'token-1');
-  const [claims] = rig.claims;
+    harness.rig.object('create', serviceAccounts, { name: 'sa', subresource: 'token', body: { spec } });
+  const created = await ask({});
+  assert.equal(created.kind, 'TokenRequest');
+  assert.equal(created.status?.['token'], 'token-1');
+  const [claims] = harness.claims;
   assert.equal(claims?.sub, 'system:serviceaccount:default:sa');
   assert.deepEqual(claims?.aud, ['https://issuer']);
   assert.equal((claims?.exp ?? 0) - (claims?.iat ?? 0), 3_600);
@@ -84,16 +86,16 @@ test('issues a service account token with the requested lifetime', async () => {
 });
 
 test('binds a token to a pod of the service account and rejects nodes that do not run it', async () => {
-  using rig = new KindsRig();
-  await rig.create(serviceAccounts, named('sa'));
-  const pod = await rig.rig.pod('p', {
+  using harness = new KindsRig();
+  await harness.create(serviceAccounts, named('sa'));
+  const pod = await harness.rig.pod('p', {
     spec: {
       serviceAccountName: 'sa',
       volumes: [{ name: 't', projected: { sources: [{ serviceAccountToken: { path: 'token' } }] } }],
     },
   });
   const ask = (uid: string | undefined, node = 'n1', audiences: readonly string[] = []) =>
-    rig.rig.object('create', serviceAccounts, {
+    harness.rig.object('create', serviceAccounts, {
       name: 'sa',
       subresource: 'token',
       user: nodeUser(node),
@@ -105,8 +107,8 @@ test('binds a token to a pod of the service account and rejects nodes that do no
       },
     });
   await ask(pod.metadata.uid);
-  assert.deepEqual(rig.claims[0]?.['kubernetes.io'].pod, { name: 'p', uid: pod.metadata.uid });
-  assert.deepEqual(rig.claims[0]?.['kubernetes.io'].node, { name: 'n1', uid: '' });
+  assert.deepEqual(harness.claims[0]?.['kubernetes.io'].pod, { name: 'p', uid: pod.metadata.uid });
+  assert.deepEqual(harness.claims[0]?.['kubernetes.io'].node, { name: 'n1', uid: '' });
   await refusedWith(ask('other'), 409);
   await refusedWith(ask(undefined), 403);
   await refusedWith(ask(pod.metadata.uid, 'n2'), 403);
@@ -114,22 +116,22 @@ test('binds a token to a pod of the service account and rejects nodes that do no
 });
 
 test('issues a token to a node for the CSI driver of a bound claim', async () => {
-  using rig = new KindsRig();
+  using harness = new KindsRig();
   const { csiDrivers, persistentVolumes, persistentVolumeClaims } = apiResources;
-  await rig.create(serviceAccounts, named('sa'));
-  await rig.create(csiDrivers, named('d.example', { spec: { tokenRequests: [{ audience: 'vault' }] } }));
+  await harness.create(serviceAccounts, named('sa'));
+  await harness.create(csiDrivers, named('d.example', { spec: { tokenRequests: [{ audience: 'vault' }] } }));
   const accessModes = ['ReadWriteOnce'];
   const csi = { driver: 'd.example', volumeHandle: 'h' };
-  await rig.create(
+  await harness.create(
     persistentVolumes,
     named('pv', { spec: { accessModes, capacity: { storage: '1Gi' }, csi } }),
   );
   const resources = { requests: { storage: '1Gi' } };
-  await rig.create(
+  await harness.create(
     persistentVolumeClaims,
     named('c', { spec: { accessModes, resources, volumeName: 'pv', storageClassName: '' } }),
   );
-  const { metadata } = await rig.rig.pod('p', {
+  const { metadata } = await harness.rig.pod('p', {
     spec: {
       serviceAccountName: 'sa',
       volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }],
@@ -138,7 +140,7 @@ test('issues a token to a node for the CSI driver of a bound claim', async () =>
   const ask = (audience: string) => {
     const boundObjectRef = { kind: 'Pod', apiVersion: 'v1', name: 'p', uid: metadata.uid };
     const body = { spec: { audiences: [audience], boundObjectRef } };
-    return rig.rig.object('create', serviceAccounts, {
+    return harness.rig.object('create', serviceAccounts, {
       name: 'sa',
       subresource: 'token',
       user: nodeUser('n1'),
@@ -150,8 +152,8 @@ test('issues a token to a node for the CSI driver of a bound claim', async () =>
 });
 
 test('computes reviews without storing them', async () => {
-  using rig = new KindsRig();
-  const ask = (resource: ApiResource, body: JsonObject) => rig.rig.object('create', resource, { body });
+  using harness = new KindsRig();
+  const ask = (resource: ApiResource, body: JsonObject) => harness.rig.object('create', resource, { body });
   const review = await ask(apiResources.tokenReviews, { spec: { token: 'bad' } });
   assert.deepEqual(review.status, { user: {}, error: 'invalid bearer token' });
   await refusedWith(
@@ -162,7 +164,7 @@ test('computes reviews without storing them', async () => {
   const resourceAttributes = { verb: 'get', resource: 'pods', namespace: 'a' };
   const self = await ask(serverResources.selfSubjectAccessReviews, { spec: { resourceAttributes } });
   assert.deepEqual(self.status, { allowed: true });
-  assert.deepEqual(rig.asked[0], {
+  assert.deepEqual(harness.asked[0], {
     to: 'resource',
     verb: 'get',
     resource: 'pods',

@@ -21,16 +21,16 @@ const started = named('e', {
 });
 
 test('stores the status of a node at registration, and afterwards only through the status subresource', async () => {
-  using rig = new KindsRig();
-  const made = await rig.create(
+  using harness = new KindsRig();
+  const created = await harness.create(
     nodes,
     named('n1', { spec: { podCIDR: '10.0.0.0/24' }, status: { capacity: { cpu: '2' } } }),
   );
-  assert.deepEqual(made.spec, { podCIDR: '10.0.0.0/24', podCIDRs: ['10.0.0.0/24'] });
-  assert.deepEqual(made.status, { capacity: { cpu: '2' }, allocatable: { cpu: '2' } });
+  assert.deepEqual(created.spec, { podCIDR: '10.0.0.0/24', podCIDRs: ['10.0.0.0/24'] });
+  assert.deepEqual(created.status, { capacity: { cpu: '2' }, allocatable: { cpu: '2' } });
   const { message } = await refusedWith(
-    rig.update(nodes, {
-      ...made,
+    harness.update(nodes, {
+      ...created,
       spec: { podCIDR: '10.1.0.0/24', podCIDRs: ['10.1.0.0/24'], taints: [{ key: 'a', effect: 'X' }] },
     }),
     422,
@@ -42,46 +42,46 @@ test('stores the status of a node at registration, and afterwards only through t
 });
 
 test('labels and finalizes a namespace and protects the system namespaces', async () => {
-  using rig = new KindsRig();
-  const made = await rig.create(namespaces, named('a'));
-  assert.deepEqual(made.metadata.labels, { 'kubernetes.io/metadata.name': 'a' });
-  assert.deepEqual(made.spec, { finalizers: ['kubernetes'] });
-  assert.deepEqual(made.status, { phase: 'Active' });
-  const kept = await rig.update(namespaces, { ...made, spec: { finalizers: [] } });
-  assert.deepEqual(kept.spec, { finalizers: ['kubernetes'] });
-  const gone = await rig.rig.object('delete', namespaces, { name: 'a' });
+  using harness = new KindsRig();
+  const created = await harness.create(namespaces, named('a'));
+  assert.deepEqual(created.metadata.labels, { 'kubernetes.io/metadata.name': 'a' });
+  assert.deepEqual(created.spec, { finalizers: ['kubernetes'] });
+  assert.deepEqual(created.status, { phase: 'Active' });
+  const retained = await harness.update(namespaces, { ...created, spec: { finalizers: [] } });
+  assert.deepEqual(retained.spec, { finalizers: ['kubernetes'] });
+  const gone = await harness.rig.object('delete', namespaces, { name: 'a' });
   assert.equal(gone.status?.['phase'], 'Terminating');
   assert.equal(gone.metadata.deletionGracePeriodSeconds, undefined);
   await refusedWith(
-    rig.rig.ask('delete', namespaces, { name: 'default' }),
+    harness.rig.ask('delete', namespaces, { name: 'default' }),
     403,
     'namespaces "default" is forbidden: this namespace may not be deleted',
   );
-  assert.match(await rig.refusal(namespaces, named('a.b')), /must not contain dots/);
+  assert.match(await harness.refusal(namespaces, named('a.b')), /must not contain dots/);
 });
 
 test('requires an event in the namespace of its object', async () => {
-  using rig = new KindsRig();
+  using harness = new KindsRig();
   const about = (namespace: string) => named('e', { involvedObject: { kind: 'Pod', name: 'p', namespace } });
-  await rig.create(events, about('default'));
+  await harness.create(events, about('default'));
   assert.equal(
-    await rig.refusal(events, { ...about('other'), metadata: { name: 'f' } }),
+    await harness.refusal(events, { ...about('other'), metadata: { name: 'f' } }),
     'Event "f" is invalid: involvedObject.namespace: Invalid value: "other": does not match event.namespace',
   );
 });
 
 test('stores events of both API groups once', async () => {
-  using rig = new KindsRig();
-  const made = await rig.create(eventsV1, started);
-  assert.equal(made.apiVersion, 'events.k8s.io/v1');
-  assert.equal(made['note'], 'it runs');
-  const kept = await rig.rig.object('get', events, { name: 'e' });
-  assert.equal(kept.apiVersion, 'v1');
-  assert.equal(kept['message'], 'it runs');
-  assert.equal(kept['reportingComponent'], 'kubelet');
-  assert.deepEqual(kept['involvedObject'], { kind: 'Pod', name: 'p', namespace: 'default' });
+  using harness = new KindsRig();
+  const created = await harness.create(eventsV1, started);
+  assert.equal(created.apiVersion, 'events.k8s.io/v1');
+  assert.equal(created['note'], 'it runs');
+  const retained = await harness.rig.object('get', events, { name: 'e' });
+  assert.equal(retained.apiVersion, 'v1');
+  assert.equal(retained['message'], 'it runs');
+  assert.equal(retained['reportingComponent'], 'kubelet');
+  assert.deepEqual(retained['involvedObject'], { kind: 'Pod', name: 'p', namespace: 'default' });
   const { message } = await refusedWith(
-    rig.update(eventsV1, { ...made, note: 'else', series: { count: 1 } }),
+    harness.update(eventsV1, { ...created, note: 'else', series: { count: 1 } }),
     422,
   );
   assert.equal(
@@ -91,56 +91,56 @@ test('stores events of both API groups once', async () => {
 });
 
 test('patches an event through either API group', async () => {
-  using rig = new KindsRig();
-  await rig.create(eventsV1, started);
+  using harness = new KindsRig();
+  await harness.create(eventsV1, started);
   const series = { count: 2, lastObservedTime: '2026-01-01T00:00:05.000000Z' };
   const patch = { name: 'e', patch: 'strategic', body: { series } } as const;
-  const patched = await rig.rig.object('patch', eventsV1, patch);
+  const patched = await harness.rig.object('patch', eventsV1, patch);
   assert.deepEqual(patched['series'], series);
-  const again = await rig.rig.object('patch', events, { ...patch, body: { message: 'again' } });
+  const again = await harness.rig.object('patch', events, { ...patch, body: { message: 'again' } });
   assert.deepEqual(again['series'], series);
-  assert.equal((await rig.rig.object('get', eventsV1, { name: 'e' }))['note'], 'again');
+  assert.equal((await harness.rig.object('get', eventsV1, { name: 'e' }))['note'], 'again');
 });
 
 test('validates events.k8s.io more strictly', async () => {
-  using rig = new KindsRig();
+  using harness = new KindsRig();
   assert.equal(
-    await rig.refusal(eventsV1, named('e', { regarding: { namespace: 'default' }, deprecatedCount: 2 })),
+    await harness.refusal(eventsV1, named('e', { regarding: { namespace: 'default' }, deprecatedCount: 2 })),
     'Event "e" is invalid: [eventTime: Required value, type: Invalid value: "": has invalid value: , count: Invalid value: "": needs to be unset]',
   );
 });
 
 test('validates the duration of a lease', async () => {
-  using rig = new KindsRig();
+  using harness = new KindsRig();
   assert.equal(
-    await rig.refusal(leases, named('l', { spec: { leaseDurationSeconds: 0 } })),
+    await harness.refusal(leases, named('l', { spec: { leaseDurationSeconds: 0 } })),
     'Lease.coordination.k8s.io "l" is invalid: spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0',
   );
 });
 
 test('reserves system priority classes and allows one global default', async () => {
-  using rig = new KindsRig();
+  using harness = new KindsRig();
   assert.match(
-    await rig.refusal(priorityClasses, named('system-x', { value: 1 })),
+    await harness.refusal(priorityClasses, named('system-x', { value: 1 })),
     /metadata\.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only\. error: system-x is not a known system priority class$/,
   );
   assert.match(
-    await rig.refusal(priorityClasses, named('x', { value: 2_000_000_000 })),
+    await harness.refusal(priorityClasses, named('x', { value: 2_000_000_000 })),
     /value: Forbidden: maximum allowed value of a user defined priority is 1000000000$/,
   );
-  const made = await rig.create(priorityClasses, named('a', { value: 1, globalDefault: true }));
-  assert.equal(made['preemptionPolicy'], 'PreemptLowerPriority');
-  await refusedWith(rig.create(priorityClasses, named('b', { value: 1, globalDefault: true })), 403);
+  const created = await harness.create(priorityClasses, named('a', { value: 1, globalDefault: true }));
+  assert.equal(created['preemptionPolicy'], 'PreemptLowerPriority');
+  await refusedWith(harness.create(priorityClasses, named('b', { value: 1, globalDefault: true })), 403);
   await refusedWith(
-    rig.update(priorityClasses, { ...made, value: 2 }),
+    harness.update(priorityClasses, { ...created, value: 2 }),
     422,
     'PriorityClass.scheduling.k8s.io "a" is invalid: value: Forbidden: may not be changed in an update.',
   );
 });
 
 test('rejects a budget with both minAvailable and maxUnavailable', async () => {
-  using rig = new KindsRig();
-  const message = await rig.refusal(
+  using harness = new KindsRig();
+  const message = await harness.refusal(
     podDisruptionBudgets,
     named('b', { spec: { minAvailable: 1, maxUnavailable: '101%' } }),
   );

@@ -10,59 +10,59 @@ const subdomain =
   "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
 test('validates name and labels and reports all errors', async () => {
-  using rig = new KindsRig();
+  using harness = new KindsRig();
   assert.equal(
-    await rig.refusal(configMaps, { metadata: { name: 'A_b', labels: { '-x': 'y' } } }),
+    await harness.refusal(configMaps, { metadata: { name: 'A_b', labels: { '-x': 'y' } } }),
     `ConfigMap "A_b" is invalid: [metadata.name: Invalid value: "A_b": ${subdomain}, metadata.labels: Invalid value: "-x": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')]`,
   );
 });
 
 test('rejects a key in both data and binaryData', async () => {
-  using rig = new KindsRig();
+  using harness = new KindsRig();
   assert.equal(
-    await rig.refusal(configMaps, named('c', { data: { a: '1' }, binaryData: { a: 'AA==' } })),
+    await harness.refusal(configMaps, named('c', { data: { a: '1' }, binaryData: { a: 'AA==' } })),
     'ConfigMap "c" is invalid: data[a]: Invalid value: "a": duplicate of key present in binaryData',
   );
   assert.match(
-    await rig.refusal(configMaps, named('c', { data: { '../x': '1' } })),
+    await harness.refusal(configMaps, named('c', { data: { '../x': '1' } })),
     /must not start with '\.\.'/,
   );
   assert.equal(
-    await rig.refusal(configMaps, named('c', { data: { a: 'x'.repeat(1024 * 1024 + 1) } })),
+    await harness.refusal(configMaps, named('c', { data: { a: 'x'.repeat(1024 * 1024 + 1) } })),
     'ConfigMap "c" is invalid: []: Too long: may not be more than 1048576 bytes',
   );
 });
 
 test('rejects changes of an immutable config map', async () => {
-  using rig = new KindsRig();
-  const made = await rig.create(configMaps, named('c', { immutable: true, data: { a: '1' } }));
+  using harness = new KindsRig();
+  const created = await harness.create(configMaps, named('c', { immutable: true, data: { a: '1' } }));
   const { message } = await refusedWith(
-    rig.update(configMaps, { ...made, immutable: false, data: { a: '2' } }),
+    harness.update(configMaps, { ...created, immutable: false, data: { a: '2' } }),
     422,
   );
   assert.equal(
     message,
     'ConfigMap "c" is invalid: [immutable: Forbidden: field is immutable when `immutable` is set, data: Forbidden: field is immutable when `immutable` is set]',
   );
-  await rig.update(configMaps, { ...made, metadata: { ...made.metadata, labels: { a: 'b' } } });
+  await harness.update(configMaps, { ...created, metadata: { ...created.metadata, labels: { a: 'b' } } });
 });
 
 test('merges stringData into data and keeps the type of a secret', async () => {
-  using rig = new KindsRig();
-  const made = await rig.create(secrets, named('s', { stringData: { a: 'x' }, data: { b: 'eQ==' } }));
-  assert.deepEqual(made['data'], { b: 'eQ==', a: 'eA==' });
-  assert.equal(made['type'], 'Opaque');
-  assert.equal(made['stringData'], undefined);
+  using harness = new KindsRig();
+  const created = await harness.create(secrets, named('s', { stringData: { a: 'x' }, data: { b: 'eQ==' } }));
+  assert.deepEqual(created['data'], { b: 'eQ==', a: 'eA==' });
+  assert.equal(created['type'], 'Opaque');
+  assert.equal(created['stringData'], undefined);
   await refusedWith(
-    rig.update(secrets, { ...made, type: 'example.com/x' }),
+    harness.update(secrets, { ...created, type: 'example.com/x' }),
     422,
     'Secret "s" is invalid: type: Invalid value: "example.com/x": field is immutable',
   );
 });
 
 test('requires the data keys of known secret types', async () => {
-  using rig = new KindsRig();
-  const of = (type: string, data: JsonObject = {}) => rig.refusal(secrets, named('s', { type, data }));
+  using harness = new KindsRig();
+  const of = (type: string, data: JsonObject = {}) => harness.refusal(secrets, named('s', { type, data }));
   assert.equal(
     await of('kubernetes.io/tls'),
     'Secret "s" is invalid: [data[tls.crt]: Required value, data[tls.key]: Required value]',

@@ -11,8 +11,8 @@ import {
 import type { JsonObject } from '../../api/index.ts';
 import { type ApiUser, StatusError } from '../api/index.ts';
 
-function resourceOf(rig: KindsRig, { group, resource }: RecordedCall) {
-  const found = rig.rig.catalogue.find(group, 'v1', resource);
+function resourceOf(harness: KindsRig, { group, resource }: RecordedCall) {
+  const found = harness.rig.catalogue.find(group, 'v1', resource);
   assert.ok(found, `${resource}.${group}`);
   return found.resource;
 }
@@ -20,27 +20,27 @@ function resourceOf(rig: KindsRig, { group, resource }: RecordedCall) {
 /** The recorded request. */
 const admin: ApiUser = { name: 'admin', groups: ['system:masters', 'system:authenticated'] };
 
-async function answerTo(rig: KindsRig, call: RecordedCall): Promise<RecordedAnswer> {
-  const resource = resourceOf(rig, call);
+async function answerTo(harness: KindsRig, call: RecordedCall): Promise<RecordedAnswer> {
+  const resource = resourceOf(harness, call);
   const { name, part } = call;
-  const shown = call.method === 'POST' ? {} : await rig.rig.object('get', resource, { name: name ?? '' });
+  const shown = call.method === 'POST' ? {} : await harness.rig.object('get', resource, { name: name ?? '' });
   const isToken = part === 'token';
   const decodedAs = isToken
     ? { ...resource, group: 'authentication.k8s.io', kind: 'TokenRequest' }
     : resource;
-  const body = rig.decoded(decodedAs, merged(shown, call.body));
+  const body = harness.decoded(decodedAs, merged(shown, call.body));
   const target = {
     ...(name === undefined ? {} : { name }),
     ...(part === undefined ? {} : { subresource: part }),
   };
   try {
-    const answer = await rig.rig.ask(call.method === 'POST' ? 'create' : 'update', resource, {
+    const response = await harness.rig.ask(call.method === 'POST' ? 'create' : 'update', resource, {
       ...target,
       body,
       user: admin,
     });
-    assert.equal(answer.kind, 'object');
-    return recordable(answer.code, (answer as unknown as { readonly object: JsonObject }).object);
+    assert.equal(response.kind, 'object');
+    return recordable(response.code, (response as unknown as { readonly object: JsonObject }).object);
   } catch (error) {
     if (!(error instanceof StatusError)) throw error;
     return recordable(error.status.code, { ...error.status });
@@ -48,12 +48,12 @@ async function answerTo(rig: KindsRig, call: RecordedCall): Promise<RecordedAnsw
 }
 
 test('responds like the recorded API server except for documented differences', async () => {
-  using rig = new KindsRig();
-  await rig.create(resourceOf(rig, { group: '', resource: 'serviceaccounts' } as RecordedCall), {
+  using harness = new KindsRig();
+  await harness.create(resourceOf(harness, { group: '', resource: 'serviceaccounts' } as RecordedCall), {
     metadata: { name: 'default' },
   });
   for (const call of readCalls()) {
-    const ours = await answerTo(rig, call);
+    const ours = await answerTo(harness, call);
     const what = `${call.method} ${call.resource} ${JSON.stringify(call.body)}`;
     if (call.differs === undefined) assert.deepEqual(ours, call.answer, what);
     else assert.notDeepEqual(ours, call.answer, `${what} no longer differs: remove it from the differences`);

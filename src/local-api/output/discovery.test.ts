@@ -34,12 +34,12 @@ describe('discovery', () => {
   for (const each of groups) {
     const path = `/${groupVersionPath(each)}`;
     it(`returns for each resource of ${path} what the recorded API server returns`, () => {
-      const made = apiResourceList(each);
+      const created = apiResourceList(each);
       const real = recorded[path] as JsonObject;
-      const resources = ofOurs(real['resources'] as Listed, made['resources'] as Listed, 'name').map(
+      const resources = ofOurs(real['resources'] as Listed, created['resources'] as Listed, 'name').map(
         withoutHash,
       );
-      assert.deepEqual(made, { ...real, resources });
+      assert.deepEqual(created, { ...real, resources });
     });
   }
 
@@ -65,19 +65,19 @@ describe('discovery', () => {
     ['/apis', 'named'],
   ] as const) {
     it(`returns the same for ${path} in aggregated discovery`, () => {
-      const made = aggregatedDiscovery(groups, of);
+      const created = aggregatedDiscovery(groups, of);
       const { body } = recorded[`aggregated ${path}`] as { readonly body: JsonObject };
       const items = body['items'] as readonly {
         metadata: JsonObject;
         versions: readonly { resources: Listed }[];
       }[];
-      for (const item of made['items'] as typeof items) {
+      for (const item of created['items'] as typeof items) {
         const real = items.find(({ metadata }) => metadata['name'] === item.metadata['name']);
         const ours = item.versions[0]?.resources ?? [];
         const theirs = ofOurs(real?.versions[0]?.resources ?? [], ours, 'resource');
         assert.deepEqual(item, { ...real, versions: [{ ...real?.versions[0], resources: theirs }] });
       }
-      assert.deepEqual({ ...made, items: [] }, { ...body, items: [] });
+      assert.deepEqual({ ...created, items: [] }, { ...body, items: [] });
     });
   }
 
@@ -87,7 +87,7 @@ describe('discovery', () => {
       if (first === undefined) throw new Error('The catalogue is empty');
       return { ...first, resource: { ...first.resource, group } };
     };
-    const told = groupVersions([
+    const reported = groupVersions([
       entry('z.example'),
       entry('policy'),
       entry('a.example'),
@@ -95,7 +95,7 @@ describe('discovery', () => {
       entry('policy'),
     ]);
     assert.deepEqual(
-      told.map(({ group }) => group),
+      reported.map(({ group }) => group),
       ['', 'policy', 'a.example', 'z.example'],
     );
   });
@@ -115,8 +115,8 @@ describe('acceptsAggregated', () => {
     [undefined, false],
     ['', false],
   ];
-  for (const [accept, wanted] of cases)
-    it(`is ${wanted} for ${accept}`, () => {
-      assert.equal(acceptsAggregated(accept), wanted);
+  for (const [accept, expected] of cases)
+    it(`is ${expected} for ${accept}`, () => {
+      assert.equal(acceptsAggregated(accept), expected);
     });
 });

@@ -50,8 +50,8 @@ describe('document routes', () => {
   });
 
   it('return an empty OpenAPI v2 document', () => {
-    const wanted = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
-    const empty = routes('/openapi/v2', wanted);
+    const expected = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
+    const empty = routes('/openapi/v2', expected);
     assert.equal(empty?.body, '');
     assert.equal(empty?.contentType, 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf');
     assert.equal(JSON.parse(routes('/openapi/v2', 'application/json')?.body ?? '').swagger, '2.0');
@@ -102,8 +102,8 @@ describe('document server', () => {
 
   it('allows caching of documents under their hash and redirects other hashes', () => {
     const etag = (ask('/openapi/v3/api/v1')?.headers['ETag'] ?? '').replaceAll('"', '');
-    const kept = ask('/openapi/v3/api/v1', { query: `hash=${etag}&timeout=32s` });
-    assert.deepEqual([kept?.status, kept?.headers['Cache-Control']], [200, 'public, immutable']);
+    const retained = ask('/openapi/v3/api/v1', { query: `hash=${etag}&timeout=32s` });
+    assert.deepEqual([retained?.status, retained?.headers['Cache-Control']], [200, 'public, immutable']);
     const moved = ask('/openapi/v3/api/v1', { query: 'hash=0' });
     assert.deepEqual([moved?.status, moved?.headers['Location']], [301, `/openapi/v3/api/v1?hash=${etag}`]);
   });

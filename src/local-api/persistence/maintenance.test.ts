@@ -9,9 +9,9 @@ const megabyte = 1024 * 1024;
 
 function checkpointsOnOrder() {
   const clock = new VirtualClock();
-  const asked: (() => void)[] = [];
+  const requests: (() => void)[] = [];
   const { logger, records } = collectLogs(clock);
-  const call = () => new Promise<void>((resolve) => asked.push(resolve));
+  const call = () => new Promise<void>((resolve) => requests.push(resolve));
   const end = new AbortController();
   const checkpoints = new WalCheckpointer(
     { thread: { call } as unknown as StoreClient, clock, logger },
@@ -19,7 +19,7 @@ function checkpointsOnOrder() {
   );
   const look = (aheadBytes: number) =>
     checkpoints.onFileStats({ objects: 0, logRows: 0, logBytes: 0, fileBytes: 0, walBytes: 0, aheadBytes });
-  return { clock, asked, records, end, look };
+  return { clock, asked: requests, records, end, look };
 }
 
 describe('write-ahead log', () => {

@@ -10,8 +10,8 @@ import { collectLogs, KubelingError } from '../../lib/index.ts';
 /** A closed store with a few hundred objects. */
 async function filledStore(dir: { readonly path: string }): Promise<string> {
   const path = join(dir.path, 'api', 'objects.db');
-  await using rig = await StoreRig.open(path);
-  for (let index = 0; index < 300; index++) rig.put(`p${index}`, { data: 'z'.repeat(1_000) });
+  await using harness = await StoreRig.open(path);
+  for (let index = 0; index < 300; index++) harness.put(`p${index}`, { data: 'z'.repeat(1_000) });
   return path;
 }
 
@@ -99,31 +99,31 @@ describe('an unusable store file', () => {
     );
     assert.equal(await readFile(`${details['copy']}-wal`, 'utf8'), 'written ahead');
     assert.equal(await readFile(`${path}-wal`, 'utf8'), 'written ahead');
-    await using rig = await StoreRig.open(path, { existingStore: 'set-aside' });
-    assert.equal(await readFile(`${rig.store.aside}-wal`, 'utf8'), 'written ahead');
+    await using harness = await StoreRig.open(path, { existingStore: 'set-aside' });
+    assert.equal(await readFile(`${harness.store.aside}-wal`, 'utf8'), 'written ahead');
   });
 
   it('is set aside on request even if it is empty', async () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     await writeFile(path, '');
-    await using rig = await StoreRig.open(path, { existingStore: 'set-aside' });
-    await rig.write('a');
+    await using harness = await StoreRig.open(path, { existingStore: 'set-aside' });
+    await harness.write('a');
   });
 
   it('is rejected when its objects do not fit into memory, and opens with more memory', async () => {
     await using dir = await ownDirectory();
     const path = join(dir.path, 'api', 'objects.db');
     {
-      await using rig = await StoreRig.open(path);
-      await rig.write('large', { spec: { text: 'x'.repeat(2_000_000) } });
+      await using harness = await StoreRig.open(path);
+      await harness.write('large', { spec: { text: 'x'.repeat(2_000_000) } });
     }
     await assert.rejects(StoreRig.open(path, { maxObjectBytes: 1_000_000 }), {
       code: 'STORE_OPEN',
       message: /its objects take 2 MiB, and 1 MiB fit into .*NODE_OPTIONS=--max-old-space-size=4, and delete/,
     });
-    await using rig = await StoreRig.open(path, { maxObjectBytes: 3_000_000 });
-    assert.equal(rig.get('large')?.metadata.name, 'large');
+    await using harness = await StoreRig.open(path, { maxObjectBytes: 3_000_000 });
+    assert.equal(harness.get('large')?.metadata.name, 'large');
   });
 
   it('is created again if its creation was interrupted under the final name', async () => {
@@ -132,8 +132,8 @@ describe('an unusable store file', () => {
     await mkdir(dirname(path));
     await writeFile(`${path}.new`, 'half of it');
     await writeFile(`${path}.new-journal`, 'and what was to be undone');
-    await using rig = await StoreRig.open(path);
-    await rig.write('a');
+    await using harness = await StoreRig.open(path);
+    await harness.write('a');
     const left = (await readdir(dirname(path))).filter((name) => name.includes('.new'));
     assert.deepEqual(left, []);
     assert.equal((await stat(path)).mode & 0o777, 0o600);
@@ -175,11 +175,11 @@ describe('an unusable store file', () => {
     const content = await readFile(path);
     const clock = new VirtualClock();
     const { logger, records } = collectLogs(clock);
-    await using rig = await StoreRig.open(path, { existingStore: 'set-aside', clock, logger });
-    assert.equal(rig.store.restored.objects.length, 0);
-    await rig.write('a');
+    await using harness = await StoreRig.open(path, { existingStore: 'set-aside', clock, logger });
+    assert.equal(harness.store.restored.objects.length, 0);
+    await harness.write('a');
     const aside = `${path}.set-aside-20260101T000000Z`;
-    assert.equal(rig.store.aside, aside);
+    assert.equal(harness.store.aside, aside);
     assert.deepEqual(await readFile(aside), content);
     assert.deepEqual(
       [...records].map(({ message }) => message),
@@ -190,9 +190,9 @@ describe('an unusable store file', () => {
   it('is not set aside if it is empty', async () => {
     await using dir = await ownDirectory();
     const path = join(dir.path, 'api', 'objects.db');
-    await using rig = await StoreRig.open(path, { existingStore: 'set-aside' });
-    assert.equal(rig.store.aside, undefined);
-    await rig.write('a');
+    await using harness = await StoreRig.open(path, { existingStore: 'set-aside' });
+    assert.equal(harness.store.aside, undefined);
+    await harness.write('a');
     assert.deepEqual(
       (await readdir(dirname(path))).filter((name) => name.includes('aside')),
       [],
@@ -210,7 +210,7 @@ describe('an unusable store file', () => {
     const path = join(dir.path, 'api', 'objects.db');
     await mkdir(dirname(path));
     sql(path, 'PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL');
-    await using rig = await StoreRig.open(path);
-    await rig.write('a');
+    await using harness = await StoreRig.open(path);
+    await harness.write('a');
   });
 });

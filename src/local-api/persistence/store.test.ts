@@ -19,10 +19,10 @@ async function pathIn(dir: { readonly path: string }): Promise<string> {
 describe('store on disk', () => {
   it('is empty at the first version', async () => {
     await using dir = await ownDirectory();
-    await using rig = await StoreRig.open(await pathIn(dir));
-    assert.deepEqual(rig.store.restored, { version: 1, compacted: 0, objects: [], log: [] });
-    assert.equal(rig.store.committed, 1);
-    assert.equal(rig.store.writeProblem(), undefined);
+    await using harness = await StoreRig.open(await pathIn(dir));
+    assert.deepEqual(harness.store.restored, { version: 1, compacted: 0, objects: [], log: [] });
+    assert.equal(harness.store.committed, 1);
+    assert.equal(harness.store.writeProblem(), undefined);
   });
 
   it('restores its objects and changes after a restart', async () => {
@@ -53,14 +53,14 @@ describe('store on disk', () => {
 
   it('commits concurrent changes in one transaction', async () => {
     await using dir = await ownDirectory();
-    await using rig = await StoreRig.open(await pathIn(dir));
-    const told: number[] = [];
-    using _link = rig.store.onCommitted((version) => told.push(version));
-    const versions = Array.from({ length: 50 }, (_, index) => rig.put(`p${index}`));
-    assert.equal(rig.store.stats().waiting, 50);
-    await rig.store.whenCommitted(rig.objects.version, AbortSignal.timeout(60_000));
-    assert.deepEqual(told, [versions.at(-1)]);
-    const { commits, objects, logRows, waiting, fileBytes } = rig.store.stats();
+    await using harness = await StoreRig.open(await pathIn(dir));
+    const reported: number[] = [];
+    using _link = harness.store.onCommitted((version) => reported.push(version));
+    const versions = Array.from({ length: 50 }, (_, index) => harness.put(`p${index}`));
+    assert.equal(harness.store.stats().waiting, 50);
+    await harness.store.whenCommitted(harness.objects.version, AbortSignal.timeout(60_000));
+    assert.deepEqual(reported, [versions.at(-1)]);
+    const { commits, objects, logRows, waiting, fileBytes } = harness.store.stats();
     assert.deepEqual(
       { commits, objects, logRows, waiting },
       { commits: 1, objects: 50, logRows: 50, waiting: 0 },
@@ -70,27 +70,27 @@ describe('store on disk', () => {
 
   it('lets a waiter abort', async () => {
     await using dir = await ownDirectory();
-    await using rig = await StoreRig.open(await pathIn(dir));
-    const version = rig.put('a');
-    const waiting = rig.store.whenCommitted(version, AbortSignal.abort(new Error('enough')));
+    await using harness = await StoreRig.open(await pathIn(dir));
+    const version = harness.put('a');
+    const waiting = harness.store.whenCommitted(version, AbortSignal.abort(new Error('enough')));
     await assert.rejects(waiting, /enough/);
-    await rig.store.whenCommitted(version, AbortSignal.timeout(60_000));
+    await harness.store.whenCommitted(version, AbortSignal.timeout(60_000));
   });
 
   it('has nothing to write when the history in memory is compacted', async () => {
     await using dir = await ownDirectory();
-    await using rig = await StoreRig.open(await pathIn(dir));
-    const version = rig.put('a');
-    rig.objects.compact();
-    await rig.store.whenCommitted(rig.objects.version, AbortSignal.timeout(60_000));
-    assert.deepEqual([rig.objects.version, rig.store.committed], [version, version]);
+    await using harness = await StoreRig.open(await pathIn(dir));
+    const version = harness.put('a');
+    harness.objects.compact();
+    await harness.store.whenCommitted(harness.objects.version, AbortSignal.timeout(60_000));
+    assert.deepEqual([harness.objects.version, harness.store.committed], [version, version]);
   });
 
   it('creates its directory and files with private modes', async () => {
     await using dir = await ownDirectory();
     const path = await pathIn(dir);
-    await using rig = await StoreRig.open(path);
-    await rig.write('a');
+    await using harness = await StoreRig.open(path);
+    await harness.write('a');
     const modes = await Promise.all(
       [dirname(path), path, `${path}-wal`, `${path}.lock`].map(
         async (file) => (await stat(file)).mode & 0o777,
@@ -111,15 +111,15 @@ describe('store on disk', () => {
 
   it('can be closed twice, and then rejects writes', async () => {
     await using dir = await ownDirectory();
-    await using rig = await StoreRig.open(await pathIn(dir));
+    await using harness = await StoreRig.open(await pathIn(dir));
     const signal = AbortSignal.timeout(60_000);
-    rig.put('a');
-    await Promise.all([rig.store.close(signal), rig.store.close(signal)]);
-    assert.equal(rig.store.committed, 2);
-    assert.equal(rig.store.writeProblem()?.code, 'STORE_ENDED');
-    const version = rig.put('b');
-    await assert.doesNotReject(rig.store.whenCommitted(2, signal));
-    await assert.rejects(rig.store.whenCommitted(version, signal), { code: 'STORE_ENDED' });
+    harness.put('a');
+    await Promise.all([harness.store.close(signal), harness.store.close(signal)]);
+    assert.equal(harness.store.committed, 2);
+    assert.equal(harness.store.writeProblem()?.code, 'STORE_ENDED');
+    const version = harness.put('b');
+    await assert.doesNotReject(harness.store.whenCommitted(2, signal));
+    await assert.rejects(harness.store.whenCommitted(version, signal), { code: 'STORE_ENDED' });
   });
 });
 
@@ -140,12 +140,12 @@ describe('changes with the sync level system', () => {
   it('are lost in a power failure together with their versions', async () => {
     await using dir = await ownDirectory();
     const path = await pathIn(dir);
-    await using rig = await StoreRig.open(path);
-    await rig.write('first', {}, events);
+    await using harness = await StoreRig.open(path);
+    await harness.write('first', {}, events);
     // The disk content as a power failure would leave it.
     const left = join(dir.path, 'left.db');
     for (const part of ['', '-wal']) await copyFile(path + part, left + part);
-    const lost = await rig.write('second', {}, events);
+    const lost = await harness.write('second', {}, events);
     await using after = await StoreRig.open(left);
     assert.equal(after.get('second', events), undefined);
     assert.ok(after.store.restored.version >= lost);
@@ -205,20 +205,20 @@ describe('store file', () => {
 
   it('is also limited in bytes', async () => {
     await using dir = await ownDirectory();
-    await using rig = await StoreRig.open(await pathIn(dir), { log: { keepBytes: 100_000 } });
-    for (let index = 0; index < 100; index++) await rig.write('p', { data: 'y'.repeat(5_000) });
-    await until(() => rig.store.stats().logBytes <= 125_000);
+    await using harness = await StoreRig.open(await pathIn(dir), { log: { keepBytes: 100_000 } });
+    for (let index = 0; index < 100; index++) await harness.write('p', { data: 'y'.repeat(5_000) });
+    await until(() => harness.store.stats().logBytes <= 125_000);
   });
 });
 
 describe('too many pending changes', () => {
   it('are rejected before the store fails', async () => {
     await using dir = await ownDirectory();
-    await using rig = await StoreRig.open(await pathIn(dir), { queue: { rows: 10 } });
-    for (let index = 0; index < 10; index++) rig.put(`p${index}`);
-    assert.equal(rig.store.writeProblem()?.code, 'STORE_BUSY');
-    await rig.store.whenCommitted(rig.objects.version, AbortSignal.timeout(60_000));
-    assert.equal(rig.store.writeProblem(), undefined);
+    await using harness = await StoreRig.open(await pathIn(dir), { queue: { rows: 10 } });
+    for (let index = 0; index < 10; index++) harness.put(`p${index}`);
+    assert.equal(harness.store.writeProblem()?.code, 'STORE_BUSY');
+    await harness.store.whenCommitted(harness.objects.version, AbortSignal.timeout(60_000));
+    assert.equal(harness.store.writeProblem(), undefined);
   });
 
   it('are avoided by deletecollection', async () => {
@@ -227,9 +227,9 @@ describe('too many pending changes', () => {
     const { logger } = collectLogs(options.clock);
     await using opened = await openStore({ ...options, logger }, new AbortController().signal);
     const store = VersionedStore.restore(opened.restored, { historyLimit: 1_000 });
-    using rig = new LocalApiRig({ store, durability: opened });
-    for (let index = 0; index < 60; index++) await rig.configMap(`c${index}`);
-    await rig.ask('deletecollection', apiResources.configMaps);
+    using harness = new LocalApiRig({ store, durability: opened });
+    for (let index = 0; index < 60; index++) await harness.configMap(`c${index}`);
+    await harness.ask('deletecollection', apiResources.configMaps);
     assert.deepEqual([opened.writeProblem(), store.all(apiResources.configMaps)], [undefined, []]);
   });
 
@@ -237,11 +237,11 @@ describe('too many pending changes', () => {
     await using dir = await ownDirectory();
     const failed: string[] = [];
     const onFailed = (error: Error) => failed.push(error.message);
-    await using rig = await StoreRig.open(await pathIn(dir), { queue: { rows: 10 }, onFailed });
-    for (let index = 0; index < 100; index++) rig.put(`p${index}`);
+    await using harness = await StoreRig.open(await pathIn(dir), { queue: { rows: 10 }, onFailed });
+    for (let index = 0; index < 100; index++) harness.put(`p${index}`);
     assert.equal(failed.length, 1);
     assert.match(failed[0] ?? '', /41 changes wait to be written/);
-    await assert.rejects(rig.write('q'), { code: 'STORE_ENDED' });
+    await assert.rejects(harness.write('q'), { code: 'STORE_ENDED' });
   });
 });
 

@@ -7,9 +7,9 @@ import { conditionsOf } from './pod-object.ts';
 
 const bare = { metadata: { name: 'a' }, spec: { containers: [{ name: 'm', image: 'x' }] } };
 
-function refusalOf(api: LocalPods, wish: Wish): StatusError['status'] {
+function refusalOf(api: LocalPods, options: Wish): StatusError['status'] {
   try {
-    api.do(wish);
+    api.do(options);
   } catch (error) {
     if (error instanceof StatusError) return error.status;
     throw error;
@@ -106,13 +106,13 @@ test('sets the disruption condition on eviction and deletes the pod with its gra
   using api = new LocalPods();
   api.surround();
   api.do({ verb: 'create', body: { ...bare, spec: { ...bare.spec, nodeName: 'n1' } } });
-  const seen: string[] = [];
+  const observed: string[] = [];
   using _ = api.world.onChange(({ type, object }) => {
     const isMarked = object.metadata.deletionTimestamp !== undefined;
-    seen.push(`${type} ${isMarked ? 'marked' : conditionsOf(object).at(-1)?.['type']}`);
+    observed.push(`${type} ${isMarked ? 'marked' : conditionsOf(object).at(-1)?.['type']}`);
   });
   api.do({ verb: 'create', name: 'a', subresource: 'eviction', body: { metadata: { name: 'a' } } });
-  assert.deepEqual(seen, ['MODIFIED DisruptionTarget', 'MODIFIED marked']);
+  assert.deepEqual(observed, ['MODIFIED DisruptionTarget', 'MODIFIED marked']);
   const pod = api.pod();
   assert.equal(pod?.metadata.deletionGracePeriodSeconds, 30);
   const condition = pod && conditionsOf(pod).find(({ type }) => type === 'DisruptionTarget');
@@ -157,11 +157,11 @@ test('increments the generation only for spec changes', () => {
 test('treats omitted zero values as unchanged', () => {
   using api = new LocalPods();
   const spec = { ...bare.spec, hostNetwork: false, hostname: '', nodeSelector: {}, volumes: [] };
-  const made = api.do({ verb: 'create', body: { ...bare, spec } });
-  assert.equal(made.spec?.['hostNetwork'], undefined);
-  const again = { ...made, spec: { ...made.spec, hostPID: false, imagePullSecrets: [] } };
+  const created = api.do({ verb: 'create', body: { ...bare, spec } });
+  assert.equal(created.spec?.['hostNetwork'], undefined);
+  const again = { ...created, spec: { ...created.spec, hostPID: false, imagePullSecrets: [] } };
   const { metadata } = api.do({ verb: 'update', name: 'a', body: again });
-  assert.equal(metadata.resourceVersion, made.metadata.resourceVersion);
+  assert.equal(metadata.resourceVersion, created.metadata.resourceVersion);
 });
 
 test('rejects changes of immutable fields with their paths', () => {

@@ -22,7 +22,7 @@ class Rig implements AsyncDisposable {
     const { world, catalogue, logs } = this.api;
     const binder = new Scheduler({
       context: world,
-      entryOf: (one) => catalogue.of(one),
+      entryOf: (each) => catalogue.of(each),
       logger: logs.logger,
     });
     this.#running = binder.run(this.#end.signal);
@@ -77,15 +77,15 @@ function scheduled(found: StoredObject | undefined): JsonObject | undefined {
 }
 
 test('binds a pod to the node and records an event', async () => {
-  await using rig = new Rig();
-  await rig.node('n1');
-  await rig.make(pod('a'));
-  const found = rig.api.pod();
+  await using harness = new Rig();
+  await harness.node('n1');
+  await harness.make(pod('a'));
+  const found = harness.api.pod();
   assert.equal(nodeOf(found), 'n1');
   assert.equal(scheduled(found)?.['status'], 'True');
   assert.equal(found?.metadata.generation, 1);
-  assert.deepEqual(rig.events(), ['Normal Scheduled Successfully assigned default/a to n1']);
-  const [event] = rig.api.world.objects.all(apiResources.events);
+  assert.deepEqual(harness.events(), ['Normal Scheduled Successfully assigned default/a to n1']);
+  const [event] = harness.api.world.objects.all(apiResources.events);
   assert.equal(event?.['reportingComponent'], 'default-scheduler');
   assert.match(String(event?.['eventTime']), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
 });
@@ -103,7 +103,7 @@ test('binds existing pods at start', async () => {
   const { world, catalogue, logs } = api;
   const running = new Scheduler({
     context: world,
-    entryOf: (one) => catalogue.of(one),
+    entryOf: (each) => catalogue.of(each),
     logger: logs.logger,
   }).run(end.signal);
   await settle();
@@ -114,67 +114,67 @@ test('binds existing pods at start', async () => {
 });
 
 test('reports a pod as unschedulable once and binds it when a node is added', async () => {
-  await using rig = new Rig();
-  await rig.make(pod('a'));
+  await using harness = new Rig();
+  await harness.make(pod('a'));
   const why = 'no nodes available to schedule pods';
-  const condition = scheduled(rig.api.pod());
+  const condition = scheduled(harness.api.pod());
   assert.equal(condition?.['status'], 'False');
   assert.equal(condition?.['reason'], 'Unschedulable');
   assert.equal(condition?.['message'], why);
-  const before = rig.api.pod()?.metadata.resourceVersion;
+  const before = harness.api.pod()?.metadata.resourceVersion;
   await settle();
-  assert.equal(rig.api.pod()?.metadata.resourceVersion, before);
-  assert.deepEqual(rig.events(), [`Warning FailedScheduling ${why}`]);
-  await rig.node('n1');
-  assert.equal(nodeOf(rig.api.pod()), 'n1');
+  assert.equal(harness.api.pod()?.metadata.resourceVersion, before);
+  assert.deepEqual(harness.events(), [`Warning FailedScheduling ${why}`]);
+  await harness.node('n1');
+  assert.equal(nodeOf(harness.api.pod()), 'n1');
 });
 
 test('respects cordons, taints and selectors until they change', async () => {
-  await using rig = new Rig();
+  await using harness = new Rig();
   const taints = [{ key: 'a', value: 'b', effect: 'NoSchedule' }];
-  await rig.node('n1', { spec: { unschedulable: true, taints } });
-  await rig.make(pod('a', { nodeSelector: { disk: 'fast' } }));
-  const told = () => scheduled(rig.api.pod())?.['message'];
+  await harness.node('n1', { spec: { unschedulable: true, taints } });
+  await harness.make(pod('a', { nodeSelector: { disk: 'fast' } }));
+  const told = () => scheduled(harness.api.pod())?.['message'];
   assert.equal(told(), '0/1 nodes are available: 1 node(s) were unschedulable.');
-  await rig.changeNode('n1', { spec: { unschedulable: null } });
+  await harness.changeNode('n1', { spec: { unschedulable: null } });
   assert.equal(told(), '0/1 nodes are available: 1 node(s) had untolerated taint(s).');
-  await rig.changeNode('n1', { spec: { taints: null } });
+  await harness.changeNode('n1', { spec: { taints: null } });
   assert.equal(told(), "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.");
-  await rig.changeNode('n1', { metadata: { labels: { disk: 'fast' } } });
-  assert.equal(nodeOf(rig.api.pod()), 'n1');
-  assert.equal(rig.events().filter((text) => text.includes('FailedScheduling')).length, 3);
+  await harness.changeNode('n1', { metadata: { labels: { disk: 'fast' } } });
+  assert.equal(nodeOf(harness.api.pod()), 'n1');
+  assert.equal(harness.events().filter((text) => text.includes('FailedScheduling')).length, 3);
 });
 
 test('ignores gated pods, pods of other schedulers and terminating pods', async () => {
-  await using rig = new Rig();
-  await rig.node('n1');
-  await rig.make(pod('gated', { schedulingGates: [{ name: 'g' }] }));
-  await rig.make(pod('other', { schedulerName: 'mine' }));
-  assert.equal(nodeOf(rig.api.pod('gated')), undefined);
-  assert.equal(nodeOf(rig.api.pod('other')), undefined);
-  assert.equal(scheduled(rig.api.pod('gated'))?.['reason'], 'SchedulingGated');
-  rig.api.do({
+  await using harness = new Rig();
+  await harness.node('n1');
+  await harness.make(pod('gated', { schedulingGates: [{ name: 'g' }] }));
+  await harness.make(pod('other', { schedulerName: 'mine' }));
+  assert.equal(nodeOf(harness.api.pod('gated')), undefined);
+  assert.equal(nodeOf(harness.api.pod('other')), undefined);
+  assert.equal(scheduled(harness.api.pod('gated'))?.['reason'], 'SchedulingGated');
+  harness.api.do({
     verb: 'patch',
     name: 'gated',
     patch: 'merge',
     body: { spec: { schedulingGates: null } },
   });
   await settle();
-  assert.equal(nodeOf(rig.api.pod('gated')), 'n1');
+  assert.equal(nodeOf(harness.api.pod('gated')), 'n1');
 });
 
 test('binds a pod that tolerates the taint', async () => {
-  await using rig = new Rig();
-  await rig.node('n1', { spec: { taints: [{ key: 'a', value: 'b', effect: 'NoExecute' }] } });
-  await rig.make(pod('a', { tolerations: [{ key: 'a', operator: 'Equal', value: 'b' }] }));
-  assert.equal(nodeOf(rig.api.pod()), 'n1');
+  await using harness = new Rig();
+  await harness.node('n1', { spec: { taints: [{ key: 'a', value: 'b', effect: 'NoExecute' }] } });
+  await harness.make(pod('a', { tolerations: [{ key: 'a', operator: 'Equal', value: 'b' }] }));
+  assert.equal(nodeOf(harness.api.pod()), 'n1');
 });
 
 test('binds a thousand pods once each', async () => {
-  await using rig = new Rig();
-  for (let index = 0; index < 1_000; index++) rig.api.do({ verb: 'create', body: pod(`p${index}`) });
-  await rig.node('n1');
+  await using harness = new Rig();
+  for (let index = 0; index < 1_000; index++) harness.api.do({ verb: 'create', body: pod(`p${index}`) });
+  await harness.node('n1');
   await settle();
-  const all = rig.api.world.objects.all(apiResources.pods);
-  assert.ok(all.every((one) => nodeOf(one) === 'n1'));
+  const all = harness.api.world.objects.all(apiResources.pods);
+  assert.ok(all.every((each) => nodeOf(each) === 'n1'));
 });

@@ -48,7 +48,7 @@ test('warns about questionable names, ports, variables and quantities', () => {
 });
 
 test('warns about duplicates, empty selectors and removed volume types', () => {
-  const told = warningsAbout('a', {
+  const reported = warningsAbout('a', {
     containers: [{ name: 'm', image: 'x' }],
     hostAliases: [{ ip: '1.1.1.1' }, { ip: '1.1.1.1' }],
     imagePullSecrets: [{ name: 'a' }, { name: 'a' }, {}],
@@ -62,7 +62,7 @@ test('warns about duplicates, empty selectors and removed volume types', () => {
     volumes: [{ name: 'v', rbd: { monitors: ['a'], image: 'b' } }],
   });
   const at = 'spec.topologySpreadConstraints[0]';
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     `${at}.topologyKey: failure-domain.beta.kubernetes.io/zone is deprecated since v1.17; use "topology.kubernetes.io/zone" instead`,
     `${at}.labelSelector: a null labelSelector results in matching no pod`,
     'spec.volumes[0].rbd: deprecated in v1.28, non-functional in v1.31+',

@@ -22,81 +22,81 @@ function isOver(promise: Promise<unknown>): () => boolean {
 
 test('returns and sends nothing before it is durable', async () => {
   const durability = new ScriptedDurability();
-  using rig = new LocalApiRig({ durability });
-  durability.commit(rig.store.version);
-  const watch = rig.watch(configMaps);
-  await rig.clock.advance(1);
-  const created = rig.configMap('a');
-  const read = rig.ask('get', configMaps, { name: 'a' });
-  const listed = rig.ask('list', configMaps);
-  const again = rig.configMap('a');
-  const late = rig.watch(configMaps);
+  using harness = new LocalApiRig({ durability });
+  durability.commit(harness.store.version);
+  const watch = harness.watch(configMaps);
+  await harness.clock.advance(1);
+  const created = harness.configMap('a');
+  const read = harness.ask('get', configMaps, { name: 'a' });
+  const listed = harness.ask('list', configMaps);
+  const again = harness.configMap('a');
+  const late = harness.watch(configMaps);
   const waiting = [created, read, listed, again].map(isOver);
-  await rig.clock.advance(10);
+  await harness.clock.advance(10);
   assert.deepEqual(
     waiting.map((over) => over()),
     [false, false, false, false],
   );
   assert.deepEqual([toldIn(watch), toldIn(late)], [[], []]);
-  durability.commit(rig.store.version);
+  durability.commit(harness.store.version);
   await refusedWith(again, 409);
   await Promise.all([created, read, listed]);
-  await rig.clock.advance(1);
+  await harness.clock.advance(1);
   assert.deepEqual([toldIn(watch), toldIn(late)], [['ADDED a'], ['ADDED a']]);
-  assert.deepEqual(durability.appended, [rig.store.version - 1, rig.store.version]);
+  assert.deepEqual(durability.appended, [harness.store.version - 1, harness.store.version]);
 });
 
 test('sends only durable changes, in order, and bookmarks up to them', async () => {
   const durability = new ScriptedDurability();
-  using rig = new LocalApiRig({ durability });
-  durability.commit(rig.store.version);
-  const query = { resourceVersion: String(rig.store.version), allowWatchBookmarks: 'true' };
-  const watch = rig.watch(configMaps, { query });
-  await rig.clock.advance(1);
-  const all = ['a', 'b', 'c'].map((name) => rig.configMap(name));
-  durability.commit(rig.store.version - 1);
-  await rig.clock.advance(60_000);
+  using harness = new LocalApiRig({ durability });
+  durability.commit(harness.store.version);
+  const query = { resourceVersion: String(harness.store.version), allowWatchBookmarks: 'true' };
+  const watch = harness.watch(configMaps, { query });
+  await harness.clock.advance(1);
+  const all = ['a', 'b', 'c'].map((name) => harness.configMap(name));
+  durability.commit(harness.store.version - 1);
+  await harness.clock.advance(60_000);
   assert.deepEqual(toldIn(watch), ['ADDED a', 'ADDED b', 'BOOKMARK']);
   const mark = watch.lines[2]?.object['metadata'] as { readonly resourceVersion: string };
-  assert.equal(mark.resourceVersion, String(rig.store.version - 1));
-  durability.commit(rig.store.version);
+  assert.equal(mark.resourceVersion, String(harness.store.version - 1));
+  durability.commit(harness.store.version);
   await Promise.all(all);
-  await rig.clock.advance(1);
+  await harness.clock.advance(1);
   assert.equal(toldIn(watch).at(-1), 'ADDED c');
 });
 
 test('responds with 503 to a change that cannot be committed', async () => {
   const durability = new ScriptedDurability();
-  using rig = new LocalApiRig({ durability });
-  const created = rig.configMap('a');
+  using harness = new LocalApiRig({ durability });
+  const created = harness.configMap('a');
   durability.break(new Error('disk full'));
   const { reason, details } = await refusedWith(created, 503, 'cannot commit the change: disk full');
   assert.deepEqual([reason, details], ['ServiceUnavailable', { retryAfterSeconds: 5 }]);
-  assert.deepEqual(await rig.names(apiResources.configMaps), ['a'], 'reads are not affected');
+  assert.deepEqual(await harness.names(apiResources.configMaps), ['a'], 'reads are not affected');
 });
 
 test('rejects a watch that would start with a change that cannot be committed', async () => {
   const durability = new ScriptedDurability();
-  using rig = new LocalApiRig({ durability });
-  const created = rig.configMap('a');
-  const watch = rig.api.watch(rig.call('watch', configMaps), rig.signal)[Symbol.asyncIterator]();
+  using harness = new LocalApiRig({ durability });
+  const created = harness.configMap('a');
+  const watch = harness.api.watch(harness.call('watch', configMaps), harness.signal)[Symbol.asyncIterator]();
   const first = watch.next();
   durability.break(new Error('disk full'));
   const message = 'cannot commit the changes: disk full';
   const { details } = await refusedWith(first, 503, message);
   assert.deepEqual(details, { retryAfterSeconds: 5 });
   await refusedWith(created, 503);
-  assert.equal(rig.api.watchers, 0);
+  assert.equal(harness.api.watchers, 0);
 });
 
 /** Creates committed config maps. */
 async function withSafeMaps(count: number): Promise<{ rig: LocalApiRig; durability: ScriptedDurability }> {
   const durability = new ScriptedDurability();
-  const rig = new LocalApiRig({ durability });
-  const made = Array.from({ length: count }, (_, index) => rig.configMap(`m${index}`));
-  durability.commit(rig.store.version);
-  await Promise.all(made);
-  return { rig, durability };
+  const harness = new LocalApiRig({ durability });
+  const created = Array.from({ length: count }, (_, index) => harness.configMap(`m${index}`));
+  durability.commit(harness.store.version);
+  await Promise.all(created);
+  return { rig: harness, durability };
 }
 
 function anotherMap(name: string): StoredObject {
@@ -137,12 +137,12 @@ test('stops deleting a collection when commits fail', async () => {
 });
 
 test('returns the result of a custom action', async () => {
-  using rig = new LocalApiRig({
+  using harness = new LocalApiRig({
     rules: {
       pods: {
         handlers: {
-          binding: async (call, world) => {
-            world.execute({
+          binding: async (call, environment) => {
+            environment.execute({
               ...call,
               verb: 'patch',
               subresource: undefined,
@@ -156,31 +156,31 @@ test('returns the result of a custom action', async () => {
       },
     },
   });
-  await rig.pod('a');
-  const bound = await rig.ask('create', pods, { name: 'a', subresource: 'binding', body: {} });
+  await harness.pod('a');
+  const bound = await harness.ask('create', pods, { name: 'a', subresource: 'binding', body: {} });
   assert.deepEqual([bound.kind, bound.code], ['status', 201]);
-  assert.deepEqual((await rig.object('get', pods, { name: 'a' })).metadata.labels, { bound: 'yes' });
-  const log = await rig.ask('get', pods, { name: 'a', subresource: 'log' });
+  assert.deepEqual((await harness.object('get', pods, { name: 'a' })).metadata.labels, { bound: 'yes' });
+  const log = await harness.ask('get', pods, { name: 'a', subresource: 'log' });
   assert.deepEqual(log, { kind: 'object', code: 200, object: { lines: 3 } });
-  await refusedWith(rig.ask('create', pods, { name: 'a', subresource: 'eviction', body: {} }), 404);
+  await refusedWith(harness.ask('create', pods, { name: 'a', subresource: 'eviction', body: {} }), 404);
 });
 
 test('does not store virtual resources', async () => {
-  using rig = new LocalApiRig({
+  using harness = new LocalApiRig({
     rules: {
       tokenreviews: { handlers: { '': ({ body }) => ({ ...body, status: { authenticated: false } }) } },
     },
   });
-  const { version } = rig.store;
+  const { version } = harness.store;
   const body = { kind: 'TokenReview', spec: { token: 'x' } };
-  const answer = await rig.ask('create', tokenReviews, { body });
-  assert.deepEqual(answer, {
+  const response = await harness.ask('create', tokenReviews, { body });
+  assert.deepEqual(response, {
     kind: 'object',
     code: 201,
     object: { ...body, status: { authenticated: false } },
   });
-  assert.equal(rig.store.version, version);
-  await refusedWith(rig.ask('list', tokenReviews), 405);
+  assert.equal(harness.store.version, version);
+  await refusedWith(harness.ask('list', tokenReviews), 405);
 });
 
 const views: Record<string, ResourceView> = {
@@ -196,26 +196,30 @@ const views: Record<string, ResourceView> = {
 };
 
 test('serves one stored object under two resources', async () => {
-  using rig = new LocalApiRig({ views });
+  using harness = new LocalApiRig({ views });
   const { eventsV1 } = serverResources;
-  const plain = rig.watch(events);
-  const newer = rig.watch(eventsV1, { query: { fieldSelector: 'reason=R' } });
-  await rig.clock.advance(1);
+  const plain = harness.watch(events);
+  const newer = harness.watch(eventsV1, { query: { fieldSelector: 'reason=R' } });
+  await harness.clock.advance(1);
   const body = { metadata: { name: 'e' }, note: 'hello', reason: 'R' };
-  const made = await rig.object('create', eventsV1, { body });
-  assert.deepEqual([made.apiVersion, made['note']], ['events.k8s.io/v1', 'hello']);
-  const kept = await rig.object('get', events, { name: 'e' });
-  assert.deepEqual([kept.apiVersion, kept['message'], kept['note']], ['v1', 'hello', undefined]);
-  await rig.ask('patch', eventsV1, { name: 'e', patch: 'merge', body: { note: 'again' } });
-  assert.equal((await rig.list(eventsV1)).items[0]?.['note'], 'again');
-  await rig.clock.advance(1);
+  const created = await harness.object('create', eventsV1, { body });
+  assert.deepEqual([created.apiVersion, created['note']], ['events.k8s.io/v1', 'hello']);
+  const retained = await harness.object('get', events, { name: 'e' });
+  assert.deepEqual([retained.apiVersion, retained['message'], retained['note']], ['v1', 'hello', undefined]);
+  await harness.ask('patch', eventsV1, { name: 'e', patch: 'merge', body: { note: 'again' } });
+  assert.equal((await harness.list(eventsV1)).items[0]?.['note'], 'again');
+  await harness.clock.advance(1);
   assert.deepEqual(toldIn(plain), ['ADDED e', 'MODIFIED e']);
   assert.deepEqual(
     newer.lines.map(({ object }) => object['note']),
     ['hello', 'again'],
   );
-  await refusedWith(rig.ask('create', eventsV1, { body: { metadata: { name: 'f' } } }), 422);
-  await refusedWith(rig.ask('get', eventsV1, { name: 'none' }), 404, 'events.events.k8s.io "none" not found');
+  await refusedWith(harness.ask('create', eventsV1, { body: { metadata: { name: 'f' } } }), 422);
+  await refusedWith(
+    harness.ask('get', eventsV1, { name: 'none' }),
+    404,
+    'events.events.k8s.io "none" not found',
+  );
 });
 
 test('lists every resource once, and views only if they are given', () => {
@@ -243,30 +247,32 @@ test('lists every resource once, and views only if they are given', () => {
 });
 
 test('serves ten thousand objects to two hundred watchers without sorting or copying all of them', async () => {
-  using rig = new LocalApiRig({ historyLimit: 20_000 });
+  using harness = new LocalApiRig({ historyLimit: 20_000 });
   for (let i = 0; i < 10_000; i++)
-    rig.api.context.execute(rig.call('create', configMaps, { body: { metadata: { name: `m${i}` } } }));
-  const query = { resourceVersion: String(rig.store.version) };
+    harness.api.context.execute(
+      harness.call('create', configMaps, { body: { metadata: { name: `m${i}` } } }),
+    );
+  const query = { resourceVersion: String(harness.store.version) };
   const watches = Array.from({ length: 200 }, (_, i) =>
-    rig.watch(
+    harness.watch(
       configMaps,
       i % 2 === 0 ? { query } : { query: { ...query, fieldSelector: `metadata.name=m${i}` } },
     ),
   );
-  await rig.clock.advance(1);
+  await harness.clock.advance(1);
   for (let i = 0; i < 20; i++)
-    await rig.ask('patch', configMaps, { name: `m${i}`, patch: 'merge', body: { data: { k: 'v' } } });
-  await rig.clock.advance(1);
+    await harness.ask('patch', configMaps, { name: `m${i}`, patch: 'merge', body: { data: { k: 'v' } } });
+  await harness.clock.advance(1);
   assert.deepEqual(
     [watches[0]?.lines.length, watches[1]?.lines.length, watches[21]?.lines.length],
     [20, 1, 0],
   );
   let pages = 0;
-  let seen = 0;
+  let count = 0;
   for (let next: string | undefined = ''; next !== undefined; pages++) {
-    const page = await rig.list(configMaps, { query: { limit: '500', continue: next } });
-    seen += page.items.length;
+    const page = await harness.list(configMaps, { query: { limit: '500', continue: next } });
+    count += page.items.length;
     next = page.metadata.continue;
   }
-  assert.deepEqual([pages, seen], [20, 10_000]);
+  assert.deepEqual([pages, count], [20, 10_000]);
 });

@@ -8,8 +8,8 @@ import { serverResources } from './resource-table.ts';
 const { configMaps, leases, nodes, pods } = apiResources;
 
 test('sets server fields of a new object', async () => {
-  using rig = new LocalApiRig();
-  const answer = await rig.ask('create', configMaps, {
+  using harness = new LocalApiRig();
+  const response = await harness.ask('create', configMaps, {
     body: {
       kind: 'ConfigMap',
       metadata: {
@@ -25,28 +25,29 @@ test('sets server fields of a new object', async () => {
       data: { k: 'v' },
     },
   });
-  assert.equal(answer.kind === 'object' && answer.code, 201);
-  const { metadata, ...rest } = await rig.object('get', configMaps, { name: 'a' });
+  assert.equal(response.kind === 'object' && response.code, 201);
+  const { metadata, ...rest } = await harness.object('get', configMaps, { name: 'a' });
   assert.deepEqual(rest, { apiVersion: 'v1', kind: 'ConfigMap', data: { k: 'v' } });
   assert.deepEqual(metadata, {
     name: 'a',
     namespace: 'default',
     uid: metadata.uid,
-    resourceVersion: String(rig.store.version),
+    resourceVersion: String(harness.store.version),
     creationTimestamp: '2026-01-01T00:00:00Z',
   });
   assert.notEqual(metadata.uid, 'mine');
 });
 
 test('generates a name from a prefix, with limited length and without collisions', async () => {
-  using rig = new LocalApiRig();
+  using harness = new LocalApiRig();
   const body = { metadata: { generateName: 'x'.repeat(70) } };
   const names = new Set<string>();
-  for (let i = 0; i < 20; i++) names.add((await rig.object('create', configMaps, { body })).metadata.name);
+  for (let i = 0; i < 20; i++)
+    names.add((await harness.object('create', configMaps, { body })).metadata.name);
   assert.equal(names.size, 20);
   for (const name of names) assert.match(name, /^x{58}[bcdfghjklmnpqrstvwxz2456789]{5}$/);
   const status = await refusedWith(
-    rig.ask('create', configMaps, { body: { metadata: {} } }),
+    harness.ask('create', configMaps, { body: { metadata: {} } }),
     422,
     'ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required',
   );
@@ -63,26 +64,26 @@ test('generates a name from a prefix, with limited length and without collisions
 });
 
 test('rejects a create of an existing object, also of one that is being deleted', async () => {
-  using rig = new LocalApiRig();
-  await rig.configMap('a', { metadata: { finalizers: ['example.com/x'] } });
-  const status = await refusedWith(rig.configMap('a'), 409, 'configmaps "a" already exists');
+  using harness = new LocalApiRig();
+  await harness.configMap('a', { metadata: { finalizers: ['example.com/x'] } });
+  const status = await refusedWith(harness.configMap('a'), 409, 'configmaps "a" already exists');
   assert.equal(status.reason, 'AlreadyExists');
-  await rig.ask('delete', configMaps, { name: 'a' });
-  await refusedWith(rig.configMap('a'), 409, 'object is being deleted: configmaps "a" already exists');
+  await harness.ask('delete', configMaps, { name: 'a' });
+  await refusedWith(harness.configMap('a'), 409, 'object is being deleted: configmaps "a" already exists');
 });
 
 test('rejects a create with another namespace, with a version, or in a missing or terminating namespace', async () => {
-  using rig = new LocalApiRig();
+  using harness = new LocalApiRig();
   await refusedWith(
-    rig.configMap('a', { metadata: { namespace: 'other' } }),
+    harness.configMap('a', { metadata: { namespace: 'other' } }),
     400,
     'the namespace of the provided object does not match the namespace sent on the request',
   );
-  await refusedWith(rig.configMap('a', { metadata: { resourceVersion: '1' } }), 500);
-  await refusedWith(rig.configMap('a', {}, { namespace: 'none' }), 404, 'namespaces "none" not found');
-  rig.namespace('going', { status: { phase: 'Terminating' } });
+  await refusedWith(harness.configMap('a', { metadata: { resourceVersion: '1' } }), 500);
+  await refusedWith(harness.configMap('a', {}, { namespace: 'none' }), 404, 'namespaces "none" not found');
+  harness.namespace('going', { status: { phase: 'Terminating' } });
   const status = await refusedWith(
-    rig.configMap('a', {}, { namespace: 'going' }),
+    harness.configMap('a', {}, { namespace: 'going' }),
     403,
     'configmaps "a" is forbidden: unable to create new content in namespace going because it is being terminated',
   );
@@ -96,10 +97,10 @@ test('rejects a create with another namespace, with a version, or in a missing o
 });
 
 test('rejects an update with a stale version', async () => {
-  using rig = new LocalApiRig();
-  const first = await rig.configMap('a');
+  using harness = new LocalApiRig();
+  const first = await harness.configMap('a');
   const put = (metadata: object, data: object = { k: 'v' }) =>
-    rig.object('update', configMaps, { name: 'a', body: { metadata: { name: 'a', ...metadata }, data } });
+    harness.object('update', configMaps, { name: 'a', body: { metadata: { name: 'a', ...metadata }, data } });
   const second = await put({ resourceVersion: first.metadata.resourceVersion });
   const conflict = await refusedWith(
     put({ resourceVersion: first.metadata.resourceVersion }, { k: 'w' }),
@@ -121,108 +122,113 @@ test('rejects an update with a stale version', async () => {
 });
 
 test('neither increments the version nor notifies for an unchanged object', async () => {
-  using rig = new LocalApiRig();
-  const before = await rig.configMap('a', { data: { k: 'v' } });
-  const watch = rig.watch(configMaps);
-  await rig.clock.advance(1);
-  const { version } = rig.store;
-  const same = await rig.object('update', configMaps, {
+  using harness = new LocalApiRig();
+  const before = await harness.configMap('a', { data: { k: 'v' } });
+  const watch = harness.watch(configMaps);
+  await harness.clock.advance(1);
+  const { version } = harness.store;
+  const same = await harness.object('update', configMaps, {
     name: 'a',
     body: { metadata: { name: 'a', labels: {}, annotations: {} }, data: { k: 'v' } },
   });
-  const patched = await rig.object('patch', configMaps, {
+  const patched = await harness.object('patch', configMaps, {
     name: 'a',
     patch: 'merge',
     body: { data: { k: 'v' } },
   });
-  await rig.clock.advance(1);
-  assert.deepEqual([same, patched, rig.store.version], [before, before, version]);
+  await harness.clock.advance(1);
+  assert.deepEqual([same, patched, harness.store.version], [before, before, version]);
   assert.deepEqual(toldIn(watch), ['ADDED a']);
 });
 
 test('drops fields that a strategy sets to undefined', async () => {
   const prepare = (object: StoredObject) => ({ ...object, data: undefined });
-  using rig = new LocalApiRig({ rules: { configmaps: { prepare } } });
-  const made = await rig.configMap('a');
-  assert.equal(Object.hasOwn(made, 'data'), false);
-  const patched = await rig.object('patch', configMaps, { name: 'a', patch: 'merge', body: {} });
-  assert.equal(patched.metadata.resourceVersion, made.metadata.resourceVersion);
+  using harness = new LocalApiRig({ rules: { configmaps: { prepare } } });
+  const created = await harness.configMap('a');
+  assert.equal(Object.hasOwn(created, 'data'), false);
+  const patched = await harness.object('patch', configMaps, { name: 'a', patch: 'merge', body: {} });
+  assert.equal(patched.metadata.resourceVersion, created.metadata.resourceVersion);
 });
 
 test('creates on update and rejects unconditional updates for some kinds', async () => {
-  using rig = new LocalApiRig();
+  using harness = new LocalApiRig();
   const body = { metadata: { name: 'l' }, spec: { holderIdentity: 'me' } };
-  const made = await rig.ask('update', leases, { name: 'l', body });
-  assert.equal(made.kind === 'object' && made.code, 201);
+  const created = await harness.ask('update', leases, { name: 'l', body });
+  assert.equal(created.kind === 'object' && created.code, 201);
   const status = await refusedWith(
-    rig.ask('update', leases, { name: 'l', body }),
+    harness.ask('update', leases, { name: 'l', body }),
     422,
     'leases.coordination.k8s.io "l" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update',
   );
   assert.equal(status.details?.kind, 'leases');
-  await refusedWith(rig.ask('update', configMaps, { name: 'c', body: { metadata: { name: 'c' } } }), 404);
+  await refusedWith(harness.ask('update', configMaps, { name: 'c', body: { metadata: { name: 'c' } } }), 404);
   const claimed = { metadata: { name: 'm', uid: 'gone' } };
-  await refusedWith(rig.ask('update', leases, { name: 'm', body: claimed }), 409);
+  await refusedWith(harness.ask('update', leases, { name: 'm', body: claimed }), 409);
 });
 
 test('does not store a dry run', async () => {
-  using rig = new LocalApiRig();
-  await rig.configMap('a', { data: { k: 'v' } });
-  const { version } = rig.store;
-  const made = await rig.configMap('b', {}, { dryRun: true });
-  assert.ok(made.metadata.uid);
-  assert.equal(Object.hasOwn(made.metadata, 'resourceVersion'), false);
+  using harness = new LocalApiRig();
+  await harness.configMap('a', { data: { k: 'v' } });
+  const { version } = harness.store;
+  const created = await harness.configMap('b', {}, { dryRun: true });
+  assert.ok(created.metadata.uid);
+  assert.equal(Object.hasOwn(created.metadata, 'resourceVersion'), false);
   const body = { data: { k: 'w' } };
-  const patched = await rig.object('patch', configMaps, { name: 'a', patch: 'merge', body, dryRun: true });
+  const patched = await harness.object('patch', configMaps, {
+    name: 'a',
+    patch: 'merge',
+    body,
+    dryRun: true,
+  });
   assert.deepEqual(patched['data'], { k: 'w' });
-  await rig.ask('delete', configMaps, { name: 'a', body: { dryRun: ['All'] } });
-  await rig.ask('delete', configMaps, { name: 'a', dryRun: true });
-  await rig.ask('deletecollection', configMaps, { dryRun: true });
-  assert.deepEqual([rig.store.version, await rig.names(configMaps)], [version, ['a']]);
-  await refusedWith(rig.ask('delete', configMaps, { name: 'a', body: { dryRun: ['Some'] } }), 422);
+  await harness.ask('delete', configMaps, { name: 'a', body: { dryRun: ['All'] } });
+  await harness.ask('delete', configMaps, { name: 'a', dryRun: true });
+  await harness.ask('deletecollection', configMaps, { dryRun: true });
+  assert.deepEqual([harness.store.version, await harness.names(configMaps)], [version, ['a']]);
+  await refusedWith(harness.ask('delete', configMaps, { name: 'a', body: { dryRun: ['Some'] } }), 422);
 });
 
 test('increments the generation of a pod for spec changes and deletion, not for status changes', async () => {
-  using rig = new LocalApiRig();
+  using harness = new LocalApiRig();
   const generation = async (options: { readonly body: object; readonly subresource?: string }) => {
     const call = { ...options, name: 'a', patch: 'merge', body: { ...options.body } } as const;
-    return (await rig.object('patch', pods, call)).metadata.generation;
+    return (await harness.object('patch', pods, call)).metadata.generation;
   };
-  assert.equal((await rig.pod('a')).metadata.generation, 1);
+  assert.equal((await harness.pod('a')).metadata.generation, 1);
   assert.equal(await generation({ body: { metadata: { labels: { x: 'y' }, generation: 7 } } }), 1);
   assert.equal(await generation({ body: { spec: { activeDeadlineSeconds: 5 } } }), 2);
   const status = { body: { status: { phase: 'Running' }, spec: { x: 1 } }, subresource: 'status' };
   assert.equal(await generation(status), 2);
   const ephemeral = { spec: { ephemeralContainers: [{ name: 'e', image: 'i' }], nodeName: 'n9' } };
   assert.equal(await generation({ body: ephemeral, subresource: 'ephemeralcontainers' }), 3);
-  const pod = await rig.object('get', pods, { name: 'a' });
+  const pod = await harness.object('get', pods, { name: 'a' });
   assert.deepEqual([pod.spec?.['nodeName'], pod.spec?.['x']], ['n1', undefined]);
-  assert.equal((await rig.object('delete', pods, { name: 'a' })).metadata.generation, 4);
+  assert.equal((await harness.object('delete', pods, { name: 'a' })).metadata.generation, 4);
 });
 
 test('updates only the status through the status subresource', async () => {
-  using rig = new LocalApiRig();
+  using harness = new LocalApiRig();
   const body = { metadata: { name: 'n' }, spec: { podCIDR: 'x' }, status: { phase: 'a' } };
-  await rig.ask('create', nodes, { body });
+  await harness.ask('create', nodes, { body });
   const put = (subresource?: string) =>
-    rig.object('update', nodes, {
+    harness.object('update', nodes, {
       name: 'n',
       ...(subresource === undefined ? {} : { subresource }),
       body: { metadata: { name: 'n' }, spec: { podCIDR: 'y' }, status: { phase: 'b' } },
     });
   const { spec, status } = await put('status');
   assert.deepEqual([spec, status], [{ podCIDR: 'x' }, { phase: 'b' }]);
-  await rig.ask('update', nodes, { name: 'n', body: { metadata: { name: 'n' }, spec: {}, status: {} } });
-  assert.deepEqual((await rig.object('get', nodes, { name: 'n', subresource: 'status' })).status, {
+  await harness.ask('update', nodes, { name: 'n', body: { metadata: { name: 'n' }, spec: {}, status: {} } });
+  assert.deepEqual((await harness.object('get', nodes, { name: 'n', subresource: 'status' })).status, {
     phase: 'b',
   });
 });
 
 test('updates only container resources through the resize subresource', async () => {
-  using rig = new LocalApiRig();
-  await rig.pod('a');
+  using harness = new LocalApiRig();
+  await harness.pod('a');
   const containers = [{ name: 'c', image: 'other', resources: { requests: { cpu: '1' } } }];
-  const { spec } = await rig.object('patch', pods, {
+  const { spec } = await harness.object('patch', pods, {
     name: 'a',
     subresource: 'resize',
     patch: 'strategic',
@@ -232,10 +238,10 @@ test('updates only container resources through the resize subresource', async ()
 });
 
 test('applies three patch types and treats uid and version as preconditions', async () => {
-  using rig = new LocalApiRig();
-  const { metadata } = await rig.configMap('a', { data: { k: 'v' } });
+  using harness = new LocalApiRig();
+  const { metadata } = await harness.configMap('a', { data: { k: 'v' } });
   const patch = (kind: 'json' | 'merge' | 'strategic' | undefined, body: object | readonly unknown[]) =>
-    rig.object('patch', configMaps, { name: 'a', ...(kind && { patch: kind }), body: body as never });
+    harness.object('patch', configMaps, { name: 'a', ...(kind && { patch: kind }), body: body as never });
   assert.deepEqual((await patch('json', [{ op: 'add', path: '/data/j', value: '1' }]))['data'], {
     k: 'v',
     j: '1',
@@ -260,16 +266,16 @@ test('applies three patch types and treats uid and version as preconditions', as
   );
   await refusedWith(patch('strategic', { metadata: { $retainKeys: ['x'], labels: {} } }), 400);
   await refusedWith(patch(undefined, {}), 415);
-  await refusedWith(rig.ask('patch', configMaps, { name: 'none', patch: 'merge', body: {} }), 404);
+  await refusedWith(harness.ask('patch', configMaps, { name: 'none', patch: 'merge', body: {} }), 404);
 });
 
 test('reports all causes of an invalid object once', async () => {
   const cause = (field: string) =>
     ({ reason: 'FieldValueRequired', field, message: 'Required value' }) as const;
   const validate = () => [cause('data.a'), cause('data.b'), cause('data.a')];
-  using rig = new LocalApiRig({ rules: { configmaps: { validate } } });
+  using harness = new LocalApiRig({ rules: { configmaps: { validate } } });
   const { details } = await refusedWith(
-    rig.configMap('x'),
+    harness.configMap('x'),
     422,
     'ConfigMap "x" is invalid: [data.a: Required value, data.b: Required value]',
   );
@@ -280,30 +286,30 @@ test('reports all causes of an invalid object once', async () => {
 });
 
 test('runs the steps of a strategy in order and returns warnings', async () => {
-  const asked: string[] = [];
-  using rig = new LocalApiRig({
+  const requests: string[] = [];
+  using harness = new LocalApiRig({
     rules: {
       configmaps: {
         prepare: (object, { verb, warn }) => {
-          asked.push(`prepare ${verb}`);
+          requests.push(`prepare ${verb}`);
           warn('careful');
           return { ...object, data: { ...(object['data'] as object), prepared: 'yes' } };
         },
         admit: (object, { verb, deletion }) => {
-          asked.push(`admit ${verb}${deletion === undefined ? '' : ` ${deletion.gracePeriodSeconds}`}`);
+          requests.push(`admit ${verb}${deletion === undefined ? '' : ` ${deletion.gracePeriodSeconds}`}`);
           return object;
         },
         validate: (_, { verb }) => {
-          asked.push(`validate ${verb}`);
+          requests.push(`validate ${verb}`);
           return [];
         },
       },
     },
   });
-  assert.deepEqual((await rig.configMap('a'))['data'], { prepared: 'yes' });
-  await rig.ask('patch', configMaps, { name: 'a', patch: 'merge', body: { data: { x: 'y' } } });
-  await rig.ask('delete', configMaps, { name: 'a', body: { gracePeriodSeconds: 3 } });
-  assert.deepEqual(asked, [
+  assert.deepEqual((await harness.configMap('a'))['data'], { prepared: 'yes' });
+  await harness.ask('patch', configMaps, { name: 'a', patch: 'merge', body: { data: { x: 'y' } } });
+  await harness.ask('delete', configMaps, { name: 'a', body: { gracePeriodSeconds: 3 } });
+  assert.deepEqual(requests, [
     'prepare create',
     'admit create',
     'validate create',
@@ -312,17 +318,20 @@ test('runs the steps of a strategy in order and returns warnings', async () => {
     'validate update',
     'admit delete 3',
   ]);
-  assert.deepEqual(rig.warnings, ['careful', 'careful']);
+  assert.deepEqual(harness.warnings, ['careful', 'careful']);
 });
 
 test('rejects unsupported verbs and unknown subresources', async () => {
-  using rig = new LocalApiRig();
-  await refusedWith(rig.ask('deletecollection', serverResources.namespaces), 405);
-  const { details } = await refusedWith(rig.ask('get', pods, { name: 'a', subresource: 'nonsense' }), 404);
+  using harness = new LocalApiRig();
+  await refusedWith(harness.ask('deletecollection', serverResources.namespaces), 405);
+  const { details } = await refusedWith(
+    harness.ask('get', pods, { name: 'a', subresource: 'nonsense' }),
+    404,
+  );
   assert.equal(details?.name, undefined);
-  await refusedWith(rig.ask('create', pods, { name: 'a', subresource: 'status', body: {} }), 405);
-  await refusedWith(rig.ask('get', pods, { name: 'a', subresource: 'log' }), 404);
-  await refusedWith(rig.ask('deletecollection', pods, { namespace: undefined }), 405);
-  await refusedWith(rig.ask('create', pods, { namespace: undefined, body: {} }), 405);
-  assert.throws(() => rig.watch(apiResources.tokenReviews));
+  await refusedWith(harness.ask('create', pods, { name: 'a', subresource: 'status', body: {} }), 405);
+  await refusedWith(harness.ask('get', pods, { name: 'a', subresource: 'log' }), 404);
+  await refusedWith(harness.ask('deletecollection', pods, { namespace: undefined }), 405);
+  await refusedWith(harness.ask('create', pods, { namespace: undefined, body: {} }), 405);
+  assert.throws(() => harness.watch(apiResources.tokenReviews));
 });

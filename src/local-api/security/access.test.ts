@@ -17,128 +17,137 @@ const admin = { commonName: 'kubeling-admin', organizations: ['system:masters'] 
 const node = { commonName: 'system:node:n1', organizations: ['system:nodes'] };
 const hourMs = 3_600_000;
 
-type Maker = (rig: SecurityRig, clock: VirtualClock) => Partial<ClientInfo> | Promise<Partial<ClientInfo>>;
+type Maker = (
+  harness: SecurityRig,
+  clock: VirtualClock,
+) => Partial<ClientInfo> | Promise<Partial<ClientInfo>>;
 
 /** Credentials that must be rejected. */
 const refusedCallers: Readonly<Record<string, Maker>> = {
   'a certificate of another authority': async (_, clock) =>
     shownPair(clientPair(await someAuthorities(clock), admin, clock.now())),
-  'a certificate that has expired': (rig, clock) =>
-    shownPair(clientPair(rig.authorities, admin, clock.now(), [-2 * hourMs, -hourMs])),
-  'a certificate that is not valid yet': (rig, clock) =>
-    shownPair(clientPair(rig.authorities, admin, clock.now(), [hourMs, 2 * hourMs])),
-  'a certificate TLS did not trust': (rig, clock) => {
-    const { certificate } = shownPair(clientPair(rig.authorities, admin, clock.now()));
+  'a certificate that has expired': (harness, clock) =>
+    shownPair(clientPair(harness.authorities, admin, clock.now(), [-2 * hourMs, -hourMs])),
+  'a certificate that is not valid yet': (harness, clock) =>
+    shownPair(clientPair(harness.authorities, admin, clock.now(), [hourMs, 2 * hourMs])),
+  'a certificate TLS did not trust': (harness, clock) => {
+    const { certificate } = shownPair(clientPair(harness.authorities, admin, clock.now()));
     return { certificate: certificate && { ...certificate, untrusted: 'CERT_HAS_EXPIRED' } };
   },
-  'the certificate of the server': (rig) =>
-    shownPair({ cert: rig.authorities.pairOf('serving').certificatePem }),
-  'a certificate without a name': (rig, clock) =>
+  'the certificate of the server': (harness) =>
+    shownPair({ cert: harness.authorities.pairOf('serving').certificatePem }),
+  'a certificate without a name': (harness, clock) =>
     shownPair(
-      clientPair(rig.authorities, { commonName: '', organizations: ['system:masters'] }, clock.now()),
+      clientPair(harness.authorities, { commonName: '', organizations: ['system:masters'] }, clock.now()),
     ),
   'a token that is none': () => shownToken('abc'),
-  'a token nobody has signed': (rig) => {
-    const [head, body] = rig.tokens.issue(rig.claims()).split('.');
+  'a token nobody has signed': (harness) => {
+    const [head, body] = harness.tokens.issue(harness.claims()).split('.');
     return shownToken(`${head}.${body}.`);
   },
-  'a token that says it needs no signature': (rig) => {
+  'a token that says it needs no signature': (harness) => {
     const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
-    const kid = rig.authorities.tokenKeys[0].id;
-    return shownToken(`${part({ alg: 'none', kid })}.${part(rig.claims())}.`);
+    const kid = harness.authorities.tokenKeys[0].id;
+    return shownToken(`${part({ alg: 'none', kid })}.${part(harness.claims())}.`);
   },
-  'a token somebody has changed': (rig) => {
-    const [head, , signature] = rig.tokens.issue(rig.claims()).split('.');
-    const body = Buffer.from(JSON.stringify(rig.claims())).toString('base64url');
+  'a token somebody has changed': (harness) => {
+    const [head, , signature] = harness.tokens.issue(harness.claims()).split('.');
+    const body = Buffer.from(JSON.stringify(harness.claims())).toString('base64url');
     return shownToken(`${head}.${body}.${signature}`);
   },
-  'a token of another server': async (rig, clock) => {
+  'a token of another server': async (harness, clock) => {
     const other = await SecurityRig.open(clock);
-    return shownToken(other.tokens.issue(rig.claims()));
+    return shownToken(other.tokens.issue(harness.claims()));
   },
-  'a token of another issuer': (rig) =>
-    shownToken(rig.tokens.issue(rig.claims({ iss: 'https://else.where' }))),
-  'a token for another audience': (rig) => shownToken(rig.tokens.issue(rig.claims({ aud: ['vault'] }))),
-  'a token that has expired': async (rig, clock) => {
-    const token = rig.tokens.issue(rig.claims());
+  'a token of another issuer': (harness) =>
+    shownToken(harness.tokens.issue(harness.claims({ iss: 'https://else.where' }))),
+  'a token for another audience': (harness) =>
+    shownToken(harness.tokens.issue(harness.claims({ aud: ['vault'] }))),
+  'a token that has expired': async (harness, clock) => {
+    const token = harness.tokens.issue(harness.claims());
     await clock.advance(3_607_000 + 61_000);
     return shownToken(token);
   },
-  'a token that is not valid yet': (rig, clock) =>
-    shownToken(rig.tokens.issue(rig.claims({ nbf: Math.floor(clock.now() / 1_000) + 120 }))),
-  'a token of an account that is gone': (rig) => {
-    rig.objects.remove(apiResources.serviceAccounts, 'shop', 'builder');
-    return shownToken(rig.tokens.issue(rig.claims()));
+  'a token that is not valid yet': (harness, clock) =>
+    shownToken(harness.tokens.issue(harness.claims({ nbf: Math.floor(clock.now() / 1_000) + 120 }))),
+  'a token of an account that is gone': (harness) => {
+    harness.objects.remove(apiResources.serviceAccounts, 'shop', 'builder');
+    return shownToken(harness.tokens.issue(harness.claims()));
   },
-  'a token of an account that was made anew': (rig) => {
-    rig.objects.put(apiResources.serviceAccounts, 'shop', 'builder', { metadata: { uid: 'new' } });
-    return shownToken(rig.tokens.issue(rig.claims()));
+  'a token of an account that was made anew': (harness) => {
+    harness.objects.put(apiResources.serviceAccounts, 'shop', 'builder', { metadata: { uid: 'new' } });
+    return shownToken(harness.tokens.issue(harness.claims()));
   },
-  'a token of a pod that is gone': (rig) => {
-    rig.objects.remove(apiResources.pods, 'shop', 'web');
-    return shownToken(rig.tokens.issue(rig.claims()));
+  'a token of a pod that is gone': (harness) => {
+    harness.objects.remove(apiResources.pods, 'shop', 'web');
+    return shownToken(harness.tokens.issue(harness.claims()));
   },
-  'a token of a pod that should be gone for long': (rig) => {
+  'a token of a pod that should be gone for long': (harness) => {
     const metadata = { deletionTimestamp: '2025-12-31T23:58:00Z' };
-    rig.objects.put(apiResources.pods, 'shop', 'web', { metadata });
-    return shownToken(rig.tokens.issue(rig.claims()));
+    harness.objects.put(apiResources.pods, 'shop', 'web', { metadata });
+    return shownToken(harness.tokens.issue(harness.claims()));
   },
-  'a token of a secret that is gone': (rig) => {
-    const { namespace, serviceaccount } = rig.claims()['kubernetes.io'];
+  'a token of a secret that is gone': (harness) => {
+    const { namespace, serviceaccount } = harness.claims()['kubernetes.io'];
     const bound = { namespace, serviceaccount, secret: { name: 'gone', uid: 'x' } };
-    return shownToken(rig.tokens.issue(rig.claims({ 'kubernetes.io': bound })));
+    return shownToken(harness.tokens.issue(harness.claims({ 'kubernetes.io': bound })));
   },
-  'a token of a node that is another': (rig) => {
-    const { namespace, serviceaccount } = rig.claims()['kubernetes.io'];
+  'a token of a node that is another': (harness) => {
+    const { namespace, serviceaccount } = harness.claims()['kubernetes.io'];
     const bound = { namespace, serviceaccount, node: { name: 'n1', uid: 'old' } };
-    return shownToken(rig.tokens.issue(rig.claims({ 'kubernetes.io': bound })));
+    return shownToken(harness.tokens.issue(harness.claims({ 'kubernetes.io': bound })));
   },
-  'a token in the name of somebody else': (rig) =>
-    shownToken(rig.tokens.issue(rig.claims({ sub: 'system:serviceaccount:kube-system:root' }))),
+  'a token in the name of somebody else': (harness) =>
+    shownToken(harness.tokens.issue(harness.claims({ sub: 'system:serviceaccount:kube-system:root' }))),
 };
 
 describe('invalid credentials', () => {
   for (const [what, make] of Object.entries(refusedCallers)) {
     test(`are rejected: ${what}`, async () => {
       const clock = new VirtualClock();
-      const rig = await SecurityRig.open(clock);
-      assert.equal(await rig.who(await make(rig, clock)), 401);
-      assert.equal(rig.logs.records.toArray().length, 1, 'the reason is logged');
+      const harness = await SecurityRig.open(clock);
+      assert.equal(await harness.who(await make(harness, clock)), 401);
+      assert.equal(harness.logs.records.toArray().length, 1, 'the reason is logged');
     });
   }
 
   test('are ignored beside a valid token, and a bad token beside a valid certificate', async () => {
     const clock = new VirtualClock();
-    const rig = await SecurityRig.open(clock);
+    const harness = await SecurityRig.open(clock);
     const bad = shownPair(clientPair(await someAuthorities(clock), admin, clock.now()));
-    const good = shownPair(clientPair(rig.authorities, admin, clock.now()));
-    const user = (await rig.who({ ...bad, ...shownToken(rig.tokens.issue(rig.claims())) })) as ApiUser;
+    const good = shownPair(clientPair(harness.authorities, admin, clock.now()));
+    const user = (await harness.who({
+      ...bad,
+      ...shownToken(harness.tokens.issue(harness.claims())),
+    })) as ApiUser;
     assert.equal(user.name, 'system:serviceaccount:shop:builder');
-    assert.equal(((await rig.who({ ...good, ...shownToken('x') })) as ApiUser).name, 'kubeling-admin');
+    assert.equal(((await harness.who({ ...good, ...shownToken('x') })) as ApiUser).name, 'kubeling-admin');
   });
 
   test('include certificates that expired or whose CA was replaced', async () => {
     const clock = new VirtualClock();
-    const rig = await SecurityRig.open(clock);
-    const shown = shownPair(clientPair(rig.authorities, admin, clock.now()));
-    assert.equal(typeof (await rig.who(shown)), 'object');
+    const harness = await SecurityRig.open(clock);
+    const shown = shownPair(clientPair(harness.authorities, admin, clock.now()));
+    assert.equal(typeof (await harness.who(shown)), 'object');
     await clock.advance(hourMs + 1_000);
-    assert.equal(await rig.who(shown), 401);
+    assert.equal(await harness.who(shown), 401);
   });
 });
 
 describe('valid credentials', () => {
   test('are not required for the anonymous user', async () => {
-    const rig = await SecurityRig.open();
+    const harness = await SecurityRig.open();
     const nobody = { name: 'system:anonymous', groups: ['system:unauthenticated'] };
-    assert.deepEqual(await rig.who({}), nobody);
-    assert.deepEqual(await rig.who({ headers: { authorization: 'Basic eDp5' } }), nobody);
+    assert.deepEqual(await harness.who({}), nobody);
+    assert.deepEqual(await harness.who({ headers: { authorization: 'Basic eDp5' } }), nobody);
   });
 
   test('include a certificate with its organizations as groups', async () => {
     const clock = new VirtualClock();
-    const rig = await SecurityRig.open(clock);
-    const user = (await rig.who(shownPair(clientPair(rig.authorities, node, clock.now())))) as ApiUser;
+    const harness = await SecurityRig.open(clock);
+    const user = (await harness.who(
+      shownPair(clientPair(harness.authorities, node, clock.now())),
+    )) as ApiUser;
     assert.deepEqual([user.name, user.groups], ['system:node:n1', ['system:nodes', 'system:authenticated']]);
     assert.match(
       String(user.extra?.['authentication.kubernetes.io/credential-id']),
@@ -147,14 +156,14 @@ describe('valid credentials', () => {
   });
 
   test('include a token, also as a WebSocket protocol', async () => {
-    const rig = await SecurityRig.open();
-    const token = rig.tokens.issue(rig.claims());
+    const harness = await SecurityRig.open();
+    const token = harness.tokens.issue(harness.claims());
     const coded = `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`;
     for (const headers of [
       { authorization: `bearer  ${token}` },
       { 'sec-websocket-protocol': `v5.channel.k8s.io, ${coded}` },
     ]) {
-      const user = (await rig.who({ headers })) as ApiUser;
+      const user = (await harness.who({ headers })) as ApiUser;
       assert.equal(user.name, 'system:serviceaccount:shop:builder');
       assert.equal(user.uid, 'uid-of-builder');
       assert.deepEqual(user.groups, [
@@ -169,15 +178,15 @@ describe('valid credentials', () => {
 
   test('include the token of a terminating pod until a minute after its deletion timestamp', async () => {
     const clock = new VirtualClock();
-    const rig = await SecurityRig.open(clock);
-    const token = rig.tokens.issue(rig.claims());
-    rig.objects.put(apiResources.pods, 'shop', 'web', {
+    const harness = await SecurityRig.open(clock);
+    const token = harness.tokens.issue(harness.claims());
+    harness.objects.put(apiResources.pods, 'shop', 'web', {
       metadata: { deletionTimestamp: '2026-01-01T00:00:30Z' },
     });
     await clock.advance(80_000);
-    assert.equal(typeof (await rig.who(shownToken(token))), 'object');
+    assert.equal(typeof (await harness.who(shownToken(token))), 'object');
     await clock.advance(20_000);
-    assert.equal(await rig.who(shownToken(token)), 401);
+    assert.equal(await harness.who(shownToken(token)), 401);
   });
 });
 
@@ -200,14 +209,17 @@ function wishOf(line: string) {
 const everyone = ['admin', 'node', 'account', 'nobody'] as const;
 type Everyone = (typeof everyone)[number];
 
-async function users(rig: SecurityRig, clock: VirtualClock): Promise<Readonly<Record<Everyone, ApiUser>>> {
+async function users(
+  harness: SecurityRig,
+  clock: VirtualClock,
+): Promise<Readonly<Record<Everyone, ApiUser>>> {
   const certified = (subject: typeof admin) =>
-    rig.who(shownPair(clientPair(rig.authorities, subject, clock.now())));
+    harness.who(shownPair(clientPair(harness.authorities, subject, clock.now())));
   return {
     admin: (await certified(admin)) as ApiUser,
     node: (await certified(node)) as ApiUser,
-    account: (await rig.who(shownToken(rig.tokens.issue(rig.claims())))) as ApiUser,
-    nobody: (await rig.who({})) as ApiUser,
+    account: (await harness.who(shownToken(harness.tokens.issue(harness.claims())))) as ApiUser,
+    nobody: (await harness.who({})) as ApiUser,
   };
 }
 
@@ -306,10 +318,10 @@ const paths: readonly (readonly [path: string, ...who: Everyone[]])[] = [
 describe('authorization', () => {
   test('of every user and request is as expected', async () => {
     const clock = new VirtualClock();
-    const rig = await SecurityRig.open(clock);
-    const known = await users(rig, clock);
+    const harness = await SecurityRig.open(clock);
+    const known = await users(harness, clock);
     for (const [line, ...who] of wishes) {
-      const may = await Promise.all(everyone.map((one) => rig.may(known[one], wishOf(line))));
+      const may = await Promise.all(everyone.map((each) => harness.may(known[each], wishOf(line))));
       const allowed = everyone.filter((_, index) => may[index]);
       assert.deepEqual(allowed, ['admin', ...who], line);
     }
@@ -317,26 +329,32 @@ describe('authorization', () => {
 
   test('of non-resource paths is as expected', async () => {
     const clock = new VirtualClock();
-    const rig = await SecurityRig.open(clock);
-    const known = await users(rig, clock);
+    const harness = await SecurityRig.open(clock);
+    const known = await users(harness, clock);
     const { signal } = new AbortController();
     for (const [path, ...who] of paths) {
-      const asked = everyone.map((one) =>
-        rig.security.authorize(known[one], { to: 'path', verb: 'get', path }, signal),
+      const requested = everyone.map((each) =>
+        harness.security.authorize(known[each], { to: 'path', verb: 'get', path }, signal),
       );
-      const allowed = everyone.filter((_, index) => (asked[index] as { readonly allowed: boolean }).allowed);
+      const allowed = everyone.filter(
+        (_, index) => (requested[index] as { readonly allowed: boolean }).allowed,
+      );
       assert.deepEqual(allowed, ['admin', ...who], path);
-      const write = await rig.security.authorize(known.account, { to: 'path', verb: 'post', path }, signal);
+      const write = await harness.security.authorize(
+        known.account,
+        { to: 'path', verb: 'post', path },
+        signal,
+      );
       assert.equal(write.allowed, false, `post ${path}`);
     }
   });
 
   test('returns the reason of a rejection', async () => {
     const clock = new VirtualClock();
-    const rig = await SecurityRig.open(clock);
+    const harness = await SecurityRig.open(clock);
     const wish = { verb: 'get', group: '', version: 'v1', resource: 'secrets', subresource: '' };
-    const asked = { to: 'resource', ...wish, namespace: 'shop', name: 'other' } as const;
-    assert.deepEqual(rig.judge.authorize((await users(rig, clock)).node, asked), {
+    const requested = { to: 'resource', ...wish, namespace: 'shop', name: 'other' } as const;
+    assert.deepEqual(harness.judge.authorize((await users(harness, clock)).node, requested), {
       allowed: false,
       reason: "no relationship found between node 'n1' and this object",
     });
@@ -344,26 +362,26 @@ describe('authorization', () => {
 
   test('returns matching rules in a SelfSubjectRulesReview', async () => {
     const clock = new VirtualClock();
-    const rig = await SecurityRig.open(clock);
-    const known = await users(rig, clock);
-    assert.deepEqual(rig.judge.rulesFor(known.admin, 'shop').resourceRules[0]?.verbs, ['*']);
-    const account = rig.judge.rulesFor(known.account, 'shop');
+    const harness = await SecurityRig.open(clock);
+    const known = await users(harness, clock);
+    assert.deepEqual(harness.judge.rulesFor(known.admin, 'shop').resourceRules[0]?.verbs, ['*']);
+    const account = harness.judge.rulesFor(known.account, 'shop');
     assert.deepEqual(
       account.resourceRules.flatMap(({ resources }) => resources),
       ['selfsubjectaccessreviews', 'selfsubjectrulesreviews', 'selfsubjectreviews'],
     );
     assert.equal(account.incomplete, false);
-    assert.equal(rig.judge.rulesFor(known.node, 'shop').incomplete, true);
-    assert.deepEqual(rig.judge.rulesFor(known.nobody, 'shop').resourceRules, []);
+    assert.equal(harness.judge.rulesFor(known.node, 'shop').incomplete, true);
+    assert.deepEqual(harness.judge.rulesFor(known.nobody, 'shop').resourceRules, []);
   });
 });
 
 describe('a granted role', () => {
   const granted = async (grant: string) => {
     const clock = new VirtualClock();
-    const rig = await SecurityRig.open(clock, [parseGrant(grant)]);
-    const { account } = await users(rig, clock);
-    return (line: string) => rig.may(account, wishOf(line));
+    const harness = await SecurityRig.open(clock, [parseGrant(grant)]);
+    const { account } = await users(harness, clock);
+    return (line: string) => harness.may(account, wishOf(line));
   };
 
   test('view allows reading in the namespace, except secrets', async () => {
@@ -435,9 +453,9 @@ describe('impersonation', () => {
 
   test('by the administrator has the permissions of the impersonated user', async () => {
     const clock = new VirtualClock();
-    const rig = await SecurityRig.open(clock);
-    const shown = shownPair(clientPair(rig.authorities, admin, clock.now()));
-    const user = (await rig.who({
+    const harness = await SecurityRig.open(clock);
+    const shown = shownPair(clientPair(harness.authorities, admin, clock.now()));
+    const user = (await harness.who({
       ...shown,
       ...as({ 'impersonate-user': 'system:serviceaccount:a:b' }),
     })) as ApiUser;
@@ -446,8 +464,8 @@ describe('impersonation', () => {
       'system:serviceaccounts:a',
       'system:authenticated',
     ]);
-    assert.equal(await rig.may(user, wishOf('get pods shop/web')), false);
-    const other = (await rig.who({
+    assert.equal(await harness.may(user, wishOf('get pods shop/web')), false);
+    const other = (await harness.who({
       ...shown,
       ...as({ 'impersonate-user': 'joe', 'impersonate-group': 'x, y', 'impersonate-extra-a%2fb': 'c' }),
     })) as ApiUser;
@@ -460,11 +478,11 @@ describe('impersonation', () => {
 
   test('is rejected for other users and without a user', async () => {
     const clock = new VirtualClock();
-    const rig = await SecurityRig.open(clock);
-    const token = shownToken(rig.tokens.issue(rig.claims())).headers;
-    assert.equal(await rig.who({ headers: { ...token, 'impersonate-user': 'kubeling-admin' } }), 403);
-    assert.equal(await rig.who({ headers: { 'impersonate-user': 'kubeling-admin' } }), 403);
-    const shown = shownPair(clientPair(rig.authorities, admin, clock.now()));
-    assert.equal(await rig.who({ ...shown, ...as({ 'impersonate-group': 'system:masters' }) }), 500);
+    const harness = await SecurityRig.open(clock);
+    const token = shownToken(harness.tokens.issue(harness.claims())).headers;
+    assert.equal(await harness.who({ headers: { ...token, 'impersonate-user': 'kubeling-admin' } }), 403);
+    assert.equal(await harness.who({ headers: { 'impersonate-user': 'kubeling-admin' } }), 403);
+    const shown = shownPair(clientPair(harness.authorities, admin, clock.now()));
+    assert.equal(await harness.who({ ...shown, ...as({ 'impersonate-group': 'system:masters' }) }), 500);
   });
 });

@@ -99,7 +99,7 @@ describe('service account tokens', () => {
     for (const key of keys) {
       const [head = '', body = '', signature = ''] = signWebToken({ a: 1 }, key).split('.');
       const { kid } = JSON.parse(Buffer.from(head, 'base64url').toString()) as { readonly kid: string };
-      const jwk = published.find((one) => one['kid'] === kid) ?? {};
+      const jwk = published.find((each) => each['kid'] === kid) ?? {};
       assert.equal(jwk['d'], undefined, 'private keys are not published');
       const publicKey = createPublicKey({ key: jwk, format: 'jwk' });
       const how = { key: publicKey, dsaEncoding: 'ieee-p1363' } as const;
@@ -116,25 +116,25 @@ describe('service account tokens', () => {
   });
 
   test('are valid for shared audiences', async () => {
-    const rig = await SecurityRig.open();
-    const token = rig.tokens.issue(rig.claims({ aud: ['vault', 'a', 'b'] }));
-    assert.deepEqual(rig.tokens.verify(token, ['b', 'c', 'a']).audiences, ['b', 'a']);
-    assert.match(rig.tokens.verify(token, []).error ?? '', /token audiences .*vault.* is invalid/);
-    assert.equal(rig.tokens.verify(token, []).authenticated, false);
+    const harness = await SecurityRig.open();
+    const token = harness.tokens.issue(harness.claims({ aud: ['vault', 'a', 'b'] }));
+    assert.deepEqual(harness.tokens.verify(token, ['b', 'c', 'a']).audiences, ['b', 'a']);
+    assert.match(harness.tokens.verify(token, []).error ?? '', /token audiences .*vault.* is invalid/);
+    assert.equal(harness.tokens.verify(token, []).authenticated, false);
   });
 
   test('of any shape do not cause failures', async () => {
-    const rig = await SecurityRig.open();
-    const [key] = rig.authorities.tokenKeys;
+    const harness = await SecurityRig.open();
+    const [key] = harness.authorities.tokenKeys;
     const broken = [
       {},
       { 'kubernetes.io': 1 },
-      { ...rig.claims(), aud: 'x' },
-      { ...rig.claims(), exp: 'soon' },
+      { ...harness.claims(), aud: 'x' },
+      { ...harness.claims(), exp: 'soon' },
     ];
     const strange = ['', '.', '..', '...', 'a.b.c', `${'x'.repeat(20_000)}.a.b`, '\u0000.\u0000.\u0000'];
     for (const token of [...strange, ...broken.map((claims) => signWebToken(claims, key))])
-      assert.equal(rig.tokens.verify(token, []).authenticated, false, token.slice(0, 40));
+      assert.equal(harness.tokens.verify(token, []).authenticated, false, token.slice(0, 40));
   });
 });
 

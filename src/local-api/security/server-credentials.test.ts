@@ -56,10 +56,10 @@ function assertSound(authorities: ServerCredentials, nowMs: number): void {
 
 describe('server credentials', () => {
   test('are created once in private files and loaded afterwards', async () => {
-    const rig = new Rig();
-    const first = await rig.open();
+    const harness = new Rig();
+    const first = await harness.open();
     assert.deepEqual(
-      rig.files.paths().map((path) => [path, rig.files.modeOf(path)]),
+      harness.files.paths().map((path) => [path, harness.files.modeOf(path)]),
       [
         ['/d/api/admin.pem', 0o600],
         ['/d/api/ca.crt', 0o644],
@@ -69,13 +69,13 @@ describe('server credentials', () => {
         ['/d/api/serving.pem', 0o600],
       ],
     );
-    assertSound(first, rig.clock.now());
-    const again = await rig.open();
+    assertSound(first, harness.clock.now());
+    const again = await harness.open();
     assert.deepEqual([first.origin, again.origin], ['made', 'kept']);
     for (const one of who) assert.equal(again.pairOf(one).keyPem, first.pairOf(one).keyPem);
     assert.equal(again.authorityPem, first.authorityPem);
     assert.equal(again.tokenKeys[0].id, first.tokenKeys[0].id);
-    assert.equal(await rig.files.read('/d/api/ca.crt'), first.authorityPem);
+    assert.equal(await harness.files.read('/d/api/ca.crt'), first.authorityPem);
   });
 
   test('have the expected subjects and server names', async () => {
@@ -97,31 +97,31 @@ describe('server credentials', () => {
   });
 
   test('are renewed in the last third of their validity, without replacing the CA', async () => {
-    const rig = new Rig();
-    const authorities = await rig.open();
+    const harness = new Rig();
+    const authorities = await harness.open();
     await authorities.maintainKubeconfig({
       path: '/d/admin.kubeconfig',
       server: 'https://127.0.0.1:7443',
       user: 'admin',
       credentials: 'certificate',
     });
-    const before = await rig.files.read('/d/admin.kubeconfig');
+    const before = await harness.files.read('/d/admin.kubeconfig');
     const rotated: RotatedCredential[] = [];
     using _told = authorities.onRotated((what) => rotated.push(...what));
     const end = new AbortController();
     const running = authorities.run(end.signal).catch(() => {});
     const old = authorities.pairOf('serving').certificatePem;
-    rig.clock.jumpWall(240 * dayMs);
-    await rig.clock.advance(61_000);
+    harness.clock.jumpWall(240 * dayMs);
+    await harness.clock.advance(61_000);
     assert.deepEqual(rotated, [], 'two thirds of the validity are not over');
-    rig.clock.jumpWall(5 * dayMs);
-    await rig.clock.advance(61_000);
+    harness.clock.jumpWall(5 * dayMs);
+    await harness.clock.advance(61_000);
     assert.deepEqual(rotated, ['serving', 'admin', 'node']);
     assert.notEqual(authorities.pairOf('serving').certificatePem, old);
-    assertSound(authorities, rig.clock.now());
-    const after = (await rig.files.read('/d/admin.kubeconfig')) ?? '';
+    assertSound(authorities, harness.clock.now());
+    const after = (await harness.files.read('/d/admin.kubeconfig')) ?? '';
     assert.notEqual(after, before);
-    assert.equal(rig.files.modeOf('/d/admin.kubeconfig'), 0o600);
+    assert.equal(harness.files.modeOf('/d/admin.kubeconfig'), 0o600);
     const context = await parseKubeconfig({ file: '/d/admin.kubeconfig', text: after });
     const { cert } = context.user.certificate ?? {};
     assert.equal(cert?.kind === 'inline' && cert.pem, authorities.pairOf('admin').certificatePem);
@@ -130,19 +130,19 @@ describe('server credentials', () => {
   });
 
   test('keep the CA key on renewal, so that old and new certificates are valid together', async () => {
-    const rig = new Rig();
-    const authorities = await rig.open();
+    const harness = new Rig();
+    const authorities = await harness.open();
     const [oldAuthority, oldServing] = [authorities.authorityCertificate, authorities.pairOf('serving')];
-    rig.clock.jumpWall(2_500 * dayMs);
+    harness.clock.jumpWall(2_500 * dayMs);
     await authorities.renewAll();
     assert.notEqual(authorities.authorityPem, oldAuthority.toString());
-    assertSound(authorities, rig.clock.now());
+    assertSound(authorities, harness.clock.now());
     assert.ok(
       new X509Certificate(oldServing.certificatePem).verify(authorities.authorityCertificate.publicKey),
     );
     const serving = new X509Certificate(authorities.pairOf('serving').certificatePem);
     assert.ok(serving.checkIssued(oldAuthority) && serving.verify(oldAuthority.publicKey));
-    assert.equal(await rig.files.read('/d/api/ca.crt'), authorities.authorityPem);
+    assert.equal(await harness.files.read('/d/api/ca.crt'), authorities.authorityPem);
   });
 
   for (const [what, days, why] of [
@@ -151,28 +151,28 @@ describe('server credentials', () => {
     ['created while the clock was ahead', -400, /not valid before .* the clock was ahead/],
   ] as const) {
     test(`that are ${what} are renewed at start with a logged reason`, async () => {
-      const rig = new Rig();
-      const before = await rig.open();
-      rig.clock.jumpWall(days * dayMs);
-      const after = await rig.open();
-      assertSound(after, rig.clock.now());
+      const harness = new Rig();
+      const before = await harness.open();
+      harness.clock.jumpWall(days * dayMs);
+      const after = await harness.open();
+      assertSound(after, harness.clock.now());
       assert.notEqual(after.pairOf('admin').certificatePem, before.pairOf('admin').certificatePem);
       assert.ok(
-        rig.told().some((line) => why.test(line)),
-        rig.told().join('\n'),
+        harness.told().some((line) => why.test(line)),
+        harness.told().join('\n'),
       );
     });
   }
 
   test('follow the host names and addresses when rechecked', async () => {
-    const rig = new Rig();
-    const authorities = await rig.open();
+    const harness = new Rig();
+    const authorities = await harness.open();
     const end = new AbortController();
     const running = authorities.run(end.signal).catch(() => {});
-    rig.addresses = ['192.168.1.5', '10.0.0.7', 'fd00::0007'];
-    rig.hostnames = ['Box.', 'no name', '10.0.0.9'];
+    harness.addresses = ['192.168.1.5', '10.0.0.7', 'fd00::0007'];
+    harness.hostnames = ['Box.', 'no name', '10.0.0.9'];
     authorities.recheck();
-    await rig.clock.advance(0);
+    await harness.clock.advance(0);
     const { dnsNames, ips } = authorities.pairOf('serving').leaf;
     assert.deepEqual(ips, ['127.0.0.1', '::1', '10.0.0.9', '192.168.1.5', '10.0.0.7', 'fd00::7']);
     assert.ok(dnsNames.includes('box') && !dnsNames.includes('no name'));
@@ -181,40 +181,42 @@ describe('server credentials', () => {
   });
 
   test('that are unreadable are created again, and the old files are set aside', async () => {
-    const rig = new Rig();
-    const before = await rig.open();
+    const harness = new Rig();
+    const before = await harness.open();
     for (const name of ['ca.pem', 'service-accounts.key', 'admin.pem'])
-      await rig.files.replace(`/d/api/${name}`, 'half a file', 0o600);
-    const after = await rig.open();
-    assertSound(after, rig.clock.now());
+      await harness.files.replace(`/d/api/${name}`, 'half a file', 0o600);
+    const after = await harness.open();
+    assertSound(after, harness.clock.now());
     assert.equal(after.origin, 'made');
     assert.notEqual(after.authorityPem, before.authorityPem);
     assert.notEqual(after.tokenKeys[0].id, before.tokenKeys[0].id);
     for (const name of ['ca.pem.broken', 'service-accounts.key.broken'])
-      assert.equal(await rig.files.read(`/d/api/${name}`), 'half a file');
-    const told = rig.told().join('\n');
-    assert.match(told, /Created a new CA because the old one is unreadable/);
-    assert.match(told, /Created a new service account key/);
-    assert.match(told, /it was signed by another CA/);
+      assert.equal(await harness.files.read(`/d/api/${name}`), 'half a file');
+    const reported = harness.told().join('\n');
+    assert.match(reported, /Created a new CA because the old one is unreadable/);
+    assert.match(reported, /Created a new service account key/);
+    assert.match(reported, /it was signed by another CA/);
   });
 
   test('stay usable on a full disk, and the renewal is retried', async () => {
-    const rig = new Rig();
+    const harness = new Rig();
     const files = new FailingFiles();
-    const authorities = await rig.open(files);
+    const authorities = await harness.open(files);
     const old = authorities.pairOf('admin').certificatePem;
     const rotated: RotatedCredential[] = [];
     using _told = authorities.onRotated((what) => rotated.push(...what));
     const end = new AbortController();
     const running = authorities.run(end.signal).catch(() => {});
     files.writesLeft = 1;
-    rig.clock.jumpWall(300 * dayMs);
-    await rig.clock.advance(61_000);
+    harness.clock.jumpWall(300 * dayMs);
+    await harness.clock.advance(61_000);
     assert.deepEqual(rotated, ['serving']);
     assert.equal(authorities.pairOf('admin').certificatePem, old);
-    assert.ok(rig.told().some((line) => line.includes('Failed to renew the certificates of the API server')));
+    assert.ok(
+      harness.told().some((line) => line.includes('Failed to renew the certificates of the API server')),
+    );
     files.writesLeft = Number.POSITIVE_INFINITY;
-    await rig.clock.advance(61_000);
+    await harness.clock.advance(61_000);
     assert.deepEqual(rotated, ['serving', 'admin', 'node']);
     end.abort(new Error('over'));
     await running;
@@ -224,26 +226,26 @@ describe('server credentials', () => {
     const whole = new FailingFiles();
     await new Rig().open(whole);
     for (let writes = 0; writes < whole.writes; writes++) {
-      const rig = new Rig();
+      const harness = new Rig();
       const files = new FailingFiles();
       files.writesLeft = writes;
-      await assert.rejects(rig.open(files), /Cannot write/);
+      await assert.rejects(harness.open(files), /Cannot write/);
       files.writesLeft = Number.POSITIVE_INFINITY;
-      assertSound(await rig.open(files), rig.clock.now());
+      assertSound(await harness.open(files), harness.clock.now());
     }
   });
 
   test('are complete wherever the renewal was interrupted', async () => {
     for (let writes = 0; writes < 5; writes++) {
-      const rig = new Rig();
+      const harness = new Rig();
       const files = new FailingFiles();
-      await rig.open(files);
-      rig.clock.jumpWall(4_000 * dayMs);
+      await harness.open(files);
+      harness.clock.jumpWall(4_000 * dayMs);
       files.writesLeft = writes;
-      await assert.rejects(rig.open(files), /Cannot write/);
+      await assert.rejects(harness.open(files), /Cannot write/);
       files.writesLeft = Number.POSITIVE_INFINITY;
-      const authorities = await rig.open(files);
-      assertSound(authorities, rig.clock.now());
+      const authorities = await harness.open(files);
+      assertSound(authorities, harness.clock.now());
       assert.equal(await files.read('/d/api/ca.crt'), authorities.authorityPem);
     }
   });
@@ -251,26 +253,26 @@ describe('server credentials', () => {
 
 describe('a managed kubeconfig', () => {
   test('is restored when deleted and not rewritten while unchanged', async () => {
-    const rig = new Rig();
-    const authorities = await rig.open();
+    const harness = new Rig();
+    const authorities = await harness.open();
     const path = '/d/node.kubeconfig';
     const server = 'https://127.0.0.1:7443';
     await authorities.maintainKubeconfig({ path, server, user: 'node', credentials: 'file' });
-    const text = (await rig.files.read(path)) ?? '';
+    const text = (await harness.files.read(path)) ?? '';
     const { cluster, user } = await parseKubeconfig({ file: path, text });
     assert.equal(cluster.server.href, `${server}/`);
     assert.deepEqual(user.certificate?.cert.kind === 'file' && user.certificate.cert.path, '/d/api/node.pem');
-    await rig.files.replace(path, `${text}# mine\n`, 0o600);
+    await harness.files.replace(path, `${text}# mine\n`, 0o600);
     await authorities.renewAll();
-    assert.equal(await rig.files.read(path), `${text}# mine\n`);
-    rig.files.remove(path);
+    assert.equal(await harness.files.read(path), `${text}# mine\n`);
+    harness.files.remove(path);
     await authorities.renewAll();
-    assert.equal(await rig.files.read(path), text);
+    assert.equal(await harness.files.read(path), text);
   });
 
   test('supports other users and names', async () => {
-    const rig = new Rig();
-    const authorities = await rig.open();
+    const harness = new Rig();
+    const authorities = await harness.open();
     await authorities.maintainKubeconfig({
       path: '/k',
       server: 'https://[::1]:1',
@@ -278,7 +280,7 @@ describe('a managed kubeconfig', () => {
       credentials: 'certificate',
       name: 'a "b"',
     });
-    const context = await parseKubeconfig({ file: '/k', text: (await rig.files.read('/k')) ?? '' });
+    const context = await parseKubeconfig({ file: '/k', text: (await harness.files.read('/k')) ?? '' });
     assert.equal(context.name, 'a "b"');
     const { ca } = context.cluster;
     assert.deepEqual(

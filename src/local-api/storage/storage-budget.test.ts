@@ -11,7 +11,7 @@ const { configMaps, events, leases, nodes, pods } = apiResources;
 const limits = { total: 100_000, namespace: 60_000 };
 const text = (bytes: number) => ({ data: { k: 'x'.repeat(bytes) } });
 
-const rig = (store?: VersionedStore) =>
+const createHarness = (store?: VersionedStore) =>
   new LocalApiRig({ storageLimits: limits, ...(store === undefined ? {} : { store }) });
 
 const isFull = (pattern: RegExp) => (error: unknown) => {
@@ -22,9 +22,10 @@ const isFull = (pattern: RegExp) => (error: unknown) => {
 };
 
 /** Fills the storage up to its limit from two namespaces. */
-async function fill(world: LocalApiRig): Promise<void> {
-  world.namespace('other');
-  for (const namespace of ['default', 'other']) await world.configMap('large', text(48_000), { namespace });
+async function fill(environment: LocalApiRig): Promise<void> {
+  environment.namespace('other');
+  for (const namespace of ['default', 'other'])
+    await environment.configMap('large', text(48_000), { namespace });
 }
 
 const event = (name: string, bytes: number): JsonObject => ({
@@ -40,62 +41,62 @@ function storedMap(name: string, bytes: number): StoredObject {
 
 describe('the memory for stored objects', () => {
   it('rejects creations and updates that do not fit, and accepts them after a deletion', async () => {
-    using world = rig();
-    await fill(world);
+    using environment = createHarness();
+    await fill(environment);
     const total = isFull(/^storage is full: all objects together may take 0.1 MiB of memory; delete objects/);
-    await assert.rejects(world.configMap('more', text(5_000)), total);
-    await world.configMap('small', text(10));
+    await assert.rejects(environment.configMap('more', text(5_000)), total);
+    await environment.configMap('small', text(10));
     const update = (bytes: number) =>
-      world.object('update', configMaps, {
+      environment.object('update', configMaps, {
         name: 'small',
         body: { metadata: { name: 'small' }, ...text(bytes) },
       });
     await assert.rejects(update(5_000), total);
-    await world.ask('delete', configMaps, { namespace: 'other', name: 'large' });
+    await environment.ask('delete', configMaps, { namespace: 'other', name: 'large' });
     await update(5_000);
-    await world.configMap('more', text(5_000));
+    await environment.configMap('more', text(5_000));
   });
 
   it('leaves room for other namespaces when one has used its share', async () => {
-    using world = rig();
-    world.namespace('other');
-    await world.configMap('large', text(59_000));
+    using environment = createHarness();
+    environment.namespace('other');
+    await environment.configMap('large', text(59_000));
     const share = isFull(/the objects of the namespace "default" may take 0.1 MiB/);
-    await assert.rejects(world.configMap('more', text(5_000)), share);
-    await world.configMap('more', text(5_000), { namespace: 'other' });
+    await assert.rejects(environment.configMap('more', text(5_000)), share);
+    await environment.configMap('more', text(5_000), { namespace: 'other' });
   });
 
   it('accepts reads, updates that shrink, deletions, and the writes of the node when it is full', async () => {
-    using world = rig();
-    await fill(world);
+    using environment = createHarness();
+    await fill(environment);
     const user = nodeUser('n1');
     const nodeBody = (bytes: number) => ({
       metadata: { name: 'n1', annotations: { a: 'x'.repeat(bytes) } },
     });
-    await world.object('create', nodes, { user, name: 'n1', body: nodeBody(5_000) });
+    await environment.object('create', nodes, { user, name: 'n1', body: nodeBody(5_000) });
     const status = { ...nodeBody(5_000), status: { phase: 'x'.repeat(5_000) } };
-    await world.object('update', nodes, { user, name: 'n1', subresource: 'status', body: status });
+    await environment.object('update', nodes, { user, name: 'n1', subresource: 'status', body: status });
     const lease = { metadata: { name: 'n1' }, spec: { holderIdentity: 'n1' } };
-    await world.object('create', leases, { user, name: 'n1', body: lease });
-    assert.equal((await world.object('get', configMaps, { name: 'large' })).metadata.name, 'large');
+    await environment.object('create', leases, { user, name: 'n1', body: lease });
+    assert.equal((await environment.object('get', configMaps, { name: 'large' })).metadata.name, 'large');
     const finalizers = ['a.b/c'];
     const shrunk = { metadata: { name: 'large', finalizers }, ...text(47_900) };
-    await world.object('update', configMaps, { name: 'large', body: shrunk });
-    const marked = await world.object('delete', configMaps, { name: 'large' });
+    await environment.object('update', configMaps, { name: 'large', body: shrunk });
+    const marked = await environment.object('delete', configMaps, { name: 'large' });
     assert.notEqual(marked.metadata.deletionTimestamp, undefined);
-    await world.ask('delete', configMaps, { namespace: 'other', name: 'large' });
+    await environment.ask('delete', configMaps, { namespace: 'other', name: 'large' });
   });
 
   it('deletes the oldest events for other objects and for new events', async () => {
-    using world = rig();
+    using environment = createHarness();
     for (const name of ['e1', 'e2', 'e3', 'e4']) {
-      await world.object('create', events, { body: event(name, 10_000) });
+      await environment.object('create', events, { body: event(name, 10_000) });
     }
-    await world.configMap('large', text(40_000));
-    assert.deepEqual(await world.names(events), []);
-    await world.object('create', events, { body: event('e5', 10_000) });
-    await world.object('create', events, { body: event('e6', 10_000) });
-    assert.deepEqual(await world.names(events), ['e6']);
+    await environment.configMap('large', text(40_000));
+    assert.deepEqual(await environment.names(events), []);
+    await environment.object('create', events, { body: event('e5', 10_000) });
+    await environment.object('create', events, { body: event('e6', 10_000) });
+    assert.deepEqual(await environment.names(events), ['e6']);
   });
 
   it('opens a store that is larger than the limits, serves it, and rejects only what grows it', async () => {
@@ -104,20 +105,21 @@ describe('the memory for stored objects', () => {
       object: storedMap(`m${index}`, 10_000),
     }));
     const store = VersionedStore.restore({ version: 2, objects, log: [] }, { historyLimit: 100 });
-    using world = rig(store);
-    assert.equal((await world.names(configMaps)).length, 30);
-    await assert.rejects(world.configMap('more'), isFull(/storage is full/));
-    for (let index = 0; index < 25; index++) await world.ask('delete', configMaps, { name: `m${index}` });
-    await world.configMap('more');
+    using environment = createHarness(store);
+    assert.equal((await environment.names(configMaps)).length, 30);
+    await assert.rejects(environment.configMap('more'), isFull(/storage is full/));
+    for (let index = 0; index < 25; index++)
+      await environment.ask('delete', configMaps, { name: `m${index}` });
+    await environment.configMap('more');
   });
 
   it('lets the node report pod statuses within a reserve', async () => {
-    using world = rig();
+    using environment = createHarness();
     const body = { metadata: { name: 'p' }, spec: { nodeName: 'n1', containers: [] } };
-    await world.object('create', pods, { body });
-    await fill(world);
+    await environment.object('create', pods, { body });
+    await fill(environment);
     const report = (bytes: number) =>
-      world.object('update', pods, {
+      environment.object('update', pods, {
         user: nodeUser('n1'),
         name: 'p',
         subresource: 'status',

@@ -15,11 +15,11 @@ test('brackets keys with special characters', () => {
 
 test('limits the number of paths', () => {
   const list = Array.from({ length: 30 }, (_, index) => index);
-  const told = changedPaths(
+  const reported = changedPaths(
     list,
-    list.map((one) => one + 1),
+    list.map((each) => each + 1),
     'l',
   );
-  assert.equal(told.length, 21);
-  assert.equal(told.at(-1), 'and 10 more');
+  assert.equal(reported.length, 21);
+  assert.equal(reported.at(-1), 'and 10 more');
 });

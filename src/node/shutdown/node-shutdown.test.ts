@@ -224,11 +224,11 @@ describe('shutdown groups', () => {
       { priority: 2_000_000_000, seconds: 10 },
     ]);
     assert.equal(wholeSeconds(plain), 30);
-    const told = [
+    const reported = [
       { priority: 100, shutdownGracePeriodSeconds: 2 },
       { priority: -5, shutdownGracePeriodSeconds: 1 },
     ];
-    assert.deepEqual(shutdownGroups({ ...nothing, shutdownGracePeriodByPodPriority: told }), [
+    assert.deepEqual(shutdownGroups({ ...nothing, shutdownGracePeriodByPodPriority: reported }), [
       { priority: -5, seconds: 1 },
       { priority: 100, seconds: 2 },
     ]);
@@ -238,13 +238,13 @@ describe('shutdown groups', () => {
     const priorities = fc.uniqueArray(fc.integer({ min: -9, max: 9 }), { minLength: 1, maxLength: 5 });
     const pods = fc.array(fc.option(fc.integer({ min: -12, max: 12 }), { nil: undefined }));
     fc.assert(
-      fc.property(priorities, pods, (all, wanted) => {
+      fc.property(priorities, pods, (all, expected) => {
         const groups = all.toSorted((a, b) => a - b).map((priority) => ({ priority, seconds: 1 }));
         const divided = byShutdownGroup(
           groups,
-          wanted.map((priority) => ({ spec: { priority } })),
+          expected.map((priority) => ({ spec: { priority } })),
         );
-        assert.equal(divided.flatMap((group) => group.pods).length, wanted.length);
+        assert.equal(divided.flatMap((group) => group.pods).length, expected.length);
         for (const { priority: least, pods: members } of divided)
           for (const { spec } of members) {
             const fitting = groups.filter(({ priority }) => priority <= (spec.priority ?? 0));

@@ -83,12 +83,12 @@ describe('rejects a pod with the messages of an API server', () => {
       const placed = { ...value, metadata: { ...value.metadata, namespace: 'default' } };
       const { spec, ...rest } = withPodDefaults(placed, rules.enabled);
       const named = { ...rest, spec: { serviceAccountName: 'default', ...spec } };
-      const told = validatePod(named, rules, table).map((problem) => ({
+      const reported = validatePod(named, rules, table).map((problem) => ({
         reason: problem.reason,
         message: problem.message,
         field: problem.named.toString(),
       }));
-      assert.deepEqual(told, answer.causes);
+      assert.deepEqual(reported, answer.causes);
     });
 });
 
@@ -122,10 +122,10 @@ describe('rejects a static pod', () => {
   ];
   for (const [what, spec, expected] of bad)
     it(what, async () => {
-      const told = await toldAbout(spec);
+      const reported = await toldAbout(spec);
       assert.ok(
-        told.some((text) => expected.test(text)),
-        `${expected} is not among\n${told.join('\n')}`,
+        reported.some((text) => expected.test(text)),
+        `${expected} is not among\n${reported.join('\n')}`,
       );
     });
 });
@@ -144,10 +144,10 @@ describe('rejects invalid metadata of a static pod', () => {
   ];
   for (const [metadata, expected] of bad)
     it(metadata.slice(0, 60), async () => {
-      const told = await toldAbout(one(''), metadata);
+      const reported = await toldAbout(one(''), metadata);
       assert.ok(
-        told.some((text) => expected.test(text)),
-        `${expected} is not among\n${told.join('\n')}`.slice(0, 1_000),
+        reported.some((text) => expected.test(text)),
+        `${expected} is not among\n${reported.join('\n')}`.slice(0, 1_000),
       );
     });
 });
@@ -178,10 +178,10 @@ describe('rejects references of a static pod to', () => {
   ];
   for (const [spec, resource] of bad)
     it(resource, async () => {
-      const told = await toldAbout(spec);
+      const reported = await toldAbout(spec);
       assert.ok(
-        told.some((text) => text.endsWith(`: static pods may not reference ${resource}`)),
-        told.join('\n'),
+        reported.some((text) => text.endsWith(`: static pods may not reference ${resource}`)),
+        reported.join('\n'),
       );
       assert.deepEqual(await toldAbout(spec, 'name: a', { ...defaultRules, apiReferences: 'allowed' }), []);
     });

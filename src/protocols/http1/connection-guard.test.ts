@@ -7,12 +7,12 @@ import { ConnectionGuard } from './connection-guard.ts';
 
 test('stops parsing the chunk that has too many requests, and ends each request that it started', async () => {
   const guard = new ConnectionGuard();
-  const seen = { parsed: 0, started: 0, ended: 0 };
+  const observed = { parsed: 0, started: 0, ended: 0 };
   const server = nodeHttp.createServer((incoming, outgoing) => {
-    seen.parsed++;
+    observed.parsed++;
     guard.serve(incoming, outgoing, (onEnd) => {
-      seen.started++;
-      onEnd(() => seen.ended++);
+      observed.started++;
+      onEnd(() => observed.ended++);
     });
   });
   guard.track(server);
@@ -23,7 +23,7 @@ test('stops parsing the chunk that has too many requests, and ends each request 
     const closed = new Promise((resolve) => void client.on('error', () => {}).once('close', resolve));
     client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000));
     await closed;
-    assert.deepEqual(seen, { parsed: 9, started: 8, ended: 8 });
+    assert.deepEqual(observed, { parsed: 9, started: 8, ended: 8 });
   } finally {
     server.close();
   }

@@ -288,13 +288,13 @@ describe('any input', () => {
         (frames, changes, greets) => {
           const desk = new Http2Desk();
           if (greets) desk.settings({ [settingId.maxConcurrentStreams]: 4 });
-          const asked = greets ? Array.from({ length: 6 }, () => desk.ask(Buffer.alloc(20_000))) : [];
+          const requested = greets ? Array.from({ length: 6 }, () => desk.ask(Buffer.alloc(20_000))) : [];
           const all = Buffer.concat(frames);
           for (const [at, byte] of changes) if (all.length > 0) all[at % all.length] = byte;
           for (let at = 0; at < all.length; at += 1_000) desk.says(all.subarray(at, at + 1_000));
-          asked[1]?.stream.reset('CANCEL');
+          requested[1]?.stream.reset('CANCEL');
           desk.connection.close(new Error('over'));
-          for (const [index, { answer }] of asked.entries()) {
+          for (const [index, { answer }] of requested.entries()) {
             assert.ok(answer.ends.length === 1 || (index === 1 && answer.ends.length === 0));
           }
           assert.equal(desk.heard.filter((what) => what === 'ended').length, 1);

@@ -64,7 +64,7 @@ describe('sending', () => {
         desk.settings();
         let initial = 65_535;
         let connection = 65_535;
-        const asked: {
+        const requested: {
           body: Buffer;
           sent: Buffer[];
           granted: number;
@@ -75,7 +75,7 @@ describe('sending', () => {
         const check = async () => {
           for (const frame of await desk.sent()) {
             if (frame.type !== frameType.data) continue;
-            const one = asked[(frame.streamId - 1) / 2];
+            const one = requested[(frame.streamId - 1) / 2];
             assert.ok(one !== undefined && !one.isOver);
             one.sent.push(frame.payload);
             connection -= frame.payload.length;
@@ -85,11 +85,17 @@ describe('sending', () => {
           }
         };
         for (const act of steps) {
-          const one = asked[act.is === 'give-up' ? act.which : act.is === 'grant' ? act.to - 1 : -1];
+          const one = requested[act.is === 'give-up' ? act.which : act.is === 'grant' ? act.to - 1 : -1];
           if (act.is === 'ask') {
             const body = Buffer.from(Array.from({ length: act.bytes }, (_, index) => index % 251));
             const { stream } = desk.ask(body);
-            asked.push({ body, sent: [], granted: 0, isOver: false, giveUp: () => stream.reset('CANCEL') });
+            requested.push({
+              body,
+              sent: [],
+              granted: 0,
+              isOver: false,
+              giveUp: () => stream.reset('CANCEL'),
+            });
           } else if (act.is === 'resize') {
             initial = act.bytes;
             desk.settings({ [settingId.initialWindowSize]: initial });
@@ -110,7 +116,8 @@ describe('sending', () => {
         desk.settings({ [settingId.initialWindowSize]: initial });
         desk.says(windowUpdateFrame(0, 1 << 25));
         await check();
-        for (const { body, sent, isOver } of asked) if (!isOver) assert.ok(Buffer.concat(sent).equals(body));
+        for (const { body, sent, isOver } of requested)
+          if (!isOver) assert.ok(Buffer.concat(sent).equals(body));
       }),
       { numRuns: 150 },
     );
@@ -127,9 +134,9 @@ describe('receiving', () => {
   function answering(): Http2Desk & { readonly asked: ReturnType<Http2Desk['ask']> } {
     const desk = new Http2Desk({ streamWindowBytes: 65_536, connectionWindowBytes: 131_072 });
     desk.settings();
-    const asked = desk.ask();
+    const requested = desk.ask();
     desk.says(headersFrame(1, ok, 'more'));
-    return Object.assign(desk, { asked });
+    return Object.assign(desk, { asked: requested });
   }
 
   test('a fast reader receives without pauses', async () => {

@@ -104,16 +104,16 @@ describe('create', () => {
 
   test('copies lists and maps, so that later changes have no effect', () => {
     const texts = ['a'];
-    const made = type('Lists').create({ texts });
+    const created = type('Lists').create({ texts });
     texts.push('b');
-    assert.deepEqual(made['texts'], ['a']);
+    assert.deepEqual(created['texts'], ['a']);
   });
 
   test('keeps a map key called __proto__ as data', () => {
     const texts = JSON.parse('{"__proto__":"x"}');
-    const made = type('Maps').create({ texts })['texts'] as object;
-    assert.deepEqual(Object.entries(made), [['__proto__', 'x']]);
-    assert.equal(Object.getPrototypeOf(made), Object.prototype);
+    const created = type('Maps').create({ texts })['texts'] as object;
+    assert.deepEqual(Object.entries(created), [['__proto__', 'x']]);
+    assert.equal(Object.getPrototypeOf(created), Object.prototype);
   });
 });
 

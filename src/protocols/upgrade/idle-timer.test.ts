@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { IdleTimer } from './idle-timer.ts';
 
-async function rig(limitMs: number) {
+async function createHarness(limitMs: number) {
   const clock = new VirtualClock();
   let expired = 0;
   const timer = new IdleTimer(clock, limitMs, () => {
@@ -13,7 +13,7 @@ async function rig(limitMs: number) {
 }
 
 test('fires once after the full limit without a touch', async () => {
-  const { clock, timer, expired } = await rig(1000);
+  const { clock, timer, expired } = await createHarness(1000);
   await clock.advance(900);
   timer.touch();
   await clock.advance(900);
@@ -25,7 +25,7 @@ test('fires once after the full limit without a touch', async () => {
 });
 
 test('never fires without a limit until one is set; a limit only becomes shorter', async () => {
-  const { clock, timer, expired } = await rig(0);
+  const { clock, timer, expired } = await createHarness(0);
   await clock.advance(1_000_000);
   timer.shorten(50);
   timer.shorten(500);
@@ -36,7 +36,7 @@ test('never fires without a limit until one is set; a limit only becomes shorter
 });
 
 test('does not fire after it was disposed', async () => {
-  const { clock, timer, expired } = await rig(10);
+  const { clock, timer, expired } = await createHarness(10);
   timer[Symbol.dispose]();
   await clock.advance(100);
   assert.equal(expired(), 0);

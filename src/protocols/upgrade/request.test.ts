@@ -32,36 +32,36 @@ const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').le
 test('resolves with a granted upgrade and leaves no listener on the signal', async () => {
   await using server = await backend();
   const { signal } = new AbortController();
-  const answer = await sendRequest(server.get('/', { headers }), undefined, signal);
-  assert.equal(answer.kind, 'upgraded');
-  if (answer.kind === 'upgraded') answer.socket.destroy();
+  const response = await sendRequest(server.get('/', { headers }), undefined, signal);
+  assert.equal(response.kind, 'upgraded');
+  if (response.kind === 'upgraded') response.socket.destroy();
   assert.equal(listeners(signal), 0);
 });
 
 test('resolves with the response of a backend that denies the upgrade', async () => {
   await using server = await backend();
   const { signal } = new AbortController();
-  const asked = server.get('/denied');
-  const answer = await sendWithConnectDeadline(
-    asked,
+  const requested = server.get('/denied');
+  const response = await sendWithConnectDeadline(
+    requested,
     undefined,
     { clock: new VirtualClock(), ms: 1000 },
     signal,
   );
-  assert.equal(answer.kind === 'answered' && answer.response.statusCode, 403);
-  asked.destroy();
+  assert.equal(response.kind === 'answered' && response.response.statusCode, 403);
+  requested.destroy();
   assert.equal(listeners(signal), 0);
 });
 
 test('destroys the request and leaves no listener when the signal is aborted before the response', async () => {
   await using server = await backend();
   const controller = new AbortController();
-  const asked = server.get('/slow');
-  const answer = sendRequest(asked, undefined, controller.signal);
-  await once(asked, 'finish');
+  const requested = server.get('/slow');
+  const response = sendRequest(requested, undefined, controller.signal);
+  await once(requested, 'finish');
   controller.abort(new Error('the client disconnected'));
-  await assert.rejects(answer, /the client disconnected/);
-  assert.equal(asked.destroyed, true);
+  await assert.rejects(response, /the client disconnected/);
+  assert.equal(requested.destroyed, true);
   assert.equal(listeners(controller.signal), 0);
 });
 
@@ -74,8 +74,8 @@ test('destroys the request when the connection is not established within the dea
     // Never connects: the factory returns no socket.
     createConnection: () => undefined,
   });
-  const answer = sendWithConnectDeadline(asked, undefined, { clock, ms: 1000 }, signal);
-  const failed = assert.rejects(answer, /Cannot connect within 1000 ms/);
+  const response = sendWithConnectDeadline(asked, undefined, { clock, ms: 1000 }, signal);
+  const failed = assert.rejects(response, /Cannot connect within 1000 ms/);
   await clock.advance(1000);
   await failed;
   assert.equal(asked.destroyed, true);

@@ -95,12 +95,12 @@ describe('node capacity', () => {
   });
 
   it('limits the number of pods, whatever they request', () => {
-    const others = ['a', 'b', 'c'].map((name) => asking({}, name));
+    const rest = ['a', 'b', 'c'].map((name) => asking({}, name));
     assert.equal(
-      evaluated(asking({ cpu: '9' }), { others }),
+      evaluated(asking({ cpu: '9' }), { others: rest }),
       "OutOfpods: Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3",
     );
-    assert.equal(evaluated(asking({}), { others: others.slice(1) }), 'admit');
+    assert.equal(evaluated(asking({}), { others: rest.slice(1) }), 'admit');
   });
 
   it('includes the overhead of the RuntimeClass, and excludes resources from claims', () => {
@@ -381,8 +381,8 @@ describe('several reasons', () => {
 
   it('ignores all reasons for a restored pod, and most of them for a pod that was admitted before', () => {
     assert.equal(evaluated(pod, { ...all, standing: 'restored', node: undefined }), 'admit');
-    const others = [asking({ cpu: '3900m' }, 'o')];
-    const before = { standing: 'admitted-before', others } as const;
+    const rest = [asking({ cpu: '3900m' }, 'o')];
+    const before = { standing: 'admitted-before', others: rest } as const;
     const spec = { taints: [{ key: 'k', effect: 'NoExecute' }] };
     const asks = asking({ cpu: '1' }, 'web', { nodeSelector: { zone: 'b' } });
     assert.equal(evaluated(asks, { ...before, node: { ...node, spec } }), 'admit');
@@ -411,11 +411,11 @@ describe('a critical pod', () => {
   });
 
   it('waits for terminating pods, and preempts only as many pods as are needed besides', () => {
-    const others = [asking({ cpu: '2' }, 'a'), asking({ cpu: '1' }, 'b'), asking({ cpu: '500m' }, 'c')];
+    const rest = [asking({ cpu: '2' }, 'a'), asking({ cpu: '1' }, 'b'), asking({ cpu: '500m' }, 'c')];
     assert.match(
-      evaluated(big, { others, ending: new Set([podUid('a'), podUid('b')]) }),
+      evaluated(big, { others: rest, ending: new Set([podUid('a'), podUid('b')]) }),
       /^wait-for-termination OutOfpods/,
     );
-    assert.equal(evaluated(big, { others, ending: new Set([podUid('a')]) }), 'preempt cpu: b');
+    assert.equal(evaluated(big, { others: rest, ending: new Set([podUid('a')]) }), 'preempt cpu: b');
   });
 });

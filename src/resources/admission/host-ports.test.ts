@@ -33,9 +33,9 @@ describe('host ports', () => {
 
   it('are compared in linear time', () => {
     const many = (from: number) => podWith(Array.from({ length: 9_900 }, (_, at) => port(from + at)));
-    const others = [many(1), many(10_000), many(20_000)];
+    const rest = [many(1), many(10_000), many(20_000)];
     const { user } = process.cpuUsage();
-    for (let round = 0; round < 5; round++) assert.equal(hasHostPortConflict(many(30_000), others), false);
+    for (let round = 0; round < 5; round++) assert.equal(hasHostPortConflict(many(30_000), rest), false);
     assert.ok(process.cpuUsage().user - user < 2_000_000);
   });
 

@@ -28,7 +28,7 @@ function aWorld(first: readonly Pod[] = [], underPressure?: 'refuse' | 'wait') {
   const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
   const pending = new PendingAdmissions();
   const steps: string[] = [];
-  const world = {
+  const environment = {
     node: labelled('a'),
     others: first,
     ending: new Set<PodUid>(),
@@ -48,10 +48,10 @@ function aWorld(first: readonly Pod[] = [], underPressure?: 'refuse' | 'wait') {
     pending,
     facts: () => ({
       standing: 'new',
-      node: world.node,
-      others: world.others,
-      ending: world.ending,
-      pressures: world.pressures,
+      node: environment.node,
+      others: environment.others,
+      ending: environment.ending,
+      pressures: environment.pressures,
       isShuttingDown: false,
       strictGroups: true,
       tolerationRules: 'plain',
@@ -59,19 +59,19 @@ function aWorld(first: readonly Pod[] = [], underPressure?: 'refuse' | 'wait') {
       declaredFeatures: undefined,
     }),
     fetchNode: async () => {
-      world.fetches++;
-      if (world.fetched instanceof Error) throw world.fetched;
-      return world.fetched;
+      environment.fetches++;
+      if (environment.fetched instanceof Error) throw environment.fetched;
+      return environment.fetched;
     },
     preempt: async (victim, signal) => {
-      world.preempted.push(victim.metadata.name);
-      await world.preempt(victim, signal);
+      environment.preempted.push(victim.metadata.name);
+      await environment.preempt(victim, signal);
     },
     allocator: {
-      isRequestedBy: () => world.allocate !== undefined,
-      allocatePod: async () => await world.allocate?.(),
+      isRequestedBy: () => environment.allocate !== undefined,
+      allocatePod: async () => await environment.allocate?.(),
     },
-    wasAdmitted: () => world.wasAdmitted,
+    wasAdmitted: () => environment.wasAdmitted,
     underPressure,
     observer: admissionMetrics(registry),
   });
@@ -83,7 +83,7 @@ function aWorld(first: readonly Pod[] = [], underPressure?: 'refuse' | 'wait') {
     });
     return outcome;
   };
-  return { clock, world, admission, pending, steps, begin, records, registry };
+  return { clock, world: environment, admission, pending, steps, begin, records, registry };
 }
 
 const selecting = (zone: string) => sized('web', '100m', { nodeSelector: { zone } });

@@ -31,19 +31,19 @@ function chosen(others: readonly Pod[], ...needs: readonly Shortage[]): string {
 
 describe('chooseVictims', () => {
   it('chooses as few victims as possible', () => {
-    const others = [burstable('a', '100m'), burstable('b', '100m'), burstable('c', '200m')];
-    assert.equal(chosen(others, short('cpu', 150n)), 'c');
-    assert.equal(chosen(others, short('cpu', 250n)), 'c a');
-    assert.equal(chosen(others, short('cpu', 400n)), 'c a b');
+    const rest = [burstable('a', '100m'), burstable('b', '100m'), burstable('c', '200m')];
+    assert.equal(chosen(rest, short('cpu', 150n)), 'c');
+    assert.equal(chosen(rest, short('cpu', 250n)), 'c a');
+    assert.equal(chosen(rest, short('cpu', 400n)), 'c a b');
   });
 
   it('prefers victims of lower QoS, and higher ones only for what those cannot release', () => {
-    const others = [guaranteed('g', '300m'), burstable('b', '300m'), bestEffort('e')];
-    assert.equal(chosen(others, short('cpu', 200n)), 'b');
-    assert.equal(chosen(others, short('cpu', 400n)), 'b g');
-    assert.equal(chosen(others, short('pods', 1n)), 'e');
-    assert.equal(chosen(others, short('pods', 2n)), 'e b');
-    assert.equal(chosen(others, short('cpu', 200n), short('pods', 2n)), 'e b');
+    const rest = [guaranteed('g', '300m'), burstable('b', '300m'), bestEffort('e')];
+    assert.equal(chosen(rest, short('cpu', 200n)), 'b');
+    assert.equal(chosen(rest, short('cpu', 400n)), 'b g');
+    assert.equal(chosen(rest, short('pods', 1n)), 'e');
+    assert.equal(chosen(rest, short('pods', 2n)), 'e b');
+    assert.equal(chosen(rest, short('cpu', 200n), short('pods', 2n)), 'e b');
   });
 
   it('prefers the smaller of two equal candidates, by memory and then by CPU', () => {
@@ -52,13 +52,13 @@ describe('chooseVictims', () => {
   });
 
   it('compares needs by their share, not by their amount', () => {
-    const others = [burstable('cpus', '1', '1Mi'), burstable('bytes', '1m', '64Mi')];
-    assert.equal(chosen(others, short('cpu', 1000n), short('memory', 2n * 1024n * 1024n)), 'cpus bytes');
+    const rest = [burstable('cpus', '1', '1Mi'), burstable('bytes', '1m', '64Mi')];
+    assert.equal(chosen(rest, short('cpu', 1000n), short('memory', 2n * 1024n * 1024n)), 'cpus bytes');
   });
 
   it('reports the resources that no candidate can release', () => {
-    const others = [burstable('a', '100m')];
-    assert.equal(chosen(others, short('cpu', 150n), short('memory', 1n)), '[(res: cpu, q: 50), ]');
+    const rest = [burstable('a', '100m')];
+    assert.equal(chosen(rest, short('cpu', 150n), short('memory', 1n)), '[(res: cpu, q: 50), ]');
   });
 
   it('never chooses a pod of equal priority', () => {

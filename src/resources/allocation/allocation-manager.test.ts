@@ -41,7 +41,7 @@ function asking({ name = 'a', cpu, generation = 1, priority, resources, conditio
 }
 
 /** A node with the given capacity in millicores. */
-function rig(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
+function createHarness(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
   const clock = new VirtualClock();
   const { logger } = collectLogs(clock);
   const files = new Map<string, string>();
@@ -77,16 +77,13 @@ function rig(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
       areSourcesReady: () => ready,
       infeasibility: () => undefined,
       checkAdmission: (pod) => {
-        const others = [...pods.values()].filter((other) => other.metadata.uid !== pod.metadata.uid);
-        const used = others.reduce(
-          (sum, one) => sum + milliCpuOf(podRequests(allocatedPods.counted(one))),
-          0n,
-        );
+        const rest = [...pods.values()].filter((other) => other.metadata.uid !== pod.metadata.uid);
+        const used = rest.reduce((sum, one) => sum + milliCpuOf(podRequests(allocatedPods.counted(one))), 0n);
         const isFitting = used + milliCpuOf(podRequests(pod)) <= BigInt(capacity);
         return isFitting ? undefined : { reason: 'OutOfcpu', message: `used: ${used}` };
       },
       syncPod: (pod) => void synced.push(pod.metadata.name),
-      observer: { requested() {}, infeasible() {}, acceptedAfterWaiting: (one) => void accepted.push(one) },
+      observer: { requested() {}, infeasible() {}, acceptedAfterWaiting: (each) => void accepted.push(each) },
       ...over,
     });
     const node = {
@@ -134,7 +131,7 @@ function rig(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
 }
 
 test('a pod edited while it waits for admission keeps the resources it was admitted with until the resize fits', async () => {
-  const { begin, clock, events } = rig(1_000);
+  const { begin, clock, events } = createHarness(1_000);
   const node = await begin();
   const end = new AbortController();
   const running = node.manager.run(end.signal);
@@ -152,7 +149,7 @@ test('a pod edited while it waits for admission keeps the resources it was admit
 });
 
 test('allocates a resize that fits immediately and reports it', async () => {
-  const { begin, events, synced } = rig(1_000);
+  const { begin, events, synced } = createHarness(1_000);
   const node = await begin();
   node.take(asking({ cpu: '100m' }));
   node.edit(asking({ cpu: '200m', generation: 2 }));
@@ -166,7 +163,7 @@ test('allocates a resize that fits immediately and reports it', async () => {
 });
 
 test('defers a resize without capacity, reports it once, and allocates it after capacity is released', async () => {
-  const { begin, events, synced, clock, accepted } = rig(1_000);
+  const { begin, events, synced, clock, accepted } = createHarness(1_000);
   const node = await begin();
   node.take(asking({ cpu: '500m' }));
   node.take(asking({ name: 'b', cpu: '400m' }));
@@ -190,7 +187,7 @@ test('defers a resize without capacity, reports it once, and allocates it after 
 });
 
 test('retries deferred resizes every three minutes, but not before all sources are ready', async () => {
-  const { begin, clock, pods, setReady } = rig(1_000);
+  const { begin, clock, pods, setReady } = createHarness(1_000);
   const node = await begin();
   const end = new AbortController();
   setReady(false);
@@ -214,7 +211,7 @@ test('retries deferred resizes every three minutes, but not before all sources a
 
 test('retries decreases first, then by priority, then Guaranteed pods, then the longest waiting', async () => {
   const order: string[] = [];
-  const { begin, clock } = rig(0, {
+  const { begin, clock } = createHarness(0, {
     checkAdmission: ({ metadata: { name } }) => {
       order.push(name);
       return { reason: 'OutOfcpu', message: '' };
@@ -240,7 +237,7 @@ test('retries decreases first, then by priority, then Guaranteed pods, then the 
 });
 
 test('reports an infeasible resize and does not retry it', async () => {
-  const { begin, events } = rig(1_000, {
+  const { begin, events } = createHarness(1_000, {
     infeasibility: () => ({ message: 'not with swap', detail: 'swap_limitation' }),
   });
   const node = await begin();
@@ -252,7 +249,7 @@ test('reports an infeasible resize and does not retry it', async () => {
 });
 
 test('an edit that is reverted leaves no pending resize', async () => {
-  const { begin } = rig(100);
+  const { begin } = createHarness(100);
   const node = await begin();
   node.take(asking({ cpu: '100m' }));
   node.edit(asking({ cpu: '200m', generation: 2 }));
@@ -262,7 +259,7 @@ test('an edit that is reverted leaves no pending resize', async () => {
 });
 
 test('completes a resize when the pod has its allocation, but not by a stale observation', async () => {
-  const { begin, events } = rig(1_000);
+  const { begin, events } = createHarness(1_000);
   const node = await begin();
   const old = asking({ cpu: '100m' });
   node.take(old);
@@ -283,14 +280,14 @@ test('completes a resize when the pod has its allocation, but not by a stale obs
 });
 
 test('prefers the allocation over the spec after a restart and keeps the pending resize', async () => {
-  const { begin, clock, events } = rig(1_000);
+  const { begin, clock, events } = createHarness(1_000);
   const before = await begin();
   before.take(asking({ cpu: '500m' }));
   before.take(asking({ name: 'b', cpu: '400m' }));
   before.edit(asking({ cpu: '700m', generation: 2 }));
   await settle();
   const conditions = before.conditions.of(podUid('a'));
-  const told = events.length;
+  const reported = events.length;
   await clock.advance(60_000);
   const node = await begin();
   node.take(asking({ cpu: '700m', generation: 2, conditions }));
@@ -301,13 +298,13 @@ test('prefers the allocation over the spec after a restart and keeps the pending
   node.manager.podsAdded();
   await clock.advance(1);
   assert.deepEqual(node.conditions.of(podUid('a')), conditions);
-  assert.equal(events.length, told);
+  assert.equal(events.length, reported);
   end.abort();
   await running;
 });
 
 test('restores a lost allocation from the pod status', async () => {
-  const { begin } = rig(1_000);
+  const { begin } = createHarness(1_000);
   const node = await begin();
   const pod = asking({ cpu: '700m', generation: 2 });
   node.take({
@@ -331,7 +328,7 @@ test('restores a lost allocation from the pod status', async () => {
 });
 
 test('counts the actuated resources until they are released', async () => {
-  const { begin } = rig(1_000);
+  const { begin } = createHarness(1_000);
   const node = await begin();
   node.take(asking({ cpu: '900m' }));
   await node.actuated.set(podUid('a'), { containers: { main: { requests: { cpu: '900m', memory: '5' } } } });

@@ -10,10 +10,10 @@ const path = '/root/allocated_pods_state';
 const [a, b] = [podUid('a'), podUid('b')];
 const cpu = (amount: string): PodAllocation => ({ containers: { main: { requests: { cpu: amount } } } });
 
-function rig(text?: string) {
+function createHarness(text?: string) {
   const files = new Map<string, string>(text === undefined ? [] : [[path, text]]);
   const writes: { path: string; survives: WriteOptions['survives'] }[] = [];
-  const told: string[] = [];
+  const reported: string[] = [];
   let fails = false;
   const logs = collectLogs(new VirtualClock());
   const open = async () => {
@@ -31,7 +31,7 @@ function rig(text?: string) {
         },
       },
       logger: logs.logger,
-      corrupted: (message) => told.push(message),
+      corrupted: (message) => reported.push(message),
     });
     await file.open();
     return file;
@@ -39,18 +39,18 @@ function rig(text?: string) {
   const failing = (on: boolean) => {
     fails = on;
   };
-  return { files, writes, told, logs, open, failing };
+  return { files, writes, told: reported, logs, open, failing };
 }
 
 test('persists an allocation for the next kubelet', async () => {
-  const { open } = rig();
+  const { open } = createHarness();
   const file = await open();
   await file.set(a, cpu('1'));
   assert.deepEqual((await open()).get(a), { ...cpu('1'), pod: undefined });
 });
 
 test('writes a batch once, and not at all without changes', async () => {
-  const { open, writes } = rig();
+  const { open, writes } = createHarness();
   const file = await open();
   await Promise.all([file.set(a, cpu('1')), file.set(b, cpu('2'))]);
   await file.set(a, cpu('1000m'));
@@ -59,7 +59,7 @@ test('writes a batch once, and not at all without changes', async () => {
 
 test('also writes allocations that are set during a write', async () => {
   for (let turns = 0; turns < 12; turns++) {
-    const { open, files } = rig();
+    const { open, files } = createHarness();
     const file = await open();
     void file.set(a, cpu('1'));
     for (let turn = 0; turn < turns; turn++) await Promise.resolve();
@@ -69,7 +69,7 @@ test('also writes allocations that are set during a write', async () => {
 });
 
 test('makes a change durable across a power failure, a new pod only across a crash', async () => {
-  const { open, writes } = rig();
+  const { open, writes } = createHarness();
   const file = await open();
   await file.set(a, cpu('1'));
   await file.set(a, cpu('2'));
@@ -81,7 +81,7 @@ test('makes a change durable across a power failure, a new pod only across a cra
 });
 
 test('removes a deleted pod with the next change', async () => {
-  const { open } = rig();
+  const { open } = createHarness();
   const file = await open();
   await file.set(a, cpu('1'));
   file.retain(() => false);
@@ -91,7 +91,7 @@ test('removes a deleted pod with the next change', async () => {
 });
 
 test('moves a corrupt file aside, reports it, and starts a new one', async () => {
-  const { open, files, told } = rig('{"data":"{}","checksum":1}');
+  const { open, files, told } = createHarness('{"data":"{}","checksum":1}');
   const file = await open();
   assert.equal(file.size, 0);
   assert.match(
@@ -104,7 +104,7 @@ test('moves a corrupt file aside, reports it, and starts a new one', async () =>
 });
 
 test('reports a failed write, keeps the value in memory, and retries with the next change', async () => {
-  const { open, failing, logs, files } = rig();
+  const { open, failing, logs, files } = createHarness();
   const file = await open();
   failing(true);
   await file.set(a, cpu('1'));

@@ -236,21 +236,21 @@ describe('node allocatable enforcement', () => {
   async function anEnforcedNode(host: SimulatedCgroupHost) {
     const { cgroups, clock, active } = await aNode(host);
     const { logger } = collectLogs(clock);
-    const told: string[] = [];
+    const reported: string[] = [];
     const qos = new QosContainerManager({
       cgroups,
       cgroupRoot: [],
       kubepods: { cpuShares: 2048, memoryBytes: 1_073_741_824 },
       enforcement: {
-        enforced: () => void told.push('enforced'),
-        failed: (cgroup, error) => void told.push(`failed ${cgroup}: ${(error as Error).message}`),
+        enforced: () => void reported.push('enforced'),
+        failed: (cgroup, error) => void reported.push(`failed ${cgroup}: ${(error as Error).message}`),
       },
       hugePageSizes: [],
       activePods: () => active,
       clock,
       logger,
     });
-    return { qos, clock, told };
+    return { qos, clock, told: reported };
   }
 
   it('is reported once', async () => {

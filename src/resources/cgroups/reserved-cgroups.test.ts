@@ -20,16 +20,16 @@ async function aMachine() {
   const host = new SimulatedCgroupHost({ mode: 'v2' });
   const layout = await detectCgroupLayout(host);
   const cgroups = new CgroupManager({ host, layout, driver: 'cgroupfs', clock: new VirtualClock() });
-  const told: AllocatableEvent[] = [];
-  const tell = (event: AllocatableEvent) => void told.push(event);
+  const reported: AllocatableEvent[] = [];
+  const tell = (event: AllocatableEvent) => void reported.push(event);
   const read = async (path: string) => (await host.read(`/sys/fs/cgroup${path}`)).trim();
-  return { host, cgroups, told, tell, read };
+  return { host, cgroups, told: reported, tell, read };
 }
 
 describe('reserved cgroups', () => {
   it('get all limits, the compressible ones, or none', () => {
     const values = (enforceNodeAllocatable: readonly string[]) =>
-      reservedCgroups({ ...config, enforceNodeAllocatable }).map((one) => [one.path, one.values]);
+      reservedCgroups({ ...config, enforceNodeAllocatable }).map((each) => [each.path, each.values]);
     assert.deepEqual(values(['pods', 'system-reserved', 'kube-reserved']), [
       ['/system.slice', { cpuShares: 512, memoryBytes: 536_870_912, pidsLimit: 100 }],
       ['/kube/own', { memoryBytes: 268_435_456 }],

@@ -8,18 +8,18 @@ import { runtimeCgroupDriver } from './runtime-cgroup-driver.ts';
 const signal = new AbortController().signal;
 
 /** Gives one answer after the other, the last for ever. */
-function aRuntime(...answers: readonly (object | Error)[]) {
+function aRuntime(...responses: readonly (object | Error)[]) {
   const clock = new VirtualClock();
   const { logger } = collectLogs(clock);
   const metrics = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
-  let asked = 0;
+  let requestCount = 0;
   const runtimeConfig = async () => {
-    const answer = answers[Math.min(asked++, answers.length - 1)];
-    if (answer instanceof Error) throw answer;
-    return answer;
+    const response = responses[Math.min(requestCount++, responses.length - 1)];
+    if (response instanceof Error) throw response;
+    return response;
   };
   const cri = { runtimeConfig } as unknown as CriClient;
-  return { deps: { cri, clock, logger, metrics }, clock, metrics, asked: () => asked };
+  return { deps: { cri, clock, logger, metrics }, clock, metrics, asked: () => requestCount };
 }
 
 const away = new KubelingError('CRI_UNAVAILABLE', 'not now');

@@ -132,9 +132,9 @@ describe('for any free CPUs', () => {
         // Complete cores are in use, as with full-pcpus-only.
         const busyCores = groups.idsWith('core', new Set(busy));
         const free = groups.all.difference(groups.cpusInAll('core', busyCores));
-        const wanted = count * shape.threads;
-        if (wanted > free.size || wanted === 0) return;
-        const cpus = takeCpus(groups, free, wanted, packed);
+        const expected = count * shape.threads;
+        if (expected > free.size || expected === 0) return;
+        const cpus = takeCpus(groups, free, expected, packed);
         assert.equal(groups.idsWith('core', cpus).length, count, 'whole cores');
         const left = (level: TopologyLevel) =>
           groups.ids(level).map((id) => groups.cpusIn(level, id).intersection(free).size);
@@ -144,10 +144,11 @@ describe('for any free CPUs', () => {
             : ['socket', 'numaNode'];
         // Complete cores may come from anywhere; otherwise partly used ones are filled first.
         const isWholeTaken = left(inner).some(
-          (size) => size <= wanted && size === groups.all.size / groups.count(inner),
+          (size) => size <= expected && size === groups.all.size / groups.count(inner),
         );
         const fewest = Math.min(...left(outer).filter((size) => size > 0));
-        if (!isWholeTaken && fewest >= wanted) assert.equal(groups.idsWith(outer, cpus).length, 1, 'packed');
+        if (!isWholeTaken && fewest >= expected)
+          assert.equal(groups.idsWith(outer, cpus).length, 1, 'packed');
       }),
       { numRuns: 1_000 },
     );

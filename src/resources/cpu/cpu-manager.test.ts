@@ -101,83 +101,87 @@ class Rig {
 
 describe('the CPU manager', () => {
   it('assigns exclusive CPUs only to Guaranteed pods with integer requests', async () => {
-    const rig = new Rig();
-    assert.equal(await rig.add(guaranteed('whole', '2')), '1,5');
-    assert.equal(await rig.add(guaranteed('part', '1500m')), '');
-    assert.equal(await rig.add(aPod({ metadata: { uid: podUid('free') } })), '');
-    assert.equal(rig.manager.cpusetFor(podUid('part'), 'main'), '0,2-4,6-7');
+    const harness = new Rig();
+    assert.equal(await harness.add(guaranteed('whole', '2')), '1,5');
+    assert.equal(await harness.add(guaranteed('part', '1500m')), '');
+    assert.equal(await harness.add(aPod({ metadata: { uid: podUid('free') } })), '');
+    assert.equal(harness.manager.cpusetFor(podUid('part'), 'main'), '0,2-4,6-7');
   });
 
   it('persists an allocation before it returns and restores it', async () => {
-    const rig = new Rig();
-    await rig.add(guaranteed('one', '2'));
-    const noted = decodeCpuCheckpoint(rig.text ?? '').state;
+    const harness = new Rig();
+    await harness.add(guaranteed('one', '2'));
+    const noted = decodeCpuCheckpoint(harness.text ?? '').state;
     assert.equal(formatCpuSet(noted.defaultCpuSet), '0,2-4,6-7');
-    await rig.make().restore(signal);
-    assert.equal(rig.own('one'), '1,5');
-    assert.equal(await rig.add(guaranteed('one', '2')), '1,5', 'a repeated allocation changes nothing');
+    await harness.make().restore(signal);
+    assert.equal(harness.own('one'), '1,5');
+    assert.equal(await harness.add(guaranteed('one', '2')), '1,5', 'a repeated allocation changes nothing');
   });
 
   it('continues while the disk rejects writes and persists later', async () => {
-    const rig = new Rig();
-    rig.failing = true;
-    assert.equal(await rig.add(guaranteed('one', '2')), '1,5');
-    rig.failing = false;
-    await rig.manager.reconcile(signal);
-    assert.equal(decodeCpuCheckpoint(rig.text ?? '').state.assignments.size, 1);
+    const harness = new Rig();
+    harness.failing = true;
+    assert.equal(await harness.add(guaranteed('one', '2')), '1,5');
+    harness.failing = false;
+    await harness.manager.reconcile(signal);
+    assert.equal(decodeCpuCheckpoint(harness.text ?? '').state.assignments.size, 1);
   });
 
   it('reuses the CPUs of init containers', async () => {
-    const rig = new Rig();
-    await rig.add(guaranteed('one', '2', '4'));
-    assert.equal(rig.own('one', 'init'), '1-2,5-6');
-    assert.equal(rig.own('one'), '1,5');
+    const harness = new Rig();
+    await harness.add(guaranteed('one', '2', '4'));
+    assert.equal(harness.own('one', 'init'), '1-2,5-6');
+    assert.equal(harness.own('one'), '1,5');
   });
 
   it('rejects a request of partial cores with full-pcpus-only', async () => {
-    const rig = new Rig({ fullPcpusOnly: true });
+    const harness = new Rig({ fullPcpusOnly: true });
     assert.equal(
-      await rig.add(guaranteed('odd', '3')),
+      await harness.add(guaranteed('odd', '3')),
       'SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2',
     );
     assert.equal(
-      await rig.add(guaranteed('many', '8')),
+      await harness.add(guaranteed('many', '8')),
       'SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 6, requested CPUs = 8, CPUs per core = 2',
     );
   });
 
   it('moves running containers once when their CPUs change', async () => {
-    const rig = new Rig();
+    const harness = new Rig();
     const shared = aPod({ metadata: { uid: podUid('shared'), name: 'shared' } });
-    await rig.add(shared);
-    rig.running.set('shared', [{ name: 'main', id: 's1' }]);
-    await rig.manager.reconcile(signal);
-    assert.deepEqual(rig.updates, ['s1 0-7'], 'the current CPUs are unknown');
-    await rig.add(guaranteed('one', '2'));
-    await rig.manager.reconcile(signal);
-    await rig.manager.reconcile(signal);
-    assert.deepEqual(rig.updates.slice(1), ['s1 0,2-4,6-7']);
+    await harness.add(shared);
+    harness.running.set('shared', [{ name: 'main', id: 's1' }]);
+    await harness.manager.reconcile(signal);
+    assert.deepEqual(harness.updates, ['s1 0-7'], 'the current CPUs are unknown');
+    await harness.add(guaranteed('one', '2'));
+    await harness.manager.reconcile(signal);
+    await harness.manager.reconcile(signal);
+    assert.deepEqual(harness.updates.slice(1), ['s1 0,2-4,6-7']);
   });
 
   it('does not update a container created with the right CPUs', async () => {
-    const rig = new Rig();
-    await rig.add(guaranteed('one', '2'));
-    assert.equal(rig.manager.cpusetFor(podUid('one'), 'main'), '1,5');
-    rig.running.set('one', [{ name: 'main', id: 'o1' }]);
-    await rig.manager.reconcile(signal);
-    assert.deepEqual(rig.updates, []);
+    const harness = new Rig();
+    await harness.add(guaranteed('one', '2'));
+    assert.equal(harness.manager.cpusetFor(podUid('one'), 'main'), '1,5');
+    harness.running.set('one', [{ name: 'main', id: 'o1' }]);
+    await harness.manager.reconcile(signal);
+    assert.deepEqual(harness.updates, []);
   });
 
   it('releases the CPUs of inactive pods', async () => {
-    const rig = new Rig();
-    await rig.add(guaranteed('one', '6'));
-    await assert.rejects(rig.add(guaranteed('two', '2')), /requested=2, available=1/);
-    rig.active.delete('one');
-    rig.lingering.add('one');
-    await assert.rejects(rig.add(guaranteed('two', '2')), /available=1/, 'it is terminating but still runs');
-    rig.lingering.delete('one');
-    assert.equal(await rig.add(guaranteed('two', '2')), '1,5');
-    assert.equal(rig.own('one'), '');
+    const harness = new Rig();
+    await harness.add(guaranteed('one', '6'));
+    await assert.rejects(harness.add(guaranteed('two', '2')), /requested=2, available=1/);
+    harness.active.delete('one');
+    harness.lingering.add('one');
+    await assert.rejects(
+      harness.add(guaranteed('two', '2')),
+      /available=1/,
+      'it is terminating but still runs',
+    );
+    harness.lingering.delete('one');
+    assert.equal(await harness.add(guaranteed('two', '2')), '1,5');
+    assert.equal(harness.own('one'), '');
   });
 });
 
@@ -192,23 +196,23 @@ describe('for any sequence of pods', () => {
   it('assigns each CPU to one pod at most, exactly as requested, and loses none', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 25 }), fc.boolean(), async (steps, fullPcpusOnly) => {
-        const rig = new Rig({ fullPcpusOnly });
+        const harness = new Rig({ fullPcpusOnly });
         const refused = new Set<string>();
         for (const { name, what, count, init } of steps) {
-          if (what === 'restart') await rig.make().restore(signal);
-          else if (what === 'remove') rig.active.delete(name);
-          else if (!rig.active.has(name)) {
-            await rig.manager.reconcile(signal);
+          if (what === 'restart') await harness.make().restore(signal);
+          else if (what === 'remove') harness.active.delete(name);
+          else if (!harness.active.has(name)) {
+            await harness.manager.reconcile(signal);
             const pod = guaranteed(name, `${count}`, init === null ? undefined : `${init}`);
             refused.delete(name);
-            const own = await rig.add(pod).catch(() => 'refused');
+            const own = await harness.add(pod).catch(() => 'refused');
             if (!/^[\d,-]*$/.test(own)) {
-              rig.active.delete(name);
+              harness.active.delete(name);
               refused.add(name);
-            } else assert.equal(rig.manager.exclusiveCpus(pod.metadata.uid, 'main').size, count);
+            } else assert.equal(harness.manager.exclusiveCpus(pod.metadata.uid, 'main').size, count);
           }
-          await rig.manager.reconcile(signal);
-          const { defaultCpuSet, assignments } = decodeCpuCheckpoint(rig.text ?? '').state;
+          await harness.manager.reconcile(signal);
+          const { defaultCpuSet, assignments } = decodeCpuCheckpoint(harness.text ?? '').state;
           const all = [...defaultCpuSet];
           for (const own of assignments.values()) {
             const ofPod = new Set([...own.values()].flatMap((set) => [...set]));
@@ -217,12 +221,12 @@ describe('for any sequence of pods', () => {
             if (fullPcpusOnly) assert.equal(cores.size * 2, own.get('main')?.size ?? 0, 'whole cores');
           }
           assert.deepEqual(
-            all.toSorted((one, other) => one - other),
+            all.toSorted((each, other) => each - other),
             [0, 1, 2, 3, 4, 5, 6, 7],
           );
           assert.ok(defaultCpuSet.has(0), 'the reserved CPUs stay');
           assert.ok(
-            [...assignments.keys()].every((uid) => rig.active.has(uid)),
+            [...assignments.keys()].every((uid) => harness.active.has(uid)),
             'only active pods have CPUs',
           );
         }

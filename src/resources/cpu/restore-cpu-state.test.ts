@@ -34,13 +34,13 @@ function seen(uid: typeof one, cpus: string, parts: Partial<RuntimePlacement> = 
 }
 
 async function restored(text: string | undefined, runtime: readonly RuntimePlacement[] = []) {
-  let asked = 0;
+  let requestCount = 0;
   const { state, problem } = await restoreCpuState(text, policy, async () => {
-    asked++;
+    requestCount++;
     return runtime;
   });
   const own = [...state.assignments].map(([uid, sets]) => [uid, formatCpuSet(sets.get('main') ?? new Set())]);
-  return { own, rest: formatCpuSet(state.defaultCpuSet), mended: problem, asked };
+  return { own, rest: formatCpuSet(state.defaultCpuSet), mended: problem, asked: requestCount };
 }
 
 describe('restored CPU assignments', () => {

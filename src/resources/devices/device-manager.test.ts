@@ -11,68 +11,68 @@ const sidecar = { restartPolicy: 'Always' };
 
 describe('devices', () => {
   it('are allocated to one pod each until none is free', async () => {
-    await using rig = new DeviceRig();
-    await rig.startWith(gadget, three);
+    await using harness = new DeviceRig();
+    await harness.startWith(gadget, three);
     const [one, two, third] = [podOf('one', 2), podOf('two', 1), podOf('three', 1)];
-    assert.deepEqual([await rig.admit(one), await rig.admit(two)], [undefined, undefined]);
-    assert.deepEqual([rig.devicesOf(one), rig.devicesOf(two)], [['a', 'b'], ['c']]);
+    assert.deepEqual([await harness.admit(one), await harness.admit(two)], [undefined, undefined]);
+    assert.deepEqual([harness.devicesOf(one), harness.devicesOf(two)], [['a', 'b'], ['c']]);
     const why = `requested number of devices unavailable for ${gadget}. Requested: 1, Available: 0`;
-    assert.equal(await rig.admit(third), failed(why));
-    rig.ended.add(one.metadata.uid);
-    assert.equal(await rig.admit(podOf('four', 2)), undefined);
+    assert.equal(await harness.admit(third), failed(why));
+    harness.ended.add(one.metadata.uid);
+    assert.equal(await harness.admit(podOf('four', 2)), undefined);
   });
 
   it('are counted as healthy and as total', async () => {
-    await using rig = new DeviceRig();
-    const plugin = await rig.startWith(gadget, [{ id: 'a' }, { id: 'b', health: 'Unhealthy' }]);
+    await using harness = new DeviceRig();
+    const plugin = await harness.startWith(gadget, [{ id: 'a' }, { id: 'b', health: 'Unhealthy' }]);
     const is = () => {
-      const { capacity, allocatable, removed } = rig.manager.amounts();
+      const { capacity, allocatable, removed } = harness.manager.amounts();
       return `${allocatable[gadget]} of ${capacity[gadget]}${removed.length === 0 ? '' : ' removed'}`;
     };
     assert.equal(is(), '1 of 2');
     plugin.tell(three);
-    await rig.clock.advance(0);
+    await harness.clock.advance(0);
     assert.equal(is(), '3 of 3');
     plugin.die();
-    await rig.clock.advance(0);
+    await harness.clock.advance(0);
     assert.equal(is(), '0 of 3');
-    await rig.clock.advance(299_000);
+    await harness.clock.advance(299_000);
     assert.equal(is(), '0 of 3');
-    const { changes } = rig;
-    await rig.clock.advance(1_000);
+    const { changes } = harness;
+    await harness.clock.advance(1_000);
     assert.equal(is(), 'undefined of undefined removed');
-    assert.equal(rig.changes, changes + 1);
+    assert.equal(harness.changes, changes + 1);
     plugin.comeBack();
-    await rig.pass(rig.host.register(plugin));
-    await rig.clock.advance(1);
+    await harness.pass(harness.host.register(plugin));
+    await harness.clock.advance(1);
     assert.equal(is(), '3 of 3');
   });
 
   it('of an init container are reused by later containers; those of a sidecar are not', async () => {
-    await using rig = new DeviceRig();
-    await rig.startWith(gadget, three);
+    await using harness = new DeviceRig();
+    await harness.startWith(gadget, three);
     const pod = aPod({
       spec: {
         initContainers: [container('init', 2), container('side', 1, sidecar), container('later', 1)],
         containers: [container('main', 1), container('other', 1)],
       },
     });
-    assert.equal(await rig.admit(pod), undefined);
-    const of = (name: string) => rig.devicesOf(pod, name).join('');
+    assert.equal(await harness.admit(pod), undefined);
+    const of = (name: string) => harness.devicesOf(pod, name).join('');
     assert.deepEqual(['init', 'side', 'later', 'main', 'other'].map(of), ['ab', 'a', 'b', 'b', 'c']);
     assert.equal(
-      await rig.admit(podOf('next', 1)),
+      await harness.admit(podOf('next', 1)),
       failed(`requested number of devices unavailable for ${gadget}. Requested: 1, Available: 0`),
     );
   });
 
   it('are those the plugin prefers, as far as they are free', async () => {
-    await using rig = new DeviceRig();
-    const plugin = await rig.startWith(gadget, three, { getPreferredAllocationAvailable: true });
+    await using harness = new DeviceRig();
+    const plugin = await harness.startWith(gadget, three, { getPreferredAllocationAvailable: true });
     plugin.preferred = ['c', 'nonsense', 'b'];
     const pod = podOf('one', 1);
-    await rig.admit(pod);
-    assert.deepEqual(rig.devicesOf(pod), ['c']);
+    await harness.admit(pod);
+    assert.deepEqual(harness.devicesOf(pod), ['c']);
     const [question = ''] = plugin.calls.filter((call) => call.startsWith('getPreferredAllocation'));
     assert.deepEqual(JSON.parse(question.slice(question.indexOf('{'))), {
       containerRequests: [
@@ -82,43 +82,43 @@ describe('devices', () => {
     plugin.troubles.set('getPreferredAllocation', GrpcError.fromPeer('INTERNAL', 'no idea'));
     const why =
       'device plugin GetPreferredAllocation rpc failed with err: rpc error: code = Internal desc = no idea';
-    assert.equal(await rig.admit(podOf('two', 1)), failed(why));
+    assert.equal(await harness.admit(podOf('two', 1)), failed(why));
   });
 
   it('are taken from the NUMA nodes of the affinity first, then from others, then from those without a NUMA node', async () => {
-    await using rig = new DeviceRig();
+    await using harness = new DeviceRig();
     const placed = [
       { id: 'nowhere' },
       { id: 'far', numaNodes: [1] },
       { id: 'near', numaNodes: [0] },
       { id: 'both', numaNodes: [0, 1] },
     ];
-    await rig.startWith(gadget, placed);
+    await harness.startWith(gadget, placed);
     const affinity = { numaNodes: [0], preferred: true };
     const [one, two] = [podOf('one', 1), podOf('two', 2)];
-    await rig.admit(one, affinity);
-    await rig.admit(two, affinity);
-    assert.deepEqual([rig.devicesOf(one), rig.devicesOf(two)], [['near'], ['both', 'far']]);
+    await harness.admit(one, affinity);
+    await harness.admit(two, affinity);
+    assert.deepEqual([harness.devicesOf(one), harness.devicesOf(two)], [['near'], ['both', 'far']]);
   });
 
   it('stay free if the plugin rejects the allocation', async () => {
-    await using rig = new DeviceRig();
-    const plugin = await rig.startWith(gadget, [{ id: 'a' }]);
+    await using harness = new DeviceRig();
+    const plugin = await harness.startWith(gadget, [{ id: 'a' }]);
     plugin.troubles.set('allocate', GrpcError.fromPeer('UNKNOWN', 'not today'));
-    assert.equal(await rig.admit(podOf('one', 1)), failed('rpc error: code = Unknown desc = not today'));
+    assert.equal(await harness.admit(podOf('one', 1)), failed('rpc error: code = Unknown desc = not today'));
     plugin.troubles.clear();
-    assert.equal(await rig.admit(podOf('two', 1)), undefined);
+    assert.equal(await harness.admit(podOf('two', 1)), undefined);
   });
 
   it('report health changes to the pods that have them', async () => {
-    await using rig = new DeviceRig();
-    const plugin = await rig.startWith(gadget, three);
+    await using harness = new DeviceRig();
+    const plugin = await harness.startWith(gadget, three);
     const pod = podOf('one', 2);
-    await rig.admit(pod);
+    await harness.admit(pod);
     plugin.tell([{ id: 'a' }, { id: 'b', health: 'Unhealthy' }, { id: 'c', health: 'Unhealthy' }]);
-    await rig.clock.advance(0);
-    assert.deepEqual(rig.unwell, [pod.metadata.uid]);
-    const health = () => rig.manager.statusOf(pod.metadata.uid, 'main');
+    await harness.clock.advance(0);
+    assert.deepEqual(harness.unwell, [pod.metadata.uid]);
+    const health = () => harness.manager.statusOf(pod.metadata.uid, 'main');
     const is = (a: string, b: string) => [
       {
         name: gadget,
@@ -130,20 +130,20 @@ describe('devices', () => {
     ];
     assert.deepEqual(health(), is('Healthy', 'Unhealthy'));
     plugin.tell([{ id: 'a' }]);
-    await rig.clock.advance(0);
-    assert.deepEqual(rig.unwell, [pod.metadata.uid, pod.metadata.uid]);
+    await harness.clock.advance(0);
+    assert.deepEqual(harness.unwell, [pod.metadata.uid, pod.metadata.uid]);
     assert.deepEqual(health(), is('Healthy', 'Unknown'));
     plugin.tell([{ id: 'a' }]);
-    await rig.clock.advance(0);
-    assert.equal(rig.unwell.length, 2);
+    await harness.clock.advance(0);
+    assert.equal(harness.unwell.length, 2);
   });
 
   it('are prepared before each start of their container, if the plugin requires that', async () => {
-    await using rig = new DeviceRig();
-    const plugin = await rig.startWith(gadget, three, { preStartRequired: true });
+    await using harness = new DeviceRig();
+    const plugin = await harness.startWith(gadget, three, { preStartRequired: true });
     const pod = podOf('one', 1);
-    await rig.admit(pod);
-    const grants = () => rig.pass(rig.manager.grants(pod, container('main', 1), signal));
+    await harness.admit(pod);
+    const grants = () => harness.pass(harness.manager.grants(pod, container('main', 1), signal));
     const { variables = [], annotations } = (await grants()) ?? {};
     assert.deepEqual(
       variables.map(({ name, value }) => `${name}=${value}`),
@@ -161,69 +161,69 @@ describe('devices', () => {
         'device plugin PreStartContainer rpc failed with err: rpc error: code = Unknown desc = it burns',
     });
     plugin.die();
-    await rig.clock.advance(0);
+    await harness.clock.advance(0);
     await assert.rejects(grants(), { message: `endpoint ${gadget} has been stopped` });
   });
 
   it('are allocated again at the container start if their record was lost', async () => {
-    await using rig = new DeviceRig();
-    await rig.startWith(gadget, three);
+    await using harness = new DeviceRig();
+    await harness.startWith(gadget, three);
     const pod = podOf('one', 1);
-    const grants = await rig.pass(rig.manager.grants(pod, container('main', 1), signal));
+    const grants = await harness.pass(harness.manager.grants(pod, container('main', 1), signal));
     assert.deepEqual(grants?.annotations, { [gadget]: 'a' });
-    assert.deepEqual(rig.devicesOf(pod), ['a']);
+    assert.deepEqual(harness.devicesOf(pod), ['a']);
   });
 
   it('of terminating pods are waited for if they are sufficient', async () => {
-    await using rig = new DeviceRig();
-    await rig.startWith(gadget, three);
+    await using harness = new DeviceRig();
+    await harness.startWith(gadget, three);
     const [first, second] = [podOf('first', 2), podOf('second', 1)];
-    await rig.admit(first);
-    await rig.admit(second);
+    await harness.admit(first);
+    await harness.admit(second);
     const readiness = (count: number, name = 'next') => {
       const is = { state: 'waits' };
-      void rig.manager.ready(podOf(name, count), signal).then(() => {
+      void harness.manager.ready(podOf(name, count), signal).then(() => {
         is.state = 'ready';
       });
       return is;
     };
     const hopeless = readiness(1);
-    await rig.clock.advance(0);
+    await harness.clock.advance(0);
     assert.equal(hopeless.state, 'ready');
-    rig.ending.add(first.metadata.uid);
+    harness.ending.add(first.metadata.uid);
     const [waiting, tooMany] = [readiness(2), readiness(3)];
-    await rig.clock.advance(5_000);
+    await harness.clock.advance(5_000);
     assert.deepEqual([waiting.state, tooMany.state], ['waits', 'ready']);
-    rig.ended.add(first.metadata.uid);
-    await rig.clock.advance(1_000);
+    harness.ended.add(first.metadata.uid);
+    await harness.clock.advance(1_000);
     assert.equal(waiting.state, 'ready');
-    assert.equal(await rig.admit(podOf('next', 2)), undefined);
-    rig.ending.add(second.metadata.uid);
+    assert.equal(await harness.admit(podOf('next', 2)), undefined);
+    harness.ending.add(second.metadata.uid);
     const late = readiness(1, 'late');
-    await rig.clock.advance(29_000);
+    await harness.clock.advance(29_000);
     assert.equal(late.state, 'waits');
-    await rig.clock.advance(1_000);
+    await harness.clock.advance(1_000);
     assert.equal(late.state, 'ready');
   });
 
   it('without a plugin are ignored', async () => {
-    await using rig = new DeviceRig();
-    await rig.start();
+    await using harness = new DeviceRig();
+    await harness.start();
     const pod = podOf('one', 1);
-    assert.equal(rig.manager.isRequestedBy(pod), false);
-    assert.equal(await rig.admit(pod), undefined);
-    assert.equal(await rig.manager.grants(pod, container('main', 1), signal), undefined);
+    assert.equal(harness.manager.isRequestedBy(pod), false);
+    assert.equal(await harness.admit(pod), undefined);
+    assert.equal(await harness.manager.grants(pod, container('main', 1), signal), undefined);
   });
 
   it('of a resource claim are not allocated here', async () => {
-    await using rig = new DeviceRig();
-    await rig.startWith(gadget, three);
+    await using harness = new DeviceRig();
+    await harness.startWith(gadget, three);
     const requestMappings = [{ containerName: 'main', resourceName: gadget, requestName: 'r' }];
     const pod = aPod({
       metadata: { uid: podUid('claimed') },
       spec: { containers: [container('main', 1)] },
       status: { extendedResourceClaimStatus: { requestMappings, resourceClaimName: 'c' } },
     });
-    assert.equal(rig.manager.isRequestedBy(pod), false);
+    assert.equal(harness.manager.isRequestedBy(pod), false);
   });
 });

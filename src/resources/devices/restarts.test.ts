@@ -17,100 +17,100 @@ const unexpected = (why: string) => `Allocate failed due to ${why}, which is une
 
 describe('after a restart of the kubelet', () => {
   it('containers keep their devices and no other pod gets them', async () => {
-    await using rig = new DeviceRig();
-    await rig.startWith(gadget, three);
+    await using harness = new DeviceRig();
+    await harness.startWith(gadget, three);
     const pod = podOf('one', 2);
-    await rig.admit(pod);
-    await rig.start();
-    assert.equal(await rig.admit(pod), undefined);
-    const grants = await rig.pass(rig.manager.grants(pod, container('main', 2), signal));
+    await harness.admit(pod);
+    await harness.start();
+    assert.equal(await harness.admit(pod), undefined);
+    const grants = await harness.pass(harness.manager.grants(pod, container('main', 2), signal));
     assert.deepEqual(grants?.annotations, { [gadget]: 'a,b' });
     const next = podOf('next', 1);
-    await rig.admit(next);
-    assert.deepEqual([rig.devicesOf(pod), rig.devicesOf(next)], [['a', 'b'], ['c']]);
+    await harness.admit(next);
+    assert.deepEqual([harness.devicesOf(pod), harness.devicesOf(next)], [['a', 'b'], ['c']]);
   });
 
   it('restored resources have zero devices until their plugin registers, and pods wait for it for a limited time', async () => {
-    await using rig = new DeviceRig();
-    const plugin = await rig.startWith(gadget, three);
+    await using harness = new DeviceRig();
+    const plugin = await harness.startWith(gadget, three);
     const pod = podOf('one', 1);
-    await rig.admit(pod);
+    await harness.admit(pod);
     plugin.die();
-    await rig.start();
-    assert.deepEqual(rig.manager.amounts(), {
+    await harness.start();
+    assert.deepEqual(harness.manager.amounts(), {
       capacity: { [gadget]: '0' },
       allocatable: { [gadget]: '0' },
       removed: [],
     });
     let isReady = false;
-    const ready = rig.manager.ready(pod, signal).then(() => {
+    const ready = harness.manager.ready(pod, signal).then(() => {
       isReady = true;
     });
-    await rig.clock.advance(20_000);
+    await harness.clock.advance(20_000);
     assert.equal(isReady, false);
     plugin.comeBack();
-    await rig.pass(rig.host.register(plugin));
-    await rig.clock.advance(10);
+    await harness.pass(harness.host.register(plugin));
+    await harness.clock.advance(10);
     await ready;
-    assert.equal(await rig.admit(pod), undefined);
-    assert.deepEqual(rig.devicesOf(pod), ['a']);
+    assert.equal(await harness.admit(pod), undefined);
+    assert.deepEqual(harness.devicesOf(pod), ['a']);
   });
 
   it('pods are rejected if their plugin does not register in time, except running and finished containers', async () => {
-    await using rig = new DeviceRig();
-    const plugin = await rig.startWith(gadget, three);
+    await using harness = new DeviceRig();
+    const plugin = await harness.startWith(gadget, three);
     const [pod, served] = [podOf('one', 1), podOf('served', 1)];
-    await rig.admit(pod);
-    await rig.admit(served);
+    await harness.admit(pod);
+    await harness.admit(served);
     plugin.die();
-    await rig.start();
-    rig.served.add('served main');
-    await rig.pass(rig.manager.ready(served, signal));
-    assert.equal(await rig.admit(served), undefined);
-    const ready = rig.manager.ready(pod, signal);
-    await rig.clock.advance(45_000);
+    await harness.start();
+    harness.served.add('served main');
+    await harness.pass(harness.manager.ready(served, signal));
+    assert.equal(await harness.admit(served), undefined);
+    const ready = harness.manager.ready(pod, signal);
+    await harness.clock.advance(45_000);
     await ready;
     assert.equal(
-      await rig.admit(pod),
+      await harness.admit(pod),
       unexpected(`no healthy devices present; cannot allocate unhealthy devices ${gadget}`),
     );
-    await rig.clock.advance(300_000);
+    await harness.clock.advance(300_000);
     assert.equal(
-      await rig.admit(podOf('late', 1)),
+      await harness.admit(podOf('late', 1)),
       unexpected(`cannot allocate unregistered device ${gadget}`),
     );
   });
 
   it('a container is rejected if its devices are unhealthy or its request has changed', async () => {
-    await using rig = new DeviceRig();
-    const plugin = await rig.startWith(gadget, three);
+    await using harness = new DeviceRig();
+    const plugin = await harness.startWith(gadget, three);
     const pod = podOf('one', 1);
-    await rig.admit(pod);
+    await harness.admit(pod);
     plugin.devices = [{ id: 'a', health: 'Unhealthy' }, { id: 'b' }];
-    await rig.start();
+    await harness.start();
     assert.equal(
-      await rig.admit(pod),
+      await harness.admit(pod),
       unexpected(
         `previously allocated devices are no longer healthy; cannot allocate unhealthy devices ${gadget}`,
       ),
     );
-    rig.ended.clear();
+    harness.ended.clear();
     assert.equal(
-      await rig.admit(podOf('one', 2)),
+      await harness.admit(podOf('one', 2)),
       unexpected(`pod "one" container "main" changed request for resource "${gadget}" from 1 to 2`),
     );
   });
 
   it('a damaged checkpoint is not used, which is logged', async () => {
-    await using rig = new DeviceRig();
-    await rig.startWith(gadget, three);
-    await rig.admit(podOf('one', 1));
-    const text = rig.store.read(checkpointPath) ?? '';
-    rig.store.write(checkpointPath, text.replace('"a"', '"b"'));
-    await rig.start();
-    assert.equal(rig.manager.size, 0);
-    assert.equal(rig.manager.hasCheckpoint, true);
-    assert.match(JSON.stringify(rig.logs.records.toArray()), /its checksum is \d+ and should be \d+/);
+    await using harness = new DeviceRig();
+    await harness.startWith(gadget, three);
+    await harness.admit(podOf('one', 1));
+    const text = harness.store.read(checkpointPath) ?? '';
+    harness.store.write(checkpointPath, text.replace('"a"', '"b"'));
+    await harness.start();
+    assert.equal(harness.manager.size, 0);
+    assert.equal(harness.manager.hasCheckpoint, true);
+    assert.match(JSON.stringify(harness.logs.records.toArray()), /its checksum is \d+ and should be \d+/);
   });
 });
 
@@ -158,7 +158,7 @@ function shaped(name: string, { init, side, main }: { init: number; side: number
 }
 
 /** Concurrent containers and different pods share no device. */
-function assertOneOwner(rig: DeviceRig, pods: readonly Pod[]): void {
+function assertOneOwner(harness: DeviceRig, pods: readonly Pod[]): void {
   const ofPods = new Map<string, string>();
   const ofContainers = new Map<string, string>();
   const own = (owners: Map<string, string>, id: string, owner: string) => {
@@ -168,7 +168,7 @@ function assertOneOwner(rig: DeviceRig, pods: readonly Pod[]): void {
   for (const pod of pods) {
     const { name } = pod.metadata;
     for (const one of [...initContainersOf(pod), ...pod.spec.containers])
-      for (const id of rig.devicesOf(pod, one.name)) {
+      for (const id of harness.devicesOf(pod, one.name)) {
         own(ofPods, id, name);
         // Containers that exit before the others start may share their devices.
         const ends = initContainersOf(pod).includes(one) && !isSidecar(one);
@@ -184,8 +184,8 @@ describe('for any order of events', () => {
         fc.array(shape, { minLength: 6, maxLength: 6 }),
         fc.array(step, { maxLength: 25 }),
         async (shapes, steps) => {
-          await using rig = new DeviceRig();
-          const plugin = await rig.startWith(
+          await using harness = new DeviceRig();
+          const plugin = await harness.startWith(
             gadget,
             ids.map((id) => ({ id })),
           );
@@ -196,11 +196,11 @@ describe('for any order of events', () => {
           const had = new Map<string, string>();
           const admitted = new Map<number, Pod>();
           const check = () => {
-            assertOneOwner(rig, [...admitted.values()]);
+            assertOneOwner(harness, [...admitted.values()]);
             for (const pod of admitted.values())
               for (const { name } of [...initContainersOf(pod), ...pod.spec.containers]) {
                 const key = `${pod.metadata.uid} ${name}`;
-                const devices = rig.devicesOf(pod, name).join();
+                const devices = harness.devicesOf(pod, name).join();
                 assert.equal(had.get(key) ?? devices, devices, key);
                 had.set(key, devices);
               }
@@ -210,14 +210,14 @@ describe('for any order of events', () => {
               case 'admit': {
                 if (admitted.has(one.pod)) break;
                 const pod = podAt(one.pod);
-                if ((await rig.admit(pod)) === undefined) admitted.set(one.pod, pod);
+                if ((await harness.admit(pod)) === undefined) admitted.set(one.pod, pod);
                 else lives[one.pod] = (lives[one.pod] ?? 0) + 1;
                 break;
               }
               case 'end': {
                 const pod = admitted.get(one.pod);
                 if (pod === undefined) break;
-                rig.ended.add(pod.metadata.uid);
+                harness.ended.add(pod.metadata.uid);
                 admitted.delete(one.pod);
                 lives[one.pod] = (lives[one.pod] ?? 0) + 1;
                 break;
@@ -226,7 +226,7 @@ describe('for any order of events', () => {
                 const pod = admitted.get(one.pod);
                 const main = pod?.spec.containers[0];
                 if (pod === undefined || main === undefined) break;
-                await rig.pass(rig.manager.grants(pod, main, signal)).catch(() => {});
+                await harness.pass(harness.manager.grants(pod, main, signal)).catch(() => {});
                 break;
               }
               case 'tell':
@@ -242,17 +242,17 @@ describe('for any order of events', () => {
                 break;
               case 'return':
                 plugin.comeBack();
-                await rig.pass(rig.host.register(plugin).catch(() => {}));
+                await harness.pass(harness.host.register(plugin).catch(() => {}));
                 break;
               case 'restart':
-                await rig.start();
+                await harness.start();
                 break;
               case 'fail':
                 plugin.troubles.set('allocate', new Error('no'));
-                await rig.admit(shaped('failing', { init: 1, side: 1, main: 1 }));
+                await harness.admit(shaped('failing', { init: 1, side: 1, main: 1 }));
                 plugin.troubles.clear();
             }
-            await rig.clock.advance(5);
+            await harness.clock.advance(5);
             check();
           }
         },

@@ -14,53 +14,56 @@ function written(hints: TopologyHints | undefined): readonly string[] | undefine
 
 describe('topology hints of devices', () => {
   it('are all sets of NUMA nodes with enough devices; the smallest sets that could satisfy the request on an empty machine are preferred', async () => {
-    await using rig = new DeviceRig();
-    await rig.startWith(gadget, four);
+    await using harness = new DeviceRig();
+    await harness.startWith(gadget, four);
     const hints = (count: number) =>
-      written(rig.manager.getTopologyHints(podOf('p', count), container('main', count)));
+      written(harness.manager.getTopologyHints(podOf('p', count), container('main', count)));
     assert.deepEqual(hints(1), ['0!', '1!', '0+1']);
     assert.deepEqual(hints(3), ['0+1!']);
     assert.deepEqual(hints(5), []);
-    await rig.admit(podOf('other', 1), { numaNodes: [0], preferred: true });
+    await harness.admit(podOf('other', 1), { numaNodes: [0], preferred: true });
     // One NUMA node would be sufficient on an empty machine, so two nodes are not preferred.
     assert.deepEqual(hints(2), ['1!', '0+1']);
   });
 
   it('are unrestricted for devices without NUMA nodes, and absent without a request', async () => {
-    await using rig = new DeviceRig();
-    await rig.startWith(gadget, [{ id: 'a' }]);
+    await using harness = new DeviceRig();
+    await harness.startWith(gadget, [{ id: 'a' }]);
     const pod = podOf('p', 1);
     assert.deepEqual(
-      [...(rig.manager.getTopologyHints(pod, container('main', 1)) ?? [])],
+      [...(harness.manager.getTopologyHints(pod, container('main', 1)) ?? [])],
       [[gadget, undefined]],
     );
-    assert.equal(rig.manager.getTopologyHints(pod, { name: 'main' }), undefined);
+    assert.equal(harness.manager.getTopologyHints(pod, { name: 'main' }), undefined);
   });
 
   it('match the devices a container already has', async () => {
-    await using rig = new DeviceRig();
-    await rig.startWith(gadget, four);
+    await using harness = new DeviceRig();
+    await harness.startWith(gadget, four);
     const pod = podOf('p', 1);
-    await rig.admit(pod, { numaNodes: [1], preferred: true });
-    assert.deepEqual(written(rig.manager.getTopologyHints(pod, container('main', 1))), ['1!', '0+1']);
-    assert.deepEqual(written(rig.manager.getTopologyHints(pod, container('main', 2))), []);
-    assert.deepEqual(written(rig.manager.getPodTopologyHints(pod)), ['1!', '0+1']);
+    await harness.admit(pod, { numaNodes: [1], preferred: true });
+    assert.deepEqual(written(harness.manager.getTopologyHints(pod, container('main', 1))), ['1!', '0+1']);
+    assert.deepEqual(written(harness.manager.getTopologyHints(pod, container('main', 2))), []);
+    assert.deepEqual(written(harness.manager.getPodTopologyHints(pod)), ['1!', '0+1']);
   });
 
   it('include reusable devices of init containers', async () => {
-    await using rig = new DeviceRig();
-    await rig.startWith(gadget, four);
+    await using harness = new DeviceRig();
+    await harness.startWith(gadget, four);
     const pod = aPod({
       spec: { initContainers: [container('init', 1)], containers: [container('main', 2)] },
     });
-    await rig.admit({ ...pod, spec: { ...pod.spec, containers: [] } }, { numaNodes: [1], preferred: true });
-    assert.deepEqual(written(rig.manager.getTopologyHints(pod, container('main', 2))), ['1!', '0+1']);
+    await harness.admit(
+      { ...pod, spec: { ...pod.spec, containers: [] } },
+      { numaNodes: [1], preferred: true },
+    );
+    assert.deepEqual(written(harness.manager.getTopologyHints(pod, container('main', 2))), ['1!', '0+1']);
   });
 
   it('exclude NUMA nodes the machine does not have', async () => {
-    await using rig = new DeviceRig();
-    rig.numaNodes = [0, 1];
-    await rig.startWith(gadget, [{ id: 'a', numaNodes: [0, 7] }]);
-    assert.deepEqual(written(rig.manager.getTopologyHints(podOf('p', 1), container('main', 1))), ['0!']);
+    await using harness = new DeviceRig();
+    harness.numaNodes = [0, 1];
+    await harness.startWith(gadget, [{ id: 'a', numaNodes: [0, 7] }]);
+    assert.deepEqual(written(harness.manager.getTopologyHints(podOf('p', 1), container('main', 1))), ['0!']);
   });
 });

@@ -119,9 +119,11 @@ describe('resource claims of pods', () => {
       [['example.com/gpu=gpu'], ['example.com/gpu=gpu'], []],
     );
     assert.deepEqual(manager.cdiDevices(pod, { name: 'main' }), []);
-    const told = manager.allocated().of(pod, { name: 'main', resources: { claims: [{ name: 'my-gpu' }] } });
+    const reported = manager
+      .allocated()
+      .of(pod, { name: 'main', resources: { claims: [{ name: 'my-gpu' }] } });
     assert.deepEqual(
-      told.map(({ name, drivers }) => [
+      reported.map(({ name, drivers }) => [
         name,
         drivers.get('gpu.example.com')?.map(({ deviceName }) => deviceName),
       ]),

@@ -84,8 +84,8 @@ describe('assessThresholds', () => {
   });
 
   it('acts once per observation, also after the clock was set back', () => {
-    const seen = [10, 10, 9].map((atMs) => left({ 'memory.available': 1 }, atMs));
-    assert.deepEqual(acted(rounds([below(100)], seen)), ['memory.available', '', 'memory.available']);
+    const observed = [10, 10, 9].map((atMs) => left({ 'memory.available': 1 }, atMs));
+    assert.deepEqual(acted(rounds([below(100)], observed)), ['memory.available', '', 'memory.available']);
   });
 
   it('ignores signals without an observation', () => {
@@ -99,9 +99,9 @@ describe('assessThresholds', () => {
       below(100),
       below(100, { signal: 'pid.available' }),
     ];
-    const seen = left({ 'nodefs.available': 1, 'memory.available': 1, 'pid.available': 1 });
+    const observed = left({ 'nodefs.available': 1, 'memory.available': 1, 'pid.available': 1 });
     const again = left({ 'nodefs.available': 1, 'memory.available': 1, 'pid.available': 1 });
-    const [, last] = rounds(thresholds, [seen, again]);
+    const [, last] = rounds(thresholds, [observed, again]);
     assert.deepEqual(
       last?.acting.map(({ signal, kind }) => `${kind} ${signal}`),
       ['hard memory.available', 'soft memory.available', 'hard nodefs.available', 'hard pid.available'],
@@ -165,8 +165,8 @@ describe('assessThresholds, for any observations', () => {
     fc.assert(
       fc.property(fc.array(threshold), fc.nat(10), (thresholds, count) => {
         const full = Object.fromEntries(signals.map((signal) => [signal, 1_000]));
-        const seen = Array.from({ length: count }, () => left(full));
-        for (const { acting, conditions } of rounds(thresholds, seen))
+        const observed = Array.from({ length: count }, () => left(full));
+        for (const { acting, conditions } of rounds(thresholds, observed))
           assert.deepEqual([acting, conditions], [[], []]);
       }),
     );

@@ -75,7 +75,7 @@ describe('withContainerDisk', () => {
   });
 
   it('keeps all other thresholds', () => {
-    const others = withContainerDisk(written, 'single').filter((one) => written.includes(one));
-    assert.deepEqual(others, written.toSpliced(4, 1));
+    const rest = withContainerDisk(written, 'single').filter((each) => written.includes(each));
+    assert.deepEqual(rest, written.toSpliced(4, 1));
   });
 });

@@ -42,7 +42,7 @@ function named({ name, metadata, spec }: Using): Pod {
 function aNode(parts: Partial<EvictionSettings> = {}) {
   const clock = new VirtualClock();
   const { logger, records } = collectLogs(clock);
-  const world = {
+  const environment = {
     memory: 1_000,
     disk: 1_000,
     layout: 'single' as DiskLayout | Error,
@@ -63,26 +63,31 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
     podsError: undefined as Error | undefined,
     story: [] as string[],
   };
-  const note = (what: string) => world.story.push(`${clock.monotonicMs() / 1_000} ${what}`);
-  const used = (of: 'memory' | 'volume') => world.pods.reduce((sum, pod) => sum + (pod[of] ?? 0), 0);
+  const note = (what: string) => environment.story.push(`${clock.monotonicMs() / 1_000} ${what}`);
+  const used = (of: 'memory' | 'volume') => environment.pods.reduce((sum, pod) => sum + (pod[of] ?? 0), 0);
   const left = (available: number) => ({ atMs: clock.now(), available, capacity: 100_000 });
   const stats: EvictionStats = {
     async layout() {
-      if (world.layout instanceof Error) throw world.layout;
-      return world.layout;
+      if (environment.layout instanceof Error) throw environment.layout;
+      return environment.layout;
     },
     async node(): Promise<NodeObservation> {
-      world.looks.push(clock.monotonicMs());
-      if (world.statsError !== undefined) throw world.statsError;
-      const disk = { bytes: left(world.disk - used('volume') - world.images), inodes: undefined };
-      return { memory: left(world.memory - used('memory')), nodefs: disk, imagefs: disk, containerfs: disk };
+      environment.looks.push(clock.monotonicMs());
+      if (environment.statsError !== undefined) throw environment.statsError;
+      const disk = { bytes: left(environment.disk - used('volume') - environment.images), inodes: undefined };
+      return {
+        memory: left(environment.memory - used('memory')),
+        nodefs: disk,
+        imagefs: disk,
+        containerfs: disk,
+      };
     },
     async pods(asked, { layersAtMs }) {
-      world.podLooks++;
-      world.layersNeeded.push(layersAtMs);
-      if (world.podsError !== undefined) throw world.podsError;
+      environment.podLooks++;
+      environment.layersNeeded.push(layersAtMs);
+      if (environment.podsError !== undefined) throw environment.podsError;
       const measured = asked.map(({ metadata: { uid, name } }) => {
-        const { memory = 0, volume = 0 } = world.pods.find((pod) => pod.name === name) ?? { memory: 0 };
+        const { memory = 0, volume = 0 } = environment.pods.find((pod) => pod.name === name) ?? { memory: 0 };
         const volumes = new Map([['v', { bytes: volume, inodes: 1 }]]);
         const measures: PodResourceUsage = { memoryBytes: memory, processes: 1, containers: [], volumes };
         return [uid, measures] as const;
@@ -93,10 +98,10 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
   const kill = async (pod: Pod, { graceSeconds, decision }: EvictionKill, signal: AbortSignal) => {
     const { name } = pod.metadata;
     note(`kill ${name} within ${graceSeconds} s: ${decision.message.trim()} (${decision.disruption})`);
-    await clock.sleep(Math.min(world.killMs, graceSeconds * 1_000), signal);
-    if (world.killMs > 1_000_000) throw new KubelingError('POD_KILL_TIMEOUT', 'it does not terminate');
-    world.pods = world.pods.filter((each) => each.name !== name);
-    clock.timer(world.cleanupMs, () => world.gone.add(name));
+    await clock.sleep(Math.min(environment.killMs, graceSeconds * 1_000), signal);
+    if (environment.killMs > 1_000_000) throw new KubelingError('POD_KILL_TIMEOUT', 'it does not terminate');
+    environment.pods = environment.pods.filter((each) => each.name !== name);
+    clock.timer(environment.cleanupMs, () => environment.gone.add(name));
   };
   const manager = new EvictionManager({
     clock,
@@ -105,20 +110,20 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
     stats,
     memoryNotifier: {
       async set(rooms, goesOff) {
-        world.alarm = { rooms, goesOff };
+        environment.alarm = { rooms, goesOff };
       },
       [Symbol.dispose]() {
-        world.alarm = undefined;
+        environment.alarm = undefined;
       },
     },
-    activePods: () => world.pods.map(named),
+    activePods: () => environment.pods.map(named),
     kill,
-    isCleanedUp: (uid: PodUid) => world.gone.has(uid),
+    isCleanedUp: (uid: PodUid) => environment.gone.has(uid),
     reclaim: {
       deleteAllUnusedContainers: async () => void note('dead containers'),
       deleteUnusedImages: async () => {
         note('unused images');
-        world.images = 0;
+        environment.images = 0;
       },
     },
     collectGarbage: async () => void note('garbage'),
@@ -136,7 +141,7 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
     await clock.advance(60_000);
     assert.equal(clock.pendingTimers, 0, 'no task is left running');
   };
-  return { clock, world, manager, stop, records };
+  return { clock, world: environment, manager, stop, records };
 }
 
 const kills = (story: readonly string[]) =>

@@ -98,10 +98,10 @@ describe('rankPods', () => {
   });
 
   it('applies ephemeral-storage requests to bytes, not to inodes', () => {
-    const asked = { name: 'asked', requests: { 'ephemeral-storage': '1000' }, ...wrote(500, 0) };
+    const requested = { name: 'asked', requests: { 'ephemeral-storage': '1000' }, ...wrote(500, 0) };
     const other = { name: 'other', ...wrote(400, 0) };
-    assert.equal(ranked('nodefs.available', [asked, other]), 'other asked');
-    assert.equal(ranked('nodefs.inodesFree', [other, asked]), 'asked other');
+    assert.equal(ranked('nodefs.available', [requested, other]), 'other asked');
+    assert.equal(ranked('nodefs.inodesFree', [other, requested]), 'asked other');
   });
 
   it('ranks by priority and then by the number of processes for PIDs', () => {
@@ -136,7 +136,7 @@ describe('rankPods', () => {
         const names = order === '' ? [] : order.split(' ');
         assert.deepEqual(names.toSorted(), all.map(({ name }) => name).toSorted());
         const classes = names.map((name) => {
-          const { usage, request } = all.find((one) => one.name === name) ?? assert.fail();
+          const { usage, request } = all.find((each) => each.name === name) ?? assert.fail();
           if (usage === undefined) return 0;
           return usage > request ? 1 : 2;
         });

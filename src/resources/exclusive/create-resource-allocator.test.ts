@@ -31,15 +31,15 @@ const single: NonNullable<ExclusiveResourceSettings['topology']> = {
 };
 const cpu = { reservedCount: 1, reservedCpus: '', options: {}, reconcileMs: 10_000 };
 
-async function open(rig: DeviceRig, settings: ExclusiveResourceSettings, count = 2) {
+async function open(harness: DeviceRig, settings: ExclusiveResourceSettings, count = 2) {
   const active = new Map<string, Pod>();
   const allocator = await createResourceAllocator(settings, {
-    clock: rig.clock,
-    logger: rig.logs.logger,
+    clock: harness.clock,
+    logger: harness.logs.logger,
     metrics: new MetricRegistry({ onError: assert.ifError }),
     files: treeFiles(sysTree(machineOf(count))),
     stateFile: () => ({ read: async () => undefined, write: async () => {} }),
-    providers: () => [rig.manager],
+    providers: () => [harness.manager],
     activePods: () => [...active.values()],
     mayRun: () => false,
     runningContainers: () => [],
@@ -49,7 +49,7 @@ async function open(rig: DeviceRig, settings: ExclusiveResourceSettings, count =
   });
   const allocate = async (pod: Pod) => {
     active.set(pod.metadata.uid, pod);
-    return await rig.pass(allocator.allocatePod(pod, signal));
+    return await harness.pass(allocator.allocatePod(pod, signal));
   };
   return { allocator, allocate };
 }
@@ -62,16 +62,16 @@ function asking(name: string, cpus: number, devices: number): Pod {
 
 describe('devices and CPUs of one container', () => {
   it('come from the same NUMA node', async () => {
-    await using rig = new DeviceRig();
-    rig.numaNodes = [0, 1];
-    await rig.startWith(gadget, [
+    await using harness = new DeviceRig();
+    harness.numaNodes = [0, 1];
+    await harness.startWith(gadget, [
       { id: 'far', numaNodes: [0] },
       { id: 'near', numaNodes: [1] },
     ]);
-    const { allocator, allocate } = await open(rig, { cpu, topology: single });
+    const { allocator, allocate } = await open(harness, { cpu, topology: single });
     const pod = asking('one', 2, 1);
     assert.equal(await allocate(pod), undefined);
-    assert.deepEqual(rig.devicesOf(pod), ['near'], 'one CPU of the first NUMA node is reserved');
+    assert.deepEqual(harness.devicesOf(pod), ['near'], 'one CPU of the first NUMA node is reserved');
     assert.deepEqual(allocator.allocated().cpus?.of(podUid('one'), 'main'), [2, 3]);
     assert.equal((await allocate(asking('two', 1, 1)))?.reason, undefined);
     assert.equal((await allocate(asking('three', 1, 1)))?.reason, 'TopologyAffinityError');
@@ -80,9 +80,9 @@ describe('devices and CPUs of one container', () => {
 
 describe('a configuration the machine does not support', () => {
   it('is rejected at startup', async () => {
-    await using rig = new DeviceRig();
+    await using harness = new DeviceRig();
     const refused = (settings: ExclusiveResourceSettings, message: RegExp, count?: number) =>
-      assert.rejects(open(rig, settings, count), (error: { code?: string; message: string }) => {
+      assert.rejects(open(harness, settings, count), (error: { code?: string; message: string }) => {
         assert.equal(error.code, 'ALLOCATION_CONFIG');
         assert.match(error.message, message);
         return true;
@@ -93,6 +93,6 @@ describe('a configuration the machine does not support', () => {
     const memory = { reserved: [], required: new Map([['memory', 1n]]) };
     await refused({ memory }, /is not equal to the value "1"/);
     const options = { 'max-allowable-numa-nodes': '16' };
-    await open(rig, { topology: { ...single, options } }, 9);
+    await open(harness, { topology: { ...single, options } }, 9);
   });
 });

@@ -11,8 +11,8 @@ const required = new Map([['memory', 300n]]);
 
 describe('reserved memory of NUMA nodes', () => {
   it('is accepted if its sum equals the reservations of the node', () => {
-    const kept = validateReservedMemory({ reserved: [on(0, 100), on(1, 200)], required }, nodes);
-    assert.equal(kept.get(1)?.get('memory'), 200n);
+    const retained = validateReservedMemory({ reserved: [on(0, 100), on(1, 200)], required }, nodes);
+    assert.equal(retained.get(1)?.get('memory'), 200n);
   });
 
   it('is rejected for another sum or an unknown NUMA node', () => {

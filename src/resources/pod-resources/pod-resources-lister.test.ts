@@ -52,7 +52,7 @@ const given: GivenResources = {
 };
 
 /** Served on a real socket. */
-async function rig(pods: readonly Pod[], active = pods) {
+async function createHarness(pods: readonly Pod[], active = pods) {
   const stack = new AsyncDisposableStack();
   const folder = stack.use(socketFolder());
   const clock = new VirtualClock();
@@ -90,8 +90,8 @@ const entry = (id: string, node?: bigint) => ({
 
 describe('the pod resources API', () => {
   it('returns active pods: sidecars first, one entry per NUMA node of a device', async () => {
-    await using world = await rig([withSidecar, over], [withSidecar]);
-    const { podResources } = await world.client.list({}, { signal });
+    await using environment = await createHarness([withSidecar, over], [withSidecar]);
+    const { podResources } = await environment.client.list({}, { signal });
     const ofX = { driverName: 'x.com', poolName: 'p', deviceName: 'd', shareId: 's' };
     const ofY = { driverName: 'y.com', poolName: 'q', deviceName: 'e', shareId: undefined, cdiDevices: [] };
     const dynamic = {
@@ -108,31 +108,33 @@ describe('the pod resources API', () => {
       ],
     };
     assert.deepEqual(podResources, [expected]);
-    const one = await world.client.get({ podNamespace: 'default', podName: 'web' }, { signal });
+    const one = await environment.client.get({ podNamespace: 'default', podName: 'web' }, { signal });
     assert.deepEqual(one.podResources, expected);
   });
 
   it('returns pods without sidecars to v1alpha1 clients', async () => {
-    await using world = await rig([withSidecar, over], [withSidecar]);
-    const { podResources } = await world.first.list({}, { signal });
+    await using environment = await createHarness([withSidecar, over], [withSidecar]);
+    const { podResources } = await environment.first.list({}, { signal });
     assert.deepEqual(
-      podResources.map(({ name, containers }) => [name, containers.map((one) => one.name)]),
+      podResources.map(({ name, containers }) => [name, containers.map((each) => each.name)]),
       [
         ['web', ['main']],
         ['over', ['main']],
       ],
     );
-    await assert.rejects(world.first.getAllocatableResources({}, { signal }), { grpcCode: 'UNIMPLEMENTED' });
+    await assert.rejects(environment.first.getAllocatableResources({}, { signal }), {
+      grpcCode: 'UNIMPLEMENTED',
+    });
   });
 
   it('rejects and counts requests for unknown pods', async () => {
-    await using world = await rig([withSidecar]);
-    await assert.rejects(world.client.get({ podNamespace: 'n', podName: 'x' }, { signal }), {
+    await using environment = await createHarness([withSidecar]);
+    await assert.rejects(environment.client.get({ podNamespace: 'n', podName: 'x' }, { signal }), {
       grpcCode: 'UNKNOWN',
       message: 'pod x in namespace n not found',
     });
-    await world.client.list({}, { signal });
-    const text = await world.metrics.expose(signal);
+    await environment.client.list({}, { signal });
+    const text = await environment.metrics.expose(signal);
     for (const line of [
       'requests_total{server_api_version="v1"} 2',
       'requests_get{server_api_version="v1"} 1',
@@ -143,8 +145,8 @@ describe('the pod resources API', () => {
   });
 
   it('returns the allocatable resources', async () => {
-    await using world = await rig([]);
-    assert.deepEqual(await world.client.getAllocatableResources({}, { signal }), {
+    await using environment = await createHarness([]);
+    assert.deepEqual(await environment.client.getAllocatableResources({}, { signal }), {
       devices: [entry('free', 1n)],
       cpuIds: [0n, 1n, 2n, 3n],
       memory: [{ memoryType: 'memory', size: 1024n, topology: at(0n) }],
@@ -152,15 +154,15 @@ describe('the pod resources API', () => {
   });
 
   it('allows a hundred requests per second', async () => {
-    await using world = await rig([]);
+    await using environment = await createHarness([]);
     const ask = () =>
-      world.client.list({}, { signal }).then(
+      environment.client.list({}, { signal }).then(
         () => 'told',
         (error: Error) => error.message,
       );
-    const answers = await Promise.all(Array.from({ length: 12 }, ask));
-    assert.deepEqual(answers, [...Array(10).fill('told'), ...Array(2).fill('rejected by rate limit')]);
-    await world.clock.advance(10);
+    const responses = await Promise.all(Array.from({ length: 12 }, ask));
+    assert.deepEqual(responses, [...Array(10).fill('told'), ...Array(2).fill('rejected by rate limit')]);
+    await environment.clock.advance(10);
     assert.deepEqual([await ask(), await ask()], ['told', 'rejected by rate limit']);
   });
 });

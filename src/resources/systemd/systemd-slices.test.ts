@@ -19,8 +19,8 @@ class ScriptedBus implements SystemdBus {
   readonly #ended = Promise.withResolvers<void>();
   readonly closed = this.#ended.promise;
 
-  constructor(answers: Readonly<Record<string, Answer>>) {
-    this.#answers = answers;
+  constructor(responses: Readonly<Record<string, Answer>>) {
+    this.#answers = responses;
   }
 
   get members(): readonly string[] {
@@ -77,13 +77,13 @@ const later =
     return ['/job/1'];
   };
 
-function aSystemd(answers: Readonly<Record<string, Answer>>) {
+function aSystemd(responses: Readonly<Record<string, Answer>>) {
   const clock = new VirtualClock();
   const buses: ScriptedBus[] = [];
   const slices = new SystemdSlices({
     clock,
     openBus: async () => {
-      const bus = new ScriptedBus(answers);
+      const bus = new ScriptedBus(responses);
       buses.push(bus);
       return bus;
     },
@@ -237,11 +237,11 @@ describe('the connection to systemd', () => {
     });
     const stop = new AbortController();
     const givenUp = slices.set(slice, { cpuShares: 2 }, stop.signal);
-    const kept = slices.set(slice, { cpuShares: 2 }, signal);
+    const retained = slices.set(slice, { cpuShares: 2 }, signal);
     stop.abort(new Error('not any more'));
     await assert.rejects(givenUp, /not any more/);
     opening.resolve(new ScriptedBus({}));
-    await kept;
+    await retained;
     assert.equal(opened, 2);
   });
 

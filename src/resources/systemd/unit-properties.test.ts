@@ -96,10 +96,10 @@ describe('the CPU quota property', () => {
         const asked = (quotaUs * 1_000_000) / periodUs;
         assert.equal(perSecond % 10_000, 0);
         assert.ok(perSecond > asked - 1 && perSecond < asked + 10_000, `${perSecond} for ${asked}`);
-        const kept = wholePercentQuotaUs(quotaUs, periodUs);
-        assert.ok(kept >= quotaUs - 1);
-        assert.equal(perSecondUs(kept, periodUs), perSecond);
-        assert.equal(wholePercentQuotaUs(kept, periodUs), kept);
+        const retained = wholePercentQuotaUs(quotaUs, periodUs);
+        assert.ok(retained >= quotaUs - 1);
+        assert.equal(perSecondUs(retained, periodUs), perSecond);
+        assert.equal(wholePercentQuotaUs(retained, periodUs), retained);
       }),
     );
   });

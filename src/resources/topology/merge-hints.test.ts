@@ -76,7 +76,7 @@ function bruteForce(provided: readonly (TopologyHints | undefined)[], rules: Mer
   );
   const isSingle = (way: TopologyHint) => way.preferred && (way.numaNodes?.length ?? 1) === 1;
   const usable = rules.policy === 'single-numa-node' ? lists.map((ways) => ways.filter(isSingle)) : lists;
-  const wanted = Math.max(
+  const expected = Math.max(
     0,
     ...usable.map((ways) => {
       const widths = ways.flatMap(({ numaNodes }) => numaNodes?.length ?? []);
@@ -99,15 +99,15 @@ function bruteForce(provided: readonly (TopologyHints | undefined)[], rules: Mer
         nodes.length ** 2;
   const rank = ({ common, preferred }: (typeof found)[number]) => [
     preferred ? 0 : 1,
-    !preferred && common.length > wanted ? 1 : 0,
-    preferred || common.length > wanted ? common.length : -common.length,
+    !preferred && common.length > expected ? 1 : 0,
+    preferred || common.length > expected ? common.length : -common.length,
     far(common),
     value(common),
   ];
   const [best] = found
     .filter(({ common }) => common.length > 0)
-    .toSorted((one, other) => {
-      const [a, b] = [rank(one), rank(other)];
+    .toSorted((each, other) => {
+      const [a, b] = [rank(each), rank(other)];
       const at = a.findIndex((part, place) => part !== b[place]);
       return at === -1 ? 0 : (a[at] ?? 0) - (b[at] ?? 0);
     });

@@ -6,13 +6,13 @@ import { ContainerRemover } from './container-deletor.ts';
 
 test('concurrent removals of one container share a single RemoveContainer call', async () => {
   const { promise: gone, resolve: goes } = Promise.withResolvers<void>();
-  const asked: string[] = [];
+  const requests: string[] = [];
   const removed: string[] = [];
   const remover = new ContainerRemover({
     cri: {
       containerStatus: async () => ({ status: undefined, info: {} }),
       removeContainer: async ({ containerId }) => {
-        asked.push(containerId ?? '');
+        requests.push(containerId ?? '');
         await gone;
         return {};
       },
@@ -29,8 +29,8 @@ test('concurrent removals of one container share a single RemoveContainer call',
   const other = remover.remove('b', 'keep-logs', signal);
   goes();
   await Promise.all([both, other]);
-  assert.deepEqual(asked.sort(), ['a', 'b']);
+  assert.deepEqual(requests.sort(), ['a', 'b']);
   assert.deepEqual(removed.sort(), ['a', 'a', 'b']);
   await remover.remove('a', 'keep-logs', signal);
-  assert.equal(asked.length, 3, 'a removal that has finished is not reused');
+  assert.equal(requests.length, 3, 'a removal that has finished is not reused');
 });

@@ -8,10 +8,10 @@ import { labels } from './labels.ts';
 const { signal } = new AbortController();
 
 /** A runtime with these containers, the state of each of which it tells or does not. */
-function aRuntime(answers: Readonly<Record<string, string | Error>>): CriClient {
+function aRuntime(responses: Readonly<Record<string, string | Error>>): CriClient {
   return {
     listContainers: async () => ({
-      containers: Object.keys(answers).map((id) =>
+      containers: Object.keys(responses).map((id) =>
         Container.create({
           id,
           state: 'CONTAINER_RUNNING',
@@ -20,9 +20,9 @@ function aRuntime(answers: Readonly<Record<string, string | Error>>): CriClient 
       ),
     }),
     containerStatus: async ({ containerId = '' }) => {
-      const answer = answers[containerId];
-      if (answer instanceof Error) throw answer;
-      const resources = { linux: { cpusetCpus: answer ?? '' } };
+      const response = responses[containerId];
+      if (response instanceof Error) throw response;
+      const resources = { linux: { cpusetCpus: response ?? '' } };
       return ContainerStatusResponse.create({ status: { id: containerId, resources } });
     },
   } as Partial<CriClient> as CriClient;

@@ -5,7 +5,7 @@ import { NodeJournal } from '../../journal/index.ts';
 import { cancelledError, collectLogs } from '../../lib/index.ts';
 import { GarbageCollector } from './garbage-collector.ts';
 
-function rig(collect: () => Promise<void> = async () => {}) {
+function createHarness(collect: () => Promise<void> = async () => {}) {
   const clock = new VirtualClock();
   const { logger, records } = collectLogs(clock);
   const times: number[] = [];
@@ -23,7 +23,7 @@ function rig(collect: () => Promise<void> = async () => {}) {
 }
 
 test('collects garbage every minute, and immediately when requested', async () => {
-  const { clock, times, garbage } = rig();
+  const { clock, times, garbage } = createHarness();
   const end = new AbortController();
   const run = garbage.run(end.signal);
   await clock.advance(60_000);
@@ -39,7 +39,7 @@ test('collects garbage every minute, and immediately when requested', async () =
 });
 
 test('a request during a collection causes another one; a failure is logged once and ends nothing', async () => {
-  const { clock, times, garbage, records, node } = rig(async () => {
+  const { clock, times, garbage, records, node } = createHarness(async () => {
     if (times.length === 1) garbage.collectSoon();
     if (times.length < 3) throw new Error('busy');
   });

@@ -175,15 +175,15 @@ test('mounts: distinguishes a subPath that cannot be created from one that canno
 });
 
 test('mounts: prepares a subPath through the given function', async () => {
-  const seen: unknown[] = [];
+  const observed: unknown[] = [];
   const [first] = await made(mount({ subPathExpr: 'logs/$(A)' }), {
     subPath: async (subPath) => {
-      seen.push(subPath);
+      observed.push(subPath);
       return '/safe/0';
     },
   });
   assert.equal(first?.hostPath, '/safe/0');
-  assert.deepEqual(seen, [
+  assert.deepEqual(observed, [
     {
       containerName: 'main',
       index: 0,
@@ -276,35 +276,35 @@ const volumes = [
 
 describe('image volumes', () => {
   it('are pulled when a container that mounts them starts, and on no other sync', async () => {
-    using rig = new PodRuntimeRig({ registry, flavour: 'containerd-2' });
+    using harness = new PodRuntimeRig({ registry, flavour: 'containerd-2' });
     const pod = podOf({ plain: {}, mounts: mounting('files') }, { volumes });
-    assert.equal((await rig.sync(pod)).error, undefined);
-    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 1);
-    for (let again = 0; again < 3; again++) await rig.sync(pod);
-    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 1);
-    assert.deepEqual(rig.eventsOf('Pulling'), [`Pulling image "${files}"`]);
+    assert.equal((await harness.sync(pod)).error, undefined);
+    assert.equal(harness.calls.filter((call) => call === 'pullImage').length, 1);
+    for (let again = 0; again < 3; again++) await harness.sync(pod);
+    assert.equal(harness.calls.filter((call) => call === 'pullImage').length, 1);
+    assert.deepEqual(harness.eventsOf('Pulling'), [`Pulling image "${files}"`]);
   });
 
   it('that cannot be pulled block only the containers that mount them', async () => {
-    using rig = new PodRuntimeRig({ registry, flavour: 'containerd-2' });
+    using harness = new PodRuntimeRig({ registry, flavour: 'containerd-2' });
     const pod = podOf({ broken: mounting('absent'), plain: {}, sound: mounting('files') }, { volumes });
-    const { actions } = await rig.sync(pod);
+    const { actions } = await harness.sync(pod);
     assert.deepEqual(actions.map(({ target, failure }) => [target, failure?.reason]).slice(1), [
       ['broken', 'ErrImagePull'],
       ['plain', undefined],
       ['sound', undefined],
     ]);
-    const failed = rig.events
+    const failed = harness.events
       .filter(({ reason }) => reason === 'Failed')
       .map(({ message, fieldPath }) => [message, fieldPath]);
     assert.deepEqual(failed.at(-1), ['Error: ErrImagePull', 'spec.containers{broken}']);
-    assert.equal((await rig.sync(pod)).actions.at(-1)?.failure?.reason, 'ImagePullBackOff');
+    assert.equal((await harness.sync(pod)).actions.at(-1)?.failure?.reason, 'ImagePullBackOff');
   });
 
   it('have an explained error when the runtime does not support them', async () => {
-    using rig = new PodRuntimeRig({ registry });
+    using harness = new PodRuntimeRig({ registry });
     const pod = podOf({ mounts: { ...mounting('files'), image: busybox } }, { volumes });
-    const failure = (await rig.sync(pod)).actions.at(-1)?.failure;
+    const failure = (await harness.sync(pod)).actions.at(-1)?.failure;
     assert.equal(failure?.reason, 'CreateContainerError');
     assert.match(
       failure.message,

@@ -15,10 +15,10 @@ function item(id: string, state: 'running' | 'exited', createdAtNs: bigint) {
   return { id, state, createdAtNs, name: 'main', sandboxId: 's', image: 'i' };
 }
 
-function rig(listed: Partial<RuntimePod> | undefined, exitCode = 0) {
-  const asked: object[] = [];
+function createHarness(listed: Partial<RuntimePod> | undefined, exitCode = 0) {
+  const requests: object[] = [];
   const answer = async (request: object) => {
-    asked.push(request);
+    requests.push(request);
     return { url: 'http://runtime/once' };
   };
   const execSync = async () => ({ exitCode, stdout: Buffer.from('out '), stderr: Buffer.from('err') });
@@ -29,12 +29,12 @@ function rig(listed: Partial<RuntimePod> | undefined, exitCode = 0) {
     execSync,
   } as unknown as PodStreamsDeps['cri'];
   const listPod = async () => listed as RuntimePod | undefined;
-  return { asked, pods: new PodStreams({ cri, observer: { listPod } }) };
+  return { asked: requests, pods: new PodStreams({ cri, observer: { listPod } }) };
 }
 
 test('exec and attach use the newest running instance of the container', async () => {
   const containers = [item('old', 'running', 1n), item('new', 'running', 2n), item('dead', 'exited', 3n)];
-  const { asked, pods } = rig({ containers });
+  const { asked, pods } = createHarness({ containers });
   assert.equal(await pods.exec(pod, 'main', ['id'], streams, signal), 'http://runtime/once');
   await pods.attach(pod, 'main', streams, signal);
   assert.deepEqual(asked, [
@@ -44,7 +44,10 @@ test('exec and attach use the newest running instance of the container', async (
 });
 
 test('rejects containers and pods that are not running', async () => {
-  const { pods } = rig({ containers: [item('dead', 'exited', 1n)], sandboxes: [item('s', 'exited', 1n)] });
+  const { pods } = createHarness({
+    containers: [item('dead', 'exited', 1n)],
+    sandboxes: [item('s', 'exited', 1n)],
+  });
   await assert.rejects(pods.exec(pod, 'main', ['id'], streams, signal), {
     message: 'container not found ("main")',
   });
@@ -52,19 +55,24 @@ test('rejects containers and pods that are not running', async () => {
     message: 'container not found ("other")',
   });
   await assert.rejects(pods.portForward(pod, [], signal), { message: 'pod not found ("web_default")' });
-  await assert.rejects(rig(undefined).pods.portForward(pod, [], signal), { code: 'STREAM_NO_POD' });
+  await assert.rejects(createHarness(undefined).pods.portForward(pod, [], signal), { code: 'STREAM_NO_POD' });
 });
 
 test('port forwarding uses the running sandbox', async () => {
-  const { asked, pods } = rig({ sandboxes: [item('old', 'exited', 1n), item('now', 'running', 2n)] });
+  const { asked, pods } = createHarness({
+    sandboxes: [item('old', 'exited', 1n), item('now', 'running', 2n)],
+  });
   await pods.portForward(pod, [80], signal);
   assert.deepEqual(asked, [{ podSandboxId: 'now', port: [80] }]);
 });
 
 test('run returns the output of a command, or fails with its exit code', async () => {
   const containers = [item('c', 'running', 1n)];
-  assert.equal(String(await rig({ containers }).pods.run(pod, 'main', ['ls', '-l'], signal)), 'out err');
-  await assert.rejects(rig({ containers }, 2).pods.run(pod, 'main', ['ls', '-l'], signal), {
+  assert.equal(
+    String(await createHarness({ containers }).pods.run(pod, 'main', ['ls', '-l'], signal)),
+    'out err',
+  );
+  await assert.rejects(createHarness({ containers }, 2).pods.run(pod, 'main', ['ls', '-l'], signal), {
     message: "command 'ls -l' exited with 2: err",
   });
 });

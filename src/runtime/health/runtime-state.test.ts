@@ -119,8 +119,8 @@ test('a hanging runtime is reported as unavailable after ten seconds', async () 
   const state = new RuntimeState(clock);
   const controller = new AbortController();
   const looks: unknown[] = [];
-  let answer: Promise<StatusResponse> = new Promise(() => {});
-  const cri = { status: () => answer };
+  let response: Promise<StatusResponse> = new Promise(() => {});
+  const cri = { status: () => response };
   const watching = watchRuntime(
     { cri, clock, state, looked: (error) => looks.push(error) },
     controller.signal,
@@ -130,7 +130,7 @@ test('a hanging runtime is reported as unavailable after ten seconds', async () 
   await clock.advance(1);
   assert.match(String(looks), /Cannot ask the container runtime how it is within 10000 ms/);
   assert.match(state.readiness().runtime.join(), /container runtime does not answer: Cannot ask/);
-  answer = Promise.resolve(good);
+  response = Promise.resolve(good);
   await clock.advance(5_000);
   assert.equal(looks.at(-1), undefined);
   controller.abort(cancelledError('enough'));

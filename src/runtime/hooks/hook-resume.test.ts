@@ -23,7 +23,7 @@ class KeptNotes implements HookCheckpoint {
   }
   async clearPostStart(_pod: unknown, id: string): Promise<void> {
     this.told.push('over');
-    this.due = this.due.filter((one) => one !== id);
+    this.due = this.due.filter((each) => each !== id);
   }
   pendingPostStarts(): readonly string[] {
     return this.due;
@@ -39,22 +39,26 @@ class KeptNotes implements HookCheckpoint {
   }
 }
 
-function aNode(run: (hook: LifecycleHandler, rig: PodRuntimeRig, signal: AbortSignal) => Promise<void>) {
+function aNode(run: (hook: LifecycleHandler, harness: PodRuntimeRig, signal: AbortSignal) => Promise<void>) {
   const checkpoint = new KeptNotes();
   const ran: LifecycleHandler[] = [];
   const hooks: HookRunner = {
     run: (hook, _target, signal) => {
       ran.push(hook);
-      return run(hook, rig, signal);
+      return run(hook, harness, signal);
     },
   };
-  const rig: PodRuntimeRig = new PodRuntimeRig({ hooks, deps: { hookCheckpoint: checkpoint } });
-  return { rig, checkpoint, ran };
+  const harness: PodRuntimeRig = new PodRuntimeRig({ hooks, deps: { hookCheckpoint: checkpoint } });
+  return { rig: harness, checkpoint, ran };
 }
 
-async function idsOf(rig: PodRuntimeRig, pod: Pod, ...names: readonly string[]): Promise<readonly string[]> {
-  const found = await Promise.all(names.map((name) => rig.newest(pod, name)));
-  return found.flatMap((one) => (one === undefined ? [] : [one.id]));
+async function idsOf(
+  harness: PodRuntimeRig,
+  pod: Pod,
+  ...names: readonly string[]
+): Promise<readonly string[]> {
+  const found = await Promise.all(names.map((name) => harness.newest(pod, name)));
+  return found.flatMap((each) => (each === undefined ? [] : [each.id]));
 }
 
 describe('postStart hook', () => {

@@ -28,7 +28,7 @@ function aNode(deps: Partial<LifecycleHooksDeps> & { readonly exec?: Partial<Exe
   const logs = collectLogs(clock);
   const journal = new RecordedJournal();
   const metrics = new MetricRegistry({ onError: () => {} });
-  const asked: HttpRequest[] = [];
+  const requests: HttpRequest[] = [];
   const executed: unknown[] = [];
   const { exec, dial = async () => ok, ...rest } = deps;
   const hooks = new LifecycleHooks({
@@ -45,13 +45,13 @@ function aNode(deps: Partial<LifecycleHooksDeps> & { readonly exec?: Partial<Exe
     podIps: async () => ['10.0.0.7', 'fd00::7'],
     ...rest,
     dial: (request, limit, signal) => {
-      asked.push(request);
+      requests.push(request);
       return dial(request, limit, signal);
     },
   });
   const controller = new AbortController();
   const run = (hook: LifecycleHandler) => hooks.run(hook, target, controller.signal);
-  return { clock, logs, journal, metrics, asked, executed, controller, run };
+  return { clock, logs, journal, metrics, asked: requests, executed, controller, run };
 }
 
 describe('lifecycle hook', () => {

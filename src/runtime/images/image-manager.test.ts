@@ -48,14 +48,14 @@ describe('image names', () => {
 
 describe('images of containers', () => {
   it('are pulled when missing, with events about duration and size', async () => {
-    using rig = new PodRuntimeRig({ registry });
+    using harness = new PodRuntimeRig({ registry });
     const pod = podOf({ a: { image: remote, script: 'sleep 1000' } });
-    const observed = await rig.observe(pod);
-    rig.takeCalls();
+    const observed = await harness.observe(pod);
+    harness.takeCalls();
     const context = { liveness: () => undefined, startup: () => undefined };
-    const result = await rig.done(rig.runtime.syncPod({ pod, observed, context }, rig.signal));
+    const result = await harness.done(harness.runtime.syncPod({ pod, observed, context }, harness.signal));
     assert.equal(result.error, undefined);
-    const calls = rig.takeCalls().filter((call) => !call.startsWith('containerd'));
+    const calls = harness.takeCalls().filter((call) => !call.startsWith('containerd'));
     assert.deepEqual(calls, [
       'imageStatus',
       'runPodSandbox',
@@ -66,76 +66,77 @@ describe('images of containers', () => {
       'createContainer',
       'startContainer',
     ]);
-    assert.deepEqual(rig.eventsOf('Pulling'), [`Pulling image "${remote}"`]);
+    assert.deepEqual(harness.eventsOf('Pulling'), [`Pulling image "${remote}"`]);
     assert.match(
-      rig.eventsOf('Pulled')[0] ?? '',
+      harness.eventsOf('Pulled')[0] ?? '',
       /^Successfully pulled image "localhost\/app:1" in 1\.5\d*s \(1\.5\d*s including waiting\)\. Image size: 1234 bytes\.$/,
     );
   });
 
   it('are pulled at each start with Always, and never with Never', async () => {
-    using rig = new PodRuntimeRig({ registry });
+    using harness = new PodRuntimeRig({ registry });
     const pod = podOf({
       a: { image: remote, imagePullPolicy: 'Always', script: 'exit 0' },
       b: { image: 'localhost/other:1', imagePullPolicy: 'Never' },
     });
-    await rig.sync(pod);
-    await rig.clock.advance(100);
-    const result = await rig.sync(pod);
-    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 2);
+    await harness.sync(pod);
+    await harness.clock.advance(100);
+    const result = await harness.sync(pod);
+    assert.equal(harness.calls.filter((call) => call === 'pullImage').length, 2);
     assert.equal(result.actions.at(-1)?.failure?.reason, 'ErrImageNeverPull');
     assert.equal(
-      rig.eventsOf('ErrImageNeverPull')[0],
+      harness.eventsOf('ErrImageNeverPull')[0],
       'Container image "localhost/other:1" is not present with pull policy of Never',
     );
   });
 
   it('are held until the container is created, and pulled again when they were removed meanwhile', async () => {
     const leases = new ImageLeases();
-    using rig = new PodRuntimeRig({ registry, deps: { imageLeases: leases } });
+    using harness = new PodRuntimeRig({ registry, deps: { imageLeases: leases } });
     const pod = podOf({ a: { image: remote, imagePullPolicy: 'Always', script: 'sleep 1000' } });
     const remove = () =>
-      rig.cri.listImages({}, rig.signal).then(async ({ images }) => {
+      harness.cri.listImages({}, harness.signal).then(async ({ images }) => {
         const found = images.find(({ repoTags }) => repoTags.includes(remote));
         if (found === undefined) return 'absent';
-        const act = () => rig.cri.removeImage({ image: { image: found.id } }, rig.signal);
+        const act = () => harness.cri.removeImage({ image: { image: found.id } }, harness.signal);
         return (await leases.remove(found.id, act)) === 'held' ? 'held' : 'removed';
       });
-    await rig.done(rig.cri.pullImage({ image: { image: remote } }, rig.signal));
+    await harness.done(harness.cri.pullImage({ image: { image: remote } }, harness.signal));
     const outcomes: string[] = [];
-    const { createContainer } = rig.cri;
-    Object.assign(rig.cri, {
+    const { createContainer } = harness.cri;
+    Object.assign(harness.cri, {
       createContainer: async (...given: Parameters<typeof createContainer>) => {
         outcomes.push(await remove());
         return await createContainer(...given);
       },
     });
-    const syncing = rig.sync(pod);
-    await rig.clock.advance(700);
-    outcomes.push(await rig.done(remove()));
+    const syncing = harness.sync(pod);
+    await harness.clock.advance(700);
+    outcomes.push(await harness.done(remove()));
     assert.equal((await syncing).error, undefined);
     assert.deepEqual(outcomes, ['removed', 'held']);
-    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 2, 'one of the images is held');
+    assert.equal(harness.calls.filter((call) => call === 'pullImage').length, 2, 'one of the images is held');
     assert.equal(leases.size, 0);
   });
 
   it('back off from 10 s to 300 s after failed pulls, with the reason in every message', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: { image: 'localhost/nothing:1' } });
-    const seen: string[] = [];
+    const observed: string[] = [];
     for (let rounds = 0; rounds < 13; rounds++) {
-      const result = await rig.sync(pod);
+      const result = await harness.sync(pod);
       const failure = result.actions.at(-1)?.failure;
-      const waitMs = (result.earliestBackoffExpiryMs ?? rig.clock.monotonicMs()) - rig.clock.monotonicMs();
-      seen.push(`${failure?.reason} ${Math.round(waitMs / 1_000)}`);
+      const waitMs =
+        (result.earliestBackoffExpiryMs ?? harness.clock.monotonicMs()) - harness.clock.monotonicMs();
+      observed.push(`${failure?.reason} ${Math.round(waitMs / 1_000)}`);
       if (waitMs > 0)
         assert.match(
           failure?.message ?? '',
           /^Back-off pulling image "localhost\/nothing:1": ErrImagePull: /,
         );
-      await rig.clock.advance(waitMs);
+      await harness.clock.advance(waitMs);
     }
-    assert.deepEqual(seen, [
+    assert.deepEqual(observed, [
       'ErrImagePull 0',
       'ImagePullBackOff 10',
       'ErrImagePull 0',
@@ -150,7 +151,7 @@ describe('images of containers', () => {
       'ImagePullBackOff 300',
       'ErrImagePull 0',
     ]);
-    assert.equal(rig.eventsOf('BackOff')[0], 'Back-off pulling image "localhost/nothing:1"');
+    assert.equal(harness.eventsOf('BackOff')[0], 'Back-off pulling image "localhost/nothing:1"');
   });
 
   it("have the waiting reason that the runtime's error begins with", async () => {
@@ -165,44 +166,46 @@ describe('images of containers', () => {
       ],
     ] as const) {
       const fault = { kind: 'error', code: 'UNKNOWN', message: `${word}: down` } as const;
-      using rig = new PodRuntimeRig({
+      using harness = new PodRuntimeRig({
         registry,
         faults: scriptedFaults({ calls: [{ method: 'pullImage', fault }] }),
       });
-      const result = await rig.sync(podOf({ a: { image: remote } }));
+      const result = await harness.sync(podOf({ a: { image: remote } }));
       assert.deepEqual(result.actions.at(-1)?.failure, { reason: word, message: text });
     }
   });
 
   it('that cannot be inspected or have an invalid name get different reasons', async () => {
     const fault = { kind: 'error', code: 'UNKNOWN', message: 'broken store' } as const;
-    using rig = new PodRuntimeRig({ faults: scriptedFaults({ calls: [{ method: 'imageStatus', fault }] }) });
-    const result = await rig.sync(podOf({ a: {}, b: { image: 'No Image' } }));
+    using harness = new PodRuntimeRig({
+      faults: scriptedFaults({ calls: [{ method: 'imageStatus', fault }] }),
+    });
+    const result = await harness.sync(podOf({ a: {}, b: { image: 'No Image' } }));
     assert.deepEqual(
       result.actions.map(({ failure }) => failure?.reason),
       [undefined, 'ImageInspectError', 'InvalidImageName'],
     );
-    assert.equal(rig.eventsOf('InspectFailed')[0], `Failed to inspect image "${busybox}": broken store`);
+    assert.equal(harness.eventsOf('InspectFailed')[0], `Failed to inspect image "${busybox}": broken store`);
   });
 
   it('are pulled once for several pods, and the pull is cancelled with the last pod', async () => {
-    using rig = new PodRuntimeRig({ registry });
+    using harness = new PodRuntimeRig({ registry });
     const pods = ['one', 'two', 'three'].map((name) => podOf({ a: { image: remote } }, {}, name));
     const controller = new AbortController();
     const context = { liveness: () => undefined, startup: () => undefined };
     const syncs = [];
     for (const pod of pods) {
-      const observed = await rig.observe(pod);
-      syncs.push(rig.runtime.syncPod({ pod, observed, context }, controller.signal));
+      const observed = await harness.observe(pod);
+      syncs.push(harness.runtime.syncPod({ pod, observed, context }, controller.signal));
     }
     const settled = Promise.allSettled(syncs);
-    await rig.clock.advance(1_000);
-    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 1);
+    await harness.clock.advance(1_000);
+    assert.equal(harness.calls.filter((call) => call === 'pullImage').length, 1);
     controller.abort(cancelledError('pods deleted'));
-    await rig.done(settled);
-    await rig.clock.advance(10_000);
+    await harness.done(settled);
+    await harness.clock.advance(10_000);
     assert.equal(
-      rig.simulated.trace.entries().some(({ kind }) => kind === 'image-pulled'),
+      harness.simulated.trace.entries().some(({ kind }) => kind === 'image-pulled'),
       false,
     );
   });
@@ -213,20 +216,20 @@ describe('images of containers', () => {
       pullMs: 1_100,
       command: ['sh'],
     }));
-    using rig = new PodRuntimeRig({ registry: registryOf(many) });
+    using harness = new PodRuntimeRig({ registry: registryOf(many) });
     const context = { liveness: () => undefined, startup: () => undefined };
     const syncs = [];
     for (const [at, { reference: image }] of many.entries()) {
       const pod = podOf({ a: { image } }, {}, `pod-${at}`);
-      const observed = await rig.observe(pod);
-      syncs.push(rig.runtime.syncPod({ pod, observed, context }, rig.signal));
+      const observed = await harness.observe(pod);
+      syncs.push(harness.runtime.syncPod({ pod, observed, context }, harness.signal));
     }
-    const results = await rig.done(Promise.all(syncs));
+    const results = await harness.done(Promise.all(syncs));
     assert.deepEqual(
       results.map(({ error }) => error),
       [undefined, undefined, undefined],
     );
-    const waited = rig
+    const waited = harness
       .eventsOf('Pulled')
       .map((text) => /in (\d+)\S* \((\d+)/.exec(text)?.slice(1).join(' of '));
     assert.deepEqual(waited, ['1 of 1', '1 of 2', '1 of 3']);
@@ -238,18 +241,18 @@ describe('images of containers', () => {
       pullMs: 45_000,
       command: ['sh'],
     }));
-    using rig = new PodRuntimeRig({ registry: registryOf(many) });
+    using harness = new PodRuntimeRig({ registry: registryOf(many) });
     const context = { liveness: () => undefined, startup: () => undefined };
     const syncs = [];
     for (const { reference: image } of many) {
       const pod = podOf({ a: { image } }, {}, `pod-${syncs.length}`);
-      const observed = await rig.observe(pod);
-      syncs.push(rig.runtime.syncPod({ pod, observed, context }, rig.signal));
-      await rig.clock.advance(1_000);
+      const observed = await harness.observe(pod);
+      syncs.push(harness.runtime.syncPod({ pod, observed, context }, harness.signal));
+      await harness.clock.advance(1_000);
     }
-    assert.equal(rig.runtime.pending().pulls, 3);
-    await rig.done(Promise.all(syncs));
-    assert.deepEqual(rig.eventsOf('PullProgress').slice(0, 6), [
+    assert.equal(harness.runtime.pending().pulls, 3);
+    await harness.done(Promise.all(syncs));
+    assert.deepEqual(harness.eventsOf('PullProgress').slice(0, 6), [
       'Pulling image "localhost/slow:1": 0.4 of 1.9 MiB after 10s',
       'Pulling image "localhost/next:1": queued for 10s, position 1 of 2',
       'Pulling image "localhost/last:1": queued for 10s, position 2 of 2',
@@ -258,35 +261,35 @@ describe('images of containers', () => {
       'Pulling image "localhost/last:1": queued for 40s, position 2 of 2',
     ]);
     assert.equal(
-      rig.eventsOf('PullProgress').at(6),
+      harness.eventsOf('PullProgress').at(6),
       'Pulling image "localhost/next:1": 1.1 of 1.9 MiB after 1m10s',
     );
-    assert.equal(rig.runtime.pending().pulls, 0);
-    const told = rig.eventsOf('PullProgress').length;
-    await rig.clock.advance(300_000);
-    assert.equal(rig.eventsOf('PullProgress').length, told, 'no progress is reported after the pull');
+    assert.equal(harness.runtime.pending().pulls, 0);
+    const reported = harness.eventsOf('PullProgress').length;
+    await harness.clock.advance(300_000);
+    assert.equal(harness.eventsOf('PullProgress').length, reported, 'no progress is reported after the pull');
   });
 
   it('that are present end a pull whose response is lost', async () => {
     const faults = scriptedFaults({
       calls: [{ method: 'pullImage', fault: { kind: 'lost-reply', code: 'none' } }],
     });
-    using rig = new PodRuntimeRig({ registry, faults });
-    const { error } = await rig.sync(podOf({ a: { image: remote } }));
+    using harness = new PodRuntimeRig({ registry, faults });
+    const { error } = await harness.sync(podOf({ a: { image: remote } }));
     assert.equal(error, undefined);
-    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 1);
-    assert.equal(rig.runtime.pending().pulls, 0);
+    assert.equal(harness.calls.filter((call) => call === 'pullImage').length, 1);
+    assert.equal(harness.runtime.pending().pulls, 0);
   });
 
   it('that may have been present before are pulled again when the response is lost', async () => {
     const faults = scriptedFaults({
       calls: [{ method: 'pullImage', nth: 1, fault: { kind: 'lost-reply', code: 'none' } }],
     });
-    using rig = new PodRuntimeRig({ registry, faults });
-    const { error } = await rig.sync(podOf({ a: { image: remote, imagePullPolicy: 'Always' } }));
+    using harness = new PodRuntimeRig({ registry, faults });
+    const { error } = await harness.sync(podOf({ a: { image: remote, imagePullPolicy: 'Always' } }));
     assert.equal(error, undefined);
-    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 2);
-    assert.equal(rig.runtime.pending().pulls, 0);
+    assert.equal(harness.calls.filter((call) => call === 'pullImage').length, 2);
+    assert.equal(harness.runtime.pending().pulls, 0);
   });
 
   it('are pulled with the annotations and the sandbox of the pod, trying the credentials in order', async () => {
@@ -301,23 +304,23 @@ describe('images of containers', () => {
       const credentialsFor = async () =>
         ['first', 'second'].map((username) => pullCredential(login(username), { kind: 'node' }));
       const credentials = { ...noCredentials, credentialsFor };
-      using rig = new PodRuntimeRig({ registry, deps: { credentials } });
-      const real = rig.cri.pullImage;
-      const asked: unknown[] = [];
-      Object.assign(rig.cri, {
+      using harness = new PodRuntimeRig({ registry, deps: { credentials } });
+      const real = harness.cri.pullImage;
+      const requests: unknown[] = [];
+      Object.assign(harness.cri, {
         pullImage: async (...[request, signal]: Parameters<typeof real>) => {
           const { username } = request.auth ?? {};
-          asked.push([username, request.image?.annotations, request.sandboxConfig?.metadata?.uid]);
+          requests.push([username, request.image?.annotations, request.sandboxConfig?.metadata?.uid]);
           if (username === accepted) return await real({ ...request, auth: undefined }, signal);
           throw new KubelingError('CRI_DENIED', `${username} is refused`);
         },
       });
       const pod = podOf({ a: { image: remote } });
       const annotated = { ...pod, metadata: { ...pod.metadata, annotations: { team: 'blue' } } };
-      const result = await rig.sync(annotated);
+      const result = await harness.sync(annotated);
       assert.equal(result.error === undefined, failure === undefined);
-      assert.deepEqual(rig.eventsOf('Failed')[0], failure);
-      assert.deepEqual(asked, [
+      assert.deepEqual(harness.eventsOf('Failed')[0], failure);
+      assert.deepEqual(requests, [
         ['first', { team: 'blue' }, 'uid-web'],
         ['second', { team: 'blue' }, 'uid-web'],
       ]);
@@ -325,12 +328,12 @@ describe('images of containers', () => {
   });
 
   it('are retried immediately for a new pod with the same UID', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: { image: 'localhost/nothing:1' } });
-    const reason = async () => (await rig.sync(pod)).actions.at(-1)?.failure?.reason;
+    const reason = async () => (await harness.sync(pod)).actions.at(-1)?.failure?.reason;
     assert.deepEqual([await reason(), await reason()], ['ErrImagePull', 'ImagePullBackOff']);
-    rig.runtime.forgetPod(pod.metadata.uid);
-    assert.equal(rig.runtime.pending().pullBackoffs, 0);
+    harness.runtime.forgetPod(pod.metadata.uid);
+    assert.equal(harness.runtime.pending().pullBackoffs, 0);
     assert.equal(await reason(), 'ErrImagePull');
   });
 
@@ -357,52 +360,61 @@ describe('images of containers', () => {
       policy: { kind: 'NeverVerifyPreloadedImages' },
     });
     const credentials = { ...noCredentials, credentialsFor };
-    using rig = new PodRuntimeRig({ registry: registryOf([guarded]), deps: { credentials, pullRecords } });
+    using harness = new PodRuntimeRig({
+      registry: registryOf([guarded]),
+      deps: { credentials, pullRecords },
+    });
     const reason = async (name: string, imagePullPolicy: string, ...secrets: readonly string[]) => {
       const imagePullSecrets = secrets.map((secret) => ({ name: secret }));
       const pod = podOf({ a: { image: 'r.io/app:1', imagePullPolicy } }, { imagePullSecrets }, name);
-      return (await rig.sync(pod)).actions.at(-1)?.failure?.reason;
+      return (await harness.sync(pod)).actions.at(-1)?.failure?.reason;
     };
     assert.equal(await reason('owner', 'IfNotPresent', 'one'), undefined);
     assert.equal(await reason('stranger', 'IfNotPresent'), 'ErrImagePull');
     assert.equal(await reason('never', 'Never'), 'ErrImageNeverPull');
     assert.equal(await reason('liar', 'IfNotPresent', 'wrong'), 'ErrImagePull');
-    rig.takeCalls();
+    harness.takeCalls();
     assert.equal(await reason('same', 'Never', 'one'), undefined);
-    assert.equal(rig.takeCalls().includes('pullImage'), false);
+    assert.equal(harness.takeCalls().includes('pullImage'), false);
     assert.equal(await reason('friend', 'IfNotPresent', 'two'), undefined);
-    assert.equal(rig.takeCalls().includes('pullImage'), true, 'another secret has to be verified by a pull');
+    assert.equal(
+      harness.takeCalls().includes('pullImage'),
+      true,
+      'another secret has to be verified by a pull',
+    );
     assert.equal(await reason('friend-of-friend', 'Never', 'two'), undefined);
   });
 
   it('are pulled without back-off after the secret changed', async () => {
     const print = { now: 'a' };
     const credentials = { ...noCredentials, fingerprint: async () => print.now };
-    using rig = new PodRuntimeRig({ deps: { credentials } });
+    using harness = new PodRuntimeRig({ deps: { credentials } });
     const pod = podOf({ a: { image: 'localhost/nothing:1' } });
-    const reason = async () => (await rig.sync(pod)).actions.at(-1)?.failure?.reason;
+    const reason = async () => (await harness.sync(pod)).actions.at(-1)?.failure?.reason;
     assert.deepEqual([await reason(), await reason()], ['ErrImagePull', 'ImagePullBackOff']);
     print.now = 'b';
     assert.deepEqual([await reason(), await reason()], ['ErrImagePull', 'ImagePullBackOff']);
-    const { earliestBackoffExpiryMs: untilMs = 0 } = await rig.sync(pod);
-    assert.equal(Math.round((untilMs - rig.clock.monotonicMs()) / 1_000), 10, 'the back-off restarts');
+    const { earliestBackoffExpiryMs: untilMs = 0 } = await harness.sync(pod);
+    assert.equal(Math.round((untilMs - harness.clock.monotonicMs()) / 1_000), 10, 'the back-off restarts');
   });
 
   it('with a stalled pull are reported by a warning', async () => {
-    using rig = new PodRuntimeRig({
+    using harness = new PodRuntimeRig({
       registry: registryOf([{ reference: remote, pullMs: 300_000, command: ['sh'] }]),
     });
-    Object.assign(rig.cri, {
+    Object.assign(harness.cri, {
       containerdIngests: async () => [{ ref: 'layer-sha256:1', bytes: 2 ** 20, totalBytes: 2 ** 22 }],
       containerdContentOf: async () => new Set(['sha256:1']),
     });
-    assert.equal((await rig.sync(podOf({ a: { image: remote } }))).error, undefined);
-    const [told] = rig.events.filter(({ reason, type }) => reason === 'PullProgress' && type === 'Warning');
+    assert.equal((await harness.sync(podOf({ a: { image: remote } }))).error, undefined);
+    const [reported] = harness.events.filter(
+      ({ reason, type }) => reason === 'PullProgress' && type === 'Warning',
+    );
     assert.equal(
-      told?.message,
+      reported?.message,
       'Pulling image "localhost/app:1": 1.0 of 4.0 MiB after 1m1s, stalled: no data for 1m0s',
     );
-    const steps = rig.steps.filter(({ keep }) => keep === 'last');
+    const steps = harness.steps.filter(({ keep }) => keep === 'last');
     assert.ok(steps.length >= 300, 'the journal is updated at least once a second');
   });
 
@@ -412,7 +424,7 @@ describe('images of containers', () => {
     const credentialsFor = async ({ metadata }: Pod) => [
       pullCredential(login(metadata.name), { kind: 'node' } as const),
     ];
-    using rig = new PodRuntimeRig({
+    using harness = new PodRuntimeRig({
       registry: slow,
       deps: {
         credentials: { ...noCredentials, credentialsFor },
@@ -425,9 +437,9 @@ describe('images of containers', () => {
         },
       },
     });
-    const real = rig.cri.pullImage;
+    const real = harness.cri.pullImage;
     const tries: string[] = [];
-    Object.assign(rig.cri, {
+    Object.assign(harness.cri, {
       pullImage: async (...[request, signal]: Parameters<typeof real>) => {
         const username = request.auth?.username ?? '';
         tries.push(username);
@@ -442,10 +454,10 @@ describe('images of containers', () => {
     const syncs = [];
     for (const name of ['bad', 'good']) {
       const pod = podOf({ a: { image: remote } }, {}, name);
-      const observed = await rig.observe(pod);
-      syncs.push(rig.runtime.syncPod({ pod, observed, context }, rig.signal));
+      const observed = await harness.observe(pod);
+      syncs.push(harness.runtime.syncPod({ pod, observed, context }, harness.signal));
     }
-    const [bad, good] = await rig.done(Promise.all(syncs));
+    const [bad, good] = await harness.done(Promise.all(syncs));
     assert.equal(good?.error, undefined);
     assert.equal(bad?.actions.at(-1)?.failure?.reason, 'ErrImagePull');
     assert.deepEqual(tries.toSorted(), ['bad', 'bad', 'good']);
@@ -453,7 +465,7 @@ describe('images of containers', () => {
 
   it('above the pull rate fail immediately and can be retried later', async () => {
     const many = [0, 1, 2].map((at) => ({ reference: `localhost/app:${at}`, command: ['sh'], pullMs: 10 }));
-    using rig = new PodRuntimeRig({
+    using harness = new PodRuntimeRig({
       registry: registryOf(many),
       latency: noLatency,
       deps: {
@@ -467,12 +479,12 @@ describe('images of containers', () => {
       },
     });
     const pod = podOf(Object.fromEntries(many.map(({ reference: image }, at) => [`c${at}`, { image }])));
-    const result = await rig.sync(pod);
+    const result = await harness.sync(pod);
     assert.deepEqual(
       result.actions.map(({ failure }) => failure?.message),
       [undefined, undefined, undefined, 'pull QPS exceeded'],
     );
-    await rig.clock.advance(20_000);
-    assert.equal((await rig.sync(pod)).error, undefined);
+    await harness.clock.advance(20_000);
+    assert.equal((await harness.sync(pod)).error, undefined);
   });
 });

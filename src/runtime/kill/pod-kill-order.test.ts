@@ -12,14 +12,14 @@ const sidecar = { restartPolicy: 'Always', script: 'sleep 100000' };
 const ignoring = { script: 'trap "" TERM; sleep 100000' };
 const preStop = { lifecycle: { preStop: { exec: { command: ['bye'] } } } };
 
-async function started(rig: PodRuntimeRig, pod: ReturnType<typeof podOf>): Promise<number> {
-  for (let syncs = 0; syncs < 3; syncs++) await rig.sync(pod);
-  return rig.clock.now();
+async function started(harness: PodRuntimeRig, pod: ReturnType<typeof podOf>): Promise<number> {
+  for (let syncs = 0; syncs < 3; syncs++) await harness.sync(pod);
+  return harness.clock.now();
 }
 
 /** Exit times of containers by name, in whole seconds. */
-function ends(rig: PodRuntimeRig, sinceMs: number): Record<string, number> {
-  const exits = rig.simulated.trace.entries().filter((entry) => entry.kind === 'container-exited');
+function ends(harness: PodRuntimeRig, sinceMs: number): Record<string, number> {
+  const exits = harness.simulated.trace.entries().filter((entry) => entry.kind === 'container-exited');
   return Object.fromEntries(exits.map(({ name, at }) => [name, Math.round((at - sinceMs) / 1_000)]));
 }
 
@@ -28,70 +28,72 @@ describe('termination of a pod with sidecars', () => {
     const begun: [string, number][] = [];
     const hooks: HookRunner = {
       run: async (_hook, { container }, signal) => {
-        begun.push([container.name, rig.clock.now()]);
-        await rig.clock.sleep(3_000, signal);
+        begun.push([container.name, harness.clock.now()]);
+        await harness.clock.sleep(3_000, signal);
       },
     };
-    using rig = new PodRuntimeRig({ hooks });
+    using harness = new PodRuntimeRig({ hooks });
     const pod = podOf({ main: preStop }, { init: { side: { ...sidecar, ...preStop } } });
-    const startMs = await started(rig, pod);
-    await rig.kill(pod, 20);
+    const startMs = await started(harness, pod);
+    await harness.kill(pod, 20);
     assert.deepEqual(begun.map(([name]) => name).toSorted(), ['main', 'side']);
     assert.ok(begun.every(([, at]) => at - startMs < 1_000));
-    assert.deepEqual(ends(rig, startMs), { main: 3, side: 3 });
+    assert.deepEqual(ends(harness, startMs), { main: 3, side: 3 });
   });
 
   it("limits a sidecar's wait to the grace period, then gives it two seconds", async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ main: ignoring }, { init: { side: { ...sidecar, ...ignoring } } });
-    const startMs = await started(rig, pod);
-    await rig.kill(pod, 6);
-    assert.deepEqual(ends(rig, startMs), { main: 6, side: 8 });
+    const startMs = await started(harness, pod);
+    await harness.kill(pod, 6);
+    assert.deepEqual(ends(harness, startMs), { main: 6, side: 8 });
   });
 
   it('gives a sidecar the remaining grace period', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const slow = { script: 'trap "sleep 4; exit 0" TERM; while true; do sleep 1; done' };
     const pod = podOf({ main: slow }, { init: { side: { ...sidecar, ...ignoring } } });
-    const startMs = await started(rig, pod);
-    await rig.kill(pod, 10);
-    const { main = 0, side } = ends(rig, startMs);
+    const startMs = await started(harness, pod);
+    await harness.kill(pod, 10);
+    const { main = 0, side } = ends(harness, startMs);
     assert.ok(main >= 4 && main <= 6, `${main}`);
     // Remaining time is rounded up to whole seconds.
     assert.ok(side === 10 || side === 11, `${side}`);
   });
 
   it('a shorter grace period also applies to waiting containers', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ main: ignoring }, { init: { side: { ...sidecar, ...ignoring } } });
-    const startMs = await started(rig, pod);
+    const startMs = await started(harness, pod);
     const first = new AbortController();
-    const running = await rig.observe(pod);
-    const killed = rig.runtime.killPod({ pod, running, graceSeconds: 600 }, first.signal);
-    await rig.clock.advance(10_000);
+    const running = await harness.observe(pod);
+    const killed = harness.runtime.killPod({ pod, running, graceSeconds: 600 }, first.signal);
+    await harness.clock.advance(10_000);
     first.abort(cancelledError('less time'));
     await assert.rejects(killed, /less time/);
-    await rig.kill(pod, 3);
-    assert.deepEqual(ends(rig, startMs), { main: 13, side: 15 });
+    await harness.kill(pod, 3);
+    assert.deepEqual(ends(harness, startMs), { main: 13, side: 15 });
   });
 });
 
 describe('sandboxes of a terminating pod', () => {
   it('are all stopped, even if one of them or a container fails to stop', async () => {
     const fault = { kind: 'error', code: 'UNKNOWN', message: 'stuck' } as const;
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
-    await rig.sync(pod);
-    const seen = await rig.observe(pod);
-    const running = { ...seen, sandboxes: [{ id: 'gone-1' }, ...seen.sandboxes, { id: 'gone-2' }] };
+    await harness.sync(pod);
+    const observed = await harness.observe(pod);
+    const running = { ...observed, sandboxes: [{ id: 'gone-1' }, ...observed.sandboxes, { id: 'gone-2' }] };
     const calls = [
       { method: 'stopContainer', fault },
       { method: 'stopPodSandbox', fault },
     ] as const;
-    rig.simulated.setFaults(scriptedFaults({ calls }));
-    rig.takeCalls();
-    const { actions } = await rig.done(rig.runtime.killPod({ pod, running, graceSeconds: 2 }, rig.signal));
-    assert.equal(rig.takeCalls().filter((call) => call === 'stopPodSandbox').length, 3);
+    harness.simulated.setFaults(scriptedFaults({ calls }));
+    harness.takeCalls();
+    const { actions } = await harness.done(
+      harness.runtime.killPod({ pod, running, graceSeconds: 2 }, harness.signal),
+    );
+    assert.equal(harness.takeCalls().filter((call) => call === 'stopPodSandbox').length, 3);
     assert.deepEqual(
       actions.flatMap(({ failure }) => failure?.reason ?? []),
       ['KillContainerError', 'KillPodSandboxError', 'KillPodSandboxError', 'KillPodSandboxError'],

@@ -93,13 +93,16 @@ class Rig {
 }
 
 test("the log path comes from the runtime's status", async () => {
-  const rig = new Rig();
-  rig.files.append(path, '2026-01-01T00:00:00Z stdout F hello\n');
-  const opened = await rig.open();
+  const harness = new Rig();
+  harness.files.append(path, '2026-01-01T00:00:00Z stdout F hello\n');
+  const opened = await harness.open();
   assert.ok(opened.kind === 'open');
   const chunks: Uint8Array[] = [];
   for await (const chunk of opened.chunks) chunks.push(chunk);
-  assert.deepEqual([String(Buffer.concat(chunks)), rig.asked, rig.files.handles], ['hello\n', ['id'], 0]);
+  assert.deepEqual(
+    [String(Buffer.concat(chunks)), harness.asked, harness.files.handles],
+    ['hello\n', ['id'], 0],
+  );
 });
 
 const oddPaths: readonly (readonly [string, Partial<CriContainerStatus>, RegExp])[] = [
@@ -115,22 +118,22 @@ const oddPaths: readonly (readonly [string, Partial<CriContainerStatus>, RegExp]
 ];
 for (const [what, status, message] of oddPaths) {
   test(`rejects a log that is ${what}`, async () => {
-    const rig = new Rig();
-    rig.answer = { ...running, ...status };
-    assert.match(await rig.refusal(), message);
+    const harness = new Rig();
+    harness.answer = { ...running, ...status };
+    assert.match(await harness.refusal(), message);
   });
 }
 
 test('rejects a path that is not a log, with the reason', async () => {
-  const rig = new Rig();
-  rig.files.refuse(path);
-  assert.match(await rig.refusal(), /Cannot read the log/);
+  const harness = new Rig();
+  harness.files.refuse(path);
+  assert.match(await harness.refusal(), /Cannot read the log/);
 });
 
 test('a container that the runtime does not report has no log', async () => {
-  const rig = new Rig();
-  rig.answer = new KubelingError('CRI_NOT_FOUND', 'gone');
-  assert.equal(await rig.refusal(), 'unable to retrieve container logs for x://id');
+  const harness = new Rig();
+  harness.answer = new KubelingError('CRI_NOT_FOUND', 'gone');
+  assert.equal(await harness.refusal(), 'unable to retrieve container logs for x://id');
 });
 
 for (const [code, end] of [
@@ -139,34 +142,34 @@ for (const [code, end] of [
   ['CRI_NOT_FOUND', 'ended'],
 ] as const satisfies readonly (readonly [ErrorCode, string])[]) {
   test(`with ${code} from the runtime a followed log stays ${end}`, async () => {
-    const rig = new Rig();
-    rig.files.append(path, '2026-01-01T00:00:00Z stdout F hello\n');
-    const state = await rig.follow();
-    rig.answer = new KubelingError(code, 'no');
-    await rig.clock.advance(5_000);
+    const harness = new Rig();
+    harness.files.append(path, '2026-01-01T00:00:00Z stdout F hello\n');
+    const state = await harness.follow();
+    harness.answer = new KubelingError(code, 'no');
+    await harness.clock.advance(5_000);
     assert.deepEqual(state, { out: 'hello\n', end });
-    rig.controller.abort(cancelledError('enough'));
+    harness.controller.abort(cancelledError('enough'));
   });
 }
 
 test('a log that is opened and never read is closed when its signal is aborted', async () => {
-  const rig = new Rig();
-  rig.files.append(path, '');
-  await rig.open({ follow: 'until-ended' });
-  assert.equal(rig.files.handles, 1);
-  rig.controller.abort(cancelledError('gone'));
-  await rig.clock.advance(0);
-  assert.deepEqual([rig.files.handles, rig.files.watchers, rig.clock.pendingTimers], [0, 0, 0]);
+  const harness = new Rig();
+  harness.files.append(path, '');
+  await harness.open({ follow: 'until-ended' });
+  assert.equal(harness.files.handles, 1);
+  harness.controller.abort(cancelledError('gone'));
+  await harness.clock.advance(0);
+  assert.deepEqual([harness.files.handles, harness.files.watchers, harness.clock.pendingTimers], [0, 0, 0]);
 });
 
 test('aborting a follower ends the stream and closes all files', async () => {
-  const rig = new Rig();
-  rig.files.append(path, '');
-  const state = await rig.follow();
-  rig.controller.abort(cancelledError('gone'));
-  await rig.clock.advance(0);
-  assert.equal(state.end, rig.controller.signal.reason);
-  assert.deepEqual([rig.files.handles, rig.files.watchers, rig.clock.pendingTimers], [0, 0, 0]);
+  const harness = new Rig();
+  harness.files.append(path, '');
+  const state = await harness.follow();
+  harness.controller.abort(cancelledError('gone'));
+  await harness.clock.advance(0);
+  assert.equal(state.end, harness.controller.signal.reason);
+  assert.deepEqual([harness.files.handles, harness.files.watchers, harness.clock.pendingTimers], [0, 0, 0]);
 });
 
 const runningState: ContainerState = { running: {} };
@@ -175,14 +178,14 @@ const waiting = (reason: string): ContainerState => ({ waiting: { reason } });
 
 function choose(
   status: Partial<ContainerStatus> | undefined,
-  wanted: LogInstanceSelector = { which: 'newest' },
+  expected: LogInstanceSelector = { which: 'newest' },
 ) {
   const whole = { name: 'c', ready: false, restartCount: 0, image: '', imageID: '', ...status };
   const chosen = selectLogInstance(
     'p',
     status === undefined ? {} : { containerStatuses: [whole] },
     'c',
-    wanted,
+    expected,
   );
   return chosen.kind === 'found' ? chosen.containerId : chosen.message;
 }
@@ -224,8 +227,8 @@ const rows: readonly (readonly [string, Partial<ContainerStatus> | undefined, st
   ],
 ];
 
-for (const [what, status, answer] of rows) {
-  test(`the log of ${what}: ${answer}`, () => assert.equal(choose(status), answer));
+for (const [what, status, response] of rows) {
+  test(`the log of ${what}: ${response}`, () => assert.equal(choose(status), response));
 }
 
 test('previous selects the last terminated instance', () => {

@@ -125,231 +125,232 @@ class Rig {
 }
 
 test('a followed log shows lines immediately and ends with the container', async () => {
-  const rig = new Rig();
-  rig.lines(2);
-  await rig.follow();
-  assert.equal(rig.out, '0\n1\n');
-  rig.lines();
-  await rig.clock.advance(0);
-  assert.equal(rig.out, rig.wanted);
-  rig.stop();
-  rig.lines();
-  await rig.clock.advance(1_050);
-  rig.lines();
-  await rig.clock.advance(1_000);
-  assert.deepEqual([rig.end, rig.out, rig.left], ['ended', rig.wanted, [0, 0, 0]]);
+  const harness = new Rig();
+  harness.lines(2);
+  await harness.follow();
+  assert.equal(harness.out, '0\n1\n');
+  harness.lines();
+  await harness.clock.advance(0);
+  assert.equal(harness.out, harness.wanted);
+  harness.stop();
+  harness.lines();
+  await harness.clock.advance(1_050);
+  harness.lines();
+  await harness.clock.advance(1_000);
+  assert.deepEqual([harness.end, harness.out, harness.left], ['ended', harness.wanted, [0, 0, 0]]);
 });
 
 test('a partial line is shown immediately, its rest when it is written', async () => {
-  const rig = new Rig();
-  await rig.follow();
-  rig.files.append(path, '2026-01-01T00:00:00Z std');
-  await rig.clock.advance(1_000);
-  rig.files.append(path, 'out F ha');
-  await rig.clock.advance(1_000);
-  assert.equal(rig.out, 'ha');
-  rig.files.append(path, 'lf\n');
-  await rig.clock.advance(0);
-  assert.equal(rig.out, 'half\n');
+  const harness = new Rig();
+  await harness.follow();
+  harness.files.append(path, '2026-01-01T00:00:00Z std');
+  await harness.clock.advance(1_000);
+  harness.files.append(path, 'out F ha');
+  await harness.clock.advance(1_000);
+  assert.equal(harness.out, 'ha');
+  harness.files.append(path, 'lf\n');
+  await harness.clock.advance(0);
+  assert.equal(harness.out, 'half\n');
 });
 
 test('a replaced file is read completely before the next one', async () => {
-  const rig = new Rig();
-  await rig.follow();
-  rig.lines();
-  rig.rename();
-  rig.lines();
-  await rig.clock.advance(500);
-  const takeNew = rig.reopen();
-  await rig.clock.advance(50);
-  rig.lines();
-  await rig.clock.advance(60);
-  rig.lines();
+  const harness = new Rig();
+  await harness.follow();
+  harness.lines();
+  harness.rename();
+  harness.lines();
+  await harness.clock.advance(500);
+  const takeNew = harness.reopen();
+  await harness.clock.advance(50);
+  harness.lines();
+  await harness.clock.advance(60);
+  harness.lines();
   takeNew();
-  rig.lines();
-  await rig.clock.advance(300);
-  assert.equal(rig.out, rig.wanted);
+  harness.lines();
+  await harness.clock.advance(300);
+  assert.equal(harness.out, harness.wanted);
 });
 
 test('a slow reader misses no lines during many rotations', async () => {
-  const rig = new Rig();
-  await rig.follow();
-  rig.stall();
+  const harness = new Rig();
+  await harness.follow();
+  harness.stall();
   for (let rotation = 1; rotation <= 6; rotation++) {
-    rig.lines(3);
-    await rig.clock.advance(1_200);
-    rig.rotate();
-    rig.compress(rotation - 1);
-    rig.files.remove(`${stemOf(rotation - 3)}.gz`);
+    harness.lines(3);
+    await harness.clock.advance(1_200);
+    harness.rotate();
+    harness.compress(rotation - 1);
+    harness.files.remove(`${stemOf(rotation - 3)}.gz`);
   }
-  rig.lines();
-  rig.takeAgain();
-  await rig.passUntil(() => rig.out === rig.wanted);
-  assert.equal(rig.out, rig.wanted);
+  harness.lines();
+  harness.takeAgain();
+  await harness.passUntil(() => harness.out === harness.wanted);
+  assert.equal(harness.out, harness.wanted);
 });
 
 test('several rotations between two refreshes are all read', async () => {
-  const rig = new Rig();
-  rig.lines();
-  await rig.follow();
-  rig.lines();
-  rig.rotate();
-  rig.lines();
-  rig.rotate();
-  rig.lines();
-  rig.rotate();
-  rig.compress(1);
-  rig.lines();
-  await rig.passUntil(() => rig.out === rig.wanted);
-  assert.equal(rig.out, rig.wanted);
+  const harness = new Rig();
+  harness.lines();
+  await harness.follow();
+  harness.lines();
+  harness.rotate();
+  harness.lines();
+  harness.rotate();
+  harness.lines();
+  harness.rotate();
+  harness.compress(1);
+  harness.lines();
+  await harness.passUntil(() => harness.out === harness.wanted);
+  assert.equal(harness.out, harness.wanted);
 });
 
 test('files that are replaced quickly are read without delay', async () => {
-  const rig = new Rig();
-  await rig.follow();
-  rig.stall();
+  const harness = new Rig();
+  await harness.follow();
+  harness.stall();
   for (let rotation = 1; rotation <= 10; rotation++) {
-    rig.lines(3);
-    rig.rotate();
-    await rig.clock.advance(20);
-    rig.files.remove(stemOf(rotation - 2));
+    harness.lines(3);
+    harness.rotate();
+    await harness.clock.advance(20);
+    harness.files.remove(stemOf(rotation - 2));
   }
-  await rig.clock.advance(100);
-  rig.takeAgain();
-  const startMs = rig.clock.monotonicMs();
-  while (rig.out !== rig.wanted && rig.clock.monotonicMs() - startMs < 100) await rig.clock.advance(1);
-  assert.equal(rig.out, rig.wanted);
+  await harness.clock.advance(100);
+  harness.takeAgain();
+  const startMs = harness.clock.monotonicMs();
+  while (harness.out !== harness.wanted && harness.clock.monotonicMs() - startMs < 100)
+    await harness.clock.advance(1);
+  assert.equal(harness.out, harness.wanted);
 });
 
 test('a partial line is completed before the next file is read', async () => {
-  const rig = new Rig();
-  await rig.follow();
-  rig.files.append(path, '2026-01-01T00:00:00Z stdout F ha');
-  const old = rig.files.writer(path);
-  rig.rotate();
-  rig.files.append(path, '2026-01-01T00:00:00Z stdout F more\n');
-  await rig.clock.advance(900);
+  const harness = new Rig();
+  await harness.follow();
+  harness.files.append(path, '2026-01-01T00:00:00Z stdout F ha');
+  const old = harness.files.writer(path);
+  harness.rotate();
+  harness.files.append(path, '2026-01-01T00:00:00Z stdout F more\n');
+  await harness.clock.advance(900);
   old('lf\n');
-  await rig.clock.advance(1_000);
-  assert.equal(rig.out, 'half\nmore\n');
+  await harness.clock.advance(1_000);
+  assert.equal(harness.out, 'half\nmore\n');
 });
 
 test('a follower that is notified before files are removed still reads them', async () => {
-  const rig = new Rig();
+  const harness = new Rig();
   for (let rotation = 1; rotation <= 4; rotation++) {
-    rig.lines(3);
-    rig.rotate();
+    harness.lines(3);
+    harness.rotate();
   }
-  rig.lines();
-  rig.stall();
-  await rig.follow();
-  rig.rotate();
-  rig.lines();
-  await rig.followers.openRemaining('/logs/ns_pod_uid/main');
-  for (let rotation = 1; rotation <= 5; rotation++) rig.files.remove(stemOf(rotation));
-  rig.takeAgain();
-  await rig.passUntil(() => rig.out === rig.wanted);
-  assert.equal(rig.out, rig.wanted);
-  rig.stop();
-  await rig.passUntil(() => rig.end !== 'open');
-  assert.deepEqual([rig.left, rig.followers.size], [[0, 0, 0], 0]);
+  harness.lines();
+  harness.stall();
+  await harness.follow();
+  harness.rotate();
+  harness.lines();
+  await harness.followers.openRemaining('/logs/ns_pod_uid/main');
+  for (let rotation = 1; rotation <= 5; rotation++) harness.files.remove(stemOf(rotation));
+  harness.takeAgain();
+  await harness.passUntil(() => harness.out === harness.wanted);
+  assert.equal(harness.out, harness.wanted);
+  harness.stop();
+  await harness.passUntil(() => harness.end !== 'open');
+  assert.deepEqual([harness.left, harness.followers.size], [[0, 0, 0], 0]);
 });
 
 test('many small files stay open for a slow reader', async () => {
-  const rig = new Rig();
-  await rig.follow();
-  rig.stall();
+  const harness = new Rig();
+  await harness.follow();
+  harness.stall();
   for (let rotation = 1; rotation <= 60; rotation++) {
-    rig.lines(3);
-    rig.rotate();
-    await rig.clock.advance(10);
-    rig.files.remove(stemOf(rotation - 2));
+    harness.lines(3);
+    harness.rotate();
+    await harness.clock.advance(10);
+    harness.files.remove(stemOf(rotation - 2));
   }
-  rig.takeAgain();
-  await rig.passUntil(() => rig.out === rig.wanted);
-  assert.equal(rig.out, rig.wanted);
+  harness.takeAgain();
+  await harness.passUntil(() => harness.out === harness.wanted);
+  assert.equal(harness.out, harness.wanted);
 });
 
 test('a file removed unread does not skip other files', async () => {
-  const rig = new Rig();
-  rig.lines();
-  await rig.follow();
-  rig.rotate();
-  rig.lines();
-  rig.rotate();
-  rig.files.remove(stemOf(1));
-  rig.lines();
-  await rig.passUntil(() => rig.out === rig.wanted);
-  assert.equal(rig.out, rig.wanted);
+  const harness = new Rig();
+  harness.lines();
+  await harness.follow();
+  harness.rotate();
+  harness.lines();
+  harness.rotate();
+  harness.files.remove(stemOf(1));
+  harness.lines();
+  await harness.passUntil(() => harness.out === harness.wanted);
+  assert.equal(harness.out, harness.wanted);
 });
 
 test('a rotation while the log is opened loses nothing', async () => {
-  const rig = new Rig();
-  rig.lines();
-  const { names } = rig.files;
-  rig.files.names = async (directory) => {
-    rig.files.names = names;
-    rig.rotate();
-    return await names.call(rig.files, directory);
+  const harness = new Rig();
+  harness.lines();
+  const { names } = harness.files;
+  harness.files.names = async (directory) => {
+    harness.files.names = names;
+    harness.rotate();
+    return await names.call(harness.files, directory);
   };
-  await rig.follow();
-  rig.lines();
-  rig.rotate();
-  rig.lines();
-  await rig.clock.advance(3_000);
-  assert.equal(rig.out, rig.wanted);
+  await harness.follow();
+  harness.lines();
+  harness.rotate();
+  harness.lines();
+  await harness.clock.advance(3_000);
+  assert.equal(harness.out, harness.wanted);
 });
 
 test('two rotations during a refresh keep the order', async () => {
   for (const moment of ['open', 'later']) {
-    const rig = new Rig();
-    rig.lines();
-    if (moment === 'later') await rig.follow();
-    const { names } = rig.files;
-    rig.files.names = async (directory) => {
-      rig.files.names = names;
+    const harness = new Rig();
+    harness.lines();
+    if (moment === 'later') await harness.follow();
+    const { names } = harness.files;
+    harness.files.names = async (directory) => {
+      harness.files.names = names;
       for (const _rotation of [1, 2]) {
-        rig.lines(2);
-        rig.rotate();
+        harness.lines(2);
+        harness.rotate();
       }
-      return await names.call(rig.files, directory);
+      return await names.call(harness.files, directory);
     };
-    if (moment === 'open') await rig.follow();
-    rig.lines();
-    rig.rotate();
-    rig.lines();
-    await rig.passUntil(() => rig.out.length >= rig.wanted.length);
-    assert.equal(rig.out, rig.wanted, moment);
+    if (moment === 'open') await harness.follow();
+    harness.lines();
+    harness.rotate();
+    harness.lines();
+    await harness.passUntil(() => harness.out.length >= harness.wanted.length);
+    assert.equal(harness.out, harness.wanted, moment);
   }
 });
 
 test('a log truncated in place is read from its start again', async () => {
-  const rig = new Rig();
-  rig.lines(5);
-  await rig.follow();
-  rig.files.truncate(path);
-  rig.lines(1);
-  await rig.clock.advance(2_000);
-  assert.equal(rig.out, rig.wanted);
+  const harness = new Rig();
+  harness.lines(5);
+  await harness.follow();
+  harness.files.truncate(path);
+  harness.lines(1);
+  await harness.clock.advance(2_000);
+  assert.equal(harness.out, harness.wanted);
 });
 
 test('a missing log is awaited', async () => {
-  const rig = new Rig();
-  rig.files.remove(path);
-  await rig.follow();
-  rig.reopen()();
-  rig.lines(2);
-  await rig.clock.advance(1_500);
-  assert.equal(rig.out, rig.wanted);
+  const harness = new Rig();
+  harness.files.remove(path);
+  await harness.follow();
+  harness.reopen()();
+  harness.lines(2);
+  await harness.clock.advance(1_500);
+  assert.equal(harness.out, harness.wanted);
 });
 
 test('with a line limit only the last lines precede the followed ones', async () => {
-  const rig = new Rig();
-  rig.lines(10);
-  await rig.follow({ tailLines: 2 });
-  rig.lines(2);
-  await rig.clock.advance(0);
-  assert.equal(rig.out, '8\n9\n10\n11\n');
+  const harness = new Rig();
+  harness.lines(10);
+  await harness.follow({ tailLines: 2 });
+  harness.lines(2);
+  await harness.clock.advance(0);
+  assert.equal(harness.out, '8\n9\n10\n11\n');
   const none = new Rig();
   none.lines(3);
   await none.follow({ tailLines: 0 });
@@ -359,31 +360,31 @@ test('with a line limit only the last lines precede the followed ones', async ()
 });
 
 test('reaching the byte limit ends the stream', async () => {
-  const rig = new Rig();
-  await rig.follow({ view: { limitBytes: 5 } });
-  rig.lines(10);
-  await rig.clock.advance(0);
-  assert.deepEqual([rig.end, rig.out, rig.left], ['ended', '0\n1\n2', [0, 0, 0]]);
+  const harness = new Rig();
+  await harness.follow({ view: { limitBytes: 5 } });
+  harness.lines(10);
+  await harness.clock.advance(0);
+  assert.deepEqual([harness.end, harness.out, harness.left], ['ended', '0\n1\n2', [0, 0, 0]]);
 });
 
 test('an aborted reader leaves no open files', async () => {
-  const rig = new Rig();
-  rig.lines(3);
-  await rig.follow();
-  rig.rotate();
-  await rig.clock.advance(20);
-  rig.abort();
-  await rig.clock.advance(0);
-  assert.deepEqual([String(rig.end), rig.left], ['KubelingError: enough', [0, 0, 0]]);
+  const harness = new Rig();
+  harness.lines(3);
+  await harness.follow();
+  harness.rotate();
+  await harness.clock.advance(20);
+  harness.abort();
+  await harness.clock.advance(0);
+  assert.deepEqual([String(harness.end), harness.left], ['KubelingError: enough', [0, 0, 0]]);
 });
 
 const act = fc.oneof(
-  fc.nat(5).map((count) => (rig: Rig) => rig.lines(count)),
-  fc.constant((rig: Rig) => rig.rename()),
-  fc.constant((rig: Rig) => rig.rotate()),
-  fc.nat(9).map((rotation) => (rig: Rig) => rig.compress(rotation)),
-  fc.constant((rig: Rig) => rig.stall()),
-  fc.constant((rig: Rig) => rig.takeAgain()),
+  fc.nat(5).map((count) => (harness: Rig) => harness.lines(count)),
+  fc.constant((harness: Rig) => harness.rename()),
+  fc.constant((harness: Rig) => harness.rotate()),
+  fc.nat(9).map((rotation) => (harness: Rig) => harness.compress(rotation)),
+  fc.constant((harness: Rig) => harness.stall()),
+  fc.constant((harness: Rig) => harness.takeAgain()),
 );
 
 test('no line is lost or repeated, however a log is written and rotated', async () => {
@@ -391,19 +392,19 @@ test('no line is lost or repeated, however a log is written and rotated', async 
     fc.asyncProperty(
       fc.array(fc.tuple(act, fc.constantFrom(0, 10, 300, 1_100)), { maxLength: 14 }),
       async (acts) => {
-        const rig = new Rig();
-        await rig.follow();
+        const harness = new Rig();
+        await harness.follow();
         let isRenamed = false;
         for (const [each, ms] of acts) {
-          each(rig);
-          isRenamed = rig.files.contentOf(path) === undefined;
-          if (ms > 0 && !isRenamed) await rig.clock.advance(ms);
+          each(harness);
+          isRenamed = harness.files.contentOf(path) === undefined;
+          if (ms > 0 && !isRenamed) await harness.clock.advance(ms);
         }
-        if (isRenamed) rig.reopen()();
-        rig.takeAgain();
-        rig.stop();
-        await rig.passUntil(() => rig.end !== 'open');
-        assert.deepEqual([rig.end, rig.out, rig.left], ['ended', rig.wanted, [0, 0, 0]]);
+        if (isRenamed) harness.reopen()();
+        harness.takeAgain();
+        harness.stop();
+        await harness.passUntil(() => harness.end !== 'open');
+        assert.deepEqual([harness.end, harness.out, harness.left], ['ended', harness.wanted, [0, 0, 0]]);
       },
     ),
     { numRuns: 100 },

@@ -106,8 +106,8 @@ test('reads rotated and compressed files first, and joins lines across files', a
   const all = `${textOf(0, 10)}begun\n${textOf(12, 30)}`;
   assert.equal(String(await read(files)), all);
   for (const count of [0, 1, 10, 11, 18, 19, 20, 29, 100]) {
-    const wanted = count === 0 ? '' : all.trimEnd().split('\n').slice(-count).join('\n').concat('\n');
-    assert.equal(String(await read(files, { tailLines: count })), wanted, `the last ${count}`);
+    const expected = count === 0 ? '' : all.trimEnd().split('\n').slice(-count).join('\n').concat('\n');
+    assert.equal(String(await read(files, { tailLines: count })), expected, `the last ${count}`);
   }
   assert.equal(files.handles, 0);
 });
@@ -177,7 +177,7 @@ test('reads any log like a line-by-line reader', async () => {
         const sinceText = since === undefined ? undefined : stampOf(since);
         const sinceNs = sinceText === undefined ? undefined : nanosOf(sinceText);
         const tailLines = options.stream === undefined ? options.tailLines : undefined;
-        const seen = await read(files, {
+        const observed = await read(files, {
           tailLines,
           view: {
             since: sinceText === undefined ? undefined : parseLogTime(sinceText),
@@ -187,7 +187,7 @@ test('reads any log like a line-by-line reader', async () => {
           },
         });
         assert.deepEqual(
-          seen.toString('latin1'),
+          observed.toString('latin1'),
           naiveLog(contents, { ...options, tailLines, sinceNs }).toString('latin1'),
         );
       },

@@ -226,10 +226,10 @@ const anyWorld = fc
     startup: fc.constantFrom(undefined, 'success', 'failure', 'unknown'),
     ready: fc.boolean(),
   })
-  .chain((world) =>
+  .chain((environment) =>
     fc
-      .array(fc.oneof(...[...world.init, ...world.regular].map(instanceOf)), { maxLength: 8 })
-      .map((containers) => ({ ...world, containers })),
+      .array(fc.oneof(...[...environment.init, ...environment.regular].map(instanceOf)), { maxLength: 8 })
+      .map((containers) => ({ ...environment, containers })),
   );
 
 test('no plan violates the order of init containers, starts a running container, or does nothing forever', () => {

@@ -95,8 +95,8 @@ test('an exit with code 0 is delayed too, unless disabled for the node', () => {
 test('the newest exit counts, not a later created instance', () => {
   const backoff = new CrashBackoff({ random });
   note(backoff, ended(0), 0);
-  const made = anInstance(main, { state: 'created', id: 'newer' });
-  const observed = { ...ended(1_000), containers: [made, ...ended(1_000).containers] };
+  const created = anInstance(main, { state: 'created', id: 'newer' });
+  const observed = { ...ended(1_000), containers: [created, ...ended(1_000).containers] };
   assert.equal(backoff.restartDelay(pod, main, observed, at(1_000)).kind, 'wait');
 });
 
@@ -112,15 +112,15 @@ test('a changed image or resources give a new key, the order of resources does n
 
 /** The entries that a back-off persists. */
 function keeping() {
-  const kept = new Map<string, BackoffState>();
+  const retained = new Map<string, BackoffState>();
   const backoff = new CrashBackoff({
     random,
     persist: async (uid, entries) => {
       assert.equal(uid, pod.metadata.uid);
-      for (const [key, state] of entries) kept.set(key, state);
+      for (const [key, state] of entries) retained.set(key, state);
     },
   });
-  return { backoff, kept };
+  return { backoff, kept: retained };
 }
 
 test('idle entries are collected, and persisted ones can be restored', () => {
@@ -178,8 +178,8 @@ test('an exit time in the future counts from its first observation', () => {
   const backoff = new CrashBackoff({ random });
   note(backoff, ended(3_600_000), 3_600_000);
   const last = ended(3_600_100);
-  const seen = backoff.restartDelay(pod, main, last, at(200));
-  assert.ok(seen.kind === 'wait' && seen.waitMs === 10_000);
+  const observed = backoff.restartDelay(pod, main, last, at(200));
+  assert.ok(observed.kind === 'wait' && observed.waitMs === 10_000);
   assert.equal(backoff.restartDelay(pod, main, last, at(10_200)).kind, 'go');
 });
 

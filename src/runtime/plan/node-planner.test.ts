@@ -46,7 +46,7 @@ const main: Container = {
 const mapping = { hostId: 65_536, containerId: 0, length: 65_536 };
 const ownUsers = { mode: 'POD', uids: [mapping], gids: [mapping] } as const;
 
-function rig(other: Partial<NodePlannerSettings> = {}) {
+function createHarness(other: Partial<NodePlannerSettings> = {}) {
   const events: PodEvent[] = [];
   const nodeEvents: PodEvent[] = [];
   const deps: NodePlannerDeps = {
@@ -77,7 +77,7 @@ const request = (container: Container = main, spec: Partial<PodSpec> = {}) => ({
 });
 
 test("plans a sandbox with the node's resolver, its cgroup and its runtime handler", async () => {
-  const { planner, events, nodeEvents } = rig();
+  const { planner, events, nodeEvents } = createHarness();
   const { config, runtimeHandler } = await planner.sandboxPlan(aPod(), 1, signal);
   assert.equal(runtimeHandler, 'crun');
   assert.deepEqual(config.dnsConfig?.servers, ['8.8.8.8']);
@@ -90,7 +90,7 @@ test('applies user namespaces to the sandbox, the container and each mount', asy
     { ...main, volumeMounts: [{ name: 'data', mountPath: '/data' }] },
     { hostUsers: false },
   );
-  const { planner } = rig();
+  const { planner } = createHarness();
   const sandbox = await planner.sandboxPlan(asked.pod, 0, signal);
   assert.deepEqual(sandbox.config.linux?.securityContext?.namespaceOptions?.usernsOptions, ownUsers);
   const { config } = await planner.containerPlan(asked, signal);
@@ -102,7 +102,7 @@ test('applies user namespaces to the sandbox, the container and each mount', asy
 });
 
 test('plans a container with all inputs', async () => {
-  const { config, files } = await rig().planner.containerPlan(request(), signal);
+  const { config, files } = await createHarness().planner.containerPlan(request(), signal);
   const whole = ContainerConfig.create(config);
   assert.deepEqual({ ...whole.metadata }, { name: 'main', attempt: 3 });
   assert.equal(whole.image?.image, 'sha256:1');
@@ -140,7 +140,10 @@ test("mounts image volumes with the pod's runtime handler", async () => {
   const volumeImages = new Map([
     ['model', { kind: 'image', image: 'sha256:2', asked: 'example/model:1' } as const],
   ]);
-  const { config } = await rig().planner.containerPlan({ ...request(container), volumeImages }, signal);
+  const { config } = await createHarness().planner.containerPlan(
+    { ...request(container), volumeImages },
+    signal,
+  );
   const [first] = ContainerConfig.create(config).mounts;
   assert.deepEqual(
     { ...first?.image },
@@ -156,13 +159,13 @@ test("mounts image volumes with the pod's runtime handler", async () => {
 });
 
 test("reads the node's hosts file on the host network", async () => {
-  const { files } = await rig().planner.containerPlan(request(main, { hostNetwork: true }), signal);
+  const { files } = await createHarness().planner.containerPlan(request(main, { hostNetwork: true }), signal);
   assert.equal(files[0]?.text, '# Kubernetes-managed hosts file (host network).\n127.0.0.1 node\n');
 });
 
 test('passes on stdin and stdinOnce', async () => {
   const planned = async (container: Partial<Container>) =>
-    (await rig().planner.containerPlan(request({ ...main, ...container }), signal)).config;
+    (await createHarness().planner.containerPlan(request({ ...main, ...container }), signal)).config;
   const { stdin, stdinOnce } = await planned({ stdin: true, stdinOnce: true });
   assert.deepEqual([stdin, stdinOnce], [true, true]);
   const silent = await planned({});
@@ -176,7 +179,7 @@ test('on the host network a pod has the addresses of the node', async () => {
     [false, '10.0.0.7'],
   ] as const) {
     const own = { ...request({ ...main, env }, { hostNetwork }), podIps: hostNetwork ? [] : ['10.0.0.7'] };
-    const { config } = await rig().planner.containerPlan(own, signal);
+    const { config } = await createHarness().planner.containerPlan(own, signal);
     const found = config.envs?.find(({ key }) => key === 'IP')?.value;
     assert.equal(Buffer.from(found ?? '').toString(), expected);
   }
@@ -188,12 +191,12 @@ test('a container with its own hosts file gets none', async () => {
     volumeMounts: [{ name: 'data', mountPath: '/etc/hosts' }],
     terminationMessagePath: '',
   };
-  const { files } = await rig().planner.containerPlan(request(own), signal);
+  const { files } = await createHarness().planner.containerPlan(request(own), signal);
   assert.deepEqual(files, []);
 });
 
 test('an ephemeral container joins the process namespace of its target', async () => {
-  const planned = await rig().planner.containerPlan({ ...request(), targetId: 'abc' }, signal);
+  const planned = await createHarness().planner.containerPlan({ ...request(), targetId: 'abc' }, signal);
   assert.deepEqual(planned.config.linux?.securityContext?.namespaceOptions, {
     network: 'POD',
     ipc: 'POD',
@@ -201,7 +204,7 @@ test('an ephemeral container joins the process namespace of its target', async (
     targetId: 'abc',
     usernsOptions: { mode: 'NODE' },
   });
-  const shared = await rig().planner.containerPlan(
+  const shared = await createHarness().planner.containerPlan(
     { ...request(main, { shareProcessNamespace: true }), targetId: 'abc' },
     signal,
   );
@@ -210,14 +213,17 @@ test('an ephemeral container joins the process namespace of its target', async (
 
 test('passes on stop signals only when the feature is enabled', async () => {
   const container = { ...main, lifecycle: { stopSignal: 'SIGRTMIN+3' } };
-  const off = await rig().planner.containerPlan(request(container), signal);
-  const on = await rig({ stopSignals: 'honoured' }).planner.containerPlan(request(container), signal);
+  const off = await createHarness().planner.containerPlan(request(container), signal);
+  const on = await createHarness({ stopSignals: 'honoured' }).planner.containerPlan(
+    request(container),
+    signal,
+  );
   assert.deepEqual([off.config.stopSignal, on.config.stopSignal], [undefined, 'SIGRTMINPLUS3']);
 });
 
 test('reports a missing volume with the message for the status', async () => {
   const container = { ...main, volumeMounts: [{ name: 'gone', mountPath: '/x' }] };
-  await assert.rejects(rig().planner.containerPlan(request(container), signal), {
+  await assert.rejects(createHarness().planner.containerPlan(request(container), signal), {
     code: 'CONTAINER_CONFIG',
     message: 'cannot find volume "gone" to mount into container "main"',
   });

@@ -51,71 +51,72 @@ describe('an announced exit', () => {
 });
 
 describe('a prepared restart', () => {
-  async function runs(rig: PodRuntimeRig, pod: Pod) {
-    assert.equal((await rig.sync(pod)).error, undefined);
-    const seen = await rig.observe(pod);
-    const [container] = seen.containers;
+  async function runs(harness: PodRuntimeRig, pod: Pod) {
+    assert.equal((await harness.sync(pod)).error, undefined);
+    const observed = await harness.observe(pod);
+    const [container] = observed.containers;
     assert.equal(container?.state, 'running');
-    rig.takeCalls();
-    return { observed: seen, containerId: container?.id ?? '' };
+    harness.takeCalls();
+    return { observed: observed, containerId: container?.id ?? '' };
   }
-  const prepare = (rig: PodRuntimeRig, pod: Pod, seen: { observed: ObservedPod; containerId: string }) =>
-    rig.done(rig.runtime.prepareRestart({ pod, ...seen }, always, rig.signal));
+  const prepare = (harness: PodRuntimeRig, pod: Pod, seen: { observed: ObservedPod; containerId: string }) =>
+    harness.done(harness.runtime.prepareRestart({ pod, ...seen }, always, harness.signal));
   /** Lets the running creation finish. */
-  const settled = (rig: PodRuntimeRig) => rig.done(rig.clock.sleep(1_000, rig.signal));
-  const count = (rig: PodRuntimeRig, call: string) => rig.takeCalls().filter((one) => one === call).length;
+  const settled = (harness: PodRuntimeRig) => harness.done(harness.clock.sleep(1_000, harness.signal));
+  const count = (harness: PodRuntimeRig, call: string) =>
+    harness.takeCalls().filter((each) => each === call).length;
 
   it('is created once and started by the sync that observes the exit', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'sleep 3; exit 1' } });
-    const seen = await runs(rig, pod);
-    await prepare(rig, pod, seen);
-    await prepare(rig, pod, seen);
-    await settled(rig);
-    const calls = rig.takeCalls();
+    const observed = await runs(harness, pod);
+    await prepare(harness, pod, observed);
+    await prepare(harness, pod, observed);
+    await settled(harness);
+    const calls = harness.takeCalls();
     assert.equal(calls.filter((call) => call === 'createContainer').length, 1);
     assert.equal(calls.includes('startContainer'), false);
-    await rig.done(rig.clock.sleep(5_000, rig.signal));
-    assert.equal((await rig.sync(pod)).error, undefined);
-    assert.equal(count(rig, 'createContainer'), 0);
-    const states = (await rig.observe(pod)).containers.map(
+    await harness.done(harness.clock.sleep(5_000, harness.signal));
+    assert.equal((await harness.sync(pod)).error, undefined);
+    assert.equal(count(harness, 'createContainer'), 0);
+    const states = (await harness.observe(pod)).containers.map(
       ({ state, restartCount }) => `${state} ${restartCount}`,
     );
     assert.deepEqual(states, ['running 1', 'exited 0']);
-    assert.equal(rig.runtime.pending().preparations, 0);
+    assert.equal(harness.runtime.pending().preparations, 0);
   });
 
   it('is discarded when the container keeps running', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
-    await prepare(rig, pod, await runs(rig, pod));
-    await settled(rig);
-    assert.equal((await rig.sync(pod)).error, undefined);
-    const states = (await rig.observe(pod)).containers.map(({ state }) => state);
+    await prepare(harness, pod, await runs(harness, pod));
+    await settled(harness);
+    assert.equal((await harness.sync(pod)).error, undefined);
+    const states = (await harness.observe(pod)).containers.map(({ state }) => state);
     assert.deepEqual(states, ['running']);
-    assert.equal(rig.runtime.pending().preparations, 0);
+    assert.equal(harness.runtime.pending().preparations, 0);
   });
 
   it('is not created while the container is in back-off', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'sleep 3; exit 1' } });
-    await runs(rig, pod);
-    await rig.done(rig.clock.sleep(5_000, rig.signal));
-    await prepare(rig, pod, await runs(rig, pod));
-    await settled(rig);
-    assert.equal(count(rig, 'createContainer'), 0);
+    await runs(harness, pod);
+    await harness.done(harness.clock.sleep(5_000, harness.signal));
+    await prepare(harness, pod, await runs(harness, pod));
+    await settled(harness);
+    assert.equal(count(harness, 'createContainer'), 0);
   });
 
   it('is not created for a pod that ends, and cancelled with it', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
-    const seen = await runs(rig, pod);
-    let asked = 0;
-    const notNow = () => asked++ === 0;
-    await rig.done(rig.runtime.prepareRestart({ pod, ...seen }, notNow, rig.signal));
-    await settled(rig);
-    assert.equal(count(rig, 'createContainer'), 0);
-    assert.equal((await rig.kill(pod, 1)).error, undefined);
-    assert.equal(rig.runtime.pending().preparations, 0);
+    const observed = await runs(harness, pod);
+    let requestCount = 0;
+    const notNow = () => requestCount++ === 0;
+    await harness.done(harness.runtime.prepareRestart({ pod, ...observed }, notNow, harness.signal));
+    await settled(harness);
+    assert.equal(count(harness, 'createContainer'), 0);
+    assert.equal((await harness.kill(pod, 1)).error, undefined);
+    assert.equal(harness.runtime.pending().preparations, 0);
   });
 });

@@ -206,9 +206,9 @@ test('removes a limit instead of leaving it unchanged', async () => {
     ...pod,
     spec: {
       ...pod.spec,
-      containers: pod.spec.containers.map((one) => ({
-        ...one,
-        resources: { requests: one.resources?.requests },
+      containers: pod.spec.containers.map((each) => ({
+        ...each,
+        resources: { requests: each.resources?.requests },
       })),
     },
   });

@@ -23,25 +23,25 @@ const container = (
 const restarts = { resizePolicy: [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }] } as const;
 
 function planned(before: Pod, after: Pod, running: readonly Container[], over: Partial<PlanContext> = {}) {
-  const observed = anObservedPod({ containers: running.map((one) => anInstance(one)) });
+  const observed = anObservedPod({ containers: running.map((each) => anInstance(each)) });
   const context = { ...quiet, actuated: effectiveAllocation(before), ...over };
   const plan = computePodActions(after, observed, context);
   const { memory = [], cpu: cpus = [] } = plan.resize ?? {};
-  const names = (list: typeof memory) => list.map((one) => one.container.name).join(' ');
+  const names = (list: typeof memory) => list.map((each) => each.container.name).join(' ');
   return { ...brief(plan), resize: plan.resize && { memory: names(memory), cpu: names(cpus) } };
 }
 
 test('a running container is resized in place', () => {
   const [was, is] = [container('a', cpu('1')), container('a', cpu('2'))];
-  const [before, after] = [was, is].map((one) => aPod({ spec: { containers: [one] } })) as [Pod, Pod];
+  const [before, after] = [was, is].map((each) => aPod({ spec: { containers: [each] } })) as [Pod, Pod];
   assert.deepEqual(planned(before, after, [is]), { resize: { memory: '', cpu: 'a' } });
   assert.deepEqual(planned(after, after, [is]), { resize: undefined });
 });
 
 test('a container with RestartContainer policy is restarted instead', () => {
   const [was, is] = [container('a', cpu('1'), restarts), container('a', cpu('2'), restarts)];
-  const [before, after] = [was, is].map((one) =>
-    aPod({ spec: { restartPolicy: 'Never', containers: [one, container('b', cpu('1'))] } }),
+  const [before, after] = [was, is].map((each) =>
+    aPod({ spec: { restartPolicy: 'Never', containers: [each, container('b', cpu('1'))] } }),
   ) as [Pod, Pod];
   assert.deepEqual(planned(before, after, after.spec.containers), {
     start: [0],
@@ -112,17 +112,17 @@ test('without a record only values reported by the runtime cause a resize or res
   const full = { requests: { cpu: '500m', memory: '64Mi' }, limits: { cpu: '1', memory: '128Mi' } };
   const main = container('a', full, restarts);
   const pod = aPod({ spec: { containers: [main] } });
-  const told = { cpuShares: 512, cpuQuota: 100_000, cpuPeriod: 100_000, memoryLimitBytes: 2 ** 27 };
-  const seen = (resources: typeof told | undefined) =>
+  const reported = { cpuShares: 512, cpuQuota: 100_000, cpuPeriod: 100_000, memoryLimitBytes: 2 ** 27 };
+  const seen = (resources: typeof reported | undefined) =>
     anObservedPod({ containers: [anInstance(main, { resources })] });
-  const found = (resources: typeof told | undefined) =>
+  const found = (resources: typeof reported | undefined) =>
     actuatedOf(pod, seen(resources), undefined)?.containers['a'];
   assert.deepEqual(found(undefined), full);
-  assert.deepEqual(found(told), full);
-  assert.deepEqual(found({ ...told, cpuShares: 1024, memoryLimitBytes: 2 ** 26 }), {
+  assert.deepEqual(found(reported), full);
+  assert.deepEqual(found({ ...reported, cpuShares: 1024, memoryLimitBytes: 2 ** 26 }), {
     requests: { cpu: '1', memory: '64Mi' },
     limits: { cpu: '1', memory: '64Mi' },
   });
   const record = { containers: { a: cpu('7') } };
-  assert.equal(actuatedOf(pod, seen(told), record), record);
+  assert.equal(actuatedOf(pod, seen(reported), record), record);
 });

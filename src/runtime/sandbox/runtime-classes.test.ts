@@ -7,8 +7,8 @@ import { handlersAsClasses, runtimeHandlerOf } from './runtime-classes.ts';
 import { podUsers } from './user-namespaces.ts';
 
 const { signal } = new AbortController();
-const classes = (answer: MessageInit<StatusResponse>) =>
-  handlersAsClasses({ status: async () => StatusResponse.create(answer) });
+const classes = (response: MessageInit<StatusResponse>) =>
+  handlersAsClasses({ status: async () => StatusResponse.create(response) });
 const pod = (runtimeClassName?: string) =>
   aPod({ spec: runtimeClassName === undefined ? {} : { runtimeClassName } });
 
@@ -19,9 +19,9 @@ test('a pod without a runtime class uses the default handler without a lookup', 
 });
 
 test('each handler that the runtime reports is a runtime class', async () => {
-  const told = classes({ runtimeHandlers: [{ name: '' }, { name: 'runc' }, { name: 'crun' }] });
-  assert.equal(await runtimeHandlerOf(pod('crun'), told, signal), 'crun');
-  await assert.rejects(runtimeHandlerOf(pod('gvisor'), told, signal), {
+  const reported = classes({ runtimeHandlers: [{ name: '' }, { name: 'runc' }, { name: 'crun' }] });
+  assert.equal(await runtimeHandlerOf(pod('crun'), reported, signal), 'crun');
+  await assert.rejects(runtimeHandlerOf(pod('gvisor'), reported, signal), {
     code: 'SANDBOX_CONFIG',
     message:
       'failed to lookup RuntimeClass gvisor: runtimeclass.node.k8s.io "gvisor" not found: on a standalone node each handler of the runtime is a class, and the runtime has crun, runc',
@@ -30,9 +30,9 @@ test('each handler that the runtime reports is a runtime class', async () => {
 
 test('reads the handlers of an older containerd from its configuration', async () => {
   const config = JSON.stringify({ containerd: { runtimes: { runc: {}, crun: {} } } });
-  const told = classes({ info: { config } });
-  assert.equal(await runtimeHandlerOf(pod('runc'), told, signal), 'runc');
-  await assert.rejects(runtimeHandlerOf(pod('gvisor'), told, signal), { code: 'SANDBOX_CONFIG' });
+  const reported = classes({ info: { config } });
+  assert.equal(await runtimeHandlerOf(pod('runc'), reported, signal), 'runc');
+  await assert.rejects(runtimeHandlerOf(pod('gvisor'), reported, signal), { code: 'SANDBOX_CONFIG' });
 });
 
 test('a runtime that reports no handlers gets the class name as handler', async () => {

@@ -10,7 +10,7 @@ const one = podUid('11111111-1111-1111-1111-111111111111');
 const two = podUid('22222222-2222-2222-2222-222222222222');
 const three = podUid('33333333-3333-3333-3333-333333333333');
 
-function rig(idsPerPod = 65_536, store = mapFileStore()) {
+function createHarness(idsPerPod = 65_536, store = mapFileStore()) {
   const files = memoryRuntimeFiles(store);
   const logs = collectLogs(new VirtualClock());
   const users = new UserNamespaces({ files, logger: logs.logger, podsDir: '/pods', idsPerPod });
@@ -24,7 +24,7 @@ const file = (hostId: number, length = 65_536) => {
 };
 
 test("each pod gets its own block, which is persisted in the Go kubelet's format", async () => {
-  const { users, store } = rig();
+  const { users, store } = createHarness();
   assert.deepEqual(await users.of(one), {
     mode: 'POD',
     uids: [{ hostId: 65_536, containerId: 0, length: 65_536 }],
@@ -39,12 +39,12 @@ test("each pod gets its own block, which is persisted in the Go kubelet's format
 });
 
 test('a later kubelet restores the blocks and allocates none of them again', async () => {
-  const { users, store } = rig();
+  const { users, store } = createHarness();
   await users.of(one);
   await users.of(two);
   await users.release(one);
   assert.equal(store.read(`/pods/${one}/userns`), undefined);
-  const { users: next } = rig(65_536, store);
+  const { users: next } = createHarness(65_536, store);
   await next.restore();
   assert.equal(await firstOf(next, two), 131_072);
   assert.equal(await firstOf(next, three), 65_536);
@@ -52,7 +52,7 @@ test('a later kubelet restores the blocks and allocates none of them again', asy
 });
 
 test('restored blocks of another size are kept, and new ones do not overlap them', async () => {
-  const { users, store } = rig(131_072);
+  const { users, store } = createHarness(131_072);
   store.write(`/pods/${one}/userns`, file(196_608));
   await users.restore();
   assert.equal(await firstOf(users, one), 196_608);
@@ -69,7 +69,7 @@ test('an invalid file fails only its pod', async () => {
     [file(65_536).replace('"containerId":0', '"containerId":1'), /mappings must be equal/],
     [file(65_536).replaceAll('"containerId":0', '"containerId":1'), /root must be mapped/],
   ] as const) {
-    const { users, store, logs } = rig();
+    const { users, store, logs } = createHarness();
     store.write(`/pods/${one}/userns`, text);
     await users.restore();
     await assert.rejects(users.of(one), (error) => {
@@ -82,7 +82,7 @@ test('an invalid file fails only its pod', async () => {
 });
 
 test('of two pods with the same block the second one fails', async () => {
-  const { users, store } = rig();
+  const { users, store } = createHarness();
   store.write(`/pods/${one}/userns`, file(65_536));
   store.write(`/pods/${two}/userns`, file(65_536));
   await users.restore();
@@ -91,14 +91,14 @@ test('of two pods with the same block the second one fails', async () => {
 });
 
 test('a block is not allocated when it cannot be written', async () => {
-  const { users, files } = rig();
+  const { users, files } = createHarness();
   files.replace = () => Promise.reject(new Error('disk full'));
   await assert.rejects(users.of(one), { message: 'create user namespace: disk full' });
   assert.equal(users.size, 0);
 });
 
 test('reports when no block is left', async () => {
-  const { users } = rig(2 ** 31);
+  const { users } = createHarness(2 ** 31);
   await users.of(one);
   await assert.rejects(users.of(two), {
     message: 'create user namespace: could not find an empty slot to allocate a user namespace',
@@ -106,7 +106,7 @@ test('reports when no block is left', async () => {
 });
 
 test('allocates from the configured range', async () => {
-  const { files, logs } = rig();
+  const { files, logs } = createHarness();
   const ids = { first: 655_360, length: 131_072 };
   const users = new UserNamespaces({ files, logger: logs.logger, podsDir: '/pods', idsPerPod: 65_536, ids });
   assert.deepEqual([await firstOf(users, one), await firstOf(users, two)], [655_360, 720_896]);
@@ -114,7 +114,7 @@ test('allocates from the configured range', async () => {
 });
 
 test('releases blocks of deleted pods', async () => {
-  const { users } = rig();
+  const { users } = createHarness();
   await users.of(one);
   await users.of(two);
   users.retain((uid) => uid === two);
@@ -123,7 +123,7 @@ test('releases blocks of deleted pods', async () => {
 });
 
 test('no block overlaps the ids of users of the machine, which are read for each allocation', async () => {
-  const { files, logs } = rig();
+  const { files, logs } = createHarness();
   let foreignIds = [{ first: 100_000, length: 65_536 }];
   const deps = { files, logger: logs.logger, podsDir: '/pods', idsPerPod: 65_536 };
   const users = new UserNamespaces({ ...deps, foreignIds: async () => foreignIds });

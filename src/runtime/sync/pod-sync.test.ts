@@ -9,19 +9,19 @@ const ignoreBig = (_key: string, value: unknown) => (typeof value === 'bigint' ?
 
 describe('syncing a pod', () => {
   it('starts sandbox and containers with the minimum of calls', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: {}, b: {} });
-    const observed = await rig.observe(pod);
-    rig.takeCalls();
+    const observed = await harness.observe(pod);
+    harness.takeCalls();
     const ready: ObservedPod[] = [];
-    const result = await rig.done(
-      rig.runtime.syncPod(
+    const result = await harness.done(
+      harness.runtime.syncPod(
         { pod, observed, context: noProbes, sandboxReady: (now) => ready.push(now) },
-        rig.signal,
+        harness.signal,
       ),
     );
     assert.equal(result.error, undefined);
-    assert.deepEqual(rig.takeCalls(), [
+    assert.deepEqual(harness.takeCalls(), [
       'imageStatus',
       'runPodSandbox',
       'podSandboxStatus',
@@ -38,11 +38,11 @@ describe('syncing a pod', () => {
       [[1, [['ready', 0]]]],
     );
     assert.deepEqual(
-      rig.simulated.runningContainers().map(({ name }) => name),
+      harness.simulated.runningContainers().map(({ name }) => name),
       ['a', 'b'],
     );
     assert.deepEqual(
-      rig.events.map(({ reason, fieldPath }) => `${reason} ${fieldPath ?? ''}`),
+      harness.events.map(({ reason, fieldPath }) => `${reason} ${fieldPath ?? ''}`),
       [
         'Pulled spec.containers{a}',
         'Created spec.containers{a}',
@@ -55,24 +55,26 @@ describe('syncing a pod', () => {
   });
 
   it('does nothing for a pod that matches its spec', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
-    await rig.sync(pod);
-    const observed = await rig.observe(pod);
-    rig.takeCalls();
-    const result = await rig.done(rig.runtime.syncPod({ pod, observed, context: noProbes }, rig.signal));
-    assert.deepEqual([result.actions, rig.takeCalls()], [[], []]);
+    await harness.sync(pod);
+    const observed = await harness.observe(pod);
+    harness.takeCalls();
+    const result = await harness.done(
+      harness.runtime.syncPod({ pod, observed, context: noProbes }, harness.signal),
+    );
+    assert.deepEqual([result.actions, harness.takeCalls()], [[], []]);
   });
 
   it('runs one init container per sync, in order, before the regular ones', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ main: {} }, { init: { one: { script: 'exit 0' }, two: { script: 'exit 0' } } });
     for (let syncs = 0; syncs < 3; syncs++) {
-      const result = await rig.sync(pod);
+      const result = await harness.sync(pod);
       assert.equal(result.error, undefined);
-      await rig.clock.advance(100);
+      await harness.clock.advance(100);
     }
-    const started = rig.simulated.trace.entries().filter(({ kind }) => kind === 'container-started');
+    const started = harness.simulated.trace.entries().filter(({ kind }) => kind === 'container-started');
     assert.deepEqual(
       started.map((entry) => ('name' in entry ? entry.name : '')),
       ['one', 'two', 'main'],
@@ -80,28 +82,28 @@ describe('syncing a pod', () => {
   });
 
   it('links the log of a started container, and removes the link with the container', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'echo hello; sleep 1000' } });
-    await rig.sync(pod);
-    const id = (await rig.newest(pod, 'a'))?.id ?? '';
+    await harness.sync(pod);
+    const id = (await harness.newest(pod, 'a'))?.id ?? '';
     const link = `/logs/containers/web_default_a-${id}.log`;
-    assert.equal(await rig.machine.readLink(link), '/logs/pods/default_web_uid-web/a/0.log');
-    await rig.kill(pod, 1);
-    rig.gone.add(pod.metadata.uid);
-    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
-    assert.equal(await rig.machine.readLink(link), undefined);
+    assert.equal(await harness.machine.readLink(link), '/logs/pods/default_web_uid-web/a/0.log');
+    await harness.kill(pod, 1);
+    harness.gone.add(pod.metadata.uid);
+    await harness.done(harness.runtime.garbageCollect('deleted-pods', harness.signal));
+    assert.equal(await harness.machine.readLink(link), undefined);
   });
 
   it('restarts immediately, then after 10 s, doubling up to 300 s', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'exit 1' } });
     const waits: number[] = [];
     for (let restarts = 0; restarts < 8; ) {
-      const result = await rig.sync(pod);
+      const result = await harness.sync(pod);
       const failure = result.actions[0]?.failure;
       if (failure === undefined) {
         restarts++;
-        await rig.clock.advance(50);
+        await harness.clock.advance(50);
         continue;
       }
       assert.equal(failure.reason, 'CrashLoopBackOff');
@@ -109,58 +111,58 @@ describe('syncing a pod', () => {
         failure.message,
         /^back-off \S+ restarting failed container=a pod=web_default\(uid-web\)$/,
       );
-      const waitMs = (result.earliestBackoffExpiryMs ?? 0) - rig.clock.monotonicMs();
+      const waitMs = (result.earliestBackoffExpiryMs ?? 0) - harness.clock.monotonicMs();
       assert.equal(result.error?.details['retryAtMs'], result.earliestBackoffExpiryMs);
       waits.push(Math.round(waitMs / 1_000));
-      await rig.clock.advance(waitMs);
+      await harness.clock.advance(waitMs);
     }
     assert.deepEqual(waits, [10, 20, 40, 80, 160, 300]);
-    assert.equal((await rig.newest(pod, 'a'))?.restartCount, 7);
+    assert.equal((await harness.newest(pod, 'a'))?.restartCount, 7);
     assert.deepEqual(
-      rig.eventsOf('BackOff').at(0),
+      harness.eventsOf('BackOff').at(0),
       'Back-off restarting failed container a in pod web_default(uid-web)',
     );
   });
 
   it('keeps the waiting reason of a container until it starts', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'exit 1' } });
-    const reason = () => rig.runtime.reasons.get(pod.metadata.uid, 'a')?.reason;
+    const reason = () => harness.runtime.reasons.get(pod.metadata.uid, 'a')?.reason;
     for (let syncs = 0; syncs < 3; syncs++) {
-      await rig.sync(pod);
-      await rig.clock.advance(50);
+      await harness.sync(pod);
+      await harness.clock.advance(50);
     }
     assert.equal(reason(), 'CrashLoopBackOff');
-    await rig.clock.advance(10_000);
-    await rig.sync(pod);
+    await harness.clock.advance(10_000);
+    await harness.sync(pod);
     assert.equal(reason(), undefined);
   });
 
   it('reports why an image is not available, and starts the other containers', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ bad: { image: 'localhost/nothing:1' }, good: {} });
-    const result = await rig.sync(pod);
+    const result = await harness.sync(pod);
     assert.match(result.error?.message ?? '', /^failed to "StartContainer" for "bad" with ErrImagePull: "/);
     assert.deepEqual(
-      rig.simulated.runningContainers().map(({ name }) => name),
+      harness.simulated.runningContainers().map(({ name }) => name),
       ['good'],
     );
-    assert.deepEqual(rig.eventsOf('Failed').at(-1), 'Error: ErrImagePull');
+    assert.deepEqual(harness.eventsOf('Failed').at(-1), 'Error: ErrImagePull');
   });
 
   it('replaces a failed sandbox and all its containers', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ main: {} }, { init: { setup: { script: 'exit 0' } } });
-    await rig.sync(pod);
-    await rig.clock.advance(50);
-    await rig.sync(pod);
-    const before = await rig.observe(pod);
-    rig.simulated.crashSandbox(before.sandboxes[0]?.id ?? '');
-    await rig.clock.advance(50);
-    assert.equal((await rig.sync(pod)).error, undefined);
-    await rig.clock.advance(50);
-    assert.equal((await rig.sync(pod)).error, undefined);
-    const after = await rig.observe(pod);
+    await harness.sync(pod);
+    await harness.clock.advance(50);
+    await harness.sync(pod);
+    const before = await harness.observe(pod);
+    harness.simulated.crashSandbox(before.sandboxes[0]?.id ?? '');
+    await harness.clock.advance(50);
+    assert.equal((await harness.sync(pod)).error, undefined);
+    await harness.clock.advance(50);
+    assert.equal((await harness.sync(pod)).error, undefined);
+    const after = await harness.observe(pod);
     assert.deepEqual(
       after.sandboxes.map(({ attempt, state }) => [attempt, state]),
       [
@@ -172,32 +174,36 @@ describe('syncing a pod', () => {
       after.containers.map(({ name, state, restartCount }) => `${name} ${state} ${restartCount}`),
       ['main running 1', 'setup exited 1', 'main exited 0'],
     );
-    assert.deepEqual(rig.eventsOf('SandboxChanged'), [
+    assert.deepEqual(harness.eventsOf('SandboxChanged'), [
       'Pod sandbox changed, it will be killed and re-created.',
     ]);
   });
 
   it('reports why a sandbox cannot be created', async () => {
     const fault = { kind: 'error', code: 'UNKNOWN', message: 'no network' } as const;
-    using rig = new PodRuntimeRig({
+    using harness = new PodRuntimeRig({
       faults: scriptedFaults({ calls: [{ method: 'runPodSandbox', fault }] }),
     });
-    const result = await rig.sync(podOf({ a: {} }));
+    const result = await harness.sync(podOf({ a: {} }));
     assert.equal(
       result.error?.message,
       'failed to "CreatePodSandbox" for "web_default(uid-web)" with CreatePodSandboxError: "Failed to create sandbox for pod \\"web_default(uid-web)\\": no network"',
     );
-    assert.deepEqual(rig.eventsOf('FailedCreatePodSandBox'), ['Failed to create pod sandbox: no network']);
+    assert.deepEqual(harness.eventsOf('FailedCreatePodSandBox'), [
+      'Failed to create pod sandbox: no network',
+    ]);
   });
 
   for (const code of ['UNAVAILABLE', 'DEADLINE_EXCEEDED', 'none'] as const) {
     for (const method of ['runPodSandbox', 'createContainer', 'startContainer'] as const) {
       it(`adopts the result after a lost response to ${method} (${code})`, async () => {
         const fault = { kind: 'lost-reply', code } as const;
-        using rig = new PodRuntimeRig({ faults: scriptedFaults({ calls: [{ method, fault, times: 1 }] }) });
+        using harness = new PodRuntimeRig({
+          faults: scriptedFaults({ calls: [{ method, fault, times: 1 }] }),
+        });
         const pod = podOf({ a: {} });
-        assert.equal((await rig.sync(pod)).error, undefined);
-        const observed = await rig.observe(pod);
+        assert.equal((await harness.sync(pod)).error, undefined);
+        const observed = await harness.observe(pod);
         assert.deepEqual(
           observed.containers.map(({ state, restartCount }) => [state, restartCount]),
           [['running', 0]],
@@ -214,7 +220,7 @@ describe('syncing a pod', () => {
     const taken = (what: string): string =>
       `failed to reserve ${what} name "x": name "x" is reserved for "y"`;
     const error = (message: string) => ({ kind: 'error', code: 'UNKNOWN', message }) as const;
-    using rig = new PodRuntimeRig({
+    using harness = new PodRuntimeRig({
       faults: scriptedFaults({
         calls: [
           { method: 'runPodSandbox', fault: error(taken('sandbox')), times: 1 },
@@ -223,23 +229,23 @@ describe('syncing a pod', () => {
       }),
     });
     const pod = podOf({ a: {} });
-    assert.equal((await rig.sync(pod)).error, undefined);
-    const observed = await rig.observe(pod);
+    assert.equal((await harness.sync(pod)).error, undefined);
+    const observed = await harness.observe(pod);
     assert.deepEqual([observed.sandboxes[0]?.attempt, observed.containers[0]?.restartCount], [1, 1]);
   });
 
   it('starts the container that a previous kubelet created', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     const controller = new AbortController();
-    const stop = rig.simulated.trace.subscribe((entry) => {
+    const stop = harness.simulated.trace.subscribe((entry) => {
       if (entry.kind === 'container-created') controller.abort(cancelledError('kubeling ends'));
     });
-    await assert.rejects(rig.sync(pod, controller.signal), /kubeling ends/);
+    await assert.rejects(harness.sync(pod, controller.signal), /kubeling ends/);
     stop[Symbol.dispose]();
-    assert.equal(rig.simulated.runningContainers().length, 0);
-    assert.equal((await rig.sync(pod)).error, undefined);
-    const observed = await rig.observe(pod);
+    assert.equal(harness.simulated.runningContainers().length, 0);
+    assert.equal((await harness.sync(pod)).error, undefined);
+    const observed = await harness.observe(pod);
     assert.deepEqual(
       observed.containers.map(({ state, restartCount }) => [state, restartCount]),
       [['running', 0]],
@@ -248,49 +254,49 @@ describe('syncing a pod', () => {
 
   it('keeps a running container when a cancelled call has created a newer one', async () => {
     const late = { kind: 'late-effect', ms: 20_000, code: 'UNAVAILABLE' } as const;
-    using rig = new PodRuntimeRig({
+    using harness = new PodRuntimeRig({
       faults: scriptedFaults({ calls: [{ method: 'createContainer', fault: late, times: 1 }] }),
     });
     const pod = podOf({ a: {} });
-    assert.notEqual((await rig.sync(pod)).error, undefined);
-    await rig.clock.advance(1_000);
-    await rig.sync(pod);
-    await rig.clock.advance(30_000);
-    assert.equal((await rig.sync(pod)).error, undefined);
-    await rig.sync(pod);
-    assert.equal(rig.simulated.runningContainers().length, 1);
+    assert.notEqual((await harness.sync(pod)).error, undefined);
+    await harness.clock.advance(1_000);
+    await harness.sync(pod);
+    await harness.clock.advance(30_000);
+    assert.equal((await harness.sync(pod)).error, undefined);
+    await harness.sync(pod);
+    assert.equal(harness.simulated.runningContainers().length, 1);
   });
 
   it("can be cancelled at any time with the signal's reason, and completes later", async () => {
     const pod = podOf({ a: {}, b: {} }, { init: { setup: { script: 'exit 0' } } });
     for (let afterMs = 0; afterMs < 400; afterMs += 7) {
-      using rig = new PodRuntimeRig({ seed: afterMs + 1 });
+      using harness = new PodRuntimeRig({ seed: afterMs + 1 });
       const controller = new AbortController();
-      rig.clock.timer(afterMs, () => controller.abort(cancelledError('enough')));
-      const first = rig.sync(pod, controller.signal);
+      harness.clock.timer(afterMs, () => controller.abort(cancelledError('enough')));
+      const first = harness.sync(pod, controller.signal);
       await first.catch((error: unknown) => assert.match(String(error), /enough/));
       for (let syncs = 0; syncs < 8; syncs++) {
-        await rig.clock.advance(20_000);
-        await rig.sync(pod);
+        await harness.clock.advance(20_000);
+        await harness.sync(pod);
       }
-      const running = rig.simulated.runningContainers().map(({ name }) => name);
+      const running = harness.simulated.runningContainers().map(({ name }) => name);
       assert.deepEqual([...running].sort(), ['a', 'b'], `aborted after ${afterMs} ms`);
     }
   });
 
   it('kills a container whose postStart hook fails, without output in the event', async () => {
-    using rig = new PodRuntimeRig({
+    using harness = new PodRuntimeRig({
       hooks: { run: () => Promise.reject(new Error('secret output')) },
     });
     const pod = podOf({ a: { lifecycle: { postStart: { exec: { command: ['x'] } } } } });
-    const result = await rig.sync(pod);
+    const result = await harness.sync(pod);
     assert.equal(result.actions.at(-1)?.failure?.reason, 'PostStartHookError');
-    assert.deepEqual(rig.eventsOf('FailedPostStartHook'), ['PostStartHook failed']);
-    assert.equal(rig.simulated.runningContainers().length, 0);
+    assert.deepEqual(harness.eventsOf('FailedPostStartHook'), ['PostStartHook failed']);
+    assert.equal(harness.simulated.runningContainers().length, 0);
   });
 
   it("replaces the container id in events by the container's name", async () => {
-    using rig = new PodRuntimeRig({
+    using harness = new PodRuntimeRig({
       faults: {
         call: (method, request) => {
           if (method !== 'startContainer') return undefined;
@@ -300,62 +306,62 @@ describe('syncing a pod', () => {
         event: () => undefined,
       },
     });
-    const result = await rig.sync(podOf({ a: {} }));
+    const result = await harness.sync(podOf({ a: {} }));
     assert.equal(result.actions.at(-1)?.failure?.reason, 'RunContainerError');
-    assert.deepEqual(rig.eventsOf('Failed'), ['Error: cannot start "a": no such file']);
+    assert.deepEqual(harness.eventsOf('Failed'), ['Error: cannot start "a": no such file']);
   });
 
   it('restores the restart count from the logs when the runtime has no instance left', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     for (const name of ['0.log', '3.log', '3.log.20260101-000000.gz']) {
-      rig.files.write(`/logs/pods/default_web_uid-web/a/${name}`, '');
+      harness.files.write(`/logs/pods/default_web_uid-web/a/${name}`, '');
     }
-    await rig.sync(pod);
-    assert.equal((await rig.newest(pod, 'a'))?.restartCount, 4);
+    await harness.sync(pod);
+    assert.equal((await harness.newest(pod, 'a'))?.restartCount, 4);
   });
 
   it('shows the termination message of a container, or the end of its log', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({
       file: { script: 'echo because >/dev/termination-log; exit 3' },
       log: { script: 'echo one; echo two; exit 3', terminationMessagePolicy: 'FallbackToLogsOnError' },
       none: { script: 'echo one; exit 3' },
     });
-    await rig.sync(pod);
-    await rig.clock.advance(100);
-    const { containers } = await rig.observe(pod);
+    await harness.sync(pod);
+    await harness.clock.advance(100);
+    const { containers } = await harness.observe(pod);
     const messages = Object.fromEntries(containers.map(({ name, message }) => [name, message]));
     assert.deepEqual(messages, { file: 'because\n', log: 'one\ntwo\n', none: '' });
   });
 
   it('uses present images by their id', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
-    await rig.sync(pod);
-    assert.equal((await rig.newest(pod, 'a'))?.image, busybox);
+    await harness.sync(pod);
+    assert.equal((await harness.newest(pod, 'a'))?.image, busybox);
   });
 });
 
 describe('the CRI calls of a pod', () => {
   it('after a crash are one ImageStatus and the creation of a container in the same sandbox', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'exit 1' } });
-    await rig.sync(pod);
-    await rig.clock.advance(100);
-    const observed = await rig.observe(pod);
-    rig.takeCalls();
-    await rig.done(rig.runtime.syncPod({ pod, observed, context: noProbes }, rig.signal));
-    assert.deepEqual(rig.takeCalls(), ['imageStatus', 'createContainer', 'startContainer']);
+    await harness.sync(pod);
+    await harness.clock.advance(100);
+    const observed = await harness.observe(pod);
+    harness.takeCalls();
+    await harness.done(harness.runtime.syncPod({ pod, observed, context: noProbes }, harness.signal));
+    assert.deepEqual(harness.takeCalls(), ['imageStatus', 'createContainer', 'startContainer']);
   });
 
   it('observe all sandboxes and containers concurrently', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: {}, b: {} });
-    await rig.sync(pod);
-    rig.takeCalls();
-    await rig.observe(pod);
-    assert.deepEqual(rig.takeCalls(), [
+    await harness.sync(pod);
+    harness.takeCalls();
+    await harness.observe(pod);
+    assert.deepEqual(harness.takeCalls(), [
       'listPodSandbox',
       'listContainers',
       'containerStatus',
@@ -364,15 +370,15 @@ describe('the CRI calls of a pod', () => {
   });
 
   it('remove containers with their logs before the sandbox of a deleted pod', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
-    await rig.sync(pod);
-    await rig.kill(pod);
-    rig.gone.add(pod.metadata.uid);
-    rig.takeCalls();
-    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
+    await harness.sync(pod);
+    await harness.kill(pod);
+    harness.gone.add(pod.metadata.uid);
+    harness.takeCalls();
+    await harness.done(harness.runtime.garbageCollect('deleted-pods', harness.signal));
     assert.deepEqual(
-      rig.takeCalls().filter((call) => !call.startsWith('list')),
+      harness.takeCalls().filter((call) => !call.startsWith('list')),
       ['containerStatus', 'removeContainer', 'stopPodSandbox', 'removePodSandbox'],
     );
   });
@@ -380,9 +386,9 @@ describe('the CRI calls of a pod', () => {
 
 describe('other kinds of containers', () => {
   it('ephemeral containers start once, beside running containers', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
-    await rig.sync(pod);
+    await harness.sync(pod);
     const debug = {
       name: 'debug',
       image: busybox,
@@ -390,19 +396,19 @@ describe('other kinds of containers', () => {
       targetContainerName: 'a',
     };
     const debugged = { ...pod, spec: { ...pod.spec, ephemeralContainers: [debug] } };
-    await rig.sync(debugged);
-    await rig.clock.advance(100);
-    await rig.sync(debugged);
-    const names = (await rig.observe(pod)).containers.map(({ name, state }) => `${name} ${state}`);
+    await harness.sync(debugged);
+    await harness.clock.advance(100);
+    await harness.sync(debugged);
+    const names = (await harness.observe(pod)).containers.map(({ name, state }) => `${name} ${state}`);
     assert.deepEqual(names, ['debug exited', 'a running']);
   });
 
   it('ephemeral containers require their target container', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const debug = { name: 'debug', image: busybox, targetContainerName: 'nobody' };
     const pod = podOf({ a: {} });
-    await rig.sync(pod);
-    const result = await rig.sync({ ...pod, spec: { ...pod.spec, ephemeralContainers: [debug] } });
+    await harness.sync(pod);
+    const result = await harness.sync({ ...pod, spec: { ...pod.spec, ephemeralContainers: [debug] } });
     assert.deepEqual(result.actions[0]?.failure, {
       reason: 'CreateContainerConfigError',
       message: 'unable to find target container nobody',
@@ -410,17 +416,17 @@ describe('other kinds of containers', () => {
   });
 
   it('RestartAllContainers replaces all containers and keeps their logs', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'exit 7' }, b: { script: 'trap "" TERM; sleep 100000' } });
-    await rig.sync(pod);
-    await rig.clock.advance(100);
-    const observed = await rig.observe(pod);
+    await harness.sync(pod);
+    await harness.clock.advance(100);
+    const observed = await harness.observe(pod);
     const context = { ...noProbes, restart: 'all-containers' } as const;
-    const result = await rig.done(rig.runtime.syncPod({ pod, observed, context }, rig.signal));
+    const result = await harness.done(harness.runtime.syncPod({ pod, observed, context }, harness.signal));
     assert.equal(result.error, undefined);
-    const after = await rig.observe(pod);
+    const after = await harness.observe(pod);
     assert.deepEqual([after.containers.length, after.sandboxes[0]?.state], [0, 'ready']);
-    assert.deepEqual(await rig.machine.names('/logs/pods/default_web_uid-web/a'), ['0.log']);
+    assert.deepEqual(await harness.machine.names('/logs/pods/default_web_uid-web/a'), ['0.log']);
   });
 
   it('a sidecar that fails to start does not block other containers, a regular init container does', async () => {
@@ -428,20 +434,20 @@ describe('other kinds of containers', () => {
       [{ restartPolicy: 'Always', script: 'sleep 1; exit 1' }, ['main running 1', 'steady running 0']],
       [{ script: 'exit 1' }, []],
     ] as const) {
-      using rig = new PodRuntimeRig();
+      using harness = new PodRuntimeRig();
       const pod = podOf({ main: { script: 'sleep 2; exit 1' }, steady: {} }, { init: { helper: init } });
-      await rig.sync(pod);
-      await rig.sync(pod);
-      await rig.clock.advance(5_000);
+      await harness.sync(pod);
+      await harness.sync(pod);
+      await harness.clock.advance(5_000);
       const fault = { kind: 'error', code: 'UNKNOWN', message: 'no space left' } as const;
       const isHelper = (request: unknown) => JSON.stringify(request, ignoreBig).includes('"name":"helper"');
-      rig.simulated.setFaults(
+      harness.simulated.setFaults(
         scriptedFaults({ calls: [{ method: 'createContainer', fault, matches: isHelper }] }),
       );
-      await rig.clock.advance(60_000);
-      const result = await rig.sync(pod);
+      await harness.clock.advance(60_000);
+      const result = await harness.sync(pod);
       assert.match(result.error?.message ?? '', /"helper" with CreateContainerError: "no space left"/);
-      const { containers } = await rig.observe(pod);
+      const { containers } = await harness.observe(pod);
       const running = containers.filter(({ state }) => state === 'running');
       assert.deepEqual(
         running.map(({ name, state, restartCount }) => `${name} ${state} ${restartCount}`).toSorted(),
@@ -451,15 +457,15 @@ describe('other kinds of containers', () => {
   });
 
   it('sidecars start in order before the regular containers and keep running', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const sidecar = { restartPolicy: 'Always' };
     const pod = podOf({ main: {} }, { init: { first: sidecar, second: sidecar } });
-    for (let syncs = 0; syncs < 4; syncs++) await rig.sync(pod);
-    const started = rig.simulated.trace.entries().filter((entry) => entry.kind === 'container-started');
+    for (let syncs = 0; syncs < 4; syncs++) await harness.sync(pod);
+    const started = harness.simulated.trace.entries().filter((entry) => entry.kind === 'container-started');
     assert.deepEqual(
       started.map(({ name }) => name),
       ['first', 'second', 'main'],
     );
-    assert.equal(rig.simulated.runningContainers().length, 3);
+    assert.equal(harness.simulated.runningContainers().length, 3);
   });
 });

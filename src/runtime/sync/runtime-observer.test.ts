@@ -7,15 +7,15 @@ import { ipsOf, observedSandbox } from './runtime-observer.ts';
 
 describe('observing the runtime', () => {
   it('groups sandboxes and containers by pod and ignores those of other programs', async () => {
-    using rig = new PodRuntimeRig();
-    await rig.sync(podOf({ a: {} }, {}, 'one'));
-    await rig.sync(podOf({ b: {} }, {}, 'two'));
+    using harness = new PodRuntimeRig();
+    await harness.sync(podOf({ a: {} }, {}, 'one'));
+    await harness.sync(podOf({ b: {} }, {}, 'two'));
     const strange = {
       metadata: { name: 'x', namespace: 'y', uid: 'z', attempt: 0 },
       logDirectory: '/logs/x',
     };
-    await rig.done(rig.cri.runPodSandbox({ config: strange }, rig.signal));
-    const pods = await rig.done(rig.runtime.listPods(rig.signal));
+    await harness.done(harness.cri.runPodSandbox({ config: strange }, harness.signal));
+    const pods = await harness.done(harness.runtime.listPods(harness.signal));
     assert.deepEqual(
       pods.map(({ uid, name, namespace, containers }) => [
         uid,
@@ -32,11 +32,11 @@ describe('observing the runtime', () => {
   });
 
   it('returns all details of a pod', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'exit 3' } });
-    await rig.sync(pod);
-    await rig.clock.advance(100);
-    const { ips, sandboxes, containers } = await rig.observe(pod);
+    await harness.sync(pod);
+    await harness.clock.advance(100);
+    const { ips, sandboxes, containers } = await harness.observe(pod);
     const [container] = containers;
     assert.deepEqual(sandboxes[0]?.ips, ips);
     assert.equal(ips.length, 1);
@@ -56,14 +56,14 @@ describe('observing the runtime', () => {
   });
 
   it('the higher attempt is the newer instance, even when the clock was set back', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'exit 3' }, b: {} });
-    await rig.sync(pod);
-    await rig.clock.advance(1_000);
-    rig.clock.jumpWall(-3_600_000);
-    await rig.sync(pod);
-    const { containers } = await rig.observe(pod);
-    const listed = await rig.done(rig.runtime.listPod(pod.metadata.uid, rig.signal));
+    await harness.sync(pod);
+    await harness.clock.advance(1_000);
+    harness.clock.jumpWall(-3_600_000);
+    await harness.sync(pod);
+    const { containers } = await harness.observe(pod);
+    const listed = await harness.done(harness.runtime.listPod(pod.metadata.uid, harness.signal));
     const ofA = containers.filter(({ name }) => name === 'a');
     assert.deepEqual(
       ofA.map(({ restartCount }) => restartCount),
@@ -77,25 +77,25 @@ describe('observing the runtime', () => {
   });
 
   it('omits objects removed since the listing', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
-    await rig.sync(pod);
-    const listed = await rig.done(rig.runtime.listPod(pod.metadata.uid, rig.signal));
+    await harness.sync(pod);
+    const listed = await harness.done(harness.runtime.listPod(pod.metadata.uid, harness.signal));
     assert.ok(listed !== undefined);
-    await rig.kill(pod);
-    rig.gone.add(pod.metadata.uid);
-    await rig.done(rig.runtime.garbageCollect('deleted-pods', rig.signal));
-    const observed = await rig.done(rig.runtime.observe(listed, rig.signal));
+    await harness.kill(pod);
+    harness.gone.add(pod.metadata.uid);
+    await harness.done(harness.runtime.garbageCollect('deleted-pods', harness.signal));
+    const observed = await harness.done(harness.runtime.observe(listed, harness.signal));
     assert.deepEqual([observed.sandboxes, observed.containers], [[], []]);
   });
 
   it('fails as a whole when one call fails', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: {}, b: {} });
-    await rig.sync(pod);
+    await harness.sync(pod);
     const fault = { kind: 'error', code: 'UNAVAILABLE', message: 'away' } as const;
-    rig.simulated.setFaults(scriptedFaults({ calls: [{ method: 'containerStatus', fault, nth: 2 }] }));
-    await assert.rejects(rig.observe(pod), { code: 'CRI_UNAVAILABLE' });
+    harness.simulated.setFaults(scriptedFaults({ calls: [{ method: 'containerStatus', fault, nth: 2 }] }));
+    await assert.rejects(harness.observe(pod), { code: 'CRI_UNAVAILABLE' });
   });
 
   it('uses all addresses of a sandbox or none', () => {
@@ -109,15 +109,17 @@ describe('observing the runtime', () => {
   });
 
   it('the highest attempt is the newest sandbox, regardless of its creation time', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({});
     const labels = { 'io.kubernetes.pod.uid': pod.metadata.uid };
     for (const attempt of [1, 0]) {
       const metadata = { name: 'web', namespace: 'default', uid: pod.metadata.uid, attempt };
-      await rig.done(rig.cri.runPodSandbox({ config: { metadata, labels, logDirectory: '/l' } }, rig.signal));
-      await rig.clock.advance(1_000);
+      await harness.done(
+        harness.cri.runPodSandbox({ config: { metadata, labels, logDirectory: '/l' } }, harness.signal),
+      );
+      await harness.clock.advance(1_000);
     }
-    const { sandboxes } = await rig.observe(pod);
+    const { sandboxes } = await harness.observe(pod);
     assert.deepEqual(
       sandboxes.map(({ attempt }) => attempt),
       [1, 0],
@@ -125,75 +127,77 @@ describe('observing the runtime', () => {
   });
 
   it('a pod on the host network has no address', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
-    const real = rig.cri.podSandboxStatus;
-    Object.assign(rig.cri, {
+    const real = harness.cri.podSandboxStatus;
+    Object.assign(harness.cri, {
       podSandboxStatus: async (...args: Parameters<typeof real>) => {
-        const answer = await real(...args);
+        const response = await real(...args);
         const linux = { namespaces: { options: { network: 'NODE' } } };
-        return { ...answer, status: { ...answer.status, linux } };
+        return { ...response, status: { ...response.status, linux } };
       },
     });
-    await rig.sync(pod);
-    const { sandboxes, ips } = await rig.observe(pod);
+    await harness.sync(pod);
+    const { sandboxes, ips } = await harness.observe(pod);
     assert.deepEqual([sandboxes[0]?.network, ips], ['node', []]);
   });
 
   it('reads the status of a ready sandbox once', async () => {
-    using rig = new PodRuntimeRig();
+    using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
-    await rig.sync(pod);
-    const before = await rig.observe(pod);
-    rig.takeCalls();
-    assert.deepEqual((await rig.observe(pod)).sandboxes, before.sandboxes);
-    assert.ok(!rig.takeCalls().includes('podSandboxStatus'));
-    const { sandboxes } = await rig.observe(pod);
-    await rig.done(rig.cri.stopPodSandbox({ podSandboxId: sandboxes[0]?.id ?? '' }, rig.signal));
-    assert.equal((await rig.observe(pod)).sandboxes[0]?.state, 'not-ready');
-    rig.takeCalls();
-    assert.equal((await rig.observe(pod)).sandboxes[0]?.state, 'not-ready');
-    assert.ok(!rig.takeCalls().includes('podSandboxStatus'), 'its status does not change');
+    await harness.sync(pod);
+    const before = await harness.observe(pod);
+    harness.takeCalls();
+    assert.deepEqual((await harness.observe(pod)).sandboxes, before.sandboxes);
+    assert.ok(!harness.takeCalls().includes('podSandboxStatus'));
+    const { sandboxes } = await harness.observe(pod);
+    await harness.done(harness.cri.stopPodSandbox({ podSandboxId: sandboxes[0]?.id ?? '' }, harness.signal));
+    assert.equal((await harness.observe(pod)).sandboxes[0]?.state, 'not-ready');
+    harness.takeCalls();
+    assert.equal((await harness.observe(pod)).sandboxes[0]?.state, 'not-ready');
+    assert.ok(!harness.takeCalls().includes('podSandboxStatus'), 'its status does not change');
   });
 
   it('retries reading an unreadable termination message', async () => {
-    using rig = new PodRuntimeRig({ script: () => ({ runMs: 10, exitCode: 1, terminationMessage: 'last' }) });
+    using harness = new PodRuntimeRig({
+      script: () => ({ runMs: 10, exitCode: 1, terminationMessage: 'last' }),
+    });
     const pod = podOf({ a: {} });
-    await rig.sync(pod);
-    await rig.clock.advance(100);
-    const { readEnd } = rig.machine;
-    Object.assign(rig.machine, {
+    await harness.sync(pod);
+    await harness.clock.advance(100);
+    const { readEnd } = harness.machine;
+    Object.assign(harness.machine, {
       readEnd: async () => {
         throw new Error('too many open files');
       },
     });
-    assert.match((await rig.newest(pod, 'a'))?.message ?? '', /^Error on reading .*too many open files$/);
-    Object.assign(rig.machine, { readEnd });
-    assert.equal((await rig.newest(pod, 'a'))?.message, 'last');
+    assert.match((await harness.newest(pod, 'a'))?.message ?? '', /^Error on reading .*too many open files$/);
+    Object.assign(harness.machine, { readEnd });
+    assert.equal((await harness.newest(pod, 'a'))?.message, 'last');
   });
 
   it("reads a termination message once, and again when the runtime's status changes", async () => {
-    using rig = new PodRuntimeRig({
+    using harness = new PodRuntimeRig({
       script: () => ({ runMs: 10, exitCode: 137, terminationMessage: 'last' }),
     });
     const pod = podOf({ a: {} });
-    await rig.sync(pod);
-    await rig.clock.advance(100);
+    await harness.sync(pod);
+    await harness.clock.advance(100);
     let reads = 0;
-    const { readEnd } = rig.machine;
-    Object.assign(rig.machine, {
+    const { readEnd } = harness.machine;
+    Object.assign(harness.machine, {
       readEnd: async (...args: Parameters<typeof readEnd>) => {
         reads++;
         return await readEnd(...args);
       },
     });
-    const saying = async () => (await rig.newest(pod, 'a'))?.message;
+    const saying = async () => (await harness.newest(pod, 'a'))?.message;
     assert.deepEqual([await saying(), await saying(), reads], ['last', 'last', 1]);
-    const real = rig.cri.containerStatus;
-    Object.assign(rig.cri, {
+    const real = harness.cri.containerStatus;
+    Object.assign(harness.cri, {
       containerStatus: async (...args: Parameters<typeof real>) => {
-        const answer = await real(...args);
-        return { ...answer, status: { ...answer.status, reason: 'OOMKilled', message: 'killed' } };
+        const response = await real(...args);
+        return { ...response, status: { ...response.status, reason: 'OOMKilled', message: 'killed' } };
       },
     });
     assert.deepEqual([await saying(), reads], ['killed: last', 2]);
@@ -209,23 +213,23 @@ describe('observing the runtime', () => {
   });
 
   it('limits a termination message to its last 4096 bytes', async () => {
-    using rig = new PodRuntimeRig({
+    using harness = new PodRuntimeRig({
       script: () => ({ runMs: 10, exitCode: 1, terminationMessage: `${'x'.repeat(5_000)}end` }),
     });
     const pod = podOf({ a: {} });
-    await rig.sync(pod);
-    await rig.clock.advance(100);
-    const message = (await rig.newest(pod, 'a'))?.message ?? '';
+    await harness.sync(pod);
+    await harness.clock.advance(100);
+    const message = (await harness.newest(pod, 'a'))?.message ?? '';
     assert.deepEqual([message.length, message.slice(-3)], [4_096, 'end']);
   });
 
   it('limits a message from the log to 80 lines and 2048 bytes', async () => {
     const lines = Array.from({ length: 100 }, (_, at) => ({ atMs: 1, text: `${at} ${'y'.repeat(60)}\n` }));
-    using rig = new PodRuntimeRig({ script: () => ({ runMs: 10, exitCode: 1, output: lines }) });
+    using harness = new PodRuntimeRig({ script: () => ({ runMs: 10, exitCode: 1, output: lines }) });
     const pod = podOf({ a: { terminationMessagePolicy: 'FallbackToLogsOnError' } });
-    await rig.sync(pod);
-    await rig.clock.advance(100);
-    const message = (await rig.newest(pod, 'a'))?.message ?? '';
+    await harness.sync(pod);
+    await harness.clock.advance(100);
+    const message = (await harness.newest(pod, 'a'))?.message ?? '';
     assert.equal(message.length, 2_048);
     assert.ok(message.endsWith(`99 ${'y'.repeat(60)}\n`));
   });

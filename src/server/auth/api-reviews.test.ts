@@ -6,14 +6,14 @@ import { apiReviews } from './api-reviews.ts';
 const { signal } = new AbortController();
 
 function answering(status: unknown) {
-  const asked: { at: Collection; object: ApiObject }[] = [];
+  const requests: { at: Collection; object: ApiObject }[] = [];
   const api = {
     create: async (at: Collection, object: ApiObject) => {
-      asked.push({ at, object });
+      requests.push({ at, object });
       return { ...object, ...(status === undefined ? {} : { status }) };
     },
   } as unknown as Pick<ApiClient, 'create'>;
-  return { asked, reviews: apiReviews(api) };
+  return { asked: requests, reviews: apiReviews(api) };
 }
 
 test('posts a TokenReview for a token', async () => {

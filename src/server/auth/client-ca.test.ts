@@ -8,7 +8,7 @@ import { type CaFile, ClientCaFile } from './client-ca.ts';
 /** Any certificates will do; every Node.js has some. */
 const [one = '', two = ''] = rootCertificates;
 
-function rig(content: string | Error) {
+function createHarness(content: string | Error) {
   const clock = new VirtualClock();
   const { logger, records } = collectLogs(clock);
   const state = { content, hint: () => {} };
@@ -27,14 +27,14 @@ function rig(content: string | Error) {
 }
 
 test('fails at the start without the file, or without a certificate in it', async () => {
-  await assert.rejects(rig(new Error('ENOENT')).open(), { code: 'CLIENT_CA' });
-  await assert.rejects(rig('').open(), { code: 'CLIENT_CA' });
+  await assert.rejects(createHarness(new Error('ENOENT')).open(), { code: 'CLIENT_CA' });
+  await assert.rejects(createHarness('').open(), { code: 'CLIENT_CA' });
   const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----';
-  await assert.rejects(rig(broken).open(), { code: 'CLIENT_CA' });
+  await assert.rejects(createHarness(broken).open(), { code: 'CLIENT_CA' });
 });
 
 test('reloads immediately after a hint, and within a minute without one', async () => {
-  const { clock, state, open } = rig(one);
+  const { clock, state, open } = createHarness(one);
   using ca = await open();
   let changes = 0;
   ca.onChange(() => {
@@ -53,7 +53,7 @@ test('reloads immediately after a hint, and within a minute without one', async 
 });
 
 test('keeps the last good bundle when the file is invalid, and logs that once', async () => {
-  const { clock, state, records, open } = rig(one);
+  const { clock, state, records, open } = createHarness(one);
   using ca = await open();
   for (const bad of [new Error('EIO'), 'nonsense'] as const) {
     const before = [...records].length;
@@ -65,7 +65,7 @@ test('keeps the last good bundle when the file is invalid, and logs that once', 
 });
 
 test('stops polling after it is closed', async () => {
-  const { clock, state, open } = rig(one);
+  const { clock, state, open } = createHarness(one);
   const ca = await open();
   ca[Symbol.dispose]();
   state.content = two;

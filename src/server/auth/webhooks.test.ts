@@ -20,15 +20,15 @@ class Script<T> {
   asked = 0;
   readonly #answers: readonly (T | Error)[];
 
-  constructor(...answers: readonly (T | Error)[]) {
-    this.#answers = answers;
+  constructor(...responses: readonly (T | Error)[]) {
+    this.#answers = responses;
   }
 
   async next(): Promise<T> {
-    const answer = this.#answers[Math.min(this.asked, this.#answers.length - 1)];
+    const response = this.#answers[Math.min(this.asked, this.#answers.length - 1)];
     this.asked += 1;
-    if (answer === undefined || answer instanceof Error) throw answer;
-    return answer;
+    if (response === undefined || response instanceof Error) throw response;
+    return response;
   }
 }
 
@@ -41,11 +41,13 @@ function tokens(script: Script<TokenReviewResult>, cacheMs = 2 * minute) {
   const webhook = new TokenWebhook({ clock, random: seededRandom(1), reviewer, cacheMs });
   const ask = async (token: string): Promise<Authentication> => {
     let outcome: Authentication | undefined;
-    const asked = Promise.resolve(webhook.byHeader.authenticate(callerWith(token), signal)).then((value) => {
-      outcome = value;
-    });
+    const requested = Promise.resolve(webhook.byHeader.authenticate(callerWith(token), signal)).then(
+      (value) => {
+        outcome = value;
+      },
+    );
     for (let step = 0; step < 400 && outcome === undefined; step++) await clock.advance(100);
-    await asked;
+    await requested;
     assert(outcome !== undefined);
     return outcome;
   };
@@ -128,24 +130,24 @@ test('aborts a review after half a minute', async () => {
   const clock = new VirtualClock();
   const reviewer = { tokenReview: () => new Promise<never>(() => {}) };
   const webhook = new TokenWebhook({ clock, random: seededRandom(1), reviewer, cacheMs: 0 });
-  const asked = Promise.resolve(webhook.byHeader.authenticate(callerWith('a'), signal));
+  const requested = Promise.resolve(webhook.byHeader.authenticate(callerWith('a'), signal));
   await clock.advance(30_000);
-  const outcome = await asked;
+  const outcome = await requested;
   assert(outcome.kind === 'failed' && outcome.error instanceof KubelingError);
   assert.equal(outcome.error.code, 'DEADLINE_EXCEEDED');
 });
 
 test('limits concurrent reviews of unknown tokens, and serves later callers', async () => {
   const clock = new VirtualClock();
-  let asked = 0;
+  let requestCount = 0;
   let answer = () => {};
-  const answered = new Promise<void>((resolve) => {
+  const responded = new Promise<void>((resolve) => {
     answer = resolve;
   });
   const reviewer = {
     tokenReview: async () => {
-      asked += 1;
-      await answered;
+      requestCount += 1;
+      await responded;
       return yes;
     },
   };
@@ -153,7 +155,7 @@ test('limits concurrent reviews of unknown tokens, and serves later callers', as
   const ask = (token: string) => Promise.resolve(webhook.byHeader.authenticate(callerWith(token), signal));
   const crowd = Array.from({ length: 1_000 }, (_, index) => ask(`guess-${index}`));
   await clock.advance(0);
-  assert.equal(asked, 256);
+  assert.equal(requestCount, 256);
   answer();
   const outcomes = await Promise.all(crowd);
   assert.equal(outcomes.filter(({ kind }) => kind === 'failed').length, 744);

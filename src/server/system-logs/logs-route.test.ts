@@ -109,7 +109,7 @@ test('reports a broken or endless journal in the text', async () => {
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
     },
   };
-  const asked = get('/logs/?query=kubelet', { journal: endless, clock });
+  const request = get('/logs/?query=kubelet', { journal: endless, clock });
   for (let step = 0; step < 5; step++) await clock.advance(10_000);
-  assert.equal(await asked, '200 first\nerror: reading the journal took too long\n');
+  assert.equal(await request, '200 first\nerror: reading the journal took too long\n');
 });

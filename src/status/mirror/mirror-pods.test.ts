@@ -29,7 +29,7 @@ async function atWork(t: { after(run: () => void): void }, first: Node | undefin
   const clock = new VirtualClock();
   const api = new PodsApi(clock);
   const pods = new PodManager();
-  const world: { node: Node | undefined; isEnding: boolean } = { node: first, isEnding: false };
+  const environment: { node: Node | undefined; isEnding: boolean } = { node: first, isEnding: false };
   const { logger, records } = collectLogs(clock);
   const stopping = new AbortController();
   t.after(() => stopping.abort(new Error('stopped')));
@@ -38,9 +38,9 @@ async function atWork(t: { after(run: () => void): void }, first: Node | undefin
     random: seededRandom(1),
     logger,
     api,
-    node: () => world.node,
+    node: () => environment.node,
     pairOf: (full) => pods.getStaticPair(full),
-    isEnding: () => world.isEnding,
+    isEnding: () => environment.isEnding,
   });
   mirrors.run(stopping.signal).catch(() => {});
   const look = async (ms = 0) => {
@@ -54,7 +54,7 @@ async function atWork(t: { after(run: () => void): void }, first: Node | undefin
     if (now !== undefined) pods.addPod(now);
     await look();
   };
-  return { clock, api, pods, world, records, mirrors, look, see };
+  return { clock, api, pods, world: environment, records, mirrors, look, see };
 }
 
 describe('MirrorPods', () => {

@@ -35,8 +35,11 @@ describe('mergeStatus', () => {
       [held.isHeld, held.status.phase, held.status.reason, held.status.message, held.status.qosClass],
       [true, 'Running', undefined, 'fine', 'Burstable'],
     );
-    const told = merge(api, ours);
-    assert.deepEqual([told.isHeld, told.status.phase, told.status.reason], [false, 'Failed', 'Evicted']);
+    const reported = merge(api, ours);
+    assert.deepEqual(
+      [reported.isHeld, reported.status.phase, reported.status.reason],
+      [false, 'Failed', 'Evicted'],
+    );
   });
 
   it('never reverts a terminal phase in the API, nor reports such a pod as ready', () => {

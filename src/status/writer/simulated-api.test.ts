@@ -137,7 +137,7 @@ class World {
       this.breaches.push(`${name} was reported as terminated while it may run`);
     if (isTerminalPhase(before?.status.phase) && !isTerminalPhase(pod.status?.phase))
       this.breaches.push(`${name} left a terminal phase`);
-    const [was, is] = [before, pod].map((one) => one?.status?.containerStatuses?.[0]?.restartCount ?? 0);
+    const [was, is] = [before, pod].map((each) => each?.status?.containerStatuses?.[0]?.restartCount ?? 0);
     if ((was ?? 0) > (is ?? 0)) this.breaches.push(`${name} decreased its restarts from ${was} to ${is}`);
   }
 }
@@ -173,29 +173,29 @@ describe('StatusWriter after a restart', () => {
 describe('StatusWriter with an API that fails at random', () => {
   for (let seed = 1; seed <= 12; seed++) {
     it(`converges and never reverts a status, seed ${seed}`, async (t) => {
-      const world = new World(seed);
-      t.after(() => world.stop());
-      const { clock, random, api, statuses, writer } = world;
+      const environment = new World(seed);
+      t.after(() => environment.stop());
+      const { clock, random, api, statuses, writer } = environment;
       const pods = Array.from({ length: 6 }, (_, index) => onNode(index));
       for (const pod of pods) {
         api.put(apiResources.pods, pod);
-        world.live.add(pod.metadata.uid);
+        environment.live.add(pod.metadata.uid);
       }
       await clock.advance(100);
       api.setFaults(randomApiFaults({ random, rates }));
-      world.start();
+      environment.start();
       const ending = new Set(pods.filter(() => random.next() < 0.5));
       for (let step = 0; step < 60; step++) {
         const pod = pick(random, pods);
-        if (pod !== undefined && world.live.has(pod.metadata.uid)) world.say(pod, 'Running');
+        if (pod !== undefined && environment.live.has(pod.metadata.uid)) environment.say(pod, 'Running');
         await clock.advance(randomInt(random, 1_500));
       }
-      for (const pod of ending) world.end(pod);
+      for (const pod of ending) environment.end(pod);
       await clock.advance(60_000);
       api.setFaults(undefined);
       writer.reconnected();
       await clock.advance(30_000);
-      assert.deepEqual(world.breaches, []);
+      assert.deepEqual(environment.breaches, []);
       const left = api.objects(apiResources.pods).map(({ metadata }) => metadata.name);
       assert.deepEqual(
         left,

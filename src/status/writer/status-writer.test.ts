@@ -23,7 +23,7 @@ async function atWork(t: { after(run: () => void): void }, ...pods: readonly Pod
   const api = new PodsApi(clock);
   for (const pod of pods) api.put(pod);
   const { logger, records } = collectLogs(clock);
-  const byUid = (uid: PodUid) => [...api.watched.values()].find((one) => one.metadata.uid === uid);
+  const byUid = (uid: PodUid) => [...api.watched.values()].find((each) => each.metadata.uid === uid);
   const statuses = new StatusManager({ clock, logger, findPod: byUid });
   const stopping = new AbortController();
   t.after(() => stopping.abort(new Error('stopped')));
@@ -180,8 +180,8 @@ describe('StatusWriter', () => {
     const pod = aPod({ status });
     const { api, clock, statuses, writer } = await atWork(t, pod);
     const [container] = status.containerStatuses;
-    const kept = { ...pod, status: { startTime: lastTransitionTime } };
-    statuses.setPodStatus(kept, {
+    const retained = { ...pod, status: { startTime: lastTransitionTime } };
+    statuses.setPodStatus(retained, {
       ...running,
       containerStatuses: [{ ...container, lastState: undefined, name: 'main' } as never],
     });
@@ -364,8 +364,8 @@ describe('StatusWriter and terminated pods', () => {
     api.watch();
     live.clear();
     await clock.advance(5_000);
-    const said = findCondition(api.pods.get('web')?.status ?? {}, 'DisruptionTarget');
-    assert.equal(said?.lastTransitionTime, '2026-01-01T00:00:10Z');
+    const output = findCondition(api.pods.get('web')?.status ?? {}, 'DisruptionTarget');
+    assert.equal(output?.lastTransitionTime, '2026-01-01T00:00:10Z');
     const calls = api.calls.length;
     api.watch();
     await clock.advance(30_000);

@@ -70,7 +70,7 @@ class Devices implements BlockDevices {
   }
 }
 
-function world() {
+function createEnvironment() {
   const [files, clock] = [new MemoryVolumeFiles(), new VirtualClock()];
   const devices = new Devices(files);
   const observed: string[] = [];
@@ -82,7 +82,7 @@ function world() {
 
 describe('block volumes', () => {
   it('binds the device, links it in the pod directory, pins it, and undoes each step in reverse order', async () => {
-    const { files, devices, observed, volumes, make } = world();
+    const { files, devices, observed, volumes, make } = createEnvironment();
     const mapped = await volumes.map(pod, volume, signal);
     assert.deepEqual(mapped, { state: 'new', global: `${globals}/disk`, ofPod: link.slice(0, -5) });
     assert.equal(volumes.bindPathOf(worldUid, 'local-volume', 'disk'), link);
@@ -98,7 +98,7 @@ describe('block volumes', () => {
   });
 
   it("binds the device of a CSI driver beside the driver's own files", async () => {
-    const { files, devices, volumes } = world();
+    const { files, devices, volumes } = createEnvironment();
     const { global } = await volumes.map(pod, { ...volume, plugin: 'csi' }, signal);
     assert.equal(global, '/root/plugins/kubernetes.io/csi/volumeDevices/disk/dev');
     await files.makeDirectory('/root/plugins/kubernetes.io/csi/volumeDevices/disk/data', 0o750);
@@ -108,7 +108,7 @@ describe('block volumes', () => {
   });
 
   it('relinks a volume whose device has changed', async () => {
-    const { files, devices, volumes } = world();
+    const { files, devices, volumes } = createEnvironment();
     await volumes.map(pod, volume, signal);
     devices.device = '/dev/d2';
     assert.equal((await volumes.map(pod, volume, signal)).state, 'new');
@@ -116,7 +116,7 @@ describe('block volumes', () => {
   });
 
   it('does not search all devices again while the device is known to be bound', async () => {
-    const { devices, files, volumes, make } = world();
+    const { devices, files, volumes, make } = createEnvironment();
     await volumes.map(pod, volume, signal);
     devices.log.length = 0;
     assert.equal((await volumes.map(pod, volume, signal)).state, 'there');
@@ -135,7 +135,7 @@ describe('block volumes', () => {
   });
 
   it('binds and pins the device again after the pin failed', async () => {
-    const { devices, volumes } = world();
+    const { devices, volumes } = createEnvironment();
     devices.failing = 'pin';
     await assert.rejects(volumes.map(pod, volume, signal));
     devices.failing = '';
@@ -150,7 +150,7 @@ describe('block volumes', () => {
     ['pin', 'MapVolume.MapBlockVolume failed for volume "disk" : pin failed'],
   ] as const) {
     it(`names the failed step (${failing}) and undoes the completed steps when the pod is removed`, async () => {
-      const { files, devices, volumes, make } = world();
+      const { files, devices, volumes, make } = createEnvironment();
       devices.failing = failing;
       if (failing === 'find') devices.device = undefined;
       await assert.rejects(volumes.map(pod, volume, signal), { message });
@@ -164,14 +164,14 @@ describe('block volumes', () => {
   }
 
   it('finds and unbinds a device whose link is missing, as after a crash', async () => {
-    const { files, devices, volumes } = world();
+    const { files, devices, volumes } = createEnvironment();
     await devices.bind('/dev/d1', shown);
     await volumes.remove(worldUid, signal);
     assert.deepEqual([devices.bound.size, await files.kindAt(globals)], [0, undefined]);
   });
 
   it('keeps the device bound for the other pods that use it', async () => {
-    const { devices, volumes } = world();
+    const { devices, volumes } = createEnvironment();
     const other = { ...pod, metadata: { ...pod.metadata, uid: podUid('other') } };
     await volumes.map(pod, volume, signal);
     await volumes.map(other, volume, signal);
@@ -180,7 +180,7 @@ describe('block volumes', () => {
   });
 
   it('keeps the link of a device in use and reports the path', async () => {
-    const { files, clock, devices, volumes } = world();
+    const { files, clock, devices, volumes } = createEnvironment();
     await volumes.map(pod, volume, signal);
     devices.failing = 'busy';
     const refused = assert.rejects(volumes.remove(worldUid, signal), {

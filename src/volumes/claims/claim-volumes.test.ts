@@ -103,12 +103,12 @@ async function messages(volumes: ClaimVolumes, pod = podOf()): Promise<readonly 
 
 describe('claimed volumes', () => {
   it('bind-mounts a local volume into the pod directory and keeps its content after the pod', async () => {
-    const world = new World();
-    await world.disk();
-    const volumes = world.volumes();
+    const environment = new World();
+    await environment.disk();
+    const volumes = environment.volumes();
     assert.deepEqual([...volumes.of(podOf())], []);
     assert.deepEqual(await messages(volumes), []);
-    assert.deepEqual(world.files.binds(), [{ directory: place, source: '/mnt/disk', options: '' }]);
+    assert.deepEqual(environment.files.binds(), [{ directory: place, source: '/mnt/disk', options: '' }]);
     assert.deepEqual(volumes.of(podOf()).get('v'), {
       kind: 'path',
       hostPath: place,
@@ -117,41 +117,47 @@ describe('claimed volumes', () => {
       specName: 'disk',
     });
     await volumes.remove(worldUid, signal);
-    assert.deepEqual(world.files.binds(), []);
-    assert.equal(world.files.text('/mnt/disk/canary'), 'alive');
-    assert.equal(await world.files.kindAt(`/pods/${worldUid}/volumes/kubernetes.io~local-volume`), undefined);
-    assert.deepEqual([world.forgotten, [...world.notes.kept], world.events], [[worldUid], [], []]);
+    assert.deepEqual(environment.files.binds(), []);
+    assert.equal(environment.files.text('/mnt/disk/canary'), 'alive');
+    assert.equal(
+      await environment.files.kindAt(`/pods/${worldUid}/volumes/kubernetes.io~local-volume`),
+      undefined,
+    );
+    assert.deepEqual(
+      [environment.forgotten, [...environment.notes.kept], environment.events],
+      [[worldUid], [], []],
+    );
     await volumes.remove(worldUid, signal);
   });
 
   it('uses a hostPath volume at its own path and creates it if its type requires that', async () => {
-    const world = new World();
-    world.spec({ hostPath: { path: '/srv/new', type: 'DirectoryOrCreate' } });
-    const volumes = world.volumes();
+    const environment = new World();
+    environment.spec({ hostPath: { path: '/srv/new', type: 'DirectoryOrCreate' } });
+    const volumes = environment.volumes();
     assert.deepEqual(await messages(volumes), []);
     assert.equal(mountOf(volumes)?.hostPath, '/srv/new');
-    assert.equal(await world.files.kindAt('/srv/new'), 'directory');
+    assert.equal(await environment.files.kindAt('/srv/new'), 'directory');
     await volumes.remove(worldUid, signal);
-    assert.equal(await world.files.kindAt('/srv/new'), 'directory');
+    assert.equal(await environment.files.kindAt('/srv/new'), 'directory');
   });
 
   it('mounts read-only where the pod requires it, with the mount options of the PersistentVolume', async () => {
-    const world = new World();
-    await world.disk();
-    world.spec({ local: { path: '/mnt/disk' }, mountOptions: ['noatime', 'nodev'] });
+    const environment = new World();
+    await environment.disk();
+    environment.spec({ local: { path: '/mnt/disk' }, mountOptions: ['noatime', 'nodev'] });
     const readOnly = { name: 'v', persistentVolumeClaim: { claimName: 'data', readOnly: true } };
-    const volumes = world.volumes();
+    const volumes = environment.volumes();
     assert.deepEqual(await messages(volumes, podOf(readOnly)), []);
-    assert.deepEqual(world.files.binds()[0]?.options, 'ro,noatime,nodev');
+    assert.deepEqual(environment.files.binds()[0]?.options, 'ro,noatime,nodev');
     const found = mountOf(volumes, podOf(readOnly));
     assert.deepEqual([found?.readOnly, found?.relabel], [true, false]);
-    world.volume = {
-      ...world.volume,
+    environment.volume = {
+      ...environment.volume,
       metadata: { name: 'disk', annotations: { 'volume.beta.kubernetes.io/mount-options': 'noexec' } },
     };
     await volumes.remove(worldUid, signal);
     assert.deepEqual(await messages(volumes), []);
-    assert.deepEqual(world.files.binds()[0]?.options, 'noexec');
+    assert.deepEqual(environment.files.binds()[0]?.options, 'noexec');
   });
 
   for (const order of [
@@ -159,14 +165,14 @@ describe('claimed volumes', () => {
     ['w', 'r'],
   ])
     it(`mounts writable if one of several volumes of the same claim is writable, in the order ${order[0]}`, async () => {
-      const world = new World();
-      await world.disk();
+      const environment = new World();
+      await environment.disk();
       const uses = order.map((name) => {
         return { name, persistentVolumeClaim: { claimName: 'data', readOnly: name === 'r' } };
       });
-      const volumes = world.volumes();
+      const volumes = environment.volumes();
       for (let tries = 0; tries < 2; tries++) assert.deepEqual(await messages(volumes, podWith(uses)), []);
-      assert.deepEqual(world.files.binds(), [{ directory: place, source: '/mnt/disk', options: '' }]);
+      assert.deepEqual(environment.files.binds(), [{ directory: place, source: '/mnt/disk', options: '' }]);
       const found = [...volumes.of(podWith(uses))].map(([name, of]) => {
         return [name, of.kind === 'path' ? of.hostPath : '', of.readOnly];
       });
@@ -177,64 +183,66 @@ describe('claimed volumes', () => {
     });
 
   it('does not request a claim that no container uses', async () => {
-    const world = new World();
+    const environment = new World();
     const pod = podOf(claimed, { containers: [{ name: 'main', image: 'i' }] });
-    assert.deepEqual(await world.volumes().prepare(pod, signal), []);
-    assert.deepEqual(world.asked, []);
+    assert.deepEqual(await environment.volumes().prepare(pod, signal), []);
+    assert.deepEqual(environment.asked, []);
   });
 
   it('requests a claim once in the lifetime of a pod and once more after a restart', async () => {
-    const world = new World();
-    await world.disk();
-    const volumes = world.volumes();
+    const environment = new World();
+    await environment.disk();
+    const volumes = environment.volumes();
     await volumes.prepare(podOf(), signal);
     await volumes.prepare(podOf(), signal);
-    assert.deepEqual(world.asked, ['ns/data']);
-    const later = world.volumes();
+    assert.deepEqual(environment.asked, ['ns/data']);
+    const later = environment.volumes();
     assert.equal(mountOf(later)?.hostPath, place, 'recorded without a request');
     await later.refresh(podOf(), signal);
-    assert.deepEqual(world.asked, ['ns/data']);
+    assert.deepEqual(environment.asked, ['ns/data']);
     await later.prepare(podOf(), signal);
-    assert.deepEqual(world.asked, ['ns/data', 'ns/data']);
-    assert.equal(world.files.binds().length, 1);
+    assert.deepEqual(environment.asked, ['ns/data', 'ns/data']);
+    assert.equal(environment.files.binds().length, 1);
   });
 
   it('uses the recorded volume while the API server is unreachable, but not against its answer', async () => {
-    const world = new World();
-    await world.disk();
-    await world.volumes().prepare(podOf(), signal);
-    world.failure = new KubelingError('CLAIM_UNREAD', 'failed to fetch PVC from API server: away');
-    assert.deepEqual(await messages(world.volumes()), []);
-    world.failure = new KubelingError('CLAIM_UNBOUND', 'PVC is not bound');
-    assert.deepEqual(await messages(world.volumes()), ['error processing PVC ns/data: PVC is not bound']);
-    world.failure = new KubelingError('CLAIM_UNREAD', 'failed to fetch PVC from API server: away');
+    const environment = new World();
+    await environment.disk();
+    await environment.volumes().prepare(podOf(), signal);
+    environment.failure = new KubelingError('CLAIM_UNREAD', 'failed to fetch PVC from API server: away');
+    assert.deepEqual(await messages(environment.volumes()), []);
+    environment.failure = new KubelingError('CLAIM_UNBOUND', 'PVC is not bound');
+    assert.deepEqual(await messages(environment.volumes()), [
+      'error processing PVC ns/data: PVC is not bound',
+    ]);
+    environment.failure = new KubelingError('CLAIM_UNREAD', 'failed to fetch PVC from API server: away');
     const fresh = podOf({ name: 'v', persistentVolumeClaim: { claimName: 'another' } });
-    assert.deepEqual(await messages(world.volumes(), fresh), [
+    assert.deepEqual(await messages(environment.volumes(), fresh), [
       'error processing PVC ns/another: failed to fetch PVC from API server: away',
     ]);
   });
 
   it('resolves the claim of a running pod that a previous kubelet left without a record', async () => {
-    const world = new World();
-    await world.disk();
-    const volumes = world.volumes();
-    world.failure = new KubelingError('CLAIM_UNREAD', 'away');
+    const environment = new World();
+    await environment.disk();
+    const volumes = environment.volumes();
+    environment.failure = new KubelingError('CLAIM_UNREAD', 'away');
     await volumes.refresh(podOf(), signal);
     assert.equal(volumes.of(podOf()).size, 0);
-    world.failure = undefined;
+    environment.failure = undefined;
     await volumes.refresh(podOf(), signal);
     assert.equal(mountOf(volumes)?.hostPath, place);
-    assert.equal(world.files.binds().length, 1);
+    assert.equal(environment.files.binds().length, 1);
   });
 
   it('adds the containers to the group that the volume names', async () => {
-    const world = new World();
-    await world.disk();
-    world.volume = {
-      ...world.volume,
+    const environment = new World();
+    await environment.disk();
+    environment.volume = {
+      ...environment.volume,
       metadata: { name: 'disk', annotations: { 'pv.beta.kubernetes.io/gid': '1234' } },
     };
-    const volumes = world.volumes();
+    const volumes = environment.volumes();
     await volumes.prepare(podOf(), signal);
     assert.deepEqual(volumes.groupsOf(worldUid), [1234]);
   });
@@ -331,20 +339,20 @@ describe('claimed volumes that cannot be mounted', () => {
   ];
   for (const [what, spec, changes, expected] of cases)
     it(`fails with the expected stage: ${what}`, async () => {
-      const world = new World();
-      await world.disk();
-      world.spec(spec);
-      const volumes = world.volumes(changes);
+      const environment = new World();
+      await environment.disk();
+      environment.spec(spec);
+      const volumes = environment.volumes(changes);
       assert.deepEqual(await messages(volumes), expected);
-      assert.deepEqual([volumes.of(podOf()).size, world.files.binds().length], [0, 0]);
-      assert.deepEqual(world.notes.ofOtherPods(otherUid), []);
+      assert.deepEqual([volumes.of(podOf()).size, environment.files.binds().length], [0, 0]);
+      assert.deepEqual(environment.notes.ofOtherPods(otherUid), []);
     });
 
   it('retries soon after a temporary failure', async () => {
-    const world = new World();
-    world.spec({ local, nodeAffinity: { required } });
-    const [problem] = await world.volumes({ matchNode: () => 'unknown' }).prepare(podOf(), signal);
-    assert.equal(problem?.kind === 'unmounted' && problem.retryAtMs, world.clock.monotonicMs() + 1_000);
+    const environment = new World();
+    environment.spec({ local, nodeAffinity: { required } });
+    const [problem] = await environment.volumes({ matchNode: () => 'unknown' }).prepare(podOf(), signal);
+    assert.equal(problem?.kind === 'unmounted' && problem.retryAtMs, environment.clock.monotonicMs() + 1_000);
   });
 
   const asDevice = (): Pod => {
@@ -353,12 +361,12 @@ describe('claimed volumes that cannot be mounted', () => {
   };
 
   it('rejects a file system volume in volumeDevices', async () => {
-    const world = new World();
-    assert.deepEqual(await messages(world.volumes(), asDevice()), [
+    const environment = new World();
+    assert.deepEqual(await messages(environment.volumes(), asDevice()), [
       'volume v has volumeMode Filesystem, but is specified in volumeDevices',
     ]);
-    world.spec({ local, volumeMode: 'Block' });
-    assert.deepEqual(await world.volumes().prepare(asDevice(), signal), [
+    environment.spec({ local, volumeMode: 'Block' });
+    assert.deepEqual(await environment.volumes().prepare(asDevice(), signal), [
       {
         kind: 'unmounted',
         volume: 'v',
@@ -370,35 +378,35 @@ describe('claimed volumes that cannot be mounted', () => {
   });
 
   it('leaves files of others at the mount path alone', async () => {
-    const world = new World();
-    await world.disk();
-    await world.files.makeDirectory(dirname(place), 0o750);
-    await world.files.link('/mnt/disk', place);
-    const volumes = world.volumes();
+    const environment = new World();
+    await environment.disk();
+    await environment.files.makeDirectory(dirname(place), 0o750);
+    await environment.files.link('/mnt/disk', place);
+    const volumes = environment.volumes();
     assert.match((await messages(volumes))[0] ?? '', /is no directory$/);
     await assert.rejects(volumes.remove(worldUid, signal), { code: 'VOLUME_REMOVE' });
-    assert.equal(world.files.text('/mnt/disk/canary'), 'alive');
+    assert.equal(environment.files.text('/mnt/disk/canary'), 'alive');
   });
 
   it('rejects the removal of a mounted volume that is in use', async () => {
-    const world = new World();
-    await world.disk();
-    const volumes = world.volumes();
+    const environment = new World();
+    await environment.disk();
+    const volumes = environment.volumes();
     await volumes.prepare(podOf(), signal);
-    world.files.busy.add(place);
+    environment.files.busy.add(place);
     const removal = assert.rejects(volumes.remove(worldUid, signal), { message: `${place} is still in use` });
-    await world.clock.advance(10_000);
+    await environment.clock.advance(10_000);
     await removal;
-    world.files.busy.clear();
+    environment.files.busy.clear();
     await volumes.remove(worldUid, signal);
-    assert.equal(world.files.text('/mnt/disk/canary'), 'alive');
+    assert.equal(environment.files.text('/mnt/disk/canary'), 'alive');
   });
 
   it('keeps a directory with content where nothing is mounted', async () => {
-    const world = new World();
-    await world.files.writeFile(`${place}/canary`, Buffer.from('alive'), { mode: 0o600 });
-    await assert.rejects(world.volumes().remove(worldUid, signal), { code: 'VOLUME_REMOVE' });
-    assert.equal(world.files.text(`${place}/canary`), 'alive');
+    const environment = new World();
+    await environment.files.writeFile(`${place}/canary`, Buffer.from('alive'), { mode: 0o600 });
+    await assert.rejects(environment.volumes().remove(worldUid, signal), { code: 'VOLUME_REMOVE' });
+    assert.equal(environment.files.text(`${place}/canary`), 'alive');
   });
 });
 
@@ -406,35 +414,35 @@ describe('ReadWriteOncePod volumes', () => {
   const modes = { local: { path: '/mnt/disk' }, accessModes: ['ReadWriteOncePod'] };
 
   it('rejects the second pod until the first is removed', async () => {
-    const world = new World();
-    await world.disk();
-    world.spec(modes);
-    const volumes = world.volumes();
+    const environment = new World();
+    await environment.disk();
+    environment.spec(modes);
+    const volumes = environment.volumes();
     const second = podOf(claimed, {}, otherUid);
     assert.deepEqual(await messages(volumes), []);
     const refusal =
       'MountVolume.SetUp failed for volume "disk" : volume uses the ReadWriteOncePod access mode and is already in use by another pod';
     assert.deepEqual(await messages(volumes, second), [refusal]);
-    assert.deepEqual(await messages(world.volumes(), second), [refusal], 'also after a restart');
+    assert.deepEqual(await messages(environment.volumes(), second), [refusal], 'also after a restart');
     assert.deepEqual(await messages(volumes), [], 'the first pod may set it up again');
     await volumes.remove(worldUid, signal);
     assert.deepEqual(await messages(volumes, second), []);
   });
 
   it('does not block other pods after a failed mount', async () => {
-    const world = new World();
-    world.spec(modes);
-    const volumes = world.volumes();
+    const environment = new World();
+    environment.spec(modes);
+    const volumes = environment.volumes();
     assert.equal((await messages(volumes)).length, 1);
-    await world.disk();
+    await environment.disk();
     assert.deepEqual(await messages(volumes, podOf(claimed, {}, otherUid)), []);
   });
 
   it('gives the volume to one of two concurrent pods', async () => {
-    const world = new World();
-    await world.disk();
-    world.spec(modes);
-    const volumes = world.volumes();
+    const environment = new World();
+    await environment.disk();
+    environment.spec(modes);
+    const volumes = environment.volumes();
     const both = await Promise.all([messages(volumes), messages(volumes, podOf(claimed, {}, otherUid))]);
     assert.deepEqual(both.map(({ length }) => length).toSorted(), [0, 1]);
   });
@@ -449,67 +457,67 @@ describe('fsGroup of a claimed volume', () => {
     ['/mnt/disk', '/mnt/disk/canary'].map((path) => files.entry(path)?.group);
 
   it('sets the group for the first pod and reports a conflict to a later pod with another group', async () => {
-    const world = new World();
-    await world.disk();
-    const volumes = world.volumes();
+    const environment = new World();
+    await environment.disk();
+    const volumes = environment.volumes();
     assert.deepEqual(await messages(volumes, grouped(77)), []);
-    assert.deepEqual(groups(world), [77, 77]);
-    assert.deepEqual(world.events, []);
+    assert.deepEqual(groups(environment), [77, 77]);
+    assert.deepEqual(environment.events, []);
     assert.deepEqual(await messages(volumes, grouped(88, otherUid)), []);
-    assert.deepEqual(groups(world), [77, 77]);
-    assert.deepEqual(world.events, [
+    assert.deepEqual(groups(environment), [77, 77]);
+    assert.deepEqual(environment.events, [
       'AlreadyMountedVolume The requested fsGroup is 88, but the volume disk has GID 77. The volume may not be shareable.',
     ]);
     await volumes.remove(worldUid, signal);
     await volumes.remove(otherUid, signal);
     assert.deepEqual(await messages(volumes, grouped(88, otherUid)), []);
-    assert.deepEqual(groups(world), [88, 88]);
+    assert.deepEqual(groups(environment), [88, 88]);
   });
 
   it('sets the group of all files once, even if the first mount is cancelled', async () => {
-    const world = new World();
-    await world.disk();
+    const environment = new World();
+    await environment.disk();
     const given: string[] = [];
     const gate = Promise.withResolvers<void>();
-    const asIs = world.files.giveToGroup.bind(world.files);
-    world.files.giveToGroup = async (...what) => {
+    const asIs = environment.files.giveToGroup.bind(environment.files);
+    environment.files.giveToGroup = async (...what) => {
       given.push(what[0]);
       await gate.promise;
       await asIs(...what);
     };
-    const volumes = world.volumes();
+    const volumes = environment.volumes();
     const impatient = new AbortController();
     const first = volumes.prepare(grouped(77), impatient.signal);
-    await world.clock.advance(1_000);
+    await environment.clock.advance(1_000);
     impatient.abort(new Error('too long'));
     gate.resolve();
     await assert.rejects(first, { message: 'too long' });
-    assert.deepEqual(world.files.binds(), []);
+    assert.deepEqual(environment.files.binds(), []);
     assert.deepEqual(await messages(volumes, grouped(77)), []);
-    assert.deepEqual([given, world.files.binds().length], [['/mnt/disk'], 1]);
+    assert.deepEqual([given, environment.files.binds().length], [['/mnt/disk'], 1]);
   });
 
   it('does not change a read-only volume', async () => {
-    const world = new World();
-    await world.disk();
+    const environment = new World();
+    await environment.disk();
     const readOnly = { name: 'v', persistentVolumeClaim: { claimName: 'data', readOnly: true } };
-    await world.volumes().prepare(podOf(readOnly, { securityContext: { fsGroup: 77 } }), signal);
-    assert.deepEqual(groups(world), [0, 0]);
+    await environment.volumes().prepare(podOf(readOnly, { securityContext: { fsGroup: 77 } }), signal);
+    assert.deepEqual(groups(environment), [0, 0]);
   });
 
   it('skips the walk under OnRootMismatch if the root directory has the group', async () => {
-    const world = new World();
-    await world.disk(0o770);
-    const volumes = world.volumes();
+    const environment = new World();
+    await environment.disk(0o770);
+    const volumes = environment.volumes();
     await volumes.prepare(grouped(77, worldUid, 'OnRootMismatch'), signal);
-    assert.deepEqual(groups(world), [77, 77]);
+    assert.deepEqual(groups(environment), [77, 77]);
     await volumes.remove(worldUid, signal);
-    await world.files.writeFile('/mnt/disk/new', Buffer.from(''), { mode: 0o600 });
+    await environment.files.writeFile('/mnt/disk/new', Buffer.from(''), { mode: 0o600 });
     await volumes.prepare(grouped(77, worldUid, 'OnRootMismatch'), signal);
-    assert.equal(world.files.entry('/mnt/disk/new')?.group, 0);
+    assert.equal(environment.files.entry('/mnt/disk/new')?.group, 0);
     await volumes.remove(worldUid, signal);
     await volumes.prepare(grouped(77), signal);
-    assert.equal(world.files.entry('/mnt/disk/new')?.group, 77);
+    assert.equal(environment.files.entry('/mnt/disk/new')?.group, 77);
   });
 });
 
@@ -524,18 +532,18 @@ describe('ephemeral volume claims', () => {
   };
 
   it('derives the claim name from the pod and the volume, and requires the pod as owner', async () => {
-    const world = new World();
-    await world.disk();
+    const environment = new World();
+    await environment.disk();
     const owner = { apiVersion: 'v1', kind: 'Pod', name: 'pod', uid: 'earlier', controller: true };
     const metadata = { name: 'pod-v', namespace: 'ns', uid: 'uid-data' };
-    world.claim = { metadata: { ...metadata, ownerReferences: [owner] } };
-    const volumes = world.volumes();
+    environment.claim = { metadata: { ...metadata, ownerReferences: [owner] } };
+    const volumes = environment.volumes();
     assert.deepEqual(await messages(volumes, podOf(own)), [
       'PVC ns/pod-v was not created for pod ns/pod (pod is not owner)',
     ]);
-    world.claim = { metadata: { ...metadata, ownerReferences: [{ ...owner, uid: worldUid }] } };
+    environment.claim = { metadata: { ...metadata, ownerReferences: [{ ...owner, uid: worldUid }] } };
     assert.deepEqual(await messages(volumes, podOf(own)), []);
-    assert.deepEqual(world.asked, ['ns/pod-v', 'ns/pod-v']);
+    assert.deepEqual(environment.asked, ['ns/pod-v', 'ns/pod-v']);
     assert.equal(mountOf(volumes, podOf(own))?.hostPath, place);
   });
 });

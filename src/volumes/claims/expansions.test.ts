@@ -27,115 +27,118 @@ const refusedWith = (grpcCode: string) =>
 
 /** A claim whose volume was enlarged by the controller. */
 function grown(more: object = pending): CsiWorld {
-  const world = new CsiWorld();
-  world.can.add('EXPAND_VOLUME');
-  world.claim = claimOf('1Gi', more);
-  world.volume = volumeOf('2Gi');
-  return world;
+  const environment = new CsiWorld();
+  environment.can.add('EXPAND_VOLUME');
+  environment.claim = claimOf('1Gi', more);
+  environment.volume = volumeOf('2Gi');
+  return environment;
 }
 
-async function keptUp(world: CsiWorld, volumes: CsiVolumes, ms = 0): Promise<void> {
+async function keptUp(environment: CsiWorld, volumes: CsiVolumes, ms = 0): Promise<void> {
   volumes.maintain(pod, claimed);
-  await world.runs(volumes, ms);
+  await environment.runs(volumes, ms);
 }
 
 describe('node expansion of a volume', () => {
   it('expands at mount and updates the claim status at each step', async () => {
-    const world = grown({
+    const environment = grown({
       ...pending,
       conditions: [
         { type: 'FileSystemResizePending', status: 'True' },
         { type: 'Other', status: 'True' },
       ],
     });
-    const volumes = world.volumes();
+    const volumes = environment.volumes();
     await volumes.setUp(pod, claimed, signal);
-    assert.deepEqual(world.calls(), ['stage', 'publish', 'claim', 'expand', 'claim']);
+    assert.deepEqual(environment.calls(), ['stage', 'publish', 'claim', 'expand', 'claim']);
     assert.deepEqual(
-      world.history.filter((call) => call.startsWith('claim')),
+      environment.history.filter((call) => call.startsWith('claim')),
       [
         'claim {"allocatedResourceStatuses":{"storage":"NodeResizeInProgress"}}',
         'claim {"capacity":{"storage":"2Gi"},"allocatedResourceStatuses":{"storage":null},"conditions":[{"type":"Other","status":"True"}]}',
       ],
     );
-    const [request] = world.expansions;
+    const [request] = environment.expansions;
     assert.equal(request?.volumePath, volumes.mountPathOf(worldUid, 'pv'));
     assert.match(request?.stagingTargetPath ?? '', /globalmount$/);
     assert.deepEqual(request?.capacityRange, { requiredBytes: 2n ** 31n, limitBytes: 0n });
-    assert.deepEqual(world.events, [`pod ${done}`, `c ${done}`]);
-    assert.deepEqual(world.observed, ['volume_fs_resize kubernetes.io/csi:d.example success']);
-    await keptUp(world, volumes);
-    assert.equal(world.expansions.length, 1);
+    assert.deepEqual(environment.events, [`pod ${done}`, `c ${done}`]);
+    assert.deepEqual(environment.observed, ['volume_fs_resize kubernetes.io/csi:d.example success']);
+    await keptUp(environment, volumes);
+    assert.equal(environment.expansions.length, 1);
   });
 
   it('expands under a running pod and retries until it succeeds', async () => {
-    const world = grown();
-    world.volume = volumeOf('1Gi');
-    const volumes = world.volumes();
+    const environment = grown();
+    environment.volume = volumeOf('1Gi');
+    const volumes = environment.volumes();
     await volumes.setUp(pod, claimed, signal);
-    world.volume = volumeOf('2Gi');
-    world.troubles.set('expand', silence());
+    environment.volume = volumeOf('2Gi');
+    environment.troubles.set('expand', silence());
     const end = new AbortController();
     const running = volumes.run(end.signal).catch(() => {});
     volumes.maintain(pod, claimed);
-    await world.clock.advance(600);
+    await environment.clock.advance(600);
     const failed =
       'pod VolumeResizeFailed NodeExpandVolume.NodeExpandVolume failed for volume "pv" : rpc error: code = Unavailable desc = gone';
-    assert.deepEqual(world.events, [failed, failed]);
-    world.troubles.clear();
-    await world.clock.advance(2_000);
-    assert.deepEqual(world.events.slice(2), [`pod ${done}`, `c ${done}`]);
+    assert.deepEqual(environment.events, [failed, failed]);
+    environment.troubles.clear();
+    await environment.clock.advance(2_000);
+    assert.deepEqual(environment.events.slice(2), [`pod ${done}`, `c ${done}`]);
     end.abort(new Error('over'));
     await running;
-    assert.deepEqual(world.claim?.status?.capacity, { storage: '2Gi' });
+    assert.deepEqual(environment.claim?.status?.capacity, { storage: '2Gi' });
   });
 
   it('fails the mount if the outcome of the driver call is unknown', async () => {
-    const world = grown();
-    world.troubles.set('expand', silence());
-    const volumes = world.volumes();
+    const environment = grown();
+    environment.troubles.set('expand', silence());
+    const volumes = environment.volumes();
     const stage = /MountVolume\.Setup failed while expanding volume for volume "pv" : .* Unavailable/;
     await assert.rejects(volumes.setUp(pod, claimed, signal), stage);
-    world.troubles.clear();
-    await world.clock.advance(1_000);
+    environment.troubles.clear();
+    await environment.clock.advance(1_000);
     await volumes.setUp(pod, claimed, signal);
-    assert.equal(world.expansions.length, 1);
+    assert.equal(environment.expansions.length, 1);
   });
 
   it('reports an infeasible size on the claim and mounts the volume unchanged', async () => {
-    const world = grown();
-    world.troubles.set('expand', refusedWith('OUT_OF_RANGE'));
-    await world.volumes().setUp(pod, claimed, signal);
-    assert.equal(world.claim?.status?.allocatedResourceStatuses?.['storage'], 'NodeResizeInfeasible');
-    assert.equal(world.claim?.status?.conditions?.[0]?.type, 'NodeResizeError');
-    assert.match(world.events.join(), /^pod VolumeResizeFailed .* OUT_OF_RANGE$/);
+    const environment = grown();
+    environment.troubles.set('expand', refusedWith('OUT_OF_RANGE'));
+    await environment.volumes().setUp(pod, claimed, signal);
+    assert.equal(environment.claim?.status?.allocatedResourceStatuses?.['storage'], 'NodeResizeInfeasible');
+    assert.equal(environment.claim?.status?.conditions?.[0]?.type, 'NodeResizeError');
+    assert.match(environment.events.join(), /^pod VolumeResizeFailed .* OUT_OF_RANGE$/);
   });
 
   it('does not retry an in-use expansion until the volume is released', async () => {
-    const world = grown();
-    world.troubles.set('expand', refusedWith('FAILED_PRECONDITION'));
-    const volumes = world.volumes();
+    const environment = grown();
+    environment.troubles.set('expand', refusedWith('FAILED_PRECONDITION'));
+    const volumes = environment.volumes();
     await volumes.setUp(pod, claimed, signal);
-    await keptUp(world, volumes, 300_000);
-    assert.equal(world.calls().filter((call) => call === 'expand').length, 1);
-    await world.ends(volumes, worldUid);
-    world.troubles.clear();
+    await keptUp(environment, volumes, 300_000);
+    assert.equal(environment.calls().filter((call) => call === 'expand').length, 1);
+    await environment.ends(volumes, worldUid);
+    environment.troubles.clear();
     await volumes.setUp(pod, claimed, signal);
-    assert.equal(world.expansions.length, 1);
+    assert.equal(environment.expansions.length, 1);
   });
 
   it('does not expand a read-only volume and reports that', async () => {
-    const world = grown();
-    await world.volumes().setUp(pod, { ...claimed, readOnly: true }, signal);
-    const told =
+    const environment = grown();
+    await environment.volumes().setUp(pod, { ...claimed, readOnly: true }, signal);
+    const reported =
       'FileSystemResizeFailed MountVolume.NodeExpandVolume failed for volume "pv" requested read-only file system';
-    assert.deepEqual([world.events, world.expansions], [[`pod ${told}`, `c ${told}`], []]);
+    assert.deepEqual(
+      [environment.events, environment.expansions],
+      [[`pod ${reported}`, `c ${reported}`], []],
+    );
   });
 
   it('mounts unchanged if the driver cannot expand or the API server is unreachable', async () => {
-    const world = grown();
-    world.can.delete('EXPAND_VOLUME');
-    await world.volumes().setUp(pod, claimed, signal);
+    const environment = grown();
+    environment.can.delete('EXPAND_VOLUME');
+    await environment.volumes().setUp(pod, claimed, signal);
     const other = grown();
     const volumes = other.volumes();
     Object.defineProperty(other, 'claim', {
@@ -144,7 +147,7 @@ describe('node expansion of a volume', () => {
       },
     });
     await volumes.setUp(pod, claimed, signal);
-    assert.deepEqual([world.expansions, other.expansions], [[], []]);
+    assert.deepEqual([environment.expansions, other.expansions], [[], []]);
   });
 
   it('updates only the capacity without the step status, and nothing if another node did', () => {
@@ -175,31 +178,31 @@ describe('node expansion of a volume', () => {
   });
 
   it('expands a block volume before the pod gets it and while the pod runs', async () => {
-    const world = grown();
-    const volumes = world.volumes();
+    const environment = grown();
+    const volumes = environment.volumes();
     const device = { ...claimed, shownAs: 'device' as const };
     const shown: string[] = [];
     await volumes.devices.setUp(pod, device, async (path) => void shown.push(path), signal);
     const at = `/root/plugins/kubernetes.io/csi/volumeDevices/publish/pv/${worldUid}`;
-    assert.deepEqual([shown, world.calls()], [[at], ['stage', 'publish', 'claim', 'expand', 'claim']]);
-    const [request] = world.expansions;
+    assert.deepEqual([shown, environment.calls()], [[at], ['stage', 'publish', 'claim', 'expand', 'claim']]);
+    const [request] = environment.expansions;
     assert.equal(request?.volumePath, at);
     assert.match(request?.stagingTargetPath ?? '', /csi\/volumeDevices\/staging\/pv$/);
     assert.deepEqual(request?.volumeCapability?.block, {});
-    world.volume = volumeOf('3Gi');
-    world.claim = claimOf('2Gi', pending);
+    environment.volume = volumeOf('3Gi');
+    environment.claim = claimOf('2Gi', pending);
     volumes.maintain(pod, device);
-    await world.runs(volumes);
-    assert.deepEqual(world.expansions[1]?.capacityRange?.requiredBytes, 3n * 2n ** 30n);
-    assert.deepEqual(world.claim?.status?.capacity, { storage: '3Gi' });
+    await environment.runs(volumes);
+    assert.deepEqual(environment.expansions[1]?.capacityRange?.requiredBytes, 3n * 2n ** 30n);
+    assert.deepEqual(environment.claim?.status?.capacity, { storage: '3Gi' });
   });
 
   it('does not hand a block volume to the pod if its expansion fails', async () => {
-    const world = grown();
-    world.troubles.set('expand', silence());
+    const environment = grown();
+    environment.troubles.set('expand', silence());
     const device = { ...claimed, shownAs: 'device' as const };
     await assert.rejects(
-      world.volumes().devices.setUp(pod, device, async () => {}, signal),
+      environment.volumes().devices.setUp(pod, device, async () => {}, signal),
       {
         message:
           /^MapVolume\.MarkVolumeAsMounted failed while expanding volume for volume "pv" : .* Unavailable/,

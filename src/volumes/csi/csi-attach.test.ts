@@ -21,7 +21,7 @@ function listed(known: Node['status'] | undefined, asked: Node['status']) {
   } satisfies Partial<CsiClusterLink> as unknown as CsiClusterLink;
   return csiApi(link)
     .isListed(volume, signal)
-    .then((answer) => ({ answer, questions }));
+    .then((response) => ({ answer: response, questions }));
 }
 
 describe('a volume is listed for a node', () => {

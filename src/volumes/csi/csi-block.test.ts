@@ -34,7 +34,7 @@ const volume: CsiVolume = {
 const show = async () => {};
 
 /** A fake driver that records its calls and fails as configured. */
-function world() {
+function createEnvironment() {
   const files = new MemoryVolumeFiles();
   const log: string[] = [];
   const released: string[] = [];
@@ -110,7 +110,7 @@ const [ofPod, ofOther] = [worldUid, 'other'].map((uid) => `${base}/publish/pv/${
 
 describe('CSI block volumes', () => {
   it('stages once, publishes to each pod, and unstages after the last pod, also after a restart', async () => {
-    const { files, log, released, make, block } = world();
+    const { files, log, released, make, block } = createEnvironment();
     const shown: string[] = [];
     await block.setUp(pod, volume, async (path) => void shown.push(path), signal);
     assert.deepEqual(shown, [ofPod]);
@@ -136,7 +136,7 @@ describe('CSI block volumes', () => {
   });
 
   it('unstages a volume whose kubelet was killed before the publish call', async () => {
-    const { log, released, state, make, block } = world();
+    const { log, released, state, make, block } = createEnvironment();
     state.failing = 'publish';
     await assert.rejects(block.setUp(pod, volume, show, signal), {
       message: 'MapVolume.MapPodDevice failed for volume "pv" : publish refused',
@@ -147,7 +147,7 @@ describe('CSI block volumes', () => {
   });
 
   it('labels the metrics of a migrated in-tree volume, also after a restart', async () => {
-    const { observed, make, block } = world();
+    const { observed, make, block } = createEnvironment();
     await block.setUp(pod, { ...volume, origin: 'in-tree' }, show, signal);
     const later = make();
     assert.deepEqual(await later.known(), [{ driver: 'd', handle: 'h', origin: 'in-tree' }]);
@@ -156,7 +156,7 @@ describe('CSI block volumes', () => {
   });
 
   it('keeps the record while the driver is not registered or a pod has the device mapped', async () => {
-    const { files, log, state, block } = world();
+    const { files, log, state, block } = createEnvironment();
     await block.setUp(pod, volume, show, signal);
     state.isAway = true;
     await assert.rejects(block.remove(worldUid, signal), {
@@ -174,7 +174,7 @@ describe('CSI block volumes', () => {
   });
 
   it('reports that the volume is not attached, with a retry time', async () => {
-    const { state, block } = world();
+    const { state, block } = createEnvironment();
     state.attaching = stageError('MountVolume.WaitForAttach failed', 'pv', 'not yet', 17);
     await assert.rejects(block.setUp(pod, volume, show, signal), ({ message, details }: KubelingError) => {
       assert.equal(message, 'MapVolume.WaitForAttach failed for volume "pv" : not yet');
@@ -183,7 +183,7 @@ describe('CSI block volumes', () => {
   });
 
   it('retries immediately when the missing driver registers', async () => {
-    const { state, attempts, block } = world();
+    const { state, attempts, block } = createEnvironment();
     state.isAway = true;
     await assert.rejects(
       block.setUp(pod, volume, show, signal),
@@ -195,7 +195,7 @@ describe('CSI block volumes', () => {
   });
 
   it('accepts a volume published by a previous process while the driver or the API is unavailable', async () => {
-    const { files, state, block, make } = world();
+    const { files, state, block, make } = createEnvironment();
     const shown: string[] = [];
     const noteShown = async (path: string) => void shown.push(path);
     await block.setUp(pod, volume, show, signal);
@@ -225,7 +225,7 @@ describe('CSI block volumes', () => {
   });
 
   it('waits until the previous volume of the same name is removed', async () => {
-    const { files, state, clock, block, make } = world();
+    const { files, state, clock, block, make } = createEnvironment();
     await block.setUp(pod, volume, show, signal);
     files.put(`${base}/pv/dev/${worldUid}`, {
       kind: 'device',
@@ -247,7 +247,7 @@ describe('CSI block volumes', () => {
   });
 
   it('respects the back-off after a failure', async () => {
-    const { log, state, clock, block } = world();
+    const { log, state, clock, block } = createEnvironment();
     state.failing = 'stage';
     for (const _time of ['once', 'again'])
       await assert.rejects(block.setUp(pod, volume, show, signal), ({ message, details }: KubelingError) => {
@@ -261,7 +261,7 @@ describe('CSI block volumes', () => {
   });
 
   it('releases a volume that failed to mount with the last pod that waits for it', async () => {
-    const { log, released, state, block, make } = world();
+    const { log, released, state, block, make } = createEnvironment();
     state.attaching = stageError('MountVolume.WaitForAttach failed', 'pv', 'not yet', 17);
     for (const waiting of [pod, other])
       await assert.rejects(block.setUp(waiting, volume, show, signal), /WaitForAttach failed/);
@@ -274,7 +274,7 @@ describe('CSI block volumes', () => {
   });
 
   it('gives up when the attach limit stays reached', async () => {
-    const { state, clock, full, block } = world();
+    const { state, clock, full, block } = createEnvironment();
     const stage = 'MountVolume.WaitForAttach failed';
     state.attaching = new KubelingError('VOLUME_ATTACH_LIMIT', 'no room', {
       details: { stage, retryAtMs: 1 },
@@ -290,13 +290,13 @@ describe('CSI block volumes', () => {
   });
 
   it('rejects a volume named like a reserved directory', async () => {
-    const { block } = world();
+    const { block } = createEnvironment();
     for (const name of ['staging', 'publish', '../x'])
       await assert.rejects(block.setUp(pod, { ...volume, name }, show, signal), { code: 'VOLUME_UNUSABLE' });
   });
 
   it('unmaps, unpublishes and unstages the devices of orphaned pods, resuming after each crash', async () => {
-    const { files, log, state, released, make, block } = world();
+    const { files, log, state, released, make, block } = createEnvironment();
     await block.setUp(pod, volume, show, signal);
     await files.writeFile(`${base}/pv/dev/${worldUid}`, Buffer.alloc(0), { mode: 0o640 });
     await files.makeDirectory(`/root/pods/${worldUid}`, 0o750);
@@ -328,7 +328,7 @@ describe('CSI block volumes', () => {
   });
 
   it('does not unstage a volume that another pod uses during a sweep', async () => {
-    const { files, log, make, block } = world();
+    const { files, log, make, block } = createEnvironment();
     await block.setUp(pod, volume, show, signal);
     await block.setUp(other, volume, show, signal);
     await files.makeDirectory('/root/pods/other', 0o750);
@@ -338,17 +338,17 @@ describe('CSI block volumes', () => {
   });
 
   it('reports an unregistered driver once and removes the device when it registers', async () => {
-    const { log, logs, state, make, block } = world();
+    const { log, logs, state, make, block } = createEnvironment();
     await block.setUp(pod, volume, show, signal);
     state.isAway = true;
     const later = make();
     await later.sweep(signal);
     await later.sweep(signal);
-    const told = logs.records
+    const reported = logs.records
       .toArray()
       .filter(({ message }) => message.startsWith('Failed to remove orphaned'));
     assert.deepEqual(
-      told.map(({ fields }) => fields?.['because']),
+      reported.map(({ fields }) => fields?.['because']),
       [
         'the volume h of the CSI driver d cannot be unpublished: kubernetes.io/csi: blockMapper failed to get CSI client: driver name d not found in the list of registered CSI drivers',
       ],
@@ -362,7 +362,7 @@ describe('CSI block volumes', () => {
   for (const text of ['{"driverName":"d","volu', '{}', ''])
     it(`removes the volume with the recorded data or the API if vol_data.json contains ${JSON.stringify(text)}`, async () => {
       for (const known of ['noted', 'API'] as const) {
-        const { files, log, state, make, block } = world();
+        const { files, log, state, make, block } = createEnvironment();
         await block.setUp(pod, volume, show, signal);
         await files.replaceFile(`${base}/pv/data/vol_data.json`, Buffer.from(text), 0o644);
         log.length = 0;
@@ -374,7 +374,7 @@ describe('CSI block volumes', () => {
     });
 
   it('keeps a mounted volume of unknown driver and reports it once', async () => {
-    const { files, log, logs, make, block } = world();
+    const { files, log, logs, make, block } = createEnvironment();
     await block.setUp(pod, volume, show, signal);
     await files.unlink(ofPod ?? '');
     await files.replaceFile(`${base}/pv/data/vol_data.json`, Buffer.from('{'), 0o644);
@@ -396,7 +396,7 @@ describe('CSI block volumes', () => {
   });
 
   it('leaves no empty directories of a volume without data file', async () => {
-    const { files, make } = world();
+    const { files, make } = createEnvironment();
     await files.makeDirectory(`${base}/pv/data`, 0o750);
     await files.writeFile(`${base}/pv/data/.kubeling-0123456789abcdef.tmp`, Buffer.alloc(1), { mode: 0o644 });
     await make().sweep(signal);
@@ -404,7 +404,7 @@ describe('CSI block volumes', () => {
   });
 
   it('republishes if the driver requires it', async () => {
-    const { log, block } = world();
+    const { log, block } = createEnvironment();
     await block.setUp(pod, volume, show, signal);
     log.length = 0;
     await block.publishAgain(pod, volume, signal);

@@ -8,19 +8,19 @@ import { csiMetrics } from './csi-drivers.ts';
 
 const { signal } = new AbortController();
 
-function rig(nodeUnpublishVolume: () => Promise<object>) {
+function createHarness(nodeUnpublishVolume: () => Promise<object>) {
   const clock = new VirtualClock();
-  const told: string[] = [];
+  const reported: string[] = [];
   const channel = { client: () => ({ nodeUnpublishVolume }) as never, close: () => {} };
-  const client = csiClient(channel, clock, (...one) => void told.push(one.join(' ')));
-  return { clock, told, client };
+  const client = csiClient(channel, clock, (...one) => void reported.push(one.join(' ')));
+  return { clock, told: reported, client };
 }
 
 test('reports the result and the duration of each call', async () => {
-  const fine = rig(async () => ({}));
+  const fine = createHarness(async () => ({}));
   await fine.client.unpublish('v', '/p', signal);
   assert.deepEqual(fine.told, ['/csi.v1.Node/NodeUnpublishVolume OK 0']);
-  const refused = rig(async () => {
+  const refused = createHarness(async () => {
     throw new GrpcError('FAILED_PRECONDITION', 'no');
   });
   await assert.rejects(refused.client.unpublish('v', '/p', signal), {
@@ -31,15 +31,15 @@ test('reports the result and the duration of each call', async () => {
 });
 
 test('aborts a driver call after two minutes', async () => {
-  const { client, clock, told } = rig(() => new Promise(() => {}));
-  const answer = assert.rejects(client.unpublish('v', '/p', signal), {
+  const { client, clock, told } = createHarness(() => new Promise(() => {}));
+  const response = assert.rejects(client.unpublish('v', '/p', signal), {
     code: 'CSI_UNCERTAIN',
     message: /^rpc error: code = DeadlineExceeded desc = .* NodeUnpublishVolume within 120000 ms$/,
   });
   await clock.advance(119_999);
   assert.deepEqual(told, []);
   await clock.advance(1);
-  await answer;
+  await response;
   assert.deepEqual(told, ['/csi.v1.Node/NodeUnpublishVolume DeadlineExceeded 120000']);
 });
 

@@ -71,14 +71,17 @@ describe('registered CSI drivers', () => {
   });
 
   it('are rejected without a name, a supported version or a node ID', async () => {
-    const world = new World();
+    const environment = new World();
     const refused = (more: Partial<Plugin>, why: RegExp) =>
-      assert.rejects(world.drivers.register(plugin(more), signal), { code: 'PLUGIN_REFUSED', message: why });
+      assert.rejects(environment.drivers.register(plugin(more), signal), {
+        code: 'PLUGIN_REFUSED',
+        message: why,
+      });
     await refused({ name: '' }, /name/);
     await refused({ versions: ['0.3.0', '2.0.0'] }, /0\.3\.0, 2\.0\.0 .* is 1\.x/);
-    world.info = { ...world.info, nodeId: '' };
+    environment.info = { ...environment.info, nodeId: '' };
     await refused({}, /empty ID/);
-    assert.deepEqual(world.history, ['close /csi.sock']);
+    assert.deepEqual(environment.history, ['close /csi.sock']);
   });
 
   it('are replaced only by a newer version at another socket', async () => {
@@ -95,36 +98,36 @@ describe('registered CSI drivers', () => {
   });
 
   it('are polled for their volume limit, and only a change is reported', async () => {
-    const world = new World();
-    await world.drivers.register(plugin(), signal);
-    await world.drivers.update('d.example', signal);
-    await world.drivers.update('another', signal);
-    world.info = { nodeId: 'other', maxVolumesPerNode: 9n, accessibleTopology: undefined };
-    await world.drivers.update('d.example', signal);
-    assert.deepEqual(world.history.slice(2), [
+    const environment = new World();
+    await environment.drivers.register(plugin(), signal);
+    await environment.drivers.update('d.example', signal);
+    await environment.drivers.update('another', signal);
+    environment.info = { nodeId: 'other', maxVolumesPerNode: 9n, accessibleTopology: undefined };
+    await environment.drivers.update('d.example', signal);
+    assert.deepEqual(environment.history.slice(2), [
       'installed {"driver":"d.example","nodeId":"id","topology":{"zone":"z"},"maxVolumes":9}',
     ]);
   });
 
   it('have no volume limit unless they report one', async () => {
-    const world = new World();
-    world.info = { nodeId: 'id', maxVolumesPerNode: 0n, accessibleTopology: undefined };
-    await world.drivers.register(plugin(), signal);
-    assert.equal(world.history[0], 'installed {"driver":"d.example","nodeId":"id","topology":{}}');
+    const environment = new World();
+    environment.info = { nodeId: 'id', maxVolumesPerNode: 0n, accessibleTopology: undefined };
+    await environment.drivers.register(plugin(), signal);
+    assert.equal(environment.history[0], 'installed {"driver":"d.example","nodeId":"id","topology":{}}');
   });
 
   it('are rejected while they report another topology', async () => {
-    const world = new World();
-    world.collision = 'detected topology value collision';
-    await assert.rejects(world.drivers.register(plugin(), signal), {
+    const environment = new World();
+    environment.collision = 'detected topology value collision';
+    await assert.rejects(environment.drivers.register(plugin(), signal), {
       code: 'PLUGIN_REFUSED',
       message: 'detected topology value collision',
     });
-    assert.deepEqual([world.drivers.names(), world.history], [[], ['close /csi.sock']]);
-    world.collision = undefined;
-    await world.drivers.register(plugin(), signal);
-    assert.deepEqual(world.drivers.names(), ['d.example']);
-    world.refuse('elsewhere');
-    assert.equal(world.history.at(-1), 'refused d.example /csi.sock elsewhere');
+    assert.deepEqual([environment.drivers.names(), environment.history], [[], ['close /csi.sock']]);
+    environment.collision = undefined;
+    await environment.drivers.register(plugin(), signal);
+    assert.deepEqual(environment.drivers.names(), ['d.example']);
+    environment.refuse('elsewhere');
+    assert.equal(environment.history.at(-1), 'refused d.example /csi.sock elsewhere');
   });
 });

@@ -41,36 +41,37 @@ class World implements AsyncDisposable {
 
 describe('volume limits of CSI drivers', () => {
   it('are polled at the period of the CSIDriver object', async () => {
-    await using world = new World();
-    world.updates.hint();
-    await world.clock.advance(0);
-    assert.deepEqual(world.asked, []);
-    await world.clock.advance(125_000);
-    assert.deepEqual(world.asked, ['a', 'a', 'a', 'a']);
-    world.periods = { b: 20 };
-    await world.clock.advance(60_000);
-    const before = world.asked.length;
-    await world.clock.advance(60_000);
-    assert.deepEqual(world.asked.slice(before), ['b', 'b', 'b']);
+    await using environment = new World();
+    environment.updates.hint();
+    await environment.clock.advance(0);
+    assert.deepEqual(environment.asked, []);
+    await environment.clock.advance(125_000);
+    assert.deepEqual(environment.asked, ['a', 'a', 'a', 'a']);
+    environment.periods = { b: 20 };
+    await environment.clock.advance(60_000);
+    const before = environment.asked.length;
+    await environment.clock.advance(60_000);
+    assert.deepEqual(environment.asked.slice(before), ['b', 'b', 'b']);
   });
 
   it('are polled immediately for registered drivers when a limit proves wrong', async () => {
-    await using world = new World();
-    world.periods = {};
-    world.updates.refreshSoon('b');
-    world.updates.refreshSoon('gone');
-    await world.clock.advance(0);
-    await world.clock.advance(120_000);
-    assert.deepEqual(world.asked, ['b']);
+    await using environment = new World();
+    environment.periods = {};
+    environment.updates.refreshSoon('b');
+    environment.updates.refreshSoon('gone');
+    await environment.clock.advance(0);
+    await environment.clock.advance(120_000);
+    assert.deepEqual(environment.asked, ['b']);
   });
 
   it('are polled independently of drivers that fail or do not respond', async () => {
-    await using world = new World();
-    world.periods = { a: 10, b: 10 };
-    world.update = (name, signal) => (name === 'a' ? untilAborted(signal) : Promise.reject(new Error('no')));
-    world.updates.hint();
-    await world.clock.advance(45_000);
-    assert.deepEqual(world.asked, ['a', 'b', 'b', 'b', 'b']);
-    assert.equal(world.logs.records.toArray().length, 4);
+    await using environment = new World();
+    environment.periods = { a: 10, b: 10 };
+    environment.update = (name, signal) =>
+      name === 'a' ? untilAborted(signal) : Promise.reject(new Error('no'));
+    environment.updates.hint();
+    await environment.clock.advance(45_000);
+    assert.deepEqual(environment.asked, ['a', 'b', 'b', 'b', 'b']);
+    assert.equal(environment.logs.records.toArray().length, 4);
   });
 });

@@ -18,7 +18,7 @@ function pod(
   whole: object = {},
   uid: PodUid = worldUid,
 ): Pod {
-  const made = podWith([{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }], {
+  const created = podWith([{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }], {
     securityContext: whole,
   });
   const each = containers.map((seLinuxOptions, index) => ({
@@ -27,13 +27,13 @@ function pod(
     volumeMounts: [{ name: 'v', mountPath: '/v' }],
     ...(seLinuxOptions === undefined ? {} : { securityContext: { seLinuxOptions } }),
   }));
-  return { ...made, metadata: { ...made.metadata, uid }, spec: { ...made.spec, containers: each } };
+  return { ...created, metadata: { ...created.metadata, uid }, spec: { ...created.spec, containers: each } };
 }
 
 function labelling(): CsiWorld {
-  const world = new CsiWorld();
-  world.driver = { spec: { attachRequired: false, seLinuxMount: true } };
-  return world;
+  const environment = new CsiWorld();
+  environment.driver = { spec: { attachRequired: false, seLinuxMount: true } };
+  return environment;
 }
 
 describe('a ReadWriteOncePod volume of a driver with seLinuxMount on a machine with SELinux', () => {
@@ -43,20 +43,20 @@ describe('a ReadWriteOncePod volume of a driver with seLinuxMount on a machine w
     ['user', { level: 's0', user: 'u",bind' }],
   ] as const)
     it(`is rejected for ${JSON.stringify(options)}, which would add mount options`, async () => {
-      const world = labelling();
-      const refused = world.volumes({ selinux }).setUp(pod([options]), volume, signal);
+      const environment = labelling();
+      const refused = environment.volumes({ selinux }).setUp(pod([options]), volume, signal);
       await assert.rejects(
         refused,
         new RegExp(`invalid seLinuxOptions\\.${field}: must be part of an SELinux label`),
       );
-      assert.deepEqual(world.requests, []);
+      assert.deepEqual(environment.requests, []);
     });
 
   it('is mounted with the label of the containers, which is recorded on disk', async () => {
-    const world = labelling();
-    const volumes = world.volumes({ selinux });
+    const environment = labelling();
+    const volumes = environment.volumes({ selinux });
     await volumes.setUp(pod([{ level: 's0:c1,c2' }, { level: 's0:c1,c2', type: 't' }]), volume, signal);
-    const [stage, publish] = world.requests as unknown as readonly [
+    const [stage, publish] = environment.requests as unknown as readonly [
       NodeStageVolumeRequest,
       NodePublishVolumeRequest,
     ];
@@ -64,11 +64,11 @@ describe('a ReadWriteOncePod volume of a driver with seLinuxMount on a machine w
     assert.deepEqual(stage.volumeCapability?.mount?.mountFlags, flags);
     assert.deepEqual(publish.volumeCapability?.mount?.mountFlags, flags);
     assert.equal(volumes.contextOf(worldUid, 'pv'), label('s0:c1,c2'));
-    for (const path of world.files.paths().filter((one) => one.endsWith('vol_data.json')))
-      assert.equal(JSON.parse(world.files.text(path) ?? '').seLinuxMountContext, label('s0:c1,c2'));
+    for (const path of environment.files.paths().filter((each) => each.endsWith('vol_data.json')))
+      assert.equal(JSON.parse(environment.files.text(path) ?? '').seLinuxMountContext, label('s0:c1,c2'));
     // The context is known after a restart although the driver is not registered.
-    world.isThere = false;
-    const later = world.volumes({ selinux });
+    environment.isThere = false;
+    const later = environment.volumes({ selinux });
     await later.setUp(pod([{ level: 's0:c1,c2' }]), volume, signal);
     assert.equal(later.contextOf(worldUid, 'pv'), label('s0:c1,c2'));
   });
@@ -105,32 +105,32 @@ describe('a ReadWriteOncePod volume of a driver with seLinuxMount on a machine w
   });
 
   it('is unstaged before it is mounted with another label, and not while another pod uses it', async () => {
-    const world = labelling();
-    const volumes = world.volumes({ selinux });
+    const environment = labelling();
+    const volumes = environment.volumes({ selinux });
     await volumes.setUp(pod([{ level: 's0:c1' }]), volume, signal);
     const other = pod([{ level: 's0:c2' }], {}, otherUid);
     const conflict = `conflicting SELinux labels of volume pv: "${label('s0:c1')}" and "${label('s0:c2')}"`;
     await assert.rejects(volumes.setUp(other, volume, signal), (error: Error) =>
       error.message.includes(conflict),
     );
-    await world.ends(volumes, worldUid);
-    await world.clock.advance(1_000);
+    await environment.ends(volumes, worldUid);
+    await environment.clock.advance(1_000);
     await volumes.setUp(other, volume, signal);
-    assert.deepEqual(world.calls(), ['stage', 'publish', 'unpublish', 'unstage', 'stage', 'publish']);
+    assert.deepEqual(environment.calls(), ['stage', 'publish', 'unpublish', 'unstage', 'stage', 'publish']);
     assert.equal(volumes.contextOf(otherUid, 'pv'), label('s0:c2'));
     assert.equal(volumes.contextOf(worldUid, 'pv'), undefined);
   });
 
   it('is mounted with one label for all pods in any access mode when SELinuxMount is enabled', async () => {
     for (const stages of [true, false]) {
-      const world = labelling();
-      if (!stages) world.can.clear();
+      const environment = labelling();
+      if (!stages) environment.can.clear();
       const shared = { ...volume, use: 'any' as const, accessMode: 'ReadWriteMany' };
-      const plain = world.volumes({ selinux });
+      const plain = environment.volumes({ selinux });
       await plain.setUp(pod([{ level: 's0:c1,c2' }]), shared, signal);
       assert.equal(plain.contextOf(worldUid, 'pv'), undefined);
-      await world.ends(plain, worldUid);
-      const volumes = world.volumes({ selinux: { ...selinux, labelled: 'all' } });
+      await environment.ends(plain, worldUid);
+      const volumes = environment.volumes({ selinux: { ...selinux, labelled: 'all' } });
       await volumes.setUp(pod([{ level: 's0:c1,c2' }]), shared, signal);
       assert.equal(volumes.contextOf(worldUid, 'pv'), label('s0:c1,c2'));
       await assert.rejects(volumes.setUp(pod([{ level: 's0:c3' }], {}, otherUid), shared, signal), {
@@ -139,8 +139,8 @@ describe('a ReadWriteOncePod volume of a driver with seLinuxMount on a machine w
       const third = podUid('third');
       await volumes.setUp(pod([{ level: 's0:c1,c2' }], {}, third), shared, signal);
       // A new label requires that all pods with the old one are gone.
-      for (const uid of [worldUid, third, otherUid]) await world.ends(volumes, uid);
-      await world.clock.advance(10_000);
+      for (const uid of [worldUid, third, otherUid]) await environment.ends(volumes, uid);
+      await environment.clock.advance(10_000);
       await volumes.setUp(pod([{ level: 's0:c3' }], {}, otherUid), shared, signal);
       assert.equal(volumes.contextOf(otherUid, 'pv'), label('s0:c3'));
     }

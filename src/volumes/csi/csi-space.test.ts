@@ -6,19 +6,19 @@ import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
 const { signal } = new AbortController();
 
 test('reports the capacity and health that the driver returns', async () => {
-  const world = new CsiWorld();
-  const volumes = world.volumes();
+  const environment = new CsiWorld();
+  const volumes = environment.volumes();
   await volumes.setUp(podWith([]), disk, signal);
   const space = async () => await volumes.spaceAt(volumes.mountPathOf(worldUid, 'pv'), signal);
   assert.deepEqual(await space(), {});
-  world.can.add('GET_VOLUME_STATS');
-  world.stats = {
+  environment.can.add('GET_VOLUME_STATS');
+  environment.stats = {
     usage: [{ unit: 'BYTES', total: 10n, used: 4n, available: 5n }],
     volumeCondition: { abnormal: true, message: 'cracked' },
   };
   assert.deepEqual(await space(), { capacityBytes: 10, availableBytes: 5, usedBytes: 4 });
-  world.can.add('VOLUME_CONDITION');
-  world.stats = {
+  environment.can.add('VOLUME_CONDITION');
+  environment.stats = {
     usage: [{ unit: 'INODES', total: 3n, used: 1n, available: 2n }],
     volumeCondition: { abnormal: true, message: 'cracked' },
   };
@@ -26,31 +26,31 @@ test('reports the capacity and health that the driver returns', async () => {
 });
 
 test('reports a failing driver and does not wait for an unregistered one', async () => {
-  const world = new CsiWorld();
-  world.can.add('GET_VOLUME_STATS');
-  const volumes = world.volumes();
+  const environment = new CsiWorld();
+  environment.can.add('GET_VOLUME_STATS');
+  const volumes = environment.volumes();
   await volumes.setUp(podWith([]), disk, signal);
   const at = volumes.mountPathOf(worldUid, 'pv');
-  world.troubles.set('stats', refusal());
+  environment.troubles.set('stats', refusal());
   await assert.rejects(async () => await volumes.spaceAt(at, signal), { code: 'CSI_REFUSED' });
-  world.isThere = false;
+  environment.isThere = false;
   assert.deepEqual(await volumes.spaceAt(at, signal), {});
 });
 
 test('queries the publish path of a block volume', async () => {
-  const world = new CsiWorld();
-  world.can.add('GET_VOLUME_STATS');
-  world.stats = {
+  const environment = new CsiWorld();
+  environment.can.add('GET_VOLUME_STATS');
+  environment.stats = {
     usage: [{ unit: 'BYTES', total: 10n, used: 0n, available: 0n }],
     volumeCondition: undefined,
   };
-  const volumes = world.volumes();
+  const volumes = environment.volumes();
   const link = `/root/pods/${worldUid}/volumeDevices/kubernetes.io~csi/pv`;
   assert.deepEqual(await volumes.spaceAt(link, signal), {}, 'nobody knows of it');
   await volumes.devices.setUp(podWith([]), { ...disk, shownAs: 'device' }, async () => {}, signal);
   assert.equal((await volumes.spaceAt(link, signal))?.capacityBytes, 10);
   assert.equal(
-    world.history.at(-1),
+    environment.history.at(-1),
     `stats /root/plugins/kubernetes.io/csi/volumeDevices/publish/pv/${worldUid}`,
   );
 });

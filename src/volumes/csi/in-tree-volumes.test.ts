@@ -197,36 +197,36 @@ describe('an in-tree volume in a pod spec', () => {
       code: 'VOLUME_UNUSABLE',
       message: /not supported in csi migration/,
     });
-    const places = new CsiPaths('/root', '/root/pods');
-    assert.equal(inlinePaths(places, pod, shared), undefined);
+    const paths = new CsiPaths('/root', '/root/pods');
+    assert.equal(inlinePaths(paths, pod, shared), undefined);
     assert.equal(isOfDriver({ name: 'v', emptyDir: {} }), false);
   });
 
   it('is staged, published and unstaged with the migrated label in metrics, also after a restart', async () => {
-    const world = new CsiWorld();
-    world.driver = { spec: {} };
+    const environment = new CsiWorld();
+    environment.driver = { spec: {} };
     const spec = { attacher: 'cinder.csi.openstack.org', nodeName: 'n1', source: {} };
-    world.attachment = { spec, status: { attached: true } };
+    environment.attachment = { spec, status: { attached: true } };
     const { signal } = new AbortController();
     const origins = new Set<string | undefined>();
     const drivers = {
       get: (name: string, origin?: string) => {
         origins.add(origin);
-        return { name, client: world.client, can: world.can };
+        return { name, client: environment.client, can: environment.can };
       },
     };
-    const volumes = world.volumes({ drivers });
+    const volumes = environment.volumes({ drivers });
     const described = { name: 'v', cinder: { volumeID: 'id', readOnly: true } };
     await volumes.setUpInline(pod, described, signal);
-    assert.equal(world.calls().join(' '), 'stage publish');
+    assert.equal(environment.calls().join(' '), 'stage publish');
     assert.equal(
       volumes.inline(pod, described)?.hostPath,
       `/root/pods/${pod.metadata.uid}/volumes/kubernetes.io~csi/cinder.csi.openstack.org-id/mount`,
     );
-    await world.ends(world.volumes({ drivers }), pod.metadata.uid);
-    assert.equal(world.calls().join(' '), 'stage publish unpublish unstage');
+    await environment.ends(environment.volumes({ drivers }), pod.metadata.uid);
+    assert.equal(environment.calls().join(' '), 'stage publish unpublish unstage');
     const plugin = 'kubernetes.io/csi:cinder.csi.openstack.org';
-    assert.deepEqual(world.observed, [
+    assert.deepEqual(environment.observed, [
       `verify_controller_attached_volume ${plugin} success in-tree`,
       `unmount_device ${plugin} success in-tree`,
     ]);

@@ -88,8 +88,8 @@ describe('a disk-backed emptyDir', () => {
     };
     const sized = async (sizeLimit: string | undefined) => {
       const dirs = new DiskEmptyDirs({ podsDir, files: realRuntimeFiles(), limit });
-      const asked = { name: 'v', emptyDir: sizeLimit === undefined ? {} : { sizeLimit } };
-      await dirs.create(podWith([asked]), asked, signal);
+      const requested = { name: 'v', emptyDir: sizeLimit === undefined ? {} : { sizeLimit } };
+      await dirs.create(podWith([requested]), requested, signal);
     };
     await sized('1500');
     await sized('1500');

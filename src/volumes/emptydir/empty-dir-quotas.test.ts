@@ -8,31 +8,31 @@ import { EmptyDirQuotas } from './empty-dir-quotas.ts';
 
 const { signal } = new AbortController();
 
-function rig(wish: 'enforced' | 'off', answers: (string | undefined)[] = []) {
+function createHarness(options: 'enforced' | 'off', responses: (string | undefined)[] = []) {
   const clock = new VirtualClock();
   const { logger, records } = collectLogs(clock);
-  const asked: string[] = [];
-  const told: NodeEvent[] = [];
+  const requests: string[] = [];
+  const reported: NodeEvent[] = [];
   const answer = (what: string) => async (at: string | readonly string[]) => {
-    asked.push(`${what} ${at}`);
-    return answers.shift();
+    requests.push(`${what} ${at}`);
+    return responses.shift();
   };
   const quotas: DirectoryQuotas = {
     problemIn: answer('look'),
     limit: answer('limit'),
     release: answer('release'),
   };
-  const node = new NodeJournal({ clock, logger, nodeName: 'n', tell: (event) => void told.push(event) });
+  const node = new NodeJournal({ clock, logger, nodeName: 'n', tell: (event) => void reported.push(event) });
   return {
-    asked,
-    told,
+    asked: requests,
+    told: reported,
     records,
-    made: new EmptyDirQuotas({ quotas, mode: wish, rootDir: '/r', node, logger }),
+    made: new EmptyDirQuotas({ quotas, mode: options, rootDir: '/r', node, logger }),
   };
 }
 
 test('sets no limits unless enabled, but releases existing ones', async () => {
-  const { asked, told, made } = rig('off');
+  const { asked, told, made } = createHarness('off');
   await made.open(signal);
   assert.equal(made.limit, undefined);
   await made.release(['/a', '/b'], signal);
@@ -42,7 +42,7 @@ test('sets no limits unless enabled, but releases existing ones', async () => {
 
 test('reports an unsupported file system once per reason and fails no pod', async () => {
   const why = 'not mounted with prjquota';
-  const { asked, told, made } = rig('enforced', [why, why, why, undefined, 'no program']);
+  const { asked, told, made } = createHarness('enforced', [why, why, why, undefined, 'no program']);
   await made.open(signal);
   for (let pod = 0; pod < 4; pod++) await made.limit?.(`/pods/${pod}`, 1n, signal);
   assert.deepEqual(asked[0], 'look /r');
@@ -59,7 +59,7 @@ test('reports an unsupported file system once per reason and fails no pod', asyn
 });
 
 test('removes the directory even if its quota cannot be released', async () => {
-  const { made, records, told } = rig('off', ['setquota failed']);
+  const { made, records, told } = createHarness('off', ['setquota failed']);
   await made.release(['/a'], signal);
   assert.deepEqual(told, []);
   assert.match(JSON.stringify([...records]), /setquota failed/);

@@ -78,9 +78,9 @@ describe('a memory-backed emptyDir', () => {
   });
 
   it('reports the duration of the ownership change', async () => {
-    const told: string[] = [];
+    const reported: string[] = [];
     const [files, clock] = [new MemoryVolumeFiles(), new VirtualClock()];
-    const observe: StorageObserver = (operation, plugin) => void told.push(`${operation} ${plugin.name}`);
+    const observe: StorageObserver = (operation, plugin) => void reported.push(`${operation} ${plugin.name}`);
     const dirs = new MemoryEmptyDirs({
       podsDir: '/pods',
       files,
@@ -89,7 +89,7 @@ describe('a memory-backed emptyDir', () => {
       observe,
     });
     await dirs.create(pod, { name: 'v', emptyDir: { medium: 'Memory' } }, signal);
-    assert.deepEqual(told, ['volume_apply_access_control kubernetes.io/empty-dir']);
+    assert.deepEqual(reported, ['volume_apply_access_control kubernetes.io/empty-dir']);
   });
 
   it('is detected by its mount after a restart and left unchanged', async () => {
@@ -98,8 +98,8 @@ describe('a memory-backed emptyDir', () => {
     await files.writeFile(`${directory}/kept`, Buffer.from('x'), { mode: 0o600 });
     await make(pod, files);
     assert.equal(files.mounts().length, 1);
-    const kept = files.entry(`${directory}/kept`);
-    assert.deepEqual(kept?.kind === 'file' ? [kept.mode, kept.group] : undefined, [0o600, 0]);
+    const retained = files.entry(`${directory}/kept`);
+    assert.deepEqual(retained?.kind === 'file' ? [retained.mode, retained.group] : undefined, [0o600, 0]);
   });
 
   it('is mounted again after a reboot although the marker exists', async () => {

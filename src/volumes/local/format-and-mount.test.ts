@@ -8,7 +8,10 @@ import { type DiskVolume, formatAndMount, isMismatch } from './format-and-mount.
 const { signal } = new AbortController();
 const volume: DiskVolume = { device: '/dev/d', directory: '/m', fsType: '', options: [], access: 'write' };
 
-function world(content: DiskContent, failing: 'probe' | 'check' | 'mount' | 'nothing' = 'nothing') {
+function createEnvironment(
+  content: DiskContent,
+  failing: 'probe' | 'check' | 'mount' | 'nothing' = 'nothing',
+) {
   const log: string[] = [];
   const step = async (name: string, more = '') => {
     log.push(`${name}${more}`);
@@ -58,14 +61,14 @@ describe('formatAndMount', () => {
     ['neither formats nor checks a disk with partitions', { kind: 'partitions' }, {}, ['mount ext4 ']],
   ] as const) {
     it(what, async () => {
-      const { disks, log } = world(content);
+      const { disks, log } = createEnvironment(content);
       await formatAndMount(disks, { ...volume, ...changes }, signal);
       assert.deepEqual(log, ['probe', ...expected]);
     });
   }
 
   it('does not format an empty disk for a read-only mount', async () => {
-    const { disks, log } = world({ kind: 'nothing' });
+    const { disks, log } = createEnvironment({ kind: 'nothing' });
     await assert.rejects(
       formatAndMount(disks, { ...volume, access: 'read' }, signal),
       /cannot mount unformatted disk \/dev\/d as we are manipulating it in read-only mode/,
@@ -75,7 +78,7 @@ describe('formatAndMount', () => {
 
   it('does not touch a disk that cannot be read or repaired', async () => {
     for (const failing of ['probe', 'check'] as const) {
-      const { disks, log } = world(ext4, failing);
+      const { disks, log } = createEnvironment(ext4, failing);
       await assert.rejects(formatAndMount(disks, volume, signal), new RegExp(`${failing} failed`));
       assert.equal(log.at(-1), failing);
     }
@@ -83,7 +86,7 @@ describe('formatAndMount', () => {
 
   it('reports a file system mismatch if the mount of another type fails', async () => {
     const endOf = async (content: DiskContent, fsType: string) => {
-      const { disks } = world(content, 'mount');
+      const { disks } = createEnvironment(content, 'mount');
       return await formatAndMount(disks, { ...volume, fsType }, signal).then(
         () => assert.fail(),
         (error) => error,

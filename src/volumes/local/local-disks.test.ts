@@ -17,7 +17,7 @@ const global = '/root/plugins/kubernetes.io/local-volume/mounts/disk';
 const place = `/root/pods/${worldUid}/volumes/kubernetes.io~local-volume/disk`;
 const volume = { name: 'disk', path: '/dev/d', readOnly: false, mountOptions: [] };
 
-function world() {
+function createEnvironment() {
   const files = new MemoryVolumeFiles();
   const disks = new MemoryDisks(files);
   disks.add('/dev/d', { kind: 'nothing' });
@@ -55,7 +55,7 @@ function world() {
 
 describe('a local disk used by pods', () => {
   it('is formatted and mounted once, and unmounted after the last pod', async () => {
-    const { files, observed, make, remove } = world();
+    const { files, observed, make, remove } = createEnvironment();
     const volumes = make();
     for (const one of [pod, other]) await volumes.setUp(one, volume, 'first', signal);
     assert.equal(files.mounts().filter(({ origin }) => origin === '/dev/d').length, 3);
@@ -67,7 +67,7 @@ describe('a local disk used by pods', () => {
   });
 
   it('blocks the removal of the pod while it is in use, also after a restart', async () => {
-    const { files, make, remove } = world();
+    const { files, make, remove } = createEnvironment();
     await make().setUp(pod, volume, 'first', signal);
     files.busy.add(global);
     const volumes = make();
@@ -80,7 +80,7 @@ describe('a local disk used by pods', () => {
   });
 
   it('blocks the removal while another process holds the device, unless a pod uses it again', async () => {
-    const { files, disks, make, remove } = world();
+    const { files, disks, make, remove } = createEnvironment();
     const volumes = make();
     await volumes.setUp(pod, volume, 'first', signal);
     disks.held.add('/dev/d');
@@ -96,7 +96,7 @@ describe('a local disk used by pods', () => {
   });
 
   it('of two volumes is unmounted after the last of them', async () => {
-    const { files, make, remove } = world();
+    const { files, make, remove } = createEnvironment();
     const volumes = make();
     await volumes.setUp(pod, volume, 'first', signal);
     await volumes.setUp(other, { ...volume, name: 'second' }, 'first', signal);
@@ -106,7 +106,7 @@ describe('a local disk used by pods', () => {
   });
 
   it('blocks the removal of a pod that it was mounted for but not yet published to', async () => {
-    const { files, disks, make, remove } = world();
+    const { files, disks, make, remove } = createEnvironment();
     const mount = disks.mount.bind(disks);
     disks.mount = async (asked) => {
       assert.equal(
@@ -127,7 +127,7 @@ describe('a local disk used by pods', () => {
   });
 
   it('is unmounted with the next terminated pod if it was mounted after its pod was removed', async () => {
-    const { files, make } = world();
+    const { files, make } = createEnvironment();
     const bind = () => Promise.reject(unusable('not today'));
     await assert.rejects(make({ bind }).setUp(pod, volume, 'first', signal), /not today/);
     await files.removeTree(`/root/pods/${worldUid}`);
@@ -137,7 +137,7 @@ describe('a local disk used by pods', () => {
   });
 
   it('does not block a pod that does not use it', async () => {
-    const { files, make, remove } = world();
+    const { files, make, remove } = createEnvironment();
     const volumes = make();
     await volumes.setUp(other, volume, 'first', signal);
     files.busy.add(global);

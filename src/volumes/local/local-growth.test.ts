@@ -18,7 +18,7 @@ const gibi = 2 ** 30;
 const done = 'FileSystemResizeSuccessful MountVolume.NodeExpandVolume succeeded for volume "disk" n1';
 
 /** A formatted disk of 1Gi whose claim requests a larger size. */
-function world(path = '/dev/d', spec: PersistentVolume['spec'] = {}) {
+function createEnvironment(path = '/dev/d', spec: PersistentVolume['spec'] = {}) {
   const files = new MemoryVolumeFiles();
   const disks = new MemoryDisks(files);
   disks.add('/dev/d', { kind: 'file-system', type: 'ext4' });
@@ -26,7 +26,7 @@ function world(path = '/dev/d', spec: PersistentVolume['spec'] = {}) {
   const clock = new VirtualClock();
   const events: string[] = [];
   const observed: string[] = [];
-  const kept = new Map<string, Readonly<Record<string, BoundVolume>>>();
+  const retained = new Map<string, Readonly<Record<string, BoundVolume>>>();
   const forgotten: string[] = [];
   const state = {
     claim: {
@@ -84,11 +84,11 @@ function world(path = '/dev/d', spec: PersistentVolume['spec'] = {}) {
     },
     matchNode: () => 'this',
     records: {
-      of: (uid) => kept.get(uid) ?? {},
+      of: (uid) => retained.get(uid) ?? {},
       ofOtherPods: (uid) =>
-        [...kept].flatMap(([other, noted]) => (other === uid ? [] : Object.values(noted))),
-      record: async ({ metadata }, noted) => void kept.set(metadata.uid, noted),
-      forget: async (uid) => void kept.delete(uid),
+        [...retained].flatMap(([other, noted]) => (other === uid ? [] : Object.values(noted))),
+      record: async ({ metadata }, noted) => void retained.set(metadata.uid, noted),
+      forget: async (uid) => void retained.delete(uid),
     },
     clock,
     journal,
@@ -98,7 +98,7 @@ function world(path = '/dev/d', spec: PersistentVolume['spec'] = {}) {
 
 describe('expansion of a local volume', () => {
   it('grows the file system at mount and updates the claim at each step', async () => {
-    const { disks, volumes, state, events, observed, forgotten } = world();
+    const { disks, volumes, state, events, observed, forgotten } = createEnvironment();
     assert.deepEqual(await volumes.prepare(pod, signal), []);
     assert.equal(disks.sizesOf('/dev/d').files, 2 * gibi);
     assert.deepEqual(state.steps, ['NodeResizeInProgress', null]);
@@ -109,7 +109,7 @@ describe('expansion of a local volume', () => {
   });
 
   it('grows under a running pod and is retried after a failure', async () => {
-    const { disks, volumes, state, events } = world();
+    const { disks, volumes, state, events } = createEnvironment();
     await volumes.prepare(pod, signal);
     disks.resize('/dev/d', 3 * gibi);
     state.volume = { ...state.volume, spec: { ...state.volume.spec, capacity: { storage: '3Gi' } } };
@@ -131,7 +131,7 @@ describe('expansion of a local volume', () => {
   });
 
   it('prevents the start of the pod after a failure and reports it', async () => {
-    const { disks, volumes } = world();
+    const { disks, volumes } = createEnvironment();
     disks.grow = () => Promise.reject(unusable('not today'));
     const [problem] = await volumes.prepare(pod, signal);
     assert.equal(
@@ -141,7 +141,7 @@ describe('expansion of a local volume', () => {
   });
 
   it('leaves a read-only volume unchanged', async () => {
-    const { disks, volumes, events } = world('/dev/d', { mountOptions: ['ro'] });
+    const { disks, volumes, events } = createEnvironment('/dev/d', { mountOptions: ['ro'] });
     assert.deepEqual(await volumes.prepare(pod, signal), []);
     assert.equal(disks.sizesOf('/dev/d').files, 0);
     assert.deepEqual(events, [
@@ -150,7 +150,7 @@ describe('expansion of a local volume', () => {
   });
 
   it('updates only the claim of a directory', async () => {
-    const { files, disks, volumes, state, events } = world('/mnt/disk');
+    const { files, disks, volumes, state, events } = createEnvironment('/mnt/disk');
     await files.makeDirectory('/mnt/disk', 0o755);
     disks.grow = () => Promise.reject(unusable('nobody asks'));
     assert.deepEqual(await volumes.prepare(pod, signal), []);

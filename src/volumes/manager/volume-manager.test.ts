@@ -40,23 +40,23 @@ async function makeWith(others: VolumePlugins, ...volumes: readonly Volume[]): P
     ...real,
     kindBehind: async (path) => (path.endsWith('/socket') ? 'socket' : await real.kindBehind(path)),
   };
-  const told: string[] = [];
+  const reported: string[] = [];
   const journal: Pick<PodJournal, 'event'> = {
-    event: (_pod, { reason, message }) => void told.push(`${reason} ${message}`),
+    event: (_pod, { reason, message }) => void reported.push(`${reason} ${message}`),
   };
   const directories = new PodDirectories(join(root, 'kubelet'), files, async () => []);
-  const made = new VolumeManager(directories, files, journal, others);
+  const created = new VolumeManager(directories, files, journal, others);
   const pod: Pod = {
     metadata: { name: 'a', namespace: 'default', uid },
     spec: { containers: [using(volumes)], volumes },
     status: {},
   };
-  const failure = await made.prepare(pod, new AbortController().signal).then(
+  const failure = await created.prepare(pod, new AbortController().signal).then(
     () => undefined,
     (error) => error,
   );
-  assert.equal(failure?.code, told.length === 0 ? undefined : 'VOLUME_UNUSABLE');
-  return told;
+  assert.equal(failure?.code, reported.length === 0 ? undefined : 'VOLUME_UNUSABLE');
+  return reported;
 }
 
 /** A container that mounts all volumes. */
@@ -112,9 +112,9 @@ describe('hostPath types', () => {
     assert.equal(await readFile(join(root, 'new-file'), 'utf8'), '');
     assert.deepEqual(await make(at('file', 'FileOrCreate')), []);
     assert.equal(await readFile(join(root, 'file'), 'utf8'), 'content');
-    const [told] = await make(at('nowhere/file', 'FileOrCreate'));
+    const [reported] = await make(at('nowhere/file', 'FileOrCreate'));
     assert.match(
-      told ?? '',
+      reported ?? '',
       /^FailedMount MountVolume.SetUp failed for volume "v" : .*no such file or directory/,
     );
   });
@@ -145,7 +145,7 @@ test('creates a disk-backed emptyDir and rejects other media without memory supp
 });
 
 test('reports each volume of an unsupported type', async () => {
-  const told = await make(
+  const reported = await make(
     { name: 'a', downwardAPI: {} },
     { name: 'b', nfs: { server: 's', path: '/' } },
     { name: 'c', emptyDir: {} },
@@ -154,7 +154,7 @@ test('reports each volume of an unsupported type', async () => {
   const message = (name: string, kind: string) =>
     `FailedMount MountVolume.SetUp failed for volume "${name}" : volumes of the kind ${kind} are not supported by this node yet`;
   // Image volumes are mounted by the runtime.
-  assert.deepEqual(told, [message('a', 'downwardAPI'), message('b', 'nfs')]);
+  assert.deepEqual(reported, [message('a', 'downwardAPI'), message('b', 'nfs')]);
 });
 
 test('reports claim problems in one event and mount failures in one event each', async () => {
@@ -171,11 +171,11 @@ test('reports claim problems in one event and mount failures in one event each',
     remove: async () => {},
   };
   const claim = (name: string): Volume => ({ name, persistentVolumeClaim: { claimName: name } });
-  const told = await makeWith({ claimed }, claim('b'), claim('c'), claim('d'), {
+  const reported = await makeWith({ claimed }, claim('b'), claim('c'), claim('d'), {
     name: 'a',
     downwardAPI: {},
   });
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     'FailedMount MountVolume.SetUp failed for volume "a" : volumes of the kind downwardAPI are not supported by this node yet',
     'FailedMount MountVolume.SetUp failed',
     'FailedMount Unable to attach or mount volumes: unmounted volumes=[a b c d], unattached volumes=[], failed to process volumes=[b d]: error processing PVC default/d: PVC is not bound; error processing PVC default/b: PVC is being deleted',
@@ -242,11 +242,11 @@ test('distinguishes an in-tree inline volume at the attach limit', async () => {
 });
 
 test('labels the metrics of CSI volumes with the driver', () => {
-  const place = join(root, 'kubelet/pods', uid, 'volumes/kubernetes.io~csi/x/mount');
+  const path = join(root, 'kubelet/pods', uid, 'volumes/kubernetes.io~csi/x/mount');
   const csi = {
     inline: (_pod: Pod, { csi: of }: Volume) =>
       of && {
-        hostPath: place,
+        hostPath: path,
         specName: 'x',
         readOnly: false,
         plugin: { name: `kubernetes.io/csi:${of.driver}` },
@@ -262,7 +262,7 @@ test('labels the metrics of CSI volumes with the driver', () => {
           'b',
           {
             kind: 'path' as const,
-            hostPath: place,
+            hostPath: path,
             readOnly: false,
             relabel: true,
             specName: 'x',
@@ -326,9 +326,9 @@ test('measures volume_unmount and unmap_volume separately', async () => {
   };
   const volumes = ['a', 'b'].map((name) => ({ name, persistentVolumeClaim: { claimName: name } }));
   const pod = podOf(volumes, ['a', 'b']);
-  const made = plain({ claimed, times });
-  await made.prepare(pod, new AbortController().signal);
-  await made.remove(pod, new AbortController().signal);
+  const created = plain({ claimed, times });
+  await created.prepare(pod, new AbortController().signal);
+  await created.remove(pod, new AbortController().signal);
   assert.deepEqual(observed, [
     'map_volume kubernetes.io/csi:d success in-tree',
     'volume_mount p success undefined',
@@ -347,20 +347,24 @@ function podOf(volumes: readonly Volume[], mounted: readonly string[]): Pod {
   };
 }
 
-function rig(others: VolumePlugins = {}, mountPoints: readonly string[] = []) {
+function createHarness(others: VolumePlugins = {}, mountPoints: readonly string[] = []) {
   const clock = new VirtualClock();
-  const told: string[] = [];
+  const reported: string[] = [];
   const journal: Pick<PodJournal, 'event'> = {
-    event: (_pod, { reason, message }) => void told.push(`${reason} ${message}`),
+    event: (_pod, { reason, message }) => void reported.push(`${reason} ${message}`),
   };
   const files = realRuntimeFiles();
   const directories = new PodDirectories(join(root, 'kubelet'), files, async () => mountPoints);
   const times = { clock, random: seededRandom(1), observe: () => {} };
-  return { clock, told, volumes: new VolumeManager(directories, files, journal, { times, ...others }) };
+  return {
+    clock,
+    told: reported,
+    volumes: new VolumeManager(directories, files, journal, { times, ...others }),
+  };
 }
 
 test('does not set up a volume that no container uses', async () => {
-  const { told, volumes } = rig();
+  const { told, volumes } = createHarness();
   const unused: readonly Volume[] = [
     { name: 'a', hostPath: { path: join(root, 'missing'), type: 'Socket' } },
     { name: 'b', nfs: { server: 's', path: '/' } },
@@ -371,7 +375,7 @@ test('does not set up a volume that no container uses', async () => {
 });
 
 test('retries a failed volume with growing back-off', async () => {
-  const { clock, volumes } = rig();
+  const { clock, volumes } = createHarness();
   const pod = podOf([at('missing', 'Socket')], ['v']);
   const waits: number[] = [];
   for (let tries = 0; tries < 8; tries++) {
@@ -400,7 +404,7 @@ test('does not block other volumes on a hanging one, and names its last error in
     refresh: async () => {},
     remove: async () => {},
   };
-  const { told, volumes } = rig({ claimed });
+  const { told, volumes } = createHarness({ claimed });
   const claim = { name: 'c', persistentVolumeClaim: { claimName: 'c' } };
   const pod = podOf([claim, { name: 'e', emptyDir: {} }, at('dir', 'Directory')], ['c', 'e', 'v']);
   volumes.reportTimedOut(pod);
@@ -424,7 +428,7 @@ test('keeps the volume directories while anything is mounted in them', async () 
     join(volumesDir, 'acme.io~disk/y/inside'),
     join(volumesDir, 'acme.io~disk/x'),
   ];
-  const { told, volumes } = rig({}, points);
+  const { told, volumes } = createHarness({}, points);
   const pod = podOf([], []);
   const removal = () => volumes.remove(pod, new AbortController().signal);
   const first = `${join(volumesDir, 'acme.io~disk/y/inside')} is mounted`;
@@ -447,7 +451,7 @@ test('retries a failed content refresh with growing back-off until it succeeds',
   const renewals = new RefreshRetries({ clock, random: seededRandom(1), requestSync });
   let problems: readonly VolumeProblem[] = [{ volume: 'v', message: 'full', content: 'earlier' }];
   const filled = { of: () => new Map(), prepare: async () => problems, remove: async () => {} };
-  const { volumes, told } = rig({ renewals, filled });
+  const { volumes, told } = createHarness({ renewals, filled });
   const pod = podOf([], []);
   const refresh = () => volumes.refresh(pod, new AbortController().signal);
   for (let tries = 0; tries < 10; tries++) await refresh();
@@ -479,10 +483,10 @@ test('rejects the volumes of a pod that uses more than 256 volumes in memory, be
   assert.deepEqual(await makeWith(plugins, onDisk, ...most), []);
   assert.equal(mounted.length, 256);
   mounted.length = 0;
-  const [event = '', ...others] = await makeWith(plugins, onDisk, ...most, { name: 's', secret: {} });
+  const [event = '', ...rest] = await makeWith(plugins, onDisk, ...most, { name: 's', secret: {} });
   assert.match(
     event,
     /^FailedMount MountVolume.SetUp failed for volume "s" : a pod may use at most 256 volumes in memory/,
   );
-  assert.deepEqual([others, mounted], [[], []]);
+  assert.deepEqual([rest, mounted], [[], []]);
 });

@@ -6,7 +6,7 @@ import { VolumeOperations } from './volume-operations.ts';
 
 const { signal } = new AbortController();
 
-function world() {
+function createEnvironment() {
   const clock = new VirtualClock();
   const operations = new VolumeOperations({ clock, random: seededRandom(1) });
   const log: string[] = [];
@@ -24,21 +24,21 @@ function world() {
 }
 
 const settled = (promise: Promise<void>) => {
-  const told: { error?: unknown; isDone?: boolean } = {};
+  const reported: { error?: unknown; isDone?: boolean } = {};
   promise.then(
     () => {
-      told.isDone = true;
+      reported.isDone = true;
     },
     (error: unknown) => {
-      told.error = error;
+      reported.error = error;
     },
   );
-  return told;
+  return reported;
 };
 
 describe('an operation on a volume', () => {
   it('continues after its caller timed out and is joined by the next call', async () => {
-    const { clock, operations, log, hanging } = world();
+    const { clock, operations, log, hanging } = createEnvironment();
     const { operation, end } = hanging('mount');
     const first = settled(operations.run('/a', operation, signal));
     await clock.advance(10_000);
@@ -57,7 +57,7 @@ describe('an operation on a volume', () => {
   });
 
   it('is not retried before its back-off has passed', async () => {
-    const { clock, operations } = world();
+    const { clock, operations } = createEnvironment();
     let attempts = 0;
     const work = async () => {
       attempts++;
@@ -79,7 +79,7 @@ describe('an operation on a volume', () => {
   });
 
   it('is aborted for another operation, which starts after it has ended', async () => {
-    const { operations, log, hanging } = world();
+    const { operations, log, hanging } = createEnvironment();
     const mount = hanging('mount');
     const mounting = settled(operations.run('/a', mount.operation, signal));
     await Promise.resolve();
@@ -92,7 +92,7 @@ describe('an operation on a volume', () => {
   });
 
   it('blocks the other operation while it does not end', async () => {
-    const { clock, operations } = world();
+    const { clock, operations } = createEnvironment();
     const { promise, resolve } = Promise.withResolvers<void>();
     const stuck = { name: 'mount', what: 'mounting', work: () => promise };
     const mounting = settled(operations.run('/a', stuck, signal));
@@ -115,14 +115,14 @@ describe('an operation on a volume', () => {
   });
 
   it('outlives its caller', async () => {
-    const { clock, operations, hanging } = world();
+    const { clock, operations, hanging } = createEnvironment();
     const { operation, fail } = hanging('mount');
     const controller = new AbortController();
-    const asked = settled(operations.run('/a', operation, controller.signal));
+    const requested = settled(operations.run('/a', operation, controller.signal));
     await Promise.resolve();
     controller.abort(new Error('the pod is over'));
     await clock.advance(1);
-    assert.match(String(asked.error), /the pod is over/);
+    assert.match(String(requested.error), /the pod is over/);
     assert.equal(operations.size, 1);
     fail(new Error('refused'));
     await clock.advance(1);

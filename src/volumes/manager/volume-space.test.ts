@@ -16,10 +16,10 @@ const spaceOf = (capacityBytes: number): VolumeSpace => ({
   inodesUsed: 6,
 });
 
-function rig(space: (directory: string) => Promise<CsiSpace>) {
+function createHarness(space: (directory: string) => Promise<CsiSpace>) {
   const clock = new VirtualClock();
   const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
-  const asked: string[] = [];
+  const requests: string[] = [];
   const claims = [
     { namespace: 'ns', claim: 'a', directory: '/a' },
     { namespace: 'ns', claim: 'b', directory: '/b' },
@@ -35,19 +35,19 @@ function rig(space: (directory: string) => Promise<CsiSpace>) {
     pods: () => [podOf({ uid: 'u1' }), podOf({ uid: 'u2' })],
     volumes,
     space: async (directory) => {
-      asked.push(directory);
+      requests.push(directory);
       return await space(directory);
     },
   }).register(registry);
   const lines = async (prefix: string) =>
     (await registry.expose(signal)).split('\n').filter((line) => line.startsWith(prefix));
-  return { clock, lines, asked };
+  return { clock, lines, asked: requests };
 }
 
 test('reports the space of each claim under the upstream metric names, queried once a minute', async () => {
-  const { lines, asked, clock } = rig(async (directory) => spaceOf(directory === '/a' ? 100 : 200));
-  const told = await lines('kubelet_volume_stats_');
-  assert.deepEqual(told, [
+  const { lines, asked, clock } = createHarness(async (directory) => spaceOf(directory === '/a' ? 100 : 200));
+  const reported = await lines('kubelet_volume_stats_');
+  assert.deepEqual(reported, [
     'kubelet_volume_stats_available_bytes{namespace="ns",persistentvolumeclaim="a"} 60',
     'kubelet_volume_stats_available_bytes{namespace="ns",persistentvolumeclaim="b"} 60',
     'kubelet_volume_stats_capacity_bytes{namespace="ns",persistentvolumeclaim="a"} 100',
@@ -62,7 +62,7 @@ test('reports the space of each claim under the upstream metric names, queried o
     'kubelet_volume_stats_used_bytes{namespace="ns",persistentvolumeclaim="b"} 30',
   ]);
   await clock.advance(59_000);
-  assert.deepEqual(await lines('kubelet_volume_stats_'), told);
+  assert.deepEqual(await lines('kubelet_volume_stats_'), reported);
   assert.deepEqual(asked, ['/a', '/b']);
   await clock.advance(2_000);
   await lines('');
@@ -70,21 +70,21 @@ test('reports the space of each claim under the upstream metric names, queried o
 });
 
 test('omits a volume that does not respond and skips it for five minutes', async () => {
-  const { lines, asked, clock } = rig((directory) =>
+  const { lines, asked, clock } = createHarness((directory) =>
     directory === '/a' ? new Promise(() => {}) : Promise.resolve(spaceOf(200)),
   );
   const capacity = 'kubelet_volume_stats_capacity_bytes';
-  const answer = lines(capacity);
+  const response = lines(capacity);
   await clock.advance(5_000);
-  const told = [`${capacity}{namespace="ns",persistentvolumeclaim="b"} 200`];
-  assert.deepEqual(await answer, told);
+  const reported = [`${capacity}{namespace="ns",persistentvolumeclaim="b"} 200`];
+  assert.deepEqual(await response, reported);
   await clock.advance(120_000);
-  assert.deepEqual(await lines(capacity), told);
+  assert.deepEqual(await lines(capacity), reported);
   assert.deepEqual(asked, ['/a', '/b', '/b']);
 });
 
 test('reports the stats and health that a driver returns', async () => {
-  const { lines } = rig(async (directory) =>
+  const { lines } = createHarness(async (directory) =>
     directory === '/a' ? { usedBytes: 5, health: 'abnormal' } : { capacityBytes: 9, health: 'normal' },
   );
   assert.deepEqual(await lines('kubelet_volume_stats_'), [
@@ -96,7 +96,7 @@ test('reports the stats and health that a driver returns', async () => {
 });
 
 test('counts desired and mounted volumes by plugin', async () => {
-  const { lines } = rig(async () => spaceOf(1));
+  const { lines } = createHarness(async () => spaceOf(1));
   assert.deepEqual(await lines('volume_manager_total_volumes'), [
     'volume_manager_total_volumes{plugin_name="kubernetes.io/secret",state="actual_state_of_world"} 1',
     'volume_manager_total_volumes{plugin_name="kubernetes.io/secret",state="desired_state_of_world"} 2',
@@ -113,7 +113,7 @@ test('queries the driver first, then the device, then the file system', async ()
     },
     { spaceAt: (place) => (place.includes('~csi') ? Promise.resolve({ capacityBytes: 7 }) : undefined) },
   );
-  const at = async (place: string) => await space?.(`/pods/u/${place}`, signal);
+  const at = async (path: string) => await space?.(`/pods/u/${path}`, signal);
   assert.deepEqual(await at('volumeDevices/kubernetes.io~csi/pv'), { capacityBytes: 7 });
   assert.deepEqual(await at('volumeDevices/kubernetes.io~local-volume/pv'), { capacityBytes: 512 });
   assert.deepEqual(await at('volumeDevices/kubernetes.io~local-volume/gone'), {});

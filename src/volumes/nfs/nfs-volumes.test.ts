@@ -55,12 +55,12 @@ class Mounts implements NetworkMounts {
   }
 }
 
-function world() {
+function createEnvironment() {
   const [files, mounts, clock] = [new MemoryVolumeFiles(), new Mounts(), new VirtualClock()];
   const make = () => new NfsVolumes({ podsDir: '/pods', files, mounts, clock, random: seededRandom(1) });
   const detaching = () => {
-    const told: (readonly [string, string])[] = [];
-    const detached = (at: string, why: string) => void told.push([at, why]);
+    const reported: (readonly [string, string])[] = [];
+    const detached = (at: string, why: string) => void reported.push([at, why]);
     const volumes = new NfsVolumes({
       podsDir: '/pods',
       files,
@@ -69,7 +69,7 @@ function world() {
       random: seededRandom(1),
       detached,
     });
-    return { volumes, told };
+    return { volumes, told: reported };
   };
   return { files, mounts, clock, make, detaching, volumes: make() };
 }
@@ -87,7 +87,7 @@ describe('an NFS volume', () => {
     ['with an IPv6 address', { server: 'fd00::1' }, ' [fd00::1]:/export'],
   ] as const) {
     it(`is mounted ${what}, and unmounted`, async () => {
-      const { files, mounts, volumes } = world();
+      const { files, mounts, volumes } = createEnvironment();
       await volumes.setUp(pod, { ...volume, ...changes }, signal);
       assert.deepEqual(mounts.log, [`mount ${expected} ${place}`]);
       const found = files.entry(place);
@@ -100,7 +100,7 @@ describe('an NFS volume', () => {
   }
 
   it('is detected after a restart', async () => {
-    const { mounts, volumes, make } = world();
+    const { mounts, volumes, make } = createEnvironment();
     await volumes.setUp(pod, volume, signal);
     await volumes.setUp(pod, volume, signal);
     await make().setUp(pod, volume, signal);
@@ -109,7 +109,7 @@ describe('an NFS volume', () => {
 
   for (const mounting of ['fails', 'half'] as const) {
     it(`leaves no files and is retried when it ${mounting === 'half' ? 'is half mounted' : 'cannot be mounted'}`, async () => {
-      const { files, mounts, clock, volumes } = world();
+      const { files, mounts, clock, volumes } = createEnvironment();
       mounts.mounting = mounting;
       await assert.rejects(volumes.setUp(pod, volume, signal), /^KubelingError: mount failed: refused$/);
       assert.deepEqual([mounts.mounted, await files.kindAt(place)], [[], undefined]);
@@ -123,7 +123,7 @@ describe('an NFS volume', () => {
   }
 
   it('drops the failed mount with its pod', async () => {
-    const { mounts, volumes } = world();
+    const { mounts, volumes } = createEnvironment();
     mounts.mounting = 'fails';
     await assert.rejects(volumes.setUp(pod, volume, signal), /refused/);
     await volumes.remove(worldUid, signal);
@@ -131,7 +131,7 @@ describe('an NFS volume', () => {
   });
 
   it('reports both errors if a half-finished mount cannot be undone', async () => {
-    const { mounts, volumes } = world();
+    const { mounts, volumes } = createEnvironment();
     mounts.mounting = 'half';
     mounts.unmounting = 'hopeless';
     await assert.rejects(
@@ -141,7 +141,7 @@ describe('an NFS volume', () => {
   });
 
   it('is mounted again when broken, and kept when the server does not respond', async () => {
-    const { mounts, clock, volumes } = world();
+    const { mounts, clock, volumes } = createEnvironment();
     await volumes.setUp(pod, volume, signal);
     mounts.state = 'silent';
     await assert.rejects(volumes.setUp(pod, volume, signal), /too late/);
@@ -154,7 +154,7 @@ describe('an NFS volume', () => {
 
   for (const unmounting of ['hangs', 'stale'] as const) {
     it(`is unmounted by force when the regular unmount ${unmounting === 'hangs' ? 'hangs' : 'fails'}`, async () => {
-      const { mounts, volumes } = world();
+      const { mounts, volumes } = createEnvironment();
       await volumes.setUp(pod, volume, signal);
       mounts.unmounting = unmounting;
       await volumes.remove(worldUid, signal);
@@ -164,7 +164,7 @@ describe('an NFS volume', () => {
   }
 
   it('is not unmounted by force while in use', async () => {
-    const { mounts, clock, volumes } = world();
+    const { mounts, clock, volumes } = createEnvironment();
     await volumes.setUp(pod, volume, signal);
     mounts.unmounting = 'busy';
     const refused = assert.rejects(volumes.remove(worldUid, signal), {
@@ -181,7 +181,7 @@ describe('an NFS volume', () => {
   });
 
   it('keeps its directory and content if it cannot be unmounted', async () => {
-    const { files, mounts, clock, volumes } = world();
+    const { files, mounts, clock, volumes } = createEnvironment();
     await volumes.setUp(pod, volume, signal);
     mounts.unmounting = 'hopeless';
     await assert.rejects(volumes.remove(worldUid, signal), /too late/);
@@ -196,7 +196,7 @@ describe('an NFS volume', () => {
   describe('an NFS volume of a dead server, with detaching enabled', () => {
     for (const unmounting of ['hopeless', 'busy'] as const) {
       it(`is detached lazily when it is ${unmounting}, and reported`, async () => {
-        const { files, mounts, clock, detaching } = world();
+        const { files, mounts, clock, detaching } = createEnvironment();
         const { volumes, told } = detaching();
         await volumes.setUp(pod, volume, signal);
         mounts.unmounting = unmounting;
@@ -212,7 +212,7 @@ describe('an NFS volume', () => {
     }
 
     it('keeps all data below its mount path', async () => {
-      const { files, mounts, detaching } = world();
+      const { files, mounts, detaching } = createEnvironment();
       const { volumes } = detaching();
       await volumes.setUp(pod, volume, signal);
       await files.writeFile(`${place}/theirs`, Buffer.from('x'), { mode: 0o600 });
@@ -226,7 +226,7 @@ describe('an NFS volume', () => {
     });
 
     it('is kept if the server responds or a pod still uses it', async () => {
-      const { mounts, clock, detaching } = world();
+      const { mounts, clock, detaching } = createEnvironment();
       const { volumes, told } = detaching();
       await volumes.setUp(pod, volume, signal);
       mounts.unmounting = 'hopeless';
@@ -241,7 +241,7 @@ describe('an NFS volume', () => {
   });
 
   it('is not followed behind a symbolic link', async () => {
-    const { files, mounts, volumes } = world();
+    const { files, mounts, volumes } = createEnvironment();
     await files.makeDirectory(`/pods/${worldUid}/volumes`, 0o750);
     await files.makeDirectory('/elsewhere/data', 0o750);
     await files.link('/elsewhere', kind);
@@ -271,7 +271,7 @@ describe('an NFS volume with invalid input', () => {
     long,
   ]) {
     it(`rejects the server ${JSON.stringify(server.slice(0, 10))} before anything is created`, async () => {
-      const { files, mounts, volumes } = world();
+      const { files, mounts, volumes } = createEnvironment();
       await assert.rejects(volumes.setUp(pod, { ...volume, server }, signal), (error: Error) => {
         assert.match(error.message, /^invalid nfs\.server: must be a host name, an IPv4 address or /);
         assert.ok(error.message.includes(v6) && error.message.length < 300, error.message);
@@ -283,7 +283,7 @@ describe('an NFS volume with invalid input', () => {
 
   for (const path of ['', 'export', '-o', '/a\nb', '/a\0b', `/${long}`])
     it(`rejects the path ${JSON.stringify(path.slice(0, 10))}`, async () => {
-      const { mounts, volumes } = world();
+      const { mounts, volumes } = createEnvironment();
       const refused = volumes.setUp(pod, { ...volume, path }, signal);
       await assert.rejects(refused, /^KubelingError: invalid nfs\.path: must be /);
       assert.deepEqual(mounts.log, []);
@@ -301,7 +301,7 @@ describe('an NFS volume with invalid input', () => {
     'a="b,c"',
   ])
     it(`rejects the option ${JSON.stringify(option)}`, async () => {
-      const { mounts, volumes } = world();
+      const { mounts, volumes } = createEnvironment();
       const refused = volumes.setUp(pod, { ...volume, mountOptions: [option] }, signal);
       await assert.rejects(refused, /^KubelingError: invalid mountOptions: must be /);
       assert.deepEqual(mounts.log, []);
@@ -314,13 +314,13 @@ describe('an NFS volume with invalid input', () => {
     ['fe80::1%eth0', '[fe80::1%eth0]'],
   ])
     it(`accepts the server ${server} and a path with blanks and commas`, async () => {
-      const { mounts, volumes } = world();
+      const { mounts, volumes } = createEnvironment();
       await volumes.setUp(pod, { ...volume, server: String(server), path: '/a b/../c,d' }, signal);
       assert.equal(mounts.mounted[0]?.source, `${source}:/a b/../c,d`);
     });
 
   it('splits several options in one entry and keeps commas in a label', async () => {
-    const { mounts, volumes } = world();
+    const { mounts, volumes } = createEnvironment();
     const mountOptions = ['nfsvers=4.1,hard', 'context="u:r:t:s0:c1,c2"', 'sec=krb5p', ''];
     await volumes.setUp(pod, { ...volume, mountOptions }, signal);
     const options = ['context="u:r:t:s0:c1,c2"', 'hard', 'nfsvers=4.1', 'sec=krb5p'];

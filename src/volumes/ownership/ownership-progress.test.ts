@@ -6,7 +6,7 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs } from '../../lib/index.ts';
 import { OwnershipProgress } from './volume-ownership.ts';
 
-function rig() {
+function createHarness() {
   const clock = new VirtualClock();
   const journal = new RecordedJournal();
   const logs = collectLogs(clock);
@@ -20,7 +20,7 @@ const slow =
   'Warning VolumePermissionChangeInProgress Setting volume ownership for pv is taking longer than expected, consider using OnRootMismatch';
 
 test('reports a slow walk after 30 seconds, and its progress every minute', async () => {
-  const { clock, news, told } = rig();
+  const { clock, news, told } = createHarness();
   await clock.advance(29_999);
   assert.deepEqual(told(), []);
   await clock.advance(1);
@@ -36,7 +36,7 @@ test('reports a slow walk after 30 seconds, and its progress every minute', asyn
 });
 
 test('logs the files that could not be changed', () => {
-  const { news, logs, told } = rig();
+  const { news, logs, told } = createHarness();
   using _ended = news;
   news.unchanged(3, 'it is immutable');
   assert.match(JSON.stringify([...logs.records]), /Failed to set the group.*it is immutable/);

@@ -8,8 +8,8 @@ import { OwnershipProgress } from './volume-ownership.ts';
 const { signal } = new AbortController();
 
 test('reports the ownership change of a large CSI volume', async () => {
-  const world = new CsiWorld();
-  const { clock, files } = world;
+  const environment = new CsiWorld();
+  const { clock, files } = environment;
   const give = files.giveToGroup.bind(files);
   files.giveToGroup = async (
     directory: string,
@@ -23,20 +23,23 @@ test('reports the ownership change of a large CSI volume', async () => {
   };
   const journal = {
     event: (_pod: unknown, { reason, message }: { readonly reason: string; readonly message: string }) =>
-      void world.events.push(`${reason} ${message}`),
+      void environment.events.push(`${reason} ${message}`),
   };
-  const volumes = world.volumes({
+  const volumes = environment.volumes({
     reportOwnership: (pod, volume) =>
-      new OwnershipProgress({ clock, journal, logger: world.logs.logger }, pod, volume),
+      new OwnershipProgress({ clock, journal, logger: environment.logs.logger }, pod, volume),
   });
   const mounting = volumes.setUp(podWith([], { securityContext: { fsGroup: 77 } }), disk, signal);
   await clock.advance(29_999);
-  assert.deepEqual(world.events, []);
+  assert.deepEqual(environment.events, []);
   await clock.advance(60_001);
   const text =
     'VolumePermissionChangeInProgress Setting volume ownership for pv is taking longer than expected, consider using OnRootMismatch';
-  assert.deepEqual(world.events, [text, `${text}, processed 7 files`]);
+  assert.deepEqual(environment.events, [text, `${text}, processed 7 files`]);
   await clock.advance(10_000);
   await mounting;
-  assert.equal(world.observed.at(-1), 'volume_apply_access_control kubernetes.io/csi:d.example success');
+  assert.equal(
+    environment.observed.at(-1),
+    'volume_apply_access_control kubernetes.io/csi:d.example success',
+  );
 });

@@ -21,8 +21,11 @@ function makeWorld() {
 }
 
 /** Returns the messages of the problems. */
-async function messagesOf(world: PayloadWorld, ...volumes: readonly Volume[]): Promise<readonly string[]> {
-  const problems = await world.volumes().prepare(podWith(volumes), world.signal);
+async function messagesOf(
+  environment: PayloadWorld,
+  ...volumes: readonly Volume[]
+): Promise<readonly string[]> {
+  const problems = await environment.volumes().prepare(podWith(volumes), environment.signal);
   return problems.map(({ message }) => message);
 }
 
@@ -263,13 +266,13 @@ describe('fsGroup of payload volumes', () => {
 test('observes the ownership change once per version', async () => {
   const { world } = makeWorld();
   world.setSecret('s', { key: 'x' });
-  const told: string[] = [];
+  const reported: string[] = [];
   const volumes = world.volumes({
-    observe: (operation, plugin, { outcome }) => void told.push(`${operation} ${plugin.name} ${outcome}`),
+    observe: (operation, plugin, { outcome }) => void reported.push(`${operation} ${plugin.name} ${outcome}`),
   });
   const pod = podWith([{ name: 'v', secret: { secretName: 's' } }], { securityContext: { fsGroup: 9 } });
   for (const _time of ['once', 'again']) await volumes.prepare(pod, world.signal);
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     'volume_apply_access_control kubernetes.io/secret success',
     'volume_mount kubernetes.io/secret success',
     'volume_mount kubernetes.io/secret success',
@@ -510,9 +513,9 @@ describe('a kill or a wrong error result', () => {
         const call: unknown = Reflect.get(target, name);
         if (typeof call !== 'function') return call;
         return async (...args: readonly unknown[]) => {
-          const answer: unknown = await Reflect.apply(call, target, args);
+          const response: unknown = await Reflect.apply(call, target, args);
           made();
-          return answer;
+          return response;
         };
       },
     });
@@ -529,9 +532,9 @@ describe('a kill or a wrong error result', () => {
       world.setConfigMap('cm', { a: 'new', 'c.d': 'new', e: 'new' });
       world.setSecret('s', { a: 'new' });
       const problems = await world.volumes({ files: dyingAfter(files, calls) }).prepare(pod, world.signal);
-      const seen = files.text(`${at('configmap', 'v')}/a`);
-      assert.ok(seen === 'old' || seen === 'new', `after ${calls} steps: ${seen}`);
-      assert.equal(files.text(`${at('configmap', 'v')}/c.d`), seen);
+      const observed = files.text(`${at('configmap', 'v')}/a`);
+      assert.ok(observed === 'old' || observed === 'new', `after ${calls} steps: ${observed}`);
+      assert.equal(files.text(`${at('configmap', 'v')}/c.d`), observed);
       const next = world.volumes();
       assert.deepEqual(await next.prepare(pod, world.signal), []);
       await next.prepare(pod, world.signal);
@@ -562,8 +565,8 @@ describe('a kill or a wrong error result', () => {
       });
       await world.volumes({ files: unsure }).prepare(pod, world.signal);
       for (const place of [at('configmap', 'v'), at('secret', 's')]) {
-        const seen = files.text(`${place}/a`);
-        assert.ok(seen === 'old' || seen === 'new', `step ${denied}, ${place}: ${seen}`);
+        const observed = files.text(`${place}/a`);
+        assert.ok(observed === 'old' || observed === 'new', `step ${denied}, ${place}: ${observed}`);
       }
       await world.volumes().prepare(pod, world.signal);
       assert.equal(files.text(`${at('configmap', 'v')}/a`), 'new');
@@ -582,8 +585,8 @@ describe('a kill or a wrong error result', () => {
       assert.equal(problems.length, 2);
       for (const { volume, content } of problems) {
         const kind = volume === 's' ? 'secret' : 'configmap';
-        const seen = ['a', 'b'].map((name) => files.text(`${at(kind, volume)}/${name}`));
-        if (content === 'earlier') assert.deepEqual(seen, ['1', '1'], `after ${calls} steps`);
+        const observed = ['a', 'b'].map((name) => files.text(`${at(kind, volume)}/${name}`));
+        if (content === 'earlier') assert.deepEqual(observed, ['1', '1'], `after ${calls} steps`);
       }
       isOver = problems.every(({ content }) => content === 'earlier');
     }

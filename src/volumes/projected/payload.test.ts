@@ -157,10 +157,10 @@ describe('the budget of a payload', () => {
   });
 
   it('builds the text of all labels once for any number of items', () => {
-    let made = 0;
+    let created = 0;
     const values = {
       field: () => {
-        made++;
+        created++;
         return 'labels';
       },
       resource: () => '',
@@ -169,7 +169,7 @@ describe('the budget of a payload', () => {
     const downward = Array.from({ length: 1_000 }, (_, index) => ({ path: `f${index}`, fieldRef }));
     const budget = PayloadBudget.ofPod().ofVolume();
     const payload = downwardPayload({} as Pod, downward, { defaultMode: 0o644, values, budget });
-    assert.deepEqual([payload.size, made], [1_000, 1]);
+    assert.deepEqual([payload.size, created], [1_000, 1]);
   });
 });
 

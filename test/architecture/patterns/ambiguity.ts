@@ -197,29 +197,29 @@ function common(...sets: readonly ReadonlySet<number>[]): number | undefined {
 /** The strongly connected component of each state; -1 for those that are left out. */
 function components({ edges }: Automaton, isIn: (state: number) => boolean): readonly number[] {
   const numbers: number[] = edges.map(() => -1);
-  const seen: number[] = edges.map(() => -1);
+  const observed: number[] = edges.map(() => -1);
   const low: number[] = edges.map(() => -1);
   const stack: number[] = [];
   const onStack = new Set<number>();
   let next = 0;
   const visit = (state: number) => {
-    seen[state] = low[state] = next++;
+    observed[state] = low[state] = next++;
     stack.push(state);
     onStack.add(state);
     for (const { to } of edges[state] ?? []) {
       if (!isIn(to)) continue;
-      if (seen[to] === -1) {
+      if (observed[to] === -1) {
         visit(to);
         low[state] = Math.min(low[state] as number, low[to] as number);
-      } else if (onStack.has(to)) low[state] = Math.min(low[state] as number, seen[to] as number);
+      } else if (onStack.has(to)) low[state] = Math.min(low[state] as number, observed[to] as number);
     }
-    if (low[state] !== seen[state]) return;
+    if (low[state] !== observed[state]) return;
     for (let top = stack.pop(); top !== undefined; top = stack.pop()) {
       onStack.delete(top);
       numbers[top] = state;
       if (top === state) break;
     }
   };
-  for (let state = 0; state < edges.length; state++) if (isIn(state) && seen[state] === -1) visit(state);
+  for (let state = 0; state < edges.length; state++) if (isIn(state) && observed[state] === -1) visit(state);
   return numbers;
 }

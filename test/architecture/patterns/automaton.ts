@@ -94,14 +94,14 @@ class Builder {
     const copy = (from: number): number => {
       const known = copies.get(from);
       if (known !== undefined) return known;
-      const made = this.#node();
-      copies.set(from, made);
+      const created = this.#node();
+      copies.set(from, created);
       for (const link of this.#links[from] ?? [])
-        if (link.when !== 'start') this.#links[made]?.push({ ...link, to: copy(link.to) });
+        if (link.when !== 'start') this.#links[created]?.push({ ...link, to: copy(link.to) });
       const isLineMode = this.#flags.includes('m');
       for (const link of this.#characters[from] ?? [])
-        this.#characters[made]?.push({ ...link, to: isLineMode ? link.to : copy(link.to) });
-      return made;
+        this.#characters[created]?.push({ ...link, to: isLineMode ? link.to : copy(link.to) });
+      return created;
     };
     return copy(node);
   }
@@ -265,9 +265,9 @@ class Alphabet {
     const classes = this.#starts.flatMap((unit, index) =>
       ranges.some(([from, to]) => from <= unit && unit <= to) ? [index] : [],
     );
-    const made = new Set(classes);
-    this.#known.set(ranges, made);
-    return made;
+    const created = new Set(classes);
+    this.#known.set(ranges, created);
+    return created;
   }
 }
 

@@ -9,13 +9,13 @@ export interface MadePattern {
 
 /** Every `new RegExp` that runs while a module is loaded. Modules that were loaded before are not seen. */
 export async function patternsMadeBy(root: string, file: string): Promise<readonly MadePattern[]> {
-  const made: MadePattern[] = [];
+  const created: MadePattern[] = [];
   const original = globalThis.RegExp;
   const watched = new Proxy(original, {
     construct(target, [source, flags], newTarget) {
       const pattern: RegExp = Reflect.construct(target, [source, flags], newTarget);
       const line = lineIn(file);
-      if (line !== undefined) made.push({ source: pattern.source, flags: pattern.flags, line });
+      if (line !== undefined) created.push({ source: pattern.source, flags: pattern.flags, line });
       return pattern;
     },
   });
@@ -26,7 +26,7 @@ export async function patternsMadeBy(root: string, file: string): Promise<readon
   } finally {
     globalThis.RegExp = original;
   }
-  return made;
+  return created;
 }
 
 /** The line of the file that is running. */

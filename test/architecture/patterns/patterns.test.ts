@@ -25,9 +25,9 @@ async function allPatterns(): Promise<{ patterns: readonly Found[]; unreached: r
     patterns.push(...patternsOf(text).map(({ source, flags }) => ({ file, source, flags })));
     const sites = placesOf(codeOnly(text), 'RegExp(');
     if (sites.length === 0 || patternsOfTexts.has(file)) continue;
-    const made = await patternsMadeBy(root, file);
-    patterns.push(...made.map(({ source, flags }) => ({ file, source, flags })));
-    const lines = new Set(made.map(({ line }) => line));
+    const created = await patternsMadeBy(root, file);
+    patterns.push(...created.map(({ source, flags }) => ({ file, source, flags })));
+    const lines = new Set(created.map(({ line }) => line));
     unreached.push(...sites.filter((line) => !lines.has(line)).map((line) => `${file}:${line}`));
   }
   return { patterns, unreached };

@@ -65,8 +65,9 @@ class Recorder {
   }
 
   async #must(method: string, path: string, body: object, type: string): Promise<void> {
-    const answer = await this.ask(method, path, { body, type });
-    if (answer.status >= 300) throw new Error(`Cannot ${method} ${path}: ${answer.status} ${answer.body}`);
+    const response = await this.ask(method, path, { body, type });
+    if (response.status >= 300)
+      throw new Error(`Cannot ${method} ${path}: ${response.status} ${response.body}`);
   }
 
   /** Ages are told in whole seconds, so both ends of the question must lie within one. */

@@ -13,8 +13,8 @@ export function readRecorded<T>(name: string): Readonly<Record<string, T>> {
 }
 
 /** One line for each answer, so that a new recording shows what became different. */
-export function writeRecorded(name: string, answers: Readonly<Record<string, object>>): void {
-  const lines = Object.entries(answers).map((answer) => `${JSON.stringify(answer)}\n`);
+export function writeRecorded(name: string, responses: Readonly<Record<string, object>>): void {
+  const lines = Object.entries(responses).map((response) => `${JSON.stringify(response)}\n`);
   writeFileSync(join(folder, `${name}.jsonl`), lines.join(''));
 }
 
@@ -102,11 +102,11 @@ const unsaid = new Set(['description', 'default', 'x-kubernetes-unions']);
 export function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain);
   if (typeof value !== 'object' || value === null) return value;
-  const kept = Object.entries(value).filter(
+  const retained = Object.entries(value).filter(
     ([name, inner]) => !unsaid.has(name) || (name === 'description' && typeof inner !== 'string'),
   );
   const sorted = Object.fromEntries(
-    kept.toSorted(byName).map(([name, inner]) => [name, plainPart(name, inner)]),
+    retained.toSorted(byName).map(([name, inner]) => [name, plainPart(name, inner)]),
   );
   const inside = sorted['allOf'] as readonly unknown[] | undefined;
   return inside?.length === 1 && Object.keys(sorted).length === 1 ? inside[0] : sorted;

@@ -81,7 +81,7 @@ export function authorizationMatrix(place: Place): void {
     /** Asks for everything there is; a few at a time. */
     async function askAll(
       credential: Credential,
-      judge: (endpoint: Endpoint, answer: Answer) => void,
+      judge: (endpoint: Endpoint, response: Answer) => void,
       { among = endpoints, atOnce = 8 }: Asking = {},
     ): Promise<void> {
       const left = [...among];

@@ -45,12 +45,12 @@ export function certificatesByRequest(place: Place): void {
         async () => ((await readlink(current)) === first ? undefined : true),
         cluster.told,
       );
-      const told = log.lines.length;
+      const reported = log.lines.length;
       await node.ready();
       await node.reachable();
       await patiently('the log to go on', async () => {
         assert.equal(log.ended, undefined, `the followed log broke off: ${log.ended}`);
-        return log.lines.length > told ? true : undefined;
+        return log.lines.length > reported ? true : undefined;
       });
       log.lines.forEach((line, index) => void assert.equal(line, `line ${index}`));
       await removePods(plane, 'speaker');

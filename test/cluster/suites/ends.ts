@@ -210,7 +210,7 @@ export function endsOfPods(place: Place): void {
         [edited, unmirrored, 'anew'].map((name) => cluster.ready(name)),
       );
       assert.ok(editedBefore !== undefined && unmirroredBefore !== undefined && anewBefore !== undefined);
-      const kept = [...(await runningIds('stays')), ...(await runningIds(unmirrored))];
+      const retained = [...(await runningIds('stays')), ...(await runningIds(unmirrored))];
       const [anewId] = await runningIds('anew');
       await cluster.ready('over');
       await plane.kubectl('delete', 'pod', 'over', '--wait=false');
@@ -235,13 +235,13 @@ export function endsOfPods(place: Place): void {
       await podIsGone(plane, taken);
       await cluster.podIs('anew', 'there again', another(anewBefore));
       await patiently('only the newer container to run', async () => {
-        const [id, ...others] = await runningIds('anew');
-        return id !== undefined && id !== anewId && others.length === 0 ? true : undefined;
+        const [id, ...rest] = await runningIds('anew');
+        return id !== undefined && id !== anewId && rest.length === 0 ? true : undefined;
       });
       const second = await cluster.podIs(edited, 'as in the file', another(editedBefore));
       assert.equal(second.spec?.containers[0]?.env?.[0]?.value, 'second');
       await cluster.podIs(unmirrored, 'mirrored again', another(unmirroredBefore));
-      assert.deepEqual([...(await runningIds('stays')), ...(await runningIds(unmirrored))], kept);
+      assert.deepEqual([...(await runningIds('stays')), ...(await runningIds(unmirrored))], retained);
       const endedNow = [
         await cluster.podIs('over', 'over', isOver),
         await cluster.phase('done', 'Succeeded'),

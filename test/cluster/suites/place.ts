@@ -20,7 +20,7 @@ export interface Place {
   /** Why a case with this need cannot be run here; false when it can. */
   lacks(need: Need): string | false;
   /** Its node is Ready. Who shares one with others has it as they do, apart from how it is signed for. */
-  open(wish?: Wish): Promise<SmallCluster>;
+  open(options?: Wish): Promise<SmallCluster>;
   /** Whoever opened it is done with it. */
   close(cluster: SmallCluster | undefined): Promise<void>;
 }

@@ -150,7 +150,7 @@ export function verbsOfKubectl(place: Place): void {
         await using looksOn = kubectl('attach', 'ends');
         await using types = kubectl('attach', '-i', 'ends');
         // Not before both are attached may it end.
-        await Promise.all([types, looksOn].map((one) => types.asks('first\n', /heard first\n/, one)));
+        await Promise.all([types, looksOn].map((each) => types.asks('first\n', /heard first\n/, each)));
         types.say('end\n');
         for (const attached of [types, looksOn]) {
           assert.equal(await attached.ends(), '0', attached.out);
@@ -309,11 +309,11 @@ export function verbsOfKubectl(place: Place): void {
         await put('described', podSpec([container('main')]));
         // Events of a start that went well come a moment after it.
         const started = /Normal\s+Started\s.*kubelet\s+(Started container main|Container started)/;
-        const told = await eventually('its start to be told', async () => {
+        const reported = await eventually('its start to be told', async () => {
           const all = await cluster.plane.kubectl('describe', 'pod', 'described');
           return started.test(all) ? all : undefined;
         });
-        assert.match(told, /Status:\s+Running/);
+        assert.match(reported, /Status:\s+Running/);
         assert.match(await cluster.plane.kubectl('describe', 'node', cluster.node.name), /Ready\s+True/);
         await removePods(cluster.plane, 'described');
       });

@@ -16,13 +16,13 @@ import { Relay } from '../../fakes/relay.ts';
 import { until } from '../../fakes/until.ts';
 import { settle, VirtualClock } from '../../fakes/virtual-clock.ts';
 import { emptySettings, forward, http2Peer, rawPeer } from './misbehaving-peers.ts';
-import { answering, failsWith, forever, rig } from './rig.ts';
+import { answering, createHarness, failsWith, forever } from './rig.ts';
 
 const never = () => new Promise<never>(() => {});
 
 describe('connection without a server', () => {
   test('fails with UNAVAILABLE and the path immediately when the socket is missing', async () => {
-    await using the = rig();
+    await using the = createHarness();
     await assert.rejects(
       the.client.version({}, forever),
       failsWith('UNAVAILABLE', new RegExp(`^Cannot connect to unix://${the.path}: .*ENOENT`)),
@@ -34,7 +34,7 @@ describe('connection without a server', () => {
   });
 
   test('fails with UNAVAILABLE immediately when no process listens on the socket', async () => {
-    await using the = rig();
+    await using the = createHarness();
     const script = `require('net').createServer().listen(${JSON.stringify(the.path)}, () => process.kill(process.pid, 'SIGKILL'))`;
     const child = fork('-e', [script], { execArgv: [] });
     await once(child, 'exit');
@@ -42,12 +42,12 @@ describe('connection without a server', () => {
   });
 
   test('fails with UNAVAILABLE and the reason when the target cannot be dialled', async () => {
-    await using the = rig({ target: '127.0.0.1:1' });
+    await using the = createHarness({ target: '127.0.0.1:1' });
     await assert.rejects(
       the.client.version({}, forever),
       failsWith('UNAVAILABLE', /127\.0\.0\.1:1: .*ECONNREFUSED/),
     );
-    await using strange = rig({ target: 'localhost:99999' });
+    await using strange = createHarness({ target: 'localhost:99999' });
     await assert.rejects(strange.client.version({}, forever), failsWith('UNAVAILABLE', /localhost:99999/));
   });
 });
@@ -56,7 +56,7 @@ describe('connection back-off', () => {
   /** The milliseconds after each failure until the next attempt, found by trying every one. */
   async function delays(random: number, count: number): Promise<readonly number[]> {
     const clock = new VirtualClock();
-    await using the = rig({ clock, random: { next: () => random } });
+    await using the = createHarness({ clock, random: { next: () => random } });
     await using peer = await rawPeer(the.path, (socket) => socket.destroy());
     const fails = () => assert.rejects(the.client.version({}, forever), failsWith('UNAVAILABLE'));
     const found: number[] = [];
@@ -85,7 +85,7 @@ describe('connection back-off', () => {
 
   test('fails calls immediately with the error of the last attempt', async () => {
     const clock = new VirtualClock();
-    await using the = rig({ clock });
+    await using the = createHarness({ clock });
     await assert.rejects(the.client.version({}, forever), failsWith('UNAVAILABLE', /ENOENT/));
     await the.serve(answering);
     await assert.rejects(the.client.version({}, forever), failsWith('UNAVAILABLE', /ENOENT/));
@@ -95,7 +95,7 @@ describe('connection back-off', () => {
 
   test('is reset after a connection that worked', async () => {
     const clock = new VirtualClock();
-    await using the = rig({ clock, random: { next: () => 0.5 } });
+    await using the = createHarness({ clock, random: { next: () => 0.5 } });
     for (let round = 0; round < 2; round++) {
       for (const delayMs of [99, 198, 396]) {
         await assert.rejects(the.client.version({}, forever), failsWith('UNAVAILABLE'));
@@ -111,7 +111,7 @@ describe('connection back-off', () => {
 describe('connection to a slow or misbehaving server', () => {
   test('fails at the connect timeout when the server accepts and never responds', async () => {
     const clock = new VirtualClock();
-    await using the = rig({ clock, connectTimeoutMs: 10_000 });
+    await using the = createHarness({ clock, connectTimeoutMs: 10_000 });
     await using peer = await rawPeer(the.path, (socket) => socket.resume());
     const calls = [the.client.version({}, forever), the.client.version({}, forever)];
     const outcomes = Promise.allSettled(calls);
@@ -127,7 +127,7 @@ describe('connection to a slow or misbehaving server', () => {
   });
 
   test('shares one attempt to connect among many callers', async () => {
-    await using the = rig();
+    await using the = createHarness();
     await the.serve(answering, the.other('server.sock'));
     await using peer = await rawPeer(the.path, () => {});
     const calls = Array.from({ length: 100 }, () => the.client.version({}, forever));
@@ -138,7 +138,7 @@ describe('connection to a slow or misbehaving server', () => {
   });
 
   test('lets one caller abort immediately while the others get the connection', async () => {
-    await using the = rig();
+    await using the = createHarness();
     await the.serve(answering, the.other('server.sock'));
     await using peer = await rawPeer(the.path, () => {});
     const controller = new AbortController();
@@ -159,7 +159,7 @@ describe('connection to a slow or misbehaving server', () => {
   });
 
   test('uses an attempt that all callers aborted for the next caller', async () => {
-    await using the = rig();
+    await using the = createHarness();
     await the.serve(answering, the.other('server.sock'));
     await using peer = await rawPeer(the.path, () => {});
     await assert.rejects(
@@ -174,13 +174,13 @@ describe('connection to a slow or misbehaving server', () => {
   });
 
   test('respects a limit of one concurrent stream and removes aborted calls from the queue', async () => {
-    await using the = rig();
-    const answers: (() => void)[] = [];
+    await using the = createHarness();
+    const responses: (() => void)[] = [];
     const version = grpcFrame(VersionResponse.encode({ runtimeName: 'slow' }));
     await using _peer = await http2Peer(
       the.path,
       (stream) => {
-        answers.push(() => {
+        responses.push(() => {
           stream.respond({ ':status': 200 }, { waitForTrailers: true });
           stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
           stream.end(version);
@@ -194,13 +194,13 @@ describe('connection to a slow or misbehaving server', () => {
       the.client.version({}, { signal: controller.signal }),
       the.client.version({}, forever),
     ];
-    await until('the first call has arrived', () => answers.length === 1);
+    await until('the first call has arrived', () => responses.length === 1);
     controller.abort(new Error('enough'));
     await assert.rejects(second, failsWith('CANCELLED'));
-    answers[0]?.();
+    responses[0]?.();
     assert.equal((await first).runtimeName, 'slow');
-    await until('the next call has arrived', () => answers.length > 1);
-    for (const answer of answers.slice(1)) answer();
+    await until('the next call has arrived', () => responses.length > 1);
+    for (const response of responses.slice(1)) response();
     assert.equal((await third).runtimeName, 'slow');
   });
 
@@ -213,7 +213,7 @@ describe('connection to a slow or misbehaving server', () => {
   ] as const) {
     test(`fails with UNAVAILABLE when the server sends ${what} and disconnects`, async () => {
       const clock = new VirtualClock();
-      await using the = rig({ clock });
+      await using the = createHarness({ clock });
       await using _peer = await rawPeer(the.path, (socket) => {
         socket.resume();
         socket.end(greeting);
@@ -230,11 +230,11 @@ describe('connection to a slow or misbehaving server', () => {
 describe('server that stops', () => {
   test('answering: the call fails at its deadline', async () => {
     const clock = new VirtualClock();
-    const seen: AbortSignal[] = [];
-    await using the = rig({ clock });
+    const observed: AbortSignal[] = [];
+    await using the = createHarness({ clock });
     await the.serve({
       version: async (_request, { signal }) => {
-        seen.push(signal);
+        observed.push(signal);
         return never();
       },
     });
@@ -244,15 +244,15 @@ describe('server that stops', () => {
       forever.signal,
     );
     const outcome = assert.rejects(call, /Cannot ask within 2000 ms/);
-    await until('the call has arrived', () => seen.length === 1);
+    await until('the call has arrived', () => observed.length === 1);
     await clock.advance(2_000);
     await outcome;
-    await until('the server received it', () => seen[0]?.aborted === true);
+    await until('the server received it', () => observed[0]?.aborted === true);
     assert.equal(clock.pendingTimers, 0);
   });
 
   test('reading: aborted calls return, however many', async () => {
-    await using the = rig();
+    await using the = createHarness();
     await the.serve(answering, the.other('server.sock'));
     await using relay = new Relay(the.other('server.sock'));
     await relay.listen(the.path);
@@ -274,7 +274,7 @@ describe('server that stops', () => {
   });
 
   test('running during a call: the call is UNAVAILABLE and the same client finds the next server', async () => {
-    await using the = rig();
+    await using the = createHarness();
     const start = async () => {
       const child = fork(join(import.meta.dirname, 'runtime-process.ts'), [the.path]);
       await once(child, 'message');
@@ -309,7 +309,7 @@ describe('server that stops', () => {
 
 describe('closing the client', () => {
   test('aborts the connection attempt and fails its callers immediately', async () => {
-    await using the = rig();
+    await using the = createHarness();
     await using peer = await rawPeer(the.path, (socket) => socket.resume());
     const call = the.client.version({}, forever);
     const outcome = assert.rejects(call, failsWith('CANCELLED', /closed/));
@@ -321,15 +321,15 @@ describe('closing the client', () => {
   });
 
   test('ends calls and streams in flight and fails later ones', async () => {
-    let seen = 0;
-    await using the = rig();
+    let count = 0;
+    await using the = createHarness();
     await the.serve({
       status: async () => {
-        seen++;
+        count++;
         return never();
       },
       async *getContainerEvents() {
-        seen++;
+        count++;
         yield await never();
       },
     });
@@ -338,7 +338,7 @@ describe('closing the client', () => {
       Array.fromAsync(the.client.getContainerEvents({}, forever)),
     ];
     const outcomes = Promise.allSettled(calls);
-    await until('both have arrived', () => seen === 2);
+    await until('both have arrived', () => count === 2);
     the.channel.close();
     the.channel.close();
     await outcomes;
@@ -347,7 +347,7 @@ describe('closing the client', () => {
   });
 
   test('ends a connection that received GOAWAY, too', async () => {
-    await using the = rig();
+    await using the = createHarness();
     const server = createHttp2Server();
     let began = false;
     server.on('stream', (stream) => {
@@ -370,7 +370,7 @@ describe('closing the client', () => {
 });
 
 test('replaces a connection that has run out of stream IDs', async () => {
-  await using the = rig();
+  await using the = createHarness();
   await the.serve(answering);
   const socket = connectSocket(the.path);
   const heard: string[] = [];

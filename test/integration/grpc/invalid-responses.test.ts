@@ -9,7 +9,7 @@ import type { GrpcCode } from '../../../src/protocols/grpc/index.ts';
 import { Relay } from '../../fakes/relay.ts';
 import { until } from '../../fakes/until.ts';
 import { http2Peer } from './misbehaving-peers.ts';
-import { answering, failsWith, forever, rig } from './rig.ts';
+import { answering, createHarness, failsWith, forever } from './rig.ts';
 
 const grpc = { ':status': 200, 'content-type': 'application/grpc' };
 const good = grpcFrame(VersionResponse.encode({ runtimeName: 'odd' }));
@@ -87,7 +87,7 @@ const wrong: readonly (readonly [string, (stream: ServerHttp2Stream) => void, Gr
 
 for (const [what, respond, code, message] of wrong) {
   test(`${what} fails with ${code} and keeps the connection`, async () => {
-    await using the = rig();
+    await using the = createHarness();
     let calls = 0;
     await using peer = await http2Peer(the.path, (stream) => {
       if (calls++ === 0) respond(stream);
@@ -100,7 +100,7 @@ for (const [what, respond, code, message] of wrong) {
 }
 
 test('fails a call whose response comes with an error status', async () => {
-  await using the = rig();
+  await using the = createHarness();
   await using _peer = await http2Peer(the.path, (stream) =>
     answer(stream, good, { 'grpc-status': '5', 'grpc-message': 'gone%20away' }),
   );
@@ -108,7 +108,7 @@ test('fails a call whose response comes with an error status', async () => {
 });
 
 test('never reports a truncated stream as complete, even when its end was already in transit', async () => {
-  await using the = rig();
+  await using the = createHarness();
   const event = grpcFrame(ContainerEventResponse.encode({ containerId: 'x'.repeat(64 << 10) }));
   await using _peer = await http2Peer(the.other('server.sock'), (stream) =>
     answer(stream, Buffer.concat(Array.from({ length: 15 }, () => event)), ok),
@@ -134,7 +134,7 @@ test('never reports a truncated stream as complete, even when its end was alread
 });
 
 test('a call started while the connection ends either succeeds or fails with UNAVAILABLE', async () => {
-  await using the = rig();
+  await using the = createHarness();
   await the.serve(answering, the.other('server.sock'));
   await using relay = new Relay(the.other('server.sock'));
   await relay.listen(the.path);

@@ -16,7 +16,7 @@ export type Client = ServiceClient<RuntimeServiceMethods>;
 export type Implementation = Partial<ServiceImplementation<RuntimeServiceMethods>>;
 
 /** A client of a runtime at a socket in a separate directory; the test provides the server. */
-export interface Rig extends AsyncDisposable {
+export interface Harness extends AsyncDisposable {
   readonly path: string;
   readonly other: (name: string) => string;
   readonly channel: GrpcChannel;
@@ -24,7 +24,7 @@ export interface Rig extends AsyncDisposable {
   serve(implementation: Implementation, path?: string): Promise<GrpcServer>;
 }
 
-export function rig(options: Partial<GrpcChannelOptions> = {}): Rig {
+export function createHarness(options: Partial<GrpcChannelOptions> = {}): Harness {
   const stack = new AsyncDisposableStack();
   const folder = stack.use(socketFolder());
   const path = folder.path('runtime.sock');

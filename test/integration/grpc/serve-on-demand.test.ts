@@ -9,13 +9,13 @@ import {
   type ServiceImplementation,
   serveOnDemand,
 } from '../../../src/protocols/grpc/index.ts';
-import { answering, failsWith, forever, rig } from './rig.ts';
+import { answering, createHarness, failsWith, forever } from './rig.ts';
 
 const fill = (server: ServiceAdder) =>
   server.add(RuntimeService, answering as ServiceImplementation<RuntimeServiceMethods>);
 
 test('loads the service once, with the first caller', async () => {
-  await using setup = rig();
+  await using setup = createHarness();
   let loads = 0;
   await using _server = await serveOnDemand(setup.path, async (server) => {
     loads++;
@@ -28,18 +28,18 @@ test('loads the service once, with the first caller', async () => {
     clock: realClock(),
     random: seededRandom(1),
   });
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     [setup.client, other.client(RuntimeService)].map((client) => client.version({}, forever)),
   );
   assert.deepEqual(
-    answers.map(({ runtimeName }) => runtimeName),
+    responses.map(({ runtimeName }) => runtimeName),
     ['ours', 'ours'],
   );
   assert.equal(loads, 1);
 });
 
 test('retries a failed load with the next caller', async () => {
-  await using setup = rig({ baseBackoffMs: 1, maxBackoffMs: 1 });
+  await using setup = createHarness({ baseBackoffMs: 1, maxBackoffMs: 1 });
   let loads = 0;
   const bugs: unknown[] = [];
   await using _server = await serveOnDemand(
@@ -63,7 +63,7 @@ test('retries a failed load with the next caller', async () => {
 });
 
 test('stops with all connected clients, whether or not they have called', async () => {
-  await using setup = rig();
+  await using setup = createHarness();
   const server = await serveOnDemand(setup.path, async (adder) => fill(adder));
   await setup.client.version({}, forever);
   await server[Symbol.asyncDispose]();

@@ -73,7 +73,7 @@ export class ComparableResponses {
 
   /** Counted per object, so that versions of one object do not depend on others. */
   #version(version: string, uid: string): string {
-    const object = uid.replace(uuid, (one) => this.#named('uid', one));
+    const object = uid.replace(uuid, (each) => this.#named('uid', each));
     return this.#named(`${object.replaceAll(/[<>]/g, '')} at`, version);
   }
 
@@ -112,8 +112,8 @@ export class ComparableResponses {
         known,
       )
       .replace(goValues, '$1')
-      .replace(uuid, (one) => this.#named('uid', one))
-      .replace(serviceAddress, (one) => this.#named('address', one))
+      .replace(uuid, (each) => this.#named('uid', each))
+      .replace(serviceAddress, (each) => this.#named('address', each))
       .replace(/kube-api-access-\w{5}/g, 'kube-api-access-*')
       .replace(
         /(ResourceVersion in (?:the )?(?:precondition|record) ?\(|Version in object meta: |resource version: )\d+/g,

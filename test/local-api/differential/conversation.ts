@@ -37,9 +37,9 @@ export class Conversation implements Disposable {
   static async runAll(server: Server, chapter: Chapter): Promise<readonly RecordedStep[]> {
     using conversation = new Conversation(server, chapter.name);
     await conversation.begin();
-    const told: RecordedStep[] = [];
-    for (const step of chapter.steps) told.push(await conversation.run(step));
-    return told;
+    const reported: RecordedStep[] = [];
+    for (const step of chapter.steps) reported.push(await conversation.run(step));
+    return reported;
   }
 
   /** Creates the namespace and waits until all objects created with one exist. */
@@ -79,19 +79,19 @@ export class Conversation implements Disposable {
     const { generateName } = (step.body as Body | undefined)?.metadata ?? {};
     if (generateName !== undefined) this.#comparable.ignoreSuffixOf(generateName);
     const once = async () => {
-      const answer = await this.#send(step);
-      return { ...answer, parsed: parsed(answer.body) };
+      const response = await this.#send(step);
+      return { ...response, parsed: parsed(response.body) };
     };
     const { until } = step;
-    const answer =
+    const response =
       until === undefined
         ? await once()
         : await patiently(step.what, async () => {
             const one = await once();
             return until({ code: one.code, body: one.parsed }) ? one : undefined;
           });
-    if (step.keep !== undefined) this.#saved.set(step.keep, answer.parsed);
-    return this.#recorded(step, answer);
+    if (step.keep !== undefined) this.#saved.set(step.keep, response.parsed);
+    return this.#recorded(step, response);
   }
 
   #recorded(
@@ -105,7 +105,9 @@ export class Conversation implements Disposable {
       what: step.what,
       code,
       ...(type === undefined ? {} : { type }),
-      ...(warnings.length === 0 ? {} : { warnings: warnings.map((one) => String(this.#comparable.of(one))) }),
+      ...(warnings.length === 0
+        ? {}
+        : { warnings: warnings.map((each) => String(this.#comparable.of(each))) }),
       ...(retryAfter === undefined ? {} : { retryAfter }),
       body: step.compare === undefined ? steady : asJson(step.compare(steady)),
     };
@@ -128,7 +130,7 @@ export class Conversation implements Disposable {
     if (ear === undefined) throw new Error(`Cannot read the watch ${watch}: it was rejected`);
     const heard = await ear.next(events, answerWithinMs);
     if (keep !== undefined) this.#saved.set(keep, heard.at(-1));
-    return { what, events: heard.map((one) => this.#comparable.of(one)) };
+    return { what, events: heard.map((each) => this.#comparable.of(each)) };
   }
 
   async #send(step: SentRequest): Promise<Response> {

@@ -30,10 +30,10 @@ function compare(chapter: string, step: Step, ours: RecordedStep, theirs: Record
 async function converse(server: Server, chapter: Chapter): Promise<readonly RecordedStep[]> {
   using conversation = new Conversation(server, chapter.name);
   await conversation.begin();
-  const told: RecordedStep[] = [];
+  const reported: RecordedStep[] = [];
   for (const step of chapter.steps)
-    told.push(await conversation.run(step).catch((error) => ({ what: step.what, body: String(error) })));
-  return told;
+    reported.push(await conversation.run(step).catch((error) => ({ what: step.what, body: String(error) })));
+  return reported;
 }
 
 describe('the embedded API responds like a recorded real API server', { timeout: 600_000 }, () => {
@@ -46,9 +46,9 @@ describe('the embedded API responds like a recorded real API server', { timeout:
   for (const chapter of chapters)
     describe(chapter.name, () => {
       const recorded = readRecording(chapter.name);
-      let told: readonly RecordedStep[] = [];
+      let reported: readonly RecordedStep[] = [];
       before(async () => {
-        told = await converse(server, chapter);
+        reported = await converse(server, chapter);
       });
       it('has a recording of the same steps', () => {
         assert.deepEqual(
@@ -59,7 +59,7 @@ describe('the embedded API responds like a recorded real API server', { timeout:
       });
       for (const [at, step] of chapter.steps.entries())
         it(`${at + 1}: ${step.what}`, () => {
-          const [ours, theirs] = [told[at], recorded[at]];
+          const [ours, theirs] = [reported[at], recorded[at]];
           assert.ok(ours !== undefined && theirs !== undefined);
           compare(chapter.name, step, ours, theirs);
         });

@@ -12,5 +12,5 @@ export function readRecording(chapter: string): readonly RecordedStep[] {
 }
 
 export function writeRecording(chapter: string, told: readonly RecordedStep[]): void {
-  writeFileSync(fileOf(chapter), told.map((one) => `${JSON.stringify(one)}\n`).join(''));
+  writeFileSync(fileOf(chapter), told.map((each) => `${JSON.stringify(each)}\n`).join(''));
 }

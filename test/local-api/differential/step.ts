@@ -23,7 +23,7 @@ export interface RequestStep {
   readonly raw?: RawBody;
   readonly keep?: string;
   /** Repeated until this holds; only the last response counts. */
-  readonly until?: (answer: { readonly code: number; readonly body: unknown }) => boolean;
+  readonly until?: (response: { readonly code: number; readonly body: unknown }) => boolean;
   /** Selects the part of the response to compare. */
   readonly compare?: (body: unknown) => unknown;
 }

@@ -16,24 +16,24 @@ export class WatchEvents {
   }
 
   /** Rejects when they do not arrive in time. */
-  async next(wanted: number | 'to-the-end', withinMs: number): Promise<readonly unknown[]> {
+  async next(expected: number | 'to-the-end', withinMs: number): Promise<readonly unknown[]> {
     const deadline = AbortSignal.timeout(withinMs);
-    while (!this.#has(wanted)) {
+    while (!this.#has(expected)) {
       if (this.#state === 'ended' || deadline.aborted)
         throw new Error(
-          `received ${this.#events.length} events instead of ${wanted}: ${JSON.stringify(this.#events)}`,
+          `received ${this.#events.length} events instead of ${expected}: ${JSON.stringify(this.#events)}`,
         );
       await this.#change(deadline);
     }
-    return this.#events.splice(0, wanted === 'to-the-end' ? this.#events.length : wanted);
+    return this.#events.splice(0, expected === 'to-the-end' ? this.#events.length : expected);
   }
 
   close(): void {
     this.#response.destroy();
   }
 
-  #has(wanted: number | 'to-the-end'): boolean {
-    return wanted === 'to-the-end' ? this.#state === 'ended' : this.#events.length >= wanted;
+  #has(expected: number | 'to-the-end'): boolean {
+    return expected === 'to-the-end' ? this.#state === 'ended' : this.#events.length >= expected;
   }
 
   #take(chunk: string): void {

@@ -30,10 +30,10 @@ export const clusterMutations: Readonly<Record<string, KnownBug>> = {
     api: (client) => {
       const earlier = new Map<string, PatchCall[1]>();
       return withPatch(client, async (patch, [ref, body, signal]) => {
-        const answer = await patch(ref, body, signal);
+        const response = await patch(ref, body, signal);
         const before = earlier.get(ref.name);
         earlier.set(ref.name, unfenced(body));
-        return before === undefined ? answer : await patch(ref, before, signal);
+        return before === undefined ? response : await patch(ref, before, signal);
       });
     },
   },

@@ -42,11 +42,11 @@ function missing(cluster: ClusterWorld, uid: string, sketch: PodSketch): readonl
   return [`${uid} of ${sketch.name} is not in the API, which has ${found}`];
 }
 
-function strange(object: StoredObject, wanted: ReadonlySet<string>): readonly string[] {
+function strange(object: StoredObject, expected: ReadonlySet<string>): readonly string[] {
   const { name, uid, deletionTimestamp } = object.metadata;
   const kind = isMirror(object) ? 'mirror' : 'pod';
   if (deletionTimestamp !== undefined) return [`the ${kind} ${name} (${uid}) is still being deleted`];
-  return wanted.has(ownUidOf(object)) ? [] : [`the ${kind} ${name} (${uid}) exists but is not desired`];
+  return expected.has(ownUidOf(object)) ? [] : [`the ${kind} ${name} (${uid}) exists but is not desired`];
 }
 
 function untrue(object: StoredObject, kubelet: Kubelet): readonly string[] {
@@ -68,9 +68,9 @@ function untold({ cluster, wanted, running }: RestScene): readonly string[] {
   );
   return cluster.pods().flatMap((object) => {
     const uid = ownUidOf(object);
-    const told = toldContainers((object.status ?? {}) as PodStatus);
+    const reported = toldContainers((object.status ?? {}) as PodStatus);
     return running
-      .filter(({ podUid, id }) => podUid === uid && uids.has(uid) && !told.has(id))
+      .filter(({ podUid, id }) => podUid === uid && uids.has(uid) && !reported.has(id))
       .map(({ name, id }) => `the API status of ${uid} does not report that ${name} (${id}) runs`);
   });
 }
@@ -94,12 +94,12 @@ function nodeProblems({ cluster, kubelet, now }: RestScene): readonly string[] {
   const conditions = (cluster.theNode()?.status?.['conditions'] ?? []) as readonly Condition[];
   const ready = conditions.find(({ type }) => type === 'Ready')?.status;
   const pressures = conditions.filter(({ type, status }) => type.endsWith('Pressure') && status === 'True');
-  const said = pressures.map(({ type }) => type).toSorted();
+  const output = pressures.map(({ type }) => type).toSorted();
   const found = [...(kubelet?.control.pressures() ?? [])].toSorted();
   const renewed = Date.parse(String(cluster.lease()?.spec?.['renewTime'] ?? ''));
   return [
     ...(ready === 'True' ? [] : [`the Node is ${ready === undefined ? 'missing' : 'not ready'}`]),
-    ...(said.join() === found.join() ? [] : [`the Node reports ${said}, expected ${found}`]),
+    ...(output.join() === found.join() ? [] : [`the Node reports ${output}, expected ${found}`]),
     ...(Math.abs(now - renewed) < leaseMs ? [] : [`the lease was renewed at ${renewed}, now is ${now}`]),
   ];
 }

@@ -20,11 +20,11 @@ const skews = [0, 0, -90_000, 90_000, 1_500];
 
 export function clusterOf(
   random: Random,
-  wish: 'joined' | 'alone',
+  options: 'joined' | 'alone',
 ): Pick<ClusterWorldOptions, 'random' | 'skewMs'> | undefined {
   // One number is drawn before all others, so that existing seeds replay as before.
   random.next();
-  if (wish === 'alone') return undefined;
+  if (options === 'alone') return undefined;
   return { random, skewMs: pick(random, skews) ?? 0 };
 }
 
@@ -38,7 +38,7 @@ export function withCluster(random: Random, script: readonly TimedStep[]): reado
   const pods = 1 + randomInt(random, 4);
   for (let pod = 0; pod < pods; pod++) writer.pod(`api${pod}`);
   if (!isCalm) for (let times = 1 + randomInt(random, 4); times > 0; times--) writer.trouble();
-  return [...script, ...writer.steps()].toSorted((one, other) => one.atMs - other.atMs);
+  return [...script, ...writer.steps()].toSorted((each, other) => each.atMs - other.atMs);
 }
 
 class ClusterScriptWriter {
@@ -54,7 +54,7 @@ class ClusterScriptWriter {
   }
 
   steps(): readonly TimedStep[] {
-    return this.#steps.toSorted((one, other) => one.atMs - other.atMs);
+    return this.#steps.toSorted((each, other) => each.atMs - other.atMs);
   }
 
   pod(name: string): void {

@@ -125,7 +125,7 @@ export class ClusterWorld {
   callUnready(name: string): void {
     this.api.change({ resource: pods, namespace, name }, (pod) => {
       const conditions = (pod.status?.['conditions'] ?? []) as readonly JsonObject[];
-      const unready = (one: JsonObject) => (one['type'] === 'Ready' ? { ...one, status: 'False' } : one);
+      const unready = (each: JsonObject) => (each['type'] === 'Ready' ? { ...each, status: 'False' } : each);
       return { ...pod, status: { ...pod.status, conditions: conditions.map(unready) } };
     });
   }

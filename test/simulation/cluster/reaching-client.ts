@@ -27,9 +27,9 @@ export function reachingClient(client: ApiClient, reach: Reachability): ApiClien
 
 async function noted<T>(asked: Promise<T>, reach: Reachability): Promise<T> {
   try {
-    const answer = await asked;
+    const response = await asked;
     reach.succeeded();
-    return answer;
+    return response;
   } catch (error) {
     failed(error, reach);
     throw error;

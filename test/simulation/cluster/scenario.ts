@@ -150,13 +150,13 @@ export class Scenario {
 
   #changeImage(name: string): void {
     const sketch = this.#current(name);
-    const [first, ...others] = sketch?.containers ?? [];
+    const [first, ...rest] = sketch?.containers ?? [];
     if (sketch === undefined || first === undefined || first.pullPolicy !== undefined) return;
     const { present, pulled } = images;
     if (first.image !== present && first.image !== pulled) return;
     const image = first.image === present ? pulled : present;
     this.#options.disturbed(uidOf(sketch));
-    this.edit({ ...sketch, containers: [{ ...first, image }, ...others] });
+    this.edit({ ...sketch, containers: [{ ...first, image }, ...rest] });
   }
 
   #resize({ name, sizes }: Extract<ClusterStep, { do: 'resize' }>): void {

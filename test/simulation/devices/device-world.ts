@@ -92,7 +92,7 @@ export function withDevices(random: Random, script: readonly TimedStep[]): reado
     return { atMs, step: isPod ? { ...step, sketch: equipped(step.sketch) } : step };
   });
   const events = Array.from({ length: randomInt(random, 7) }, () => deviceEvents(random, spanMs)).flat();
-  return [...written, ...events].toSorted((one, other) => one.atMs - other.atMs);
+  return [...written, ...events].toSorted((each, other) => each.atMs - other.atMs);
 }
 
 function withDevicesOf(random: Random, sketch: PodSketch): PodSketch {

@@ -27,9 +27,9 @@ function removingCarelessly(): KnownBug {
     cri: (client) => {
       cri = client;
       const pullImage: CriClient['pullImage'] = async (request, signal) => {
-        const answer = await client.pullImage(request, signal);
+        const response = await client.pullImage(request, signal);
         await removeAll(signal);
-        return answer;
+        return response;
       };
       return { ...client, pullImage };
     },

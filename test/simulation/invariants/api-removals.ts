@@ -15,7 +15,7 @@ export function apiObjectsGoLast({ runtime, report, cluster, volumes }: ClusterS
         report(rule, `${name} (${uid}) was removed without a delete request`);
       for (const one of runtime.runningContainers().filter(({ podUid }) => podUid === uid))
         report(rule, `${name} (${uid}) was removed while ${one.name} runs`);
-      for (const path of cgroups.directories().filter((one) => one.includes(`pod${uid}`)))
+      for (const path of cgroups.directories().filter((each) => each.includes(`pod${uid}`)))
         report(rule, `${name} (${uid}) was removed and left the cgroup ${path}`);
       for (const place of volumes?.mountedFor(uid) ?? [])
         report(rule, `${name} (${uid}) was removed while ${place} was mounted`);

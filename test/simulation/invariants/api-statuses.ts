@@ -10,7 +10,7 @@ const rule = 'no status in the API goes back';
 /** Each pod status that a node writes to the API is newer than the previous one. */
 export function statusesGoOn({ report, cluster, isDamaged, desk, nowMs }: ClusterScene): Rule {
   /** Container statuses that kubelets have written, with the time of each, by pod. */
-  const said = new Map<string, Map<string, number[]>>();
+  const output = new Map<string, Map<string, number[]>>();
   const written = new Map<string, number>();
   /** When a status of each container was last written. */
   const writtenMs = new Map<string, number>();
@@ -18,10 +18,10 @@ export function statusesGoOn({ report, cluster, isDamaged, desk, nowMs }: Cluste
   return {
     kubeletStarted({ kubelet }) {
       kubelet.state.statuses.onChange(({ uid, after }) => {
-        const texts = said.get(uid) ?? new Map<string, number[]>();
+        const texts = output.get(uid) ?? new Map<string, number[]>();
         const text = containersText(after);
         texts.set(text, [...(texts.get(text) ?? []), ++turn]);
-        said.set(uid, texts);
+        output.set(uid, texts);
       });
     },
     apiChanged({ type, resource, object, before, user }) {
@@ -36,14 +36,14 @@ export function statusesGoOn({ report, cluster, isDamaged, desk, nowMs }: Cluste
       writtenMs.set(uid, nowMs());
       if (isTerminalPhase(was.phase) && is.phase !== was.phase)
         report(rule, `${name} (${own}) was ${was.phase} and is ${is.phase}`);
-      const others = isDamaged(own) ? 'ignored' : 'counted';
-      for (const what of isNewLife ? [] : regressions(was, is, others))
+      const rest = isDamaged(own) ? 'ignored' : 'counted';
+      for (const what of isNewLife ? [] : regressions(was, is, rest))
         report(rule, `${name} (${own}): ${what}`);
-      const turns = said.get(own)?.get(containersText(is));
+      const turns = output.get(own)?.get(containersText(is));
       if (turns === undefined) return;
       const last = written.get(uid) ?? 0;
       // Two kubelets may write the same status, and the API may have received the first one.
-      const at = turns.find((one) => one >= last);
+      const at = turns.find((each) => each >= last);
       if (at === undefined) report(rule, `${name} (${own}) got an older status after a newer one`);
       written.set(uid, at ?? last);
     },
@@ -73,12 +73,12 @@ function regressions(
   after: PodStatus,
   otherInstances: 'counted' | 'ignored',
 ): readonly string[] {
-  const earlier = new Map(containersOf(before).map((one) => [one.name, one]));
-  return containersOf(after).flatMap((one) => {
-    const was = earlier.get(one.name);
+  const earlier = new Map(containersOf(before).map((each) => [each.name, each]));
+  return containersOf(after).flatMap((each) => {
+    const was = earlier.get(each.name);
     if (was === undefined) return [];
-    const isSame = was.containerID !== undefined && was.containerID === one.containerID;
-    return isSame || otherInstances === 'counted' ? regressionsOf(was, one) : [];
+    const isSame = was.containerID !== undefined && was.containerID === each.containerID;
+    return isSame || otherInstances === 'counted' ? regressionsOf(was, each) : [];
   });
 }
 

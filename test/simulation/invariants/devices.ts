@@ -38,13 +38,13 @@ export function devicesHaveOneOwner({ runtime, report, desk }: Scene): Rule {
       const value = envs.find(({ key }) => key === gadget)?.value;
       const devices = value === undefined ? [] : Buffer.from(value).toString().split(',');
       given.set(keyOf({ podUid, name, attempt: metadata?.attempt ?? 0 }), devices);
-      const wanted = containerOf(desk.known(podUid), name)?.devices ?? 0;
-      if (devices.length !== wanted)
+      const expected = containerOf(desk.known(podUid), name)?.devices ?? 0;
+      if (devices.length !== expected)
         report(
           'containers have the devices they ask for',
-          `${name} of ${podUid} has ${devices.length} of ${wanted}`,
+          `${name} of ${podUid} has ${devices.length} of ${expected}`,
         );
-      const named = CDIDevices.map((one) => one.name).join();
+      const named = CDIDevices.map((each) => each.name).join();
       if (named !== devices.map((id) => `${gadget}=${id}`).join())
         report(
           'the runtime is told the names of devices',

@@ -48,7 +48,7 @@ export function evictedStaysEvicted({ runtime, report, desk, kubelet }: ClusterS
     },
     settled() {
       for (const uid of gone) {
-        const isWanted = desk.wanted().some((one) => one.uid === uid);
+        const isWanted = desk.wanted().some((each) => each.uid === uid);
         if (isWanted && !isEvictedNow(uid)) report('an evicted pod ends as Failed', `${uid} does not say so`);
         if (runtime.runningContainers().some(({ podUid }) => podUid === uid))
           report('an evicted pod never runs again', `${uid} runs`);

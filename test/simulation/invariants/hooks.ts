@@ -37,8 +37,8 @@ export function ephemeralOnce({ report, desk, ledger, isDamaged }: RuleScene): R
     entry(entry) {
       if (entry.kind !== 'container-started' || isDamaged(entry.podUid)) return;
       const { podUid, name } = entry;
-      if (!desk.known(podUid)?.ephemeral?.some((one) => one.name === name)) return;
-      const times = ledger.ofPod(podUid).filter((one) => one.name === name && one.startedMs !== undefined);
+      if (!desk.known(podUid)?.ephemeral?.some((each) => each.name === name)) return;
+      const times = ledger.ofPod(podUid).filter((each) => each.name === name && each.startedMs !== undefined);
       if (times.length > 1) report('an ephemeral container starts once', `${name} of ${podUid}`);
     },
   };

@@ -13,11 +13,11 @@ export function initOrder({ report, desk, ledger }: RuleScene): Rule {
       const { podUid, sandboxId, name, attempt } = entry;
       const sketch = desk.known(podUid);
       if (sketch === undefined || sketch.init.length === 0) return;
-      if (sketch.ephemeral?.some((one) => one.name === name)) return;
-      const place = sketch.init.findIndex((one) => one.name === name);
+      if (sketch.ephemeral?.some((each) => each.name === name)) return;
+      const place = sketch.init.findIndex((each) => each.name === name);
       const before = place < 0 ? sketch.init : sketch.init.slice(0, place);
       const past = ledger.inSandbox(podUid, sandboxId);
-      const missing = before.filter((one) => !isDone(one, past));
+      const missing = before.filter((each) => !isDone(each, past));
       for (const { name: other } of missing) {
         const what = `${name} #${attempt} of ${podUid} started before ${other} was done`;
         report('init containers go in order', what);
@@ -27,7 +27,7 @@ export function initOrder({ report, desk, ledger }: RuleScene): Rule {
 }
 
 function isDone(container: ContainerSketch, past: readonly Instance[]): boolean {
-  const own = past.filter((one) => one.name === container.name && one.startedMs !== undefined);
+  const own = past.filter((each) => each.name === container.name && each.startedMs !== undefined);
   if (!isSidecar(container)) return own.some(({ ended }) => ended?.exitCode === 0 && ended.cause !== 'oom');
   const isProbed = container.probes?.startup !== undefined;
   return own.some(({ probes }) => !isProbed || probes.startup.succeeded);

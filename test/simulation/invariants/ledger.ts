@@ -66,14 +66,14 @@ export class Ledger implements Rule {
    * from scratch in the same sandbox.
    */
   inSandbox(uid: string, sandboxId: string): readonly Instance[] {
-    const all = this.ofPod(uid).filter((one) => one.sandboxId === sandboxId);
+    const all = this.ofPod(uid).filter((each) => each.sandboxId === sandboxId);
     const last = all.findLastIndex(({ id }) => id === this.#lastBefore.get(sandboxId));
     return all.slice(last + 1);
   }
 
   /** The last instance of a container that has run. */
   lastOf(uid: string, name: string): Instance | undefined {
-    return this.ofPod(uid).findLast((one) => one.name === name && one.startedMs !== undefined);
+    return this.ofPod(uid).findLast((each) => each.name === name && each.startedMs !== undefined);
   }
 
   entry(entry: TraceEntry): void {
@@ -97,7 +97,7 @@ export class Ledger implements Rule {
   }
 
   #emptied({ podUid, sandboxId }: Pick<Instance, 'podUid' | 'sandboxId'>): void {
-    const all = this.ofPod(podUid).filter((one) => one.sandboxId === sandboxId);
+    const all = this.ofPod(podUid).filter((each) => each.sandboxId === sandboxId);
     const last = all.at(-1);
     if (last !== undefined && all.every(({ removed }) => removed)) this.#lastBefore.set(sandboxId, last.id);
   }
@@ -118,18 +118,18 @@ export class Ledger implements Rule {
     else instance.preStops++;
   }
 
-  answered({ containerId, cmd }: ExecSyncRequest, answer: ExecSyncResponse | undefined): void {
+  answered({ containerId, cmd }: ExecSyncRequest, response: ExecSyncResponse | undefined): void {
     const instance = this.find(containerId);
     if (instance === undefined) return;
     const [program, which] = cmd;
-    const isGood = answer?.exitCode === 0;
+    const isGood = response?.exitCode === 0;
     if (program === 'hook' && which === 'post-start' && !isGood) instance.postStartFailed = true;
     if (program === 'probe') this.#count(instance, which as ProbeType, isGood ? 'success' : 'failure');
   }
 
-  probed({ containerId, type }: ProbeRequest, answer: 'success' | 'failure'): void {
+  probed({ containerId, type }: ProbeRequest, response: 'success' | 'failure'): void {
     const instance = this.find(containerId);
-    if (instance !== undefined) this.#count(instance, type, answer);
+    if (instance !== undefined) this.#count(instance, type, response);
   }
 
   kubeletStarted(): void {
@@ -137,11 +137,11 @@ export class Ledger implements Rule {
       for (const type of probeTypes) probes[type].badInARow = 0;
   }
 
-  #count({ probes }: Instance, type: ProbeType, answer: 'success' | 'failure'): void {
-    const answers = probes[type];
-    answers.badInARow = answer === 'success' ? 0 : answers.badInARow + 1;
-    answers.mostBadInARow = Math.max(answers.mostBadInARow, answers.badInARow);
-    if (answer === 'success') answers.succeeded = true;
+  #count({ probes }: Instance, type: ProbeType, response: 'success' | 'failure'): void {
+    const responses = probes[type];
+    responses.badInARow = response === 'success' ? 0 : responses.badInARow + 1;
+    responses.mostBadInARow = Math.max(responses.mostBadInARow, responses.badInARow);
+    if (response === 'success') responses.succeeded = true;
   }
 
   #meet(entry: Pick<Instance, 'id' | 'podUid' | 'sandboxId' | 'name' | 'attempt'>): void {
@@ -160,9 +160,9 @@ export class Ledger implements Rule {
       probes: { liveness: answers(), readiness: answers(), startup: answers() },
     };
     this.#instances.set(id, instance);
-    const others = this.#pods.get(podUid);
-    if (others === undefined) this.#pods.set(podUid, [instance]);
-    else others.push(instance);
+    const rest = this.#pods.get(podUid);
+    if (rest === undefined) this.#pods.set(podUid, [instance]);
+    else rest.push(instance);
   }
 
   #change(id: string, change: Partial<Instance>): void {

@@ -5,11 +5,11 @@ export function oneOfEachContainer({ runtime, report, isUncertain }: Scene): Rul
     entry(entry) {
       if (entry.kind !== 'container-started') return;
       const { podUid, name, attempt, id } = entry;
-      const others = runtime
+      const rest = runtime
         .runningContainers()
         .filter((other) => other.id !== id && other.podUid === podUid && other.name === name)
         .filter((other) => !isUncertain() || other.attempt === attempt);
-      for (const other of others) {
+      for (const other of rest) {
         const what = `${name} #${attempt} of ${podUid} started while #${other.attempt} runs`;
         report('at most one running container of a name in a pod', what);
       }
@@ -37,10 +37,10 @@ export function oneOfEachName({ runtime, report, kubelet, isUncertain, desk }: S
       if (desk.known(entry.podUid)?.source === 'api') return;
       const nameOf = new Map(runtime.sandboxes().map(({ podUid, podName }) => [podUid, podName]));
       const name = nameOf.get(entry.podUid);
-      const others = runtime
+      const rest = runtime
         .runningContainers()
         .filter(({ podUid }) => podUid !== entry.podUid && nameOf.get(podUid) === name && known.has(podUid));
-      for (const other of others) {
+      for (const other of rest) {
         const what = `${entry.podUid} of ${name} started while ${other.podUid} still runs`;
         report('static pods of one name do not overlap', what);
       }

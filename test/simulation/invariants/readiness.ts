@@ -20,11 +20,11 @@ export function readyMeansRunning(scene: RuleScene): Rule {
     if (sketch === undefined || !isReady(status)) return;
     const looked = kubelet()?.runtime.pleg.cache.get(uid as PodUid);
     for (const { name } of servingOf(sketch)) {
-      const said = statusOf(status, name);
-      if (said?.state?.running === undefined) report(rule, `${name} of ${uid} is not reported as running`);
-      const seen = looked?.containers.find(({ id }) => said?.containerID?.endsWith(`://${id}`));
-      if (seen !== undefined && seen.state !== 'running')
-        report(rule, `${name} of ${uid} was observed as ${seen.state}`);
+      const output = statusOf(status, name);
+      if (output?.state?.running === undefined) report(rule, `${name} of ${uid} is not reported as running`);
+      const observed = looked?.containers.find(({ id }) => output?.containerID?.endsWith(`://${id}`));
+      if (observed !== undefined && observed.state !== 'running')
+        report(rule, `${name} of ${uid} was observed as ${observed.state}`);
     }
   };
   const check = () => {
@@ -62,5 +62,5 @@ function isReady({ conditions = [] }: PodStatus): boolean {
 
 export function statusOf(status: PodStatus, name: string): ContainerStatus | undefined {
   const all = [...(status.containerStatuses ?? []), ...(status.initContainerStatuses ?? [])];
-  return all.find((one) => one.name === name);
+  return all.find((each) => each.name === name);
 }

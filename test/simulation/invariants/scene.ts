@@ -60,9 +60,9 @@ export interface Rule {
   entry?(entry: TraceEntry): void;
   calling?(method: string, request: unknown): void;
   /** A command executed in a container has exited; undefined if the call failed. */
-  answered?(request: ExecSyncRequest, answer: ExecSyncResponse | undefined): void;
+  answered?(request: ExecSyncRequest, response: ExecSyncResponse | undefined): void;
   /** A network probe is sent and will get this response. */
-  probed?(question: ProbeRequest, answer: 'success' | 'failure'): void;
+  probed?(question: ProbeRequest, response: 'success' | 'failure'): void;
   kubeletStarted?(life: KubeletLife): void;
   /** Durations that only the wall clock recorded are no longer known. */
   clockJumped?(): void;

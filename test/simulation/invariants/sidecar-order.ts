@@ -60,7 +60,7 @@ export function sidecarOrder(scene: RuleScene): Rule {
       // A sidecar that exits by itself was not requested to stop.
       if (cmd[1] === 'pre-stop' && !ending.has(podUid)) ending.set(podUid, nowMs());
       if (method !== 'stopContainer') return;
-      const place = sketch.init.findIndex((one) => one.name === name);
+      const place = sketch.init.findIndex((each) => each.name === name);
       if (place < 0 || sketch.init[place]?.restartPolicy !== 'Always') return;
       // For a pod that only the runtime knows, sidecars cannot be told from regular containers.
       if (kubelet()?.control.workers.activePod(podUid as PodUid) === undefined) return;
@@ -72,10 +72,12 @@ export function sidecarOrder(scene: RuleScene): Rule {
       if (usedMs >= graceSeconds * 1_000 - slackMs) return;
       const later = [
         ...sketch.containers,
-        ...sidecarsOf(sketch).filter((one) => sketch.init.indexOf(one) > place),
+        ...sidecarsOf(sketch).filter((each) => sketch.init.indexOf(each) > place),
       ];
-      const names = new Set(later.map((one) => one.name));
-      const still = runtime.runningContainers().filter((one) => one.podUid === podUid && names.has(one.name));
+      const names = new Set(later.map((each) => each.name));
+      const still = runtime
+        .runningContainers()
+        .filter((each) => each.podUid === podUid && names.has(each.name));
       for (const other of still)
         report('sidecars stop last, in reverse order', `${name} of ${podUid} stops while ${other.name} runs`);
     },

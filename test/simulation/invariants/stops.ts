@@ -50,7 +50,7 @@ function isCalledFor(sketch: PodSketch, instance: Instance, ledger: Ledger): boo
 
 /** A probe result of this very instance justifies its stop. */
 export function hasFailed(sketch: PodSketch, { name, postStartFailed, probes }: Instance): boolean {
-  const container = [...sketch.init, ...sketch.containers].find((one) => one.name === name);
+  const container = [...sketch.init, ...sketch.containers].find((each) => each.name === name);
   const isBad = (type: 'liveness' | 'startup') => {
     const probe = container?.probes?.[type];
     // An instance whose preStop hook has begun is stopped by the next kubelet as well, whatever its
@@ -68,27 +68,29 @@ export function hasFailed(sketch: PodSketch, { name, postStartFailed, probes }: 
  */
 function isOver(sketch: PodSketch, uid: string, ledger: Ledger): boolean {
   const end = (name: string) => ledger.lastOf(uid, name)?.ended;
-  const hasEnded = sketch.containers.every((one) => {
-    const last = ledger.lastOf(uid, one.name);
-    if (last?.ended !== undefined) return afterExit(sketch, one, last.ended.exitCode) === 'stays-ended';
+  const hasEnded = sketch.containers.every((each) => {
+    const last = ledger.lastOf(uid, each.name);
+    if (last?.ended !== undefined) return afterExit(sketch, each, last.ended.exitCode) === 'stays-ended';
     // A container with a failed probe is not restarted if its restart policy is Never, whatever its
     // exit code rules.
-    return last !== undefined && hasFailed(sketch, last) && policyOf(sketch, one) === 'Never';
+    return last !== undefined && hasFailed(sketch, last) && policyOf(sketch, each) === 'Never';
   });
-  const hasFailedInit = sketch.init.some((one) => {
-    const ended = end(one.name);
+  const hasFailedInit = sketch.init.some((each) => {
+    const ended = end(each.name);
     const isBad = ended !== undefined && (ended.exitCode !== 0 || ended.cause === 'oom');
-    return !isSidecar(one) && isBad && afterExit(sketch, one, ended.exitCode) === 'stays-ended';
+    return !isSidecar(each) && isBad && afterExit(sketch, each, ended.exitCode) === 'stays-ended';
   });
   return (sidecarsOf(sketch).length > 0 || sketch.ephemeral !== undefined) && (hasEnded || hasFailedInit);
 }
 
 export function startsAllAnew(sketch: PodSketch, { podUid, sandboxId }: Instance, ledger: Ledger): boolean {
   const past = ledger.inSandbox(podUid, sandboxId);
-  return [...sketch.init, ...sketch.containers].some((one) =>
+  return [...sketch.init, ...sketch.containers].some((each) =>
     past.some(
       ({ name, ended }) =>
-        name === one.name && ended !== undefined && afterExit(sketch, one, ended.exitCode) === 'restarts-all',
+        name === each.name &&
+        ended !== undefined &&
+        afterExit(sketch, each, ended.exitCode) === 'restarts-all',
     ),
   );
 }

@@ -30,7 +30,7 @@ export function startsWithItsVolumes({ runtime, report, volumes, cluster, desk }
       const uid = podOfCall(runtime, method, request);
       if (uid === undefined || !hasVolumes(cluster, uid)) return;
       const name = containerOfCall(runtime, request);
-      const who = desk.known(uid)?.ephemeral?.some((one) => one.name === name) ? 'visitor' : 'own';
+      const who = desk.known(uid)?.ephemeral?.some((each) => each.name === name) ? 'visitor' : 'own';
       if (method === 'startContainer') volumes.started(uid, who);
       for (const volume of volumes.missing(uid, who))
         report(

@@ -33,8 +33,8 @@ function sketch(name: string, more: Partial<PodSketch> = {}): PodSketch {
 
 it('the Node reports its pressure conditions, rejects pods meanwhile, and admits pods again after the transition period', async () => {
   const random = seededRandom(1);
-  const world = new World({ seed: 1, pressure: 'some', cluster: { random, skewMs: 0 } }, witness);
-  const cluster = world.cluster ?? assert.fail();
+  const environment = new World({ seed: 1, pressure: 'some', cluster: { random, skewMs: 0 } }, witness);
+  const cluster = environment.cluster ?? assert.fail();
   const status = (name: string) => (cluster.pod(name)?.status ?? {}) as PodStatus;
   const pressures = () => {
     const { conditions = [] } = (cluster.theNode()?.status ?? {}) as {
@@ -45,8 +45,8 @@ it('the Node reports its pressure conditions, rejects pods meanwhile, and admits
       .map(({ type, reason }) => `${type} ${reason}`);
   };
   const until = async (what: string, holds: () => boolean, limitMs = 60_000) =>
-    assert.ok(await world.clock.advanceUntil(holds, limitMs), what);
-  await world.startKubelet();
+    assert.ok(await environment.clock.advanceUntil(holds, limitMs), what);
+  await environment.startKubelet();
   for (const name of ['a', 'b']) cluster.create(sketch(name));
   await until('they run', () => ['a', 'b'].every((name) => status(name).phase === 'Running'));
   assert.deepEqual(pressures(), []);
@@ -55,7 +55,7 @@ it('the Node reports its pressure conditions, rejects pods meanwhile, and admits
     ['disk', 'DiskPressure KubeletHasDiskPressure'],
     ['pids', 'PIDPressure KubeletHasInsufficientPID'],
   ] as const) {
-    world.pressure?.take({ resource, room: 0 });
+    environment.pressure?.take({ resource, room: 0 });
     await until(told, () => pressures().includes(told));
   }
   await until('all pods are evicted', () => ['a', 'b'].every((name) => status(name).phase === 'Failed'));
@@ -63,12 +63,12 @@ it('the Node reports its pressure conditions, rejects pods meanwhile, and admits
   assert.match(status('a').message ?? '', /^The node was low on resource: /);
   const target = status('a').conditions?.find(({ type }) => type === 'DisruptionTarget');
   assert.equal(target?.reason, 'TerminationByKubelet');
-  const told = cluster.api
+  const reported = cluster.api
     .objects(apiResources.events)
     .find(
       ({ metadata, ...event }) => (event as { reason?: string }).reason === 'Evicted' && metadata.annotations,
     );
-  assert.ok(Object.hasOwn(told?.metadata.annotations ?? {}, 'starved_resource'));
+  assert.ok(Object.hasOwn(reported?.metadata.annotations ?? {}, 'starved_resource'));
   cluster.create(sketch('late'));
   cluster.create(sketch('vital', { priority: 2_000_000_000 }));
   await until('one pod is rejected', () => status('late').phase === 'Failed');
@@ -76,39 +76,39 @@ it('the Node reports its pressure conditions, rejects pods meanwhile, and admits
   const all = 'MemoryPressure DiskPressure PIDPressure';
   assert.deepEqual([reason, message], ['Evicted', `Pod was rejected: The node had condition: [${all}]. `]);
   await until('a critical pod runs', () => status('vital').phase === 'Running');
-  world.pressure?.heal();
+  environment.pressure?.heal();
   await until('the node has no pressure condition', () => pressures().length === 0);
   cluster.create(sketch('again'));
   await until('the node admits pods', () => status('again').phase === 'Running');
   assert.equal(status('vital').phase, 'Running');
-  assert.equal(await world.stopKubelet(), undefined);
+  assert.equal(await environment.stopKubelet(), undefined);
   cluster.api.close();
-  world.runtime.close();
+  environment.runtime.close();
 });
 
 it('a pod rejected because of memory pressure is not evicted for the pod that uses the memory', async () => {
   const random = seededRandom(1);
-  const world = new World({ seed: 1, pressure: 'some', cluster: { random, skewMs: 0 } }, witness);
-  const cluster = world.cluster ?? assert.fail();
+  const environment = new World({ seed: 1, pressure: 'some', cluster: { random, skewMs: 0 } }, witness);
+  const cluster = environment.cluster ?? assert.fail();
   const status = (name: string) => (cluster.pod(name)?.status ?? {}) as PodStatus;
   const until = async (what: string, holds: () => boolean, limitMs = 60_000) =>
-    assert.ok(await world.clock.advanceUntil(holds, limitMs), what);
-  await world.startKubelet();
+    assert.ok(await environment.clock.advanceUntil(holds, limitMs), what);
+  await environment.startKubelet();
   cluster.create(sketch('hog'));
   await until('it runs', () => status('hog').phase === 'Running');
-  world.pressure?.take({ resource: 'memory', room: 1_000 });
-  const { available = 0 } = (await world.pressure?.node())?.memory ?? {};
+  environment.pressure?.take({ resource: 'memory', room: 1_000 });
+  const { available = 0 } = (await environment.pressure?.node())?.memory ?? {};
   // Below the soft threshold, which takes effect only later.
-  world.pressure?.take({ resource: 'memory', room: 1_200 - available });
-  await world.clock.advance(11_000);
+  environment.pressure?.take({ resource: 'memory', room: 1_200 - available });
+  await environment.clock.advance(11_000);
   const late = Array.from({ length: 8 }, (_, index) => `late-${index}`);
   for (const name of late) cluster.create(sketch(name));
   await until('some pods are rejected', () => late.some((name) => status(name).phase === 'Failed'));
   assert.ok(late.some((name) => status(name).phase === undefined || status(name).phase === 'Pending'));
   await until('the pod that uses the memory is evicted', () => status('hog').phase === 'Failed');
-  await world.clock.advance(30_000);
+  await environment.clock.advance(30_000);
   for (const name of late) assert.doesNotMatch(status(name).message ?? '', /The node was low/, name);
-  assert.equal(await world.stopKubelet(), undefined);
+  assert.equal(await environment.stopKubelet(), undefined);
   cluster.api.close();
-  world.runtime.close();
+  environment.runtime.close();
 });

@@ -15,7 +15,7 @@ export function withPressure(random: Random, script: readonly TimedStep[]): read
   const times = 2 + randomInt(random, 3);
   const pressure = Array.from({ length: times }, () => shortage(random, spanMs)).flat();
   const all = script.map(({ atMs, step }) => ({ atMs, step: withPriority(step) }));
-  return [...all, ...pressure].toSorted((one, other) => one.atMs - other.atMs);
+  return [...all, ...pressure].toSorted((each, other) => each.atMs - other.atMs);
 }
 
 function shortage(random: Random, spanMs: number): readonly TimedStep[] {

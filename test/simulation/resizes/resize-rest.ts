@@ -11,27 +11,27 @@ const mebibyte = 2 ** 20;
  * Differences of a pod at rest from its last resize: it has the resources it requests, or the
  * resize is deferred because the node lacks capacity.
  */
-export function unlikeItsSize(world: World, uid: string, sketch: PodSketch): readonly string[] {
-  const status = world.life?.kubelet.state.statuses.getPodStatus(uid as PodUid);
+export function unlikeItsSize(environment: World, uid: string, sketch: PodSketch): readonly string[] {
+  const status = environment.life?.kubelet.state.statuses.getPodStatus(uid as PodUid);
   if (status === undefined || status.phase === 'Failed') return [];
   const resizes = (status.conditions ?? []).filter(({ type }) => type.startsWith('PodResize'));
   const pending = resizes.find(({ type }) => type === 'PodResizePending');
   if (resizes.some(({ type }) => type === 'PodResizeInProgress')) return ['is still being resized'];
   if (pending !== undefined && pending.reason !== 'Deferred') return [`waits for ever: ${pending.message}`];
-  const all = world.runtime.runningContainers();
+  const all = environment.runtime.runningContainers();
   const running = all.filter(({ podUid }) => podUid === uid);
-  const others = all.filter(({ podUid }) => podUid !== uid).map(sizeOf);
+  const rest = all.filter(({ podUid }) => podUid !== uid).map(sizeOf);
   const wished = everyContainer(sketch).flatMap(({ size }) => size ?? []);
-  if (pending !== undefined && isFitting([...others, ...wished]))
+  if (pending !== undefined && isFitting([...rest, ...wished]))
     return ['is deferred though the node has capacity'];
   return everyContainer(sketch).flatMap(({ name, size }) => {
-    const found = running.find((one) => one.name === name);
-    const wanted = pending === undefined ? size : toldSize(status, name);
-    if (found === undefined || wanted === undefined) return [];
+    const found = running.find((each) => each.name === name);
+    const expected = pending === undefined ? size : toldSize(status, name);
+    if (found === undefined || expected === undefined) return [];
     const has = sizeOf(found);
-    return has.milliCpu === wanted.milliCpu && has.mebibytes === wanted.mebibytes
+    return has.milliCpu === expected.milliCpu && has.mebibytes === expected.mebibytes
       ? []
-      : [`has ${JSON.stringify(has)} in ${name}, expected ${JSON.stringify(wanted)}`];
+      : [`has ${JSON.stringify(has)} in ${name}, expected ${JSON.stringify(expected)}`];
   });
 }
 
@@ -48,7 +48,7 @@ function isFitting(sizes: readonly ContainerSize[]): boolean {
 /** The allocated resources in the pod's status. */
 function toldSize(status: PodStatus, name: string): ContainerSize | undefined {
   const all = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
-  const { cpu, memory } = all.find((one) => one.name === name)?.allocatedResources ?? {};
+  const { cpu, memory } = all.find((each) => each.name === name)?.allocatedResources ?? {};
   if (cpu === undefined || memory === undefined) return undefined;
   return {
     milliCpu: cpu.endsWith('m') ? Number.parseInt(cpu, 10) : Number(cpu) * 1_000,

@@ -15,19 +15,19 @@ export function withResizes(random: Random, script: readonly TimedStep[]): reado
   const spanMs = Math.max(60_000, script.at(-1)?.atMs ?? 0);
   const pods = 2 + randomInt(random, 2);
   const steps = Array.from({ length: pods }, (_, index) => podSteps(random, `sized${index}`, spanMs));
-  return [...script, ...steps.flat()].toSorted((one, other) => one.atMs - other.atMs);
+  return [...script, ...steps.flat()].toSorted((each, other) => each.atMs - other.atMs);
 }
 
 function podSteps(random: Random, name: string, spanMs: number): readonly TimedStep[] {
   const sketch = sizedPod(random, name);
   let atMs = random.next() * (spanMs / 4);
   const steps: TimedStep[] = [{ atMs, step: { do: 'cluster', what: { do: 'create', sketch } } }];
-  const names = [...sketch.init, ...sketch.containers].map((one) => one.name);
+  const names = [...sketch.init, ...sketch.containers].map((each) => each.name);
   for (let resizes = 1 + randomInt(random, 5); resizes > 0; resizes--) {
     atMs += random.next() * (pick(random, [50, 3_000, spanMs / 3]) ?? 0);
     const chosen = names.filter(() => random.next() < 0.7);
-    const wanted = Object.fromEntries(chosen.map((one) => [one, sizeOf(random)]));
-    steps.push({ atMs, step: { do: 'cluster', what: { do: 'resize', name, sizes: wanted } } });
+    const expected = Object.fromEntries(chosen.map((each) => [each, sizeOf(random)]));
+    steps.push({ atMs, step: { do: 'cluster', what: { do: 'resize', name, sizes: expected } } });
   }
   if (random.next() < 0.3) {
     atMs += random.next() * (spanMs / 3);
@@ -47,8 +47,8 @@ function sizedPod(random: Random, name: string): PodSketch {
     restartPolicy: 'Always',
     graceSeconds: 1,
     mayBeRefused: true,
-    init: many(randomInt(random, 2), container('init')).map((one) => ({
-      ...one,
+    init: many(randomInt(random, 2), container('init')).map((each) => ({
+      ...each,
       restartPolicy: 'Always' as const,
     })),
     containers: many(1 + randomInt(random, 2), container('main')),

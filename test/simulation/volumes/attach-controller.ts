@@ -60,12 +60,12 @@ export class AttachController {
   #reconcile(): void {
     const node = this.#deps.api.object({ resource: apiResources.nodes, name: nodeName });
     if (node === undefined) return;
-    const wanted = new Set(this.#deps.api.objects(apiResources.pods).flatMap(attachedTo));
-    for (const id of wanted) if (!this.#attached.has(id)) this.#attach(id);
+    const expected = new Set(this.#deps.api.objects(apiResources.pods).flatMap(attachedTo));
+    for (const id of expected) if (!this.#attached.has(id)) this.#attach(id);
     const { volumesInUse } = (node.status ?? {}) as AttachedNodeStatus;
     // A node that has not reported its volumes in use may use any.
     const isFree = (id: string) => volumesInUse?.includes(attachedName(drivers.far, id)) === false;
-    for (const id of [...this.#attached]) if (!wanted.has(id) && isFree(id)) this.#detach(id);
+    for (const id of [...this.#attached]) if (!expected.has(id) && isFree(id)) this.#detach(id);
     this.#tell(node);
   }
 

@@ -35,7 +35,7 @@ export const machineMutations: Readonly<Record<string, KnownBug>> = {
     shows: mounting,
     ...atTheEnd(async ({ networkMounts, readFile }, uid, signal) => {
       const places = (await readFile('/proc/self/mountinfo')).split(' ');
-      for (const place of places.filter((one) => one.includes(`${uid}/volumes/kubernetes.io~nfs/`)))
+      for (const place of places.filter((each) => each.includes(`${uid}/volumes/kubernetes.io~nfs/`)))
         await networkMounts?.unmount(place, 'plain', signal);
     }),
   },

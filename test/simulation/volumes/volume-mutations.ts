@@ -59,12 +59,12 @@ export const volumeMutations: Readonly<Record<string, KnownBug>> = {
     breaks: 'no volume is unstaged while a pod has it',
     shows: mounting,
     machine: withCalls('nodeUnpublishVolume', async (call, request, options, client, staged) => {
-      const answer = await call(request, options);
+      const response = await call(request, options);
       const { volumeId } = request as { readonly volumeId: string };
       const stagingTargetPath = staged.get(volumeId);
       if (stagingTargetPath !== undefined)
         await client['nodeUnstageVolume']?.({ volumeId, stagingTargetPath }, options);
-      return answer;
+      return response;
     }),
   },
 

@@ -25,7 +25,7 @@ export function withVolumeTrouble(random: Random, script: readonly TimedStep[]):
   const writer = new VolumeScriptWriter(random, spanMs);
   for (let updates = randomInt(random, 8); updates > 0; updates--) writer.update();
   for (let times = randomInt(random, 5); times > 0; times--) writer.trouble();
-  return [...script, ...writer.steps()].toSorted((one, other) => one.atMs - other.atMs);
+  return [...script, ...writer.steps()].toSorted((each, other) => each.atMs - other.atMs);
 }
 
 class VolumeScriptWriter {

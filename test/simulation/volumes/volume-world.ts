@@ -207,9 +207,9 @@ export class VolumeWorld {
   /**
    * Whether the server has lost this mount, or had lost it until it was unmounted for that reason.
    */
-  isLost(place: string): boolean {
-    const isMounted = this.memory.mounts().some(({ directory }) => directory === place);
-    return this.#mounts.broken.has(place) || (this.#forgotten.has(place) && !isMounted);
+  isLost(path: string): boolean {
+    const isMounted = this.memory.mounts().some(({ directory }) => directory === path);
+    return this.#mounts.broken.has(path) || (this.#forgotten.has(path) && !isMounted);
   }
 
   /** A container of the pod is started, and may write to its volumes from now on. */
@@ -245,9 +245,9 @@ export class VolumeWorld {
     return this.#filledOf(uid)
       .filter((kind) => kind !== 'labels')
       .flatMap((kind) => {
-        const said = this.#objects.said(kind);
+        const output = this.#objects.said(kind);
         const [found] = this.#texts(uid, kind);
-        return found === said ? [] : [`${kind} says ${found} instead of ${said}`];
+        return found === output ? [] : [`${kind} says ${found} instead of ${output}`];
       });
   }
 
@@ -265,17 +265,17 @@ export class VolumeWorld {
   }
 
   /** All volume state of pods except that of the desired pods. */
-  leftovers(wanted: ReadonlySet<string>): readonly string[] {
+  leftovers(expected: ReadonlySet<string>): readonly string[] {
     const isLeft = (path: string) => {
       const uid = /\/pods\/([0-9a-f]{32})(\/|$)/.exec(path)?.[1] ?? shownTo(path);
-      return uid !== undefined && !wanted.has(uid);
+      return uid !== undefined && !expected.has(uid);
     };
     const used = new Set(
-      [...wanted].flatMap((uid) => kindsOf(uid).flatMap((kind) => stagedIdOf(uid, kind) ?? [])),
+      [...expected].flatMap((uid) => kindsOf(uid).flatMap((kind) => stagedIdOf(uid, kind) ?? [])),
     );
     const isUnstaged = (path: string) => path.includes('/plugins/kubernetes.io/csi/') && used.size === 0;
     const isUsedDisk = (origin: string) =>
-      [...wanted].some((uid) =>
+      [...expected].some((uid) =>
         kindsOf(uid).some(
           (kind) =>
             (kind === 'disk' && origin === sharedDisk) || (kind === 'blank' && origin === blankDisk(uid)),
@@ -347,8 +347,8 @@ export class VolumeWorld {
     }
   }
 
-  #isFrom(place: string, origin: string): boolean {
-    return this.memory.mounts().findLast(({ directory }) => directory === place)?.origin === origin;
+  #isFrom(path: string, origin: string): boolean {
+    return this.memory.mounts().findLast(({ directory }) => directory === path)?.origin === origin;
   }
 
   /** Linked in the pod directory, mapped and held open. */

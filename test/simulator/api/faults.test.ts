@@ -11,11 +11,11 @@ const running = { kind: 'merge', body: { status: { phase: 'Running' } } } as con
 
 function faulty(fault: ApiFault, nth = 1) {
   const calls = [{ verb: 'patch', target: 'pods/status', nth, fault }] as const;
-  const rig = new ApiRig({ faults: scriptedApiFaults({ calls }) });
-  rig.pod('a');
-  const patch = () => rig.node.patch(podRef('a', 'status'), running, rig.signal);
-  const phase = () => rig.api.object(podRef('a'))?.status?.['phase'];
-  return { rig, patch, phase };
+  const harness = new ApiRig({ faults: scriptedApiFaults({ calls }) });
+  harness.pod('a');
+  const patch = () => harness.node.patch(podRef('a', 'status'), running, harness.signal);
+  const phase = () => harness.api.object(podRef('a'))?.status?.['phase'];
+  return { rig: harness, patch, phase };
 }
 
 test("a rejected call has no effect, and its error has all fields of a server's", async () => {
@@ -90,64 +90,67 @@ test('a list may get a 410', async () => {
       { verb: 'list', target: 'pods', times: 1, fault: { kind: 'refuse', status: 410, reason: 'Expired' } },
     ],
   });
-  using rig = new ApiRig({ faults });
-  await assert.rejects(rig.done(rig.admin.list({ resource: pods }, rig.signal)), says('API_GONE'));
-  await rig.done(rig.admin.list({ resource: pods }, rig.signal));
+  using harness = new ApiRig({ faults });
+  await assert.rejects(
+    harness.done(harness.admin.list({ resource: pods }, harness.signal)),
+    says('API_GONE'),
+  );
+  await harness.done(harness.admin.list({ resource: pods }, harness.signal));
 });
 
 test('a server that is down refuses connections, ends watches, and restarts with all its objects', async () => {
-  using rig = new ApiRig({ latencyMs: () => 5 });
-  rig.pod('a');
-  const watched = rig.watch(rig.admin, { resource: pods });
-  await rig.clock.advance(100);
-  const underway = rig.node.patch(podRef('a', 'status'), running, rig.signal);
+  using harness = new ApiRig({ latencyMs: () => 5 });
+  harness.pod('a');
+  const watched = harness.watch(harness.admin, { resource: pods });
+  await harness.clock.advance(100);
+  const underway = harness.node.patch(podRef('a', 'status'), running, harness.signal);
   const ended = assert.rejects(underway, says('API_UNAVAILABLE'));
-  await rig.clock.advance(2);
-  rig.api.goAway();
+  await harness.clock.advance(2);
+  harness.api.goAway();
   await ended;
-  await rig.clock.advance(100);
+  await harness.clock.advance(100);
   assert.ok(isApiCode(watched.end, 'API_UNAVAILABLE'));
-  assert.equal(rig.api.object(podRef('a'))?.status?.['phase'], 'Pending');
-  await assert.rejects(rig.get(podRef('a')), says('API_UNAVAILABLE'));
-  rig.api.comeBack();
-  assert.equal((await rig.get(podRef('a'))).metadata.name, 'a');
+  assert.equal(harness.api.object(podRef('a'))?.status?.['phase'], 'Pending');
+  await assert.rejects(harness.get(podRef('a')), says('API_UNAVAILABLE'));
+  harness.api.comeBack();
+  assert.equal((await harness.get(podRef('a'))).metadata.name, 'a');
 });
 
 test('a network that drops all packets ends calls by their deadline and watches late', async () => {
-  using rig = new ApiRig();
-  const watched = rig.watch(rig.admin, { resource: pods });
-  await rig.clock.advance(100);
-  rig.api.goAway('silent');
-  rig.pod('a');
-  await assert.rejects(rig.get(podRef('a')), says('API_DEADLINE'));
+  using harness = new ApiRig();
+  const watched = harness.watch(harness.admin, { resource: pods });
+  await harness.clock.advance(100);
+  harness.api.goAway('silent');
+  harness.pod('a');
+  await assert.rejects(harness.get(podRef('a')), says('API_DEADLINE'));
   assert.deepEqual([watched.events.length, watched.end], [1, undefined]);
-  await rig.clock.advance(20_000);
+  await harness.clock.advance(20_000);
   assert.ok(isApiCode(watched.end, 'API_UNAVAILABLE'));
-  rig.api.comeBack();
-  await rig.get(podRef('a'));
+  harness.api.comeBack();
+  await harness.get(podRef('a'));
 });
 
 test('a call aborted in flight may or may not take effect', async () => {
   const outcomes = new Set<unknown>();
   for (let seed = 0; seed < 20; seed++) {
-    using rig = new ApiRig({ seed, latencyMs: () => 5 });
-    rig.pod('a');
+    using harness = new ApiRig({ seed, latencyMs: () => 5 });
+    harness.pod('a');
     const controller = new AbortController();
-    const call = rig.node.patch(podRef('a', 'status'), running, controller.signal);
+    const call = harness.node.patch(podRef('a', 'status'), running, controller.signal);
     const ended = assert.rejects(call, /enough/);
-    await rig.clock.advance(1);
+    await harness.clock.advance(1);
     controller.abort(new Error('enough'));
     await ended;
-    await rig.clock.advance(1_000);
-    outcomes.add(rig.api.object(podRef('a'))?.status?.['phase']);
+    await harness.clock.advance(1_000);
+    outcomes.add(harness.api.object(podRef('a'))?.status?.['phase']);
   }
   assert.deepEqual([...outcomes].sort(), ['Pending', 'Running']);
 });
 
 test('a caller that has already aborted sends no call', async () => {
-  using rig = new ApiRig();
-  await assert.rejects(rig.node.get(podRef('a'), {}, AbortSignal.abort(new Error('no'))), /no/);
-  assert.equal(rig.api.calls.of(), 0);
+  using harness = new ApiRig();
+  await assert.rejects(harness.node.get(podRef('a'), {}, AbortSignal.abort(new Error('no'))), /no/);
+  assert.equal(harness.api.calls.of(), 0);
 });
 
 test('random faults occur about as often as configured, and identically for the same seed', () => {
@@ -206,16 +209,18 @@ test('the same seed gives the same history', async () => {
       eventLate: 0.2,
       watchCut: 0.1,
     };
-    using rig = new ApiRig({ seed, faults: randomApiFaults({ random, rates }) });
+    using harness = new ApiRig({ seed, faults: randomApiFaults({ random, rates }) });
     const story: string[] = [];
-    rig.api.onChange(({ type, version }) => story.push(`${rig.clock.monotonicMs()} ${type} ${version}`));
-    const watched = rig.watch(rig.admin, { resource: pods });
+    harness.api.onChange(({ type, version }) =>
+      story.push(`${harness.clock.monotonicMs()} ${type} ${version}`),
+    );
+    const watched = harness.watch(harness.admin, { resource: pods });
     for (let i = 0; i < 20; i++) {
       const object = { metadata: { generateName: 'p-' } } as ApiObject;
-      const call = rig.admin.create({ resource: pods, namespace: 'default' }, object, rig.signal);
-      await rig.done(call).catch((error) => {
+      const call = harness.admin.create({ resource: pods, namespace: 'default' }, object, harness.signal);
+      await harness.done(call).catch((error) => {
         assert.ok(isKind(error, 'Failed', 'Unavailable', 'DeadlineExceeded'), String(error));
-        story.push(`${rig.clock.monotonicMs()} ${error.code}`);
+        story.push(`${harness.clock.monotonicMs()} ${error.code}`);
       });
     }
     return [story, watched.events.map(({ object }) => object.metadata?.name)];

@@ -89,10 +89,10 @@ export class ApiGate {
     await this.#beforeEffect(request, fault, () => this.#inBackground(effect, life));
     await this.#travel();
     if (this.#life !== life || this.#isUnheard(call)) return await silence();
-    const answer = effect(fault?.kind === 'stale' ? { behind: fault.versions } : freshest);
+    const response = effect(fault?.kind === 'stale' ? { behind: fault.versions } : freshest);
     await this.#afterEffect(request, fault);
     await this.#travel();
-    return this.reachability === 'silent' ? await silence() : answer;
+    return this.reachability === 'silent' ? await silence() : response;
   }
 
   /** No caller waits any more, but it is random whether the request was already sent. */

@@ -23,15 +23,15 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant('wait' as const), ms: fc.nat(20) }),
 );
 
-async function take(rig: ApiRig, taken: Step): Promise<void> {
-  if (taken.do === 'wait') return await rig.clock.advance(taken.ms);
+async function take(harness: ApiRig, taken: Step): Promise<void> {
+  if (taken.do === 'wait') return await harness.clock.advance(taken.ms);
   const ref = podRef(taken.name);
   if (taken.do === 'put')
-    rig.pod(taken.name, { spec: { nodeName: taken.node }, status: { phase: taken.phase } });
-  else if (rig.api.object(ref) === undefined) return;
-  else if (taken.do === 'delete') rig.api.deletePod('default', taken.name, taken.grace);
+    harness.pod(taken.name, { spec: { nodeName: taken.node }, status: { phase: taken.phase } });
+  else if (harness.api.object(ref) === undefined) return;
+  else if (taken.do === 'delete') harness.api.deletePod('default', taken.name, taken.grace);
   else
-    rig.api.change(ref, (object) => ({
+    harness.api.change(ref, (object) => ({
       ...object,
       metadata: { ...object.metadata, finalizers: taken.finalizers },
     }));
@@ -65,13 +65,13 @@ test("the state built from a watch equals the server's state, for every selector
   const history = fc.array(step, { minLength: 1, maxLength: 40 });
   await fc.assert(
     fc.asyncProperty(history, history, fc.nat(), async (before, after, seed) => {
-      using rig = new ApiRig({ seed });
-      for (const taken of before) await take(rig, taken);
-      const ofNode = rig.watch(rig.node, { resource: pods, fieldSelector: 'spec.nodeName=n1' });
-      const running = rig.watch(rig.admin, { resource: pods, fieldSelector: 'status.phase=Running' });
-      for (const taken of after) await take(rig, taken);
-      await rig.clock.advance(100);
-      const all = rig.api.objects(pods);
+      using harness = new ApiRig({ seed });
+      for (const taken of before) await take(harness, taken);
+      const ofNode = harness.watch(harness.node, { resource: pods, fieldSelector: 'spec.nodeName=n1' });
+      const running = harness.watch(harness.admin, { resource: pods, fieldSelector: 'status.phase=Running' });
+      for (const taken of after) await take(harness, taken);
+      await harness.clock.advance(100);
+      const all = harness.api.objects(pods);
       assert.deepEqual(
         replayed(ofNode),
         all.filter(({ spec }) => spec?.['nodeName'] === 'n1'),
@@ -89,19 +89,19 @@ test('a watch resumed from a version delivers the same events as an uninterrupte
   const history = fc.array(step, { minLength: 1, maxLength: 30 });
   await fc.assert(
     fc.asyncProperty(history, history, async (before, after) => {
-      using rig = new ApiRig();
-      for (const taken of before) await take(rig, taken);
-      const begun = rig.watch(rig.node, { resource: pods, fieldSelector: 'spec.nodeName=n1' });
-      await rig.clock.advance(100);
-      const [from, count] = [rig.api.version, begun.events.length];
-      for (const taken of after) await take(rig, taken);
-      const gone = rig.watch(rig.node, {
+      using harness = new ApiRig();
+      for (const taken of before) await take(harness, taken);
+      const begun = harness.watch(harness.node, { resource: pods, fieldSelector: 'spec.nodeName=n1' });
+      await harness.clock.advance(100);
+      const [from, count] = [harness.api.version, begun.events.length];
+      for (const taken of after) await take(harness, taken);
+      const gone = harness.watch(harness.node, {
         resource: pods,
         fieldSelector: 'spec.nodeName=n1',
         begin: 'at-version',
         resourceVersion: from,
       });
-      await rig.clock.advance(100);
+      await harness.clock.advance(100);
       assert.deepEqual(gone.events, begun.events.slice(count));
     }),
     { numRuns: 40 },

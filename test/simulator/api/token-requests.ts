@@ -28,7 +28,7 @@ export interface TokenIssuerOptions {
   readonly store: VersionedStore;
   readonly clock: Clock;
   /** The actual lifetime of a token, given the requested one; the requested one unless given. */
-  readonly lifetimeSeconds?: ((wanted: number) => number) | undefined;
+  readonly lifetimeSeconds?: ((expected: number) => number) | undefined;
 }
 
 const shortestSeconds = 600;
@@ -97,11 +97,11 @@ export class TokenIssuer {
         request,
         `requested token bound to a pod of service account "${serviceAccount}"`,
       );
-    const [wanted = '', ...more] = spec.audiences ?? [];
+    const [expected = '', ...more] = spec.audiences ?? [];
     if (more.length > 0) throw forbiddenForUser(request, 'may only request 0 or 1 audiences');
     const ofDrivers = [...drivers].flatMap((driver) => this.#audiencesOf(driver));
-    if (!audiences.has(wanted) && !ofDrivers.includes(wanted))
-      throw forbiddenForUser(request, `audience "${wanted}" not found in pod spec volume`);
+    if (!audiences.has(expected) && !ofDrivers.includes(expected))
+      throw forbiddenForUser(request, `audience "${expected}" not found in pod spec volume`);
   }
 
   #audiencesOf(driver: string): readonly string[] {
@@ -134,14 +134,14 @@ export class TokenIssuer {
         ...(pod === undefined ? {} : { pod: { name: pod.metadata.name, uid: pod.metadata.uid } }),
       },
     };
-    const answer = {
+    const response = {
       apiVersion: 'authentication.k8s.io/v1',
       kind: 'TokenRequest',
       metadata: { name: request.name, namespace: request.namespace, creationTimestamp: apiTime(now) },
       spec: { ...spec, audiences, expirationSeconds: seconds },
       status: { token: unsigned(claims), expirationTimestamp: apiTime(expiresAt) },
     };
-    return toWireObject(answer) as ApiObject;
+    return toWireObject(response) as ApiObject;
   }
 }
 

@@ -7,21 +7,21 @@ import { scriptedApiFaults, type WatchFault } from './faults.ts';
 const ofNode = { resource: pods, fieldSelector: 'spec.nodeName=n1' };
 
 test('a watch begins with the existing objects, marks their end, and continues', async () => {
-  using rig = new ApiRig();
-  rig.pod('a');
-  rig.pod('b', { spec: { nodeName: 'n2' } });
-  const watched = rig.watch(rig.node, ofNode);
-  await rig.clock.advance(100);
+  using harness = new ApiRig();
+  harness.pod('a');
+  harness.pod('b', { spec: { nodeName: 'n2' } });
+  const watched = harness.watch(harness.node, ofNode);
+  await harness.clock.advance(100);
   assert.deepEqual(told(watched), ['ADDED a', 'BOOKMARK']);
   const [, bookmark] = watched.events;
   assert.deepEqual(bookmark?.object.metadata, {
-    resourceVersion: rig.api.version,
+    resourceVersion: harness.api.version,
     annotations: { 'k8s.io/initial-events-end': 'true' },
   });
-  rig.pod('c');
-  rig.pod('c', { spec: { hostNetwork: true } });
-  rig.api.deletePod('default', 'a', 0);
-  await rig.clock.advance(100);
+  harness.pod('c');
+  harness.pod('c', { spec: { hostNetwork: true } });
+  harness.api.deletePod('default', 'a', 0);
+  await harness.clock.advance(100);
   assert.deepEqual(told(watched).slice(2), ['ADDED c', 'MODIFIED c', 'MODIFIED a', 'DELETED a']);
   const versions = watched.events.map(({ object }) => Number(object.metadata?.resourceVersion));
   assert.deepEqual(
@@ -29,72 +29,72 @@ test('a watch begins with the existing objects, marks their end, and continues',
     versions.toSorted((a, b) => a - b),
   );
   watched.stop();
-  await rig.clock.advance(1);
+  await harness.clock.advance(1);
   assert.equal((watched.end as Error).message, 'stopped');
-  assert.deepEqual(rig.api.held(), { calls: 0, watches: 0 });
+  assert.deepEqual(harness.api.held(), { calls: 0, watches: 0 });
 });
 
 test('an object that no longer matches the selector is reported as deleted, in its previous state', async () => {
-  using rig = new ApiRig();
-  rig.pod('a', { status: { phase: 'Pending' } });
-  const watched = rig.watch(rig.admin, { resource: pods, fieldSelector: 'status.phase=Pending' });
-  await rig.clock.advance(10);
-  rig.pod('a', { status: { phase: 'Running' } });
-  rig.pod('a', { status: { phase: 'Pending' } });
-  await rig.clock.advance(10);
+  using harness = new ApiRig();
+  harness.pod('a', { status: { phase: 'Pending' } });
+  const watched = harness.watch(harness.admin, { resource: pods, fieldSelector: 'status.phase=Pending' });
+  await harness.clock.advance(10);
+  harness.pod('a', { status: { phase: 'Running' } });
+  harness.pod('a', { status: { phase: 'Pending' } });
+  await harness.clock.advance(10);
   assert.deepEqual(told(watched), ['ADDED a', 'BOOKMARK', 'DELETED a', 'ADDED a']);
   const gone = watched.events[2]?.object as {
     status?: { phase?: string };
     metadata?: { resourceVersion?: string };
   };
   assert.equal(gone.status?.phase, 'Pending');
-  assert.equal(Number(gone.metadata?.resourceVersion) + 1, Number(rig.api.version));
+  assert.equal(Number(gone.metadata?.resourceVersion) + 1, Number(harness.api.version));
 });
 
 test('a watch resumes from a version, unless the version has expired', async () => {
-  using rig = new ApiRig({ historyLimit: 3 });
-  rig.pod('a');
-  const from = rig.api.version;
-  rig.pod('b');
-  rig.api.deletePod('default', 'a', 0);
-  const later = rig.watch(rig.node, { ...ofNode, begin: 'at-version', resourceVersion: from });
-  await rig.clock.advance(10);
+  using harness = new ApiRig({ historyLimit: 3 });
+  harness.pod('a');
+  const from = harness.api.version;
+  harness.pod('b');
+  harness.api.deletePod('default', 'a', 0);
+  const later = harness.watch(harness.node, { ...ofNode, begin: 'at-version', resourceVersion: from });
+  await harness.clock.advance(10);
   assert.deepEqual(told(later), ['ADDED b', 'MODIFIED a', 'DELETED a']);
-  for (const name of ['c', 'd', 'e']) rig.pod(name);
-  const tooLate = rig.watch(rig.node, { ...ofNode, begin: 'at-version', resourceVersion: from });
-  await rig.clock.advance(10);
+  for (const name of ['c', 'd', 'e']) harness.pod(name);
+  const tooLate = harness.watch(harness.node, { ...ofNode, begin: 'at-version', resourceVersion: from });
+  await harness.clock.advance(10);
   assert.ok(isApiCode(tooLate.end, 'API_GONE'));
-  const older = rig.api.version;
-  rig.pod('f');
-  const newest = rig.api.version;
-  rig.api.compact();
-  assert.equal(rig.api.version, newest);
-  const compacted = rig.watch(rig.node, { ...ofNode, begin: 'at-version', resourceVersion: older });
-  const upToDate = rig.watch(rig.node, { ...ofNode, begin: 'at-version', resourceVersion: newest });
-  const anything = rig.watch(rig.node, { ...ofNode, begin: 'at-version', resourceVersion: '0' });
-  await rig.clock.advance(10);
+  const older = harness.api.version;
+  harness.pod('f');
+  const newest = harness.api.version;
+  harness.api.compact();
+  assert.equal(harness.api.version, newest);
+  const compacted = harness.watch(harness.node, { ...ofNode, begin: 'at-version', resourceVersion: older });
+  const upToDate = harness.watch(harness.node, { ...ofNode, begin: 'at-version', resourceVersion: newest });
+  const anything = harness.watch(harness.node, { ...ofNode, begin: 'at-version', resourceVersion: '0' });
+  await harness.clock.advance(10);
   assert.ok(isApiCode(compacted.end, 'API_GONE'));
   assert.deepEqual([told(upToDate), upToDate.end], [[], undefined]);
   assert.deepEqual(told(anything), ['ADDED b', 'ADDED c', 'ADDED d', 'ADDED e', 'ADDED f']);
 });
 
 test('bookmarks are sent periodically, and the watch ends at its timeout', async () => {
-  using rig = new ApiRig();
-  const watched = rig.watch(rig.node, { ...ofNode, timeoutSeconds: 150 });
-  rig.api.put(pods, { metadata: { name: 'else' } });
-  await rig.clock.advance(149_000);
+  using harness = new ApiRig();
+  const watched = harness.watch(harness.node, { ...ofNode, timeoutSeconds: 150 });
+  harness.api.put(pods, { metadata: { name: 'else' } });
+  await harness.clock.advance(149_000);
   assert.deepEqual(told(watched), ['BOOKMARK', 'BOOKMARK', 'BOOKMARK']);
-  assert.equal(watched.events.at(-1)?.object.metadata?.resourceVersion, rig.api.version);
+  assert.equal(watched.events.at(-1)?.object.metadata?.resourceVersion, harness.api.version);
   assert.equal(watched.end, undefined);
-  await rig.clock.advance(2_000);
+  await harness.clock.advance(2_000);
   assert.equal(watched.end, 'ended');
-  assert.equal(rig.clock.pendingTimers, 0);
+  assert.equal(harness.clock.pendingTimers, 0);
 });
 
 test('an older server does not support streaming lists', async () => {
-  using rig = new ApiRig({ streamingLists: 'refused' });
-  const watched = rig.watch(rig.node, ofNode);
-  await rig.clock.advance(10);
+  using harness = new ApiRig({ streamingLists: 'refused' });
+  const watched = harness.watch(harness.node, ofNode);
+  await harness.clock.advance(10);
   assert.ok(isApiCode(watched.end, 'API_INVALID'));
 });
 
@@ -104,12 +104,12 @@ const struck = (fault: WatchFault, nth = 2) =>
   });
 
 async function threePods(fault: WatchFault) {
-  const rig = new ApiRig({ faults: struck(fault), latencyMs: () => 1 });
-  const watched = rig.watch(rig.node, ofNode);
-  await rig.clock.advance(10);
-  for (const name of ['a', 'b', 'c']) rig.pod(name);
-  await rig.clock.advance(100);
-  return { rig, watched };
+  const harness = new ApiRig({ faults: struck(fault), latencyMs: () => 1 });
+  const watched = harness.watch(harness.node, ofNode);
+  await harness.clock.advance(10);
+  for (const name of ['a', 'b', 'c']) harness.pod(name);
+  await harness.clock.advance(100);
+  return { rig: harness, watched };
 }
 
 test('a delayed watch delivers all later events late, in order', async () => {
@@ -138,32 +138,35 @@ test('a watch may break, get a 410, or end early', async () => {
 });
 
 test('watches of one resource, or all, can be disconnected', async () => {
-  using rig = new ApiRig();
-  const watched = rig.watch(rig.node, ofNode);
-  await rig.clock.advance(10);
-  rig.api.cutWatches();
-  await rig.clock.advance(10);
+  using harness = new ApiRig();
+  const watched = harness.watch(harness.node, ofNode);
+  await harness.clock.advance(10);
+  harness.api.cutWatches();
+  await harness.clock.advance(10);
   assert.ok(isApiCode(watched.end, 'API_UNAVAILABLE'));
 });
 
 test('a watcher that does not read is disconnected', async () => {
-  using rig = new ApiRig({ latencyMs: () => 0, historyLimit: 10 });
-  const events = rig.node
-    .watch({ ...ofNode, begin: 'initial', timeoutSeconds: 600 }, rig.signal)
+  using harness = new ApiRig({ latencyMs: () => 0, historyLimit: 10 });
+  const events = harness.node
+    .watch({ ...ofNode, begin: 'initial', timeoutSeconds: 600 }, harness.signal)
     [Symbol.asyncIterator]();
-  await rig.done(events.next());
-  for (let i = 0; i < 10_002; i++) rig.pod('a', { metadata: { labels: { i: String(i) } } });
-  assert.equal(rig.api.held().watches, 0);
+  await harness.done(events.next());
+  for (let i = 0; i < 10_002; i++) harness.pod('a', { metadata: { labels: { i: String(i) } } });
+  assert.equal(harness.api.held().watches, 0);
 });
 
 test('a watch that its client leaves is closed on the server too', async () => {
-  using rig = new ApiRig();
+  using harness = new ApiRig();
   const first = async () => {
-    for await (const _ of rig.node.watch({ ...ofNode, begin: 'initial', timeoutSeconds: 600 }, rig.signal))
+    for await (const _ of harness.node.watch(
+      { ...ofNode, begin: 'initial', timeoutSeconds: 600 },
+      harness.signal,
+    ))
       return;
   };
-  await rig.done(first());
-  assert.deepEqual([rig.api.held().watches, rig.clock.pendingTimers], [0, 0]);
-  await assert.rejects(rig.get(podRef('none')));
-  assert.equal(rig.clock.pendingTimers, 0);
+  await harness.done(first());
+  assert.deepEqual([harness.api.held().watches, harness.clock.pendingTimers], [0, 0]);
+  await assert.rejects(harness.get(podRef('none')));
+  assert.equal(harness.clock.pendingTimers, 0);
 });

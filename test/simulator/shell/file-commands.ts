@@ -23,10 +23,10 @@ function* catCommand(call: CommandCall): Running {
 }
 
 function show({ files, streams }: CommandCall, name: string, path: string): number {
-  const answer = files.read(path);
-  if (answer.ok) streams.write('stdout', answer.text);
-  else streams.write('stderr', `${name}: can't open '${path}': ${answer.why}\n`);
-  return answer.ok ? 0 : 1;
+  const response = files.read(path);
+  if (response.ok) streams.write('stdout', response.text);
+  else streams.write('stderr', `${name}: can't open '${path}': ${response.why}\n`);
+  return response.ok ? 0 : 1;
 }
 
 const largestHead = 64 << 20;
@@ -41,13 +41,13 @@ function headCommand({ args, files, streams }: CommandCall): number {
     streams.write('stdout', '\0'.repeat(number));
     return 0;
   }
-  const answer = files.read(path);
-  if (!answer.ok) {
-    streams.write('stderr', `head: ${path}: ${answer.why}\n`);
+  const response = files.read(path);
+  if (!response.ok) {
+    streams.write('stderr', `head: ${path}: ${response.why}\n`);
     return 1;
   }
-  const lines = answer.text.split(/(?<=\n)/);
-  streams.write('stdout', flag === '-c' ? answer.text.slice(0, number) : lines.slice(0, number).join(''));
+  const lines = response.text.split(/(?<=\n)/);
+  streams.write('stdout', flag === '-c' ? response.text.slice(0, number) : lines.slice(0, number).join(''));
   return 0;
 }
 
@@ -63,14 +63,14 @@ function* tailCommand(call: CommandCall): Running {
     yield { kind: 'sleep', ms: 20 };
     throw new OutOfMemory();
   }
-  const answer = files.read(path);
-  if (!answer.ok) {
-    streams.write('stderr', `tail: ${path}: ${answer.why}\n`);
+  const response = files.read(path);
+  if (!response.ok) {
+    streams.write('stderr', `tail: ${path}: ${response.why}\n`);
     return 1;
   }
   streams.write(
     'stdout',
-    answer.text
+    response.text
       .split(/(?<=\n)/)
       .slice(-10)
       .join(''),
@@ -82,9 +82,9 @@ function* tailCommand(call: CommandCall): Running {
 function touchCommand({ args, files, streams }: CommandCall): number {
   let status = 0;
   for (const path of args) {
-    const answer = files.write(path, '', 'append');
-    if (answer.ok) continue;
-    streams.write('stderr', `touch: ${path}: ${answer.why}\n`);
+    const response = files.write(path, '', 'append');
+    if (response.ok) continue;
+    streams.write('stderr', `touch: ${path}: ${response.why}\n`);
     status = 1;
   }
   return status;
@@ -94,9 +94,9 @@ function rmCommand({ args, files, streams }: CommandCall): number {
   const force = args.some((arg) => /^-\w*f/.test(arg));
   let status = 0;
   for (const path of args.filter((arg) => !arg.startsWith('-'))) {
-    const answer = files.remove(path);
-    if (answer.ok || force) continue;
-    streams.write('stderr', `rm: can't remove '${path}': ${answer.why}\n`);
+    const response = files.remove(path);
+    if (response.ok || force) continue;
+    streams.write('stderr', `rm: can't remove '${path}': ${response.why}\n`);
     status = 1;
   }
   return status;

@@ -111,8 +111,8 @@ export class Interpreter {
   }
 
   *#while(node: Extract<Node, { kind: 'while' | 'until' }>, scope: Scope, streams: Streams): Running {
-    const wanted = node.kind === 'while';
-    while (((yield* this.#unchecked(node.test, scope, streams)) === 0) === wanted) {
+    const expected = node.kind === 'while';
+    while (((yield* this.#unchecked(node.test, scope, streams)) === 0) === expected) {
       if ((yield* this.#round(node.body, scope, streams)) === 'break') break;
     }
     scope.status = 0;
@@ -216,8 +216,8 @@ export class Interpreter {
     const path = expandText(redirect.word, scope);
     const { files } = this.#options;
     if (redirect.kind === 'from-file') {
-      const answer = files.read(path);
-      if (answer.ok) return { ...streams, stdin: answer.text };
+      const response = files.read(path);
+      if (response.ok) return { ...streams, stdin: response.text };
       streams.write('stderr', `${scope.name}: can't open ${path}: no such file\n`);
       return undefined;
     }

@@ -36,8 +36,8 @@ function unary({ files }: CommandCall, operator: string, value: string): number 
     case '-f':
       return files.read(value).ok ? 0 : 1;
     case '-s': {
-      const answer = files.read(value);
-      return answer.ok && answer.text !== '' ? 0 : 1;
+      const response = files.read(value);
+      return response.ok && response.text !== '' ? 0 : 1;
     }
     default:
       throw new ShellRefusal(`test ${operator}`);

@@ -43,8 +43,8 @@ export function writeCalls(calls: readonly RecordedCall[]): void {
 /** Where the objects of a call lie, and the one it is about if it names one. */
 export function pathOf({ group, resource, scope, name, part }: RecordedCall): string {
   const root = group === '' ? '/api/v1' : `/apis/${group}/v1`;
-  const home = scope === 'namespace' ? '/namespaces/default' : '';
-  return [`${root}${home}/${resource}`, name, part].filter((step) => step !== undefined).join('/');
+  const directory = scope === 'namespace' ? '/namespaces/default' : '';
+  return [`${root}${directory}/${resource}`, name, part].filter((step) => step !== undefined).join('/');
 }
 
 export function recordable(code: number, body: Json): RecordedAnswer {
@@ -99,6 +99,7 @@ export function merged(object: Json, patch: Json): Json {
 }
 
 function mergedField(before: unknown, value: unknown): unknown {
-  const isMap = (one: unknown): one is Json => typeof one === 'object' && one !== null && !Array.isArray(one);
+  const isMap = (each: unknown): each is Json =>
+    typeof each === 'object' && each !== null && !Array.isArray(each);
   return isMap(value) ? merged(isMap(before) ? before : {}, value) : value;
 }

@@ -104,7 +104,7 @@ export function readRecording(name: Recording): readonly RecordedPod[] {
 }
 
 export function writeRecording(name: Recording, recorded: readonly RecordedPod[]): void {
-  const lines = recorded.map((one) => `${JSON.stringify(one)}\n`);
+  const lines = recorded.map((each) => `${JSON.stringify(each)}\n`);
   writeFileSync(fileOf(name), lines.join(''));
 }
 

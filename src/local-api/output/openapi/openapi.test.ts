@@ -134,8 +134,8 @@ describe('descriptions', () => {
   it('are one-line sentences', () => {
     for (const subject of descriptions.subjects) {
       const [kind = '', field] = subject.split('.');
-      const told = field === undefined ? descriptions.ofKind(kind) : descriptions.ofField(kind, field);
-      assert.match(told ?? '', /^\S[^\n]*[.]$/, subject);
+      const reported = field === undefined ? descriptions.ofKind(kind) : descriptions.ofField(kind, field);
+      assert.match(reported ?? '', /^\S[^\n]*[.]$/, subject);
     }
   });
 

@@ -40,31 +40,31 @@ describe('a table', () => {
       const objects = table.rows.map(({ object }) => object);
       const kind = objects[0]?.kind ?? '';
       const { metadata } = table;
-      const made = asTable(entryOf(kind), objects, {
+      const created = asTable(entryOf(kind), objects, {
         metadata,
         includeObject: 'Object',
         nowMs,
         columns: 'with',
       });
-      const columns = (made['columnDefinitions'] as readonly JsonObject[]).map((each) => ({
+      const columns = (created['columnDefinitions'] as readonly JsonObject[]).map((each) => ({
         ...each,
         description: '',
       }));
-      assert.deepEqual(made['rows'], table.rows);
-      assert.deepEqual({ ...made, columnDefinitions: columns }, table);
+      assert.deepEqual(created['rows'], table.rows);
+      assert.deepEqual({ ...created, columnDefinitions: columns }, table);
     });
   }
 
   it('describes each column in one line', () => {
     for (const { table, nowMs } of Object.values(recorded)) {
       const kind = table.rows[0]?.object.kind ?? '';
-      const made = asTable(entryOf(kind), [], {
+      const created = asTable(entryOf(kind), [], {
         metadata: {},
         includeObject: 'None',
         nowMs,
         columns: 'with',
       });
-      for (const { description } of made['columnDefinitions'] as readonly { description: string }[])
+      for (const { description } of created['columnDefinitions'] as readonly { description: string }[])
         assert.match(description, /^[A-Z][^\n]+\.$/);
     }
   });
@@ -120,10 +120,10 @@ describe('a table', () => {
   it('of events is equal for both API groups', () => {
     const { nowMs, table } = recorded['/api/v1/namespaces/shown/events'] as Recorded;
     const wish = { metadata: {}, includeObject: 'None', nowMs, columns: 'without' } as const;
-    const kept = table.rows.map(({ object }) => object);
-    const shown = kept.map((object) => eventsView.toView(object));
-    assert.notDeepEqual(shown, kept);
-    assert.deepEqual(asTable(entryOf('Event'), shown, wish), asTable(entryOf('Event'), kept, wish));
+    const retained = table.rows.map(({ object }) => object);
+    const shown = retained.map((object) => eventsView.toView(object));
+    assert.notDeepEqual(shown, retained);
+    assert.deepEqual(asTable(entryOf('Event'), shown, wish), asTable(entryOf('Event'), retained, wish));
   });
 
   it('of pod metrics sums up the containers of a pod', () => {
@@ -164,7 +164,7 @@ describe('asPartial', () => {
 describe('shortDuration', () => {
   it('formats durations with two or three digits', () => {
     const [minute, hour, day, year] = [60, 3600, 86_400, 365 * 86_400];
-    const told = [
+    const reported = [
       -2,
       -1,
       0,
@@ -178,7 +178,7 @@ describe('shortDuration', () => {
       8 * hour + 60,
     ];
     assert.deepEqual(
-      told.map((seconds) => shortDuration(seconds * 1000)),
+      reported.map((seconds) => shortDuration(seconds * 1000)),
       ['<invalid>', '0s', '0s', '119s', '2m', '2m5s', '10m', '179m', '3h', '3h20m', '8h'],
     );
     const long = [

@@ -109,9 +109,9 @@ describe('docker config of the node', () => {
     ]);
     const { user, logs } = configOn(files);
     assert.equal(await user(), 'home');
-    const told = JSON.stringify([...logs.records]);
-    assert.match(told, /root-dir\/config\.json/);
-    assert.doesNotMatch(told, /sesame/);
+    const reported = JSON.stringify([...logs.records]);
+    assert.match(reported, /root-dir\/config\.json/);
+    assert.doesNotMatch(reported, /sesame/);
   });
 
   it('is read again after five minutes', async () => {

@@ -59,8 +59,12 @@ function rigOf({ changed, reply = answer, exitCode = 0, serviceAccounts = noServ
       observer: { ran: (name, _ms, outcome) => void counted.push(`${name} ${outcome}`) },
       async run(command) {
         runs.push(command);
-        const said = reply();
-        return { exitCode, stdout: typeof said === 'string' ? said : JSON.stringify(said), stderr: 'oh' };
+        const output = reply();
+        return {
+          exitCode,
+          stdout: typeof output === 'string' ? output : JSON.stringify(output),
+          stderr: 'oh',
+        };
       },
     },
   );
@@ -127,9 +131,9 @@ describe('credential provider plugin', () => {
     ] as const) {
       const { ask, logs, counted } = rigOf({ reply: () => reply });
       assert.equal(await ask('a.r.io/app'), undefined);
-      const told = JSON.stringify([...logs.records]);
-      assert.match(told, why);
-      assert.doesNotMatch(told, /sesame/);
+      const reported = JSON.stringify([...logs.records]);
+      assert.match(reported, why);
+      assert.doesNotMatch(reported, /sesame/);
       assert.deepEqual(counted, ['ecr failed']);
     }
     const { ask, logs } = rigOf({ exitCode: 3 });
@@ -138,11 +142,11 @@ describe('credential provider plugin', () => {
   });
 
   it('gets a service account token if configured, and its response is cached for that account only', async () => {
-    const asked: string[] = [];
+    const requests: string[] = [];
     const serviceAccounts: ServiceAccounts = {
       get: async (_namespace, name) => ({ uid: `uid-${name}`, annotations: { 'r.io/id': name, other: 'x' } }),
       async token({ serviceAccount, audience, pod: owner }) {
-        asked.push(`${serviceAccount} ${audience} ${owner.metadata.name}`);
+        requests.push(`${serviceAccount} ${audience} ${owner.metadata.name}`);
         return `token-${serviceAccount}`;
       },
     };
@@ -150,7 +154,7 @@ describe('credential provider plugin', () => {
     const found = await ask('a.r.io/app', ofAccount('one'));
     await ask('a.r.io/app', ofAccount('one'));
     await ask('a.r.io/app', ofAccount('two'));
-    assert.deepEqual(asked, ['one registry web', 'one registry web', 'two registry web']);
+    assert.deepEqual(requests, ['one registry web', 'one registry web', 'two registry web']);
     assert.deepEqual(found?.source, {
       kind: 'service-account',
       uid: 'uid-one',

@@ -93,22 +93,22 @@ class Rig {
 }
 
 test('removes the least recently used images of a full disk, down to the low threshold', async () => {
-  const rig = new Rig();
-  rig.have('a', 'b', 'c', 'd');
-  rig.use('b');
-  await rig.manager.detect(never);
-  await rig.pass(5 * minute);
-  rig.use('c');
-  await rig.manager.detect(never);
-  await rig.pass(5 * minute);
-  rig.use('d');
-  rig.fill(84);
-  await rig.manager.collect(never);
-  assert.deepEqual(rig.removed, []);
-  rig.fill(95);
-  await rig.manager.collect(never);
+  const harness = new Rig();
+  harness.have('a', 'b', 'c', 'd');
+  harness.use('b');
+  await harness.manager.detect(never);
+  await harness.pass(5 * minute);
+  harness.use('c');
+  await harness.manager.detect(never);
+  await harness.pass(5 * minute);
+  harness.use('d');
+  harness.fill(84);
+  await harness.manager.collect(never);
+  assert.deepEqual(harness.removed, []);
+  harness.fill(95);
+  await harness.manager.collect(never);
   assert.deepEqual(
-    [rig.removed, rig.told],
+    [harness.removed, harness.told],
     [
       ['a', 'b'],
       ['space', 'space'],
@@ -117,65 +117,67 @@ test('removes the least recently used images of a full disk, down to the low thr
 });
 
 test('keeps images that are new, pinned, mounted, or used for sandboxes', async () => {
-  const rig = new Rig({ preserved: ['docker.io/library/kept:1'] });
-  rig.have('old', 'pinned', 'mounted', 'pause', 'kept');
-  rig.images = rig.images.map((image) => (image.id === 'pinned' ? { ...image, pinned: true } : image));
-  rig.containers.set('c', { image: 'gone', mounts: 'mounted' });
-  rig.sandboxImage = 'pause:1';
-  await rig.manager.detect(never);
-  await rig.pass(2 * minute);
-  const { images } = rig;
-  rig.have('new');
-  rig.images = [...images, ...rig.images];
-  await rig.manager.deleteUnusedImages(never);
-  assert.deepEqual(rig.removed, ['old']);
-  await rig.pass(2 * minute);
-  await rig.manager.deleteUnusedImages(never);
-  assert.deepEqual(rig.removed, ['old', 'new']);
-  assert.equal(rig.statusAsked, 1, 'the mounts of a container are read once');
+  const harness = new Rig({ preserved: ['docker.io/library/kept:1'] });
+  harness.have('old', 'pinned', 'mounted', 'pause', 'kept');
+  harness.images = harness.images.map((image) =>
+    image.id === 'pinned' ? { ...image, pinned: true } : image,
+  );
+  harness.containers.set('c', { image: 'gone', mounts: 'mounted' });
+  harness.sandboxImage = 'pause:1';
+  await harness.manager.detect(never);
+  await harness.pass(2 * minute);
+  const { images } = harness;
+  harness.have('new');
+  harness.images = [...images, ...harness.images];
+  await harness.manager.deleteUnusedImages(never);
+  assert.deepEqual(harness.removed, ['old']);
+  await harness.pass(2 * minute);
+  await harness.manager.deleteUnusedImages(never);
+  assert.deepEqual(harness.removed, ['old', 'new']);
+  assert.equal(harness.statusAsked, 1, 'the mounts of a container are read once');
 });
 
 test('reports insufficient freed space and an unknown disk size', async () => {
-  const rig = new Rig();
-  rig.have('a', 'b');
-  rig.use('b');
-  await rig.manager.detect(never);
-  await rig.pass(2 * minute);
-  rig.fill(99);
+  const harness = new Rig();
+  harness.have('a', 'b');
+  harness.use('b');
+  await harness.manager.detect(never);
+  await harness.pass(2 * minute);
+  harness.fill(99);
   const message =
     "Insufficient free disk space on the node's image filesystem (99% of 100 B used). Failed to free sufficient space by deleting unused images (freed 10 bytes). Investigate disk usage, as it could be used by active images, logs, volumes, or other data.";
-  await assert.rejects(rig.manager.collect(never), { code: 'IMAGE_GC', message });
-  assert.deepEqual(rig.told, ['space', `FreeDiskSpaceFailed: ${message}`]);
-  rig.space = undefined;
-  await assert.rejects(rig.manager.collect(never), /invalid capacity 0 on image filesystem/);
-  assert.equal(rig.told.at(-1), 'InvalidDiskCapacity: invalid capacity 0 on image filesystem');
+  await assert.rejects(harness.manager.collect(never), { code: 'IMAGE_GC', message });
+  assert.deepEqual(harness.told, ['space', `FreeDiskSpaceFailed: ${message}`]);
+  harness.space = undefined;
+  await assert.rejects(harness.manager.collect(never), /invalid capacity 0 on image filesystem/);
+  assert.equal(harness.told.at(-1), 'InvalidDiskCapacity: invalid capacity 0 on image filesystem');
 });
 
 test('continues after a failed removal', async () => {
-  const rig = new Rig();
-  rig.have('a', 'b');
-  rig.refused.add('a');
-  await rig.manager.detect(never);
-  await rig.pass(2 * minute);
-  await assert.rejects(rig.manager.deleteUnusedImages(never), /a stays/);
-  assert.deepEqual(rig.removed, ['b']);
+  const harness = new Rig();
+  harness.have('a', 'b');
+  harness.refused.add('a');
+  await harness.manager.detect(never);
+  await harness.pass(2 * minute);
+  await assert.rejects(harness.manager.deleteUnusedImages(never), /a stays/);
+  assert.deepEqual(harness.removed, ['b']);
 });
 
 test('removes images above the maximum age, once the kubelet has run for that long', async () => {
-  const rig = new Rig({ maxAgeMs: 10 * minute });
-  rig.have('never', 'once', 'used');
-  rig.use('once', 'used');
-  await rig.manager.collect(never);
-  await rig.pass(5 * minute);
-  rig.use('used');
-  await rig.manager.collect(never);
-  await rig.pass(5 * minute);
-  await rig.manager.collect(never);
-  assert.deepEqual(rig.removed, [], 'previous use is unknown');
-  await rig.pass(1);
-  await rig.manager.collect(never);
+  const harness = new Rig({ maxAgeMs: 10 * minute });
+  harness.have('never', 'once', 'used');
+  harness.use('once', 'used');
+  await harness.manager.collect(never);
+  await harness.pass(5 * minute);
+  harness.use('used');
+  await harness.manager.collect(never);
+  await harness.pass(5 * minute);
+  await harness.manager.collect(never);
+  assert.deepEqual(harness.removed, [], 'previous use is unknown');
+  await harness.pass(1);
+  await harness.manager.collect(never);
   assert.deepEqual(
-    [rig.removed, rig.told],
+    [harness.removed, harness.told],
     [
       ['never', 'once'],
       ['age', 'age'],
@@ -184,17 +186,17 @@ test('removes images above the maximum age, once the kubelet has run for that lo
 });
 
 test('keeps an image with a lease, and one that came into use meanwhile', async () => {
-  const rig = new Rig();
-  rig.have('a', 'b', 'c');
-  await rig.manager.detect(never);
-  await rig.pass(2 * minute);
-  const lease = await rig.leases.hold('b', rig.leases.mark(), never);
-  rig.beforeRemoval = () => rig.use('c');
-  await rig.manager.deleteUnusedImages(never);
-  assert.deepEqual(rig.removed, ['a']);
+  const harness = new Rig();
+  harness.have('a', 'b', 'c');
+  await harness.manager.detect(never);
+  await harness.pass(2 * minute);
+  const lease = await harness.leases.hold('b', harness.leases.mark(), never);
+  harness.beforeRemoval = () => harness.use('c');
+  await harness.manager.deleteUnusedImages(never);
+  assert.deepEqual(harness.removed, ['a']);
   lease?.[Symbol.dispose]();
-  await rig.manager.deleteUnusedImages(never);
-  assert.deepEqual(rig.removed, ['a', 'b']);
+  await harness.manager.deleteUnusedImages(never);
+  assert.deepEqual(harness.removed, ['a', 'b']);
 });
 
 test('is disabled when neither threshold is set', () => {

@@ -55,10 +55,10 @@ test('does not remove an image with a reserved name, and a reservation waits for
   const leases = new ImageLeases();
   const isNamed = (reference: string) => reference === 'one:1';
   const remove = (act = async () => 'removed') => leases.remove('a', act, isNamed);
-  const wanted = await leases.reserve('one:1', never);
+  const expected = await leases.reserve('one:1', never);
   await leases.reserve('two:1', never);
   assert.equal(await remove(), 'held');
-  wanted[Symbol.dispose]();
+  expected[Symbol.dispose]();
   const { open, opened } = latch();
   const removal = remove(() => opened.then(() => 'removed'));
   let state = 'waits';

@@ -89,13 +89,13 @@ class Rig {
 }
 
 test('rotates a full log, compresses the previous one, and limits the number of files', async () => {
-  const rig = new Rig();
-  rig.start(0);
-  rig.run();
-  for (let round = 0; round < 6; round++) await rig.write(10, { forMs: 11_000, stepMs: 100 });
-  await rig.stop();
-  assert.ok(rig.reopened >= 5, `${rig.reopened}`);
-  const names = rig.names();
+  const harness = new Rig();
+  harness.start(0);
+  harness.run();
+  for (let round = 0; round < 6; round++) await harness.write(10, { forMs: 11_000, stepMs: 100 });
+  await harness.stop();
+  assert.ok(harness.reopened >= 5, `${harness.reopened}`);
+  const names = harness.names();
   assert.equal(names.length, policy.maxFiles);
   assert.deepEqual(
     names.map((name) => name.replace(/\d{8}-\d{6}/, 'T')),
@@ -104,146 +104,150 @@ test('rotates a full log, compresses the previous one, and limits the number of 
 });
 
 test('a fast log uses at most its files plus what is written between two checks', async () => {
-  const rig = new Rig();
-  rig.start(0);
-  rig.run();
-  await rig.clock.advance(60_000);
-  await rig.write(100, { forMs: 10_000 });
+  const harness = new Rig();
+  harness.start(0);
+  harness.run();
+  await harness.clock.advance(60_000);
+  await harness.write(100, { forMs: 10_000 });
   // The first check after idling waits for the interval; later checks are frequent.
-  rig.largest = 0;
-  await rig.write(100, { forMs: 60_000 });
-  await rig.stop();
+  harness.largest = 0;
+  await harness.write(100, { forMs: 60_000 });
+  await harness.stop();
   const growth = 100 * (100 / 10);
-  assert.ok(rig.largest <= policy.maxBytes * policy.maxFiles + 2 * growth, `${rig.largest}`);
+  assert.ok(harness.largest <= policy.maxBytes * policy.maxFiles + 2 * growth, `${harness.largest}`);
   assert.ok(
-    rig.names().every((name) => !name.endsWith('.gz')),
+    harness.names().every((name) => !name.endsWith('.gz')),
     'a log that is about to be removed is not compressed',
   );
 });
 
 test('logs left uncompressed during fast writing are compressed later', async () => {
-  const rig = new Rig();
-  rig.start(0);
-  rig.run();
-  await rig.write(100, { forMs: 20_000 });
-  await rig.clock.advance(30_000);
-  await rig.stop();
-  assert.equal(rig.names().filter((name) => name.endsWith('.gz')).length, policy.maxFiles - 2);
+  const harness = new Rig();
+  harness.start(0);
+  harness.run();
+  await harness.write(100, { forMs: 20_000 });
+  await harness.clock.advance(30_000);
+  await harness.stop();
+  assert.equal(harness.names().filter((name) => name.endsWith('.gz')).length, policy.maxFiles - 2);
 });
 
 test('checks all logs when the disk fills up', async () => {
-  const rig = new Rig();
+  const harness = new Rig();
   let free = 1e9;
-  rig.files.freeBytes = async () => free;
-  rig.start(0);
-  rig.run();
-  await rig.clock.advance(120_000);
-  await rig.write(5_000, { forMs: 10 });
+  harness.files.freeBytes = async () => free;
+  harness.start(0);
+  harness.run();
+  await harness.clock.advance(120_000);
+  await harness.write(5_000, { forMs: 10 });
   free -= 5_000;
-  await rig.clock.advance(1_000);
-  await rig.stop();
-  assert.equal(rig.reopened, 1);
+  await harness.clock.advance(1_000);
+  await harness.stop();
+  assert.equal(harness.reopened, 1);
 });
 
 test('removes the oldest file of the largest log on a full disk', async () => {
-  const rig = new Rig();
-  rig.files.freeBytes = async () => (rig.names().length > 2 ? 0 : 1e9);
-  for (let at = 0; at < 3; at++) rig.store.write(`${directory}/0.log.20200101-00000${at}.gz`, 'x');
-  rig.store.write('/logs/other/0.log.20200101-000000.gz', 'x');
-  rig.start(0);
-  rig.run();
-  await rig.clock.advance(5_000);
-  await rig.stop();
-  assert.deepEqual(rig.names(), ['0.log', '0.log.20200101-000002.gz']);
+  const harness = new Rig();
+  harness.files.freeBytes = async () => (harness.names().length > 2 ? 0 : 1e9);
+  for (let at = 0; at < 3; at++) harness.store.write(`${directory}/0.log.20200101-00000${at}.gz`, 'x');
+  harness.store.write('/logs/other/0.log.20200101-000000.gz', 'x');
+  harness.start(0);
+  harness.run();
+  await harness.clock.advance(5_000);
+  await harness.stop();
+  assert.deepEqual(harness.names(), ['0.log', '0.log.20200101-000002.gz']);
 });
 
 test("restores the log's name when the runtime fails to reopen it, and retries", async () => {
-  const rig = new Rig();
-  rig.start(0);
-  rig.refusal = new KubelingError('CRI_FAILED', 'not now');
-  rig.run();
-  await rig.write(2_000, { forMs: 10 });
-  await rig.clock.advance(5_000);
-  assert.deepEqual(rig.names(), ['0.log']);
-  assert.equal(rig.toldOfTrouble(), 1);
-  rig.refusal = undefined;
-  await rig.clock.advance(5_000);
-  await rig.stop();
-  assert.equal(rig.names().length, 2);
+  const harness = new Rig();
+  harness.start(0);
+  harness.refusal = new KubelingError('CRI_FAILED', 'not now');
+  harness.run();
+  await harness.write(2_000, { forMs: 10 });
+  await harness.clock.advance(5_000);
+  assert.deepEqual(harness.names(), ['0.log']);
+  assert.equal(harness.toldOfTrouble(), 1);
+  harness.refusal = undefined;
+  await harness.clock.advance(5_000);
+  await harness.stop();
+  assert.equal(harness.names().length, 2);
 });
 
 test('a container that exits during the rotation is not reported as a failure', async () => {
-  const rig = new Rig();
-  rig.start(0);
-  rig.refusal = new KubelingError('CRI_FAILED', 'container is not running');
-  rig.run();
-  await rig.write(2_000, { forMs: 10 });
-  await rig.clock.advance(500);
-  rig.end();
-  await rig.clock.advance(60_000);
-  await rig.stop();
-  assert.deepEqual([rig.toldOfTrouble(), rig.names()], [0, ['0.log']]);
+  const harness = new Rig();
+  harness.start(0);
+  harness.refusal = new KubelingError('CRI_FAILED', 'container is not running');
+  harness.run();
+  await harness.write(2_000, { forMs: 10 });
+  await harness.clock.advance(500);
+  harness.end();
+  await harness.clock.advance(60_000);
+  await harness.stop();
+  assert.deepEqual([harness.toldOfTrouble(), harness.names()], [0, ['0.log']]);
 });
 
 test('reopens a missing log', async () => {
-  const rig = new Rig();
-  rig.start(0);
-  rig.run();
-  await rig.clock.advance(5_000);
-  rig.store.rename(`${directory}/0.log`, `${directory}/0.log.20200101-000000`);
-  await rig.clock.advance(20_000);
-  await rig.stop();
-  assert.deepEqual([rig.reopened, rig.names()], [1, ['0.log', '0.log.20200101-000000']]);
+  const harness = new Rig();
+  harness.start(0);
+  harness.run();
+  await harness.clock.advance(5_000);
+  harness.store.rename(`${directory}/0.log`, `${directory}/0.log.20200101-000000`);
+  await harness.clock.advance(20_000);
+  await harness.stop();
+  assert.deepEqual([harness.reopened, harness.names()], [1, ['0.log', '0.log.20200101-000000']]);
 });
 
 test('compresses and limits logs of earlier instances, also of an exited container', async () => {
-  const rig = new Rig();
-  for (let at = 0; at < 9; at++) rig.store.write(`${directory}/0.log.20200101-00000${at}`, 'x');
-  rig.store.write(`${directory}/0.log.20200101-000003.tmp`, 'x');
-  rig.start(0);
-  rig.end();
-  rig.start(1);
-  rig.run();
-  await rig.clock.advance(2_000);
-  assert.deepEqual(rig.names(), ['0.log', ...[6, 7, 8].map((at) => `0.log.20200101-00000${at}.gz`), '1.log']);
-  await rig.stop();
+  const harness = new Rig();
+  for (let at = 0; at < 9; at++) harness.store.write(`${directory}/0.log.20200101-00000${at}`, 'x');
+  harness.store.write(`${directory}/0.log.20200101-000003.tmp`, 'x');
+  harness.start(0);
+  harness.end();
+  harness.start(1);
+  harness.run();
+  await harness.clock.advance(2_000);
+  assert.deepEqual(harness.names(), [
+    '0.log',
+    ...[6, 7, 8].map((at) => `0.log.20200101-00000${at}.gz`),
+    '1.log',
+  ]);
+  await harness.stop();
 });
 
 test('removes the oldest log on a full disk and retries the compression', async () => {
-  const rig = new Rig();
-  const { compress } = rig.files;
+  const harness = new Rig();
+  const { compress } = harness.files;
   let room = 0;
-  rig.files.compress = async (path, signal) => {
+  harness.files.compress = async (path, signal) => {
     if (room <= 0) throw full();
     await compress(path, signal);
   };
-  const { remove } = rig.files;
-  rig.files.remove = async (path) => {
+  const { remove } = harness.files;
+  harness.files.remove = async (path) => {
     room++;
     await remove(path);
   };
-  for (let at = 0; at < 3; at++) rig.store.write(`${directory}/0.log.20200101-00000${at}`, 'x');
-  rig.start(0);
-  rig.run();
-  await rig.clock.advance(40_000);
-  await rig.stop();
-  assert.deepEqual(rig.names(), ['0.log', '0.log.20200101-000001.gz', '0.log.20200101-000002']);
+  for (let at = 0; at < 3; at++) harness.store.write(`${directory}/0.log.20200101-00000${at}`, 'x');
+  harness.start(0);
+  harness.run();
+  await harness.clock.advance(40_000);
+  await harness.stop();
+  assert.deepEqual(harness.names(), ['0.log', '0.log.20200101-000001.gz', '0.log.20200101-000002']);
 });
 
 test('frees space for a rotation on a full disk', async () => {
-  const rig = new Rig();
-  const { rename } = rig.files;
+  const harness = new Rig();
+  const { rename } = harness.files;
   let refusals = 1;
-  rig.files.rename = async (from, to) => {
+  harness.files.rename = async (from, to) => {
     if (refusals-- > 0) throw full();
     await rename(from, to);
   };
-  rig.store.write(`${directory}/0.log.20200101-000000.gz`, 'x');
-  rig.start(0);
-  rig.run();
-  await rig.write(2_000, { forMs: 10 });
-  await rig.clock.advance(2_000);
-  await rig.stop();
-  assert.equal(rig.reopened, 1);
-  assert.ok(!rig.names().includes('0.log.20200101-000000.gz'));
+  harness.store.write(`${directory}/0.log.20200101-000000.gz`, 'x');
+  harness.start(0);
+  harness.run();
+  await harness.write(2_000, { forMs: 10 });
+  await harness.clock.advance(2_000);
+  await harness.stop();
+  assert.equal(harness.reopened, 1);
+  assert.ok(!harness.names().includes('0.log.20200101-000000.gz'));
 });

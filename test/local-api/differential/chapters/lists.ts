@@ -123,12 +123,14 @@ function selectors(): readonly Step[] {
     'metadata.name=a\\x',
   ];
   return [
-    ...labels.map((one) =>
-      ask(`GET ${maps}?labelSelector=${encodeURIComponent(one)}`, { what: `by labels: ${one.slice(0, 30)}` }),
+    ...labels.map((each) =>
+      ask(`GET ${maps}?labelSelector=${encodeURIComponent(each)}`, {
+        what: `by labels: ${each.slice(0, 30)}`,
+      }),
     ),
-    ...fields.map((one) =>
-      ask(`GET ${maps}?fieldSelector=${one.includes('<') ? one : encodeURIComponent(one)}`, {
-        what: `by fields: ${one}`,
+    ...fields.map((each) =>
+      ask(`GET ${maps}?fieldSelector=${each.includes('<') ? each : encodeURIComponent(each)}`, {
+        what: `by fields: ${each}`,
       }),
     ),
     ask('GET /api/v1/configmaps?labelSelector=in=lists', { what: 'over all namespaces' }),
@@ -154,7 +156,7 @@ function podsByFields(): readonly Step[] {
     'metadata.labels=x',
     'spec.nodeName=nowhere,status.phase!=Failed,status.phase!=Succeeded',
   ];
-  const others = [
+  const rest = [
     '/api/v1/nodes?fieldSelector=spec.unschedulable=true',
     '/api/v1/nodes?fieldSelector=spec.podCIDR=x',
     '/api/v1/namespaces?fieldSelector=status.phase=Terminating',
@@ -184,7 +186,7 @@ function podsByFields(): readonly Step[] {
       boundPod('b', { restartPolicy: 'Never', hostNetwork: true, nodeName: 'elsewhere' }),
     ),
     ...rows.map((row) => ask(`GET ${core}/pods?fieldSelector=${row}`)),
-    ...others.map((path) => ask(`GET ${path}`)),
+    ...rest.map((path) => ask(`GET ${path}`)),
   ];
 }
 

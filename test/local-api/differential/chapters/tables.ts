@@ -141,7 +141,7 @@ function shown(): readonly Step[] {
       'serviceaccounts',
       'persistentvolumeclaims',
       'limitranges/lr',
-    ].map((one) => `${core}/${one}`),
+    ].map((each) => `${core}/${each}`),
     '/api/v1/persistentvolumes/tables',
     '/api/v1/namespaces/<ns>',
     '/apis/coordination.k8s.io/v1/namespaces/<ns>/leases',

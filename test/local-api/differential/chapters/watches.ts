@@ -39,18 +39,18 @@ function fromTheStart(): readonly Step[] {
 }
 
 function initialEvents(): readonly Step[] {
-  const wanted = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
+  const expected = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
   return [
     create(maps, configMap('d', {}, { labels })),
-    watch('list', `${maps}?watch=1&${ours}&${wanted}&allowWatchBookmarks=true&resourceVersion=0`),
+    watch('list', `${maps}?watch=1&${ours}&${expected}&allowWatchBookmarks=true&resourceVersion=0`),
     hear('list', 3, { what: 'all objects and a bookmark' }),
-    watch('list-new', `${maps}?watch=1&${ours}&${wanted}&allowWatchBookmarks=true`),
+    watch('list-new', `${maps}?watch=1&${ours}&${expected}&allowWatchBookmarks=true`),
     hear('list-new', 3),
-    watch('list-quiet', `${maps}?watch=1&${ours}&${wanted}&resourceVersion=0`),
+    watch('list-quiet', `${maps}?watch=1&${ours}&${expected}&resourceVersion=0`),
     hear('list-quiet', 2),
     watch(
       'list-at',
-      `${maps}?watch=1&${ours}&${wanted}&allowWatchBookmarks=true&resourceVersion=<c.metadata.resourceVersion>`,
+      `${maps}?watch=1&${ours}&${expected}&allowWatchBookmarks=true&resourceVersion=<c.metadata.resourceVersion>`,
     ),
     hear('list-at', 3),
     watch(
@@ -62,7 +62,7 @@ function initialEvents(): readonly Step[] {
     hear('none', 1),
     watch(
       'nothing',
-      `${maps}?watch=1&labelSelector=in%3Dnothing&${wanted}&allowWatchBookmarks=true&resourceVersion=0`,
+      `${maps}?watch=1&labelSelector=in%3Dnothing&${expected}&allowWatchBookmarks=true&resourceVersion=0`,
     ),
     hear('nothing', 1, { what: 'only a bookmark' }),
     watch('refused', `${maps}?watch=1&sendInitialEvents=true`),
