@@ -74,7 +74,8 @@ describe('tarArchive', () => {
   });
 
   it("includes the digits of a record's length in the length", () => {
-    // " path=" and the newline are 7 bytes, so 91 of name make 98 + 2 = 100, which needs a third digit.
+    // The rest " path=" and newline are 7 bytes: a name of 91 makes 98, and with the two digits of
+    // the length 100, which needs a third digit.
     for (const length of [91, 92, 93]) {
       const name = `ä${'x'.repeat(length - 2)}`;
       const [record] = readTar(tarArchive([file(name)]));

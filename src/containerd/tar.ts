@@ -61,7 +61,7 @@ function entryBlocks(entry: TarEntry): Uint8Array[] {
   ];
 }
 
-/** Paths that fit into ustar's 100 bytes. */
+/** Whether the text fits into a ustar header: at most 100 printable ASCII characters. */
 function fits(text: string): boolean {
   return /^[\x20-\x7e]{0,100}$/.test(text);
 }

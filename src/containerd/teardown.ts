@@ -16,7 +16,7 @@ import { type Removal, readMounts, unmountBelow } from './mounts.ts';
 import { removeBridge } from './network-links.ts';
 import { killRemaining } from './remaining-processes.ts';
 
-/** Removed items, and items that could not be removed. */
+/** The items that the teardown removed, and those it could not remove. */
 export interface TeardownReport {
   readonly containerd: 'stopped' | 'not-running';
   readonly processes: readonly string[];
@@ -90,7 +90,7 @@ async function unmountOwn(deps: TeardownDeps, signal: AbortSignal): Promise<Remo
 }
 
 async function removeFirewallRules(deps: TeardownDeps, signal: AbortSignal): Promise<Removal> {
-  // Without iptables the plugins cannot have created rules, because they use the same program.
+  // The CNI plugins use the same iptables program, so without it they cannot have created rules.
   if (deps.iptables === undefined) return { removed: [], problems: [] };
   return await removeRules(deps.iptables, deps.layout.network, deps.run, signal);
 }

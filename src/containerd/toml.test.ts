@@ -54,7 +54,7 @@ c = 3
 
 const written = (text: string) => toToml({ text }).replace(/^text = |\n$/g, '');
 
-describe('text values', () => {
+describe('toToml: strings', () => {
   it('escapes characters that are invalid in a string', () => {
     assert.equal(
       written('a"\\\b\t\n\f\r\u0000\u001f\u007fä'),
@@ -62,8 +62,8 @@ describe('text values', () => {
     );
   });
 
-  it('any text is restored by a reader of the same escapes', () => {
-    // All escapes have the same meaning in JSON.
+  it('writes any string so that JSON.parse of the escapes restores it', () => {
+    // All TOML escapes in use have the same meaning in JSON.
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const value = written(text);

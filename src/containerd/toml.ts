@@ -50,7 +50,7 @@ function isPresent(entry: [string, TomlValue | undefined]): entry is [string, To
   return entry[1] !== undefined;
 }
 
-/** An empty list is written as a plain value. */
+/** An empty list is written as a plain value, not as a list of tables. */
 function isNested(value: TomlValue): value is TomlTable | readonly TomlTable[] {
   return Array.isArray(value) ? typeof value[0] === 'object' : typeof value === 'object';
 }

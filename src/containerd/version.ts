@@ -3,7 +3,9 @@ import { KubelingError } from '../lib/index.ts';
 export interface ContainerdVersion {
   readonly major: number;
   readonly minor: number;
-  /** As printed by the program, without the leading v: "1.6.20~ds1", "2.0.4". */
+  /**
+   * The containerd version as the program prints it, without the leading v: "1.6.20~ds1", "2.0.4".
+   */
   readonly text: string;
 }
 
@@ -19,7 +21,7 @@ export function parseContainerdVersion(output: string): ContainerdVersion {
   );
 }
 
-/** Throws for a version without a supported config format. */
+/** Throws for a containerd version whose config format kubeling cannot write. */
 export function checkSupported(version: ContainerdVersion): void {
   const isOld = version.major < 1 || (version.major === 1 && version.minor < 6);
   if (!isOld && version.major <= 2) return;

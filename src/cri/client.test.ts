@@ -94,7 +94,7 @@ describe('cancelled ExecSync calls', () => {
     return { clock, wire };
   }
 
-  test('a recent one returns to its caller immediately and is cancelled in the runtime later', async () => {
+  test('returns a call younger than 10 s to its caller immediately and cancels it in the runtime later', async () => {
     const { clock, wire } = await giveUpAfter(1_000);
     assert.equal(wire.aborted, false);
     await clock.advance(8_999);
@@ -104,14 +104,14 @@ describe('cancelled ExecSync calls', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  test('an older one is cancelled in the runtime immediately', async () => {
+  test('cancels a call older than 10 s in the runtime immediately', async () => {
     const { wire } = await giveUpAfter(10_000);
     assert.equal(wire.aborted, true);
   });
 });
 
-describe('calls', () => {
-  test('pass on request and response', async () => {
+describe('CRI calls', () => {
+  test('a CRI call passes on request and response', async () => {
     const requests: object[] = [];
     const { client } = createHarness({
       createContainer: async (request) => {
@@ -123,13 +123,13 @@ describe('calls', () => {
     assert.deepEqual(requests, [{ podSandboxId: 's' }]);
   });
 
-  test('reject a response without required fields', async () => {
+  test('a CRI call rejects a response without required fields', async () => {
     const { client, observed } = createHarness({ createContainer: async () => ({ containerId: '' }) });
     await assert.rejects(client.createContainer({}, open()), withCode('CRI_BAD_ANSWER'));
     assert.deepEqual(observed, ['create_container 0 CRI_BAD_ANSWER']);
   });
 
-  test('fail with an error whose kind determines the reaction', async () => {
+  test('a failed CRI call throws an error whose kind determines the reaction', async () => {
     const { client } = createHarness({
       containerStatus: async () => Promise.reject(new GrpcError('NOT_FOUND', 'no such container')),
     });
@@ -139,13 +139,13 @@ describe('calls', () => {
     );
   });
 
-  test('return a non-zero exit code as a response', async () => {
+  test('a non-zero exit code of ExecSync is a response, not an error', async () => {
     const response = { stdout: Buffer.alloc(0), stderr: Buffer.from('x'), exitCode: 1 };
     const { client } = createHarness({ execSync: async () => response });
     assert.equal(await client.execSync({ timeout: 1n }, open()), response);
   });
 
-  test('of every kind are observed once under their metric name', async () => {
+  test('every CRI call is observed once under its metric name', async () => {
     const { client, observed } = createHarness({});
     const calls = client as unknown as Record<string, (request: object, signal: AbortSignal) => unknown>;
     for (const [name, { kind }] of Object.entries({ ...RuntimeService.methods, ...ImageService.methods })) {
@@ -157,7 +157,7 @@ describe('calls', () => {
   });
 });
 
-describe('deadlines', () => {
+describe('deadlines of CRI calls', () => {
   const cases: readonly (readonly [CriOperation, object, number | undefined])[] = [
     ['removeContainer', {}, 120_000],
     ['runPodSandbox', {}, 240_000],
@@ -168,7 +168,7 @@ describe('deadlines', () => {
   ];
 
   for (const [operation, request, limitMs] of cases) {
-    test(`${operation} ${'timeout' in request ? `with ${request.timeout} s ` : ''}ends after ${limitMs ?? 'no limit'}`, async () => {
+    test(`${operation} ${'timeout' in request ? `with ${request.timeout} s ` : ''}has the deadline ${limitMs ?? 'none'}`, async () => {
       const reported: (number | undefined)[] = [];
       const spy: Unary = (message, options) => {
         reported.push(options.timeoutMs);
@@ -194,7 +194,7 @@ describe('deadlines', () => {
     });
   }
 
-  test('follow the configured timeout', async () => {
+  test('the deadline of a CRI call follows the configured timeout', async () => {
     const { client, clock } = createHarness({ status: endless }, 5_000);
     const outcome = assert.rejects(
       client.status({}, open()),
@@ -204,7 +204,7 @@ describe('deadlines', () => {
     await outcome;
   });
 
-  test('end a call even if the transport ignores the signal', async () => {
+  test('a deadline ends a CRI call even if the transport ignores the signal', async () => {
     const { client, clock } = createHarness({ status: () => new Promise(() => {}) });
     const outcome = assert.rejects(client.status({}, open()), withCode('CRI_DEADLINE'));
     await clock.advance(120_000);
@@ -212,13 +212,13 @@ describe('deadlines', () => {
   });
 });
 
-describe('cancellation', () => {
+describe('cancellation of CRI calls', () => {
   for (const [what, reason] of [
     ['a KubelingError', cancelledError('the pod is gone')],
     ['any error', new Error('shutting down')],
     ['no reason', undefined],
   ] as const) {
-    test(`with ${what} fails the call as cancelled`, async () => {
+    test(`an abort with ${what} as reason fails the CRI call as cancelled`, async () => {
       const { client, clock, observed } = createHarness({ status: endless, pullImage: endless });
       for (const call of [client.status, client.pullImage]) {
         const controller = new AbortController();
@@ -233,7 +233,7 @@ describe('cancellation', () => {
     });
   }
 
-  test('before a call sends no request', async () => {
+  test('a CRI call with an aborted signal sends no request', async () => {
     let calls = 0;
     const { client } = createHarness({
       status: async () => {
@@ -247,7 +247,7 @@ describe('cancellation', () => {
     assert.equal(calls, 0);
   });
 
-  test("by the caller's timeout is a deadline error", async () => {
+  test("a CRI call aborted by its caller's timeout fails with a deadline error", async () => {
     const { client } = createHarness({ status: endless });
     const controller = new AbortController();
     const outcome = assert.rejects(client.status({}, controller.signal), withCode('CRI_DEADLINE'));
@@ -256,19 +256,19 @@ describe('cancellation', () => {
   });
 });
 
-describe('streams', () => {
+describe('CRI streams', () => {
   const three: Stream = async function* () {
     yield* [{ containerId: 'a' }, { containerId: 'b' }, { containerId: 'c' }];
   };
 
-  test('pass on every response and are observed at their end', async () => {
+  test('a CRI stream passes on every response and is observed at its end', async () => {
     const { client, observed } = createHarness({ getContainerEvents: three });
     const read = await Array.fromAsync(client.getContainerEvents({}, open()));
     assert.equal(read.length, 3);
     assert.deepEqual(observed, ['get_container_events 0 ok']);
   });
 
-  test('close their source when the loop is left, and are observed as successful', async () => {
+  test('leaving the loop over a CRI stream closes its source and is observed as success', async () => {
     let closed = 0;
     const { client, observed } = createHarness({
       async *getContainerEvents() {
@@ -284,7 +284,7 @@ describe('streams', () => {
     assert.deepEqual(observed, ['get_container_events 0 ok']);
   });
 
-  test("have no deadline and fail with the runtime's error", async () => {
+  test("a CRI stream has no deadline and fails with the runtime's error", async () => {
     const broke = Promise.withResolvers<never>();
     const { client, clock, observed } = createHarness({
       async *getContainerEvents() {
@@ -326,7 +326,7 @@ describe('checkVersion', () => {
   });
 });
 
-test('closing the client closes the transport', () => {
+test('closing the CRI client closes the transport', () => {
   const created = createHarness({});
   created.client.close();
   assert.equal(created.closed, 1);

@@ -18,7 +18,10 @@ export interface CriObserver {
 export interface CriClientOptions {
   readonly transport: CriTransport;
   readonly clock: Clock;
-  /** The configuration's runtimeRequestTimeout; most calls get this, some more. */
+  /**
+   * The runtimeRequestTimeout of the kubelet configuration: the deadline of most calls; some calls
+   * get more time.
+   */
   readonly requestTimeoutMs?: number;
   readonly observer?: CriObserver;
 }
@@ -38,11 +41,11 @@ type CriCalls = {
  * leaving their loop closes them.
  */
 export interface CriClient extends CriCalls {
-  /** containerd's own events, for runtimes without CRI events. */
+  /** Streams containerd's own events, for runtimes without CRI events. */
   containerdEvents(signal: AbortSignal): AsyncIterable<ContainerdEvent>;
   /**
-   * Publishes a containerd event about a container that does not exist, to verify that events
-   * arrive. It is returned by `containerdEvents` with that id.
+   * Publishes a containerd event with the ID of a container that does not exist. Receiving it from
+   * `containerdEvents` proves that events arrive.
    */
   publishContainerdEvent(containerId: string, signal: AbortSignal): Promise<void>;
   /**
@@ -60,13 +63,13 @@ export interface CriClient extends CriCalls {
   close(): void;
 }
 
-/** Version of the CRI, not of the runtime. */
+/** The supported version of the CRI itself, not of the runtime. */
 const interfaceVersion = '0.1.0';
 const defaultRequestTimeoutMs = 120_000;
 /**
- * Minimum age of an ExecSync call before its cancellation is sent. A containerd shim that is still
- * starting a command of a cancelled call blocks for half a minute, including calls that stop the
- * pod.
+ * Minimum age of an ExecSync call before its cancellation is sent. A containerd shim whose ExecSync
+ * is cancelled while it starts the command blocks for half a minute, also for the calls that stop
+ * the pod.
  */
 const minExecMs = 10_000;
 

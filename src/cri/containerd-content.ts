@@ -8,12 +8,15 @@ export interface Ingest {
   /** The kind of content, a dash and the digest, for example layer-sha256:…. */
   readonly ref: string;
   readonly bytes: number;
-  /** 0 when unknown. */
+  /** The size of the content; 0 when containerd does not know it. */
   readonly totalBytes: number;
 }
 
 const criNamespace = 'k8s.io';
-/** Short, because the request is repeated anyway. */
+/**
+ * The deadline of a request to the content store. It is short, because the callers repeat the
+ * request periodically.
+ */
 const limitMs = 5_000;
 
 const sourceLabel = 'containerd.io/distribution.source.';

@@ -30,7 +30,7 @@ test('subscribes to events of CRI tasks and containers', async () => {
   assert.deepEqual(filters, ['namespace==k8s.io,topic~=^/tasks/', 'namespace==k8s.io,topic~=^/containers/']);
 });
 
-test('each event has container id, topic and time', async () => {
+test('decodes container ID, topic and time of each event', async () => {
   const { found } = await read(
     envelope('/tasks/start', TaskEvent.encode({ containerId: 'a' })),
     envelope('/tasks/exit', TaskExit.encode({ containerId: 'b', id: 'b', exitStatus: 137 })),
@@ -68,7 +68,7 @@ test('skips an event that cannot be decoded', async () => {
   );
 });
 
-test('a runtime without containerd events is unsupported', async () => {
+test('a runtime without containerd events fails with CRI_UNSUPPORTED', async () => {
   const events = {
     // biome-ignore lint/correctness/useYield: it fails before the first event.
     async *subscribe(): AsyncGenerator<never> {

@@ -10,7 +10,7 @@ import {
   TaskExit,
 } from './gen/containerd.ts';
 
-/** An event of a container or sandbox. A hint to relist the pod, not a state. */
+/** A containerd event of a container or sandbox: a hint to relist the pod, without its state. */
 export interface ContainerdEvent {
   /** Id of the sandbox or container; containerd does not distinguish them. */
   readonly containerId: string;
@@ -25,7 +25,10 @@ const criNamespace = 'k8s.io';
 
 const filters = ['/tasks/', '/containers/'].map((topic) => `namespace==${criNamespace},topic~=^${topic}`);
 
-/** Ignores exits of commands inside containers and events without a container. */
+/**
+ * Converts a containerd event; undefined for the exit of a command inside a container and for an
+ * event without a container.
+ */
 export async function* readContainerdEvents(
   events: Pick<ServiceClient<EventsMethods>, 'subscribe'>,
   signal: AbortSignal,
@@ -68,7 +71,10 @@ function containerOf(topic: string, event: Any): string | undefined {
   return topic.startsWith('/containers/') ? ContainerEvent.decode(event.value).id : undefined;
 }
 
-/** An own topic below /tasks/, to which no other program reacts. */
+/**
+ * The topic of published test events: below /tasks/, so that they pass the filter, but no other
+ * program reacts to it.
+ */
 const ownTopic = '/tasks/kubeling';
 
 export async function publishContainerdEvent(

@@ -49,12 +49,12 @@ test('distinguishes the message size limit from other limits', () => {
   }
 });
 
-test('an own deadline becomes CRI_DEADLINE', () => {
+test('a deadline of kubeling itself becomes CRI_DEADLINE', () => {
   const cause = new KubelingError('DEADLINE_EXCEEDED', 'Cannot finish within 5 ms');
   assert.equal(translateError('version', cause, open).code, 'CRI_DEADLINE');
 });
 
-test('a command timeout becomes CRI_EXEC_TIMEOUT in every form', () => {
+test('a command timeout becomes CRI_EXEC_TIMEOUT in every wording and gRPC code', () => {
   for (const cause of [
     new GrpcError('DEADLINE_EXCEEDED', 'x'),
     new KubelingError('DEADLINE_EXCEEDED', 'x'),
@@ -69,7 +69,7 @@ test('a command timeout becomes CRI_EXEC_TIMEOUT in every form', () => {
   }
 });
 
-test('other command failures, and timeouts of other calls, are no exec timeout', () => {
+test('other failures of a command, and timeouts of other calls, do not become CRI_EXEC_TIMEOUT', () => {
   assert.equal(
     translateError('execSync', new GrpcError('NOT_FOUND', 'no such container'), open).code,
     'CRI_NOT_FOUND',
@@ -78,7 +78,7 @@ test('other command failures, and timeouts of other calls, are no exec timeout',
   assert.equal(translateError('startContainer', other, open).code, 'CRI_FAILED');
 });
 
-test('KubelingErrors are passed on', () => {
+test('a KubelingError is returned unchanged', () => {
   for (const error of [
     new KubelingError('CRI_BAD_ANSWER', 'x'),
     new KubelingError('BUG', 'y'),
@@ -108,7 +108,7 @@ test('any other error becomes a failure with its message', () => {
   assert.equal(translateError('version', 'text', open).message, 'text');
 });
 
-test('a starting runtime is unavailable although it responds', () => {
+test('a runtime that responds but is still starting is CRI_UNAVAILABLE', () => {
   const cause = new GrpcError('UNKNOWN', 'server is not initialized yet');
   assert.equal(translateError('containerStatus', cause, open).code, 'CRI_UNAVAILABLE');
 });

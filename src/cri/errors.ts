@@ -53,7 +53,7 @@ function grpcCodeOf(error: unknown, signal: AbortSignal): GrpcCode {
   return (signal.aborted && error === signal.reason) || isKind(error, 'Cancelled') ? 'CANCELLED' : 'INTERNAL';
 }
 
-/** The reason of AbortSignal.timeout. */
+/** Whether the abort reason is that of AbortSignal.timeout. */
 function isTimeout(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'TimeoutError';
 }

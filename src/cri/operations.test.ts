@@ -30,7 +30,7 @@ for (const [operation, request, expected] of deadlines) {
   });
 }
 
-test('deadlines follow the configured timeout', () => {
+test('deadlines follow the configured runtimeRequestTimeout', () => {
   assert.equal(deadlineMs('runPodSandbox', {}, 1_000), 2_000);
   assert.equal(deadlineMs('stopContainer', { timeout: 7n }, 1_000), 8_000);
 });

@@ -31,7 +31,7 @@ for (const endpoint of [
   });
 }
 
-test('rejects a path longer than a socket address, counted in bytes', () => {
+test('rejects a socket path longer than the maximum of unix sockets, counted in bytes', () => {
   assert.equal(parseEndpoint(`/${'a'.repeat(106)}`), `unix:///${'a'.repeat(106)}`);
   assert.throws(() => parseEndpoint(`/${'a'.repeat(107)}`), /at most 107 bytes: .* has 108/);
   assert.throws(() => parseEndpoint(`unix:///${'ü'.repeat(60)}`), /has 121/);

@@ -10,8 +10,8 @@ import {
 } from './gen/runtime.ts';
 
 /**
- * Services of one runtime without deadlines and checks; failures are GrpcErrors. Implemented over
- * gRPC and by the simulated runtime.
+ * The services of one container runtime, called without deadlines and checks; failures are
+ * GrpcErrors. Implemented over gRPC and by the simulated runtime.
  */
 export interface CriTransport {
   readonly runtime: ServiceClient<RuntimeServiceMethods>;
@@ -26,7 +26,7 @@ export interface CriTransport {
 
 export interface WireOptions {
   readonly endpoint: string;
-  /** Endpoint of a separate image service; the runtime's unless given. */
+  /** The endpoint of a separate image service; by default the runtime serves images too. */
   readonly imageEndpoint?: string;
   readonly clock: Clock;
   readonly random: Random;
@@ -34,7 +34,9 @@ export interface WireOptions {
 
 const maxReceiveBytes = 16 << 20;
 
-/** Transport over gRPC. Connects on the first call and reconnects when needed. */
+/**
+ * Creates a CRI transport over gRPC, which connects on the first call and reconnects when needed.
+ */
 export function wireTransport(options: WireOptions): CriTransport {
   const { clock, random } = options;
   const target = parseEndpoint(options.endpoint);

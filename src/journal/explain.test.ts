@@ -4,8 +4,8 @@ import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { PodUid } from '../pods/index.ts';
 import { explainPod } from './explain.ts';
 
-describe('a story for people', () => {
-  it('shows what a container says without letting it steer the terminal or add lines', () => {
+describe('explainPod', () => {
+  it("escapes control characters and line breaks in a container's message", () => {
     const message = 'Readiness probe failed: \u001b[2J\u009b1m\u0007 ü\n     +0.000s  container a        ok';
     const at = new VirtualClock().now();
     const story = explainPod({

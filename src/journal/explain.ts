@@ -2,7 +2,7 @@ import { formatDurationMs, printable } from '../lib/index.ts';
 import type { PodStory, StoryEntry } from './flight-recorder.ts';
 import type { NodeEntry, NodeStory } from './node-journal.ts';
 
-/** A pod's story for people: one line an entry, with the time since the first. */
+/** Formats the history of a pod: one line per entry, with the time since the first entry. */
 export function explainPod({ uid, fullName, entries, dropped }: PodStory): string {
   const [first] = entries;
   const start = first === undefined ? 0 : first.is === 'event' ? first.since : first.at;
@@ -14,7 +14,7 @@ export function explainPod({ uid, fullName, entries, dropped }: PodStory): strin
   return `${lines.join('\n')}\n`;
 }
 
-/** The node's story for people: one line an entry, with its time. */
+/** Formats the history of the node: one line per entry, with its time. */
 export function explainNode({ name, entries, dropped }: NodeStory): string {
   const lines = [
     `the node ${name}`,

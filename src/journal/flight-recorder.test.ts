@@ -13,14 +13,14 @@ function pod(name: string): Pod {
   };
 }
 
-test('a story is found by UID, full name and name', () => {
+test("finds a pod's history by UID, full name and name", () => {
   const recorder = new FlightRecorder({ clock: new VirtualClock() });
   recorder.event(pod('web'), { type: 'Normal', reason: 'Started', message: 'Container started' });
   for (const key of ['uid-web', 'web_default', 'web']) assert.equal(recorder.find(key).length, 1, key);
   assert.deepEqual(recorder.find('other'), []);
 });
 
-test('a static pod is found by the name its manifest gives it', () => {
+test("finds a static pod's history by the name in its manifest", () => {
   const recorder = new FlightRecorder({ clock: new VirtualClock(), nodeName: 'node-a' });
   recorder.event(pod('web-node-a'), { type: 'Normal', reason: 'Started', message: 'Container started' });
   for (const key of ['web', 'web_default', 'web-node-a', 'web-node-a_default'])
@@ -28,7 +28,7 @@ test('a static pod is found by the name its manifest gives it', () => {
   for (const key of ['web_other', 'we', 'web-node', '']) assert.deepEqual(recorder.find(key), [], key);
 });
 
-test('what repeats is counted, not repeated', async () => {
+test('counts a repeated event instead of recording it again', async () => {
   const clock = new VirtualClock();
   const recorder = new FlightRecorder({ clock });
   const event = { type: 'Warning', reason: 'BackOff', message: 'Back-off pulling image "x"' } as const;
@@ -41,7 +41,7 @@ test('what repeats is counted, not repeated', async () => {
   assert.ok(entry?.is === 'event' && entry.count === 2 && entry.at - entry.since === 10_000);
 });
 
-test('waiting in the same place is one line, a new reason is another', () => {
+test('records a pod that waits for the same reason once, and a new reason as another entry', () => {
   const recorder = new FlightRecorder({ clock: new VirtualClock() });
   const uid = podUid('u');
   for (const message of ['no image', 'no image', 'no network']) {
@@ -53,7 +53,7 @@ test('waiting in the same place is one line, a new reason is another', () => {
   );
 });
 
-test('neither many pods nor a long story take more room than they were given', () => {
+test('limits the number of pods and the number of entries per pod', () => {
   const recorder = new FlightRecorder({ clock: new VirtualClock(), pods: 3, entriesPerPod: 5 });
   for (let index = 0; index < 10; index++) {
     for (let step = 0; step < 9; step++) {
@@ -67,7 +67,7 @@ test('neither many pods nor a long story take more room than they were given', (
   );
 });
 
-test('the explanation reads as a story', async () => {
+test('explainPod lists steps and events with the time since the first', async () => {
   const clock = new VirtualClock();
   const recorder = new FlightRecorder({ clock });
   const { uid } = pod('web').metadata;
@@ -100,7 +100,7 @@ test('the explanation reads as a story', async () => {
   );
 });
 
-test('stories of one name are told in the order they began, whichever was written to last', async () => {
+test('returns the histories of pods with one name in the order of their first entry', async () => {
   const clock = new VirtualClock();
   const recorder = new FlightRecorder({ clock });
   const started = { type: 'Normal', reason: 'Started', message: 'Container started' } as const;
@@ -120,14 +120,14 @@ test('stories of one name are told in the order they began, whichever was writte
     );
 });
 
-test('a long message is kept as far as the API would take it', () => {
+test('truncates a long message to the 1,024 characters that the API accepts', () => {
   const recorder = new FlightRecorder({ clock: new VirtualClock() });
   recorder.event(pod('web'), { type: 'Warning', reason: 'Unhealthy', message: 'x'.repeat(10_240) });
   const [entry] = recorder.find('web')[0]?.entries ?? [];
   assert.equal(entry?.message.length, 1_024);
 });
 
-test('troubles that take turns do not push out what led to them', async () => {
+test('alternating failures do not evict the entries before them', async () => {
   const clock = new VirtualClock();
   const recorder = new FlightRecorder({ clock, entriesPerPod: 8 });
   const web = pod('web');

@@ -8,7 +8,7 @@ import {
   type PodUid,
 } from '../pods/index.ts';
 
-/** One line of a pod's story. */
+/** One entry in the history of a pod. */
 export type StoryEntry = StoryStep | StoryEvent;
 
 export interface StoryStep extends PodStep {
@@ -19,27 +19,30 @@ export interface StoryStep extends PodStep {
 export interface StoryEvent extends PodEvent {
   readonly is: 'event';
   readonly at: Instant;
-  /** How often it came in a row; `at` is the last time, `since` the first. */
+  /** How often the same event was recorded in a row; `at` is the last time, `since` the first. */
   readonly count: number;
   readonly since: Instant;
 }
 
 export interface PodStory {
   readonly uid: PodUid;
-  /** `name_namespace`, once it is known. */
+  /** The full name `name_namespace`; undefined until an event with the pod was recorded. */
   readonly fullName: string | undefined;
   readonly entries: readonly StoryEntry[];
-  /** How many older entries made room. */
+  /** How many older entries were dropped because the history was full. */
   readonly dropped: number;
 }
 
 export interface FlightRecorderOptions {
   readonly clock: Clock;
-  /** Static pods carry it at the end of their name; people ask for them by the name they wrote. */
+  /**
+   * The node name, which static pods have at the end of their name; users search for the name in
+   * the manifest.
+   */
   readonly nodeName?: string;
-  /** How many pods are remembered, gone ones included; 1,000 unless given. */
+  /** The maximum number of pods in the recorder, including deleted pods; 1,000 by default. */
   readonly pods?: number;
-  /** How much of each; 200 entries unless given. */
+  /** The maximum number of entries per pod; 200 by default. */
   readonly entriesPerPod?: number;
 }
 
@@ -50,8 +53,9 @@ interface Flight {
 }
 
 /**
- * Keeps each pod's way, every retry and failure with its time and cause, in memory that does not grow. A pod that is
- * gone is remembered until others need the room: its end is what people ask about.
+ * Records the history of each pod in bounded memory: every step, retry and failure with its time
+ * and cause. The history of a deleted pod is kept until other pods need the memory, because users
+ * often search for why a pod ended.
  */
 export class FlightRecorder implements PodJournal {
   readonly #clock: Clock;
@@ -76,7 +80,8 @@ export class FlightRecorder implements PodJournal {
       flight.entries.replaceLast({ ...last, at, count: last.count + 1 });
       return;
     }
-    // Several troubles take turns with every retry: what led to them must not be pushed out by that.
+    // With every retry several failures may alternate. A repeated warning replaces its older entry,
+    // so that alternating warnings do not evict the entries before them.
     const before = event.type === 'Warning' ? takeOut(flight.entries, isSameEvent(event)) : undefined;
     const [since, count] = before?.is === 'event' ? [before.since, before.count + 1] : [at, 1];
     flight.entries.push({ ...event, is: 'event', at, since, count });
@@ -87,7 +92,7 @@ export class FlightRecorder implements PodJournal {
     const flight = this.#flight(uid);
     const at = this.#clock.now();
     const last = flight.entries.last;
-    // A pod that waits says so on every sync: the story keeps when it last did.
+    // A waiting pod records the same step on every sync: only the time of the last one is kept.
     if (last?.is === 'step' && sameStep(last, step)) {
       flight.entries.replaceLast({ ...step, is: 'step', at });
       return;
@@ -96,14 +101,17 @@ export class FlightRecorder implements PodJournal {
     flight.entries.push({ ...step, is: 'step', at });
   }
 
-  /** By UID, by `name_namespace` or by name, each also as a manifest gives it; all that fit, the oldest first. */
+  /**
+   * Finds histories by UID, by `name_namespace` or by name; for static pods also by the name in the
+   * manifest. Returns all matches, the oldest first.
+   */
   find(key: string): readonly PodStory[] {
     return this.#inOrder()
       .filter(([uid, { fullName }]) => uid === key || this.isCalled(fullName, key))
       .map(([uid, flight]) => storyOf(uid, flight));
   }
 
-  /** Whether a pod of this full name is what is asked for. */
+  /** Whether the key names the pod with this full name. */
   isCalled(fullName: string | undefined, key: string): boolean {
     if (fullName === undefined) return false;
     const [wanted = '', wantedNamespace] = key.split('_');
@@ -116,7 +124,7 @@ export class FlightRecorder implements PodJournal {
     return this.#inOrder().map(([uid, flight]) => storyOf(uid, flight));
   }
 
-  /** As they began; the map has them by their last use. */
+  /** The histories in the order of their first entry; the map has them in the order of last use. */
   #inOrder(): readonly (readonly [PodUid, Flight])[] {
     return [...this.#flights].sort(([, one], [, other]) => one.beganMs - other.beganMs);
   }
@@ -131,10 +139,13 @@ export class FlightRecorder implements PodJournal {
   }
 }
 
-/** As much as the API takes of an event. */
+/** The longest message that the API accepts in an event. */
 const longestMessage = 1_024;
 
-/** What containers and runtimes say may be long. A copy: a mere slice would keep all of it in memory. */
+/**
+ * Truncates a message of a container or runtime. Copies it, because a slice would keep the complete
+ * message in memory.
+ */
 function bounded(message: string): string {
   if (message.length <= longestMessage) return message;
   return `${Buffer.from(message.slice(0, longestMessage - 1)).toString('utf8')}…`;
@@ -146,7 +157,7 @@ function storyOf(uid: PodUid, { fullName, entries }: Flight): PodStory {
 
 type Fits = (entry: StoryEntry) => boolean;
 
-/** Takes the entry that fits out of the middle. */
+/** Removes the last matching entry from the ring and returns it. */
 function takeOut(ring: Ring<StoryEntry>, fits: Fits): StoryEntry | undefined {
   const entries = ring.toArray();
   const index = entries.findLastIndex(fits);

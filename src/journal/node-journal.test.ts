@@ -15,7 +15,7 @@ function createHarness(capacity = 10) {
 
 const warning = (message: string) => ({ type: 'Warning', reason: 'ContainerGCFailed', message }) as const;
 
-test('a trouble is told when it begins and when it changes, and its end once', () => {
+test('records a problem when it begins and when its message changes, and its recovery once', () => {
   const { journal, told, records } = createHarness();
   for (const message of ['busy', 'busy', 'full', 'full']) journal.problem('gc', warning(message));
   for (let times = 0; times < 3; times++) journal.recovered('gc', 'well again');
@@ -24,7 +24,7 @@ test('a trouble is told when it begins and when it changes, and its end once', (
   assert.equal([...records].length, 4, 'one line of the log each');
 });
 
-test('a trouble that changes all the time may be told once only', () => {
+test('noteProblem records a problem once although its message changes', () => {
   const { journal, told } = createHarness();
   journal.noteProblem('runtime', 'away: refused');
   journal.noteProblem('runtime', 'away: no answer');
@@ -32,7 +32,7 @@ test('a trouble that changes all the time may be told once only', () => {
   assert.deepEqual(told(), ['away: refused', 'back']);
 });
 
-test('what repeats is counted, and what is old makes room', () => {
+test('counts a repeated event, and drops the oldest entries when full', () => {
   const { journal, told } = createHarness(2);
   journal.event(warning('one'));
   journal.event(warning('one'));
@@ -42,7 +42,7 @@ test('what repeats is counted, and what is old makes room', () => {
   assert.equal(journal.story().dropped, 1);
 });
 
-test('the explanation gives each entry its time', () => {
+test('explainNode shows the time of each entry', () => {
   const { journal, clock } = createHarness();
   journal.event({ type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' });
   journal.event(warning('busy'));

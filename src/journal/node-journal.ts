@@ -1,7 +1,10 @@
 import { type Clock, type Instant, type Logger, LogOnce, Ring } from '../lib/index.ts';
 import type { PodEvent } from '../pods/index.ts';
 
-/** An event of the node as users of the API know them; no part of the node is meant but the whole. */
+/**
+ * An event about the Node object as API clients receive it; without a field path, because it always
+ * concerns the node itself.
+ */
 export type NodeEvent = Omit<PodEvent, 'fieldPath'>;
 
 export type NodeEntry =
@@ -11,13 +14,13 @@ export type NodeEntry =
       readonly since: Instant;
       readonly count: number;
     })
-  /** Ours alone: the API has no event for it. */
+  /** An entry for which Kubernetes has no event; API clients do not receive it. */
   | { readonly is: 'note'; readonly at: Instant; readonly message: string };
 
 export interface NodeStory {
   readonly name: string;
   readonly entries: readonly NodeEntry[];
-  /** How many older entries made room. */
+  /** How many older entries were dropped because the journal was full. */
   readonly dropped: number;
 }
 
@@ -25,13 +28,13 @@ export interface NodeJournalOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly nodeName: string;
-  /** Told of each event, for users of the API. */
+  /** Called with each event, to send it to the API server. */
   readonly tell?: ((event: NodeEvent) => void) | undefined;
-  /** How much is remembered; 500 entries unless given. */
+  /** The maximum number of entries; 500 by default. */
   readonly capacity?: number;
 }
 
-/** What happens to the node as a whole, in memory that does not grow. Each entry is one line of the log too. */
+/** Records the history of the node in bounded memory. Each entry is logged too. */
 export class NodeJournal {
   readonly #options: NodeJournalOptions;
   readonly #entries: Ring<NodeEntry>;
@@ -59,12 +62,18 @@ export class NodeJournal {
     this.#options.logger.info(message);
   }
 
-  /** Something is wrong, and stays so until it is mended: an event when it begins, and when it becomes another. */
+  /**
+   * Records a lasting problem as an event when it begins and when its message changes, until
+   * `recovered` is called with its key.
+   */
   problem(key: string, event: NodeEvent): void {
     if (this.#problems.isNew(key, event.message)) this.event(event);
   }
 
-  /** The same where the API has no event for it, and however the trouble changes. */
+  /**
+   * Records a lasting problem once as a note, also when its message changes; for problems without a
+   * Kubernetes event.
+   */
   noteProblem(key: string, message: string): void {
     if (this.#problems.has(key)) return;
     this.#problems.isNew(key, message);
@@ -72,7 +81,7 @@ export class NodeJournal {
     this.#options.logger.warn(message);
   }
 
-  /** Says once that it is over; nothing where no trouble was told. */
+  /** Records once that the problem has ended; does nothing if none was recorded under the key. */
   recovered(key: string, message: string): void {
     if (this.#problems.clear(key)) this.note(message);
   }

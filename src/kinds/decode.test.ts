@@ -46,7 +46,7 @@ spec:
   assert.equal(value.spec?.volumes?.[0]?.secret?.defaultMode, 0o644);
 });
 
-test('fields of an inlined kind are beside the others', async () => {
+test('fields of an inlined kind are read next to the fields of the enclosing kind', async () => {
   const { value, told } = await decode(`
 spec:
   containers:
@@ -68,7 +68,7 @@ test('an unknown field is a warning with a suggestion', async () => {
   ]);
 });
 
-test('a value of the wrong type is an error at its position', async () => {
+test('a value of the wrong type is an error at the position of the value', async () => {
   const { told } = await decode(`metadata:
   name: 12
   labels: {a: true}
@@ -136,7 +136,7 @@ test('a key like __proto__ is an ordinary key', async () => {
   assert.equal(Object.getPrototypeOf(value.data), Object.prototype);
 });
 
-test('values of JSON are decoded by the same rules, without positions', () => {
+test('values of parsed JSON are decoded by the same rules, and their findings have no position', () => {
   const { value, findings } = decodeJson<Pod>(table, 'Pod', {
     metadata: { name: 'a', nam: 'b' },
     spec: { containers: [{ name: 'c', resources: { requests: { cpu: '1000m' } } }] },
@@ -159,7 +159,7 @@ test('decoding any JSON returns and never throws; decoding the result again chan
   );
 });
 
-test('a path that is missing is positioned at its parent', async () => {
+test('a finding about a missing field has the position of its parent', async () => {
   const { tree } = await readYaml('spec:\n  containers:\n  - name: a\n');
   assert.ok(tree);
   const container = FieldPath.root.child('spec', 'containers').index(0);

@@ -10,20 +10,20 @@ import { isScalarType, type KindField, type KindFields, type KindTable, type Sca
 export interface KindFinding {
   readonly severity: 'error' | 'warning';
   readonly field: FieldPath;
-  /** Undefined when the object was not read from text. */
+  /** The position of the finding; undefined when the object was not read from text. */
   readonly at: TextPosition | undefined;
   readonly message: string;
   /**
-   * What strict validation rejects: an unknown field, a duplicate one, or a value of the wrong
-   * type.
+   * The kind of mistake that strict validation rejects: an unknown field, a duplicate field, or a
+   * value of the wrong type.
    */
   readonly problem: 'unknown' | 'twice' | 'value';
 }
 
 export interface DecodedKind<T> {
   /**
-   * As far as it could be read. Fields that are always written are present, empty if necessary;
-   * null means absent.
+   * The object as far as it could be decoded. Required fields are present, empty if necessary; null
+   * means absent.
    */
   readonly value: T;
   readonly findings: readonly KindFinding[];
@@ -36,14 +36,17 @@ export function decodeTree<T>(table: KindTable, kind: string, tree: YamlTree): D
   return { value, findings: decoder.findings };
 }
 
-/** The same for a value of JSON.parse; the findings then have no position. */
+/** Decodes a value of JSON.parse as an object of a kind; the findings have no position. */
 export function decodeJson<T>(table: KindTable, kind: string, json: unknown): DecodedKind<T> {
   const { value, findings } = decodeTree<T>(table, kind, treeOfJson(json));
   return { value, findings: findings.map((finding) => ({ ...finding, at: undefined })) };
 }
 
 const nowhere: TextPosition = { line: 1, column: 1 };
-/** A suggestion costs more than its finding; so many mistakes are not typing errors. */
+/**
+ * At most this many unknown fields get a suggestion, because computing one is slow, and an object
+ * with more of them is no typing error.
+ */
 const maxSuggestions = 100;
 
 function treeOfJson(json: unknown): YamlTree {
@@ -124,7 +127,7 @@ class Decoder {
     return Object.fromEntries(read);
   }
 
-  /** The last value of a duplicate key counts; the others are reported. */
+  /** The last value of a duplicate key counts; the earlier ones are reported. */
   #entries(tree: YamlTree, path: FieldPath, of: string): readonly YamlEntry[] {
     if (isNull(tree)) return [];
     if (tree.kind !== 'map') {
@@ -185,7 +188,9 @@ function isNull(tree: YamlTree): boolean {
   return tree.kind === 'scalar' && tree.value === null;
 }
 
-/** Any text may be a secret: these messages are written to logs and events. */
+/**
+ * A value may be a secret: these messages, which are written to logs and events, do not quote it.
+ */
 function kindOf(tree: YamlTree): string {
   if (tree.kind !== 'scalar') return `a ${tree.kind}`;
   if (typeof tree.value === 'string') return 'a string';

@@ -18,7 +18,7 @@ export class FieldPath {
 
   static readonly root: FieldPath = new FieldPath(undefined, undefined);
 
-  /** Several names lead several levels down. */
+  /** Several names append several segments. */
   child(...names: readonly string[]): FieldPath {
     return names.reduce<FieldPath>((path, name) => new FieldPath(path, { kind: 'field', name }), this);
   }
@@ -27,12 +27,15 @@ export class FieldPath {
     return new FieldPath(this, { kind: 'index', index });
   }
 
-  /** An entry of a map, whose keys are chosen by the user. */
+  /** Appends the key of a map entry, which the user chose: it is written in brackets. */
   key(name: string): FieldPath {
     return new FieldPath(this, { kind: 'key', name });
   }
 
-  /** The same path with the prefix replaced if it starts with it; else the path itself. */
+  /**
+   * Returns the path with `from` replaced by `to` if it starts with `from`; otherwise the path
+   * itself.
+   */
   rebased(from: FieldPath, to: FieldPath): FieldPath {
     if (this === from) return to;
     if (this.#parent === undefined) return this;
@@ -63,7 +66,7 @@ export class FieldPath {
 }
 
 interface Found {
-  /** Undefined when the part is missing; its position is then that of its parent. */
+  /** Undefined when the value is missing from the text; `at` is then the position of its parent. */
   readonly tree: YamlTree | undefined;
   readonly at: TextPosition;
 }
@@ -73,7 +76,7 @@ function step(tree: YamlTree, segment: Segment): Found | undefined {
     const item = tree.kind === 'list' ? tree.items[segment.index] : undefined;
     return item && { tree: item, at: item.at };
   }
-  // The last value of a duplicate key counts, so that one is reported.
+  // The last value of a duplicate key counts, so its position is reported.
   const entry =
     tree.kind === 'map' ? tree.entries.findLast((candidate) => candidate.key === segment.name) : undefined;
   return entry && { tree: entry.value, at: entry.at };

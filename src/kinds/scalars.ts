@@ -1,10 +1,13 @@
 import { formatQuantity, tryParseQuantity, type YamlScalar } from '../lib/index.ts';
 import type { ScalarType } from './table.ts';
 
-/** A decoded scalar as API objects store it, or what it should have been. */
+/**
+ * The decoded value of a scalar as API objects store it, or the text of the finding: what the value
+ * must be.
+ */
 export type ReadScalar = { readonly value: unknown } | { readonly must: string };
 
-/** Null was handled before: it means absent. */
+/** Decodes a scalar of the type. Null is handled by the caller: it means absent. */
 export function readScalar(type: ScalarType, value: Exclude<YamlScalar, null>): ReadScalar {
   switch (type) {
     case 'string':
@@ -55,7 +58,7 @@ export function zeroOf(type: ScalarType): unknown {
 function readInteger(value: Exclude<YamlScalar, null>, limit: bigint, must: string): ReadScalar {
   const whole = typeof value === 'bigint' || Number.isInteger(value) ? BigInt(value as number) : undefined;
   if (whole === undefined || whole >= limit || whole < -limit) return { must };
-  // Beyond 53 bits a number is not exact; no field of the API needs it.
+  // JavaScript numbers beyond 53 bits are not exact; no field of the API needs such numbers.
   return Number.isSafeInteger(Number(whole)) ? { value: Number(whole) } : { must };
 }
 
@@ -81,7 +84,10 @@ function readTime(value: Exclude<YamlScalar, null>, precision: 'seconds' | 'micr
 
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** Line breaks are allowed, because YAML folds long text; they are removed from the value. */
+/**
+ * The base64 text may have line breaks, because YAML folds long text; they are removed from the
+ * value.
+ */
 function readBytes(value: Exclude<YamlScalar, null>): ReadScalar {
   const text = typeof value === 'string' ? value.replace(/[\r\n]/g, '') : undefined;
   return text !== undefined && base64.test(text) ? { value: text } : { must: 'base64' };

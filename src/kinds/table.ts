@@ -1,7 +1,7 @@
 import { KubelingError } from '../lib/index.ts';
 import { kindTable } from './gen/kinds.ts';
 
-/** Types that are one value to users, whatever their wire format. */
+/** The types that are a single value in YAML and JSON, whatever their wire format. */
 export const scalarTypes = [
   'string',
   'bool',
@@ -22,13 +22,13 @@ export const scalarTypes = [
 export type ScalarType = (typeof scalarTypes)[number];
 
 export interface KindField {
-  /** The number in the wire format; 0 for apiVersion and kind, which are outside of the message. */
+  /** The field number in protobuf; 0 for apiVersion and kind, which are outside of the message. */
   readonly number: number;
   readonly name: string;
   readonly shape: 'single' | 'list' | 'map';
   /** A scalar type, or the name of another kind. */
   readonly type: string;
-  /** Whether it is written even if it is empty. */
+  /** Whether the field is written even when it is empty. */
   readonly required: boolean;
   readonly merge: ListMerge;
 }
@@ -37,7 +37,7 @@ export interface KindField {
 export type ListMerge =
   /** The new list replaces the old one. */
   | { readonly by: 'whole' }
-  /** A set of scalars: those of the patch are added. */
+  /** A set of scalars: the values of the patch are added. */
   | { readonly by: 'value' }
   /**
    * Items with the same value in this field are merged; `keeps` says whether fields that the patch
@@ -45,9 +45,9 @@ export type ListMerge =
    */
   | { readonly by: 'key'; readonly key: string; readonly keeps: 'all-fields' | 'named-fields' };
 
-/** A field of the protobuf wire format: there an inlined kind is a message like any other. */
+/** A field of a protobuf message: there an inlined kind is a message like any other. */
 export interface WireField extends Pick<KindField, 'name' | 'shape' | 'type'> {
-  /** Whether the fields of its message belong to the enclosing kind. */
+  /** Whether the fields of the inlined message belong to the enclosing kind. */
   readonly place: 'own' | 'inlined';
 }
 
@@ -58,7 +58,10 @@ export function isScalarType(type: string): type is ScalarType {
   return (scalarTypes as readonly string[]).includes(type);
 }
 
-/** A kind is parsed from the table when it is first needed: most never are. */
+/**
+ * The fields of all kinds. A kind is parsed from the generated table when it is first needed,
+ * because most never are.
+ */
 export class KindTable {
   readonly #lines: ReadonlyMap<string, string>;
   readonly #known = new Map<string, KindFields>();
@@ -73,7 +76,7 @@ export class KindTable {
     return this.#lines.has(kind);
   }
 
-  /** An unknown kind is a bug. */
+  /** Returns the fields of a kind by name. An unknown kind is a bug. */
   fieldsOf(kind: string): KindFields {
     const known = this.#known.get(kind);
     if (known !== undefined) return known;
@@ -84,7 +87,7 @@ export class KindTable {
     return fields;
   }
 
-  /** The fields by their wire numbers. An unknown kind is a bug. */
+  /** Returns the fields of a kind by protobuf number. An unknown kind is a bug. */
   wireOf(kind: string): ReadonlyMap<number, WireField> {
     const known = this.#wires.get(kind);
     if (known !== undefined) return known;
@@ -138,7 +141,10 @@ function mergeOf(words: readonly string[]): ListMerge {
   return words.includes('merge') ? { by: 'value' } : whole;
 }
 
-/** The type of an object at the top of a document; the table omits it. */
+/**
+ * The fields apiVersion and kind of an object at the top of a document; the generated table omits
+ * them.
+ */
 const headers: readonly KindField[] = ['apiVersion', 'kind'].map((name) => ({
   number: 0,
   name,

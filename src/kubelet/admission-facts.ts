@@ -17,16 +17,19 @@ export interface AdmissionSources {
   /** The pods that use, or will use, resources of the node. */
   readonly active: () => readonly Pod[];
   readonly isTerminating: (uid: PodUid) => boolean;
-  /** The newest Node object known here; undefined before the first, and on a node without a cluster. */
+  /**
+   * The newest Node object that this kubelet has read; undefined before the first, and on a node
+   * without a cluster.
+   */
   readonly node: () => Node | undefined;
-  /** Adapts the Node object to the devices the pod already has. */
+  /** Returns the Node object with the allocatable devices adapted to those the pod already has. */
   readonly nodeFor: (pod: Pod, node: Node) => Node;
   readonly abilities: () => RuntimeAbilities;
   readonly pressures: () => readonly string[];
   readonly isShuttingDown: () => boolean;
 }
 
-/** Collects what the admission of a pod depends on at one moment. */
+/** Collects the current facts on which the admission of a pod depends. */
 export function admissionFacts(
   settings: KubeletSettings,
   sources: AdmissionSources,
@@ -37,7 +40,7 @@ export function admissionFacts(
     // A resize of a restored pod has to pass admission like the resources of a new pod.
     const standing = operation === 'resize' ? 'new' : sources.standing(pod);
     const node = sources.node() ?? configuredNode(settings);
-    // A restored pod stays, whichever other pods there are.
+    // A restored pod is admitted regardless of other pods, because its containers may already run.
     const others = standing === 'restored' ? [] : competitorsOf(pod, sources);
     const ending = others.filter(
       ({ metadata }) => metadata.deletionTimestamp !== undefined || sources.isTerminating(metadata.uid),
@@ -59,7 +62,10 @@ export function admissionFacts(
   };
 }
 
-/** The active pods without this pod and without the pending pods whose admission began later. */
+/**
+ * The active pods with which the pod competes for resources: without itself and the pending pods
+ * whose admission began later.
+ */
 function competitorsOf({ metadata: { uid } }: Pod, { pending, active }: AdmissionSources): readonly Pod[] {
   const later = pending.after(uid);
   return active().filter(({ metadata: other }) => other.uid !== uid && !later.has(other.uid));
@@ -79,7 +85,7 @@ function nodePortProblem(pod: Pod, nodePorts: ReadonlySet<number> = new Set()): 
   return port === undefined ? undefined : `host port ${port} is used by the node itself`;
 }
 
-/** Larger than any disk. */
+/** A disk size larger than any disk. */
 const anyDisk = `${Number.MAX_SAFE_INTEGER}`;
 
 /**

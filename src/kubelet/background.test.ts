@@ -18,8 +18,8 @@ const untilAborted = (signal: AbortSignal) =>
   });
 
 /**
- * Returns a loop whose first runs end like `ends`, one after another; the next run waits for the
- * abort.
+ * Returns a loop whose runs end with the results in `ends`, one per run; the run after them waits
+ * for the abort.
  */
 function endsWith(ends: (() => Promise<void>)[]): BackgroundLoop & { begun: number } {
   const loop = {
@@ -32,7 +32,7 @@ function endsWith(ends: (() => Promise<void>)[]): BackgroundLoop & { begun: numb
   return loop;
 }
 
-test('restarts a loop that ended or failed with back-off, logs it, and reports it as a problem until then', async () => {
+test('restarts a loop that ended or failed with back-off, logs it, and reports it as a problem while it is down', async () => {
   const { clock, background, messages } = createHarness();
   const end = new AbortController();
   const loop = endsWith([
@@ -59,7 +59,7 @@ test('restarts a loop that ended or failed with back-off, logs it, and reports i
   assert.equal(messages().length, 4, 'an abort is not logged');
 });
 
-test('ends the work and the other loops with the error of a loop that cannot be restarted', async () => {
+test('a critical loop that fails ends the work and the other loops with its error', async () => {
   const { clock, background } = createHarness();
   const bug = new Error('a bug');
   const loop: BackgroundLoop = {

@@ -14,11 +14,11 @@ export interface BackgroundLoop {
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** The loops by name, which log messages and health checks contain. */
+/** The background loops by name; log messages and health checks contain the name. */
 export interface BackgroundLoops {
-  /** Restarted with back-off when they end. */
+  /** Loops that are restarted with back-off when they end. */
   readonly restartable: Readonly<Record<string, BackgroundLoop>>;
-  /** Cannot be restarted: when one ends, the kubelet ends. */
+  /** Loops that cannot be restarted: when one ends, the kubelet ends. */
   readonly critical: Readonly<Record<string, BackgroundLoop>>;
 }
 
@@ -35,22 +35,22 @@ const pause = { baseMs: 1_000, maxMs: 60_000 };
  */
 export class Background {
   readonly #deps: BackgroundDeps;
-  /** Why each loop that is down ended, by its name. */
+  /** The reason why each stopped loop ended, by loop name. */
   readonly #down = new Map<string, string>();
 
   constructor(deps: BackgroundDeps) {
     this.#deps = deps;
   }
 
-  /** Returns which loops are down, or undefined. */
+  /** Returns which background loops are down and why, or undefined. */
   problem(): string | undefined {
     const down = [...this.#down].map(([name, why]) => `the loop ${name} is down: ${why}`);
     return down.length === 0 ? undefined : down.join('; ');
   }
 
   /**
-   * Runs the work with the loops beside it, and aborts the loops when the work has ended. If a loop
-   * of `once` ends, the work is aborted and the error of the loop is thrown.
+   * Runs the work with the background loops beside it, and aborts the loops when the work has
+   * ended. If a critical loop ends, the work is aborted and the error of the loop is thrown.
    */
   async runBeside(
     { restartable, critical }: BackgroundLoops,
@@ -88,7 +88,7 @@ export class Background {
     }
   }
 
-  /** Rejects unless the loop ended because its signal was aborted. */
+  /** Runs the loop until its signal is aborted; rejects when it ends for another reason. */
   async #runOnce(name: string, loop: BackgroundLoop, signal: AbortSignal): Promise<void> {
     try {
       await loop.run(signal);

@@ -30,7 +30,7 @@ function createHarness(change: Partial<SnapshotDeps> = {}) {
   return { clock, records, order, snapshots, end };
 }
 
-test('lists the cgroups before the pods of the runtime and the directories', async () => {
+test('a snapshot lists the cgroups before the pods of the runtime and the directories', async () => {
   const { snapshots, clock, order, end } = createHarness();
   const next = snapshots.next(end.signal);
   await clock.advance(2_000);

@@ -2,16 +2,22 @@ import { abortable, type Clock, describeError, type Logger, LogOnce, withDeadlin
 import type { PodUid, RuntimePod } from '../pods/index.ts';
 import type { LoopInput } from './input-mux.ts';
 
-/** The pods, cgroups and directories that exist, listed shortly before housekeeping decides. */
+/**
+ * A list of the existing pods, cgroups and directories, collected shortly before housekeeping
+ * decides.
+ */
 export interface CleanupSnapshot {
   /** Pods that had a worker before the snapshot began: the worker may have acted since. */
   readonly withWorker: ReadonlySet<PodUid>;
   readonly withCgroup: ReadonlySet<PodUid>;
-  /** Undefined when the runtime does not respond: then no pod counts as deleted. */
+  /**
+   * The pods of the runtime; undefined when the runtime does not respond: then no pod counts as
+   * deleted.
+   */
   readonly running: readonly RuntimePod[] | undefined;
-  /** Undefined when the directories cannot be listed. */
+  /** The pods that have a directory; undefined when the directories cannot be listed. */
   readonly directories: readonly PodUid[] | undefined;
-  /** When the snapshot was complete, by the monotonic clock. */
+  /** When the snapshot was complete, in milliseconds of the monotonic clock. */
   readonly atMs: number;
 }
 
@@ -21,7 +27,7 @@ export interface SnapshotDeps {
   readonly tick: LoopInput<'tick'>;
   readonly podsWithWorker: () => ReadonlySet<PodUid>;
   readonly podCgroups: () => Promise<ReadonlyMap<PodUid, unknown>>;
-  /** Lists the pods of the runtime now. */
+  /** Lists the pods from the runtime, not from a cache. */
   readonly runningPods: (signal: AbortSignal) => Promise<readonly RuntimePod[]>;
   readonly podDirectories: () => Promise<readonly PodUid[]>;
 }
@@ -29,16 +35,16 @@ export interface SnapshotDeps {
 const partMs = 30_000;
 
 /**
- * Collects the snapshots for housekeeping outside the sync loop, which a slow runtime or disk must
- * not block. The sync loop reads the desired pods after the snapshot, so that they include pods
- * added during the snapshot.
+ * Collects the snapshots for housekeeping outside the sync loop, because a slow runtime or disk
+ * must not block the loop. The sync loop reads the desired pods after the snapshot, so that they
+ * include pods added during the snapshot.
  */
 export class CleanupSnapshots implements LoopInput<CleanupSnapshot> {
   readonly #deps: SnapshotDeps;
   readonly #problems = new LogOnce();
   /**
-   * Requests that did not finish in time. They are not repeated, because a second one would only
-   * add load.
+   * Requests of the snapshot that did not finish in time. They are not repeated, because a second
+   * request would only add load.
    */
   readonly #inFlight = new Map<string, Promise<unknown>>();
 

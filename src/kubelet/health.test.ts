@@ -58,7 +58,7 @@ test('reports an unresponsive runtime as unready with the reason, but not as dea
   assert.deepEqual([ready().status, live().status], [200, 200]);
 });
 
-test('reports unread sources, a PLEG that misses relists and a loop that is down as unready', () => {
+test('reports sources that are not ready, a PLEG without relists and a stopped background loop as unready', () => {
   const { ready, state, live } = createHarness();
   state.ready = false;
   assert.match(ready().body, /^\[-\]sources failed: the source file has not been read yet$/m);

@@ -2,13 +2,13 @@ import type { Clock } from '../lib/index.ts';
 import type { RuntimeProblems } from '../runtime/index.ts';
 import type { HealthCheck } from '../server/index.ts';
 
-/** Where the health checks read their state; reading changes nothing. */
+/** The parts of the kubelet whose state the health checks read; the checks change nothing. */
 export interface HealthSource {
   readonly clock: Clock;
   readonly syncFrequencyMs: number;
   readonly loop: { readonly enteredMs: number | undefined };
   readonly sources: { readiness(): readonly { readonly source: string; readonly ready: boolean }[] };
-  /** The problems at this moment, without a grace period. */
+  /** The current problems of the runtime, without a grace period. */
   readonly runtime: { readiness(): RuntimeProblems };
   readonly pleg: { problem(): string | undefined };
   readonly background: { problem(): string | undefined };
@@ -49,7 +49,7 @@ export function readinessChecks(health: HealthSource): readonly HealthCheck[] {
   ];
 }
 
-/** Before the first iteration, the limit counts from the start of the kubelet. */
+/** Before the first iteration of the sync loop, the limit counts from the start of the kubelet. */
 function syncLoopCheck({ clock, loop, syncFrequencyMs }: HealthSource): HealthCheck {
   const limitMs = Math.max(2 * syncFrequencyMs, slowLoopMs);
   const createdMs = clock.monotonicMs();

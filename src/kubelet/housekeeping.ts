@@ -17,16 +17,19 @@ export interface HousekeepingDeps extends Omit<CleanupDeps, 'directories' | 'obs
   readonly observer: Pick<KubeletObserver, 'cleanedUp' | 'orphanDirectories'>;
   readonly cgroups: CleanupDeps['cgroups'] & { list(): Promise<ReadonlyMap<PodUid, unknown>> };
   readonly podDirectories: PodDirectories;
-  /** Lists the pods of the runtime now. */
+  /** Lists the pods from the runtime, not from a cache. */
   readonly runningPods: (signal: AbortSignal) => Promise<readonly RuntimePod[]>;
-  /** Whether the runtime is known to deliver events. */
+  /** Whether the runtime has proved that it delivers events. */
   readonly receivesRuntimeEvents: () => boolean;
 }
 
 const periodMs = 2_000;
 const quietPeriodMs = 30_000;
 
-/** The last round: whether it left work, and how many changes were reported before its snapshot. */
+/**
+ * The result of the last housekeeping round: whether work was left, and how many changes were
+ * reported before its snapshot.
+ */
 interface Round {
   readonly atMs: number;
   readonly changes: number;
@@ -34,9 +37,9 @@ interface Round {
 }
 
 /**
- * Runs the three parts of housekeeping: collecting a snapshot outside the sync loop, deciding in
- * one iteration of it, and removing outside it again. Every two seconds; every 30 seconds while
- * nothing changes and the last round left no work.
+ * Runs housekeeping in three steps: collecting a snapshot outside the sync loop, deciding in one
+ * iteration of the loop, and removing outside it again. A round runs every two seconds; every 30
+ * seconds while nothing changes and the last round left no work.
  */
 export class Housekeeping implements LoopInput<CleanupSnapshot>, AsyncDisposable {
   readonly #snapshots: CleanupSnapshots;

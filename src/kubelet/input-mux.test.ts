@@ -8,7 +8,7 @@ function queue() {
   return new Subscription<string>({ keep: 'each', capacity: 100 });
 }
 
-test('delivers the items of one input in order and starves no input', async () => {
+test('InputMux delivers the items of one input in order and starves no input', async () => {
   const controller = new AbortController();
   const [busy, quiet] = [queue(), queue()];
   const mux = new InputMux({ busy, quiet }, controller.signal);
@@ -25,7 +25,7 @@ test('delivers the items of one input in order and starves no input', async () =
   controller.abort(cancelledError('done'));
 });
 
-test('does not read an input whose last item was not delivered', async () => {
+test('InputMux does not read an input whose last item was not delivered', async () => {
   const controller = new AbortController();
   let requestCount = 0;
   const mux = new InputMux({ one: { next: async () => ++requestCount } }, controller.signal);
@@ -37,7 +37,7 @@ test('does not read an input whose last item was not delivered', async () => {
   controller.abort(cancelledError('done'));
 });
 
-test('ends the loop when an input ends, and throws the error of an input that fails', async () => {
+test('InputMux ends when an input ends, and throws the error of an input that fails', async () => {
   const { signal } = new AbortController();
   const ended = new InputMux({ one: { next: async () => undefined } }, signal);
   assert.equal(await ended.take(signal), undefined);
@@ -45,7 +45,7 @@ test('ends the loop when an input ends, and throws the error of an input that fa
   await assert.rejects(failed.take(signal), /broken/);
 });
 
-test('stops waiting on abort and leaves no listener', async () => {
+test('InputMux stops waiting on abort and leaves no listener', async () => {
   const controller = new AbortController();
   const clock = new VirtualClock();
   const mux = new InputMux({ tick: ticker(clock, 1_000) }, controller.signal);

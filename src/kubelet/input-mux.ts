@@ -99,7 +99,7 @@ export class InputMux<Inputs extends Readonly<Record<string, LoopInput<unknown>>
   }
 }
 
-/** Ticks at a fixed period; ticks that were not consumed in time become one. */
+/** An input that ticks at a fixed period; ticks that were not consumed in time become one. */
 export function ticker(clock: Clock, periodMs: number): LoopInput<'tick'> {
   let dueMs = clock.monotonicMs() + periodMs;
   return {

@@ -14,7 +14,7 @@ function createHarness() {
   return { clock, done, paced };
 }
 
-test('acts at once on the first request and throttles each key separately', () => {
+test('acts immediately on the first request and throttles each key separately', () => {
   const { done, paced } = createHarness();
   paced.request('a');
   paced.request('b');
@@ -33,7 +33,7 @@ test('coalesces the requests during an interval into one action at its end', asy
   assert.deepEqual([paced.size, clock.pendingTimers], [0, 0]);
 });
 
-test('does nothing after disposal', async () => {
+test('KeyedThrottle does nothing after its disposal', async () => {
   const { clock, done, paced } = createHarness();
   paced.request('a');
   paced.request('a');

@@ -6,8 +6,8 @@ interface Interval {
 }
 
 /**
- * Acts on the first request for a key at once, and then at most once per interval: further requests
- * during the interval are coalesced into one action at its end.
+ * Acts immediately on the first request for a key, and then at most once per interval: further
+ * requests during the interval are coalesced into one action at its end.
  */
 export class KeyedThrottle<K extends string = string> implements Disposable {
   readonly #clock: Clock;
@@ -21,7 +21,7 @@ export class KeyedThrottle<K extends string = string> implements Disposable {
     this.#act = act;
   }
 
-  /** The number of keys whose interval has not passed. */
+  /** The number of keys with a running interval. */
   get size(): number {
     return this.#intervals.size;
   }
@@ -32,7 +32,7 @@ export class KeyedThrottle<K extends string = string> implements Disposable {
     else interval.isRequested = true;
   }
 
-  /** Drops pending requests. */
+  /** Drops the pending requests of all keys. */
   [Symbol.dispose](): void {
     for (const { timer } of this.#intervals.values()) timer.cancel();
     this.#intervals.clear();

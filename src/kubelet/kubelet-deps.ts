@@ -42,61 +42,68 @@ import type {
 } from '../volumes/index.ts';
 import type { BackgroundLoops } from './background.ts';
 
-/** The machine without the container runtime, as the kubelet uses it; simulated in tests. */
+/** The machine as the kubelet uses it, except for the container runtime; simulated in tests. */
 export interface NodeMachine {
   readonly manifests: ManifestFiles;
   readonly httpGet: HttpGet;
-  /** Connects to pods, for hooks and probes. */
+  /** Sends HTTP requests to pods, for hooks and probes. */
   readonly dialHttp: SendHttp;
   /** Runs network probes; over the network of the machine by default. */
   readonly prober?: Prober | undefined;
   readonly files: RuntimeFiles;
-  /** User and group IDs of users of the machine, which pods must not get; none by default. */
+  /**
+   * User and group IDs of users of the machine, which pods must not get; by default there are none.
+   */
   readonly foreignIds?: ForeignIds | undefined;
   readonly volumeParts: SubPaths;
   /** Rotates container logs; without it logs are not rotated. */
   readonly logFiles?: RotationFiles | undefined;
   /**
-   * Writes volumes whose content comes from the kubelet; without it pods cannot have such volumes.
+   * Writes volumes whose content the kubelet creates, such as ConfigMap volumes; without it pods
+   * cannot have such volumes.
    */
   readonly volumeFiles?: VolumeFiles | undefined;
-  /** Mounts network volumes; without it pods cannot have any. */
+  /** Mounts network volumes; without it pods cannot have network volumes. */
   readonly networkMounts?: NetworkMounts | undefined;
-  /** Mounts disk volumes; without it pods cannot have any. */
+  /** Mounts disk volumes; without it pods cannot have disk volumes. */
   readonly disks?: Disks | undefined;
-  /** Enforces size limits of emptyDir volumes with quotas; without it there are none. */
+  /**
+   * Enforces size limits of emptyDir volumes with quotas; without it the kernel enforces no limits.
+   */
   readonly directoryQuotas?: DirectoryQuotas | undefined;
-  /** Provides volumes in block mode; without it pods cannot have any. */
+  /** Provides volumes in block mode; without it pods cannot have such volumes. */
   readonly blockDevices?: BlockDevices | undefined;
   /**
-   * Connects to CSI drivers and plugins, which are separate processes; without it there are none.
+   * Connects to CSI drivers and plugins, which are separate processes; without it the node has
+   * none.
    */
   readonly plugins?: PluginHost | undefined;
   /**
-   * Space of the file system at a path, for image garbage collection; without it no image is
-   * removed.
+   * Returns the space of the file system at a path, for image garbage collection; without it no
+   * image is removed.
    */
   readonly diskSpace?: ((path: string) => Promise<DiskSpace | undefined>) | undefined;
-  /** Reads OOM kills from the kernel log; without it they are not reported. */
+  /** Reads OOM kills from the kernel log; without it OOM kills are not reported. */
   readonly kernelLog?: KernelLog | undefined;
-  /** Announces shutdowns of the machine; without it the kubelet does not delay them. */
+  /** Announces shutdowns of the machine; without it the kubelet does not delay shutdowns. */
   readonly shutdowns?: ShutdownSource | undefined;
-  /** Finds the processes to move to system cgroups; without it none are moved. */
+  /** Finds the processes to move to system cgroups; without it no process is moved. */
   readonly processes?: ProcessFacts | undefined;
-  /** Usage statistics of the machine; without it none are reported. */
+  /** Reads usage statistics of the machine; without it no statistics are reported. */
   readonly stats?: StatsMachine | undefined;
-  /** Connects to device plugins; without it there are none. */
+  /** Connects to device plugins; without it the node has none. */
   readonly devices?: DeviceHost | undefined;
   readonly cgroups: CgroupHost;
-  /** Creates the cgroups that the runtime delegates to systemd; without it there are none. */
-  readonly openSlices?: (() => Promise<SliceManager>) | undefined;
-  /** Reads kernel files with facts about the machine; read like other files by default. */
-  readonly facts?: MachineFiles | undefined;
   /**
-   * Statistics for eviction; derived from `stats` by default, and without both no pod is evicted.
+   * Creates the cgroups that the runtime delegates to systemd as slices; needed only with the
+   * systemd cgroup driver.
    */
+  readonly openSlices?: (() => Promise<SliceManager>) | undefined;
+  /** Reads kernel files with facts about the machine; by default they are read like other files. */
+  readonly facts?: MachineFiles | undefined;
+  /** Statistics for eviction, by default derived from `stats`; without both no pod is evicted. */
   readonly evictionStats?: EvictionStats | undefined;
-  /** Kernel notifications for low memory; without it memory is only polled. */
+  /** Subscribes to kernel notifications for low memory; without it memory is only polled. */
   readonly watchMemory?: WatchMemory | undefined;
   readFile(path: string): Promise<string>;
 }
@@ -110,30 +117,30 @@ export interface KubeletDeps {
   readonly machine: NodeMachine;
   /** The cluster of the node; undefined for a standalone node. */
   readonly cluster?: ClusterLink | undefined;
-  /** Image pull credentials of the machine; none by default. */
+  /** Image pull credentials of the machine; by default there are none. */
   readonly credentialHost?: CredentialHost | undefined;
-  /** Called after each runtime check with the error, or undefined. */
+  /** Called after each check of the runtime, with the error or with undefined. */
   readonly runtimeChecked?: (error: unknown) => void;
 }
 
 /** The parts of a cluster that the kubelet uses. */
 export interface ClusterLink {
-  /** Secrets and ConfigMaps of the registered pods. */
+  /** Reads the Secrets and ConfigMaps of the registered pods. */
   readonly objects: Pick<PodObjects, 'register' | 'unregister' | 'secret' | 'configMap'>;
-  /** The PersistentVolumeClaims of pods and their bound volumes. */
+  /** Reads the PersistentVolumeClaims of pods and their bound volumes. */
   readonly claims: Pick<BoundClaims, 'get' | 'forgetPod' | 'size'>;
-  /** CSIDriver, VolumeAttachment, PersistentVolume and related objects. */
+  /** Reads CSIDriver, VolumeAttachment, PersistentVolume and related objects. */
   readonly storage: Pick<
     StorageObjects,
     'driver' | 'attachment' | 'secret' | 'claim' | 'volume' | 'changeClaim'
   >;
   /** Publishes the registered CSI drivers in the CSINode object. */
   readonly csiNode: Pick<CsiNodePublisher, 'collision' | 'installed' | 'removed'>;
-  /** The volumes in use, which must not be detached from this node, have changed. */
+  /** Called when the volumes in use have changed, which must not be detached from this node. */
   readonly volumesChanged: () => void;
-  /** The devices of this node have changed. */
+  /** Called when the devices of this node have changed. */
   readonly devicesChanged?: (() => void) | undefined;
-  /** The pressure conditions of the node have changed. */
+  /** Called when the pressure conditions of the node have changed. */
   readonly pressuresChanged: () => void;
   readonly tokens: Pick<TokenSource, 'get' | 'forgetPod'>;
   readonly services: () => KnownServices;
@@ -146,11 +153,11 @@ export interface ClusterLink {
   readonly journal: (journal: PodJournal) => PodJournal;
   readonly nodeEvent: (event: NodeEvent) => void;
   readonly claimEvent: (claim: PersistentVolumeClaim, event: NodeEvent) => void;
-  /** Records an event of a PersistentVolume. */
+  /** Records a Kubernetes event about a PersistentVolume. */
   readonly volumeEvent?: ReportVolumeEvent | undefined;
-  /** The addresses of the Node object; empty before it has been read. */
+  /** The addresses in the Node object; empty before it has been read. */
   readonly nodeIps: () => readonly string[];
-  /** The newest version of the Node object known here. */
+  /** The newest version of the Node object that this kubelet has read or written. */
   readonly node: () => Node | undefined;
   /** Reads the Node object from the API server. */
   readonly fetchNode: (signal: AbortSignal) => Promise<Node>;
@@ -160,7 +167,7 @@ export interface ClusterLink {
   readonly nodeChanged?: (() => void) | undefined;
   /** Resolves when the API server has the current statuses of these pods. */
   readonly statusesWritten?: ((uids: readonly PodUid[], signal: AbortSignal) => Promise<void>) | undefined;
-  /** Reads a ResourceClaim from the API server; without it pods cannot have any. */
+  /** Reads a ResourceClaim from the API server; without it pods cannot have claims. */
   readonly resourceClaim?:
     | ((namespace: string, name: string, signal: AbortSignal) => Promise<ResourceClaim>)
     | undefined;

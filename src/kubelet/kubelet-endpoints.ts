@@ -49,8 +49,8 @@ export class KubeletEndpoints {
   }
 
   /**
-   * The same for clients, returned after the checkpoints are written: a status that a client has
-   * read survives a crash.
+   * The desired pods with a status that is persisted: resolves after the checkpoints are written,
+   * so that a status which a client has read survives a crash.
    */
   async podsToReport(): Promise<readonly Pod[]> {
     const pods = this.podsWithStatus();
@@ -62,7 +62,7 @@ export class KubeletEndpoints {
     return [...this.#parts.state.sources.values()].flatMap((source) => source.problems());
   }
 
-  /** The problems of the manifests that concern one pod, by any of its names. */
+  /** The problems of the manifests that define this pod, searched by any of its names. */
   sourceProblemsOf(key: string): readonly SourceProblem[] {
     const stories = this.flights.find(key);
     const names = new Set(stories.map(({ fullName }) => fullName));
@@ -70,7 +70,7 @@ export class KubeletEndpoints {
     return problemsOfPod(this.sourceProblems(), { isCalled, isKnown: stories.length > 0 });
   }
 
-  /** The path of a pod's cgroup below each cgroup hierarchy; empty for none. */
+  /** The path of a pod's cgroup below each cgroup hierarchy; empty if the pod has no cgroup. */
   cgroupOf(pod: Pod): string {
     return this.#parts.resources.podCgroups.cgroupParent(pod);
   }

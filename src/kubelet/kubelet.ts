@@ -9,8 +9,8 @@ import { createState, type KubeletState } from './stages/state.ts';
 import { createVolumes, type KubeletVolumes } from './stages/volumes.ts';
 
 /**
- * The kubelet of one node. It is built in stages, each of which uses only the earlier ones; nothing
- * runs before `run`.
+ * The kubelet of one node, built in stages: each stage uses only the stages before it. Nothing runs
+ * before `run`.
  */
 export class Kubelet {
   readonly state: KubeletState;
@@ -41,7 +41,7 @@ export class Kubelet {
     this.endpoints = new KubeletEndpoints(parts, control, this.#background);
   }
 
-  /** Runs until the signal is aborted; pods run on. */
+  /** Runs the kubelet until the signal is aborted; pods keep running after that. */
   async run(signal: AbortSignal): Promise<void> {
     const { state, resources, runtime } = this;
     try {
@@ -58,7 +58,9 @@ export class Kubelet {
     }
   }
 
-  /** Reads what previous kubelet processes persisted, and creates the cgroups above those of pods. */
+  /**
+   * Restores the checkpoints of previous kubelet processes, and creates the parent cgroups of pods.
+   */
   async #open(signal: AbortSignal): Promise<'opened' | 'aborted'> {
     const { state, resources, volumes, runtime } = this;
     try {

@@ -19,7 +19,7 @@ function createHarness() {
 
 const staticPod = aPod({ metadata: { annotations: { [annotations.source]: 'file' } } });
 
-test('creates all series of the pod workers with zero before the first event', async () => {
+test('creates all metric series of the pod workers with zero before the first event', async () => {
   const { lines } = createHarness();
   const all = await lines('kubelet_working_pods');
   assert.equal(all.length, 15);

@@ -4,25 +4,25 @@ import type { StatusChange } from '../status/index.ts';
 import type { WorkerSummary } from '../workers/index.ts';
 import type { CleanupCounts } from './pod-cleanups.ts';
 
-/** Counts what the kubelet does, for metrics. Never throws. */
+/** Updates the metrics of the kubelet. Never throws. */
 export interface KubeletObserver {
   cleanedUp(counts: CleanupCounts): void;
-  /** Directories of deleted pods, and how many of them cannot be removed. */
+  /** The number of directories of deleted pods, and how many of them cannot be removed. */
   orphanDirectories(counts: { readonly orphans: number; readonly blocked: number }): void;
   rejected(reason: string): void;
-  /** A pod has started, this long after the kubelet first observed it. */
+  /** Records that a pod has started this long after the kubelet first observed it. */
   podStarted(ms: number): void;
   stuck(counts: { readonly busy: number; readonly missing: number }): void;
 }
 
-/** In seconds. */
+/** The upper bounds of the histogram buckets, in seconds. */
 export const startBuckets = [
   0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700,
   3600,
 ];
 const lifecycles = ['sync', 'terminating', 'terminated'] as const;
 /**
- * The kinds of pods with a worker: desired, no longer desired (orphan), or only found in the
+ * The kinds of pods with a worker: desired, no longer desired (orphan), or found only in the
  * runtime.
  */
 const configs = [
@@ -33,8 +33,8 @@ const configs = [
   ['runtime_only', 'unknown'],
 ] as const;
 /**
- * Reasons with their own series. A reason may have any name, and the number of series must not grow
- * without bound.
+ * Rejection reasons with their own series. Other reasons count as Other, because the number of
+ * series must not grow without bound.
  */
 const rejectionReasons: ReadonlySet<string> = new Set([
   'AppArmor',
@@ -61,7 +61,8 @@ const rejectionReasons: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Creates the observer with the metric names of the Go kubelet. All series exist from the start.
+ * Creates the observer with the metric names of the Go kubelet. All series exist from the start of
+ * the kubelet.
  */
 export function kubeletMetrics(registry: MetricRegistry): KubeletObserver {
   const housekeeping = housekeepingMetrics(registry);
@@ -161,7 +162,7 @@ function housekeepingMetrics(registry: MetricRegistry): KubeletObserver['cleaned
   };
 }
 
-/** Metrics that are computed at scrape time. */
+/** Registers the metrics that are computed at scrape time. */
 export function collectPodMetrics(registry: MetricRegistry, desiredPods: () => readonly Pod[]): void {
   registry.collect(() => {
     const value = desiredPods().reduce((sum, pod) => sum + ephemeralContainersOf(pod).length, 0);
@@ -171,7 +172,7 @@ export function collectPodMetrics(registry: MetricRegistry, desiredPods: () => r
 }
 
 /**
- * How long ago the kubelet first observed a pod that starts to run with this change; undefined for
+ * The time since the kubelet first observed the pod, if this change makes it running; undefined for
  * any other change.
  */
 export function startedAfterMs({ pod, before, after }: StatusChange, now: Instant): number | undefined {

@@ -3,7 +3,10 @@ import { shutDownStatus } from '../checkpoints/index.ts';
 import type { NodeShutdown } from '../node/shutdown/index.ts';
 import type { KubeletState } from './stages/state.ts';
 
-/** Undefined for a node that does not delay its shutdown: its code is not loaded. */
+/**
+ * Creates the shutdown handling; undefined for a node that does not delay its shutdown, whose code
+ * is then not loaded.
+ */
 export async function openNodeShutdown(state: KubeletState): Promise<NodeShutdown | undefined> {
   const { settings, deps, node, control, queries, facts, checkpoints } = state;
   const { shutdownGroups: groups = [], rootDir } = settings;
@@ -22,7 +25,8 @@ export async function openNodeShutdown(state: KubeletState): Promise<NodeShutdow
     async terminatePod(pod, graceOverrideSeconds, signal) {
       const kill = { why: 'other' as const, graceOverrideSeconds, statusFn: shutDownStatus };
       await control.killPodNow(pod, kill, signal);
-      // Pods that still run may be needed to unmount the volumes of this one.
+      // Waits until the volumes of the pod are unmounted: that may need pods that are stopped
+      // later, such as CSI drivers.
       while (!queries.shouldPodBeFinished(pod.metadata.uid)) await clock.sleep(pollMs, signal);
     },
     async reported(pods, signal) {

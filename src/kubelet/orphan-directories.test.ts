@@ -25,7 +25,7 @@ function createHarness(answer: () => Promise<DirectoryRemoval>) {
   };
   const random = seededRandom(1);
   const orphans = new OrphanDirectories({ clock, random, logger, node, directories, isDesired: () => false });
-  /** Called every other second, like housekeeping does. */
+  /** Starts removals every two seconds, like housekeeping. */
   const keepHouse = async (forMs: number, found: readonly PodUid[] = [uid]) => {
     for (let passedMs = 0; passedMs < forMs; passedMs += 2_000) {
       orphans.removeSoon(new Set(found), signal);
@@ -37,7 +37,7 @@ function createHarness(answer: () => Promise<DirectoryRemoval>) {
 
 const blocked = { kind: 'blocked', path: '/root/pods/u1/volumes/x', why: 'is mounted' } as const;
 
-test('retries a directory that cannot be removed with back-off, and logs it once with what is in the way', async () => {
+test('retries a directory that cannot be removed with back-off, and logs once what blocks its removal', async () => {
   const { keepHouse, tries, records, orphans } = createHarness(async () => blocked);
   await keepHouse(8 * 60_000);
   assert.ok(tries.length >= 5 && tries.length <= 9, `tried at ${tries.join(', ')}`);
@@ -66,7 +66,7 @@ test('records a node event after ten minutes, and another when the directory is 
   assert.deepEqual(orphans.counts, { orphans: 0, blocked: 0 });
 });
 
-test('drops a directory that was removed by another process, and reports a failure as the reason', async () => {
+test('stops reporting a directory that another process removed, and reports a failure as the reason', async () => {
   const { keepHouse, records, orphans } = createHarness(async () => {
     throw new Error('EBUSY: resource busy, rmdir /root/pods/u1/x');
   });
@@ -76,7 +76,7 @@ test('drops a directory that was removed by another process, and reports a failu
   assert.deepEqual(orphans.counts, { orphans: 0, blocked: 0 });
 });
 
-test('does not repeat a removal that hangs, and removes other directories meanwhile', async () => {
+test('does not repeat a removal that hangs, and removes other directories during it', async () => {
   const { keepHouse, tries, orphans } = createHarness(() => new Promise(() => {}));
   await keepHouse(60_000, [uid, podUid('u2')]);
   assert.equal(tries.length, 2);

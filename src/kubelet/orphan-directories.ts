@@ -16,11 +16,11 @@ export interface OrphanDirectoryDeps {
   readonly logger: Logger;
   readonly node: NodeJournal;
   readonly directories: Pick<PodDirectories, 'of' | 'remove'>;
-  /** Whether a source has added the pod again meanwhile. */
+  /** Whether a source has added the pod again since the removal was requested. */
   readonly isDesired: (uid: PodUid) => boolean;
 }
 
-/** What remains and blocks the removal. */
+/** Describes the remaining files or mounts that block the removal. */
 interface Blocked {
   readonly sinceMs: number;
   readonly why: string;
@@ -52,7 +52,10 @@ export class OrphanDirectories {
     };
   }
 
-  /** Starts the removals that are due. `orphans` are all current ones: others are dropped. */
+  /**
+   * Starts the removals that are due. `orphans` are all current orphan directories: directories not
+   * in it are dropped.
+   */
   removeSoon(orphans: ReadonlySet<PodUid>, signal: AbortSignal): void {
     for (const uid of this.#blocked.keys()) if (!orphans.has(uid)) this.#removed(uid);
     for (const uid of orphans) {

@@ -26,7 +26,9 @@ function createHarness() {
   const state = {
     desired: [podOf(expected)] as readonly Pod[],
     known: new Map<PodUid, WorkerSummary>([[expected, syncing]]),
-    /** The records that the workers drop after an update of the desired pods. */
+    /**
+     * The UIDs of finished workers, which the fake drops at the next update of the desired pods.
+     */
     finished: [] as readonly PodUid[],
     settling: new Set<PodUid>(),
     counts: undefined as CleanupCounts | undefined,
@@ -96,7 +98,7 @@ function createHarness() {
   return { clock, cleanups, state, acts, cgroupRules, snapshot };
 }
 
-test('terminates pods that are not desired, leaves their directories while they run, and counts both', () => {
+test('terminates pods that are not desired, keeps their directories while they run, and counts both', () => {
   const { cleanups, acts, snapshot, state, cgroupRules } = createHarness();
   const running = [runtimePod(expected), runtimePod(gone)];
   cleanups.run(

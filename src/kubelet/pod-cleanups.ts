@@ -38,11 +38,11 @@ export interface CleanupDeps {
   readonly isActive: (pod: Pod) => boolean;
   /** Whether the admission of the pod is pending: it has no worker then and must not get one. */
   readonly isAdmissionPending: (uid: PodUid) => boolean;
-  /** The checkpoints of previous kubelets. */
+  /** The checkpoints that previous kubelet processes have written. */
   readonly restored: {
     /**
-     * Whether all sources that could have the pod have delivered their pods; nothing of another pod
-     * is removed.
+     * Whether all sources that could have the pod have delivered their pods. Until then nothing of
+     * the pod is removed.
      */
     areSourcesReadyFor(uid: PodUid): boolean;
     secondsLeft(uid: PodUid): number | undefined;
@@ -50,39 +50,46 @@ export interface CleanupDeps {
   readonly probes: { retain(mayRun: (uid: PodUid) => boolean): void };
   readonly checkpoints: { retain(isKept: (uid: PodUid) => boolean): void };
   readonly users: { retain(isKept: (uid: PodUid) => boolean): void };
-  /** The allocated resources of pods. */
+  /** The allocated resources of pods, as admitted. */
   readonly allocation: { retain(isKept: (uid: PodUid) => boolean): void };
-  /** Nothing of the pod is left: caches drop it. */
+  /** Called when nothing of the pod is left, so that caches drop it. */
   readonly forgetPod: (uid: PodUid) => void;
   readonly collectBackoffs: () => void;
-  /** Containers and logs of deleted pods may exist. */
+  /** Called when containers and logs of deleted pods may exist. */
   readonly collectGarbage: () => void;
   readonly observe: (counts: CleanupCounts) => void;
 }
 
-/** For metrics. */
+/** The counts of one housekeeping round, for metrics. */
 export interface CleanupCounts {
   readonly desired: readonly Pod[];
   readonly active: readonly Pod[];
   readonly mirrors: readonly Pod[];
-  /** Including those that were just started or just told to terminate. */
+  /** The workers of pods, including workers that were just started or requested to terminate. */
   readonly workers: ReadonlyMap<PodUid, WorkerSummary>;
   readonly restarted: readonly Pod[];
   readonly orphanedRuntimePods: number;
 }
 
 const orphanGraceSeconds = 1;
-/** A snapshot older than this, because the loop was paused, is not used. */
+/**
+ * The maximum age of a snapshot. An older one, which exists only if the sync loop was paused, is
+ * not used.
+ */
 const freshMs = 10_000;
 
 /**
- * Compares desired pods with existing ones, and starts or terminates the differences. The order of
- * the steps matters. Decides within one iteration of the sync loop, from a snapshot; slow work runs
- * outside the loop, and checks again whether the pod is desired before it removes anything.
+ * Compares the desired pods with the existing ones, and starts missing pods and terminates orphaned
+ * ones. The order of the steps matters. Decides within one iteration of the sync loop, from a
+ * snapshot; slow work runs outside the loop, and checks again whether the pod is desired before it
+ * removes anything.
  */
 export class PodCleanups implements AsyncDisposable {
   readonly #deps: CleanupDeps;
-  /** Undefined before the first round: state left by previous kubelets is not known yet. */
+  /**
+   * The pods of the last round; undefined before the first round, because the pods of previous
+   * kubelet processes are not known then.
+   */
   #previousUids: ReadonlySet<PodUid> | undefined;
   #removingCgroups: Promise<void> | undefined;
 
@@ -90,10 +97,14 @@ export class PodCleanups implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  /** Returns `settled` when there was no work and, unless something changes, will be none. */
+  /**
+   * Runs one round of housekeeping. Returns `settled` when there was no work and, unless something
+   * changes, will be none.
+   */
   run(snapshot: CleanupSnapshot, signal: AbortSignal): 'settled' | 'unsettled' {
     const { pods, workers, statuses } = this.#deps;
-    // Read after the cgroups: a pod that was added since is among them and keeps its cgroup.
+    // The desired pods are read after the snapshot of the cgroups, so that the cgroup of a pod
+    // added since then is not removed.
     const desired = pods.getPods();
     const withWorker = workers.uids();
     const known = new Map(workers.syncKnownPods(desired));
@@ -106,7 +117,8 @@ export class PodCleanups implements AsyncDisposable {
     const orphanDirectories = this.#removeDirectories(snapshot, alive, signal);
     const active = desired.filter((pod) => this.#deps.isActive(pod));
     const restarted = this.#startMissing(desired, known);
-    // The worker of a pod is newer than the list: it decides whether containers of the pod run.
+    // The worker of a pod is newer than the runtime list, so it decides whether containers of the
+    // pod run.
     const withoutWorker = running.filter(({ uid }) => !snapshot.withWorker.has(uid) && !withWorker.has(uid));
     const orphaned = this.#terminateOrphans(withoutWorker);
     for (const uid of orphaned) known.set(uid, orphanWorker);
@@ -120,7 +132,7 @@ export class PodCleanups implements AsyncDisposable {
     return changes === 0 && this.#areSettled(known) ? 'settled' : 'unsettled';
   }
 
-  /** Waits for the removals in flight. */
+  /** Waits for the removals of cgroups and directories in flight. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.allSettled([this.#removingCgroups, this.#deps.directories.settled()]);
   }
@@ -137,7 +149,10 @@ export class PodCleanups implements AsyncDisposable {
     );
   }
 
-  /** Returns the number of orphaned directories. */
+  /**
+   * Starts the removal of the directories of deleted pods. Returns the number of orphaned
+   * directories.
+   */
   #removeDirectories(
     { directories }: CleanupSnapshot,
     alive: ReadonlySet<PodUid>,
@@ -155,15 +170,15 @@ export class PodCleanups implements AsyncDisposable {
   }
 
   /**
-   * One removal round at a time; each cgroup is checked again before it is removed. Returns the
-   * number of orphaned cgroups.
+   * Removes the cgroups of deleted pods, one round at a time; each cgroup is checked again before
+   * it is removed. Returns the number of orphaned cgroups.
    */
   #removeCgroups({ withCgroup }: CleanupSnapshot, alive: ReadonlySet<PodUid>, signal: AbortSignal): number {
     const { queries } = this.#deps.workers;
     const mayRun = (uid: PodUid) =>
       !withCgroup.has(uid) || alive.has(uid) || queries.couldHaveRunningContainers(uid);
-    // Reading all cgroups is a large part of the work of an idle node, so only when one has to be
-    // removed.
+    // Reading all cgroups is a large part of the work of an idle node, so it is done only when a
+    // cgroup has to be removed.
     const orphans = [...withCgroup].filter((uid) => !mayRun(uid)).length;
     if (this.#removingCgroups !== undefined || orphans === 0) return orphans;
     this.#removingCgroups = this.#deps.cgroups
@@ -180,7 +195,7 @@ export class PodCleanups implements AsyncDisposable {
     return orphans;
   }
 
-  /** Whether it is certain that no source has the pod. */
+  /** Whether no source has the pod and all sources that could have it are ready. */
   #isOrphan(uid: PodUid): boolean {
     return !this.#isKnown(uid) && this.#deps.restored.areSourcesReadyFor(uid);
   }
@@ -190,14 +205,15 @@ export class PodCleanups implements AsyncDisposable {
   }
 
   /**
-   * Pods that are desired and active and have no worker: the previous pod with this UID has
-   * finished, or the worker was lost.
+   * Desired, active pods without a worker: the previous pod with this UID has finished, or the
+   * worker was lost.
    */
   #startMissing(desired: readonly Pod[], known: Map<PodUid, WorkerSummary>): readonly Pod[] {
     const idle = desired.filter(
       ({ metadata: { uid } }) => !known.has(uid) && !this.#deps.isAdmissionPending(uid),
     );
-    // The status of a previous pod with this UID does not apply to the desired one.
+    // The pod to start, without the status of a previous pod with this UID, which does not apply to
+    // it.
     for (const pod of idle) this.#deps.statuses.forget(pod.metadata.uid);
     const missing = idle.filter((pod) => this.#deps.isActive(pod));
     for (const pod of missing) {
@@ -222,7 +238,10 @@ export class PodCleanups implements AsyncDisposable {
     return unknown.map(({ uid }) => uid);
   }
 
-  /** Pods of the last round that are not in this one are deleted: their records are dropped. */
+  /**
+   * Pods of the last round that are missing in this one are deleted: their cached records are
+   * dropped.
+   */
   #dropDeleted(now: ReadonlySet<PodUid>): void {
     const gone = [...(this.#previousUids ?? [])].filter((uid) => !now.has(uid));
     for (const uid of gone) {
@@ -234,5 +253,5 @@ export class PodCleanups implements AsyncDisposable {
   }
 }
 
-/** The worker of a runtime pod that has just been told to terminate. */
+/** The summary for the worker of a runtime pod whose termination was just requested. */
 const orphanWorker: WorkerSummary = { state: 'terminating', orphan: true, hasConfig: false, isStatic: false };

@@ -28,15 +28,15 @@ function factsOf({ wanted, worked, phase, worker = 'working' }: Known): PodFacts
   });
 }
 
-describe('facts about pods', () => {
-  it('returns the pod of its worker only while a source has the pod', () => {
+describe('PodFacts', () => {
+  it('returns the pod of a worker only while a source has the pod', () => {
     const [expected, worked] = [podOf(), podOf()];
     assert.equal(factsOf({ wanted: expected, worked }).podOfWorker(uid), worked);
     assert.equal(factsOf({ worked }).podOfWorker(uid), undefined);
     assert.equal(factsOf({ wanted: expected }).podOfWorker(uid), undefined);
   });
 
-  it('returns the pod of its worker before the pod of its source', () => {
+  it('prefers the pod of the worker to the pod of the source', () => {
     const [expected, worked] = [podOf(), podOf()];
     assert.equal(factsOf({ wanted: expected, worked }).podOfWorkerOrSource(uid), worked);
     assert.equal(factsOf({ worked }).podOfWorkerOrSource(uid), worked);

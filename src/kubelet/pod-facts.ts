@@ -20,22 +20,22 @@ export class PodFacts {
     this.#deps = deps;
   }
 
-  /** The pod from its source. */
+  /** The pod as its source delivered it. */
   desired(uid: PodUid): Pod | undefined {
     return this.#deps.pods.getPodByUid(uid);
   }
 
-  /** The pod of its worker; undefined once no source has it. */
+  /** The pod as its worker has it; undefined once no source has the pod. */
   podOfWorker(uid: PodUid): Pod | undefined {
     return this.desired(uid) === undefined ? undefined : this.#deps.workers.activePod(uid)?.pod;
   }
 
-  /** The pod of its worker, or else of its source. */
+  /** The pod as its worker has it, or else as its source delivered it. */
   podOfWorkerOrSource(uid: PodUid): Pod | undefined {
     return this.#deps.workers.activePod(uid)?.pod ?? this.desired(uid);
   }
 
-  /** The same with the current status. */
+  /** The pod of the worker, or else of the source, with the current status. */
   podWithStatus(uid: PodUid): Pod | undefined {
     const pod = this.podOfWorkerOrSource(uid);
     return pod && { ...pod, status: this.#deps.statuses.getPodStatus(uid) ?? pod.status };
@@ -53,7 +53,7 @@ export class PodFacts {
     return !isOver || this.isTerminationRequested(uid);
   }
 
-  /** The active pods that match, with their allocated resources. */
+  /** The active pods that match the predicate, with their allocated resources. */
   activePods(isMeant: (pod: Pod) => boolean = () => true): readonly Pod[] {
     return this.#deps.pods
       .getPods()

@@ -23,14 +23,14 @@ import type { UpdatePodOptions } from '../workers/index.ts';
 import type { CleanupSnapshot } from './cleanup-snapshots.ts';
 import type { ConfigUpdate, LifecycleHint, SyncHandler } from './sync-loop.ts';
 
-/** The desired pods, as far as the handlers need them. */
+/** The part of the pod manager that the handlers use. */
 export interface DesiredPods {
   addPod(pod: Pod): void;
   updatePod(pod: Pod): void;
   removePod(pod: Pod): void;
   getPods(): readonly Pod[];
   getPodByUid(uid: PodUid): Pod | undefined;
-  /** The static pod with its mirror pod, whichever of the two is given. */
+  /** Returns a static pod and its mirror pod; `pod` may be either of the two. */
   getPodAndMirrorPod(pod: Pod): { readonly pod: Pod | undefined; readonly mirrorPod: Pod | undefined };
 }
 
@@ -54,9 +54,9 @@ export interface HandlerDeps {
     isReady(source: ConfigUpdate['source']): boolean;
     someReady(): boolean;
   };
-  /** The checkpoints of previous kubelets. */
+  /** The checkpoints that previous kubelet processes have written. */
   readonly restored: {
-    /** Returns the pod with the status it continues with. */
+    /** Returns the pod with the status from its checkpoint. */
     restore(pod: Pod): Pod;
     recordRejection(pod: Pod, status: PodStatus): void;
     recordRemoval(pod: Pod): void;
@@ -71,25 +71,28 @@ export interface HandlerDeps {
   };
   readonly nodeIps: () => readonly string[];
   readonly queue: { takeDue(): readonly PodUid[] };
-  /** Counts a rejected pod. */
+  /** Counts a rejected pod in the metrics. */
   readonly rejected: (reason: string) => void;
   readonly admission: Pick<PodAdmission, 'admit'>;
   readonly pending: Pick<PendingAdmissions, 'has' | 'cancel'>;
-  /** The allocated resources of pods. */
+  /** The allocated resources of pods, as admitted. */
   readonly allocation: Pick<AllocationManager, 'podAdmitted' | 'podsAdded' | 'podUpdated' | 'podRemoved'>;
   readonly allocated: Pick<AllocatedPods, 'withAllocation'>;
-  /** Removes dead containers beyond those kept for their logs. */
+  /** Removes dead containers beyond the number kept for their logs. */
   readonly deleteSurplus: (uid: PodUid, containerId: string) => void;
   readonly cleanUp: (found: CleanupSnapshot, signal: AbortSignal) => void;
-  /** A static pod or mirror pod of this name was added, changed or removed. */
+  /** Called when a static pod or mirror pod of this name was added, changed or removed. */
   readonly staticChanged: (name: PodFullName) => void;
-  /** Called for every change that may give housekeeping work. */
+  /** Called for every change that may require housekeeping. */
   readonly changed: () => void;
   /** Whether the pod has exceeded its activeDeadlineSeconds. */
   readonly isPastDeadline: (pod: Pod) => boolean;
 }
 
-/** Turns the inputs of the sync loop into work for the pod workers. No handler waits for a pod. */
+/**
+ * Handles the inputs of the sync loop by updating the pod workers. No handler waits for the work on
+ * a pod.
+ */
 export class PodHandlers implements SyncHandler {
   readonly #deps: HandlerDeps;
 
@@ -118,8 +121,8 @@ export class PodHandlers implements SyncHandler {
   }
 
   /**
-   * New pods and pods with a new status leave no work; a pod with a known UID may have to wait for
-   * its predecessor to terminate.
+   * Whether a config update may give housekeeping work. New pods and new statuses give none, except
+   * a new pod whose UID has a worker: it may have to wait until its predecessor has terminated.
    */
   #needsHousekeeping(op: ConfigUpdate['op'], pods: readonly Pod[]): boolean {
     if (op === 'ADD') return pods.some((pod) => this.#deps.workers.has(pod.metadata.uid));
@@ -142,7 +145,7 @@ export class PodHandlers implements SyncHandler {
     if (this.#deps.sources.someReady()) this.#deps.cleanUp(found, signal);
   }
 
-  /** Restored pods get the node's resources first, then pods in order of creation. */
+  /** Restored pods are admitted first, then new pods in order of creation. */
   #addPods(pods: readonly Pod[]): void {
     const oldestFirst = pods.toSorted((a, b) => createdAt(a) - createdAt(b));
     const { restored = [], new: others = [] } = Object.groupBy(oldestFirst, (pod) =>
@@ -215,15 +218,15 @@ export class PodHandlers implements SyncHandler {
       this.#deps.allocation.podRemoved(pod.metadata.uid);
       if (!isMirrorPod(pod)) this.#deps.restored.recordRemoval(pod);
       if (isMirrorPod(pod)) this.#touchStatic(pod);
-      // Until its source is ready, a missing pod may still be desired; housekeeping removes it
-      // later.
+      // Until the source of the pod is ready, a missing pod may still be desired; housekeeping
+      // removes it later.
       else if (this.#deps.sources.isReady(source)) {
         this.#deps.workers.updatePod({ updateType: 'kill', pod, startStamp: this.#deps.clock.stamp() });
       }
     }
   }
 
-  /** Only the status differs from the cached one: the new status is cached. */
+  /** If only the status differs from the cached pod, the new status is cached without a sync. */
   #reconcile(reconciled: readonly Pod[]): void {
     for (const pod of reconciled) {
       this.#deps.pods.updatePod(pod);

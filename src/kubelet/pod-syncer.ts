@@ -46,7 +46,9 @@ export interface SyncerDeps {
     readonly reasons: { get(uid: PodUid, container: string): WaitingReason | undefined };
     syncPod(request: SyncPodRequest, signal: AbortSignal): Promise<SyncPodResult>;
     killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult>;
-    /** `graceSeconds` is called right before the first container is stopped. */
+    /**
+     * Kills a pod of the runtime; calls `graceSeconds` right before the first container is stopped.
+     */
     killRuntimePod(pod: RuntimePod, graceSeconds: () => number, signal: AbortSignal): Promise<KillResult>;
     removePod(pod: Pod, signal: AbortSignal): Promise<void>;
   };
@@ -61,7 +63,7 @@ export interface SyncerDeps {
   };
   readonly directories: PodDirectories;
   readonly volumes: VolumeManager;
-  /** The user namespaces of pods. */
+  /** Releases the user namespaces of pods. */
   readonly users: { release(uid: PodUid): Promise<void> };
   readonly checkpoints: Pick<
     PodCheckpoints,
@@ -77,43 +79,48 @@ export interface SyncerDeps {
   >;
   readonly probes: Pick<PodProbes, 'begin' | 'ending' | 'removed' | 'planning' | 'published' | 'results'>;
   readonly isTerminationRequested: (uid: PodUid) => boolean;
-  /** Whether a source still has the pod; if not, nothing of it has to be retained. */
+  /** Whether a source still has the pod; if not, none of its data has to be retained. */
   readonly isDesired: (uid: PodUid) => boolean;
-  /** Another running pod of the same name that no source has; undefined if there is none. */
+  /**
+   * The UID of another running pod of the same name that no source has; undefined if there is none.
+   */
   readonly orphanWithNameOf: (pod: Pod) => PodUid | undefined;
-  /** Why pods without host network cannot start now; empty when they can. */
+  /** The reasons why pods without host network cannot start now; empty when they can. */
   readonly networkProblems: () => readonly string[];
   readonly nodeIps: () => readonly string[];
   /** Counts a pod that was admitted but is rejected later. */
   readonly rejected: (reason: string) => void;
-  /** Prepares the ResourceClaims of pods; without it pods cannot have any. */
+  /** Prepares the ResourceClaims of pods; without it pods cannot have claims. */
   readonly claims?: Pick<DraManager, 'prepare' | 'unprepare'> | undefined;
-  /** Undefined for a standalone node. */
+  /** The cluster of the node; undefined for a standalone node. */
   readonly cluster: Pick<ClusterLink, 'objects' | 'tokens'> | undefined;
-  /** The last observation of the pod. */
+  /** The last observation of the pod in the runtime. */
   readonly lastObserved: (uid: PodUid) => ObservedPod | undefined;
   readonly resizes: Pick<PodResizes, 'observe' | 'statusOf' | 'synced' | 'cgroupCreated'>;
   /** Whether the newest sandbox can still be used for the pod. */
   readonly hasUsableSandbox: (pod: Pod, observed: ObservedPod) => boolean;
-  /** The health of the devices of a container; none by default. */
+  /** The health of the devices of a container; by default none is reported. */
   readonly deviceStatus?: ((uid: PodUid, container: string) => readonly ResourceStatus[]) | undefined;
   /** Whether this runtime handler supports recursive read-only mounts. */
   readonly supportsRecursiveReadOnly: (handler: string) => boolean;
 }
 
 const orphanRetryMs = 500;
-/** A disk that hangs blocks a worker at most for this long. */
+/** The maximum time for which a hanging disk blocks the worker of a pod. */
 const volumeWaitMs = 123_000;
 const deadlineMessage = 'Pod was active on the node longer than the specified deadline';
 
 interface Publishing {
-  /** Returns the status to publish instead. */
+  /** Changes the computed status before it is published. */
   readonly change?: ((status: PodStatus) => PodStatus) | undefined;
-  /** Containers that were stopped after this observation. */
+  /** The IDs of containers that were stopped after the observation. */
   readonly stopped?: ReadonlySet<string> | undefined;
 }
 
-/** What the worker of a pod does in each state of the pod. */
+/**
+ * The work that the worker of a pod does for each state of the pod: syncing, terminating,
+ * terminated.
+ */
 export class KubeletPodSyncer implements PodSyncer {
   readonly #deps: SyncerDeps;
 
@@ -164,8 +171,8 @@ export class KubeletPodSyncer implements PodSyncer {
     if (result.actions.length > 0) context.requestRelist();
     this.#deps.resizes.synced(pod, result);
     if (result.error !== undefined) {
-      // Publishes the start failure now, not with the next sync. The sync may have been slow, so a
-      // newer observation is not overwritten.
+      // Publishes the start failure immediately instead of with the next sync. The sync may have
+      // been slow, so a newer status is not overwritten.
       const now = this.#deps.lastObserved(pod.metadata.uid);
       const newest =
         now === undefined || now === lastObserved
@@ -205,7 +212,7 @@ export class KubeletPodSyncer implements PodSyncer {
     }
     await this.#deps.claims?.unprepare(pod.metadata.uid, signal);
     this.#deps.probes.removed(pod.metadata.uid);
-    // The exit codes are final now that all containers have stopped.
+    // The exit codes are final because all containers have stopped.
     this.#publish(pod, after, 'ending', { change: context.statusFn });
     this.#deps.journal.step(pod.metadata.uid, {
       stage: 'termination',
@@ -241,7 +248,9 @@ export class KubeletPodSyncer implements PodSyncer {
     this.#deps.statuses.terminatePod(pod);
   }
 
-  /** Rejects an admitted pod, so that its controller can create it on another node. */
+  /**
+   * Rejects a pod that was admitted before, so that its controller can create it on another node.
+   */
   async #reject(pod: Pod, reason: string, message: string): Promise<void> {
     const { journal, statuses, nodeIps, rejected, checkpoints } = this.#deps;
     journal.event(pod, { type: 'Warning', reason, message });
@@ -251,8 +260,8 @@ export class KubeletPodSyncer implements PodSyncer {
   }
 
   /**
-   * Runs beside the start of the regular containers: if the checkpoint is missing, a restarted
-   * kubelet inspects the init containers.
+   * The checkpoint is written while the regular containers start. If it is missing, a restarted
+   * kubelet inspects the init containers instead.
    */
   async #recordInitialized(pod: Pod, observed: ObservedPod, context: PlanContext): Promise<void> {
     // A pod that restarts all containers runs its init containers again, also in the same sandbox.
@@ -263,8 +272,8 @@ export class KubeletPodSyncer implements PodSyncer {
   }
 
   /**
-   * Records the final status unless termination was requested: then the containers are killed and
-   * their status is not the pod's own result.
+   * Records the final status unless termination was requested: killed containers have a status that
+   * is not the pod's own result.
    */
   async #recordFinished(pod: Pod, status: PodStatus): Promise<void> {
     if (!this.#deps.isTerminationRequested(pod.metadata.uid))
@@ -290,7 +299,8 @@ export class KubeletPodSyncer implements PodSyncer {
   }
 
   /**
-   * Does not fail: garbage collection removes what remains, and termination must not wait for it.
+   * Removes the sandboxes and containers of a terminated pod. Never fails: garbage collection
+   * removes what remains, and termination must not wait for it.
    */
   async #removeContent(pod: Pod, signal: AbortSignal): Promise<void> {
     try {
@@ -314,8 +324,8 @@ export class KubeletPodSyncer implements PodSyncer {
   }
 
   /**
-   * Both pods would write to the same files, so the previous pod has to terminate before this one
-   * starts.
+   * Waits until a previous pod of the same name has terminated, because both pods would write to
+   * the same files.
    */
   #requireOrphanTerminated(pod: Pod, observed: ObservedPod): void {
     if (!isStaticPod(pod) || observed.sandboxes.some(({ state }) => state === 'ready')) return;
@@ -328,8 +338,8 @@ export class KubeletPodSyncer implements PodSyncer {
   }
 
   /**
-   * Checks for termination again before anything is created: a kill may have arrived while the
-   * status was published.
+   * Checks for termination again before anything is created: termination may have been requested
+   * while the status was published.
    */
   async #prepare(pod: Pod, observed: ObservedPod, status: PodStatus, signal: AbortSignal): Promise<void> {
     const { uid } = pod.metadata;
@@ -346,15 +356,16 @@ export class KubeletPodSyncer implements PodSyncer {
         throw error;
       }),
     ] as const;
-    // Both have to end before a failed sync returns, so that neither runs on.
+    // Waits for both before the failed sync returns, so that no work of it continues in the
+    // background.
     await Promise.allSettled(creations);
     const [cgroup] = await Promise.all(creations);
     if (cgroup === 'created') this.#deps.resizes.cgroupCreated(pod);
     if (cgroup === 'created')
       this.#deps.journal.step(uid, { stage: 'cgroup', outcome: 'done', message: 'created' });
     if (cgroup === 'created' && observed.containers.some(({ state }) => state === 'running')) {
-      // Processes outside the cgroup of the pod escape its limits: the containers are killed and
-      // started again inside it.
+      // Processes outside the pod's cgroup escape its limits. If the cgroup was missing while
+      // containers ran, they are killed and started again inside it.
       const { error } = await this.#deps.runtime.killPod({ pod, running: observed }, signal);
       throw (
         error ??
@@ -381,7 +392,7 @@ export class KubeletPodSyncer implements PodSyncer {
     ]);
   }
 
-  /** Rejects on abort even if the work ignores the signal. */
+  /** Rejects as soon as the signal is aborted, even if the work ignores the signal. */
   async #withVolumeDeadline(
     what: string,
     work: (signal: AbortSignal) => Promise<void>,
@@ -430,8 +441,8 @@ export class KubeletPodSyncer implements PodSyncer {
 }
 
 /**
- * The new observation, but without the exits of containers that this sync stopped to replace: a pod
- * that never restarts containers could not report those exits correctly.
+ * The observation after the sync, without the exits of containers that this sync stopped in order
+ * to replace them: a pod that never restarts containers could not report those exits correctly.
  */
 function withoutExitsOf(stopped: ReadonlySet<string>, now: ObservedPod, seen: ObservedPod): ObservedPod {
   if (stopped.size === 0) return now;

@@ -18,38 +18,40 @@ import type {
 } from '../runtime/index.ts';
 import type { SelinuxFacts } from '../volumes/index.ts';
 
-/** The settings of a kubelet, from its configuration and its machine. */
+/** The settings of a kubelet, from its configuration file, flags and machine. */
 export interface KubeletSettings {
   readonly nodeName: string;
   readonly nodeIps: readonly string[];
   readonly rootDir: string;
   readonly podLogsDir: string;
   /**
-   * The sandbox directories of the runtime, by sandbox ID; without it their files are not counted
-   * as pod storage.
+   * The directory with the runtime's sandbox directories, named by sandbox ID; without it their
+   * files are not counted as pod storage.
    */
   readonly sandboxesDir?: string | undefined;
   readonly logLinksDir: string;
-  /** Empty for no manifest directory. */
+  /** The directory or file of static pod manifests; empty if there is none. */
   readonly staticPodPath: string;
   readonly staticPodUrl: string;
   readonly staticPodUrlHeader: Readonly<Record<string, readonly string[]>>;
   /** Whether the kubelet waits for pods of the API, which arrive through its `config`. */
   readonly apiPods?: 'expected' | 'none';
   /**
-   * Whether static pods may reference API objects, with manifests of these objects in the same
-   * directory; refused by default.
+   * Whether static pods may reference API objects whose manifests are in the same directory;
+   * refused by default.
    */
   readonly manifestReferences?: 'allowed' | 'refused';
   readonly fileCheckMs: number;
   readonly httpCheckMs: number;
   readonly syncFrequencyMs: number;
-  /** How long volume usage is cached; not measured when it is 0 or less, one minute by default. */
+  /**
+   * How long the measured usage of volumes is cached; one minute by default, and usage is not
+   * measured when it is 0 or less.
+   */
   readonly volumeStatsMs?: number | undefined;
   /**
-   * The system cgroups relative to each hierarchy, as far as they are known; their usage is
-   * reported with that of pods. The kubelet moves itself to `kubelet`, and processes of the root
-   * cgroup to `misc`.
+   * The known system cgroups, relative to each hierarchy; their usage is reported with that of
+   * pods. The kubelet moves itself to `kubelet`, and processes of the root cgroup to `misc`.
    */
   readonly systemCgroups?:
     | {
@@ -60,55 +62,67 @@ export interface KubeletSettings {
     | undefined;
   /** The TCP ports on which the node and its runtime listen: pods that request one as host port are rejected. */
   readonly nodePorts?: (() => ReadonlySet<number>) | undefined;
-  /** The socket of the container runtime; unknown by default. */
+  /** The socket path of the container runtime; unknown by default. */
   readonly runtimeSocket?: string | undefined;
   readonly cgroupRoot: string;
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
-  /** Whether pods get their own cgroups. */
+  /** Whether pods get their own cgroups, below one cgroup per QoS class. */
   readonly cgroupsPerQos: boolean;
-  /** Labels besides those for the name and the system; none by default. */
+  /** Additional labels of the Node object, besides its name and system labels; none by default. */
   readonly nodeLabels?: Readonly<Record<string, string>> | undefined;
   readonly capacity: NodeAmount;
-  /** The part of the capacity that is reserved for the system and the kubelet. */
+  /** The part of the capacity that is reserved for the system and for Kubernetes. */
   readonly reserved: NodeAmount;
   /**
-   * The part of the capacity that is not allocatable, whether it is enforced by cgroups or not;
+   * The part of the capacity that is not allocatable to pods, whether cgroups enforce it or not;
    * `reserved` by default.
    */
   readonly withheld?: NodeAmount | undefined;
-  /** How the CPU weight of the kubepods cgroup is computed; from its CPUs by default. */
+  /** How the CPU weight of the kubepods cgroup is computed; by default from its CPUs. */
   readonly kubepodsWeight?: KubepodsWeight | undefined;
-  /** Cgroups of other processes on which their reservation is enforced; none by default. */
+  /** The cgroups of system processes on which a reservation is enforced; none by default. */
   readonly reservedCgroups?: readonly ReservedCgroup[] | undefined;
   readonly node: LinuxNode;
-  /** Whether containers get exclusive CPUs and memory; no by default. */
+  /** The policies by which containers get exclusive CPUs and memory; without it they get none. */
   readonly exclusiveResources?: ExclusiveResourceSettings | undefined;
-  /** SELinux of the machine; none by default. */
+  /** The SELinux state of the machine; without it SELinux is off. */
   readonly selinux?: SelinuxFacts | undefined;
-  /** What attaches volumes to this node; the attach/detach controller of the cluster by default. */
+  /**
+   * Which component attaches volumes to this node: by default the attach/detach controller of the
+   * cluster.
+   */
   readonly attaching?: 'cluster' | 'node' | undefined;
   /**
    * Thermal throttling files of the CPUs, which are masked in containers because they reveal the
    * temperature of the machine.
    */
   readonly thermalThrottlePaths?: readonly string[] | undefined;
-  /** Node events for features that the machine lacks, recorded when the node starts. */
+  /** Node events about features that the machine lacks, recorded when the node starts. */
   readonly startEvents?: readonly NodeEvent[] | undefined;
-  /** The sysctls and AppArmor profiles pods may use; without it no pod is rejected for them. */
+  /**
+   * The sysctls and AppArmor profiles that pods may use; without it no pod is rejected for them.
+   */
   readonly kernel?: { readonly sysctls: SysctlRules; readonly appArmor: 'enabled' | 'disabled' } | undefined;
-  /** User and group IDs for each pod with a user namespace; 65536 by default. */
+  /** The number of user and group IDs for each pod with a user namespace; 65536 by default. */
   readonly idsPerPod?: number | undefined;
-  /** The range of these IDs; all except those of the machine by default. */
+  /**
+   * The range of user and group IDs for user namespaces; by default all except those of the
+   * machine.
+   */
   readonly userIds?: { readonly first: number; readonly length: number } | undefined;
   /** Whether the kernel enforces the `sizeLimit` of emptyDir volumes on disk; off by default. */
   readonly emptyDirQuota?: 'enforced' | 'off' | undefined;
   /**
-   * Whether volumes of dead servers are detached when they cannot be unmounted; kept by default.
+   * Whether volumes of unreachable servers are detached when they cannot be unmounted; kept by
+   * default.
    */
   readonly deadVolumes?: 'detach' | 'keep' | undefined;
   /** Shutdown grace periods of pods by priority; without it a shutdown is not delayed. */
   readonly shutdownGroups?: readonly ShutdownGroup[] | undefined;
-  /** Which exclusive resources Guaranteed pods get, which cannot be resized; none by default. */
+  /**
+   * Whether Guaranteed pods get exclusive CPUs and memory, which prevents their resize; none by
+   * default.
+   */
   readonly exclusive?: { readonly cpu: boolean; readonly memory: boolean } | undefined;
   readonly podPidsLimit: number;
   readonly clusterDns: ClusterDns;
@@ -117,11 +131,11 @@ export interface KubeletSettings {
   readonly seccompFallback: 'RuntimeDefault' | 'Unconfined';
   readonly maxPods: number;
   readonly maxRestartWaitMs: number;
-  /** The limit of a postStart or preStop hook; unlimited by default. */
+  /** The maximum duration of a postStart or preStop hook; unlimited by default. */
   readonly hookLimitMs?: number | undefined;
   /**
-   * Credential plugins and verification of image pulls; without it there are no credentials and
-   * pods may use all images.
+   * Credential provider plugins and the verification of image pulls; without it no plugin is
+   * called, and pods may use all images.
    */
   readonly images?:
     | {
@@ -132,9 +146,11 @@ export interface KubeletSettings {
       }
     | undefined;
   readonly pulls: { readonly maxParallel: number | undefined; readonly qps: number; readonly burst: number };
-  /** The rotation of container logs; not rotated by default. */
+  /** The size limits and rotation of container logs; without it logs are not rotated. */
   readonly containerLogs?: ContainerLogPolicy | undefined;
-  /** The garbage collection of unused images; never by default. */
+  /**
+   * The thresholds for garbage collection of unused images; without it images are not collected.
+   */
   readonly imageGc?: ImageGcPolicy | undefined;
   /** The eviction thresholds; without it no pod is evicted. */
   readonly eviction?: EvictionSettings | undefined;

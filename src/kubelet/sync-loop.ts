@@ -15,32 +15,32 @@ export interface LifecycleHint {
   readonly type: 'ContainerStarted' | 'ContainerDied' | 'ContainerRemoved' | 'PodSync';
   readonly uid: string;
   readonly containerId?: string | undefined;
-  /**
-   * Set when another hint of the same observation has requested a sync of the pod, which covers
-   * both.
-   */
+  /** Set when another hint of the same observation has already requested the sync of the pod. */
   readonly sync?: 'asked-for' | undefined;
 }
 
-/** The inputs of the loop. */
+/** The inputs of the sync loop. */
 export interface SyncLoopInputs {
-  /** Called when the input is handled, so that it returns the newest update; it may return none. */
+  /**
+   * Delivers functions that are called when the input is handled, so that they return the newest
+   * update, or none.
+   */
   readonly config: LoopInput<() => ConfigUpdate | undefined>;
   readonly pleg: LoopInput<LifecycleHint>;
   readonly sync: LoopInput<'tick'>;
-  /** The snapshot, collected outside the loop. */
+  /** Snapshots of pods, cgroups and directories, which are collected outside the loop. */
   readonly housekeeping: LoopInput<CleanupSnapshot>;
   readonly probes: LoopInput<string>;
   readonly devices: LoopInput<string>;
 }
 
-/** The handlers of the loop. Each is awaited: while one runs, no other input is handled. */
+/** The handlers of the sync loop. Each is awaited: while one runs, no other input is handled. */
 export interface SyncHandler {
   handleConfig(update: ConfigUpdate): Promise<void>;
   handleLifecycle(hint: LifecycleHint): Promise<void>;
-  /** Pods whose next sync is due. */
+  /** Syncs the pods whose next sync is due. */
   handleDue(): Promise<void>;
-  /** A pod with a probe result or changed device health. */
+  /** Syncs a pod after a probe result or a change of device health. */
   handlePodSync(uid: string): Promise<void>;
   handlePodCleanups(found: CleanupSnapshot, signal: AbortSignal): Promise<void>;
 }
@@ -50,15 +50,15 @@ export interface SyncLoopOptions {
   readonly handler: SyncHandler;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Why no pod can be synced now; empty when the runtime is ready. */
+  /** The reasons why no pod can be synced now; empty when the runtime is ready. */
   readonly problems: () => readonly string[];
-  /** The back-off while problems last. */
+  /** The back-off of the loop while there are problems. */
   readonly backoff: Backoff;
 }
 
 const slowHousekeepingMs = 1_000;
 
-/** The loop that decides which pods are synced. Serial: one input at a time. */
+/** The loop that decides which pods are synced. It handles one input at a time. */
 export class SyncLoop {
   readonly #options: SyncLoopOptions;
   #enteredMs: number | undefined;
@@ -67,12 +67,15 @@ export class SyncLoop {
     this.#options = options;
   }
 
-  /** When the current iteration began, by the monotonic clock; undefined before the first. */
+  /**
+   * When the current iteration of the loop began, in milliseconds of the monotonic clock; undefined
+   * before the first.
+   */
   get enteredMs(): number | undefined {
     return this.#enteredMs;
   }
 
-  /** Runs until the signal is aborted or an input ends. */
+  /** Runs the sync loop until the signal is aborted or an input ends. */
   async run(signal: AbortSignal): Promise<void> {
     const mux = new InputMux(
       this.#options.inputs as unknown as Readonly<Record<string, LoopInput<unknown>>>,
@@ -101,7 +104,10 @@ export class SyncLoop {
     return problems.length > 0;
   }
 
-  /** Calls the handler of the input. A handler that fails must not end the loop, and all pods with it. */
+  /**
+   * Calls the handler of the input. An error of a handler is logged, because it must not end the
+   * loop for all pods.
+   */
   async #handle(name: keyof SyncLoopInputs, item: unknown, signal: AbortSignal): Promise<void> {
     const { handler, logger } = this.#options;
     try {

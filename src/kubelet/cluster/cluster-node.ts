@@ -64,7 +64,10 @@ import type { ClusterLink } from '../kubelet-deps.ts';
 import { NodeInputs, type NodeInputsOptions } from './node-inputs.ts';
 import { StartLatency } from './start-latency.ts';
 
-/** The clients of the API server. Each has its own connections, so that none can block another. */
+/**
+ * The clients of the API server. Each has its own connections, so that one client cannot block
+ * another.
+ */
 export interface ClusterClients {
   readonly main: ApiClient;
   readonly events: ApiClient;
@@ -96,7 +99,7 @@ export interface ClusterNodeOptions extends Pick<NodeInputsOptions, 'capacity' |
 const syncIntervalMs = 1_000;
 const statusPollMs = 20;
 
-/** The parts that are created with the kubelet. */
+/** The controllers of the cluster connection that exist once the kubelet is created. */
 interface Controllers {
   readonly source: ApiSource;
   readonly writer: StatusWriter;
@@ -180,7 +183,10 @@ export class ClusterNode {
     this.link = this.#createLink();
   }
 
-  /** Ties the kubelet to its cluster, before it runs. */
+  /**
+   * Creates the controllers that connect the kubelet to its cluster; called before the kubelet
+   * runs.
+   */
   attach(kubelet: Kubelet): void {
     const { clients, clock, random, logger, metrics, node } = this.#options;
     const shared = { clock, random, logger, api: clients.main };
@@ -226,7 +232,7 @@ export class ClusterNode {
     return this.#watchedNode.onChange(listener);
   }
 
-  /** The images of the node, the largest first, as last listed. */
+  /** The images on the node at the last listing, the largest first. */
   get images(): readonly ContainerImage[] {
     return this.#controllers?.node.images ?? [];
   }
@@ -287,8 +293,8 @@ export class ClusterNode {
   }
 
   /**
-   * Syncs the pods with volumes of this object, which otherwise see the change with the next
-   * regular sync, up to a minute later.
+   * Syncs the pods with volumes of this object. Without it they would observe the change with their
+   * next regular sync, up to a minute later.
    */
   #objectChanged({ kind, namespace, name }: ChangedObject): void {
     this.#syncUsers({ namespace, name }, kind === 'secret' ? secretNamesOf : configMapNamesOf);
@@ -371,12 +377,17 @@ export class ClusterNode {
     }
   }
 
-  /** The newest version known: written by this kubelet or received by the watch. */
+  /**
+   * The newest known version of the Node object: written by this kubelet or received by the watch.
+   */
   #node(): Node | undefined {
     return this.#controllers?.node.node.current() ?? this.#watchedNode.current;
   }
 
-  /** Before all manifests are read, a mirror pod without a static pod may still have one. */
+  /**
+   * Until all manifests are read, a mirror pod whose static pod is missing must not be deleted: the
+   * manifest may follow.
+   */
   #syncMirror(name: PodFullName): void {
     const { mirrors, kubelet } = this.#controllers ?? {};
     if (kubelet?.state.config.allReady() === true) mirrors?.reconcile(name);
@@ -399,8 +410,8 @@ export class ClusterNode {
 }
 
 /**
- * The pod as the API server returned it last, unless it has another UID: the object whose status is
- * written.
+ * The pod as last read from the API server; undefined if it has another UID there. The status
+ * writer patches this object.
  */
 function apiCopy(kubelet: Kubelet, source: ApiSource, uid: PodUid): Pod | undefined {
   const pod = kubelet.state.pods.getApiPod(uid);

@@ -17,7 +17,7 @@ const shortOf = { MemoryPressure: 'memory', DiskPressure: 'disk', PIDPressure: '
 export interface NodeInputsOptions {
   readonly cri: Pick<CriClient, 'listImages' | 'updateRuntimeConfig'>;
   readonly capacity: () => MachineCapacity | undefined;
-  /** As the runtime reports them. */
+  /** The images on the node, as the runtime reports them. */
   readonly runtime: { readonly name: string; readonly version: string };
 }
 

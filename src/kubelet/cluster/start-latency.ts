@@ -15,7 +15,7 @@ interface Interval {
   readonly toMs: number;
 }
 
-/** Volumes whose content does not have to be attached, mounted or downloaded. */
+/** Volume types whose content does not have to be attached, mounted or downloaded. */
 const statelessVolumes = ['secret', 'configMap', 'downwardAPI', 'emptyDir', 'projected'] as const;
 
 /**
@@ -103,7 +103,7 @@ function isStateful({ spec }: Pod): boolean {
   return (spec.volumes ?? []).some((volume) => statelessVolumes.every((kind) => volume[kind] === undefined));
 }
 
-/** Overlapping intervals count once. */
+/** The total duration of the intervals, in which overlapping intervals count once. */
 function unionMs(intervals: readonly Interval[]): number {
   let [total, untilMs] = [0, Number.NEGATIVE_INFINITY];
   for (const { fromMs, toMs } of intervals.toSorted((a, b) => a.fromMs - b.fromMs)) {

@@ -35,7 +35,7 @@ import type { KubeletRuntime } from './runtime.ts';
 import type { KubeletState } from './state.ts';
 import type { KubeletVolumes } from './volumes.ts';
 
-/** The stages that decision-making is built on. */
+/** The earlier stages of the kubelet, which the control stage uses. */
 export interface KubeletParts {
   readonly state: KubeletState;
   readonly resources: KubeletResources;
@@ -46,7 +46,7 @@ export interface KubeletParts {
 export type KubeletControl = Awaited<ReturnType<typeof createControl>>;
 
 /**
- * What decides about pods: the sync loop with its handlers, the pod workers, admission and
+ * The parts that decide about pods: the sync loop with its handlers, the pod workers, admission and
  * eviction.
  */
 export async function createControl(parts: KubeletParts) {
@@ -90,7 +90,7 @@ export async function createControl(parts: KubeletParts) {
       pendingResizes: allocation.size,
       orphanDirectories: housekeeping.orphanDirectories,
     }),
-    /** Aborts pending admissions and syncs, in this order; pods run on. */
+    /** Aborts pending admissions and then syncs; pods keep running. */
     async dispose(): Promise<void> {
       await pendingAdmissions[Symbol.asyncDispose]();
       await runtime.probes[Symbol.asyncDispose]();
@@ -101,13 +101,16 @@ export async function createControl(parts: KubeletParts) {
   };
 }
 
-/** Why no pod can be synced now. */
+/** The reasons why no pod can be synced now. */
 function runtimeProblems({ state: { runtimeState }, runtime: { pleg } }: KubeletParts): readonly string[] {
   const problem = pleg.problem();
   return [...runtimeState.problems().runtime, ...(problem === undefined ? [] : [problem])];
 }
 
-/** Undefined where the configuration has no thresholds, or the machine reports no usage. */
+/**
+ * Creates the eviction manager; undefined when the configuration has no thresholds, or the machine
+ * reports no usage.
+ */
 function createEviction({
   state,
   runtime: { garbage, imageGc, statistics },
@@ -123,7 +126,7 @@ function createEviction({
     settings: settings.eviction,
     stats,
     memoryNotifier: memoryAlarmOf(state),
-    // A pod that is not admitted yet uses nothing, and may wait for resources that other pods use.
+    // A pod that is not admitted yet uses no resources, so it is not evicted.
     activePods: () => facts.activePods(({ metadata: { uid } }) => !pendingAdmissions.has(uid)),
     kill: async (pod, { graceSeconds, decision }, signal) => {
       const statusFn = (status: typeof pod.status) => evictedStatus(status, decision, pod);
@@ -143,7 +146,10 @@ function createEviction({
   });
 }
 
-/** Undefined unless kernel notifications are configured, on a machine that has them. */
+/**
+ * Returns the kernel notifications for low memory; undefined unless they are configured and the
+ * machine has them.
+ */
 function memoryAlarmOf({ settings, deps }: KubeletState): KernelMemoryAlarm | undefined {
   const { eviction, cgroupRoot, cgroupDriver } = settings;
   const { cgroups, watchMemory } = deps.machine;
@@ -312,7 +318,7 @@ function createHousekeeping(
 }
 
 const tickMs = 1_000;
-/** The back-off of the loop while the runtime is not ready. */
+/** The back-off of the sync loop while the runtime is not ready. */
 const loopBackoff = { baseMs: 100, maxMs: 5_000 };
 const silent = { next: () => new Promise<undefined>(() => {}) };
 
@@ -332,8 +338,8 @@ function createSyncLoop(
   const { clock, random, logger, cluster } = deps;
   const { pleg, probes } = runtime;
   /**
-   * The dead containers to remove when a container has exited: all of a pod that is not desired,
-   * else older instances.
+   * The dead containers to remove after a container has exited: all of a pod that is not desired,
+   * otherwise the older instances.
    */
   const surplus = (uid: Parameters<typeof cache.get>[0], containerId: string): Surplus =>
     queries.shouldPodContentBeRemoved(uid)
@@ -383,7 +389,10 @@ function createSyncLoop(
   });
 }
 
-/** Persists published statuses, counts them, and releases the resources of pods that have terminated. */
+/**
+ * Handles a published status: persists it, counts it, and releases the resources of a terminated
+ * pod.
+ */
 function followStatuses(
   { deps, statuses, observer, checkpoints }: KubeletState,
   { admission, allocation }: Pick<LoopParts, 'admission' | 'allocation'>,

@@ -5,7 +5,9 @@ import type { KubeletDeps } from '../kubelet-deps.ts';
 import type { KubeletSettings } from '../settings.ts';
 import type { KubeletState } from './state.ts';
 
-/** For a node without exclusive CPUs and memory: their code is not loaded. */
+/**
+ * The implementation for a node without exclusive CPUs and memory, whose code is then not loaded.
+ */
 const noExclusiveResources: ExclusiveResources = {
   numaNodes: undefined,
   restore: async () => {},
@@ -19,10 +21,16 @@ const noExclusiveResources: ExclusiveResources = {
 };
 
 const stateFileMode = 0o600;
-/** The state of thousands of containers takes less than a hundredth of this. */
+/**
+ * The maximum size of a state file. The state of thousands of containers takes less than a
+ * hundredth of it.
+ */
 const mostStateBytes = 1 << 24;
 
-/** Exclusive CPUs and memory, allocated together with what the `providers` allocate. */
+/**
+ * Creates the allocator for exclusive CPUs and memory, which are allocated together with the
+ * resources of the `providers`.
+ */
 export async function openExclusiveResources(
   { settings, deps, config, facts, queries, workers, cache }: KubeletState,
   providers: readonly HintProvider[],
@@ -41,7 +49,7 @@ export async function openExclusiveResources(
     activePods: () => (config.allReady() ? facts.activePods() : undefined),
     runningContainers: (uid) => {
       const { containers = [] } = cache.lastObserved(uid) ?? {};
-      // The newest instance of each container, if it runs.
+      // The newest instance of each container, if it is running.
       const newest = new Map(containers.toReversed().map((container) => [container.name, container]));
       return [...newest.values()].filter(({ state }) => state === 'running');
     },
@@ -61,8 +69,8 @@ export async function openExclusiveResources(
 }
 
 /**
- * Releases the exclusive resources of static policies that are no longer configured; undefined if
- * there were none.
+ * Returns a function that releases the exclusive resources of static policies that are no longer
+ * configured; undefined if there are none.
  */
 async function resetFormerPolicies(settings: KubeletSettings, deps: KubeletDeps) {
   const former = await formerPolicies(settings, deps);
@@ -85,7 +93,7 @@ async function resetFormerPolicies(settings: KubeletSettings, deps: KubeletDeps)
   return (signal: AbortSignal) => resetStaticPolicies(former, parts, signal);
 }
 
-/** The static policies of a previous kubelet process that are not configured any more. */
+/** The static policies of a previous kubelet process that are no longer configured. */
 async function formerPolicies(
   settings: KubeletSettings,
   deps: KubeletDeps,

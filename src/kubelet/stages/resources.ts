@@ -29,7 +29,10 @@ import { bootFile, type KubeletState } from './state.ts';
 
 export type KubeletResources = Awaited<ReturnType<typeof createResources>>;
 
-/** Cgroups, devices, resource claims, and exclusive CPUs and memory. Throws CGROUPS_UNUSABLE, ALLOCATION_CONFIG or MACHINE_TOPOLOGY. */
+/**
+ * Creates the managers of cgroups, devices, resource claims, and exclusive CPUs and memory. Throws
+ * CGROUPS_UNUSABLE, ALLOCATION_CONFIG or MACHINE_TOPOLOGY.
+ */
 export async function createResources(state: KubeletState) {
   const { settings, deps, journal, node, facts, pods, cache } = state;
   const { clock, logger, machine } = deps;
@@ -52,7 +55,7 @@ export async function createResources(state: KubeletState) {
   const claims = createClaims(state);
   const devices = createDevices(state, exclusive.numaNodes);
   if (devices !== undefined) providers.push(devices);
-  /** Devices are allocated with exclusive CPUs and memory where the node has these. */
+  /** Devices are allocated together with exclusive CPUs and memory if the node has these. */
   const allocator: PodResourceAllocator | undefined =
     settings.exclusiveResources === undefined ? devices : exclusive;
   const deviceStatus = (uid: PodUid, container: string) => devices?.statusOf(uid, container) ?? [];
@@ -69,7 +72,7 @@ export async function createResources(state: KubeletState) {
     devices,
     allocator,
     deviceStatus: settings.isGateEnabled('ResourceHealthStatus') ? deviceStatus : undefined,
-    /** The devices plugins offer. */
+    /** The devices that device plugins offer. */
     amounts: (): DeviceCapacity => devices?.amounts() ?? { capacity: {}, allocatable: {}, removed: [] },
     /** The devices, claims, CPUs and memory allocated to a container. */
     async grants(
@@ -99,7 +102,7 @@ export async function createResources(state: KubeletState) {
       ...podResourcesLoop(state, given),
       ...exclusive.loops(),
     } satisfies BackgroundLoops['restartable'],
-    /** Creates the cgroups above those of pods and reads the checkpoints of allocations. */
+    /** Creates the parent cgroups of pods and reads the checkpoints of allocations. */
     async open(signal: AbortSignal): Promise<void> {
       await Promise.all([
         upkeep.start(signal),
@@ -113,14 +116,20 @@ export async function createResources(state: KubeletState) {
     async dispose(): Promise<void> {
       await devices?.[Symbol.asyncDispose]();
     },
-    /** Called last, also when the kubelet did not start: removing a pod needs its cgroup. */
+    /**
+     * Stops the cgroup manager. Called last, also when the kubelet did not start, because removing
+     * a pod needs its cgroup.
+     */
     disposeCgroups: () => upkeep[Symbol.dispose](),
   };
 }
 
 const mostClaimBytes = 16 * 2 ** 20;
 
-/** Undefined on a node without plugins or an API server with resource claims. */
+/**
+ * The manager of resource claims; undefined on a node without plugins or an API server with
+ * resource claims.
+ */
 function createClaims({ settings: { rootDir }, deps, queries }: KubeletState) {
   const { clock, logger, metrics, machine, cluster } = deps;
   const { plugins: host, files } = machine;
@@ -144,7 +153,7 @@ function createClaims({ settings: { rootDir }, deps, queries }: KubeletState) {
   return { drivers, manager };
 }
 
-/** Undefined on a machine without device plugins. */
+/** The device manager; undefined on a machine without device plugins. */
 function createDevices(
   { settings: { rootDir }, deps, facts, config, queries, cache }: KubeletState,
   numaNodes: readonly number[] | undefined,
@@ -162,7 +171,7 @@ function createDevices(
     mayUse: (uid) => {
       const pod = facts.desired(uid);
       if (pod !== undefined && facts.isActive(pod)) return true;
-      // A pod that no source has may still have containers.
+      // A pod that no source has may still have running containers.
       const isOrphan = pod === undefined && queries.couldHaveRunningContainers(uid);
       return !config.allReady() || runs(uid) || isOrphan;
     },

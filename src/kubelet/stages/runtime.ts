@@ -168,9 +168,12 @@ export function createRuntime(
     async open(): Promise<void> {
       await Promise.all([users.restore(), images.open()]);
     },
-    /** Continues what the checkpoints contain, once they are read. */
+    /** Restores the crash back-off of containers from the checkpoints, once these are read. */
     restore: () => crashBackoff.restore(checkpoints.backoffs(), clock.now()),
-    /** Called after the workers have stopped, which start and stop containers until then. */
+    /**
+     * Stops the runtime parts; called after the workers have stopped, because workers start and
+     * stop containers until then.
+     */
     async dispose(): Promise<void> {
       announcedExits[Symbol.dispose]();
       statistics[Symbol.dispose]();
@@ -237,7 +240,7 @@ function createPodRuntime(
   return runtime;
 }
 
-/** The environment files of containers are read into memory. */
+/** The maximum size of an environment file, because the kubelet reads it into memory. */
 const longestVolumeFile = 1 << 20;
 
 /**
@@ -297,12 +300,15 @@ function createPlanner(
   );
 }
 
-/** The path the Go kubelet uses too, so that each kubelet cleans up after the other. */
+/**
+ * The mount point of a volume subPath. The Go kubelet uses the same path, so that each kubelet
+ * cleans up after the other.
+ */
 function subPathTarget(podDir: string, { specName, containerName, index }: SubPath): string {
   return posix.join(podDir, 'volume-subpaths', specName, containerName, `${index}`);
 }
 
-/** Rotates container logs, if that is configured. */
+/** The loop that rotates container logs, if rotation is configured. */
 function logLoops(
   { settings: { containerLogs: policy, podLogsDir }, deps, cache }: KubeletState,
   followers: LogFollowers,

@@ -22,8 +22,8 @@ import type { KubeletSettings } from '../settings.ts';
 export const bootFile = '/proc/sys/kernel/random/boot_id';
 
 /**
- * The state of the kubelet. It only reads its checkpoints, and does not act on pods, the runtime or
- * the machine.
+ * The state of the kubelet. This stage only reads checkpoints, and does not act on pods, the
+ * runtime or the machine.
  */
 export type KubeletState = ReturnType<typeof createState>;
 
@@ -36,7 +36,7 @@ export function createState(settings: KubeletSettings, deps: KubeletDeps) {
   const observer = kubeletMetrics(metrics);
   const workerObserver = workerMetrics(metrics);
 
-  /** Pods whose next sync is due, or will be. */
+  /** The pods whose next sync is due or scheduled. */
   const queue = new WorkQueue<PodUid>(clock);
   const pods = new PodManager();
   collectPodMetrics(metrics, () => pods.getPods());
@@ -95,14 +95,14 @@ export function createState(settings: KubeletSettings, deps: KubeletDeps) {
     pendingAdmissions: new PendingAdmissions(),
     control: new PodControl({ clock, logger, journal }),
     runtimeState: new RuntimeState(clock),
-    /** Emitted when the runtime may have stopped or started to respond. */
+    /** Signals that the runtime may have stopped or started to respond. */
     runtimeHints: new HintLatch(clock),
     /** The addresses of the Node object, or of the machine while the Node object has none. */
     nodeIps(): readonly string[] {
       const published = cluster?.nodeIps() ?? [];
       return published.length > 0 ? published : settings.nodeIps;
     },
-    /** Syncs the pod with the next tick, or after the delay at the latest. */
+    /** Syncs the pod with the next tick of the sync loop, or at the latest after the delay. */
     requestSync(uid: PodUid, delayMs = 0): void {
       queue.add(uid, delayMs);
     },

@@ -41,7 +41,7 @@ import { bootFile, type KubeletState } from './state.ts';
 
 export type KubeletVolumes = ReturnType<typeof createVolumes>;
 
-/** The directories of pods with their volumes, and the plugins that register with the kubelet. */
+/** The directories of pods with their volumes, and the registration of plugins with the kubelet. */
 export function createVolumes(state: KubeletState, { claims, devices }: KubeletResources) {
   const { settings, deps, journal, node, pods, checkpoints } = state;
   const { clock, random, logger, machine, metrics, cluster } = deps;
@@ -104,7 +104,7 @@ export function createVolumes(state: KubeletState, { claims, devices }: KubeletR
   return {
     directories,
     volumes,
-    /** Undefined on a machine without plugins. */
+    /** The CSI volumes; undefined on a machine without plugins. */
     csi,
     space,
     loops: {
@@ -125,7 +125,10 @@ interface VolumeParts extends KubeletDeps {
   readonly requestSync: (uid: PodUid, delayMs?: number) => void;
 }
 
-/** Undefined on a machine that gives no access to the files of volumes. */
+/**
+ * Creates ConfigMap, Secret, projected and similar volumes; undefined on a machine that gives no
+ * access to the files of volumes.
+ */
 function filledVolumes(
   settings: KubeletSettings,
   podsDir: string,
@@ -138,7 +141,7 @@ function filledVolumes(
     podsDir,
     api,
     downward: {
-      // The downward API offers no addresses in files.
+      // Files of the downward API cannot contain IP addresses.
       field: (pod, selector) => podField(pod, selector, { podIps: [], hostIps: [] }),
       resource: (pod, container, selector) => resourceField(pod, container, selector, allocatable()),
     },
@@ -150,7 +153,10 @@ function filledVolumes(
   });
 }
 
-/** Undefined on a machine that gives no access to the files of volumes. */
+/**
+ * Creates emptyDir volumes in memory; undefined on a machine that gives no access to the files of
+ * volumes.
+ */
 function memoryEmptyDirs(
   settings: KubeletSettings,
   podsDir: string,
@@ -162,7 +168,10 @@ function memoryEmptyDirs(
   return new MemoryEmptyDirs({ podsDir, files, clock, allocatable, observe });
 }
 
-/** Undefined on a machine that gives no access to the files of volumes. */
+/**
+ * Creates NFS volumes; undefined on a machine that gives no access to the files or mounts of
+ * volumes.
+ */
 function nfsVolumes(
   { deadVolumes }: KubeletSettings,
   podsDir: string,
@@ -177,7 +186,10 @@ function nfsVolumes(
   return new NfsVolumes({ podsDir, files, mounts, clock, random, ...options });
 }
 
-/** Undefined on a machine that gives no access to its devices. */
+/**
+ * Creates volumes in block mode; undefined on a machine that gives no access to volume files or
+ * block devices.
+ */
 function blockVolumes(
   rootDir: string,
   { clock, machine: { volumeFiles: files, blockDevices: devices } }: VolumeParts,
@@ -239,7 +251,10 @@ interface DriverVolumes {
   readonly updates: CsiNodeUpdates | undefined;
 }
 
-/** Undefined on a machine without plugins or access to the files of volumes. */
+/**
+ * Creates CSI volumes and the plugin registry; undefined on a machine without plugins or access to
+ * the files of volumes.
+ */
 function driverVolumes(
   { rootDir, nodeName, selinux, attaching }: KubeletSettings,
   podsDir: string,
