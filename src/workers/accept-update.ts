@@ -9,9 +9,9 @@ export type Acceptance =
   | {
       readonly kind: 'work';
       readonly subject: WorkSubject;
-      /** Whether callers that wait for the pod to stop have to wait for this update. */
+      /** `until-stopped` if callers that wait for the pod to stop have to wait for this update. */
       readonly waits: 'until-stopped' | 'no';
-      /** Why the running sync is cancelled. */
+      /** Why the running sync must be cancelled; undefined if it continues. */
       readonly cancel: string | undefined;
     };
 
@@ -24,8 +24,8 @@ export interface OfferedUpdate {
 }
 
 /**
- * Applies an update to the record of its pod: whether it terminates, the grace period, the
- * callbacks. The returned work still has to be passed to the worker.
+ * Applies an update to the worker record of its pod: whether the pod terminates, its grace period
+ * and the callbacks. The returned work still has to be passed to the worker.
  */
 export function acceptUpdate(update: OfferedUpdate): Acceptance {
   const { record, options, given, observation } = update;
@@ -43,7 +43,9 @@ export function acceptUpdate(update: OfferedUpdate): Acceptance {
   return { kind: 'work', subject, waits: 'until-stopped', cancel: shortenGrace(update, subject) ?? began };
 }
 
-/** A runtime pod is treated as the pod of its UID, if that has a worker. */
+/**
+ * Returns the pod with its spec instead of a pod reported by the runtime, if the worker knows it.
+ */
 function bestSubject(record: WorkerRecord, given: WorkSubject): WorkSubject {
   if (given.kind === 'pod') return given;
   record.wasObserved = true;
@@ -51,7 +53,9 @@ function bestSubject(record: WorkerRecord, given: WorkSubject): WorkSubject {
   return pod === undefined ? given : { kind: 'pod', pod };
 }
 
-/** Returns why the pod began to terminate, if it did with this update. */
+/**
+ * Starts the termination of the pod if the update requires it; returns the reason, or undefined.
+ */
 function beginTermination(
   { record, options, given, nowMs }: OfferedUpdate,
   subject: WorkSubject,

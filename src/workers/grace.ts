@@ -3,22 +3,22 @@ import type { Pod } from '../pods/index.ts';
 /** The minimum grace period, so that the runtime can always send SIGTERM first. */
 export const minGraceSeconds = 1;
 
-/** The grace period of the pod spec. */
+/** Returns the grace period of the pod spec. */
 export function specGraceSeconds(pod: Pod | undefined): number {
   return atLeastMinimum(pod?.spec.terminationGracePeriodSeconds ?? 0);
 }
 
 /**
- * The grace period when termination is first requested: the shorter of the deletion's and the
- * kubelet's, or else that of the spec.
+ * Returns the grace period when termination is first requested: the shorter of that of the deletion
+ * and that of the kubelet; if neither is set, that of the spec.
  */
 export function requestedGraceSeconds(pod: Pod | undefined, override: number | undefined): number {
   return atLeastMinimum(shortestRequested(pod, override) ?? specGraceSeconds(pod));
 }
 
 /**
- * The remaining grace period of a terminating pod after another request. `current` is undefined for
- * a pod that ended by itself: it has the grace period of its spec.
+ * Returns the remaining grace period of a terminating pod after another request. `current` is
+ * undefined for a pod that terminated by itself, whose grace period is that of its spec.
  */
 export function shrunkGraceSeconds(
   current: number | undefined,

@@ -39,7 +39,7 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
 
-/** Executes a sequence of updates and checks the invariants after each step. */
+/** Applies a sequence of updates to the workers and checks the invariants after each step. */
 class History {
   readonly node = new WorkerFixture();
   readonly #done = new Map<number, number>();
@@ -54,7 +54,8 @@ class History {
   }
 
   async play(step: Step): Promise<void> {
-    // The calls that ended since the last step had begun before this one.
+    // The calls that end now were started before this step, so results of the previous step are
+    // complete.
     this.#check();
     switch (step.do) {
       case 'update':
@@ -78,7 +79,10 @@ class History {
     this.#check();
   }
 
-  /** No pod is desired any more, and nothing fails: nothing may be left. */
+  /**
+   * Removes all pods and stops injecting failures; afterwards the workers must hold no pod and no
+   * name.
+   */
   async end(): Promise<void> {
     for (let round = 0; round < 50; round++) {
       await settle();
@@ -149,7 +153,8 @@ class History {
     assert.ok(call !== undefined);
     const { queries } = this.node.workers;
     if (call.kind === 'terminating-runtime') return;
-    // A runtime pod is dropped as soon as it has stopped, so its UID may start from scratch.
+    // A pod known only to the runtime is dropped as soon as it has stopped, so its UID may start
+    // from scratch.
     if (call.kind === 'sync') {
       if (this.#terminating.has(call.uid)) assert.fail('termination is never undone');
       return;
@@ -166,7 +171,7 @@ class History {
 
 for (const listens of [true, false]) {
   const syncers = listens ? 'give up when cancelled' : 'do not listen';
-  test(`no order of updates, results and failures violates an invariant of the workers, with syncers that ${syncers}`, async () => {
+  test(`keeps the invariants of the workers for any order of updates, results and failures, with syncers that ${syncers}`, async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
         const history = new History(listens);

@@ -11,7 +11,7 @@ export interface IterationDeps {
   readonly journal: PodJournal;
   readonly syncer: PodSyncer;
   readonly observed: ObservedPods;
-  /** Asks for a look at the pod; answered through `observed`. */
+  /** Requests an observation of the pod, which is then available from `observed`. */
   readonly requestRelist: (uid: PodUid) => void;
 }
 
@@ -35,7 +35,7 @@ export async function iterate(
     signal.throwIfAborted();
     return await syncOnce(deps, record, work, signal);
   } catch (error) {
-    // An aborted sync may fail in any way; it counts as cancelled.
+    // A sync may fail with any error after its signal was aborted; it counts as cancelled.
     if (signal.aborted) return { kind: 'cancelled' };
     return { kind: 'failed', error };
   }
@@ -50,7 +50,8 @@ async function syncOnce(
   if (work.subject.kind === 'pod') {
     const { pod } = work.subject;
     const observed = await observe(deps, record, pod, signal);
-    // The state of the pod may have changed during the wait; a change always cancels.
+    // The state of the pod may have changed during the wait for the observation; every state change
+    // aborts the signal.
     signal.throwIfAborted();
     return await finishing(deps, record, work, (looks) =>
       syncKnown(deps, record, work, { pod, observed, ...looks }, signal),
@@ -86,9 +87,9 @@ async function observe(
 type Observing = Pick<Known, 'requestRelist' | 'observeNow'>;
 
 /**
- * Stamps the end of a sync before it requests a relist: the next sync accepts only an observation that began after the
- * stamp. A sync that changed nothing leaves the previous observation valid; a sync that ended with `observeNow` leaves
- * that one valid.
+ * Records the end of the sync before it requests a relist: the next sync accepts only an
+ * observation that began after this stamp. If the sync changed nothing, the previous observation
+ * remains valid; if the sync ended with `observeNow`, that observation remains valid.
  */
 async function finishing(
   deps: IterationDeps,

@@ -13,7 +13,7 @@ const states: readonly Lifecycle[] = [
 ];
 const rank = (state: string) => states.findIndex((each) => each.state === state);
 
-test('never moves a pod backwards, and a rejected transition changes nothing', () => {
+test('never moves a pod lifecycle backwards, and changes nothing on a rejected transition', () => {
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...states)), (asked) => {
       const rejected: Transition[] = [];
@@ -36,7 +36,7 @@ test('never moves a pod backwards, and a rejected transition changes nothing', (
   );
 });
 
-test('counts transitions and rejected transitions', async () => {
+test('counts valid and rejected lifecycle transitions', async () => {
   const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
   const lifecycle = new PodLifecycle({ state: 'terminated', sinceMs: 0 }, workerMetrics(registry));
   lifecycle.enter({ state: 'syncing' }, 'a mistake');
@@ -46,7 +46,7 @@ test('counts transitions and rejected transitions', async () => {
   assert.match(text, /kubeling_pod_worker_transitions_total\{from="terminated",to="finished"\} 1/);
 });
 
-test('only shortens the grace period, and only of a terminating pod', () => {
+test('only shortens the grace period, and only that of a terminating pod', () => {
   const quiet = { entered: () => {}, rejected: () => {} };
   const lifecycle = new PodLifecycle({ state: 'syncing' }, quiet);
   lifecycle.shrinkGrace(5);

@@ -19,7 +19,10 @@ export type Lifecycle =
   | {
       readonly state: 'terminating';
       readonly sinceMs: number;
-      /** Undefined for a pod that ended by itself: the spec's applies. It only shrinks. */
+      /**
+       * Undefined for a pod that terminated by itself, to which the grace period of the spec
+       * applies. The value never increases.
+       */
       readonly graceSeconds: number | undefined;
       /**
        * `seen` once the worker has begun to terminate the pod: from then on no container is
@@ -42,21 +45,23 @@ const successors: Readonly<Record<LifecycleState, readonly LifecycleState[]>> = 
 export interface Transition {
   readonly from: LifecycleState;
   readonly to: LifecycleState;
-  /** For logs and the history of the pod. */
+  /** The reason of the transition, for logs and the history of the pod. */
   readonly why: string;
-  /** How long the previous state lasted; undefined for syncing, whose beginning is not recorded. */
+  /** How long the previous state lasted; undefined for syncing, whose start is not recorded. */
   readonly lastedMs: number | undefined;
 }
 
 export interface TransitionObserver {
   entered(transition: Transition): void;
-  /** A transition that the diagram does not contain was rejected; nothing changed. */
+  /**
+   * Called for a rejected transition, which the diagram does not contain; the state is unchanged.
+   */
   rejected(transition: Transition): void;
 }
 
 type Terminating = Extract<Lifecycle, { state: 'terminating' }>;
 
-/** The state of one pod. `enter` is the only way from one state to another. */
+/** The lifecycle state of one pod. Only `enter` changes the state. */
 export class PodLifecycle {
   readonly #observer: TransitionObserver;
   #current: Lifecycle;
@@ -92,7 +97,7 @@ export class PodLifecycle {
     return this.#terminating?.graceSeconds;
   }
 
-  /** Returns whether the transition was valid. */
+  /** Enters the state if the transition is valid; returns whether it was. */
   enter(next: Lifecycle, why: string): boolean {
     const before = this.#current;
     const lastedMs =
@@ -107,13 +112,13 @@ export class PodLifecycle {
     return true;
   }
 
-  /** The worker has begun to terminate the pod. */
+  /** Records that the worker has begun to terminate the pod. */
   beginTermination(): void {
     const terminating = this.#terminating;
     if (terminating !== undefined) this.#current = { ...terminating, progress: 'seen' };
   }
 
-  /** A longer grace period than the current one changes nothing. */
+  /** Shortens the grace period; a longer one than the current one is ignored. */
   shrinkGrace(graceSeconds: number): void {
     const terminating = this.#terminating;
     if (terminating === undefined || graceSeconds >= (terminating.graceSeconds ?? Number.POSITIVE_INFINITY))

@@ -2,17 +2,17 @@ import { exponentialBuckets, type MetricRegistry } from '../lib/index.ts';
 import type { Transition } from './lifecycle.ts';
 import type { UpdateType } from './updates.ts';
 
-/** Counts what the workers do, for metrics. Never throws. */
+/** Observes the pod workers for metrics. Its methods must not throw. */
 export interface WorkerObserver {
-  /** A worker has handled an update; `terminated` when the pod has finished. */
+  /** Called when a worker has handled an update; `terminated` when the pod has finished. */
   worked(operation: UpdateType | 'terminated', ms: number): void;
-  /** A pod began its first sync. */
+  /** Called when the first sync of a pod begins. */
   started(containers: number, ms: number): void;
   entered(transition: Transition): void;
   rejected(transition: Transition): void;
 }
 
-/** The default buckets of Prometheus. */
+/** The default histogram buckets of Prometheus. */
 const defaultBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /** Creates the observer with the metric names of the Go kubelet. */

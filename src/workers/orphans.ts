@@ -4,9 +4,12 @@ import { isStaticRecord, type WorkerRecord } from './worker-record.ts';
 
 /** The state of a pod with a worker, for housekeeping. */
 export interface WorkerSummary {
-  /** `terminated` until the worker is dropped, even when its clean-up has finished. */
+  /**
+   * The lifecycle state; `terminated` until the worker is dropped, even after its clean-up has
+   * finished.
+   */
   readonly state: 'sync' | 'terminating' | 'terminated';
-  /** Whether no source has the pod any more. */
+  /** Whether no source has the pod any more; its worker remains to terminate it. */
   readonly orphan: boolean;
   /** Whether the pod spec is known; otherwise only the runtime has the pod. */
   readonly hasConfig: boolean;
@@ -28,7 +31,7 @@ export type OrphanFate =
   | { readonly kind: 'forget' }
   | { readonly kind: 'drive'; readonly cancel: string | undefined };
 
-/** A pod that no source has can only be terminated by its worker. */
+/** Updates the record of a pod that no source has any more: its worker can only terminate it. */
 export function adoptOrphan(record: WorkerRecord, nowMs: number): OrphanFate {
   record.deleted = true;
   if (record.started !== 'yes' && !record.wasObserved) return { kind: 'forget' };

@@ -15,13 +15,17 @@ export interface KillNowOptions {
 }
 
 const shortestWaitMs = 10_000;
-/** Terminating takes longer than the grace period itself. */
+/**
+ * The factor by which callers wait longer than the grace period, because termination takes
+ * additional time.
+ */
 const waitFactor = 1.5;
 
 /**
- * Work for pod workers that does not come from the sync loop: pods killed by eviction, preemption and node shutdown,
- * and pods whose resize was allocated. These must not wait for the loop, which pauses while the runtime is not ready.
- * It exists before the workers, which subscribe to it; an update takes effect before `updatePod` returns.
+ * Passes updates to the pod workers that do not come from the sync loop: for pods killed by
+ * eviction, preemption and node shutdown, and for pods whose resize was allocated. They must not
+ * wait for the loop, which pauses while the runtime is not ready. It is created before the workers,
+ * which subscribe to it; an update takes effect before `updatePod` returns.
  */
 export class PodControl {
   readonly #deps: PodControlDeps;
@@ -41,8 +45,8 @@ export class PodControl {
   }
 
   /**
-   * Kills the pod and waits until no container of it runs. Rejects after 1.5 times its grace period, or with the
-   * signal; the kill itself goes on.
+   * Kills the pod and waits until no container of it runs. Rejects after 1.5 times its grace
+   * period, or when the signal is aborted; the kill continues in both cases.
    */
   async killPodNow(pod: Pod, options: KillNowOptions, signal: AbortSignal): Promise<void> {
     const { clock, journal } = this.#deps;

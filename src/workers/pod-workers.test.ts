@@ -29,7 +29,7 @@ test('moves a pod through all states after its creation and deletion, and then d
   assert.deepEqual(node.worked, []);
 });
 
-test('passes no grace period for a pod that ended by itself', async () => {
+test('passes no grace period for a pod that terminated by itself', async () => {
   const node = new WorkerFixture();
   node.workers.updatePod({ updateType: 'create', pod: podOf() });
   await node.answer('sync', 'terminal');
@@ -37,7 +37,7 @@ test('passes no grace period for a pod that ended by itself', async () => {
   assert.equal(node.delays.get(uid), 0);
 });
 
-test('logs a repeated failure once, and a different one or one after a success again', async () => {
+test('logs a repeated sync failure once, and logs again after a different failure or a success', async () => {
   const node = new WorkerFixture();
   for (const why of ['disk full', 'disk full', 'disk gone', undefined, 'disk gone']) {
     node.workers.updatePod({ updateType: 'create', pod: podOf() });
@@ -50,7 +50,7 @@ test('logs a repeated failure once, and a different one or one after a success a
   assert.equal(reported.length, 3);
 });
 
-test('syncs a pod again if it was requested during its sync, but not if before', async () => {
+test('syncs a pod again if a sync was requested during its sync, but not if it was requested before', async () => {
   const node = new WorkerFixture();
   node.queue.add(uid);
   node.workers.updatePod({ updateType: 'create', pod: podOf() });
@@ -77,7 +77,7 @@ test('coalesces updates during a sync into the newest one', async () => {
   assert.deepEqual(node.worked, ['create']);
 });
 
-test('measures the wait from the oldest of the coalesced updates', async () => {
+test('measures the latency of coalesced updates from the oldest one', async () => {
   const node = new WorkerFixture();
   node.workers.updatePod({ updateType: 'create', pod: podOf() });
   await node.next('sync');
@@ -110,7 +110,7 @@ test('passes the mirror pod of an update to the syncer, and stores it', async ()
   assert.equal(node.workers.activePod(uid)?.mirrorPod, mirrorPod);
 });
 
-test('keeps the kill when a sync update follows before the worker runs', async () => {
+test('keeps the kill of a pod when a sync update follows before the worker runs', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   const done: string[] = [];
@@ -122,7 +122,7 @@ test('keeps the kill when a sync update follows before the worker runs', async (
   assert.deepEqual(node.kinds(), ['sync', 'terminating', 'terminated']);
 });
 
-test('cancels the sync when the pod is killed while it waits for volumes, and starts nothing', async () => {
+test('cancels a sync that waits for volumes when the pod is killed, and starts no container', async () => {
   const node = new WorkerFixture();
   const pod = podOf();
   node.workers.updatePod({ updateType: 'create', pod });
@@ -134,7 +134,7 @@ test('cancels the sync when the pod is killed while it waits for volumes, and st
   assert.equal(node.events.length, 0);
 });
 
-test('cancels the wait for the runtime cache when the pod is killed, and starts nothing', async () => {
+test('cancels the wait for the runtime cache when the pod is killed, and starts no container', async () => {
   const node = new WorkerFixture();
   const silent = new Promise<never>(() => {});
   node.observed.getNewerThan = (_uid, _stamp, signal) => abortable(silent, signal);
@@ -147,7 +147,7 @@ test('cancels the wait for the runtime cache when the pod is killed, and starts 
   assert.equal(node.events.length, 0);
 });
 
-test('starts nothing when the pod is killed at the moment the runtime cache responds', async () => {
+test('starts no container when the pod is killed at the moment the runtime cache responds', async () => {
   const node = new WorkerFixture();
   const { promise, resolve } = Promise.withResolvers<ReturnType<typeof observedOf>>();
   node.observed.getNewerThan = () => promise;
@@ -168,7 +168,7 @@ test('does not sync a pod that is removed before its worker runs', async () => {
   assert.deepEqual(node.calls, []);
 });
 
-test('only shortens the grace period, and uses the last statusFn, after an eviction and two deletions', async () => {
+test('only shortens the grace period after an eviction and two deletions, and uses the last statusFn', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   const evicted = () => ({ reason: 'Evicted' });
@@ -186,7 +186,7 @@ test('only shortens the grace period, and uses the last statusFn, after an evict
   assert.equal(node.workers.queries.shouldPodContentBeRemoved(uid), true);
 });
 
-test('uses one second for a grace period of zero, and a longer override does not raise it', async () => {
+test('uses one second for a grace period of zero, and does not raise it for a longer override', async () => {
   const node = new WorkerFixture();
   await node.running();
   const pod = podOf({ deletionGraceSeconds: 0 });
@@ -194,7 +194,7 @@ test('uses one second for a grace period of zero, and a longer override does not
   assert.equal((await node.next('terminating')).graceSeconds, 1);
 });
 
-test('cancels a running kill for a shorter grace period, also after the pod ended by itself', async () => {
+test('cancels a running kill for a shorter grace period, also after the pod terminated by itself', async () => {
   const node = new WorkerFixture();
   const pod = podOf();
   node.workers.updatePod({ updateType: 'create', pod });
@@ -281,7 +281,7 @@ test('counts Succeeded pods as terminated right after a restart, and still clean
   assert.deepEqual(node.kinds(), ['terminated', 'terminated']);
 });
 
-test('stops a terminal pod first if containers of it run, or may run', async () => {
+test('stops a terminal pod before its clean-up if containers of it run, or may run', async () => {
   for (const get of [
     (id: string) => observedOf(id, 'running'),
     () => {
@@ -296,7 +296,7 @@ test('stops a terminal pod first if containers of it run, or may run', async () 
   }
 });
 
-test('terminates a rejected pod at once and cleans it up, or stops it first if it runs', async () => {
+test('terminates a rejected pod immediately and cleans it up, or stops it first if it runs', async () => {
   const node = new WorkerFixture();
   node.workers.rejectPod(podOf());
   assert.equal(node.workers.queries.isPodKnownTerminated(uid), true);
@@ -307,7 +307,7 @@ test('terminates a rejected pod at once and cleans it up, or stops it first if i
   assert.deepEqual(node.kinds(), ['terminated', 'terminating']);
 });
 
-test('continues the termination of a static pod after a restart with the remaining grace period, and starts it again', async () => {
+test('continues the termination of a static pod after a restart with the remaining grace period, and starts the pod again afterwards', async () => {
   const node = new WorkerFixture();
   const pod = podOf({ source: 'file' });
   node.observed.get = (id) => observedOf(id, 'running');
@@ -324,10 +324,10 @@ test('continues the termination of a static pod after a restart with the remaini
 });
 
 for (const [what, more] of [
-  ['that came to its end', {}],
+  ['that terminated by itself', {}],
   ['that is deleted', { deletionTimestamp: '2026-01-01T00:00:00Z' }],
 ] as const) {
-  test(`does not start an API pod that ${what} again, and keeps its record until no source has it`, async () => {
+  test(`does not restart an API pod ${what}, and keeps its record until no source has the pod`, async () => {
     const node = new WorkerFixture();
     const pod = podOf({});
     const ending = { ...pod, metadata: { ...pod.metadata, ...more } };
@@ -354,14 +354,14 @@ test('treats a pod whose source is not ready as neither orphaned nor deleted', a
   assert.equal(node.workers.queries.couldHaveRunningContainers(podUid('gone')), false);
 });
 
-test('terminates a runtime pod with its remaining grace period, if that is recorded', async () => {
+test('terminates a pod known only to the runtime with its remaining grace period, if that is recorded', async () => {
   const node = new WorkerFixture();
   const kill = { graceOverrideSeconds: 12 };
   node.workers.updatePod({ updateType: 'kill', runningPod: runtimePodOf('uid-1'), kill });
   assert.equal((await node.next('terminating-runtime')).graceSeconds, 12);
 });
 
-test('kills a runtime pod within one second and drops it', async () => {
+test('kills a pod known only to the runtime within one second and drops it', async () => {
   const node = new WorkerFixture();
   const runningPod = runtimePodOf('uid-1');
   for (const updateType of ['create', 'update', 'sync'] as const)
@@ -378,7 +378,7 @@ test('kills a runtime pod within one second and drops it', async () => {
   assert.deepEqual(node.workers.sizes, { pods: 0, names: 0, loops: 0 });
 });
 
-test('kills a runtime pod with a known spec by its spec', async () => {
+test('kills a runtime pod whose spec is known with the grace period of the spec', async () => {
   const node = new WorkerFixture();
   await node.running();
   node.workers.updatePod({ updateType: 'kill', runningPod: runtimePodOf('uid-1') });
@@ -386,7 +386,7 @@ test('kills a runtime pod with a known spec by its spec', async () => {
   assert.deepEqual([kill.graceSeconds, kill.pod?.metadata.name], [30, 'web']);
 });
 
-test('ignores a stale runtime pod after it has terminated', async () => {
+test('ignores a stale runtime pod after the pod has terminated', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   node.workers.updatePod({ updateType: 'kill', pod });
@@ -398,7 +398,7 @@ test('ignores a stale runtime pod after it has terminated', async () => {
   assert.deepEqual(node.kinds(), ['sync', 'terminating', 'terminated']);
 });
 
-test('calls back at once for an update that kills nothing', async () => {
+test('calls back immediately for an update that kills nothing', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   const done: string[] = [];
@@ -421,7 +421,7 @@ test('does not sync with an observation that began before the previous sync ende
   assert.ok((node.relists[0]?.stamp ?? 0) > expected, 'the look that was asked for counts');
 });
 
-test('reuses the observation after a sync without actions, and requires a newer one after any other', async () => {
+test('reuses the observation after a sync without actions, and requires a newer one after any other sync', async () => {
   const node = new WorkerFixture();
   const next = async (): Promise<number> => {
     node.workers.updatePod({ updateType: 'sync', pod: podOf() });
@@ -434,11 +434,11 @@ test('reuses the observation after a sync without actions, and requires a newer 
   const acted = await next();
   await node.answer('sync');
   assert.equal(await next(), acted, 'nothing has changed since');
-  await node.fail('sync', new Error('unknown outcome'));
+  await node.fail('sync', new Error('the result of the sync is unknown'));
   assert.ok((await next()) > acted);
 });
 
-test('uses the last observation to terminate a finished pod, and the one after the stop to clean up', async () => {
+test('uses the last observation to terminate a finished pod, and the observation after the stop to clean it up', async () => {
   const node = new WorkerFixture();
   node.workers.updatePod({ updateType: 'create', pod: podOf() });
   await node.answer('sync', 'terminal');
@@ -454,7 +454,7 @@ test('uses the last observation to terminate a finished pod, and the one after t
   assert.deepEqual(node.relists, []);
 });
 
-test("does not reuse the sync's own observation if it acts afterwards, or fails", async () => {
+test('does not reuse the observation made by a sync if the sync acts afterwards, or fails', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   node.workers.updatePod({ updateType: 'kill', pod });
@@ -504,7 +504,7 @@ test('records FailedSync and retries if the inspection of a pod fails repeatedly
   assert.ok(delayMs >= 10_000 && delayMs <= 15_000);
 });
 
-test('retries after a worker threw, and does not affect other pods', async () => {
+test('retries a sync that threw, and does not affect other pods', async () => {
   const node = new WorkerFixture();
   const pod = podOf();
   node.workers.updatePod({ updateType: 'create', pod });
@@ -516,7 +516,7 @@ test('retries after a worker threw, and does not affect other pods', async () =>
   assert.deepEqual(node.kinds(uid), ['sync', 'sync']);
 });
 
-test('schedules the next sync by the result of the last one', async () => {
+test('schedules the next sync by the result of the previous one', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   const after = async (error: unknown) => {
@@ -619,7 +619,7 @@ test('terminates a pod that no source has with the grace period of its spec, and
   assert.equal((await node.next('terminating')).graceSeconds, 30);
 });
 
-test('drops an orphan that never started at once, and releases its full name', async () => {
+test('drops an orphan that never started immediately, and releases its full name', async () => {
   const node = new WorkerFixture();
   const old = await node.running({ uid: 'old', source: 'file' });
   node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: 'b', source: 'file' }) });
@@ -720,7 +720,7 @@ test('reports a worker that is busy for more than five minutes to the watchdog',
   ]);
 });
 
-test('cancels all syncs at the end and starts no more', async () => {
+test('cancels all syncs when the workers are stopped, and starts no more', async () => {
   const node = new WorkerFixture();
   const pod = podOf();
   node.workers.updatePod({ updateType: 'create', pod });
@@ -733,7 +733,7 @@ test('cancels all syncs at the end and starts no more', async () => {
   assert.equal(node.workers.sizes.loops, 0);
 });
 
-test('answers the queries of other packages for each state of a known pod, and for an unknown one before and after all sources are ready', async () => {
+test('answers the queries of other packages for each state of a pod with a worker, and for a pod without one before and after all sources are ready', async () => {
   const node = new WorkerFixture();
   const { queries } = node.workers;
   const answers = (id: string) =>

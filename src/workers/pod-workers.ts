@@ -19,13 +19,16 @@ import type { WorkerState } from './worker-state.ts';
 export interface PodWorkersDeps extends LoopDeps {
   readonly state: WorkerState;
   readonly queries: PodWorkerQueries;
-  /** Whether all sources that could have the pod have reported their pods; true unless given. */
+  /**
+   * Returns whether all sources that could have the pod have reported their pods. If undefined,
+   * they have.
+   */
   readonly areSourcesReadyFor?: ((uid: PodUid) => boolean) | undefined;
-  /** The pod with its allocated resources instead of those of its spec. */
+  /** Returns the pod with its allocated resources instead of those of its spec. */
   readonly withAllocation?: ((pod: Pod) => Pod) | undefined;
 }
 
-/** A worker whose sync takes long. */
+/** A worker whose current sync takes too long. */
 export interface BusyWorker {
   readonly uid: PodUid;
   readonly name: string;
@@ -52,8 +55,8 @@ export class PodWorkers implements AsyncDisposable {
   }
 
   /**
-   * The number of pods, of full names of static pods, and of running loops: all zero on an empty
-   * node.
+   * The numbers of pods, of full names of static pods, and of running loops: all zero on a node
+   * without pods.
    */
   get sizes(): Readonly<Record<'pods' | 'names' | 'loops', number>> {
     return { pods: this.#state.size, names: this.#state.names, loops: this.#loops.running };
@@ -68,12 +71,15 @@ export class PodWorkers implements AsyncDisposable {
     return new Set([...this.#state].map(({ uid }) => uid));
   }
 
-  /** The pod last passed to a syncer: the spec that everything acting on the pod must use. */
+  /**
+   * Returns the pod last passed to a syncer, whose spec every component that acts on the pod must
+   * use.
+   */
   activePod(uid: PodUid): { readonly pod: Pod; readonly mirrorPod: Pod | undefined } | undefined {
     return this.#state.activePod(uid);
   }
 
-  /** Passes a pod, or its kill, to its worker. */
+  /** Passes a pod, or the request to kill it, to its worker. */
   updatePod(options: UpdatePodOptions): void {
     const given = subjectOf(options);
     if (given === undefined || this.#loops.stopped) {
@@ -89,8 +95,8 @@ export class PodWorkers implements AsyncDisposable {
   }
 
   /**
-   * A pod that admission rejected is terminated at once, unless containers of it run from before a
-   * restart, which are stopped first. Only what the pod may have left is cleaned up.
+   * Terminates a rejected pod immediately, unless it has containers from before a restart, which
+   * are stopped first. Then only the leftovers of the pod are cleaned up.
    */
   rejectPod(pod: Pod): void {
     if (this.#state.find(pod.metadata.uid) === undefined && !this.#loops.stopped)
@@ -98,17 +104,17 @@ export class PodWorkers implements AsyncDisposable {
   }
 
   /**
-   * A pod that a previous kubelet was terminating continues within its remaining grace period. A
-   * static pod, which is desired again, starts again after it.
+   * Continues the termination of a pod that a previous kubelet was terminating, within its
+   * remaining grace period. A static pod, which is still desired, starts again afterwards.
    */
   resumeTermination(pod: Pod, graceSeconds: number): void {
     const { uid } = pod.metadata;
     if (this.#state.find(uid) !== undefined || this.#loops.stopped) return;
     const record = this.#terminateAtOnce(pod, { graceOverrideSeconds: graceSeconds });
-    // An API pod that terminates without deletion was finished or evicted, and does not start
-    // again.
+    // An API pod that was terminating without being deleted had finished or was evicted, and does
+    // not start again.
     record.restartRequested = isStaticPod(pod);
-    // It was started once, so it may hold resources even if no container runs.
+    // The previous kubelet started the pod, so it may hold resources even if no container runs.
     record.wasObserved = true;
   }
 
@@ -129,7 +135,7 @@ export class PodWorkers implements AsyncDisposable {
     return left;
   }
 
-  /** Workers whose sync runs longer than it should, for the watchdog. */
+  /** Returns the workers whose current sync runs longer than the limit, for the watchdog. */
   busyWorkers(longerThanMs = 5 * 60_000): readonly BusyWorker[] {
     const nowMs = this.#deps.clock.monotonicMs();
     return [...this.#state].flatMap(({ uid, fullName, lifecycle, run }) => {
@@ -148,12 +154,13 @@ export class PodWorkers implements AsyncDisposable {
 
   #add(given: WorkSubject): WorkerRecord {
     const record = this.#state.add(given, this.#firstState(given));
-    // A finished pod was started once, so it may hold resources even if no container runs.
+    // A finished pod was started by a previous kubelet, so it may hold resources even if no
+    // container runs.
     record.wasObserved = given.kind === 'pod' && isTerminalPhase(given.pod.status.phase);
     return record;
   }
 
-  /** For a pod that terminates from the start. */
+  /** Creates the record of a pod that terminates from the start. */
   #terminateAtOnce(pod: Pod, kill: KillOptions): WorkerRecord {
     const given: WorkSubject = { kind: 'pod', pod };
     const alive = this.#couldRun(pod.metadata.uid);
@@ -189,7 +196,7 @@ export class PodWorkers implements AsyncDisposable {
     if (accepted.cancel !== undefined) this.#loops.cancel(record, accepted.cancel);
   }
 
-  /** Callers that wait for the pod to stop need not wait for an update that changes nothing. */
+  /** Callers that wait for the pod to stop do not wait for an update that changes nothing. */
   #ignore({ pod, runningPod, updateType, kill }: UpdatePodOptions, why: string): void {
     this.#deps.log.v(4)?.info('Ignored pod update', {
       pod: pod?.metadata.name ?? runningPod?.name,
@@ -217,7 +224,7 @@ export class PodWorkers implements AsyncDisposable {
     return { state: 'terminated', sinceMs: this.#deps.clock.monotonicMs() };
   }
 
-  /** A pod whose observation failed may run. */
+  /** Whether containers of the pod may run; assumed if its observation failed. */
   #couldRun(uid: PodUid): boolean {
     try {
       return mayRunAny(this.#deps.observed.get(uid));
@@ -238,7 +245,8 @@ export class PodWorkers implements AsyncDisposable {
     const fate = adoptOrphan(record, this.#deps.clock.monotonicMs());
     if (fate.kind === 'forget') return true;
     if (fate.cancel !== undefined) this.#loops.cancel(record, fate.cancel);
-    // The queue is drained for desired pods only, so this is the only retry.
+    // The sync queue is drained for desired pods only, so this is the only retry for an undesired
+    // one.
     this.#loops.replay(record);
     return false;
   }

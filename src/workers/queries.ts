@@ -2,54 +2,67 @@ import type { PodFullName, PodUid } from '../pods/index.ts';
 import type { WorkerState } from './worker-state.ts';
 
 /**
- * What other packages must check before they act on what belongs to a pod. For a pod without a worker most answers
- * depend on whether all sources have reported their pods: before that nothing may be removed.
+ * The state of pods for other packages, which must check it before they act on resources of a pod.
+ * For a pod without a worker most results depend on whether all sources have reported their pods:
+ * before that, nothing may be removed.
  */
 export class PodWorkerQueries {
   readonly #state: WorkerState;
   readonly #areSourcesReadyFor: (uid: PodUid) => boolean;
 
-  /** `areSourcesReadyFor` tells whether all sources that could have the pod have reported their pods. */
+  /**
+   * `areSourcesReadyFor` returns whether all sources that could have the pod have reported their
+   * pods.
+   */
   constructor(state: WorkerState, areSourcesReadyFor: (uid: PodUid) => boolean = () => true) {
     this.#state = state;
     this.#areSourcesReadyFor = areSourcesReadyFor;
   }
 
-  /** For admission: a pod that holds nothing of the node any more. */
+  /** For admission: whether the pod has terminated and holds no resources of the node any more. */
   isPodKnownTerminated(uid: PodUid): boolean {
     return this.#state.isTerminated(uid);
   }
 
-  /** For the status manager: whether a terminal phase must still be held back. */
+  /**
+   * For the status manager: whether containers of the pod may still run, so that a terminal phase
+   * must not be published.
+   */
   couldHaveRunningContainers(uid: PodUid): boolean {
     const worker = this.#state.find(uid);
     return worker === undefined ? !this.#isKnownDeleted(uid) : !worker.lifecycle.ended;
   }
 
-  /** For the status manager: whether the pod's API object may go. */
+  /** For the status manager: whether the API object of the pod may be deleted. */
   shouldPodBeFinished(uid: PodUid): boolean {
     const worker = this.#state.find(uid);
     return worker === undefined ? this.#isKnownDeleted(uid) : worker.lifecycle.state === 'finished';
   }
 
-  /** For syncs: whether to stop bringing the pod up. */
+  /** For syncs: whether the pod must terminate, so that the sync stops starting it. */
   isPodTerminationRequested(uid: PodUid): boolean {
     return this.#state.isTerminationRequested(uid);
   }
 
-  /** For the volume manager: no container will be started any more, so no volume is needed for one. */
+  /**
+   * For the volume manager: whether no container of the pod will be started any more, so that
+   * volumes need not be set up.
+   */
   shouldPodContainersBeTerminating(uid: PodUid): boolean {
     return this.#state.find(uid)?.lifecycle.terminationBegun ?? this.#isKnownDeleted(uid);
   }
 
-  /** For the volume manager: nothing runs any more, so volumes may be unmounted. */
+  /**
+   * For the volume manager: whether no container of the pod runs any more, so that its volumes may
+   * be unmounted.
+   */
   shouldPodRuntimeBeRemoved(uid: PodUid): boolean {
     return this.#state.find(uid)?.lifecycle.ended ?? this.#isKnownDeleted(uid);
   }
 
   /**
    * For garbage collection: whether dead containers, logs and images of the pod may be removed. Not
-   * for a pod that will run again: its containers count the restarts.
+   * for a pod that will run again, because its restart counts are derived from its dead containers.
    */
   shouldPodContentBeRemoved(uid: PodUid): boolean {
     const worker = this.#state.find(uid);
@@ -66,7 +79,7 @@ export class PodWorkerQueries {
     return uid !== undefined && this.#state.find(uid)?.lifecycle.state === 'terminating';
   }
 
-  /** Whether no source has a pod that has no worker. */
+  /** Returns for a pod without a worker whether it is certain that no source has it. */
   #isKnownDeleted(uid: PodUid): boolean {
     return this.#state.areAllSourcesReady && this.#areSourcesReadyFor(uid);
   }

@@ -2,7 +2,7 @@ import { describeError, jitter, KubelingError, type Random } from '../lib/index.
 
 /** The result of a sync, as far as it determines the time of the next one. */
 export type SyncEnd =
-  /** The pod enters its next state at once. */
+  /** The pod enters its next state immediately. */
   | { readonly kind: 'transition' }
   | { readonly kind: 'ok' }
   | { readonly kind: 'failed'; readonly error: unknown };
@@ -15,18 +15,21 @@ export interface RequeueOptions {
 
 const failedMs = 10_000;
 const transientMs = 1_000;
-/** The maximum jitter of delays, so that pods do not sync at the same time. */
+/** The maximum jitter as a share of the delay, so that pods do not sync at the same time. */
 const jitterShare = 0.5;
 const networkNotReady = 'network is not ready';
 
-/** Returns the delay until the next sync without an update. */
+/** Returns the delay until the next sync of the pod if no update arrives. */
 export function requeueDelayMs(end: SyncEnd, options: RequeueOptions): number {
   if (end.kind === 'transition') return 0;
   const delayMs = end.kind === 'ok' ? options.syncFrequencyMs : failureDelayMs(end.error, options);
   return jitter(options.random, delayMs, jitterShare);
 }
 
-/** The delay for a pod that may not start yet, unless it is woken earlier. */
+/**
+ * Returns the delay until a pod that may not start yet is checked again, unless it is woken
+ * earlier.
+ */
 export function blockedDelayMs(random: Random): number {
   return jitter(random, failedMs, jitterShare);
 }
@@ -38,12 +41,13 @@ function failureDelayMs(error: unknown, { syncFrequencyMs, monotonicMs }: Requeu
   return Math.min(Math.max(0, delayMs), syncFrequencyMs);
 }
 
-/** The maximum depth of nested errors. */
+/** The maximum depth of nested errors that is searched. */
 const deepest = 16;
 
 /**
- * The earliest monotonic time at which the failed operation should be retried. Code that waits for
- * a back-off throws a KubelingError with that time as `retryAtMs` in its details.
+ * Returns the earliest monotonic time at which the failed operation should be retried; undefined if
+ * the error contains none. Code that waits for a back-off throws a KubelingError with that time as
+ * `retryAtMs` in its details.
  */
 function earliestRetryMs(error: unknown, depth = 0): number | undefined {
   if (!(error instanceof Error) || depth >= deepest) return undefined;

@@ -1,19 +1,19 @@
 import type { PodFullName, PodUid } from '../pods/index.ts';
 
 /**
- * Lets only one static pod with the same full name run at a time, in the order of their addition.
- * API pods always pass: the API server keeps their names unique, and a force-deleted pod may
+ * Lets only one static pod with the same full name run at a time, in the order in which they were
+ * added. API pods always pass: the API server keeps their names unique, and a force-deleted pod may
  * overlap with its successor.
  */
 export class StartGate {
   readonly #holders = new Map<PodFullName, PodUid>();
   /**
-   * In the order of addition. A Set, because a static pod that is edited often has a long line,
-   * from which pods leave at any position.
+   * The waiting pods of each full name, in the order in which they were added. A Set, because a
+   * static pod that is edited often has many waiting versions, which are removed at any position.
    */
   readonly #waiting = new Map<PodFullName, Set<PodUid>>();
 
-  /** The number of full names that are held or waited for. */
+  /** The number of full names that a pod holds or waits for. */
   get size(): number {
     return new Set([...this.#holders.keys(), ...this.#waiting.keys()]).size;
   }
@@ -28,7 +28,7 @@ export class StartGate {
     this.#waiting.set(name, line);
   }
 
-  /** Returns whether the pod may start, and then makes it the holder of its full name. */
+  /** Returns whether the pod may start; if so, the pod holds its full name afterwards. */
   tryPass(name: PodFullName, uid: PodUid): boolean {
     const holder = this.#holders.get(name);
     if (holder !== undefined) return holder === uid;
@@ -38,7 +38,7 @@ export class StartGate {
     return true;
   }
 
-  /** Releases the full name of the pod. Returns the pod that may start now. */
+  /** Releases the full name of the pod. Returns the waiting pod that may start now. */
   leave(name: PodFullName, uid: PodUid): PodUid | undefined {
     const wasNext = this.#next(name) === uid;
     this.#leaveQueue(name, uid);

@@ -1,7 +1,7 @@
 import type { PodStep } from '../pods/index.ts';
 import type { Transition } from './lifecycle.ts';
 
-/** A transition as a step of the pod's history. */
+/** Converts a lifecycle transition to a step of the pod's history. */
 export function historyStep({ to, why, lastedMs }: Transition): PodStep {
   if (to === 'terminating')
     return { stage: 'termination', outcome: 'waiting', message: `the pod terminates, as ${why}` };

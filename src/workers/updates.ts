@@ -1,7 +1,7 @@
 import type { PodStatus } from '../kinds/index.ts';
 import type { Pod, PodUid, RuntimePod } from '../pods/index.ts';
 
-/** The kind of an update. */
+/** The kind of a pod update. */
 export type UpdateType = 'create' | 'update' | 'sync' | 'kill';
 
 /**
@@ -11,22 +11,25 @@ export type UpdateType = 'create' | 'update' | 'sync' | 'kill';
 export type StatusFn = (status: PodStatus) => PodStatus;
 
 export interface KillOptions {
-  /** The content of an evicted pod may be removed before its API object. */
+  /**
+   * The pod was evicted: its dead containers and logs may be removed before its API object is
+   * deleted.
+   */
   readonly evict?: boolean | undefined;
-  /** If several updates have one, the last is used. */
+  /** Overrides the status; if several updates set it, the last one is used. */
   readonly statusFn?: StatusFn | undefined;
-  /** Only ever shortens the grace period. */
+  /** Shortens the grace period; a longer one is ignored. */
   readonly graceOverrideSeconds?: number | undefined;
   /**
-   * Called exactly once: when no container of the pod runs any more, or at once if there is nothing
-   * to wait for.
+   * Called exactly once: when no container of the pod runs any more, or immediately if the update
+   * has no effect.
    */
   readonly done?: (() => void) | undefined;
 }
 
 /**
- * An update for the worker of a pod. Either `pod` or `runningPod` is set: a running pod alone is
- * one that no source has, and can only be killed.
+ * An update for the worker of a pod. Either `pod` or `runningPod` is set: a pod with only
+ * `runningPod` has no source any more and can only be killed.
  */
 export interface UpdatePodOptions {
   readonly updateType: UpdateType;
@@ -50,7 +53,7 @@ export type WorkSubject =
   | { readonly kind: 'pod'; readonly pod: Pod }
   | { readonly kind: 'runtime-pod'; readonly pod: RuntimePod };
 
-/** Returns the pod of the update, or undefined for an update without one. */
+/** Returns the pod of the update; undefined for an update without one. */
 export function subjectOf({ pod, runningPod, updateType }: UpdatePodOptions): WorkSubject | undefined {
   if (pod !== undefined) return { kind: 'pod', pod };
   if (runningPod === undefined || updateType !== 'kill') return undefined;
@@ -65,13 +68,19 @@ export function podOf(work: PodWork | undefined): Pod | undefined {
   return work?.subject.kind === 'pod' ? work.subject.pod : undefined;
 }
 
-/** The newer update replaces the pending one; its latency counts from the older one. */
+/**
+ * Merges a newer update into the pending one, which it replaces; the latency counts from the older
+ * one.
+ */
 export function replacing(pending: PodWork | undefined, work: PodWork): PodWork {
   const stamps = [pending?.startStamp, work.startStamp].filter((stamp) => stamp !== undefined);
   return stamps.length === 0 ? work : { ...work, startStamp: Math.min(...stamps) };
 }
 
-/** The subject after the update: a pod with a spec is never replaced by a runtime pod. */
+/**
+ * Returns the pod after the update: a pod with a spec is never replaced by one known only to the
+ * runtime.
+ */
 export function merged(active: PodWork | undefined, update: PodWork): PodWork {
   const knownPod = podOf(active);
   const retainsPod = knownPod !== undefined && update.subject.kind === 'runtime-pod';

@@ -25,7 +25,7 @@ function createHarness() {
   return { clock, dog, world: environment, steps, counts, messages };
 }
 
-test('reports a busy worker once, and its recovery', () => {
+test('reports a busy pod worker once, and its recovery', () => {
   const { dog, world, steps, counts, messages } = createHarness();
   const { uid } = aPod().metadata;
   world.busy = [{ uid, name: 'web_default', state: 'syncing', busyMs: 301_500 }];

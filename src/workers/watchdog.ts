@@ -11,7 +11,7 @@ export interface WatchdogDeps {
     has(uid: PodUid): boolean;
     busyWorkers(longerThanMs: number): readonly BusyWorker[];
   };
-  /** Called after every check. */
+  /** Called after every check with the numbers of stuck pods. */
   readonly observe: (counts: { readonly busy: number; readonly missing: number }) => void;
 }
 
@@ -20,14 +20,14 @@ const busyLimitMs = 5 * 60_000;
 const missingLimitMs = 30_000;
 
 /**
- * Detects pods whose worker does not advance, because of a bug or an unresponsive runtime. It only
+ * Detects pods whose worker makes no progress, because of a bug or an unresponsive runtime. It only
  * reports them.
  */
 export class Watchdog {
   readonly #deps: WatchdogDeps;
-  /** Since when each desired pod has no worker, by the monotonic clock. */
+  /** Since when each desired pod has had no worker, by the monotonic clock. */
   #missing: ReadonlyMap<PodUid, number> = new Map();
-  /** The pods that were reported. */
+  /** The pods that were reported as stuck. */
   #reported: ReadonlySet<PodUid> = new Set();
 
   constructor(deps: WatchdogDeps) {

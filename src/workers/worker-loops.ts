@@ -9,10 +9,10 @@ import { fieldsOf, type WorkerState } from './worker-state.ts';
 
 export interface LoopDeps extends IterationDeps {
   readonly random: Random;
-  /** The queue of due syncs; the consumer passes an update of the pod back. */
+  /** The queue of due syncs; its consumer passes a sync update of the pod to the worker. */
   readonly queue: {
     enqueue(uid: PodUid, delayMs: number): void;
-    /** No later than the delay. */
+    /** Adds a sync of the pod that is due after the delay; an earlier one is kept. */
     add(uid: PodUid, delayMs: number): void;
     begin(uid: PodUid): void;
   };
@@ -21,8 +21,8 @@ export interface LoopDeps extends IterationDeps {
 }
 
 /**
- * Runs pending work: one loop per pod with work, which ends when there is none. Only the loop runs
- * syncs of its pod, one at a time.
+ * Runs the pending work of pods: one loop per pod with work, which ends when no work is left. Only
+ * the loop runs syncs of its pod, one at a time.
  */
 export class WorkerLoops {
   readonly #deps: LoopDeps;
@@ -50,18 +50,18 @@ export class WorkerLoops {
     this.#running.add(loop);
   }
 
-  /** Syncs the pod again without an update. */
+  /** Syncs the pod again without a new update. */
   replay(record: WorkerRecord): void {
     record.pending ??= record.active;
     if (record.pending !== undefined) this.wake(record);
   }
 
-  /** Cancels the running sync, if there is one. */
+  /** Cancels the running sync of the pod, if there is one. */
   cancel({ run }: WorkerRecord, why: string): void {
     if (run.state === 'busy') run.scope.abort(cancelledError(why));
   }
 
-  /** Starts no sync any more, cancels running ones and waits for them. */
+  /** Prevents further syncs, cancels the running ones and waits for them. */
   async stop(why: string): Promise<void> {
     this.#stopped = true;
     for (const record of this.#state) this.cancel(record, why);
@@ -69,7 +69,7 @@ export class WorkerLoops {
   }
 
   async #loop(record: WorkerRecord): Promise<void> {
-    // Yields first, so that an update takes effect completely before its sync begins.
+    // Yields first, so that an update takes effect completely before the sync begins.
     await Promise.resolve();
     for (let work = this.#nextWork(record); work !== undefined; work = this.#nextWork(record)) {
       const scope = new AbortController();
@@ -81,7 +81,7 @@ export class WorkerLoops {
     record.run = { state: 'idle' };
   }
 
-  /** The work to do now, if the pod may be synced. */
+  /** Returns the work to do now; undefined if the pod may not be synced yet. */
   #nextWork(record: WorkerRecord): PodWork | undefined {
     const work = record.pending;
     if (work === undefined || this.#stopped || !this.#state.holds(record)) return undefined;
@@ -100,8 +100,8 @@ export class WorkerLoops {
 
   #mayStart(record: WorkerRecord, pod: Pod): 'now' | 'later' | 'never' {
     if (!isStaticPod(pod)) return 'now';
-    // No container is started any more, so the full name does not matter; containers of the runtime
-    // must be stopped.
+    // A terminating pod starts no container any more, so its full name does not matter; containers
+    // that the runtime has must be stopped.
     if (record.lifecycle.terminationRequested) return record.wasObserved ? 'now' : 'never';
     return this.#state.tryPass(record) ? 'now' : 'later';
   }
@@ -112,7 +112,9 @@ export class WorkerLoops {
     this.#deps.metrics?.started(pod.spec.containers.length, this.#deps.clock.stamp() - sinceStamp);
   }
 
-  /** The previous pod wakes this one; the queue is only a fallback. */
+  /**
+   * The pod that holds the full name wakes this one when it finishes; the queue is only a fallback.
+   */
   #wait(record: WorkerRecord): void {
     this.#deps.queue.enqueue(record.uid, blockedDelayMs(this.#deps.random));
     if (record.started === 'waiting') return;
@@ -141,7 +143,7 @@ export class WorkerLoops {
     this.#measure(work, 'terminated');
   }
 
-  /** Moves the pod to its next state if the sync result requires it. */
+  /** Moves the pod to its next state if the sync result requires this. */
   #advance(
     record: WorkerRecord,
     end: Exclude<IterationEnd, { kind: 'cleaned-up' | 'runtime-pod-stopped' }>,
@@ -162,7 +164,7 @@ export class WorkerLoops {
     }
   }
 
-  /** A failure that repeats is logged once. */
+  /** Logs a failure of the sync; a failure that repeats is logged once. */
   #logFailure(record: WorkerRecord, error: unknown): void {
     const text = describeError(error);
     const fields = fieldsOf(record);
@@ -180,7 +182,10 @@ export class WorkerLoops {
     return { kind: 'transition' };
   }
 
-  /** A termination requested during the sync keeps its grace period. */
+  /**
+   * A pod whose containers all exited must terminate. A termination requested during the sync keeps
+   * its grace period.
+   */
   #endedByItself(record: WorkerRecord): SyncEnd {
     if (!record.lifecycle.terminationRequested) {
       const sinceMs = this.#deps.clock.monotonicMs();
@@ -194,7 +199,7 @@ export class WorkerLoops {
   }
 
   /**
-   * A request for an earlier sync made during this one still stands: this sync may have used an
+   * An earlier sync that was requested during this one remains scheduled: this one may have used an
    * older observation.
    */
   #requeue(record: WorkerRecord, end: SyncEnd): void {

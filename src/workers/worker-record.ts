@@ -2,43 +2,48 @@ import { fullNameOf, isStaticPod, type Pod, type PodFullName, type PodUid } from
 import type { PodLifecycle } from './lifecycle.ts';
 import { type PodWork, podOf, type StatusFn, type WorkSubject } from './updates.ts';
 
-/** The state of one pod's worker. Changed only between awaits, by the pod workers. */
+/** The state of one pod's worker. Only the pod workers change it, and never across an await. */
 export interface WorkerRecord {
   readonly uid: PodUid;
   readonly fullName: PodFullName;
   readonly lifecycle: PodLifecycle;
   /** The next work; a newer update replaces it. */
   pending: PodWork | undefined;
-  /** The work last passed to the syncer, whose spec everything acting on the pod must use. */
+  /**
+   * The work last passed to the syncer, whose spec every component that acts on the pod must use.
+   */
   active: PodWork | undefined;
   /** When the pod was first added, as a clock stamp. */
   readonly addedStamp: number;
   /** Whether the pod may be synced; `waiting` for another pod of the same full name to finish. */
   started: 'no' | 'waiting' | 'yes';
-  /** Deleted in the API, or removed from its source. */
+  /** Whether the pod was deleted in the API, or removed from its source. */
   deleted: boolean;
   evicted: boolean;
-  /** The same UID was added again while this pod terminates. */
+  /** Whether the same UID was added again while this pod terminates. */
   restartRequested: boolean;
   /**
-   * The runtime was observed to have containers of this pod: they must be stopped even if this
-   * kubelet did not start them.
+   * Whether the runtime was observed to have containers of this pod: they must be stopped even if
+   * this kubelet did not start them.
    */
   wasObserved: boolean;
-  /** The callbacks for when no container of the pod runs any more. */
+  /** The callbacks to call when no container of the pod runs any more. */
   readonly done: (() => void)[];
   statusFn: StatusFn | undefined;
-  /** The next observation must have begun after this stamp. */
+  /**
+   * When the last sync ended, as a clock stamp: the next sync needs an observation that began
+   * later.
+   */
   lastSyncEnd: number;
-  /** Why the last sync failed, as logged. */
+  /** The failure of the last sync, as it was logged. */
   failure: string | undefined;
   run: WorkerRun;
 }
 
-/** The state of the loop. */
+/** The state of the worker's loop. */
 export type WorkerRun =
   | { readonly state: 'idle' }
-  /** The loop runs, between two syncs. */
+  /** The loop is active, but no sync is running. */
   | { readonly state: 'awake' }
   | { readonly state: 'busy'; readonly sinceMs: number; readonly scope: AbortController };
 
@@ -63,7 +68,7 @@ export function newRecord(subject: WorkSubject, lifecycle: PodLifecycle, seenSta
   };
 }
 
-/** The newest spec; undefined for a pod that only the runtime has. */
+/** Returns the newest spec of the pod; undefined for a pod that only the runtime has. */
 export function knownPod(record: WorkerRecord): Pod | undefined {
   return podOf(record.pending) ?? podOf(record.active);
 }

@@ -18,15 +18,16 @@ export interface WorkerStateDeps {
 const rememberedEnds = 1_000;
 
 /**
- * The records of all pods that have a worker, and the static pod that holds each full name. It runs no syncs, so the
- * parts of the kubelet that only read it can be built before the workers.
+ * The records of all pods that have a worker, and the static pod that holds each full name. It runs
+ * no syncs, so the components of the kubelet that only read it can be built before the workers.
  */
 export class WorkerState implements Iterable<WorkerRecord> {
   readonly #deps: WorkerStateDeps;
   readonly #records = new Map<PodUid, WorkerRecord>();
   readonly #gate = new StartGate();
   /**
-   * When the last sync of a dropped pod ended: a new pod with its UID needs a newer observation.
+   * When the last sync of each dropped pod ended: a new pod with that UID needs a newer
+   * observation.
    */
   readonly #ends = new LruMap<PodUid, number>({ capacity: rememberedEnds });
   /** Whether housekeeping has passed the desired pods of all sources to the workers. */
@@ -44,7 +45,7 @@ export class WorkerState implements Iterable<WorkerRecord> {
     return this.#records.size;
   }
 
-  /** The number of full names of static pods that are held or waited for. */
+  /** The number of full names that static pods hold or wait for. */
   get names(): number {
     return this.#gate.size;
   }
@@ -57,14 +58,17 @@ export class WorkerState implements Iterable<WorkerRecord> {
     return this.#records.get(uid);
   }
 
-  /** The pod and mirror pod last passed to a syncer: the spec that everything acting on the pod must use. */
+  /**
+   * Returns the pod and mirror pod last passed to a syncer, whose spec every component that acts on
+   * the pod must use.
+   */
   activePod(uid: PodUid): { readonly pod: Pod; readonly mirrorPod: Pod | undefined } | undefined {
     const active = this.#records.get(uid)?.active;
     const pod = podOf(active);
     return pod === undefined ? undefined : { pod, mirrorPod: active?.mirrorPod };
   }
 
-  /** Whether no container of the pod runs any more, or can be started. */
+  /** Whether no container of the pod runs or will be started any more. */
   isTerminated(uid: PodUid): boolean {
     return this.#records.get(uid)?.lifecycle.ended ?? false;
   }
@@ -77,7 +81,7 @@ export class WorkerState implements Iterable<WorkerRecord> {
     this.#areAllSourcesReady = true;
   }
 
-  /** Whether the record is current, not one that was dropped. */
+  /** Whether the record is the current one of its pod, not one that was dropped. */
   holds(record: WorkerRecord): boolean {
     return this.#records.get(record.uid) === record;
   }
@@ -104,14 +108,19 @@ export class WorkerState implements Iterable<WorkerRecord> {
     return record;
   }
 
-  /** Returns the record that waited for the pod's full name, which the caller must wake. */
+  /**
+   * Finishes the pod. Returns the record that waited for its full name, which the caller must wake.
+   */
   finish(record: WorkerRecord, why: string): WorkerRecord | undefined {
     record.lifecycle.enter({ state: 'finished', sinceMs: this.#deps.clock.monotonicMs() }, why);
     record.pending = undefined;
     return this.#release(record);
   }
 
-  /** Returns the record that waited for the pod's full name, which the caller must wake. */
+  /**
+   * Drops the record of the pod. Returns the record that waited for its full name, which the caller
+   * must wake.
+   */
   drop(record: WorkerRecord): WorkerRecord | undefined {
     this.#records.delete(record.uid);
     this.#ends.set(record.uid, record.lastSyncEnd);
@@ -120,13 +129,16 @@ export class WorkerState implements Iterable<WorkerRecord> {
     return waiter;
   }
 
-  /** Returns the record that waited for the pod's full name, which the caller must wake. */
+  /**
+   * Releases the full name of the pod. Returns the record that waited for it, which the caller must
+   * wake.
+   */
   leaveGate(record: WorkerRecord): WorkerRecord | undefined {
     const next = this.#gate.leave(record.fullName, record.uid);
     return next === undefined ? undefined : this.#records.get(next);
   }
 
-  /** No container of the pod runs any more. */
+  /** Calls the callbacks that wait until no container of the pod runs any more. */
   notifyStopped(record: WorkerRecord): void {
     record.statusFn = undefined;
     for (const done of record.done.splice(0)) this.notify(done);
@@ -158,14 +170,14 @@ export class WorkerState implements Iterable<WorkerRecord> {
     const { from, to, why } = transition;
     const problem = new KubelingError(
       'BUG',
-      `Cannot take a pod from ${from} to ${to}: there is no such step`,
+      `Cannot move a pod from state ${from} to ${to}: there is no such transition`,
     );
     this.#deps.log.error('Rejected invalid pod worker transition', problem, { podUid: uid, why });
     this.#deps.metrics?.rejected(transition);
   }
 }
 
-/** Fields for log messages. */
+/** Returns the pod's fields for log messages. */
 export function fieldsOf(record: WorkerRecord): Record<string, unknown> {
   const { fullName, uid, lifecycle } = record;
   return { pod: fullName, podUid: uid, state: lifecycle.state, static: isStaticRecord(record) };

@@ -123,7 +123,7 @@ describe('NFS volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl(
   it('block only their pod while a mount hangs, and continue when it ends', async () => {
     standIn.mounting('hang');
     await cluster.apply(pod('waits', inline('/slow')));
-    await cluster.event('the event', 'mounting files.test:/slow has not ended after 10 s, it goes on');
+    await cluster.event('the event', 'mounting files.test:/slow has not ended after 10 s, and continues');
     await cluster.apply(pod('beside', [], 'echo here'));
     await cluster.ready('beside');
     standIn.mounting('works');
@@ -153,7 +153,7 @@ describe('NFS volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl(
     await remove('leaves');
     await cluster.event(
       'the event',
-      `unmounting ${placeOf(uid, 'data')} has not ended after 10 s, it goes on`,
+      `unmounting ${placeOf(uid, 'data')} has not ended after 10 s, and continues`,
     );
     await remove('beside');
     await cluster.apply(pod('after', [], 'echo here'));

@@ -5,17 +5,17 @@ import type { PodUid } from '../../pods/index.ts';
 export interface MountAttempt {
   /** Marks the volume as set up. */
   done(volume: string): void;
-  /** Ends the attempt with the problems of the failed volumes. */
+  /** Ends the attempt and records the problems of the failed volumes. */
   end(problems: readonly { readonly volume: string; readonly message: string }[]): void;
 }
 
 interface Known {
   readonly waiting: ReadonlySet<string>;
-  /** The last error of each volume. */
+  /** The last error of each volume that is not set up yet. */
   readonly errors: ReadonlyMap<string, string>;
 }
 
-/** Tracks the volumes that pods wait for, and the last error of each. */
+/** Tracks the volumes that each starting pod waits for, and the last error of each volume. */
 export class MountAttempts {
   readonly #known = new Map<PodUid, Known>();
 
@@ -28,7 +28,7 @@ export class MountAttempts {
     const errors = new Map(this.#known.get(uid)?.errors);
     const known = { waiting, errors };
     this.#known.set(uid, known);
-    // A cancelled attempt may end after the next one has started.
+    // A cancelled attempt may end after the next attempt has started.
     const isNewest = () => this.#known.get(uid) === known;
     return {
       done(volume) {
@@ -71,13 +71,13 @@ export function namesOf(problems: readonly { readonly volume: string }[]): reado
   return problems.map(({ volume }) => volume);
 }
 
-/** Rejects the pod, so that it is scheduled to another node. */
+/** Builds the error that rejects the pod, so that the scheduler places it on another node. */
 export function noRoom(message: string): KubelingError {
   const text = `Node has reached its volume attachment limit, rejecting pod. ${message}`;
   return new KubelingError('VOLUME_ATTACH_LIMIT', text);
 }
 
-/** Adds the failed stage to an error of the work, unless it has one. */
+/** Adds the name of the failed stage to an error of `work`, unless the error already has one. */
 export async function atStage<T>(stage: string, name: string, work: Promise<T> | T): Promise<T> {
   try {
     return await work;
@@ -87,7 +87,7 @@ export async function atStage<T>(stage: string, name: string, work: Promise<T> |
   }
 }
 
-/** Has a blank before the colon, like the events of the Go kubelet. */
+/** The event message has a blank before the colon, as in the Go kubelet. */
 export function stageError(
   stage: string,
   volume: string,
@@ -99,7 +99,9 @@ export function stageError(
   return new KubelingError('VOLUME_UNUSABLE', `${stage} for volume "${volume}" : ${why}`, { details, cause });
 }
 
-/** Returns the retry time of an error, if it has one. */
+/**
+ * Returns the time at which the failed operation may be retried; undefined if the error has none.
+ */
 function retryAt(error: unknown): number | undefined {
   const found = error instanceof KubelingError ? error.details['retryAtMs'] : undefined;
   return typeof found === 'number' ? found : undefined;
@@ -110,7 +112,7 @@ const waits = { baseMs: 500, maxMs: 122_000, jitter: 0.2 };
 export interface RefreshRetriesDeps {
   readonly clock: Clock;
   readonly random: Random;
-  /** Requeues the pod; called after this delay at the latest. */
+  /** Requests a sync of the pod, which starts after this delay at the latest. */
   readonly requestSync: (uid: PodUid, delayMs: number) => void;
 }
 
@@ -129,7 +131,9 @@ export class RefreshRetries {
     requestSync(uid, this.#backoff.fail(uid, { nowMs: clock.monotonicMs() }));
   }
 
-  /** Clears the back-off after a successful refresh, or when the pod is removed. */
+  /**
+   * Clears the back-off of the pod; called after a successful refresh, or when the pod is removed.
+   */
   forget(uid: PodUid): void {
     this.#backoff.delete(uid);
   }

@@ -16,7 +16,7 @@ test('accepts the usual options for NFS and disks unchanged', () => {
   assert.deepEqual(checkedMountOptions([]), []);
 });
 
-test('splits several options in one entry like mount(8), including a label split by the annotation', () => {
+test('splits several mount options in one entry like mount(8), and rejoins a quoted label that contains a comma', () => {
   assert.deepEqual(checkedMountOptions(['hard,nfsvers=4.1', 'ro']), ['hard', 'nfsvers=4.1', 'ro']);
   assert.deepEqual(checkedMountOptions(['context="a:b', 'c"', ',ro,']), ['context="a:b,c"', 'ro']);
 });
@@ -50,12 +50,12 @@ for (const option of [
     long,
   ],
 ])
-  test(`rejects the option ${JSON.stringify(option.slice(0, 40))}`, () => {
+  test(`rejects the mount option ${JSON.stringify(option.slice(0, 40))}`, () => {
     assert.throws(() => checkedMountOptions([option]), isRefusal('mountOptions'));
     assert.throws(() => checkedMountOptions(['ro', option]), isRefusal('mountOptions'));
   });
 
-test('accepts a file system type of one word that starts no shell', () => {
+test('accepts a file system type of one word, and rejects types that are no word or that start a shell', () => {
   for (const type of ['', 'ext4', 'XFS', 'nfs4', '9p', 'fuse.juicefs', 'crypto_LUKS'])
     assert.equal(checkedFsType(type), type);
   for (const type of ['-iT', '--', '.ext4', 'ext4,xfs', 'a b', 'a\nb', 'a\0b', '$(id)', '../x', 'a/b', long])
@@ -65,7 +65,7 @@ test('accepts a file system type of one word that starts no shell', () => {
   for (const type of ['ext4', 'fuseblk', 'LVM2_member']) assert.equal(checkedDiskType(type), type);
 });
 
-test('accepts any driver flags on one line', () => {
+test('accepts any CSI driver flags on one line', () => {
   const flags = ['--allow-delete', 'region us-west-2', '-o allow_other', 'uid=1,gid=2', 'context="a,b"'];
   assert.deepEqual(checkedMountFlags(flags), flags);
   for (const flag of ['a\nb', 'a\0b', 'a\tb', '\x7f'])

@@ -3,11 +3,11 @@ import { hasControlCharacters, printableValue } from '../../lib/index.ts';
 import { unusable } from '../projected/payload.ts';
 
 const optionPattern = /^(?<name>[A-Za-z_][\w.-]*)(?:=(?<value>.*))?$/;
-/** Printable ASCII without blank, comma, quotes and backslash, which mount(8) interprets. */
+/** Printable ASCII except blanks, commas, quotes and backslashes, which mount(8) interprets. */
 const plainValue = /^[!#$%&()*+\-./0-9:;<=>?@A-Z[\]^_a-z{|}~]*$/;
-/** The value of a label, which may contain commas in quotes. */
+/** The value of an SELinux label option, which may contain commas in quotes. */
 const quotedLabel = /^"[\w.:,-]*"$/;
-/** The only options in which file systems accept commas. */
+/** The only mount options whose values may contain commas. */
 const labels: ReadonlySet<string> = new Set(['context', 'fscontext', 'defcontext', 'rootcontext']);
 /**
  * Options of mount(8) and its helpers rather than of a file system. They would mount something
@@ -30,7 +30,7 @@ export function checkedMountOptions(options: readonly string[]): readonly string
   return split;
 }
 
-/** Like mount(8): a comma in double quotes does not end an option. */
+/** As in mount(8), a comma in double quotes does not end an option. */
 export function splitMountOptions(options: readonly string[]): readonly string[] {
   const found: string[] = [];
   let [from, isQuoted] = [0, false];
@@ -68,22 +68,25 @@ export function checkedMountFlags(flags: readonly string[]): readonly string[] {
 
 const fileSystemType = /^[a-z0-9][a-z0-9._-]{0,62}$/i;
 
-/** The type becomes part of a program name. An empty type is kept where it means the default. */
+/**
+ * Validates a file system type, which becomes part of the name of a mount program. An empty type is
+ * accepted and means the default.
+ */
 export function checkedFsType(fsType: string): string {
   if (fsType === '' || fileSystemType.test(fsType)) return fsType;
   throw wrong('fsType', 'letters, digits, ".", "_" and "-"', fsType);
 }
 
-/** `mount.fuse` starts the part after the dot in a shell. */
+/** Matches FUSE types: `mount.fuse` starts the part after the dot in a shell. */
 const programType = /^fuse(?:\.|$)/i;
 
-/** The same for a disk. */
+/** Validates the file system type of a disk: neither empty nor FUSE. */
 export function checkedDiskType(fsType: string): string {
   if (fsType === '' || programType.test(fsType)) throw wrong('fsType', 'a file system of disks', fsType);
   return checkedFsType(fsType);
 }
 
-/** Builds the message of the pod event. */
+/** Builds the message of the pod event for an invalid volume field. */
 export function wrong(field: string, rule: string, value: string): Error {
   return unusable(`invalid ${field}: must be ${rule}: current value is ${printableValue(value)}`);
 }

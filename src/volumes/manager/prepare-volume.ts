@@ -12,7 +12,10 @@ const nestedMode = 0o755;
 export const markerMode = 0o750;
 export const markerFileMode = 0o640;
 export const readyFile = 'ready';
-/** File calls in memory return at once: so many of them may hold the event loop in one turn. */
+/**
+ * File calls on a tmpfs complete without yielding, so this many of them may run in one turn of the
+ * event loop.
+ */
 const callsPerTurn = 256;
 
 export interface VolumeToPrepare {
@@ -20,9 +23,9 @@ export interface VolumeToPrepare {
   readonly paths: PodVolumePaths;
   readonly kind: PayloadKind;
   readonly name: string;
-  /** The total size of its files. */
+  /** The total size of the files in the volume. */
   readonly bytes: number;
-  /** Directories at which other volumes are mounted, relative to this one. */
+  /** Directories in this volume at which the pod mounts other volumes, relative to the volume. */
   readonly nested: readonly string[];
 }
 
@@ -49,7 +52,7 @@ export async function prepareVolume(
 
 /**
  * The size limit of a tmpfs: the allocatable memory of the node, or the memory limit of the pod if
- * lower. Undefined if unknown.
+ * lower. Undefined if both are unknown.
  */
 export function memoryLimitOf(pod: Pod, allocatable: ResourceList): bigint | undefined {
   const known = [allocatable.get('memory'), heldLimits(pod).get('memory')].filter(isPositive);
@@ -83,12 +86,12 @@ export async function isMarked(files: VolumeFiles, marker: string): Promise<bool
   return (await files.kindAt(posix.join(marker, readyFile))) !== undefined;
 }
 
-/** What is there already stays: it may be a link to content of the volume itself. */
+/** An existing path is kept: it may be a symbolic link in the content of the volume. */
 async function createNested(files: VolumeFiles, directory: string, points: readonly string[]): Promise<void> {
   const turns = new YieldingCounter(callsPerTurn);
   const foreign = new Set<string>();
   const above = [...directoriesAbove(points.map((point) => `${point}/`))];
-  // Sorted, each directory comes after the one around it.
+  // Sorting puts each parent directory before its subdirectories.
   for (const step of above.sort()) {
     if (turns.count()) await turns.yield();
     const path = posix.join(directory, step);
@@ -140,7 +143,7 @@ export function pluginOf(podDirectory: string, volume: ResolvedVolume): VolumePl
   return { name: (path.slice(own.length).split('/')[0] ?? '').replace('~', '/') };
 }
 
-/** The type is the field that is set besides the name. */
+/** The volume type is the name of the field that is set besides `name`. */
 export function kindOf(volume: Volume): string {
   const set = Object.entries(volume).find(([field, value]) => field !== 'name' && value !== undefined);
   return set?.[0] ?? 'unknown';

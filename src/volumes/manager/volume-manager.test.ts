@@ -70,7 +70,7 @@ const at = (name: string, type: string): Volume => ({
   hostPath: { path: join(root, name), type },
 });
 
-describe('hostPath types', () => {
+describe('the path types of hostPath volumes', () => {
   const good = [
     ['dir', 'Directory'],
     ['link', 'Directory'],
@@ -81,7 +81,7 @@ describe('hostPath types', () => {
     ['missing', ''],
   ] as const;
   for (const [name, type] of good)
-    test(`accepts ${name} for ${type === '' ? 'no type' : type}`, async () => {
+    test(`accepts the hostPath "${name}" for ${type === '' ? 'no type' : type}`, async () => {
       assert.deepEqual(await make(at(name, type)), []);
     });
 
@@ -96,17 +96,17 @@ describe('hostPath types', () => {
     ['file', 'BlockDevice', 'is not a block device'],
   ] as const;
   for (const [name, type, what] of bad)
-    test(`rejects ${name} for ${type}`, async () => {
+    test(`rejects the hostPath "${name}" for ${type}`, async () => {
       assert.deepEqual(await make(at(name, type)), [
         `FailedMount MountVolume.SetUp failed for volume "v" : hostPath type check failed: ${join(root, name)} ${what}`,
       ]);
     });
 
-  test('accepts /dev/null for CharDevice', async () => {
+  test('accepts /dev/null for hostPath type CharDevice', async () => {
     assert.deepEqual(await make({ name: 'v', hostPath: { path: '/dev/null', type: 'CharDevice' } }), []);
   });
 
-  test('creates DirectoryOrCreate and FileOrCreate paths and keeps existing ones', async () => {
+  test('creates paths of hostPath types DirectoryOrCreate and FileOrCreate and keeps existing ones', async () => {
     assert.deepEqual(await make(at('new/deep', 'DirectoryOrCreate'), at('new-file', 'FileOrCreate')), []);
     assert.equal((await stat(join(root, 'new/deep'))).mode & 0o777, 0o755);
     assert.equal(await readFile(join(root, 'new-file'), 'utf8'), '');
@@ -153,7 +153,7 @@ test('reports each volume of an unsupported type', async () => {
   );
   const message = (name: string, kind: string) =>
     `FailedMount MountVolume.SetUp failed for volume "${name}" : volumes of the kind ${kind} are not supported by this node yet`;
-  // Image volumes are mounted by the runtime.
+  // The runtime mounts image volumes, so they are not reported.
   assert.deepEqual(reported, [message('a', 'downwardAPI'), message('b', 'nfs')]);
 });
 
@@ -182,14 +182,14 @@ test('reports claim problems in one event and mount failures in one event each',
   ]);
 });
 
-/** Builds a VolumeManager with these plugins. */
+/** Builds a VolumeManager with the given plugins. */
 function plain(others: VolumePlugins): VolumeManager {
   const files = realRuntimeFiles();
   const directories = new PodDirectories(join(root, 'kubelet'), files, async () => []);
   return new VolumeManager(directories, files, { event: () => {} }, others);
 }
 
-test('distinguishes a pod at the attach limit from a pod that waits', async () => {
+test('reports a pod at the attach limit differently from a pod whose volume is not attached yet', async () => {
   const why = 'MountVolume.WaitForAttach failed for volume "pv" : full';
   const problem = {
     kind: 'unmounted',
@@ -217,7 +217,7 @@ test('distinguishes a pod at the attach limit from a pod that waits', async () =
   });
 });
 
-test('distinguishes an in-tree inline volume at the attach limit', async () => {
+test('reports an in-tree inline volume at the attach limit as such', async () => {
   const why = 'MountVolume.WaitForAttach failed for volume "pd" : full';
   const code = { value: 'VOLUME_UNUSABLE' as 'VOLUME_UNUSABLE' | 'VOLUME_ATTACH_LIMIT' };
   const csi = {
@@ -293,7 +293,7 @@ test('labels the metrics of CSI volumes with the driver', () => {
   ]);
 });
 
-test('measures volume_unmount and unmap_volume separately', async () => {
+test('observes volume_unmount and unmap_volume as separate operations', async () => {
   const observed: string[] = [];
   const times = {
     clock: new VirtualClock(),
@@ -337,7 +337,7 @@ test('measures volume_unmount and unmap_volume separately', async () => {
   ]);
 });
 
-/** A pod with these volumes, of which the container mounts only the named ones. */
+/** A pod with these volumes, whose container mounts only the named ones. */
 function podOf(volumes: readonly Volume[], mounted: readonly string[]): Pod {
   const container = using(volumes.filter(({ name }) => mounted.includes(name)));
   return {
@@ -444,7 +444,7 @@ test('keeps the volume directories while anything is mounted in them', async () 
   ]);
 });
 
-test('retries a failed content refresh with growing back-off until it succeeds', async () => {
+test('retries a failed refresh of volume content with growing back-off until it succeeds', async () => {
   const clock = new VirtualClock();
   const waits: number[] = [];
   const requestSync = (of: string, delayMs: number) => void waits.push(of === uid ? delayMs : Number.NaN);

@@ -32,30 +32,33 @@ import { mapConcurrently } from './volume-operations.ts';
 import { mountedClaims, usedVolumes, volumePaths } from './volume-paths.ts';
 import type { MountedClaim } from './volume-space.ts';
 
-/** Retry policy for volumes; the obstacle may disappear without notification. */
-/** Each is a mount of the node, whose number the kernel limits for all pods together. */
+/**
+ * The maximum number of memory-backed volumes per pod: each is a mount, and the kernel limits the
+ * mounts of the node for all pods together.
+ */
 const maxMemoryVolumes = 256;
+/** The back-off of failed volumes; the cause may disappear without notification. */
 const retries = { baseMs: 500, maxMs: 10_000, jitter: 0.2 };
 /**
- * The git-repo plugin runs commands of the repository on the host; its feature gate is locked to
- * false.
+ * The message of the Go kubelet: the git-repo plugin would run commands of the repository on the
+ * host, so its feature gate is locked to false.
  */
 const gitRepoDisabled =
   'git-repo volume plugin has been disabled; if necessary, it may be re-enabled by enabling the feature-gate `GitRepoVolumeDriver`';
 
-/** The plugin of a volume of a pod, and the kind of its mount. */
+/** The plugin of a mounted volume, and the kind of the mount. */
 interface UsedPlugin {
   readonly kind: ResolvedVolume['kind'];
   readonly plugin: VolumePlugin;
 }
 
-/** A problem that keeps containers from starting. */
+/** A volume problem that prevents the start of the pod's containers. */
 interface Problem {
   readonly volume: string;
-  /** The message of the event. */
+  /** The message of the pod event. */
   readonly message: string;
   readonly retryAtMs?: number | undefined;
-  /** `none` if the attach limit of the node is reached. */
+  /** `none` if the node has reached its attach limit. */
   readonly room?: 'none' | undefined;
 }
 
@@ -68,28 +71,34 @@ export type DirectoriesInMemory = Pick<MemoryEmptyDirs, 'create' | 'remove'>;
 /** PersistentVolumes used by claims. */
 export type ClaimedVolumes = Pick<ClaimVolumes, 'of' | 'groupsOf' | 'prepare' | 'refresh' | 'remove'>;
 
-/** Inline CSI volumes. */
+/** Inline CSI volumes of pods. */
 export type DriverVolumes = Pick<CsiVolumes, 'inline' | 'setUpInline' | 'maintainInline' | 'remove'>;
 
 /** NFS volumes. */
 export type ServerVolumes = Pick<NfsVolumes, 'mountPathOf' | 'setUp' | 'remove'>;
 
 /**
- * The plugins besides hostPath and disk-backed emptyDir; volumes of a missing plugin are rejected.
+ * The plugins besides hostPath and disk-backed emptyDir. A volume whose plugin is missing here is
+ * rejected.
  */
 export interface VolumePlugins {
   readonly filled?: FilledVolumes | undefined;
   readonly inMemory?: DirectoriesInMemory | undefined;
   readonly claimed?: ClaimedVolumes | undefined;
-  /** Durations are not observed if undefined. */
+  /** Observes the durations of volume operations; they are not measured if undefined. */
   readonly times?:
     | { readonly clock: Clock; readonly random: Random; readonly observe: StorageObserver }
     | undefined;
   readonly csi?: DriverVolumes | undefined;
   readonly nfs?: ServerVolumes | undefined;
-  /** A failed refresh is retried only at the next sync if undefined. */
+  /**
+   * Retries failed refreshes of volume content with back-off; if undefined, they are retried at the
+   * next sync.
+   */
   readonly renewals?: Pick<RefreshRetries, 'failed' | 'forget'> | undefined;
-  /** Sets the size limit of a disk-backed emptyDir; no limits are set if undefined. */
+  /**
+   * Sets the size limit of a disk-backed emptyDir; emptyDirs on disk have no limit if undefined.
+   */
   readonly limit?: LimitDirectory | undefined;
 }
 
@@ -103,9 +112,9 @@ export class VolumeManager {
   readonly #inMemory: DirectoriesInMemory | undefined;
   readonly #claimed: ClaimedVolumes | undefined;
   readonly #times: VolumePlugins['times'];
-  /** The plugins of the mounted volumes of each pod, one entry per volume. */
+  /** For each pod the plugins of its mounted volumes, one entry per volume. */
   readonly #mounted = new Map<PodUid, readonly UsedPlugin[]>();
-  /** Why volumes of terminated pods cannot be removed. */
+  /** Logs once why the volumes of a terminated pod cannot be removed. */
   readonly #cleanupProblems = new LogOnce();
   readonly #csi: DriverVolumes | undefined;
   readonly #attempts = new MountAttempts();
@@ -133,7 +142,7 @@ export class VolumeManager {
     this.#nfs = nfs;
   }
 
-  /** Returns the locations of the volumes; volumes of unsupported types are missing. */
+  /** Returns the locations of the pod's volumes; volumes of unsupported types are omitted. */
   of(pod: Pod): ReadonlyMap<string, ResolvedVolume> {
     const found = new Map<string, ResolvedVolume>([
       ...(this.#filled?.of(pod) ?? []),
@@ -153,7 +162,7 @@ export class VolumeManager {
     return found;
   }
 
-  /** Returns the supplementary groups that the volumes of the pod require. */
+  /** Returns the supplementary groups that the pod's volumes require. */
   groupsOf(uid: PodUid): readonly number[] {
     return this.#claimed?.groupsOf(uid) ?? [];
   }
@@ -195,7 +204,8 @@ export class VolumeManager {
   }
 
   /**
-   * Reports a mount timeout with the last error of each volume; nothing if the pod waits for none.
+   * Reports a mount timeout with the last error of each volume; does nothing if the pod waits for
+   * no volume.
    */
   reportTimedOut(pod: Pod): void {
     const message = this.#attempts.late(pod.metadata.uid);
@@ -220,7 +230,9 @@ export class VolumeManager {
     return problems.filter((problem) => problem !== undefined);
   }
 
-  /** Retried soon at first, then with growing back-off. */
+  /**
+   * The time of the next attempt to set up the volumes: soon at first, then with growing back-off.
+   */
   #unusable(uid: PodUid, problems: readonly Problem[]): KubelingError {
     const retries = problems.flatMap(({ retryAtMs }) => (retryAtMs === undefined ? [] : [retryAtMs]));
     const nowMs = this.#times?.clock.monotonicMs();
@@ -265,7 +277,7 @@ export class VolumeManager {
       if (isOfDriver(volume) && used.has(volume.name)) this.#csi?.maintainInline(pod, volume);
   }
 
-  /** Returns the plugins of the volumes that a container uses. */
+  /** Returns the plugins of the volumes that at least one container uses. */
   pluginsOf(pod: Pod): readonly string[] {
     return this.#usedBy(pod).map(({ plugin }) => plugin.name);
   }
@@ -279,18 +291,21 @@ export class VolumeManager {
     }));
   }
 
-  /** Returns the plugins of all mounted volumes, one entry per volume. */
+  /** Returns the plugins of the mounted volumes of all pods, one entry per volume. */
   mountedPlugins(): readonly string[] {
     return [...this.#mounted.values()].flat().map(({ plugin }) => plugin.name);
   }
 
-  /** Returns the mount paths of the claims; a hostPath has no capacity of its own. */
+  /**
+   * Returns the mount paths of the pod's claims. Claims on hostPath volumes are omitted: they have
+   * no capacity of their own.
+   */
   claimsOf(pod: Pod): readonly MountedClaim[] {
     const isMounted = this.#mounted.has(pod.metadata.uid) && this.#claimed !== undefined;
     return isMounted ? mountedClaims(pod, this.#directories, this.#claimed.of(pod)) : [];
   }
 
-  /** Returns the volumes whose usage is measured: not hostPath and image volumes. */
+  /** Returns the volumes whose usage is measured: all except hostPath and image volumes. */
   directoriesOf(pod: Pod): readonly MeasuredDirectory[] {
     return this.#mounted.has(pod.metadata.uid) ? volumePaths(pod, this.#directories, this.of(pod)) : [];
   }
@@ -325,7 +340,10 @@ export class VolumeManager {
     return this.#times === undefined ? work() : timed(this.#times, operation, plugins, work);
   }
 
-  /** Returns the problems that prevent the start: complete but stale content does not. */
+  /**
+   * Returns the problems that prevent the start of the pod. A failed refresh does not: the stale
+   * content is complete.
+   */
   async #fill(
     pod: Pod,
     signal: AbortSignal,
@@ -340,7 +358,7 @@ export class VolumeManager {
     });
   }
 
-  /** Mount failures are reported one by one, unresolved claims together. */
+  /** Reports one event per mount failure, and one event for all unresolved claims together. */
   #reportClaimProblems(
     pod: Pod,
     problems: readonly ClaimProblem[],
@@ -364,7 +382,7 @@ export class VolumeManager {
     return message;
   }
 
-  /** An error with a stage names the failed step already. */
+  /** An error with a stage already names the failed step. */
   #reportFailure(pod: Pod, volume: string, error: unknown): string {
     if (!(error instanceof KubelingError) || error.details['stage'] === undefined)
       return this.#reportProblem(pod, volume, describeError(error));
@@ -374,8 +392,9 @@ export class VolumeManager {
   }
 
   /**
-   * Call once no container of the pod runs, and retry until it resolves; hostPath content is kept.
-   * An obstacle is reported as one event per reason.
+   * Removes the volumes of a pod. Call once no container of the pod runs, and retry until it
+   * resolves. hostPath content is kept. Reports one event per reason for which a volume cannot be
+   * removed.
    */
   async remove(pod: Pod, signal: AbortSignal): Promise<void> {
     const { uid } = pod.metadata;
@@ -392,7 +411,7 @@ export class VolumeManager {
       this.#renewals?.forget(uid);
       this.#cleanupProblems.clear(uid);
     } catch (error) {
-      // A timeout is reported as event, an abort is not.
+      // A timeout is reported as an event; an abort is not.
       if (!isKind(error, 'DeadlineExceeded')) signal.throwIfAborted();
       const message = `Volumes of the pod cannot be removed: ${await this.#stillMounted(uid)}${describeError(error)}`;
       if (this.#cleanupProblems.isNew(uid, message))
@@ -417,10 +436,10 @@ export class VolumeManager {
     return names.length === 0 ? '' : `mounted volumes=[${names.join(' ')}]: `;
   }
 
-  /** Returns why the volume cannot be set up. */
+  /** Sets up one volume. Returns why it cannot be set up; undefined on success. */
   async #setUpVolume(pod: Pod, volume: Volume, signal: AbortSignal): Promise<string | undefined> {
     const { name, hostPath, emptyDir, image, gitRepo, nfs } = volume;
-    // The runtime pulls and mounts the image with its container.
+    // The runtime pulls and mounts the image of an image volume when it creates the container.
     if (image !== undefined) return undefined;
     if (hostPath !== undefined) {
       await prepareHostPath(this.#files, hostPath);

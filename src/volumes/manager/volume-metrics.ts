@@ -12,17 +12,17 @@ export type StorageOperation =
   | 'volume_fs_resize'
   | 'volume_apply_access_control';
 
-/** The plugin of a volume, as metrics label it. */
+/** The plugin of a volume, as used in metric labels. */
 export interface VolumePlugin {
   readonly name: string;
-  /** `in-tree` for a migrated in-tree volume. */
+  /** `in-tree` for an in-tree volume that was migrated to CSI. */
   readonly origin?: 'in-tree' | undefined;
 }
 
-/** The plugin of local volumes. */
+/** The plugin of local PersistentVolumes. */
 export const localPlugin: VolumePlugin = { name: 'kubernetes.io/local-volume' };
 
-/** The label value for volumes migrated to CSI. */
+/** Returns the value of the `migrated` label: whether the volume was migrated to CSI. */
 export function migratedLabel({ origin }: Pick<VolumePlugin, 'origin'>): 'true' | 'false' {
   return origin === 'in-tree' ? 'true' : 'false';
 }
@@ -34,10 +34,10 @@ export type StorageObserver = (
   end: { readonly outcome: 'success' | 'fail-unknown'; readonly ms: number },
 ) => void;
 
-/** Histogram buckets in seconds. */
+/** Histogram buckets of storage operations, in seconds. */
 const buckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
 
-/** Registers the metrics; call once per registry. */
+/** Registers the storage operation metrics; call once per registry. */
 export function storageMetrics(registry: MetricRegistry): StorageObserver {
   const durations = registry.histogram({
     name: 'storage_operation_duration_seconds',
@@ -62,7 +62,7 @@ export type ReconstructionObserver = (
   outcome: 'success' | 'failure',
 ) => void;
 
-/** Registers the metrics; call once per registry. */
+/** Registers the metrics of volume reconstruction; call once per registry. */
 export function reconstructionMetrics(registry: MetricRegistry): ReconstructionObserver {
   const counter = (name: string, help: string) => registry.counter({ name, help }).with({});
   const tried = {
@@ -91,7 +91,7 @@ export function reconstructionMetrics(registry: MetricRegistry): ReconstructionO
   };
 }
 
-/** Runs the work and observes its duration once per plugin; rejects like the work. */
+/** Runs the work and observes its duration once per plugin. Resolves or rejects like the work. */
 export async function timed<T>(
   { clock, observe }: { readonly clock: Clock; readonly observe: StorageObserver },
   operation: StorageOperation,

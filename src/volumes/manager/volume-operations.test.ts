@@ -10,7 +10,7 @@ function createEnvironment() {
   const clock = new VirtualClock();
   const operations = new VolumeOperations({ clock, random: seededRandom(1) });
   const log: string[] = [];
-  /** Ends when released by the test, or when aborted. */
+  /** A fake operation that ends when the test releases it, or when it is aborted. */
   const hanging = (name: string) => {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const work = async (inner: AbortSignal) => {
@@ -37,14 +37,14 @@ const settled = (promise: Promise<void>) => {
 };
 
 describe('an operation on a volume', () => {
-  it('continues after its caller timed out and is joined by the next call', async () => {
+  it('continues a volume operation after its caller timed out, and lets the next call join it', async () => {
     const { clock, operations, log, hanging } = createEnvironment();
     const { operation, end } = hanging('mount');
     const first = settled(operations.run('/a', operation, signal));
     await clock.advance(10_000);
-    assert.equal((first.error as KubelingError).message, 'mounting has not ended after 10 s, it goes on');
+    assert.equal((first.error as KubelingError).message, 'mounting has not ended after 10 s, and continues');
     assert.equal((first.error as KubelingError).details['retryAtMs'], clock.monotonicMs() + 1_000);
-    // Operations on other paths are independent.
+    // Operations on other paths run independently.
     const other = hanging('mount');
     other.end();
     await operations.run('/b', other.operation, signal);
@@ -56,7 +56,7 @@ describe('an operation on a volume', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it('is not retried before its back-off has passed', async () => {
+  it('does not retry a failed volume operation before its back-off has passed', async () => {
     const { clock, operations } = createEnvironment();
     let attempts = 0;
     const work = async () => {
@@ -73,12 +73,12 @@ describe('an operation on a volume', () => {
       await clock.advance(waitMs);
     }
     assert.equal(attempts, 3);
-    // Another operation may start immediately.
+    // Another operation on the same path may start immediately.
     await operations.run('/a', { name: 'unmount', what: '', work: async () => {} }, signal);
     assert.equal(operations.size, 0);
   });
 
-  it('is aborted for another operation, which starts after it has ended', async () => {
+  it('aborts a volume operation when another one is requested for the path, and starts that one after the first has ended', async () => {
     const { operations, log, hanging } = createEnvironment();
     const mount = hanging('mount');
     const mounting = settled(operations.run('/a', mount.operation, signal));
@@ -91,7 +91,7 @@ describe('an operation on a volume', () => {
     assert.equal(operations.size, 0);
   });
 
-  it('blocks the other operation while it does not end', async () => {
+  it('blocks another operation on the path until the aborted one has ended', async () => {
     const { clock, operations } = createEnvironment();
     const { promise, resolve } = Promise.withResolvers<void>();
     const stuck = { name: 'mount', what: 'mounting', work: () => promise };
@@ -114,7 +114,7 @@ describe('an operation on a volume', () => {
     assert.ok(mounting.error);
   });
 
-  it('outlives its caller', async () => {
+  it('continues a volume operation after its caller was cancelled', async () => {
     const { clock, operations, hanging } = createEnvironment();
     const { operation, fail } = hanging('mount');
     const controller = new AbortController();

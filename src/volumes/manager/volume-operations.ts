@@ -15,11 +15,14 @@ export interface VolumeOperationsDeps {
 }
 
 export interface VolumeOperation {
-  /** The operation, for example `mount` or `unmount`. */
+  /** The name of the operation, for example `mount` or `unmount`. */
   readonly name: string;
-  /** The description in timeout errors: `mounting server:/path`. */
+  /** Describes the operation in timeout errors, for example `mounting server:/path`. */
   readonly what: string;
-  /** Must end eventually; the signal is aborted when another operation on the path is requested. */
+  /**
+   * Runs the operation. It must end eventually; the signal is aborted when another operation on the
+   * path is requested.
+   */
   readonly work: (signal: AbortSignal) => Promise<void>;
 }
 
@@ -30,11 +33,11 @@ interface Running {
   readonly result: Promise<void>;
 }
 
-/** Longer than any healthy operation; callers wait no longer for a hanging one. */
+/** Longer than any healthy operation; a caller stops waiting for a hanging one after this time. */
 const waitMs = 10_000;
 const retryMs = 1_000;
 const retry = { baseMs: 500, maxMs: 122_000 };
-/** The number of failures that are kept. */
+/** The maximum number of failed operations whose back-off is recorded. */
 const mostFailures = 10_000;
 
 /**
@@ -64,14 +67,15 @@ export class VolumeOperations {
     return this.#running.size + this.#failed.size;
   }
 
-  /** The paths of running and recently failed operations. */
+  /** Returns the paths of running and recently failed operations. */
   paths(): readonly string[] {
     return [...new Set([...this.#running.keys(), ...this.#failed.keys()])];
   }
 
   /**
-   * Rejects like the operation; rejects with `retryAtMs` while it is still running and while the
-   * back-off is active.
+   * Runs the operation, or joins the running one of that name. Rejects with the error of the
+   * operation; rejects with `retryAtMs` while the operation is still running or its back-off has
+   * not passed.
    */
   async run(path: string, operation: VolumeOperation, signal: AbortSignal): Promise<void> {
     const other = this.#running.get(path);
@@ -87,7 +91,7 @@ export class VolumeOperations {
     await this.#join(running, running.result, signal);
   }
 
-  /** Call when no operation on the path will be requested any more. */
+  /** Drops the record of the path; call when no operation on it will be requested any more. */
   forget(path: string): void {
     this.#failed.delete(path);
     this.#backoff.delete(path);
@@ -98,7 +102,7 @@ export class VolumeOperations {
     if (failed !== undefined && failed.name !== name) this.forget(path);
     else if (failed !== undefined && this.#waitMs(path) > 0) throw failed.error;
     const controller = new AbortController();
-    // Through a promise, so that a synchronous throw is handled like a rejection.
+    // Called in a promise callback, so that a synchronous throw is handled like a rejection.
     const result = Promise.resolve()
       .then(() => work(controller.signal))
       .then(
@@ -108,7 +112,7 @@ export class VolumeOperations {
         },
       )
       .finally(() => this.#running.delete(path));
-    // All callers may have timed out by then.
+    // All callers may have timed out by then, so the rejection is marked as handled.
     result.catch(() => {});
     const running = { name, what, controller, result };
     this.#running.set(path, running);
@@ -125,7 +129,7 @@ export class VolumeOperations {
       if (error !== late) throw error;
       throw new KubelingError(
         'VOLUME_UNUSABLE',
-        `${what} has not ended after ${waitMs / 1_000} s, it goes on`,
+        `${what} has not ended after ${waitMs / 1_000} s, and continues`,
         { details: { retryAtMs: this.#clock.monotonicMs() + retryMs } },
       );
     }
@@ -150,7 +154,9 @@ export class VolumeOperations {
   }
 }
 
-/** More concurrency would only contend for mounts and files. */
+/**
+ * The maximum number of items processed concurrently; more would only contend for mounts and files.
+ */
 const atOnce = 8;
 
 /**

@@ -19,14 +19,15 @@ export function volumePaths(
     if (!used.has(name) || directory === undefined) return [];
     const claimName = claimNameOf(pod, volume);
     const claim = claimName === undefined ? undefined : { namespace, name: claimName };
-    // Memory-backed volumes are separate file systems.
+    // configMaps and memory-backed emptyDirs count as scratch space, other memory-backed volumes as
+    // separate file systems.
     const isScratch = configMap !== undefined || (emptyDir !== undefined && (emptyDir.medium ?? '') === '');
     const counts = isScratch ? 'files' : 'file-system';
     return [{ name, directory, counts, isScratch, claim } as const];
   });
 }
 
-/** Returns the claims mounted below the pod directory. */
+/** Returns the claims of the pod that are mounted below its directory. */
 export function mountedClaims(
   pod: Pod,
   directories: Pick<PodDirectories, 'of'>,
@@ -40,21 +41,24 @@ export function mountedClaims(
   });
 }
 
-/** Undefined for a path outside the pod directory. */
+/** Returns the path of the volume; undefined for a path outside the pod directory. */
 function pathBelow(podDirectory: string, volume: ResolvedVolume | undefined): string | undefined {
   const path = volume?.kind === 'path' ? volume.hostPath : volume?.devicePath;
   const own = `${podDirectory}/${volume?.kind === 'path' ? 'volumes' : 'volumeDevices'}/`;
   return path?.startsWith(own) === true ? path : undefined;
 }
 
-/** All init, regular and ephemeral containers. */
+/** Returns all init, regular and ephemeral containers of the pod. */
 export function containersOf(pod: Pod): readonly Container[] {
   return [...initContainersOf(pod), ...pod.spec.containers, ...ephemeralContainersOf(pod)];
 }
 
 const usedVolumesOfSpecs = new WeakMap<Pod['spec'], ReadonlySet<string>>();
 
-/** Returns the volumes that at least one container mounts, computed once per spec; the others need no set-up. */
+/**
+ * Returns the volumes that at least one container mounts; the other volumes need no set-up.
+ * Computed once per spec.
+ */
 export function usedVolumes(pod: Pod): ReadonlySet<string> {
   const known = usedVolumesOfSpecs.get(pod.spec);
   if (known !== undefined) return known;
@@ -68,17 +72,20 @@ export function usedVolumes(pod: Pod): ReadonlySet<string> {
 }
 
 /**
- * Keeps the modes given in the pod spec, for programs that reject a private key readable by the
- * group.
+ * The annotation of a pod whose volume files keep the modes of the spec, for programs that reject a
+ * private key readable by the group.
  */
 const keepModesAnnotation = 'kubeling.dev/fs-group-keeps-modes';
 
-/** Returns the group access to the files of payload volumes. */
+/** Returns the access of the pod's group to the files of payload volumes. */
 export function groupAccessOf({ metadata }: Pod): 'read' | 'as-is' {
   return metadata.annotations?.[keepModesAnnotation] === 'true' ? 'as-is' : 'read';
 }
 
-/** Returns the user that all containers run as; undefined if one has no user or another one. */
+/**
+ * Returns the user that all containers of the pod run as; undefined if one specifies no user or
+ * another one.
+ */
 export function commonUser(pod: Pod): number | undefined {
   const users = new Set(containersOf(pod).map((container) => userOf(pod, container)));
   const [user] = users;

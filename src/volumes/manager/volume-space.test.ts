@@ -25,7 +25,7 @@ function createHarness(space: (directory: string) => Promise<CsiSpace>) {
     { namespace: 'ns', claim: 'b', directory: '/b' },
   ];
   const volumes = {
-    // Two pods share the volumes; each volume is queried once.
+    // Two pods mount the same claims; each claim is measured once.
     claimsOf: () => claims,
     pluginsOf: () => ['kubernetes.io/secret', 'kubernetes.io/empty-dir'],
     mountedPlugins: () => ['kubernetes.io/secret'],
@@ -44,7 +44,7 @@ function createHarness(space: (directory: string) => Promise<CsiSpace>) {
   return { clock, lines, asked: requests };
 }
 
-test('reports the space of each claim under the upstream metric names, queried once a minute', async () => {
+test('reports the space of each claim under the metric names of the Go kubelet, measured at most once a minute', async () => {
   const { lines, asked, clock } = createHarness(async (directory) => spaceOf(directory === '/a' ? 100 : 200));
   const reported = await lines('kubelet_volume_stats_');
   assert.deepEqual(reported, [
@@ -69,7 +69,7 @@ test('reports the space of each claim under the upstream metric names, queried o
   assert.deepEqual(asked, ['/a', '/b', '/a', '/b']);
 });
 
-test('omits a volume that does not respond and skips it for five minutes', async () => {
+test('omits the metrics of a volume that does not respond, and skips it for five minutes', async () => {
   const { lines, asked, clock } = createHarness((directory) =>
     directory === '/a' ? new Promise(() => {}) : Promise.resolve(spaceOf(200)),
   );
@@ -83,7 +83,7 @@ test('omits a volume that does not respond and skips it for five minutes', async
   assert.deepEqual(asked, ['/a', '/b', '/b']);
 });
 
-test('reports the stats and health that a driver returns', async () => {
+test('reports the volume stats and health that a CSI driver returns', async () => {
   const { lines } = createHarness(async (directory) =>
     directory === '/a' ? { usedBytes: 5, health: 'abnormal' } : { capacityBytes: 9, health: 'normal' },
   );
@@ -104,7 +104,7 @@ test('counts desired and mounted volumes by plugin', async () => {
   ]);
 });
 
-test('queries the driver first, then the device, then the file system', async () => {
+test('measures a claim with the CSI driver first, then as a block device, then as a file system', async () => {
   const sizes = new Map([['/pods/u/volumeDevices/kubernetes.io~local-volume/pv', 512]]);
   const space = volumeSpace(
     {

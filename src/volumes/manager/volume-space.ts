@@ -5,7 +5,10 @@ import type { CsiSpace } from '../csi/csi-space.ts';
 import type { CsiVolumes } from '../csi/csi-volumes.ts';
 import type { VolumeFiles, VolumeSpace } from '../files/volume-files.ts';
 
-/** The fields that are known. */
+/**
+ * The stats of a mounted claim; fields that the driver or file system does not report are
+ * undefined.
+ */
 type ClaimSpace = CsiSpace;
 export type VolumeSpaceAt = (path: string, signal: AbortSignal) => Promise<ClaimSpace>;
 
@@ -22,10 +25,13 @@ export interface VolumeMetricsDeps {
   readonly volumes: {
     claimsOf(pod: Pod): readonly MountedClaim[];
     pluginsOf(pod: Pod): readonly string[];
-    /** The plugins of all pods, one entry per volume. */
+    /** Returns the plugins of the mounted volumes of all pods, one entry per volume. */
     mountedPlugins(): readonly string[];
   };
-  /** Queries the file system or the driver, which may not respond; must not block this process. */
+  /**
+   * Reads the stats of a volume from its file system or driver. These may never respond, so the
+   * implementation must not block this process.
+   */
   readonly space: VolumeSpaceAt | undefined;
 }
 
@@ -35,14 +41,14 @@ interface Known {
 }
 
 const keepMs = 60_000;
-/** How long an unresponsive volume is skipped. */
+/** How long a volume that did not respond is skipped. */
 const avoidMs = 300_000;
 const deadlineMs = 5_000;
-/** The directory of devices. */
+/** Matches the path of a block volume in the `volumeDevices` directory of a pod. */
 const devicePath = /\/volumeDevices\/[^/]+\/[^/]+$/;
 const labelled = 'of the volume of the claim.';
 
-/** In alphabetical order. */
+/** The per-claim gauges, in alphabetical order. */
 const gauges: readonly (readonly [name: string, help: string, of: keyof VolumeSpace])[] = [
   ['available_bytes', `Bytes that can still be written ${labelled}`, 'availableBytes'],
   ['capacity_bytes', `Bytes ${labelled}`, 'capacityBytes'],
@@ -52,7 +58,7 @@ const gauges: readonly (readonly [name: string, help: string, of: keyof VolumeSp
   ['used_bytes', `Bytes that are used ${labelled}`, 'usedBytes'],
 ];
 
-/** Reads volume stats on demand, at most once a minute. */
+/** Reads volume stats for /metrics, at most once a minute per volume. */
 export class VolumeMetrics {
   readonly #deps: VolumeMetricsDeps;
   readonly #known = new Map<string, Known>();
@@ -91,7 +97,10 @@ export class VolumeMetrics {
     ];
   }
 
-  /** Undefined if the volume does not respond. Concurrent calls share the result. */
+  /**
+   * Returns the stats of the volume; undefined if it does not respond. Concurrent calls share the
+   * result.
+   */
   #spaceOf(
     key: string,
     query: (signal: AbortSignal) => Promise<ClaimSpace>,
@@ -130,15 +139,15 @@ export class VolumeMetrics {
   }
 }
 
-/** Undefined for a driver without health reports. */
+/** Returns the value of the health metric; undefined for a driver without health reports. */
 function healthFigure({ health }: ClaimSpace): number | undefined {
   if (health === undefined) return undefined;
   return health === 'abnormal' ? 1 : 0;
 }
 
 /**
- * Returns the stats of a volume of a pod from the driver, the file system or the device. Undefined
- * on a platform without access to volume files.
+ * Returns the function that reads the stats of a volume from its CSI driver, file system or block
+ * device. Undefined on a platform without access to volume files.
  */
 export function volumeSpace(
   {

@@ -23,14 +23,16 @@ export interface NetworkLimits {
 
 export interface HostNetworkMountsDeps {
   readonly clock: Clock;
-  /** Called before a mount becomes visible to other parts. */
+  /** Called after each mount attempt, which may have changed the mount table. */
   readonly mounted: () => void;
   readonly limits?: NetworkLimits;
-  /** The directory of the programs. */
+  /** The PATH in which `mount`, `umount` and `stat` are found. */
   readonly path?: string | undefined;
 }
 
-/** Waits longer for a server that starts slowly than for one that is unreachable. */
+/**
+ * The deadlines of the programs. That of `mount` is the longest, because a server may start slowly.
+ */
 const usualLimits: NetworkLimits = {
   mountMs: 120_000,
   unmountMs: 60_000,
@@ -44,15 +46,16 @@ const unmountFlags: Readonly<Record<Unmounting, readonly string[]>> = {
   lazy: ['-l'],
 };
 
-/** Network mounts through the programs `mount`, `umount` and `stat` of the PATH. */
+/** Mounts network file systems with the programs `mount`, `umount` and `stat` of the PATH. */
 export class HostNetworkMounts implements NetworkMounts {
   readonly #clock: Clock;
   readonly #limits: NetworkLimits;
   readonly #mounted: () => void;
   readonly #env: Readonly<Record<string, string | undefined>>;
   /**
-   * Directories with a program blocked in the kernel. No other program is started for them except a
-   * forced unmount, which may release it, and a lazy one, which does not contact the server.
+   * Directories whose program is blocked in the kernel. No other program is started for such a
+   * directory except a forced unmount, which may release the blocked one, and a lazy unmount, which
+   * does not contact the server.
    */
   readonly #stuck = { any: new Set<string>(), force: new Set<string>(), lazy: new Set<string>() };
 
@@ -60,11 +63,11 @@ export class HostNetworkMounts implements NetworkMounts {
     this.#clock = clock;
     this.#limits = limits;
     this.#mounted = mounted;
-    // Fixes the locale, because the output is parsed.
+    // Fixes the locale, because the output of the programs is parsed.
     this.#env = { PATH: path, LC_ALL: 'C' };
   }
 
-  /** The number of blocked programs. */
+  /** The number of programs that are blocked in the kernel. */
   get stuck(): number {
     return Object.values(this.#stuck).reduce((sum, { size }) => sum + size, 0);
   }
@@ -79,7 +82,7 @@ export class HostNetworkMounts implements NetworkMounts {
   async mount({ type, source, directory, options }: NetworkMount, signal: AbortSignal): Promise<void> {
     const checked = checkedMountOptions(options);
     const args = mountArguments({ type, options: checked, source, target: directory });
-    // Also after a failure: the mount may exist nevertheless.
+    // `mounted` is called after a failure too, because the mount may exist nevertheless.
     const result = await this.#run('mount', args, directory, this.#limits.mountMs, signal).finally(
       this.#mounted,
     );
@@ -90,7 +93,8 @@ export class HostNetworkMounts implements NetworkMounts {
 
   async unmount(directory: string, how: Unmounting, signal: AbortSignal): Promise<'done' | 'busy'> {
     const { unmountMs, forceMs } = this.#limits;
-    // Uses the path of the mount table: resolving it would contact the server.
+    // The path as it appears in the mount table; `umount` must not resolve it, because that would
+    // contact the server.
     const resolved = (await canonical(directory)) ?? directory;
     const args = umountArguments([...unmountFlags[how], '--no-canonicalize'], resolved);
     const limitMs = how === 'plain' ? unmountMs : forceMs;
@@ -123,7 +127,7 @@ export class HostNetworkMounts implements NetworkMounts {
     if (stuck.has(directory))
       throw new KubelingError(
         'DEADLINE_EXCEEDED',
-        `Cannot run ${file} at ${directory} as an earlier program there, which nothing can end, has not ended`,
+        `Cannot run ${file} at ${directory}: an earlier program for this directory is blocked in the kernel and cannot be killed`,
       );
     const onAbandoned = (exited: Promise<void>) => {
       stuck.add(directory);

@@ -14,7 +14,7 @@ const place = `${kind}/data`;
 const pod = podWith([{ name: 'data', nfs: { server: 's', path: '/export' } }]);
 const late = () => new KubelingError('DEADLINE_EXCEEDED', 'too late');
 
-/** Fake servers and a fake kernel, controlled by the test. */
+/** Simulates NFS servers and the mount table of the kernel; the test sets how they fail. */
 class Mounts implements NetworkMounts {
   readonly mounted: NetworkMount[] = [];
   readonly log: string[] = [];
@@ -86,7 +86,7 @@ describe('an NFS volume', () => {
     ['with a host name', { server: 'files.example.org' }, ' files.example.org:/export'],
     ['with an IPv6 address', { server: 'fd00::1' }, ' [fd00::1]:/export'],
   ] as const) {
-    it(`is mounted ${what}, and unmounted`, async () => {
+    it(`mounts an NFS volume ${what}, and unmounts it`, async () => {
       const { files, mounts, volumes } = createEnvironment();
       await volumes.setUp(pod, { ...volume, ...changes }, signal);
       assert.deepEqual(mounts.log, [`mount ${expected} ${place}`]);
@@ -99,7 +99,7 @@ describe('an NFS volume', () => {
     });
   }
 
-  it('is detected after a restart', async () => {
+  it('detects a mounted NFS volume after a restart of the kubelet', async () => {
     const { mounts, volumes, make } = createEnvironment();
     await volumes.setUp(pod, volume, signal);
     await volumes.setUp(pod, volume, signal);
@@ -108,7 +108,7 @@ describe('an NFS volume', () => {
   });
 
   for (const mounting of ['fails', 'half'] as const) {
-    it(`leaves no files and is retried when it ${mounting === 'half' ? 'is half mounted' : 'cannot be mounted'}`, async () => {
+    it(`leaves no files and retries when an NFS volume ${mounting === 'half' ? 'is half mounted' : 'cannot be mounted'}`, async () => {
       const { files, mounts, clock, volumes } = createEnvironment();
       mounts.mounting = mounting;
       await assert.rejects(volumes.setUp(pod, volume, signal), /^KubelingError: mount failed: refused$/);
@@ -122,7 +122,7 @@ describe('an NFS volume', () => {
     });
   }
 
-  it('drops the failed mount with its pod', async () => {
+  it('drops the failed mount of an NFS volume when its pod is removed', async () => {
     const { mounts, volumes } = createEnvironment();
     mounts.mounting = 'fails';
     await assert.rejects(volumes.setUp(pod, volume, signal), /refused/);
@@ -130,7 +130,7 @@ describe('an NFS volume', () => {
     assert.equal(volumes.size, 0);
   });
 
-  it('reports both errors if a half-finished mount cannot be undone', async () => {
+  it('reports both errors if a half-finished NFS mount cannot be undone', async () => {
     const { mounts, volumes } = createEnvironment();
     mounts.mounting = 'half';
     mounts.unmounting = 'hopeless';
@@ -140,7 +140,7 @@ describe('an NFS volume', () => {
     );
   });
 
-  it('is mounted again when broken, and kept when the server does not respond', async () => {
+  it('mounts a broken NFS volume again, and keeps it when the server does not respond', async () => {
     const { mounts, clock, volumes } = createEnvironment();
     await volumes.setUp(pod, volume, signal);
     mounts.state = 'silent';
@@ -153,7 +153,7 @@ describe('an NFS volume', () => {
   });
 
   for (const unmounting of ['hangs', 'stale'] as const) {
-    it(`is unmounted by force when the regular unmount ${unmounting === 'hangs' ? 'hangs' : 'fails'}`, async () => {
+    it(`unmounts an NFS volume by force when the regular unmount ${unmounting === 'hangs' ? 'hangs' : 'fails'}`, async () => {
       const { mounts, volumes } = createEnvironment();
       await volumes.setUp(pod, volume, signal);
       mounts.unmounting = unmounting;
@@ -163,7 +163,7 @@ describe('an NFS volume', () => {
     });
   }
 
-  it('is not unmounted by force while in use', async () => {
+  it('does not unmount an NFS volume by force while it is in use', async () => {
     const { mounts, clock, volumes } = createEnvironment();
     await volumes.setUp(pod, volume, signal);
     mounts.unmounting = 'busy';
@@ -180,7 +180,7 @@ describe('an NFS volume', () => {
     assert.deepEqual(mounts.mounted, []);
   });
 
-  it('keeps its directory and content if it cannot be unmounted', async () => {
+  it('keeps the directory and content of an NFS volume that cannot be unmounted', async () => {
     const { files, mounts, clock, volumes } = createEnvironment();
     await volumes.setUp(pod, volume, signal);
     mounts.unmounting = 'hopeless';
@@ -195,7 +195,7 @@ describe('an NFS volume', () => {
 
   describe('an NFS volume of a dead server, with detaching enabled', () => {
     for (const unmounting of ['hopeless', 'busy'] as const) {
-      it(`is detached lazily when it is ${unmounting}, and reported`, async () => {
+      it(`detaches and reports the volume of a dead server whose unmount is ${unmounting}`, async () => {
         const { files, mounts, clock, detaching } = createEnvironment();
         const { volumes, told } = detaching();
         await volumes.setUp(pod, volume, signal);
@@ -211,7 +211,7 @@ describe('an NFS volume', () => {
       });
     }
 
-    it('keeps all data below its mount path', async () => {
+    it('keeps all data below the mount path of a volume that it detaches', async () => {
       const { files, mounts, detaching } = createEnvironment();
       const { volumes } = detaching();
       await volumes.setUp(pod, volume, signal);
@@ -225,7 +225,7 @@ describe('an NFS volume', () => {
       assert.equal(files.text(`${place}/theirs`), 'x');
     });
 
-    it('is kept if the server responds or a pod still uses it', async () => {
+    it('does not detach a volume whose server responds or that a pod still uses', async () => {
       const { mounts, clock, detaching } = createEnvironment();
       const { volumes, told } = detaching();
       await volumes.setUp(pod, volume, signal);
@@ -240,7 +240,7 @@ describe('an NFS volume', () => {
     });
   });
 
-  it('is not followed behind a symbolic link', async () => {
+  it('does not follow a symbolic link in place of the volume directory', async () => {
     const { files, mounts, volumes } = createEnvironment();
     await files.makeDirectory(`/pods/${worldUid}/volumes`, 0o750);
     await files.makeDirectory('/elsewhere/data', 0o750);
@@ -270,7 +270,7 @@ describe('an NFS volume with invalid input', () => {
     '[::1',
     long,
   ]) {
-    it(`rejects the server ${JSON.stringify(server.slice(0, 10))} before anything is created`, async () => {
+    it(`rejects the NFS server ${JSON.stringify(server.slice(0, 10))} before it creates anything`, async () => {
       const { files, mounts, volumes } = createEnvironment();
       await assert.rejects(volumes.setUp(pod, { ...volume, server }, signal), (error: Error) => {
         assert.match(error.message, /^invalid nfs\.server: must be a host name, an IPv4 address or /);
@@ -282,7 +282,7 @@ describe('an NFS volume with invalid input', () => {
   }
 
   for (const path of ['', 'export', '-o', '/a\nb', '/a\0b', `/${long}`])
-    it(`rejects the path ${JSON.stringify(path.slice(0, 10))}`, async () => {
+    it(`rejects the NFS path ${JSON.stringify(path.slice(0, 10))}`, async () => {
       const { mounts, volumes } = createEnvironment();
       const refused = volumes.setUp(pod, { ...volume, path }, signal);
       await assert.rejects(refused, /^KubelingError: invalid nfs\.path: must be /);
@@ -300,7 +300,7 @@ describe('an NFS volume with invalid input', () => {
     'a=b\nc',
     'a="b,c"',
   ])
-    it(`rejects the option ${JSON.stringify(option)}`, async () => {
+    it(`rejects the NFS mount option ${JSON.stringify(option)}`, async () => {
       const { mounts, volumes } = createEnvironment();
       const refused = volumes.setUp(pod, { ...volume, mountOptions: [option] }, signal);
       await assert.rejects(refused, /^KubelingError: invalid mountOptions: must be /);
@@ -313,13 +313,13 @@ describe('an NFS volume with invalid input', () => {
     ['[fd00::1]', '[fd00::1]'],
     ['fe80::1%eth0', '[fe80::1%eth0]'],
   ])
-    it(`accepts the server ${server} and a path with blanks and commas`, async () => {
+    it(`accepts the NFS server ${server} and a path with blanks and commas`, async () => {
       const { mounts, volumes } = createEnvironment();
       await volumes.setUp(pod, { ...volume, server: String(server), path: '/a b/../c,d' }, signal);
       assert.equal(mounts.mounted[0]?.source, `${source}:/a b/../c,d`);
     });
 
-  it('splits several options in one entry and keeps commas in a label', async () => {
+  it('splits several NFS mount options in one entry and keeps commas in a label', async () => {
     const { mounts, volumes } = createEnvironment();
     const mountOptions = ['nfsvers=4.1,hard', 'context="u:r:t:s0:c1,c2"', 'sec=krb5p', ''];
     await volumes.setUp(pod, { ...volume, mountOptions }, signal);

@@ -19,20 +19,20 @@ import { type DirectoryChain, endOf, firstNonDirectory, PodVolumePaths } from '.
 export interface NfsVolumesDeps {
   /** The directory that contains the pod directories. */
   readonly podsDir: string;
-  /** The files that are not on network mounts. */
+  /** Accesses local files only, never files on network mounts. */
   readonly files: Pick<VolumeFiles, 'kindAt' | 'names' | 'makeDirectory' | 'removeEmptyDirectory'>;
   readonly mounts: NetworkMounts;
   readonly clock: Clock;
   readonly random: Random;
   /**
-   * Enables the lazy unmount of volumes whose server is dead, as a last resort; called for each.
-   * Disabled if undefined.
+   * Enables the lazy unmount, as a last resort, of volumes whose server is dead; called for each
+   * detached volume. Disabled if undefined.
    */
   readonly detached?: ((mountPoint: string, why: string) => void) | undefined;
 }
 
 export interface NfsVolume {
-  /** The name of the PersistentVolume or of the inline volume. */
+  /** The name of the PersistentVolume, or of the inline volume in the pod spec. */
   readonly name: string;
   readonly server: string;
   readonly path: string;
@@ -40,16 +40,19 @@ export interface NfsVolume {
   readonly mountOptions: readonly string[];
 }
 
-/** How a volume that cannot be unmounted is handled. */
+/** Whether a volume that cannot be unmounted is detached if its server is dead. */
 type LastResort = 'none' | 'detach-dead';
 
 const directoryMode = 0o750;
-/** A killed process may have mounted a volume twice; more mounts are not from this node. */
+/**
+ * The maximum number of stacked mounts to remove: a killed process may have mounted a volume twice,
+ * and kubelets create no more.
+ */
 const mostMounts = 4;
 
 /**
- * Mounts NFS volumes, one mount per pod. A server may stop responding at any time; then only the
- * pods that use it wait.
+ * Mounts NFS volumes, one mount per pod and volume. A server may stop responding at any time; then
+ * only the pods that use it wait.
  */
 export class NfsVolumes {
   readonly #deps: NfsVolumesDeps;
@@ -65,14 +68,14 @@ export class NfsVolumes {
     return this.#operations.size;
   }
 
-  /** The mount path of the volume in the pod directory. */
+  /** Returns the path in the pod directory at which the volume is mounted. */
   mountPathOf(uid: PodUid, volume: string): string {
     return new PodVolumePaths(this.#deps.podsDir, uid).nfsVolume(volume);
   }
 
   /**
-   * Mounts the volume for the pod. Idempotent, also across processes and while an earlier attempt
-   * still hangs.
+   * Mounts the volume for the pod. Idempotent, also after a restart of the kubelet and while an
+   * earlier attempt still hangs.
    */
   async setUp({ metadata: { uid } }: Pod, volume: NfsVolume, signal: AbortSignal): Promise<void> {
     const mountPoint = this.mountPathOf(uid, volume.name);
@@ -88,9 +91,9 @@ export class NfsVolumes {
   }
 
   /**
-   * Call once no container of the pod runs; also for pods of which only the UID is known.
-   * Idempotent. Data on the server is kept. Rejects with VOLUME_REMOVE that names the paths not
-   * unmounted yet.
+   * Unmounts all NFS volumes of a pod. Call once no container of the pod runs; also for pods of
+   * which only the UID is known. Idempotent. Data on the server is kept. Rejects with VOLUME_REMOVE
+   * that names the paths not unmounted yet.
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     const { files, podsDir } = this.#deps;
@@ -99,7 +102,7 @@ export class NfsVolumes {
     if (end === 'foreign') return;
     const names = end === 'ours' ? await files.names(nfsVolumes) : [];
     const found = names.map((name) => posix.join(nfsVolumes, name));
-    // A failed mount leaves only its back-off entry.
+    // Also covers volumes whose mount failed: their only trace is a back-off entry.
     const tried = this.#operations.paths().filter((mountPoint) => posix.dirname(mountPoint) === nfsVolumes);
     const mountPoints = [...new Set([...found, ...tried])];
     const problems = await Promise.all(mountPoints.map((mountPoint) => this.#tryRemove(mountPoint, signal)));
@@ -137,7 +140,7 @@ export class NfsVolumes {
     }
     await files.makeDirectory(mountPoint, directoryMode);
     await mounts.mount(mount, signal).catch(async (error: unknown) => {
-      // Uses a separate signal: a half-finished mount must not remain.
+      // Undoes the mount with a separate signal, so that an abort leaves no half-finished mount.
       await this.#undo(mountPoint, error, new AbortController().signal);
       throw error;
     });
@@ -151,8 +154,8 @@ export class NfsVolumes {
 
   async #removeMountPoint(mountPoint: string, signal: AbortSignal, last: LastResort = 'none'): Promise<void> {
     await this.#unmount(mountPoint, signal, last);
-    // Only empty directories are removed: a process with open files may still write to a detached
-    // mount.
+    // Only empty directories are removed: the file system of a detached mount may still be written
+    // by a process with open files.
     if ((await this.#deps.files.removeEmptyDirectory(mountPoint)) === 'not-empty')
       throw removalBlocked([`${mountPoint} has content that was not put there by this node`]);
   }
@@ -166,7 +169,10 @@ export class NfsVolumes {
     }
   }
 
-  /** Rejects with the unmount error unless the server is dead and detaching is enabled. */
+  /**
+   * Detaches the volume if its server is dead and detaching is enabled; otherwise rejects with the
+   * unmount error.
+   */
   async #detachUnresponsive(mountPoint: string, why: unknown, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { mounts, detached } = this.#deps;
@@ -185,7 +191,10 @@ export class NfsVolumes {
     }
   }
 
-  /** A volume in use is kept; requests to an unresponsive server are aborted by force. */
+  /**
+   * Unmounts by force, which aborts requests to an unresponsive server; does nothing while the
+   * volume is in use.
+   */
   async #unmountOnce(mountPoint: string, signal: AbortSignal): Promise<'done' | 'busy'> {
     const { mounts } = this.#deps;
     try {
@@ -198,7 +207,7 @@ export class NfsVolumes {
   }
 }
 
-/** Also matches IPv4 addresses. Never starts with a hyphen. */
+/** Matches host names and IPv4 addresses; a match never starts with a hyphen. */
 const hostName = /^\w[\w.-]*$/;
 const longestHost = 253;
 const longestPath = 4096;
@@ -216,7 +225,7 @@ export function nfsSource({ server, path }: { readonly server: string; readonly 
   return `${serverName(server)}:${path}`;
 }
 
-/** IPv6 addresses are put in brackets because they contain colons. */
+/** Puts IPv6 addresses in brackets, because they contain colons. */
 function serverName(server: string): string {
   const address = /^\[(.*)\]$/.exec(server)?.[1] ?? server;
   if (isIPv6(address)) return `[${address}]`;
@@ -254,7 +263,8 @@ export interface NetworkMounts {
    */
   unmount(directory: string, how: Unmounting, signal: AbortSignal): Promise<'done' | 'busy'>;
   /**
-   * Whether the mount is usable. Rejects with DEADLINE_EXCEEDED while the server does not respond.
+   * Checks whether the mount is usable. Rejects with DEADLINE_EXCEEDED while the server does not
+   * respond.
    */
   check(directory: string, signal: AbortSignal): Promise<'answers' | 'broken'>;
 }

@@ -1,12 +1,15 @@
 import { type GroupOwnership, walkForGroup } from './group-walk.ts';
 
 /*
- * The ownership walk in a separate process, so that a walk that hangs or takes hours blocks no
- * thread of the kubelet. It imports next to nothing. It prints lines: the number of processed
- * files, and finally the result.
+ * Runs the ownership walk of a volume in a separate process, so that a walk that hangs or takes
+ * hours blocks no thread of the kubelet. Imports few modules, to start fast. Prints the number of
+ * processed files in lines, and finally the result.
  */
 
-/** The reader may have exited: then the next line ends this process as well. */
+/**
+ * Progress is printed once per this many files. The kubelet may have exited: then the write fails
+ * and ends this process as well.
+ */
 const lineEach = 1_000;
 
 async function main([directory = '', gift = '{}']: readonly string[]): Promise<void> {
@@ -16,5 +19,5 @@ async function main([directory = '', gift = '{}']: readonly string[]): Promise<v
   process.stdout.write(`${JSON.stringify(result)}\n`);
 }
 
-// Importing the module does not run it.
+// Runs only as a program, not when imported.
 if (import.meta.main) await main(process.argv.slice(2));

@@ -1,7 +1,7 @@
 import { constants, type PathLike, type Stats } from 'node:fs';
 import { chmod, chown, type FileHandle, lchown, lstat, open, readdir } from 'node:fs/promises';
 
-/** The group to set on a directory tree, and its access. */
+/** The group to set on the files of a volume, and its access to them. */
 export interface GroupOwnership {
   readonly group: number;
   /**
@@ -19,24 +19,25 @@ export interface GroupWalkResult {
 }
 
 /**
- * Linux only and missing in Node's constants: O_PATH, a handle of a directory that need not be
+ * Linux's O_PATH, which Node's constants lack: opens a handle of a directory that need not be
  * readable.
  */
 const oPath = 0o10000000;
 const handleFlags = oPath | constants.O_NOFOLLOW;
 const groupPasses = 0o2110;
 /**
- * The number of directories processed concurrently: a remote server answers several requests in the
- * time of one.
+ * The number of directories processed concurrently, because a remote server answers several
+ * requests in the time of one.
  */
 const mostBeside = 16;
 const filesBeside = 8;
-/** Each level holds a handle, and a process has fewer handles than a tree may have levels. */
+/**
+ * The depth up to which each level keeps a handle open: a tree may have more levels than a process
+ * may have handles.
+ */
 const mostSteps = 32;
 
-/**
- * A directory on the path whose handle was closed; its identity is checked when it is opened again.
- */
+/** A parent directory whose handle was closed; its identity is checked when it is opened again. */
 interface Step {
   readonly facts: Stats;
   /** The subdirectories that are still to be processed. */
@@ -87,7 +88,7 @@ class Walk {
     await this.#changed(path, handle, facts);
   }
 
-  /** Undefined for a directory that no longer exists or is on another device. */
+  /** Returns undefined for a directory that no longer exists or is on another device. */
   async #open(path: PathLike): Promise<{ handle: FileHandle; facts: Stats } | undefined> {
     const handle = await open(path, handleFlags).catch(unlessMissing);
     if (handle === undefined) return undefined;
@@ -108,11 +109,11 @@ class Walk {
       if (this.#beside >= mostBeside) await this.#give(within(handle, name), steps);
       else beside.push(this.#giveBeside(within(handle, name), steps));
     }
-    // The children are addressed through the handle, which must stay open.
+    // The walks of the subdirectories use this handle, which must stay open until they end.
     await allSettledOrThrow(beside);
   }
 
-  /** Returns the names of the subdirectories. */
+  /** Sets the group of the files in the directory. Returns the names of the subdirectories. */
   async #giveFiles(handle: FileHandle, steps: number): Promise<Buffer[]> {
     // File names are bytes and need not be valid UTF-8.
     const options = { withFileTypes: true, encoding: 'buffer' } as const;
@@ -126,9 +127,9 @@ class Walk {
   }
 
   /**
-   * Processes any number of levels with a single handle, one directory at a time. The parent is the
-   * one the kernel reports and must be the one it came from, so a concurrent move of a directory
-   * leads nowhere else.
+   * Processes any number of levels with a single open handle, one directory at a time. On the way
+   * back it opens the parent that the kernel reports and compares its identity, so a concurrent
+   * move of a directory leads nowhere else.
    */
   async #giveDeep(top: FileHandle, first: Step): Promise<void> {
     const steps = [first];
@@ -202,10 +203,10 @@ async function stepUp(from: FileHandle, { dev, ino }: Stats): Promise<FileHandle
   const facts = await above.stat();
   if (facts.dev === dev && facts.ino === ino) return above;
   await above.close();
-  throw new Error('a directory was moved while its files were given to a group');
+  throw new Error('a directory was moved while the group of its files was being changed');
 }
 
-/** Waits for all concurrent work even after a failure. */
+/** Waits for all concurrent work to end, even after a failure, and then throws the first error. */
 async function allSettledOrThrow(work: readonly Promise<void>[]): Promise<void> {
   const ends = await Promise.allSettled(work);
   for (const end of ends) if (end.status === 'rejected') throw end.reason;

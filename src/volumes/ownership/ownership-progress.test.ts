@@ -35,7 +35,7 @@ test('reports a slow walk after 30 seconds, and its progress every minute', asyn
   assert.deepEqual([told(), clock.pendingTimers], [[], 0]);
 });
 
-test('logs the files that could not be changed', () => {
+test('logs the number of files whose group could not be changed', () => {
   const { news, logs, told } = createHarness();
   using _ended = news;
   news.unchanged(3, 'it is immutable');

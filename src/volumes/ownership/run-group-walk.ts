@@ -2,9 +2,12 @@ import { fileURLToPath } from 'node:url';
 import { absoluteArgument, type Clock, runCommand } from '../../lib/index.ts';
 import type { GroupOwnership, GroupWalkResult } from './group-walk.ts';
 
-/** A walk through millions of files on a slow disk ends eventually and is cheap to repeat. */
+/**
+ * The deadline of a walk: one through millions of files on a slow disk takes hours, and repeating a
+ * completed one is cheap.
+ */
 const walkMs = 24 * 3_600_000;
-/** The number of concurrent reads of the walk. */
+/** The number of libuv threads of the process, and so of its concurrent file calls. */
 const walkThreads = '16';
 
 /**

@@ -4,9 +4,9 @@ import type { VolumeFiles } from '../files/volume-files.ts';
 
 export interface SetVolumeOwnershipDeps {
   readonly files: VolumeFiles;
-  /** Reports the progress of the ownership change; not reported if undefined. */
+  /** Receives the progress of ownership changes; progress is not reported if undefined. */
   readonly reportOwnership?: ((pod: Pod, volume: string) => WalkProgress & Disposable) | undefined;
-  /** Runs the walk and observes its duration. */
+  /** Runs the ownership change and observes its duration. */
   readonly timed?: ((work: () => Promise<void>) => Promise<void>) | undefined;
 }
 
@@ -26,10 +26,10 @@ export async function setVolumeOwnership(
   await timed(() => files.giveToGroup(directory, group, 'write', progress));
 }
 
-/** The mode of the volume root: group access, and new files inherit the group. */
+/** The mode of the volume root: the group has access, and new files inherit the group (setgid). */
 const groupsRoot = 0o2770;
 
-/** Whether the volume root has the group and mode that are set last by a completed walk. */
+/** Returns whether the volume root has the group and mode, which a completed walk sets last. */
 function isOwnedByGroup(
   desiredGroup: number,
   { group, mode }: { readonly group: number; readonly mode: number },
@@ -45,16 +45,16 @@ export interface OwnershipProgressDeps {
 
 /** Receives the progress of an ownership change. */
 export interface WalkProgress {
-  /** The number of processed files. */
+  /** Called with the number of files processed so far. */
   processed(count: number): void;
-  /** The number of files that could not be changed, and the first reason. */
+  /** Called with the number of files that could not be changed, and the first reason. */
   unchanged(count: number, because: string): void;
 }
 
 const firstMs = 30_000;
 const nextMs = 60_000;
 
-/** Reports a slow ownership change as pod events, until it is disposed. */
+/** Reports a slow ownership change as events of the pod, until it is disposed. */
 export class OwnershipProgress implements WalkProgress, Disposable {
   readonly #deps: OwnershipProgressDeps;
   readonly #pod: Pod;
@@ -76,7 +76,7 @@ export class OwnershipProgress implements WalkProgress, Disposable {
   unchanged(count: number, because: string): void {
     const { name, namespace, uid } = this.#pod.metadata;
     const fields = { pod: `${namespace}/${name}`, podUid: uid, volume: this.#volume, count, because };
-    this.#deps.logger.warn('Failed to set the group of volume files', fields);
+    this.#deps.logger.warn('Failed to set the group of some volume files', fields);
   }
 
   [Symbol.dispose](): void {

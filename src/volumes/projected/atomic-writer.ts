@@ -14,45 +14,52 @@ const nextDataLink = '..data_tmp';
 const versionName = /^\.\.\d{4}(?:_\d{2}){5}\.\d+$/;
 const versionMode = 0o755;
 const mostNames = 100;
-/** File calls in memory return at once: so many of them may hold the event loop in one turn. */
+/**
+ * File calls on a tmpfs complete without yielding, so this many of them may run in one turn of the
+ * event loop.
+ */
 const callsPerTurn = 256;
-/** Writing so many bytes takes as long as one file call. */
+/** Writing this many bytes takes about as long as one file call. */
 const bytesPerCall = 16_384;
 
 export interface PayloadTarget {
   readonly directory: string;
-  /** The group of all files in the volume. */
+  /** The group of all files in the volume, from the fsGroup of the pod. */
   readonly group?: number | undefined;
   /** `read` lets the group read all files; `as-is` keeps the modes of the files. Default: read. */
   readonly access?: 'read' | 'as-is' | undefined;
   /**
-   * The version replaced by the previous write: a reader may still use it, so it is removed last.
+   * The version replaced by the previous write. It is removed by this write at the end, because a
+   * reader may still use it.
    */
   readonly retired?: string | undefined;
-  /** Sets the group and observes the duration. */
+  /** Runs the ownership change and observes its duration. */
   readonly timed?: ((work: () => Promise<void>) => Promise<void>) | undefined;
-  /** Directories that stay independent of the content: mount points of other volumes. */
+  /** Directories that are not part of the content: mount points of other volumes in this one. */
   readonly nested?: readonly string[] | undefined;
 }
 
 export interface WrittenPayload {
-  /** The current target of `..data`. */
+  /** The version directory to which `..data` points. */
   readonly version: string;
-  /** The previous target, which a reader may still use; the next write removes it. */
+  /**
+   * The version to which `..data` pointed before; the next write removes it, because a reader may
+   * still use it.
+   */
   readonly retired: string | undefined;
 }
 
-/** A unique name for a new version of the content. */
+/** Returns a unique name for a new version of the content. */
 export function versionNameAt(nowMs: number, digits: number): string {
   const [date = '', time = ''] = new Date(nowMs).toISOString().split('T');
   return `..${date.replaceAll('-', '_')}_${time.slice(0, 8).replaceAll(':', '_')}.${digits}`;
 }
 
 /**
- * Writes the payload, which must be validated, to an existing directory. Readers get either the old
- * or the new content, and keep the old one if the write fails or is killed at any step; the
+ * Writes the payload, which the caller has validated, to an existing directory. Readers get either
+ * the old or the new content, and keep the old one if the write fails or is killed at any step; the
  * leftovers of an earlier attempt are completed or removed. Unchanged content is not written again,
- * whatever its modes.
+ * even if its modes differ.
  */
 export async function writePayload(
   files: VolumeFiles,
@@ -72,22 +79,24 @@ export async function writePayload(
   return { version, retired: isSame ? undefined : current };
 }
 
-/** Undefined if the volume has no content written here yet. */
+/**
+ * Returns the name of the published version; undefined if the volume has none written by a kubelet.
+ */
 export async function currentVersion(files: VolumeFiles, directory: string): Promise<string | undefined> {
   const version = await files.readLink(posix.join(directory, dataLink));
   if (version === undefined || !versionName.test(version)) return undefined;
   return (await files.kindAt(posix.join(directory, version))) === 'directory' ? version : undefined;
 }
 
-/** Whether all files of the payload are reachable. */
+/** Whether all files of the payload are reachable through the links of the volume. */
 export async function isVisible(files: VolumeFiles, directory: string, payload: Payload): Promise<boolean> {
   const there = new Set(await files.names(directory));
   return [...topNames(payload).keys()].every((name) => there.has(name));
 }
 
 /**
- * Whether a version exists and is completely reachable: the process may have been killed before
- * that.
+ * Whether the version exists and all its files are reachable: a killed process may have left it
+ * incomplete.
  */
 export async function isComplete(files: VolumeFiles, directory: string): Promise<boolean> {
   const version = await currentVersion(files, directory);
@@ -96,7 +105,10 @@ export async function isComplete(files: VolumeFiles, directory: string): Promise
   return (await files.names(posix.join(directory, version))).every((name) => there.has(name));
 }
 
-/** Removes versions of a killed process that were not published, or replaced but not removed. */
+/**
+ * Removes versions left by a killed process: unpublished ones, and replaced ones that were not
+ * removed.
+ */
 export async function removeLeftovers(
   files: VolumeFiles,
   { directory, retired }: Pick<PayloadTarget, 'directory' | 'retired'>,
@@ -106,18 +118,18 @@ export async function removeLeftovers(
     const path = posix.join(directory, name);
     const isLeft = name === nextDataLink || (versionName.test(name) && name !== current && name !== retired);
     if (isLeft) await clear(files, path);
-    // A directory created for a subPath mount before the content existed.
+    // `..data` may be a directory created for a subPath mount before the content existed.
     else if (name === dataLink && current === undefined) await isCleared(files, path);
   }
 }
 
-/** Removes it whatever it is: otherwise it would block new content forever. */
+/** Removes the path, whatever its type: a foreign file here would block every later write. */
 async function clear(files: VolumeFiles, path: string): Promise<void> {
   if ((await files.kindAt(path)) === 'directory') await files.removeTree(path);
   else await files.unlink(path);
 }
 
-/** Whether the directory contains exactly these files. */
+/** Whether the version directory contains exactly the files of the payload. */
 async function holds(files: VolumeFiles, version: string, payload: Payload): Promise<boolean> {
   const turns = new YieldingCounter(callsPerTurn);
   const directories = directoriesAbove(payload.keys());
@@ -130,7 +142,10 @@ async function holds(files: VolumeFiles, version: string, payload: Payload): Pro
   return true;
 }
 
-/** Stops at the first path too many: whatever an earlier write left there, the work is bounded by the payload. */
+/**
+ * Stops at the first unexpected path: the work must be bounded by the payload, not by what an
+ * earlier write left there.
+ */
 async function hasPaths(
   files: VolumeFiles,
   version: string,
@@ -149,7 +164,10 @@ async function hasPaths(
   return found === payload.size + directories.size;
 }
 
-/** Requires an unused name: the clean-up after a failure must not remove existing content. */
+/**
+ * Creates a version directory. The name must be unused: the clean-up after a failure must not
+ * remove existing content.
+ */
 async function unusedName(files: VolumeFiles, directory: string, newName: () => string): Promise<string> {
   for (let left = mostNames; left > 0; left--) {
     const name = newName();
@@ -173,7 +191,7 @@ async function publish(
       await files.writeFile(posix.join(path, name), data, { mode, owner });
       if (turns.count(1 + data.length / bytesPerCall)) await turns.yield();
     }
-    // Set before the files become visible, so that the group can always read them.
+    // The group is set before the files become visible, so that the group can always read them.
     if (group !== undefined) await timed(() => files.giveToGroup(directory, group, access));
     await files.link(version, next);
     await files.rename(next, posix.join(directory, dataLink));
@@ -185,7 +203,9 @@ async function publish(
   }
 }
 
-/** Without the generated name, so that a repeated failure has the same message. */
+/**
+ * The message omits the generated version name, so that a repeated failure has the same message.
+ */
 function unwritten(error: unknown, version: string): unknown {
   const text = describeError(error);
   if (!text.includes(version)) return error;
@@ -202,8 +222,8 @@ function reasonOf(error: unknown): string | undefined {
 }
 
 /**
- * Whether the version is not visible: the final rename may have succeeded although it reported an
- * error.
+ * Whether the version is certainly not published: the final rename may have succeeded although it
+ * reported an error.
  */
 async function isUnseen(files: VolumeFiles, directory: string, version: string): Promise<boolean> {
   return await files.readLink(posix.join(directory, dataLink)).then(
@@ -212,12 +232,15 @@ async function isUnseen(files: VolumeFiles, directory: string, version: string):
   );
 }
 
-/** An empty directory created for a subPath mount before the content existed is replaced. */
+/** Replaces an empty directory created for a subPath mount before the content existed. */
 async function isCleared(files: VolumeFiles, path: string): Promise<boolean> {
   return (await files.kindAt(path)) === 'directory' && (await files.removeEmptyDirectory(path)) === 'gone';
 }
 
-/** A link of others would lead users to what is not the volume's. */
+/**
+ * Frees the path of a link. A symbolic link with a foreign target is replaced: containers would
+ * read files outside the volume through it.
+ */
 async function isFreed(files: VolumeFiles, path: string, target: string): Promise<boolean> {
   const found = await files.readLink(path);
   if (found === target) return false;
@@ -227,8 +250,8 @@ async function isFreed(files: VolumeFiles, path: string, target: string): Promis
 }
 
 /**
- * Runs after the switch of `..data`: existing links stay valid, and links without content are
- * removed.
+ * Creates missing links and removes links without content. Runs after `..data` was switched, so
+ * that existing links stay valid.
  */
 async function linkVisible(
   files: VolumeFiles,

@@ -34,7 +34,9 @@ export interface DownwardOptions {
   readonly budget: PayloadBudget;
 }
 
-/** Throws VOLUME_UNUSABLE with all problems of the items. */
+/**
+ * Builds the files of a downwardAPI volume. Throws VOLUME_UNUSABLE with the problems of all items.
+ */
 export function downwardPayload(
   pod: Pod,
   items: readonly DownwardAPIVolumeFile[],
@@ -42,7 +44,7 @@ export function downwardPayload(
 ): Payload {
   const files = new Map<string, PayloadFile>();
   const problems: string[] = [];
-  // Many items may select all labels; their text is built once.
+  // Caches the text of each field: many items may select all labels.
   const fields = new Map<string, Buffer>();
   const contentOf = (item: DownwardAPIVolumeFile): Buffer => {
     const key = item.fieldRef?.fieldPath;
@@ -83,7 +85,9 @@ function checkedField(selector: ObjectFieldSelector): ObjectFieldSelector {
   return selector;
 }
 
-/** A file belongs to no container, so the item must name one. */
+/**
+ * Resource fields are those of one container; a volume belongs to none, so the item must name one.
+ */
 function containerOf(pod: Pod, { containerName = '' }: ResourceFieldSelector): Container {
   const found =
     findNamed(pod.spec.containers, containerName) ?? findNamed(initContainersOf(pod), containerName);

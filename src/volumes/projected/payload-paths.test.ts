@@ -21,8 +21,8 @@ function cpuMs(work: () => void): number {
   return (user + system) / 1_000;
 }
 
-describe('nested mount points', () => {
-  it('lists the outermost mounts below each mount of the volume, sorted, of all containers', () => {
+describe('the mount points that volumes must contain for other volumes', () => {
+  it('lists the outermost mounts below each mount of the volume in any container, sorted', () => {
     const pod = podWith(
       [
         ['v', '/etc/app/'],
@@ -53,7 +53,7 @@ describe('nested mount points', () => {
     assert.deepEqual(nestedMountPoints(pod, 'w'), []);
   });
 
-  it('finds them in 8,000 mounts of 8,000 volumes and 200 mounts inside each other within 2 s of CPU time', () => {
+  it('computes the nested mount points of 8,000 volumes with 8,000 mounts, and of 200 nested mounts, within 2 s of CPU time', () => {
     const base = (depth: number) => '/x'.repeat(depth);
     const nested = Array.from({ length: 200 }, (_, depth): Mount => [`v${depth}`, base(depth + 1)]);
     const inner = Array.from({ length: 8_000 }, (_, index): Mount => [`e${index}`, `${base(200)}/p${index}`]);

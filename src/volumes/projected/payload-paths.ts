@@ -10,7 +10,7 @@ import { cleanPath, unusable } from './payload.ts';
 export type Medium = 'disk' | 'memory';
 
 export interface PayloadKind {
-  /** The directory of the plugin below `volumes` in the pod directory. */
+  /** The plugin's directory name below `volumes` in the pod directory. */
   readonly directory: string;
   readonly medium: Medium;
 }
@@ -26,7 +26,7 @@ const emptyDirKind = 'kubernetes.io~empty-dir';
 const localKind = 'kubernetes.io~local-volume';
 const nfsKind = 'kubernetes.io~nfs';
 
-/** Undefined for a volume that is not a payload volume. */
+/** Returns how a payload volume is stored; undefined for other volume types. */
 export function payloadKindOf(volume: Volume): PayloadKind | undefined {
   const field = Object.keys(payloadKinds).find(
     (name) => volume[name as keyof typeof payloadKinds] !== undefined,
@@ -34,7 +34,7 @@ export function payloadKindOf(volume: Volume): PayloadKind | undefined {
   return field === undefined ? undefined : payloadKinds[field as keyof typeof payloadKinds];
 }
 
-/** The volume paths of one pod. */
+/** The paths of the volumes of one pod. */
 export class PodVolumePaths {
   readonly pod: string;
 
@@ -72,7 +72,7 @@ export class PodVolumePaths {
     return posix.join(this.volumes, localKind);
   }
 
-  /** Throws for an invalid volume name. */
+  /** Returns the mount path of a local PersistentVolume. Throws for an invalid volume name. */
   localVolume(name: string): string {
     return posix.join(this.localVolumes, checkedName(name));
   }
@@ -82,7 +82,7 @@ export class PodVolumePaths {
     return posix.join(this.volumes, nfsKind);
   }
 
-  /** Throws for an invalid volume name. */
+  /** Returns the mount path of an NFS volume. Throws for an invalid volume name. */
   nfsVolume(name: string): string {
     return posix.join(this.nfsVolumes, checkedName(name));
   }
@@ -97,30 +97,32 @@ export class PodVolumePaths {
   }
 }
 
-/** Throws for an invalid volume name. */
+/** Returns the name; throws if it is not a valid volume name. */
 export function checkedName(name: string): string {
   if (name === '' || name.startsWith('.') || name.includes('/'))
     throw unusable(`${JSON.stringify(name)} is no name of a volume`);
   return name;
 }
 
-/** Directories, each of which contains the next. */
+/** A chain of directories, each of which contains the next one. */
 export type DirectoryChain = readonly [string, ...string[]];
 
 /**
  * Classifies the last directory of the chain: missing, created by this node, or foreign, for
- * example behind a symbolic link.
+ * example because a parent is a symbolic link.
  */
 export async function endOf(
   files: Pick<VolumeFiles, 'kindAt'>,
   chain: DirectoryChain,
 ): Promise<'nothing' | 'ours' | 'foreign'> {
-  // Usually nothing exists, which takes a single check.
+  // Usually the directory does not exist, which one check shows.
   if ((await files.kindAt(chain.at(-1) ?? chain[0])) === undefined) return 'nothing';
   return (await firstNonDirectory(files, chain)) === undefined ? 'ours' : 'foreign';
 }
 
-/** Returns the first existing path that is not a directory, such as a symbolic link. */
+/**
+ * Returns the first existing path of the chain that is not a directory, such as a symbolic link.
+ */
 export async function firstNonDirectory(
   files: Pick<VolumeFiles, 'kindAt'>,
   paths: readonly string[],
@@ -132,22 +134,28 @@ export async function firstNonDirectory(
   return undefined;
 }
 
-/** Of all volumes of a pod together: each is a directory to create in a volume. */
+/**
+ * The maximum number of nested mount points of all volumes of a pod: each is a directory to create
+ * in a volume.
+ */
 const maxNestedMountPoints = 65_536;
-/** The mount points that each pod spec needs inside its volumes. A spec never changes, and each sync needs them for each volume. */
+/**
+ * Caches the mount points that the volumes of each pod spec must contain. A spec never changes, and
+ * each sync needs them for each volume.
+ */
 const nestedOfSpecs = new WeakMap<Pod['spec'], NestedMountPoints>();
 
 interface NestedMountPoints {
   readonly points: ReadonlyMap<string, readonly string[]>;
-  /** Why a volume cannot be mounted. */
+  /** For each volume that cannot be mounted, the reason. */
   readonly invalid: ReadonlyMap<string, string>;
 }
 
 /**
- * The directories that a volume must contain because containers mount other volumes there, relative to the volume and
- * sorted: nothing can create them later in a read-only volume. Of directories inside each other only the outermost.
- * Throws VOLUME_UNUSABLE for a mount path that leads out of the root
- * directory of its container, and for a pod with too many of them.
+ * Returns the directories that a volume must contain because containers mount other volumes there,
+ * relative to the volume and sorted: they cannot be created later in a read-only volume. Of nested
+ * directories only the outermost is returned. Throws VOLUME_UNUSABLE for a mount path that leads
+ * out of the root directory of its container, and for a pod with too many mount points.
  */
 export function nestedMountPoints(pod: Pod, volume: string): readonly string[] {
   const nested = nestedOfSpecs.get(pod.spec) ?? findNestedMountPoints(pod);
@@ -183,8 +191,9 @@ function findNestedMountPoints(pod: Pod): NestedMountPoints {
 }
 
 /**
- * For each path the outermost of the other paths below it, relative to it. Sorted step by step, a path is followed by all
- * paths below it, so that one pass finds the innermost path around each.
+ * Returns for each path the outermost of the other paths below it, relative to it. Sorted by
+ * components, a path is followed by all paths below it, so one pass finds the innermost path that
+ * contains each one.
  */
 function outermostInside(paths: readonly string[]): ReadonlyMap<string, readonly string[]> {
   const inside = new Map<string, string[]>();

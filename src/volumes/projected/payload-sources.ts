@@ -15,7 +15,7 @@ import { type DownwardValues, downwardPayload } from './downward-payload.ts';
 import { joinMessages, type Payload, type PayloadBudget, type PayloadFile, unusable } from './payload.ts';
 
 export interface PayloadSourcesDeps {
-  /** Undefined on a node without an API server. */
+  /** Reads objects and requests tokens; undefined on a node without an API server. */
   readonly api:
     | {
         readonly objects: Pick<PodObjects, 'secret' | 'configMap'>;
@@ -25,15 +25,15 @@ export interface PayloadSourcesDeps {
   readonly downward: DownwardValues;
 }
 
-/** The defaults of the API server. */
+/** The default file mode and token lifetime of the API server. */
 const readableByAll = 0o644;
 const ownerOnly = 0o600;
 const ownerAndGroup = 0o640;
 const defaultTokenSeconds = 3600;
-/** Sources of a projected volume that are read at the same time, and in one turn of the event loop. */
+/** The number of sources of a projected volume that are read concurrently. */
 const sourcesAtOnce = 64;
 
-/** An object, and the selected keys. */
+/** A ConfigMap or Secret, and the keys selected from it. */
 interface ObjectSource {
   readonly name?: string | undefined;
   readonly items?: KeyMapping['items'] | undefined;
@@ -141,8 +141,8 @@ export class PayloadSources {
   }
 
   /**
-   * A token is readable only by its user: where the pod specifies the user, the file belongs to
-   * that user.
+   * Builds the file of a service account token. Only the pod's user may read it: if all containers
+   * run as one user, that user owns the file.
    */
   async #token(
     pod: Pod,
@@ -172,7 +172,10 @@ export class PayloadSources {
   }
 }
 
-/** The group of the pod gets its own share of a token even where it gets none of other files: nothing else would let it. */
+/**
+ * Returns the mode of a token file. With an fsGroup the group gets read access even if the
+ * annotation denies it for other files, because containers could not read the token otherwise.
+ */
 function tokenMode(pod: Pod, owner: number | undefined, defaultMode: number): number {
   const hasGroup = pod.spec.securityContext?.fsGroup !== undefined;
   if (hasGroup && groupAccessOf(pod) === 'as-is') return ownerAndGroup;
@@ -188,12 +191,12 @@ function mustBeOptional(called: string, { optional }: ObjectSource): void {
   if (optional !== true) throw unusable(`${called} not found`);
 }
 
-/** How the keys of an object become files. */
+/** Which keys of an object become files, and at which paths. */
 export interface KeyMapping {
-  /** Undefined for all keys under their own names. */
+  /** The selected keys; undefined for all keys under their own names. */
   readonly items: readonly KeyToPath[];
   readonly defaultMode: number;
-  /** Whether missing keys and a missing object are accepted. */
+  /** `optional` if missing keys and a missing object are accepted. */
   readonly presence: 'required' | 'optional';
   readonly budget: PayloadBudget;
   readonly values: DecodedValues;
@@ -201,7 +204,10 @@ export interface KeyMapping {
 
 type Encoded = Readonly<Record<string, string>>;
 
-/** The decoded keys of the objects of one volume: each is decoded once, however many items and sources name it. */
+/**
+ * Decodes the keys of the objects of one volume: each key once, even if many items and sources name
+ * it.
+ */
 export class DecodedValues {
   readonly #byData = new Map<Encoded, Map<string, Buffer>>();
 
@@ -215,19 +221,20 @@ export class DecodedValues {
   }
 }
 
-/** Throws VOLUME_UNUSABLE for a missing key. */
+/** Builds the files of a ConfigMap. Throws VOLUME_UNUSABLE for a missing key. */
 export function configMapPayload(configMap: ConfigMap | undefined, mapping: KeyMapping): Payload {
   const { data = {}, binaryData = {} } = configMap ?? {};
   const { items, values } = mapping;
   const text = (key: string) => values.get(data, key, 'utf8');
   const bytes = (key: string) => values.get(binaryData, key, 'base64');
-  // An unchecked object may have a key in both: then items get the text, and a volume of all keys gets the bytes.
+  // An object that bypassed validation may have a key in both `data` and `binaryData`: items then
+  // get the text, and a volume of all keys gets the bytes.
   const read = (key: string) => (items.length > 0 ? (text(key) ?? bytes(key)) : (bytes(key) ?? text(key)));
   const keys = () => new Set([...Object.keys(data), ...Object.keys(binaryData)]);
   return keysAsFiles({ keys, read }, mapping, 'configmap references non-existent config key');
 }
 
-/** Throws VOLUME_UNUSABLE for a missing key. */
+/** Builds the files of a Secret. Throws VOLUME_UNUSABLE for a missing key. */
 export function secretPayload(secret: Secret | undefined, mapping: KeyMapping): Payload {
   const { data = {} } = secret ?? {};
   const keys = () => Object.keys(data);

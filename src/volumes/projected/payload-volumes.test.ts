@@ -20,7 +20,7 @@ function makeWorld() {
   return { files, clock, world: new PayloadWorld(files, '/pods', clock) };
 }
 
-/** Returns the messages of the problems. */
+/** Prepares the volumes and returns the messages of their problems. */
 async function messagesOf(
   environment: PayloadWorld,
   ...volumes: readonly Volume[]
@@ -30,7 +30,7 @@ async function messagesOf(
 }
 
 describe('locations of payload volumes', () => {
-  it('are read-only and known for the four types', () => {
+  it('locates payload volumes of all four types, and mounts them read-only', () => {
     const { world } = makeWorld();
     const volumes: readonly Volume[] = [
       { name: 'a', configMap: {} },
@@ -53,7 +53,7 @@ describe('locations of payload volumes', () => {
 });
 
 describe('a payload volume', () => {
-  it('publishes new content at the next set-up and removes the old version', async () => {
+  it('publishes new content of a payload volume at the next set-up and removes the old version', async () => {
     const { files, world } = makeWorld();
     const volumes = world.volumes();
     const pod = podWith([configMapVolume()]);
@@ -71,7 +71,7 @@ describe('a payload volume', () => {
     assert.deepEqual(names.filter((name) => name.startsWith('..')).length, 2);
   });
 
-  it('is neither read nor written while nothing changes', async () => {
+  it('neither reads nor writes the files of a payload volume while its content does not change', async () => {
     const { files, world } = makeWorld();
     world.setSecret('s', { a: '1' });
     const calls: string[] = [];
@@ -88,7 +88,7 @@ describe('a payload volume', () => {
     assert.deepEqual(calls, ['readLink', 'names']);
   });
 
-  it('is written again after it was removed', async () => {
+  it('writes a payload volume again after it was removed', async () => {
     const { files, world } = makeWorld();
     world.setSecret('s', { a: '1' });
     const volumes = world.volumes();
@@ -99,7 +99,7 @@ describe('a payload volume', () => {
     assert.equal(files.mounts().length, 1);
   });
 
-  it('restores removed files without a new version', async () => {
+  it('restores removed files of a payload volume without a new version', async () => {
     const { files, world } = makeWorld();
     world.setSecret('s', { a: '1', b: '2' });
     const volumes = world.volumes();
@@ -111,7 +111,7 @@ describe('a payload volume', () => {
     assert.deepEqual(files.entry(`${at('secret', 'v')}/..data`), content);
   });
 
-  it('is an empty directory while an optional object is missing, and follows the object', async () => {
+  it('creates an empty directory while an optional object is missing, and fills it when the object appears', async () => {
     const { files, world } = makeWorld();
     const volumes = world.volumes();
     const pod = podWith([configMapVolume({ optional: true })]);
@@ -126,7 +126,7 @@ describe('a payload volume', () => {
     assert.equal(files.entry(`${at('configmap', 'v')}/a`), undefined);
   });
 
-  it('keeps its content and reports a problem when its source becomes unavailable', async () => {
+  it('keeps the content of a payload volume and reports a problem when its source becomes unavailable', async () => {
     const { files, world } = makeWorld();
     const volumes = world.volumes();
     const pod = podWith([secretVolume()]);
@@ -143,14 +143,14 @@ describe('a payload volume', () => {
     assert.deepEqual(problem, { volume: 'v', message: 'timed out', content: 'earlier' });
   });
 
-  it('is not created if no container uses it', async () => {
+  it('does not create a payload volume that no container uses', async () => {
     const { files, world } = makeWorld();
     const pod = podWith([secretVolume()], { containers: [{ name: 'main', image: 'i' }] });
     assert.deepEqual(await world.volumes().prepare(pod, world.signal), []);
     assert.deepEqual(files.paths(), []);
   });
 
-  it('does not block other volumes of its pod', async () => {
+  it('sets up the other volumes of a pod when one fails', async () => {
     const { files, world } = makeWorld();
     world.setConfigMap('cm', { a: '1' });
     const volumes = [{ ...secretVolume(), name: 's1' }, configMapVolume(), { ...secretVolume(), name: 's2' }];
@@ -162,7 +162,7 @@ describe('a payload volume', () => {
     assert.equal(files.text(`${at('configmap', 'v')}/a`), '1');
   });
 
-  it('contains the mount points of other volumes', async () => {
+  it('creates the mount points of other volumes in a payload volume', async () => {
     const { files, world } = makeWorld();
     world.setConfigMap('cm', { a: '1' });
     const volumeMounts = [
@@ -193,11 +193,11 @@ describe('a payload volume', () => {
     world.setConfigMap('cm', { a: '1', late: '2', full: '3' });
     assert.deepEqual(await world.volumes().prepare(pod, world.signal), []);
     assert.equal(await files.readLink(late), '..data/late');
-    // A directory with content is not from this node.
+    // A directory that is not empty was not created by this node, so it is kept.
     assert.equal(await files.kindAt(`${full}/inside`), 'directory');
   });
 
-  it('keeps the mount points of other volumes even if they have the name of a file', async () => {
+  it('keeps the mount points of other volumes even if a payload file has the same name', async () => {
     const { files, world } = makeWorld();
     const mounts = [
       { name: 'v', mountPath: '/v' },
@@ -211,7 +211,7 @@ describe('a payload volume', () => {
     assert.equal(await files.readLink(`${at('configmap', 'v')}/a`), '..data/a');
   });
 
-  it('in memory is limited by the pod or by the node', async () => {
+  it('limits the tmpfs of a secret volume to the memory limit of the pod or the allocatable memory of the node', async () => {
     const { files, world } = makeWorld();
     world.setSecret('s', { a: '1' });
     await world.volumes().prepare(podWith([secretVolume()]), world.signal);
@@ -225,7 +225,7 @@ describe('a payload volume', () => {
     assert.equal(small.files.mounts()[0]?.sizeBytes, 8n * 2n ** 20n);
   });
 
-  it('is rejected if its content exceeds its limit', async () => {
+  it('rejects a payload volume whose content exceeds its limit', async () => {
     const { world } = makeWorld();
     world.setSecret('s', { a: 'x'.repeat(100) });
     const allocatable = () => new Map();
@@ -246,7 +246,7 @@ describe('fsGroup of payload volumes', () => {
     ['true', 0o400],
     ['false', 0o440],
   ] as const)
-    it(`gives the group ${kept === 'true' ? 'the unchanged modes with the annotation' : 'read access by default'}`, async () => {
+    it(`gives the fsGroup ${kept === 'true' ? 'the modes of the pod spec with the annotation' : 'read access by default'}`, async () => {
       const { files, world } = makeWorld();
       world.setSecret('s', { key: 'x' });
       const volume = { name: 'v', secret: { secretName: 's', defaultMode: 0o400 } };
@@ -263,7 +263,7 @@ describe('fsGroup of payload volumes', () => {
     });
 });
 
-test('observes the ownership change once per version', async () => {
+test('observes the ownership change of a payload volume once per version', async () => {
   const { world } = makeWorld();
   world.setSecret('s', { key: 'x' });
   const reported: string[] = [];
@@ -280,7 +280,7 @@ test('observes the ownership change once per version', async () => {
 });
 
 describe('a payload volume with a missing source', () => {
-  it('reports the message of the Go kubelet', async () => {
+  it('reports a missing source with the message of the Go kubelet', async () => {
     const { world } = makeWorld();
     assert.deepEqual(await messagesOf(world, configMapVolume()), ['configmap "cm" not found']);
     assert.deepEqual(await messagesOf(world, secretVolume()), ['secret "s" not found']);
@@ -296,7 +296,7 @@ describe('a payload volume with a missing source', () => {
     assert.deepEqual(await messagesOf(world, configMapVolume({ items, optional: true })), []);
   });
 
-  it('reports all problems of a projected volume', async () => {
+  it('reports all problems of a projected volume in one message', async () => {
     const { world } = makeWorld();
     const volume = projectedVolume(
       { secret: { name: 's' } },
@@ -344,7 +344,7 @@ describe('downwardAPI volumes', () => {
   ];
   const volume: Volume = { name: 'v', downwardAPI: { items, defaultMode: 0o600 } };
 
-  it('follow changes of the pod', async () => {
+  it('refreshes a downwardAPI volume when the pod changes', async () => {
     const { files, world } = makeWorld();
     const volumes = world.volumes();
     assert.deepEqual(await volumes.prepare(podWith([volume], {}, { app: 'x' }), world.signal), []);
@@ -355,7 +355,7 @@ describe('downwardAPI volumes', () => {
     assert.equal(files.text(`${at('downward-api', 'v')}/labels`), 'app="y"\nb="c"');
   });
 
-  it('reject an unknown field', async () => {
+  it('rejects a downwardAPI volume with an unknown field', async () => {
     const { world } = makeWorld();
     const bad = [
       { path: 'a', fieldRef: { fieldPath: "metadata.name['x']" } },
@@ -379,7 +379,7 @@ describe('a service account token volume', () => {
     return [found.mode, found.owner, found.group];
   };
 
-  it('is requested as the volume specifies, and refreshed', async () => {
+  it('requests the token that the volume specifies, and writes refreshed tokens', async () => {
     const { files, world } = makeWorld();
     const volumes = world.volumes();
     await volumes.prepare(podWith([tokenVolume]), world.signal);
@@ -412,14 +412,14 @@ describe('a service account token volume', () => {
     },
   ];
   for (const { of, spec, file } of rules) {
-    it(`of ${of} is readable only by them`, async () => {
+    it(`makes the token of ${of} readable only by them`, async () => {
       const { files, world } = makeWorld();
       await world.volumes().prepare(podWith([tokenVolume], spec), world.signal);
       assert.deepEqual(fileOf(files), file);
     });
   }
 
-  it('is readable by the group even if files keep their modes', async () => {
+  it('makes a token readable by the fsGroup even if the annotation keeps the file modes', async () => {
     const { files, world } = makeWorld();
     const pod = podWith([tokenVolume], { securityContext: { fsGroup: 9 } });
     const metadata = { ...pod.metadata, annotations: { 'kubeling.dev/fs-group-keeps-modes': 'true' } };
@@ -427,7 +427,7 @@ describe('a service account token volume', () => {
     assert.deepEqual(fileOf(files), [0o640, 0, 9]);
   });
 
-  it('has no owner if containers run as different users', async () => {
+  it('sets no owner for a token if containers run as different users', async () => {
     const { files, world } = makeWorld();
     const volumeMounts = [{ name: 'v', mountPath: '/v' }];
     const containers = [
@@ -440,7 +440,7 @@ describe('a service account token volume', () => {
 });
 
 describe('removal of payload volumes', () => {
-  it('removes all files, also those of a previous process', async () => {
+  it('removes all files of payload volumes, also those of a previous process', async () => {
     const { files, world } = makeWorld();
     world.setConfigMap('cm', { a: '1' });
     world.setSecret('s', { a: '1' });
@@ -455,7 +455,7 @@ describe('removal of payload volumes', () => {
     );
   });
 
-  it('waits briefly for a mount in use, then names it', async () => {
+  it('waits briefly for a payload volume that is in use, then rejects with its path', async () => {
     const { files, clock, world } = makeWorld();
     world.setSecret('s', { a: '1' });
     const volumes = world.volumes();
@@ -473,7 +473,7 @@ describe('removal of payload volumes', () => {
     assert.deepEqual(files.mounts(), []);
   });
 
-  it('keeps mounts that are not from this node', async () => {
+  it('keeps mounts below a volume directory that are not from this node', async () => {
     const { files, world } = makeWorld();
     world.setConfigMap('cm', { a: '1' });
     const volumes = world.volumes();
@@ -491,8 +491,11 @@ describe('removal of payload volumes', () => {
   });
 });
 
-describe('a kill or a wrong error result', () => {
-  /** Every call after the given number fails, as if the process had been killed. */
+describe('a kill, or an error reported by a completed step', () => {
+  /**
+   * A file system on which every call after the given number fails, as if the process had been
+   * killed.
+   */
   const dyingAfter = (files: VolumeFiles, calls: number): VolumeFiles => {
     let left = calls;
     return new Proxy(files, {
@@ -506,7 +509,7 @@ describe('a kill or a wrong error result', () => {
       },
     });
   };
-  /** Called after each completed call. */
+  /** A file system that calls `made` after each completed call. */
   const counting = (files: VolumeFiles, made: () => void): VolumeFiles =>
     new Proxy(files, {
       get: (target, name) => {
@@ -523,7 +526,7 @@ describe('a kill or a wrong error result', () => {
     securityContext: { fsGroup: 5 },
   });
 
-  it('between any two steps leaves the old or the new content, and no leftovers after a restart', async () => {
+  it('leaves the old or the new content after a kill between any two steps, and no leftovers after a restart', async () => {
     for (let calls = 0; ; calls++) {
       const { files, world } = makeWorld();
       world.setConfigMap('cm', { a: 'old', b: 'old', 'c.d': 'old' });
@@ -561,7 +564,7 @@ describe('a kill or a wrong error result', () => {
       world.setSecret('s', { a: 'new' });
       steps = 0;
       const unsure = counting(files, () => {
-        if (++steps === denied) throw new Error('it is not known what came of it');
+        if (++steps === denied) throw new Error('the result of the call is unknown');
       });
       await world.volumes({ files: unsure }).prepare(pod, world.signal);
       for (const place of [at('configmap', 'v'), at('secret', 's')]) {
@@ -574,7 +577,7 @@ describe('a kill or a wrong error result', () => {
     }
   });
 
-  it('between any two steps never lets a pod start with missing files', async () => {
+  it('never lets a pod start with missing files after a kill between any two steps', async () => {
     for (let calls = 0, isOver = false; !isOver; calls++) {
       const { files, world } = makeWorld();
       world.setConfigMap('cm', { a: '1', b: '1' });
@@ -592,7 +595,7 @@ describe('a kill or a wrong error result', () => {
     }
   });
 
-  it('between any two steps of the first write and of the removal', async () => {
+  it('completes a first write and a removal that were killed between any two steps', async () => {
     for (let calls = 0, isOver = false; !isOver; calls++) {
       const { files, world } = makeWorld();
       world.setConfigMap('cm', { a: '1' });

@@ -50,15 +50,15 @@ export interface PayloadVolumesDeps {
   readonly files: VolumeFiles;
   readonly clock: Clock;
   readonly random: Random;
-  /** The allocatable memory of the node, which limits each memory-backed volume. */
+  /** The allocatable memory of the node, which limits the size of each memory-backed volume. */
   readonly allocatable: () => ResourceList;
-  /** Durations are not observed if undefined. */
+  /** Observes the durations of storage operations; they are not measured if undefined. */
   readonly observe?: StorageObserver | undefined;
 }
 
 /**
- * The location of a volume. It is read-only: a container with write access could change files of
- * the host during a write.
+ * The location of a payload volume. It is mounted read-only: a container with write access could
+ * redirect files of the host during a write.
  */
 export interface PayloadVolume {
   readonly kind: 'path';
@@ -68,7 +68,7 @@ export interface PayloadVolume {
 
 export interface VolumeProblem {
   readonly volume: string;
-  /** The problem at the end of its event message. */
+  /** The problem, as it appears at the end of the event message. */
   readonly message: string;
   /**
    * With `earlier` content, complete but possibly stale, containers may start; with `none` they may
@@ -84,7 +84,7 @@ interface FilledVolume {
   readonly budget: PayloadBudget;
 }
 
-/** The state written by this process, which avoids checking each file. */
+/** The version last written by this process; while it is current, no file has to be compared. */
 interface WrittenVolume {
   readonly digest: string;
   readonly version: string;
@@ -92,9 +92,12 @@ interface WrittenVolume {
 }
 
 const versionDigits = 2 ** 32;
-/** Files that are checked and hashed in one turn of the event loop, if no volume has more. */
+/**
+ * The number of files checked and hashed in one turn of the event loop; larger volumes are
+ * processed over several turns.
+ */
 const stepsPerTurn = 1_024;
-/** Hashing so many bytes takes as long as one file. */
+/** Hashing this many bytes takes about as long as checking one file. */
 const bytesPerStep = 4_096;
 
 /** Writes the payload volumes of pods: configMap, secret, downwardAPI and projected. */
@@ -150,8 +153,9 @@ export class PayloadVolumes {
   }
 
   /**
-   * Call once no container of the pod runs; also for pods of which only the UID is known.
-   * Idempotent. Rejects with VOLUME_REMOVE that names paths in use or not from this node.
+   * Removes the payload volumes of a pod. Call once no container of the pod runs; also for pods of
+   * which only the UID is known. Idempotent. Rejects with VOLUME_REMOVE that names paths in use or
+   * not from this node.
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire(uid, signal);
@@ -235,7 +239,10 @@ export class PayloadVolumes {
     this.#recordWritten(pod.metadata.uid, name, { digest, ...written });
   }
 
-  /** Two checks of the volume show whether it still exists and no link was removed. */
+  /**
+   * Whether the digest is that of the last written version, which is still published, and no link
+   * was removed.
+   */
   async #isCurrent(
     pod: Pod,
     name: string,
@@ -264,7 +271,7 @@ export class PayloadVolumes {
   }
 }
 
-/** The directory is named after the volume. */
+/** Returns the plugin; the volume directory is named after it. */
 function pluginOf({ directory }: PayloadKind): VolumePlugin {
   return { name: directory.replace('~', '/') };
 }

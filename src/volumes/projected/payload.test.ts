@@ -10,7 +10,7 @@ const of = (...paths: readonly string[]) => new Map(paths.map((path) => [path, f
 
 const checked = (payload: Payload) => checkedPayload(payload, PayloadBudget.ofPod().ofVolume());
 
-describe('the paths of a payload', () => {
+describe('the file paths of a payload', () => {
   const refused: readonly (readonly [string, string])[] = [
     ['', 'invalid path: must not be empty: ""'],
     ['/etc/passwd', 'invalid path: must be relative path: /etc/passwd'],
@@ -25,19 +25,19 @@ describe('the paths of a payload', () => {
     ['a/'.repeat(33), `invalid path: must have at most 32 steps: ${'a/'.repeat(33).slice(0, 255)}`],
   ];
   for (const [path, message] of refused) {
-    it(`refuse ${JSON.stringify(path.slice(0, 20))}`, () => {
+    it(`rejects the file path ${JSON.stringify(path.slice(0, 20))} of a payload`, () => {
       assert.throws(() => checked(of(path)), { code: 'VOLUME_UNUSABLE', message });
     });
   }
 
-  it('are normalized and sorted', () => {
+  it('normalizes and sorts the file paths of a payload', () => {
     assert.deepEqual(
       [...checked(of('z', './a//b/', 'a/..c', '.hidden')).keys()],
       ['.hidden', 'a/..c', 'a/b', 'z'],
     );
   });
 
-  it('must not lead through another file', () => {
+  it('rejects a payload in which a path leads through another file', () => {
     const message = 'invalid path: must not go through the file "a": a/b';
     assert.throws(() => checked(of('a/b', 'a')), { message });
     assert.throws(() => checked(of('a/b', 'a-b', 'a.b/c', 'a')), { message });
@@ -45,7 +45,7 @@ describe('the paths of a payload', () => {
   });
 });
 
-describe('keys as files', () => {
+describe('the files of a ConfigMap or Secret volume', () => {
   const all = {
     items: [],
     defaultMode: 0o640,
@@ -58,13 +58,13 @@ describe('keys as files', () => {
     binaryData: { raw: Buffer.from([0, 255]).toString('base64') },
   };
 
-  it('include all keys without items, from data and binaryData', () => {
+  it('creates a file for each key of data and binaryData if there are no items', () => {
     const payload = configMapPayload(configMap, all);
     assert.deepEqual([...payload.keys()].sort(), ['raw', 'text']);
     assert.deepEqual(payload.get('raw'), { data: Buffer.from([0, 255]), mode: 0o640 });
   });
 
-  it('use the paths and modes of the items', () => {
+  it('uses the paths and modes of the items for the files', () => {
     const items = [
       { key: 'raw', path: 'deep/raw', mode: 0o400 },
       { key: 'text', path: 'one' },
@@ -79,7 +79,7 @@ describe('keys as files', () => {
     ]);
   });
 
-  it('must exist unless optional', () => {
+  it('rejects a missing key unless the source is optional', () => {
     const items = [{ key: 'k', path: 'p' }];
     const optional = { ...all, items, presence: 'optional' } as const;
     const missingInConfigMap = { message: 'configmap references non-existent config key: k' };
@@ -92,7 +92,7 @@ describe('keys as files', () => {
 });
 
 describe('the digest of a payload', () => {
-  it('differs for different payloads', () => {
+  it('computes different digests for different payloads', () => {
     const digests = [
       payloadDigest(of('a')),
       payloadDigest(of('b')),
@@ -106,8 +106,8 @@ describe('the digest of a payload', () => {
   });
 });
 
-describe('oneMessage', () => {
-  it('removes duplicates', () => {
+describe('joinMessages', () => {
+  it('joins messages without duplicates', () => {
     assert.equal(joinMessages(['a', 'a']), 'a');
     assert.equal(joinMessages(['a', 'b', 'a']), '[a, b]');
   });
@@ -124,14 +124,14 @@ describe('the budget of a payload', () => {
     message: /content of the volume must not exceed 8 MiB in 16384 files and directories/,
   };
 
-  it('rejects a volume whose items select one large key many times', () => {
+  it('rejects a volume whose items together exceed the size limit because they select one large key many times', () => {
     assert.throws(
       () => secretPayload(large, { ...mapping, budget: PayloadBudget.ofPod().ofVolume() }),
       ofVolume,
     );
   });
 
-  it('rejects more files than a volume may have', () => {
+  it('rejects a volume with more files than the limit', () => {
     const many = Array.from({ length: 16_385 }, (_, index) => ({ key: 'key', path: `f${index}` }));
     const budget = PayloadBudget.ofPod().ofVolume();
     assert.throws(
@@ -140,7 +140,7 @@ describe('the budget of a payload', () => {
     );
   });
 
-  it('counts each directory once, and refuses more files and directories than a volume may have', () => {
+  it('counts each directory of a volume once, and rejects more files and directories than the limit', () => {
     const tree = (files: number, steps: number) =>
       of(...Array.from({ length: files }, (_, index) => `${index}${'/a'.repeat(steps)}`));
     assert.equal(checked(tree(500, 31)).size, 500);
@@ -149,14 +149,14 @@ describe('the budget of a payload', () => {
     assert.equal(checked(of(...shared)).size, 10_000);
   });
 
-  it('bounds all volumes of a pod together', () => {
+  it('applies the limits to all payload volumes of a pod together', () => {
     const pod = PayloadBudget.ofPod();
     const fill = () => secretPayload(large, { ...mapping, items: items.slice(0, 8), budget: pod.ofVolume() });
     for (let volume = 0; volume < 4; volume++) assert.equal(fill().size, 8);
     assert.throws(fill, { message: /content of the volumes of the pod must not exceed 32 MiB/ });
   });
 
-  it('builds the text of all labels once for any number of items', () => {
+  it('builds the text of all labels once per volume, even if many items select it', () => {
     let created = 0;
     const values = {
       field: () => {
@@ -174,7 +174,7 @@ describe('the budget of a payload', () => {
 });
 
 describe('the keys of an object', () => {
-  it('decodes only the keys that items name, each once for all sources of a volume', () => {
+  it('decodes only the keys that items select, each once for all sources of a volume', () => {
     let decoded = 0;
     const data = new Proxy<Record<string, string>>(
       { one: 'MQ==', two: 'Mg==' },

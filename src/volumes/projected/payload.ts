@@ -5,13 +5,13 @@ import { KubelingError } from '../../lib/index.ts';
 /** One file of a volume. */
 export interface PayloadFile {
   readonly data: Buffer;
-  /** Exact permission bits. */
+  /** The exact permission bits of the file. */
   readonly mode: number;
-  /** The owner; the user of this process if undefined. */
+  /** The UID that owns the file; if undefined, the user of this process. */
   readonly owner?: number | undefined;
 }
 
-/** The files of a volume by their paths. */
+/** The files of a volume by their relative paths. */
 export type Payload = ReadonlyMap<string, PayloadFile>;
 
 /**
@@ -20,7 +20,10 @@ export type Payload = ReadonlyMap<string, PayloadFile>;
  */
 export class PayloadBudget {
   #bytes: number;
-  /** Files and directories: each takes an inode of the node, and system calls to create, compare and remove. */
+  /**
+   * The maximum number of files and directories: each takes an inode of the node, and system calls
+   * to create, compare and remove it.
+   */
   #files: number;
   readonly #pod: PayloadBudget | undefined;
 
@@ -43,7 +46,7 @@ export class PayloadBudget {
     this.#add(bytes);
   }
 
-  /** Throws as above. */
+  /** Throws VOLUME_UNUSABLE as `addFile` does. */
   addDirectory(): void {
     this.#add(0);
   }
@@ -64,30 +67,36 @@ export class PayloadBudget {
 }
 
 const mebibyte = 1024 * 1024;
-/** An API server stores objects of up to 1.5 MiB; a projected volume combines several. */
+/**
+ * The maximum size of a payload: an API server stores objects of up to 1.5 MiB, and a projected
+ * volume combines several.
+ */
 const maxVolumeBytes = 8 * mebibyte;
 const maxVolumeFiles = 16_384;
 /**
- * Inodes of the file system of a volume in memory. A replaced version stays until the one after it is written, so up to
- * three versions exist at a time, beside the links of the volume itself.
+ * The number of inodes of a tmpfs for a payload volume. A replaced version is kept until the next
+ * write, so up to three versions exist at a time, besides the links of the volume.
  */
 export const maxVolumeInodes = 4 * maxVolumeFiles + 64;
 const maxPodBytes = 32 * mebibyte;
 const maxPodFiles = 65_536;
 const longestPath = 4096;
 const longestName = 255;
-/** Each step of a path is a directory to create, read and remove. Kubernetes has no such limit. */
+/**
+ * The maximum number of components of a file path: each is a directory to create, read and remove.
+ * Kubernetes has no such limit.
+ */
 const maxSteps = 32;
 
-/** Builds the error with the message of the volume's event. */
+/** Builds the error whose message becomes that of the volume's event. */
 export function unusable(why: string, cause?: unknown): KubelingError {
   return new KubelingError('VOLUME_UNUSABLE', why, cause === undefined ? {} : { cause });
 }
 
 /**
- * The payload with its paths in their plain form, in a stable order. Throws VOLUME_UNUSABLE for a path that would leave
- * the volume, take a name that the volume keeps for itself, or go through another file, and when its directories exceed
- * the budget.
+ * Returns the payload with normalized paths in a stable order. Throws VOLUME_UNUSABLE for a path
+ * that leaves the volume, uses a reserved name or leads through another file, and if the
+ * directories exceed the budget.
  */
 export function checkedPayload(payload: Payload, budget: PayloadBudget): Payload {
   const clean = [...payload].map(([path, file]) => [checkedPath(path), file] as const);
@@ -98,8 +107,8 @@ export function checkedPayload(payload: Payload, budget: PayloadBudget): Payload
 }
 
 /**
- * Sorted by components, a file precedes the paths below it, so each path is compared with one
- * other.
+ * Sorted by components, a file comes directly before the paths below it, so each path is compared
+ * with one other.
  */
 function checkParents(paths: readonly string[]): void {
   const keys = paths.map((path) => path.replaceAll('/', '\0')).sort();
@@ -111,7 +120,10 @@ function checkParents(paths: readonly string[]): void {
   }
 }
 
-/** Each directory that the paths go through, once. Throws VOLUME_UNUSABLE when there are more than the budget allows. */
+/**
+ * Returns each directory on the paths once. Throws VOLUME_UNUSABLE if there are more directories
+ * than the budget allows.
+ */
 export function directoriesAbove(paths: Iterable<string>, budget?: PayloadBudget): ReadonlySet<string> {
   const directories = new Set<string>();
   for (const path of paths) {
@@ -125,12 +137,12 @@ export function directoriesAbove(paths: Iterable<string>, budget?: PayloadBudget
   return directories;
 }
 
-/** The names of the payload at the top of the volume. */
+/** The names of the files and directories at the top level of the volume. */
 export function topNames(payload: Payload): ReadonlyMap<string, PayloadFile> {
   return new Map([...payload].map(([path, file]) => [path.split('/')[0] ?? path, file]));
 }
 
-/** Removes empty and `.` components. */
+/** Removes empty and `.` components from a path. */
 export function cleanPath(path: string): string {
   const clean = posix.normalize(path);
   return clean.length > 1 && clean.endsWith('/') ? clean.slice(0, -1) : clean;
@@ -150,7 +162,7 @@ function checkedPath(path: string): string {
     throw unusable(`invalid path: filenames must be less than or equal to ${longestName} characters`);
   }
   const clean = cleanPath(path);
-  // Also behind a leading `./`: the reserved names start with two dots.
+  // Also rejects names after a leading `./`: the reserved names of a volume start with two dots.
   if (clean.startsWith('..')) throw unusable(`invalid path: must not start with '..': ${path}`);
   if (clean === '.' || clean.includes('\0'))
     throw unusable(`invalid path: must name a file: ${JSON.stringify(path)}`);
@@ -161,7 +173,7 @@ export function payloadBytes(payload: Payload): number {
   return [...payload.values()].reduce((sum, { data }) => sum + data.length, 0);
 }
 
-/** Equal for equal payloads only. */
+/** Returns a digest that is equal for equal payloads only. */
 export function payloadDigest(payload: Payload, more: readonly string[] = []): string {
   const hash = createHash('sha256').update(JSON.stringify(more));
   for (const [path, { data, mode, owner }] of payload) {
