@@ -4,8 +4,9 @@ import { whenLeftBehind } from './fakes/left-behind.ts';
 let opened = 0;
 
 /**
- * A network namespace in which a whole node runs, and another that is its only neighbour. The node has the ports of
- * loopback, the packet filter and the network sockets for itself; those of the machine stay as they are.
+ * A network namespace in which a whole node runs, and a second one that acts as its only neighbour
+ * machine. The node has its own loopback ports, packet filter and network sockets; those of the
+ * machine are not affected.
  */
 export class IsolatedNetwork implements Disposable {
   readonly nodeAddress = '198.18.0.2';
@@ -26,12 +27,12 @@ export class IsolatedNetwork implements Disposable {
     }
   }
 
-  /** The words before a program that make it run in the node's network. */
+  /** The command prefix that runs a program in the node's network. */
   get node(): readonly string[] {
     return entering(`/run/netns/${this.#node}`);
   }
 
-  /** The words before a program that make it run on another machine of the node's network. */
+  /** The command prefix that runs a program on the neighbour machine. */
   get neighbour(): readonly string[] {
     return entering(`/run/netns/${this.#neighbour}`);
   }
@@ -58,31 +59,34 @@ export class IsolatedNetwork implements Disposable {
     execFileSync('ip', ['-n', this.#node, 'route', 'add', 'default', 'via', '198.18.0.1']);
   }
 
-  /** Both ends of the pair of interfaces go with their namespaces. */
+  /** Deletes both namespaces, which also removes the pair of interfaces that connects them. */
   #remove(): void {
     for (const name of [this.#node, this.#neighbour]) {
       try {
         execFileSync('ip', ['netns', 'delete', name], { stdio: 'ignore' });
       } catch {
-        // It was not created.
+        // The namespace was not created.
       }
     }
   }
 }
 
-/** The words before a program that make it run in the network of a process. */
+/** The command prefix that runs a program in the network of a process. */
 export function inNetworkOf(pid: number): readonly string[] {
   return entering(`/proc/${pid}/ns/net`);
 }
 
-/** Only the network: files stay those of the machine, and files of the network in /proc are those of the namespace. */
+/**
+ * The command prefix that enters only a network namespace: the program sees the files of the
+ * machine, except for the network files in /proc.
+ */
 function entering(path: string): readonly string[] {
   return ['nsenter', `--net=${path}`];
 }
 
 /**
- * Sends what is for 127.0.0.0/8 in the network of a pod, or of another machine, to a gateway instead of its own loopback,
- * as a process with CAP_NET_RAW does with packets that it makes itself.
+ * Routes 127.0.0.0/8 in the network of a pod or another machine to a gateway instead of the local
+ * loopback. A process with CAP_NET_RAW can achieve the same with packets it crafts.
  */
 export function routeLoopbackVia(gateway: string, device: string, inside: readonly string[]): void {
   const [file = '', ...words] = inside;

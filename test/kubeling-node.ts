@@ -34,7 +34,10 @@ export interface NodePod {
   readonly status: PodStatus;
 }
 
-/** In real time: look, and look again soon. The last thing seen is told when it was in vain. */
+/**
+ * Polls in real time until the check returns a value. On a timeout the error contains the last
+ * observed state.
+ */
 export async function eventually<T>(
   what: string,
   look: () => Promise<T | undefined>,
@@ -45,14 +48,18 @@ export async function eventually<T>(
   for (;;) {
     const found = await look();
     if (found !== undefined) return found;
-    if (performance.now() > end) throw new Error(`Waited ${limitMs} ms in vain for ${what}\n${told()}`);
+    if (performance.now() > end)
+      throw new Error(`Timed out after ${limitMs} ms waiting for ${what}\n${told()}`);
     await new Promise((resolve) => setTimeout(resolve, pollMs));
   }
 }
 
 type PrepareNode = (dataDir: string) => Promise<Readonly<Record<string, string>>>;
 
-/** A `kubeling up` of the test's own with a containerd of its own, as a process that can be killed and started again. */
+/**
+ * A `kubeling up` process with a private containerd for one test; it can be killed and started
+ * again.
+ */
 export class KubelingNode implements AsyncDisposable {
   readonly dataDir: string;
   readonly #clean: MachineSnapshot;
@@ -67,8 +74,9 @@ export class KubelingNode implements AsyncDisposable {
   readonly #leftBehind: Disposable;
 
   /**
-   * `prepare` may put things into the data directory; what it answers is added to the environment of kubeling. `flags`
-   * are given to it each time it starts. `through` is a program, with its arguments, that becomes each kubeling.
+   * Starts a node. `prepare` may write files into the data directory; the variables it returns are
+   * added to the environment of kubeling. `flags` are passed to each start. `through` is a program
+   * with arguments that executes kubeling.
    */
   static async open(
     prepare: PrepareNode = async () => ({}),
@@ -83,7 +91,7 @@ export class KubelingNode implements AsyncDisposable {
     try {
       await node.start();
     } catch (error) {
-      // Whatever is left, why it did not start matters more.
+      // Cleans up, but throws the error of the failed start instead of reporting leftovers.
       await node.leave().catch(() => []);
       throw error;
     }
@@ -119,34 +127,34 @@ export class KubelingNode implements AsyncDisposable {
     return this.#process?.pid ?? 0;
   }
 
-  /** Of the process; null while it runs. */
+  /** The exit code of the kubeling process; null while it runs. */
   get exitCode(): number | null {
     return this.#process?.exitCode ?? null;
   }
 
-  /** The CRI of the node's runtime, to see what is really there. */
+  /** A CRI client of the node's runtime, which shows the actual sandboxes and containers. */
   get cri(): CriClient {
     assert.ok(this.#cri, 'the node has not been started');
     return this.#cri;
   }
 
-  /** What all processes so far have said. */
+  /** The output of all kubeling processes so far. */
   get out(): string {
     return this.#out;
   }
 
-  /** What it is to be started with from now on: added to its environment, and its flags. */
+  /** Sets additional environment variables and the flags for the next start. */
   change(env: Readonly<Record<string, string>>, flags: readonly string[] = this.#flags): void {
     this.#env = { ...this.#env, ...env };
     this.#flags = flags;
   }
 
-  /** Waits until it is so. */
+  /** Polls until the condition holds. */
   async until(what: string, isSo: () => Promise<boolean>): Promise<void> {
     await eventually(what, async () => ((await isSo()) ? true : undefined));
   }
 
-  /** Starts the process without waiting for anything. */
+  /** Starts the kubeling process without waiting until it is ready. */
   launch(): void {
     assert.equal(this.#state, 'open', 'a node that was left cannot be started again');
     const [file = '', ...words] = this.#words;
@@ -178,7 +186,10 @@ export class KubelingNode implements AsyncDisposable {
     this.#cri ??= createCriClient({ transport: wireTransport({ endpoint, clock, random }), clock });
   }
 
-  /** Ends the process and waits until it is gone; containers run on. */
+  /**
+   * Sends the signal to the kubeling process and waits until it has exited; containers keep
+   * running.
+   */
   async end(how: NodeJS.Signals): Promise<void> {
     const child = this.#process;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
@@ -187,13 +198,16 @@ export class KubelingNode implements AsyncDisposable {
     await gone;
   }
 
-  /** In one step, so that nobody reads half a manifest. */
+  /** Writes a manifest atomically, so that kubeling never reads an incomplete file. */
   async put(file: string, manifest: unknown): Promise<void> {
     const reveal = await this.stage(file, manifest);
     await reveal();
   }
 
-  /** Writes the manifest aside; the answer puts it into the directory. */
+  /**
+   * Writes the manifest to a temporary file; the returned function renames it into the manifest
+   * directory.
+   */
   async stage(file: string, manifest: unknown): Promise<() => Promise<void>> {
     const text = typeof manifest === 'string' ? manifest : JSON.stringify(manifest);
     const temporary = join(this.dataDir, `${file}.new`);
@@ -216,12 +230,12 @@ export class KubelingNode implements AsyncDisposable {
     return JSON.parse(await this.get('/pods')).items;
   }
 
-  /** By the name its manifest gives it. */
+  /** The static pod with the given name in its manifest. */
   async pod(name: string): Promise<NodePod | undefined> {
     return (await this.pods()).find(({ metadata }) => metadata.name.startsWith(`${name}-`));
   }
 
-  /** Waits for a pod whose status is as wanted. */
+  /** Waits until the pod's status fulfils a condition. */
   podIs(name: string, what: string, wanted: (status: PodStatus, pod: NodePod) => boolean): Promise<NodePod> {
     let last: NodePod | undefined;
     return eventually(
@@ -243,7 +257,9 @@ export class KubelingNode implements AsyncDisposable {
     );
   }
 
-  /** Of a pod of the API by its name, and of static ones by the name their manifest gives them. */
+  /**
+   * The containers of an API pod with this name, or of a static pod with this name in its manifest.
+   */
   async containersOf(name: string): Promise<readonly Container[]> {
     const { containers } = await this.cri.listContainers({}, signal);
     return containers.filter(({ labels }) => {
@@ -261,7 +277,7 @@ export class KubelingNode implements AsyncDisposable {
     });
   }
 
-  /** Takes everything down; answers what of this node is still on the machine. */
+  /** Stops and removes the node; returns what is left of it on the machine. */
   async leave(): Promise<readonly string[]> {
     this.#state = 'left';
     await this.end('SIGTERM');

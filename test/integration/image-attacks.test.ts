@@ -6,7 +6,7 @@ import { InProcessNode } from '../in-process-node.ts';
 import { ctr, limit, skipReason } from './containerd-fixture.ts';
 
 /**
- * The label that containerd's restart monitor obeys: it starts the program as root on the host once
+ * A label that makes containerd's restart monitor run the given program as root on the host after
  * the container has exited.
  */
 const restartLabels = {
@@ -15,7 +15,10 @@ const restartLabels = {
   'containerd.io/restart.loguri': 'binary:///bin/false',
 };
 
-/** As the kubelet labels containers to recognize them. */
+/**
+ * The labels by which the kubelet recognizes its containers, here naming a container of another
+ * pod.
+ */
 const foreignLabels = {
   'io.kubernetes.container.name': 'other',
   'io.kubernetes.pod.name': 'other',
@@ -24,18 +27,18 @@ const foreignLabels = {
 };
 
 const overflowing = {
-  /** One more than 32 bits hold: truncated to 32 bits it is root. */
+  /** 2^32, which overflows a 32-bit user ID to 0, the ID of root. */
   beyond: String(2 ** 32),
-  /** The largest 32-bit value, which kernels treat as no user. */
+  /** The largest 32-bit user ID, which Linux treats as an invalid user. */
   nobody: String(2 ** 32 - 1),
-  /** More than 64 bits hold; the image's user list names root with this number. */
+  /** A user ID that overflows 64 bits; the image's /etc/passwd gives it to root. */
   endless: '99999999999999999999999',
 };
 
 const nameOf = (kind: string) => `localhost/test/${kind}:1`;
 
 /** Images are untrusted: their configuration must not gain them any rights. */
-describe('attacks by the configuration of an image', { skip: skipReason() }, () => {
+describe('attacks through the configuration of an image', { skip: skipReason() }, () => {
   let node: InProcessNode;
 
   before(async () => {
@@ -66,7 +69,7 @@ describe('attacks by the configuration of an image', { skip: skipReason() }, () 
     assert.doesNotMatch(plugins, /restart/);
   });
 
-  it('image labels do not make its container a container of another pod', async () => {
+  it('image labels do not make a container count as a container of another pod', async () => {
     await node.put({
       labelled: { containers: { main: { script: 'echo mine', image: nameOf('labelled') } } },
     });

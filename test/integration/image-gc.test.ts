@@ -76,7 +76,7 @@ describe('garbage collection of unused images', { timeout: 600_000, skip: skipRe
     await node.clear();
   });
 
-  it('keeps an image from the moment a pod is about to use it', async () => {
+  it('keeps an unused image as soon as a pod starts to use it', async () => {
     const controller = new AbortController();
     let rounds = 0;
     const reclaiming = (async () => {

@@ -74,7 +74,7 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
 
   const removeImage = (image: string) => runtime.cri.removeImage({ image: { image } }, signal);
 
-  it('are pulled by policy: always, when missing, or never', async () => {
+  it('pulls images according to the pull policy: Always, IfNotPresent or Never', async () => {
     await using node = await nodeOf();
     const image = await open.push('policy:1');
     const never = pod('never', image, 'Never');
@@ -100,7 +100,7 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     for (const each of [never, missing, again, always]) await node.kill(each);
   });
 
-  it("fail with the registry's message and back off when missing or private", async () => {
+  it("reports the registry's message and backs off when an image is missing or private", async () => {
     await using node = await nodeOf();
     const image = await closed.push('team/private:1');
     const wrongTag = pod('wrong-tag', `${open.host}/policy:none`, 'IfNotPresent');
@@ -124,7 +124,7 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     for (const each of [wrongTag, wrongPassword]) await node.kill(each);
   });
 
-  it('wait for a registry that is down and are pulled when it is back', async () => {
+  it('waits for a registry that is down and pulls the image when it is back', async () => {
     await using node = await nodeOf();
     const image = await open.push('later:1');
     await open.stop();
@@ -141,7 +141,7 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     await node.kill(waiting);
   });
 
-  it('of a pod with a secret are not available to pods without it, though present on the machine', async () => {
+  it("an image pulled with a pod's secret is not available to pods without the secret, although it is present on the node", async () => {
     const rootDir = await mkdtemp(join(directory, 'root-'));
     await using node = await nodeOf({ rootDir });
     const image = await closed.push('team/mine:1');
@@ -186,7 +186,7 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     await node.kill(pod('later', image, 'Never'));
   });
 
-  it('are pulled over TLS from a registry with a private authority', async () => {
+  it('pulls images over TLS from a registry with a private certificate authority', async () => {
     const own = join(directory, 'tls');
     await mkdir(own);
     const tls = await Registry.open({ directory: own, access: 'password', transport: 'tls' });
@@ -204,7 +204,7 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     for (const each of [untrusted, trusted]) await node.kill(each);
   });
 
-  it('are pulled with the credentials of a plugin that is run once', async () => {
+  it('pulls images with the credentials of a credential provider plugin, which runs once', async () => {
     const binDir = await mkdtemp(join(directory, 'plugins-'));
     const apiVersion = 'credentialprovider.kubelet.k8s.io/v1';
     const asked = join(binDir, 'asked');
@@ -244,7 +244,7 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     assert.deepEqual(rest, [], 'the second image used the cached credential');
   });
 
-  it('from a slow registry report progress at least once a second', async () => {
+  it('reports the progress of a pull from a slow registry at least once a second', async () => {
     const proxy = await proxyOf(open, 2 * mebibyte);
     await using node = await nodeOf();
     await open.push('slow:1', 8 * mebibyte);
@@ -266,13 +266,13 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     }
     const distinct = new Set(amounts.map(({ bytes }) => bytes));
     assert.ok(distinct.size >= 4, JSON.stringify(amounts));
-    // One report may be late because the machine is busy.
+    // One progress report may be late because the machine is busy.
     assert.ok(gapsMs.filter((ms) => ms > 1_000).length <= 1, `${gapsMs}`);
     assert.ok(Math.abs((amounts.at(-1)?.total ?? 0) - 9.9) < 1, JSON.stringify(amounts.at(-1)));
     await node.kill(slow);
   });
 
-  it('are pulled three at a time with ten requested and a limit of three', async () => {
+  it('pulls three of ten requested images at a time when the limit is three', async () => {
     const proxy = await proxyOf(open, mebibyte);
     await using node = await nodeOf({ maxParallel: 3 });
     const pods: Pod[] = [];
@@ -298,7 +298,7 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     for (const each of pods) await node.kill(each);
   });
 
-  it('mounted as volumes affect only the containers that mount them', async () => {
+  it('an image mounted as a volume affects only the containers that mount it', async () => {
     await using node = await nodeOf();
     const files = await open.push('files:1');
     const image = await open.push('program:1');
@@ -334,7 +334,7 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     await node.kill(mixed);
   });
 
-  it('of a deleted pod are not pulled to the end', async () => {
+  it('cancels the image pull of a deleted pod', async () => {
     const proxy = await proxyOf(open, mebibyte / 2);
     await using node = await nodeOf();
     await open.push('dropped:1', 4 * mebibyte);
@@ -347,7 +347,7 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     });
     controller.abort(new Error('The pod is gone'));
     await assert.rejects(syncing, /The pod is gone/);
-    // The runtime keeps the content pulled so far; it must not grow any more.
+    // The runtime keeps the content pulled so far, but the content must not grow any more.
     const come = async () => JSON.stringify(await runtime.cri.containerdIngests(signal));
     let last = await come();
     await eventually('the content to stop growing', async () => {
@@ -363,8 +363,8 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
   });
 });
 
-describe('node killed during a pull', { timeout: 300_000 }, () => {
-  it('continues the pull after the restart and reports its progress', async () => {
+describe('image pull interrupted by killing the node', { timeout: 300_000 }, () => {
+  it('continues the image pull after the restart and reports its progress', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'klg-images-'));
     await using registry = await Registry.open({ directory, access: 'password' });
     await using proxy = await RegistryProxy.open({ port: registry.port, bytesPerSecond: mebibyte });
@@ -372,7 +372,7 @@ describe('node killed during a pull', { timeout: 300_000 }, () => {
     const image = `${proxy.host}/big:1`;
     await using node = await KubelingNode.open(async (dataDir) => {
       await allowRegistry(join(dataDir, 'containerd', 'certs.d'), proxy.host, { scheme: 'http' });
-      // The login of the node itself, where the Go kubelet looks for it first.
+      // The registry credentials of the node, in the file the Go kubelet reads first.
       const login = { username: registryUser, password: registryPassword };
       await mkdir(join(dataDir, 'kubelet'), { mode: 0o700 });
       const config = JSON.stringify({ auths: { [proxy.host]: login } });

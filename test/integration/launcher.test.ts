@@ -37,7 +37,10 @@ describe('launcher', () => {
     await cp(launcher, join(directory, 'kubeling'));
   });
 
-  /** A Node.js stub that prints its version, or its name and arguments. */
+  /**
+   * A fake Node.js that prints its version when called with --version, otherwise its name and
+   * arguments.
+   */
   async function fakeNode(path: string, name: string, version: string): Promise<void> {
     await mkdir(join(path, '..'), { recursive: true });
     await writeFile(
@@ -68,7 +71,7 @@ describe('launcher', () => {
     assert.ok(lines.includes(`cache=${directory}/node_modules/.cache/kubeling`), out);
   });
 
-  it('uses node_modules/.bin/node when the package is installed elsewhere', async () => {
+  it('uses node_modules/.bin/node of the parent project when kubeling is installed as a package', async () => {
     await fakeNode(join(directory, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
     assert.match((await launch()).out, /^linked\n/);
   });
@@ -88,7 +91,7 @@ describe('launcher', () => {
     });
   }
 
-  it('prefers KUBELING_NODE to all others', async () => {
+  it('prefers the Node.js named by KUBELING_NODE to any other', async () => {
     await fakeNode(join(directory, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
     await fakeNode(join(directory, 'own'), 'own', 'v25.0.0');
     assert.match((await launch({ env: { KUBELING_NODE: join(directory, 'own') } })).out, /^own\n/);
@@ -104,8 +107,8 @@ describe('launcher', () => {
     }
   });
 
-  it('reports that there is no Node.js', async () => {
-    // The tools the launcher itself needs, without Node.js.
+  it('reports that no Node.js was found', async () => {
+    // Links to the shell tools that the launcher needs; Node.js is not among them.
     await symlink('/bin/readlink', join(bin, 'readlink'));
     const { code, err } = await launch({ env: { PATH: bin } });
     assert.equal(code, 1);
@@ -123,7 +126,7 @@ describe('launcher', () => {
       assert.doesNotMatch((await launch({ args })).out, /semi-space/);
   });
 
-  it('finds its directory through chains of absolute and relative links, and by bare name', async () => {
+  it('finds its own directory when called through chains of absolute and relative links or by its bare name', async () => {
     await fakeNode(join(directory, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
     await mkdir(join(directory, 'deep/er'), { recursive: true });
     await symlink('../../kubeling', join(directory, 'deep/er/first'));

@@ -20,7 +20,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
     await node[Symbol.asyncDispose]();
   });
 
-  /** The same image under another name, listed by the runtime. */
+  /** The runtime lists the same image under a second name. */
   async function anotherImage(name: string): Promise<string> {
     const { runtime } = node.inner;
     const other = `localhost/kubeling/${name}:1`;
@@ -34,7 +34,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
   }
 
   describe('init containers', { concurrency: true }, () => {
-    it('run sequentially before the main containers', async () => {
+    it('init containers run sequentially before the main containers', async () => {
       node.add('order', {
         init: {
           first: { script: `sleep 0.3; ${say('first')}` },
@@ -60,7 +60,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
       );
     });
 
-    it('are restarted on failure under Always while later containers wait', async () => {
+    it('a failed init container is restarted under restartPolicy Always while later containers wait', async () => {
       node.add('always', { init: { fails: { script: 'exit 7' } }, containers: { main: {} } });
       const status = await node.is(
         'always',
@@ -72,7 +72,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
       assert.equal(node.container('always')?.state?.waiting?.reason, 'PodInitializing');
     });
 
-    it('are restarted under OnFailure until they succeed', async () => {
+    it('init containers are restarted under restartPolicy OnFailure until they succeed', async () => {
       node.add('onfailure', {
         restartPolicy: 'OnFailure',
         init: { fails: { script: '[ -e /shared/once ] || { touch /shared/once; exit 4; }' } },
@@ -82,7 +82,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
       assert.equal(status.initContainerStatuses?.[0]?.restartCount, 1);
     });
 
-    it('fail the pod under Never', async () => {
+    it('a failed init container fails the pod under restartPolicy Never', async () => {
       node.add('never', {
         restartPolicy: 'Never',
         init: { fails: { script: 'exit 5' }, after: { script: say('after') } },
@@ -99,7 +99,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
     const tells = (name: string) =>
       `trap "echo -${name} >> /shared/told; exit 0" TERM; ${say(`+${name}`)}; while true; do sleep 0.05; done`;
 
-    it('start before the main container and stop after it in reverse order', async () => {
+    it('sidecars start before the main container and stop after it in reverse order', async () => {
       node.add('sides', {
         init: { one: { ...sidecar, script: tells('one') }, two: { ...sidecar, script: tells('two') } },
         containers: {
@@ -118,7 +118,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
       assert.deepEqual(reported.slice(3), ['-main', '-two', '-one']);
     });
 
-    it('restart without the other containers', async () => {
+    it('a sidecar restarts without restarting the other containers', async () => {
       node.add('alone', {
         init: {
           side: {
@@ -138,7 +138,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
       assert.equal(node.container('alone', 'side')?.lastState?.terminated?.exitCode, 3);
     });
 
-    it('do not keep a pod running whose main container has finished', async () => {
+    it('sidecars do not keep a pod running after its main container has finished', async () => {
       node.add('finished', {
         restartPolicy: 'Never',
         init: { side: { ...sidecar, script: tells('side') } },
@@ -151,7 +151,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
   });
 
   describe('container exits', { concurrency: true }, () => {
-    it("an ephemeral container joins a running pod, shares its target's processes and is not restarted", async () => {
+    it('an ephemeral container joins a running pod, shares the process namespace of its target container and is not restarted', async () => {
       node.add('debug', { containers: { main: {} } });
       const { containerID } = await node.running('debug');
       const script = 'ps | grep -q "[w]hile true" && echo saw >> /shared/told; exit 3';
@@ -171,13 +171,14 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
       });
       const { exitCode, reason } = await node.exited('oom');
       assert.deepEqual([exitCode, reason], [137, 'OOMKilled']);
-      // Depends on which of the two cgroups with the same limit was full first.
+      // The event differs by which of the two cgroups, the container's or the pod's, reached the
+      // limit first.
       const reported =
         /^OOMKilling: Container main (reached its memory limit|.* its pod reached its limit): .* process tail$/;
       await eventually('the event', async () => node.events('oom').find((event) => reported.test(event)));
     });
 
-    it('reports the exit code and message of the command', async () => {
+    it('reports the exit code and the termination message of a container', async () => {
       node.add('codes', {
         restartPolicy: 'Never',
         containers: {
@@ -200,7 +201,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
       ]);
     });
 
-    it('reports a missing command as StartError with 128 and its name', async () => {
+    it('reports a container whose command does not exist as StartError with exit code 128 and the name of the command', async () => {
       node.add('nocommand', {
         restartPolicy: 'Never',
         containers: { main: { command: ['/no/such/program'] } },
@@ -249,7 +250,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
       );
     });
 
-    it('applies the restart policy and rules of a container', async () => {
+    it('applies the restart policy and restart rules of a container', async () => {
       const once = (code: number) => `[ -e /shared/$0 ] || { touch /shared/$0; exit ${code}; }`;
       node.add('rules', {
         restartPolicy: 'Never',
@@ -299,7 +300,7 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
       assert.deepEqual([beside?.containerID, beside?.restartCount], [containerID, 0]);
     });
 
-    it('continues a static pod with a fixed UID in the same sandbox when its image changes', async () => {
+    it('restarts a changed container of a static pod with a fixed UID in the same sandbox when its image changes', async () => {
       const other = await anotherImage('fixed');
       const { runtime, kubelet } = node.inner;
       const uid = 'fixed-uid';

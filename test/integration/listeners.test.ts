@@ -28,17 +28,14 @@ const kubeling = fileURLToPath(new URL('../../kubeling', import.meta.url));
 const signal = new AbortController().signal;
 const nobody = 65_534;
 /**
- * The shell's umask may allow group and other writes, and a process changes the mode of a socket
- * only after it listens.
+ * Runs kubeling with umask 0, because otherwise the umask of the shell could hide a socket that
+ * kubeling creates with too wide permissions and restricts only after it listens.
  */
 const lax = ['sh', '-c', 'umask 0; exec "$@"', 'sh'];
 const refused = { error: 'ECONNREFUSED' };
 const denied = { error: 'EACCES' };
 
-/**
- * A first TLS record without a version: TLS servers answer with an alert, others with an HTTP
- * error.
- */
+/** Sends a plain HTTP request: TLS servers respond with a TLS alert, other servers with HTTP. */
 async function isTls(port: number, through: readonly string[]): Promise<boolean> {
   const got = await attempt({ host: '127.0.0.1', port }, 'GET / HTTP/1.0\r\n\r\n', { through });
   return !('answer' in got && got.answer.startsWith('HTTP/'));
@@ -72,7 +69,10 @@ function sockets({ found }: SortedListeners): readonly string[] {
   return [...found.values()].flat().flatMap(({ path }) => (path === undefined ? [] : [path]));
 }
 
-/** Asserts that a caller without credentials gets the response the table row states. */
+/**
+ * Asserts that a client without credentials receives the response that the row of the listener
+ * table declares.
+ */
 async function assertAnswers(
   [{ name, place }, { port }]: TcpListener,
   host: string,
@@ -125,8 +125,8 @@ describe('listeners of "kubeling up"', { timeout: 400_000 }, () => {
   before(async () => {
     network = new IsolatedNetwork();
     node = await KubelingNode.open(undefined, [], [...network.node, ...lax]);
-    // As kubeling creates it: the temporary directory of a test is private and would hide open
-    // sockets.
+    // kubeling creates its data directory with this mode; the private temporary directory of a test
+    // would hide sockets with too wide permissions.
     await chmod(node.dataDir, 0o711);
     await runPod('plain');
     await runPod('host', { hostNetwork: true });
@@ -142,37 +142,37 @@ describe('listeners of "kubeling up"', { timeout: 400_000 }, () => {
     }
   });
 
-  it('match the table exactly', () => assertTable(listeners));
+  it('the listeners are exactly those of the listener table', () => assertTable(listeners));
 
-  it('have sockets with the owner and mode of the table', () => assertFiles(listeners));
+  it('sockets have the owner and mode of the listener table', () => assertFiles(listeners));
 
-  it('are created under umask 0022, whatever the umask of the shell', async () => {
+  it('kubeling and containerd run with umask 0022, whatever the umask of the shell', async () => {
     const { pid } = JSON.parse(await readFile(join(node.dataDir, 'containerd/containerd.pid'), 'utf8'));
     for (const each of [node.pid, pid])
       assert.match(await readFile(`/proc/${each}/status`, 'utf8'), /^Umask:\s+0022$/m);
   });
 
-  it('reject other users of the machine on their sockets', async () => {
+  it('sockets deny connections of other users of the machine', async () => {
     for (const path of sockets(listeners))
       assert.deepEqual(await attempt({ path }, 'x', { uid: nobody }), denied, path);
   });
 
-  it('have no socket in the file systems of pods, with or without the host network', () => {
+  it('sockets do not appear in the file systems of pods, with or without the host network', () => {
     for (const name of ['plain', 'host'])
       for (const path of sockets(listeners)) assert.ok(!existsSync(`/proc/${pidOf(name)}/root${path}`), path);
   });
 
-  it('answer other users of the machine as the table states', async () => {
+  it('listeners respond to other users of the machine as the listener table declares', async () => {
     for (const each of tcpListeners(listeners))
       await assertAnswers(each, '127.0.0.1', { through: network.node, uid: nobody });
   });
 
-  it('answer pods on the host network as the table states', async () => {
+  it('listeners respond to pods on the host network as the listener table declares', async () => {
     for (const each of tcpListeners(listeners))
       await assertAnswers(each, '127.0.0.1', { through: inNetworkOf(pidOf('host')) });
   });
 
-  it('are unreachable for pods with a separate network and for neighbours', async () => {
+  it('listeners are unreachable for pods with their own network and for neighbour machines', async () => {
     const pod = inNetworkOf(pidOf('plain'));
     const [file = '', ...words] = pod;
     const route = execFileSync(file, [...words, 'ip', 'route', 'show', 'default'], { encoding: 'utf8' });
@@ -198,7 +198,7 @@ describe('listeners of "kubeling up"', { timeout: 400_000 }, () => {
     );
   });
 
-  it('stream once per containerd URL, and reject any other token', async () => {
+  it('a containerd streaming URL works once, and any other token is rejected', async () => {
     const [container] = await node.containersOf('plain');
     const containerId = container?.id ?? '';
     const { url } = await node.cri.exec({ containerId, cmd: ['true'], stdout: true }, signal);
@@ -218,7 +218,7 @@ describe('listeners of "kubeling up"', { timeout: 400_000 }, () => {
       await ask(`${pathname.slice(0, -1)}${pathname.endsWith('A') ? 'B' : 'A'}`),
       'HTTP/1.1 404 Not Found',
     );
-    // Without an upgrade the server rejects the protocol, and the token is used up.
+    // A request without an upgrade is rejected but still consumes the token.
     assert.notEqual(await ask(pathname), 'HTTP/1.1 404 Not Found');
     assert.equal(await ask(pathname), 'HTTP/1.1 404 Not Found');
   });
@@ -305,20 +305,20 @@ describe('listeners of "kubeling run"', { timeout: 240_000 }, () => {
     );
   }
 
-  it('match the table exactly', () => assertTable(listeners));
+  it('the listeners are exactly those of the listener table', () => assertTable(listeners));
 
-  it('have sockets with the owner and mode of the table, which other users cannot use', async () => {
+  it('sockets have the owner and mode of the listener table and deny other users', async () => {
     await assertFiles(listeners);
     for (const path of sockets(listeners))
       assert.deepEqual(await attempt({ path }, 'x', { uid: nobody }), denied, path);
   });
 
-  it('answer other users of the machine as the table states', async () => {
+  it('listeners respond to other users of the machine as the listener table declares', async () => {
     for (const each of tcpListeners(listeners))
       await assertAnswers(each, '127.0.0.1', { through: network.node, uid: nobody });
   });
 
-  it('answer neighbours only on the listeners that the table opens to them', async () => {
+  it('listeners respond to neighbour machines only where the listener table allows it', async () => {
     for (const each of tcpListeners(listeners)) {
       const [{ place }, { port }] = each;
       const [host, through] = [network.nodeAddress, network.neighbour];
@@ -327,7 +327,7 @@ describe('listeners of "kubeling run"', { timeout: 240_000 }, () => {
     }
   });
 
-  it("write a token for kubeling's own commands that only root can read", async () => {
+  it("writes the token for kubeling's own commands to a file that only root can read", async () => {
     const { mode, uid } = await stat(join(dir, 'root/loopback-token'));
     assert.deepEqual([mode & 0o777, uid], [0o600, 0]);
     const token = (await readFile(join(dir, 'root/loopback-token'), 'utf8')).trim();

@@ -6,7 +6,7 @@ import { ServedApi, type Way } from '../fakes/served-api.ts';
 
 const aboutOneself = /\/selfsubject(accessreviews|rulesreviews|reviews)(\/thing)?$/;
 
-describe('authorization without rights for all users', () => {
+describe('API authorization grants no rights to all authenticated users', () => {
   let harness: ServedApi;
   let admin: Caller;
   let ways: readonly Way[];
@@ -34,7 +34,7 @@ describe('authorization without rights for all users', () => {
     }
   }
 
-  /** 405 is allowed for methods that no user may call. */
+  /** Methods that no user may call may be rejected with 405 instead of 403. */
   async function neverAnswered(caller: Caller, tried: readonly Way[]): Promise<void> {
     for (const way of tried) {
       const { status, text } = await caller(way);
@@ -42,7 +42,7 @@ describe('authorization without rights for all users', () => {
     }
   }
 
-  test('covers more than 300 requests', () => {
+  test('covers more than 300 API requests', () => {
     assert.ok(ways.length > 300, String(ways.length));
   });
 
@@ -56,7 +56,7 @@ describe('authorization without rights for all users', () => {
     await refusedWith(403, caller, [{ method: 'GET', path: '/api/v1/namespaces/kube-system/secrets' }]);
   });
 
-  test('a node reads nothing of other nodes and nothing its pods do not use', async () => {
+  test('a node certificate cannot read objects of other nodes or objects its pods do not use', async () => {
     const node = harness.caller(harness.pairOf('node'));
     const mayAsk =
       /^(?:GET|POST) .*\/(?:services|runtimeclasses|csidrivers|certificatesigningrequests)(?:\/thing)?(?:\?watch=true)?$|^(?:POST|PATCH|PUT) .*\/events(?:\/thing)?$|^POST .*reviews(?:\/thing)?$|^(?:GET|PUT|PATCH|DELETE) .*\/pods\/thing(?:\/status)?$|^POST .*\/(?:nodes|pods|csinodes)$|^POST .*\/pods\/thing\/eviction$|^(?:POST|GET) .*\/volumeattachments\/thing$/;

@@ -8,7 +8,7 @@ import { until } from '../fakes/until.ts';
 
 const host = '127.0.0.1';
 
-/** Connections of one client, which stay open and send nothing unless told to. */
+/** The open connections of one client; they send nothing until the test requests it. */
 class Held implements Disposable {
   readonly sockets: Socket[] = [];
   readonly #port: number;
@@ -17,19 +17,19 @@ class Held implements Disposable {
     this.#port = port;
   }
 
-  /** Resolves after the TLS handshake. */
+  /** Opens a TLS connection; resolves after the handshake. */
   async open(): Promise<Socket> {
     const socket = connect({ host, port: this.#port, rejectUnauthorized: false });
     await this.#keep(socket, 'secureConnect');
     return socket;
   }
 
-  /** A connection that never starts a handshake. */
+  /** Opens a TCP connection that never starts a TLS handshake. */
   async openSilent(): Promise<void> {
     await this.#keep(connectPlain({ host, port: this.#port }), 'connect');
   }
 
-  /** Sends a request with a token; resolves with the status. */
+  /** Sends a request with a bearer token; resolves with the response status. */
   async ask(token: string, path: string): Promise<string> {
     const socket = await this.open();
     socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\n\r\n`);
@@ -37,7 +37,7 @@ class Held implements Disposable {
     return String(chunk).split(' ')[1] ?? '';
   }
 
-  /** Which connections are still open, in the order they were opened. */
+  /** The numbers of the connections that are still open, in the order they were opened. */
   get stillOpen(): readonly number[] {
     return this.sockets.flatMap((socket, at) => (socket.closed ? [] : [at]));
   }
@@ -65,7 +65,7 @@ test('closes the oldest unauthenticated connections at the limit and still accep
   assert.equal((await harness.ask('/healthz', { token: '' })).status, 200);
 });
 
-test('keeps enough connections for low-privilege clients and closes none of the administrators', async () => {
+test('limits anonymous and low-privilege connections separately and closes no connection of administrators', async () => {
   await using harness = await FrontRig.open({ deps: { connections: { anonymous: 3, unprivileged: 5 } } });
   using trusted = new Held(harness.port);
   for (let count = 0; count < 8; count++) assert.equal(await trusted.ask('admin', '/api/v1/pods'), '200');

@@ -12,7 +12,7 @@ import { type Credential, ServedApi, type Way } from '../fakes/served-api.ts';
 const clock = realClock();
 const hourMs = 3_600_000;
 const masters = { commonName: 'kubeling-admin', organizations: ['system:masters'] };
-/** Must appear only in responses to authorized callers. */
+/** The content of a secret, which must appear only in responses to authorized callers. */
 const innermost = 'the-innermost-secret';
 const secretPath = '/api/v1/namespaces/default/secrets';
 const publicPaths = ['/healthz', '/livez', '/readyz', '/version'];
@@ -77,7 +77,7 @@ describe('credentials of the embedded API', { timeout: 240_000 }, () => {
     return status.token;
   }
 
-  /** As the server itself would sign it. */
+  /** Signs a token as the server would. */
   async function signed(more: Partial<TokenClaims>, keys = api.authorities.tokenKeys): Promise<string> {
     const path = '/api/v1/namespaces/default/serviceaccounts/bare';
     const { metadata } = JSON.parse((await admin({ method: 'GET', path })).text) as Made;
@@ -105,8 +105,7 @@ describe('credentials of the embedded API', { timeout: 240_000 }, () => {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
   /**
-   * All are rejected at the same place, so a few of the requests that differ only in the resource
-   * are enough.
+   * A sample of all requests and streams: bad credentials are rejected before the resource matters.
    */
   const some = () => [
     ...ways.filter((_, index) => index % 29 === 0),
@@ -183,13 +182,13 @@ describe('credentials of the embedded API', { timeout: 240_000 }, () => {
     });
   }
 
-  test('a caller without credentials is anonymous for every request', async () => {
+  test('a caller without credentials is treated as anonymous for every request', async () => {
     await allAnswer([403], api.caller(), ways);
     for (const path of publicPaths)
       assert.equal((await api.caller()({ method: 'GET', path })).status, 200, path);
   });
 
-  test('a token in the query is not a credential', async () => {
+  test('a token in the query string is not accepted as a credential', async () => {
     for (const name of ['access_token', 'token', 'authorization', 'bearer_token'])
       await allAnswer([403], api.caller(), [
         { method: 'GET', path: `/api?${name}=${tokens.get('bare')}` },
@@ -224,7 +223,7 @@ describe('credentials of the embedded API', { timeout: 240_000 }, () => {
     await allAnswer([403], masked, [{ method: 'GET', path: secretPath }, ...streams]);
   });
 
-  test('the administrator is denied nothing, and the server connects to the kubelet with its own client certificate', async () => {
+  test('the administrator may call everything, and the server authenticates to the kubelet with its own client certificate', async () => {
     const before = api.kubelet.visits.length;
     for (const way of streams) {
       const { status, text } = await admin(way);
@@ -238,7 +237,7 @@ describe('credentials of the embedded API', { timeout: 240_000 }, () => {
     }
   });
 
-  test('rejected requests never reach the kubelet', async () => {
+  test('unauthorized requests never reach the kubelet', async () => {
     const before = api.kubelet.visits.length;
     await allAnswer([403], api.caller(), streams);
     await allAnswer([403], api.caller({ token: tokens.get('of a pod') ?? '' }), streams);

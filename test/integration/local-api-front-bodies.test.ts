@@ -24,7 +24,7 @@ test("decodes a JSON body as the resource's type with canonical quantities", asy
   assert.deepEqual([JSON.parse(JSON.stringify(body)), dryRun, patch], [{ ...pod, spec }, false, undefined]);
 });
 
-test('defaults name and namespace of an object from its path', async () => {
+test('defaults the name and namespace of an object from the request path', async () => {
   await using harness = await FrontRig.open();
   await harness.ask(configMaps, { method: 'POST', body: '{"metadata":{"name":"x"}}' });
   assert.deepEqual(harness.api.last.body, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' } });
@@ -51,7 +51,7 @@ test('decodes a YAML body to the same object as JSON', async () => {
   assert.match(String(twice.json['message']), /strict decoding error: duplicate field "immutable"/);
 });
 
-test('rejects, warns of or ignores unknown and duplicate fields as fieldValidation requests', async () => {
+test('rejects, warns about or ignores unknown and duplicate fields according to fieldValidation', async () => {
   await using harness = await FrontRig.open();
   const body = `{"kind":"Pod","metadata":{"name":"x","name":"x"},"spec":{"containers":[],"restartPolcy":"Never","zzz":1}}`;
   const ask = (query: string) => harness.ask(`${pods}?${query}`, { method: 'POST', headers: json, body });
@@ -120,7 +120,7 @@ test('returns 413 for a body of more than three megabytes', async () => {
   }
 });
 
-test('returns 415 for unsupported content types, so that clients fall back', async () => {
+test('returns 415 for unsupported content types, so that clients fall back to JSON', async () => {
   await using harness = await FrontRig.open();
   for (const type of ['application/cbor', 'text/plain', 'nonsense', 'application/x-www-form-urlencoded']) {
     const { status, json: response } = await harness.ask(pods, {
@@ -136,7 +136,7 @@ test('returns 415 for unsupported content types, so that clients fall back', asy
   }
 });
 
-test('accepts three patch types by content type', async () => {
+test('accepts three patch types, selected by content type', async () => {
   await using harness = await FrontRig.open();
   const patch = (type: string, body: string, query = '') =>
     harness.ask(`${pods}/x?${query}`, { method: 'PATCH', headers: { 'content-type': type }, body });
@@ -241,7 +241,7 @@ test('accepts only dryRun=All', async () => {
   );
 });
 
-/** An object as client-go sends it: unset fields are empty strings. */
+/** A ConfigMap in protobuf as client-go sends it: unset fields are empty strings. */
 function envelope(apiVersion: string, kind: string, raw: Uint8Array): Buffer {
   const writer = new WireWriter();
   const part = (number: number, write: () => void) => {

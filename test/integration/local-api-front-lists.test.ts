@@ -9,7 +9,7 @@ import { VirtualClock } from '../fakes/virtual-clock.ts';
 
 const maps = '/api/v1/namespaces/a/configmaps';
 
-/** A list of large objects that counts how many of them were serialized. */
+/** An object list that counts how many of its large objects were serialized. */
 function countedList(count: number): { readonly answer: ApiResponse; readonly made: () => number } {
   let created = 0;
   const items = Array.from({ length: count }, (_, index) => ({
@@ -37,7 +37,7 @@ function ask(port: number, method = 'GET'): Promise<IncomingMessage> {
   });
 }
 
-test('streams a long list completely and serves other requests before its end', async () => {
+test('streams a long list completely and serves other requests while it is being sent', async () => {
   await using harness = await FrontRig.open();
   const { answer, made } = countedList(3_000);
   harness.api.answer = () => answer;
@@ -57,7 +57,7 @@ test('streams a long list completely and serves other requests before its end', 
   );
 });
 
-test('returns only the headers of a long list to HEAD', async () => {
+test('responds to HEAD of a long list with the headers only', async () => {
   await using harness = await FrontRig.open();
   const { answer, made } = countedList(3_000);
   harness.api.answer = () => answer;
@@ -68,7 +68,7 @@ test('returns only the headers of a long list to HEAD', async () => {
   assert.ok(made() < 3_000, String(made()));
 });
 
-test('stops serializing for a client that does not read, and then disconnects it', async () => {
+test('stops serializing a list for a client that does not read, and then disconnects the client', async () => {
   const clock = new VirtualClock();
   await using harness = await FrontRig.open({ clock });
   const { answer, made } = countedList(5_000);
@@ -79,7 +79,7 @@ test('stops serializing for a client that does not read, and then disconnects it
   let closed = false;
   response.on('close', () => (closed = true));
   let last = -1;
-  // Until the kernel buffers on both sides are full.
+  // Waits until the kernel's socket buffers on both sides are full.
   await until('no more objects are serialized', () => {
     const isStill = made() === last && made() > 0;
     last = made();

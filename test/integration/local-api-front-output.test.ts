@@ -22,7 +22,7 @@ async function openRig(): Promise<FrontRig> {
   return harness;
 }
 
-test('responds with the most preferred media type that is available', async () => {
+test('responds with the most preferred available media type of the Accept header', async () => {
   await using harness = await openRig();
   const cases: readonly (readonly [string | undefined, string])[] = [
     [undefined, 'application/json'],
@@ -65,7 +65,7 @@ test('writes YAML that other parsers read identically', async () => {
   assert.match(text, /"?on"?: "yes"\n/);
 });
 
-test('indents JSON with pretty=true or for browsers and curl', async () => {
+test('indents JSON for pretty=true, browsers and curl', async () => {
   await using harness = await openRig();
   assert.match((await harness.ask(`${pods}/x?pretty=true`)).text, /^\{\n {2}"kind": "ConfigMap"/);
   assert.match((await harness.ask(`${pods}/x`, { headers: { 'user-agent': 'curl/8' } })).text, /^\{\n/);
@@ -75,7 +75,7 @@ test('indents JSON with pretty=true or for browsers and curl', async () => {
   );
 });
 
-test('returns a table with the object part the client requests', async () => {
+test('returns a table that includes as much of each object as the client requests', async () => {
   await using harness = await openRig();
   const rowOf = async (path: string) => {
     const { json, status } = await harness.ask(path, { headers: { accept: `${table},application/json` } });
@@ -92,7 +92,7 @@ test('returns a table with the object part the client requests', async () => {
   assert.match(String(wrong.json['message']), /includeObject: Invalid value: "All": must be/);
 });
 
-test('returns partial metadata for one object or a list, and 406 for the wrong one of the two', async () => {
+test('returns partial metadata for one object or a list, and 406 when the client requests the list type for an object or the object type for a list', async () => {
   await using harness = await openRig();
   const kindOf = async (path: string, accept: string) => {
     const { status, json } = await harness.ask(path, { headers: { accept } });
@@ -115,7 +115,7 @@ test('returns a Status unchanged, whatever the Accept header', async () => {
     );
 });
 
-test('returns to HEAD the headers of GET without a body', async () => {
+test('responds to HEAD with the headers of GET and without a body', async () => {
   await using harness = await openRig();
   const get = await harness.ask(`${pods}/x`);
   const head = await harness.ask(`${pods}/x`, { method: 'HEAD' });
@@ -123,7 +123,7 @@ test('returns to HEAD the headers of GET without a body', async () => {
   assert.equal(head.headers['content-length'], get.headers['content-length']);
 });
 
-test('forwards published documents unchanged and passes their Accept and query on', async () => {
+test("returns published documents such as discovery unchanged and passes the request's Accept and If-None-Match to their provider", async () => {
   const page = { status: 200, headers: { 'Content-Type': 'application/json', ETag: '"e"' }, body: '{}' };
   const requests: unknown[] = [];
   await using harness = await FrontRig.open({

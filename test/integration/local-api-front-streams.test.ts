@@ -9,7 +9,7 @@ import { until } from '../fakes/until.ts';
 
 const pod = '/api/v1/namespaces/a/pods/x';
 
-/** Streams that echo what they receive. */
+/** A stream handler that echoes what it receives. */
 class EchoStreams implements StreamProxy {
   readonly calls: StreamCall[] = [];
 
@@ -88,7 +88,7 @@ test('forwards an upgraded connection with the bytes that followed the upgrade r
   client.end();
 });
 
-test('rejects an upgrade in plain HTTP, whether the server or the handler rejects it', async () => {
+test('returns a plain HTTP response for an upgrade that the server or the handler rejects', async () => {
   const streams = new EchoStreams();
   await using harness = await FrontRig.open({ deps: { streams } });
   const cases: readonly (readonly [string, string, RegExp])[] = [
@@ -107,7 +107,7 @@ test('rejects an upgrade in plain HTTP, whether the server or the handler reject
   assert.equal(harness.complaints.length, 1);
 });
 
-test('ignores an Upgrade header where there is no stream', async () => {
+test('ignores an Upgrade header on paths without a stream', async () => {
   await using harness = await FrontRig.open({ deps: { streams: new EchoStreams() } });
   const client = raw(harness.port);
   client.say(upgradeOf(pod));
@@ -116,7 +116,7 @@ test('ignores an Upgrade header where there is no stream', async () => {
   client.end();
 });
 
-test('lets streams without an upgrade respond themselves and reports their errors as API errors', async () => {
+test('lets stream handlers respond to requests without an upgrade and reports their errors as API errors', async () => {
   const streams = new EchoStreams();
   await using harness = await FrontRig.open({ deps: { streams } });
   const log = await harness.ask(`${pod}/log`);
@@ -130,7 +130,7 @@ test('lets streams without an upgrade respond themselves and reports their error
   assert.equal(streams.calls.at(-1)?.rest, '/a%20b/c/');
 });
 
-test('disconnects upgraded connections on close', async () => {
+test('disconnects upgraded connections when the server closes', async () => {
   await using harness = await FrontRig.open({ deps: { streams: new EchoStreams() } });
   const client = raw(harness.port);
   client.say(upgradeOf(`${pod}/exec`));

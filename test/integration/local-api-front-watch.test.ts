@@ -11,7 +11,7 @@ import { VirtualClock } from '../fakes/virtual-clock.ts';
 
 const maps = '/api/v1/namespaces/a/configmaps';
 
-/** A watch whose lines are sent by the test. */
+/** A fake watch whose lines are sent by the test. */
 class LineSource {
   readonly #waiting: ServedWatchEvent[] = [];
   #wake = () => {};
@@ -77,7 +77,7 @@ function openWatch(port: number, query = 'watch=1', accept = 'application/json')
   });
 }
 
-test('responds to a watch immediately, sends each event as it happens and ends cleanly', async () => {
+test('starts a watch response immediately, sends each event as it happens and ends the watch cleanly', async () => {
   await using harness = await FrontRig.open();
   const source = new LineSource();
   harness.api.lines = (_call, signal) => source.lines(signal);
@@ -100,7 +100,7 @@ test('responds to a watch immediately, sends each event as it happens and ends c
   assert.equal(watch.response.complete, true);
 });
 
-test('rejects a watch that cannot start, and reports why a watch breaks off in its last line', async () => {
+test('rejects a watch that cannot start, and reports in the last line why a running watch failed', async () => {
   await using harness = await FrontRig.open();
   const gone = new StatusError({ code: 410, reason: 'Expired', message: 'too old resource version: 1 (5)' });
   harness.api.lines = () => {
@@ -149,7 +149,7 @@ test('sends an empty line on a watch fifteen seconds after the last event', asyn
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('detects a watch client that disconnects, even one with an unread request body', async () => {
+test('detects that a watch client disconnected, even when its request body is unread', async () => {
   await using harness = await FrontRig.open();
   const source = new LineSource();
   harness.api.lines = (_call, signal) => source.lines(signal);
@@ -162,7 +162,7 @@ test('detects a watch client that disconnects, even one with an unread request b
   await until('the watch has ended', () => source.ended === 1);
 });
 
-test('sends the column definitions of a table watch once', async () => {
+test('sends the column definitions of a watched table only once', async () => {
   await using harness = await FrontRig.open();
   harness.api.lines = async function* () {
     yield line('ADDED', '1');
@@ -182,7 +182,7 @@ test('sends the column definitions of a table watch once', async () => {
   assert.deepEqual(third, { type: 'ERROR', object: { kind: 'Status', code: 410 } });
 });
 
-test('watches metadata only, and returns 406 for a watch in YAML', async () => {
+test('serves watches of metadata only, and returns 406 for a watch in YAML', async () => {
   await using harness = await FrontRig.open();
   harness.api.lines = async function* () {
     yield line('ADDED', '1');
@@ -195,7 +195,7 @@ test('watches metadata only, and returns 406 for a watch in YAML', async () => {
   assert.equal(yaml.status, 406);
 });
 
-test('disconnects a slow watch client without buffering for it, while others receive every event', async () => {
+test('disconnects a watch client that does not read without buffering for it, while other clients receive every event', async () => {
   const clock = new VirtualClock();
   await using harness = await FrontRig.open({ clock });
   const [slow, quick] = [new LineSource(), new LineSource()];
@@ -212,7 +212,7 @@ test('disconnects a slow watch client without buffering for it, while others rec
   );
   slow.push(...events);
   quick.push(...events);
-  // A line may be split there.
+  // The count may be too low, because an event split between two chunks is not counted.
   await until('the other client has all', () => heard >= 1_990);
   assert.ok(slow.taken < 2_000, `${slow.taken} lines were read for a client that reads none`);
   await clock.advance(60_000);
@@ -224,7 +224,7 @@ test('disconnects a slow watch client without buffering for it, while others rec
   stuck.close();
 });
 
-test('ends watches cleanly on close', async () => {
+test('ends watches cleanly when the server closes', async () => {
   await using harness = await FrontRig.open();
   const source = new LineSource();
   harness.api.lines = (_call, signal) => source.lines(signal);

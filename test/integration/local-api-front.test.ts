@@ -8,7 +8,7 @@ import { VirtualClock } from '../fakes/virtual-clock.ts';
 
 const pods = '/api/v1/namespaces/a/pods';
 
-test('serves health to every caller and names the failed check', async () => {
+test('serves health checks to every caller and names the failed check', async () => {
   let problem: string | undefined = 'no disk';
   await using harness = await FrontRig.open({ deps: { checks: { store: () => problem } } });
   const anonymous = await harness.ask('/healthz', { token: '' });
@@ -27,7 +27,7 @@ test('serves health to every caller and names the failed check', async () => {
   );
 });
 
-test('allows anonymous callers only health and returns 401 for bad credentials', async () => {
+test('allows anonymous callers only health checks and returns 401 for bad credentials', async () => {
   await using harness = await FrontRig.open();
   const anonymous = await harness.ask(`${pods}/x`, { token: '' });
   assert.equal(anonymous.status, 403);
@@ -43,7 +43,7 @@ test('allows anonymous callers only health and returns 401 for bad credentials',
   assert.deepEqual(harness.api.calls, []);
 });
 
-test('maps each request to the API call it stands for', async () => {
+test('maps each HTTP request to the verb, resource and object of its API call', async () => {
   await using harness = await FrontRig.open();
   const shown = ({ verb, entry, namespace, name, subresource }: ApiCall) =>
     [verb, entry.resource.plural, namespace, name, subresource]
@@ -74,7 +74,7 @@ test('maps each request to the API call it stands for', async () => {
   }
 });
 
-test('authorizes with the verb, the subresource and the one object that is selected', async () => {
+test('authorizes a request by its verb, subresource and the name in its field selector', async () => {
   await using harness = await FrontRig.open();
   await harness.ask(`${pods}?watch=1&fieldSelector=spec.nodeName%3Dn%2Cmetadata.name%3Dx&labelSelector=l`);
   assert.deepEqual(harness.asked.at(-1), {
@@ -98,7 +98,7 @@ test('authorizes with the verb, the subresource and the one object that is selec
   assert.equal((harness.asked.at(-1) as Record<string, string>)['verb'], 'get');
 });
 
-test('returns 404 without a name for an unknown path and 405 for an unsupported method', async () => {
+test('returns 404 without an object name for an unknown path and 405 for an unsupported method', async () => {
   await using harness = await FrontRig.open();
   const missing = [
     '/nothing',
@@ -132,7 +132,7 @@ test('returns 404 without a name for an unknown path and 405 for an unsupported 
   assert.equal((await harness.ask(`${pods}/a%2Fb`)).status, 404);
 });
 
-test('returns a StatusError with its code, details and Retry-After', async () => {
+test('returns a thrown StatusError with its code, details and Retry-After', async () => {
   await using harness = await FrontRig.open();
   harness.api.answer = () => {
     const details = { name: 'x', kind: 'pods', retryAfterSeconds: 3 };
@@ -153,7 +153,7 @@ test('returns a StatusError with its code, details and Retry-After', async () =>
   assert.deepEqual(harness.complaints, []);
 });
 
-test('returns 500 for any other exception, logs it as a bug and serves the next request', async () => {
+test('returns 500 for any other exception, logs the exception as a bug and serves the next request', async () => {
   await using harness = await FrontRig.open();
   harness.api.answer = () => {
     throw new TypeError('oops');
@@ -183,7 +183,7 @@ test('adds each warning to the response once, quoted and limited in size', async
   assert.ok(warning.length < 5000);
 });
 
-test("returns 504 for slow requests: reads after a minute, writes sooner, or at the client's timeout", async () => {
+test('returns 504 for slow requests: after a minute for reads, sooner for writes, or at the timeout the client requests', async () => {
   const clock = new VirtualClock();
   await using harness = await FrontRig.open({ clock });
   let given = 0;
@@ -292,7 +292,7 @@ test('closes connections with malformed HTTP or TLS handshakes without affecting
   assert.deepEqual(harness.complaints, []);
 });
 
-test('reports an address in use', async () => {
+test('reports that the address is already in use', async () => {
   await using harness = await FrontRig.open();
   const again = FrontRig.open({ port: harness.port });
   await assert.rejects(again, { code: 'SERVER_LISTEN' });
@@ -310,7 +310,7 @@ test('does not log a bug when a request body breaks off', async () => {
   assert.deepEqual([harness.complaints, harness.api.calls], [[], []]);
 });
 
-test('aborts requests in flight on close, which may be called twice', async () => {
+test('aborts requests in flight on close; close may be called twice', async () => {
   await using harness = await FrontRig.open();
   harness.api.answer = () => new Promise(() => {});
   const hanging = harness.ask(`${pods}/x`);

@@ -39,7 +39,10 @@ function kubectlPath(): string | undefined {
     });
 }
 
-/** The public documents and recorded responses; a written object is returned as it was sent. */
+/**
+ * A fake API server that serves the published documents and recorded responses, and returns a
+ * written object as it was sent.
+ */
 class CannedServer implements AsyncDisposable {
   readonly asked: string[] = [];
   readonly #server: Server;
@@ -140,7 +143,9 @@ class CannedServer implements AsyncDisposable {
   }
 }
 
-describe('kubectl', { skip: kubectlPath() === undefined ? 'kubectl is not on the PATH' : false }, () => {
+describe("kubectl against the embedded API's documents", {
+  skip: kubectlPath() === undefined ? 'kubectl is not on the PATH' : false,
+}, () => {
   let server: CannedServer;
   before(async () => {
     server = await CannedServer.open();
@@ -156,11 +161,11 @@ describe('kubectl', { skip: kubectlPath() === undefined ? 'kubectl is not on the
   };
   const cells = (line: string | undefined) => (line ?? '').split(/\s{2,}/);
 
-  it('reports the server version', async () => {
+  it('kubectl version reports the server version', async () => {
     assert.match(await must('version'), /Server Version: v1\.36\.4\+kubeling\.0\.1\.0/);
   });
 
-  it('knows all resources and their short names', async () => {
+  it('kubectl api-resources lists all resources with their short names', async () => {
     const lines = (await must('api-resources', '--no-headers', '--output=wide')).trim().split('\n');
     assert.equal(lines.length, outputCatalogue().all.length);
     const pods = lines.find((line) => line.startsWith('pods '));
@@ -175,7 +180,7 @@ describe('kubectl', { skip: kubectlPath() === undefined ? 'kubectl is not on the
     ]);
   });
 
-  it('explains a field and all its fields', async () => {
+  it('kubectl explain describes a field and all its fields', async () => {
     const spec = await must('explain', 'pod.spec', '--recursive');
     assert.match(spec, /^KIND: +Pod\nVERSION: +v1\n\nFIELD: spec <PodSpec>/);
     assert.match(spec, /\n {2}containers\t<\[\]Container> -required-\n {4}args\t<\[\]string>\n/);
@@ -188,13 +193,13 @@ describe('kubectl', { skip: kubectlPath() === undefined ? 'kubectl is not on the
     assert.match(await must('explain', 'storageclasses'), /GROUP: +storage\.k8s\.io\nKIND: +StorageClass/);
   });
 
-  it('reports a field that does not exist', async () => {
+  it('kubectl explain reports a field that does not exist', async () => {
     const { code, err } = await server.kubectl('explain', 'pod.spec.nonsense');
     assert.equal(code, 1);
     assert.match(err, /field "nonsense" does not exist/);
   });
 
-  it('detects support for server-side field validation before it creates objects from a file', async () => {
+  it('kubectl create detects support for server-side field validation before it creates objects from a file', async () => {
     const configMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' }, data: { a: '1' } };
     const path = await server.file('config-map.json', configMap);
     assert.equal(await must('create', '-f', path), 'configmap/a created\n');
@@ -204,14 +209,14 @@ describe('kubectl', { skip: kubectlPath() === undefined ? 'kubectl is not on the
     assert.ok(!server.asked.includes('GET /openapi/v2'));
   });
 
-  it('creates a list from a file, for which it reads the OpenAPI v2 document', async () => {
+  it('kubectl create accepts a list in a file, for which it reads the OpenAPI v2 document', async () => {
     const items = ['a', 'b'].map((name) => ({ apiVersion: 'v1', kind: 'Secret', metadata: { name } }));
     const path = await server.file('list.json', { apiVersion: 'v1', kind: 'List', items });
     assert.equal(await must('create', '-f', path), 'secret/a created\nsecret/b created\n');
     assert.ok(server.asked.includes('GET /openapi/v2'));
   });
 
-  it('shows pods in all their states', async () => {
+  it('kubectl get pods shows pods in all their states', async () => {
     const lines = (await must('get', 'pods', '-n', 'shown', '-o', 'wide')).trim().split('\n');
     assert.match(
       lines[0] ?? '',
@@ -226,7 +231,7 @@ describe('kubectl', { skip: kubectlPath() === undefined ? 'kubectl is not on the
     assert.match(narrow, /^NAME +READY +STATUS +RESTARTS +AGE\n/);
   });
 
-  it('shows several kinds in one call', async () => {
+  it('kubectl get shows several kinds in one call', async () => {
     const out = await must('get', 'cm,secrets,svc,ep,pvc,leases', '-n', 'shown');
     assert.match(out, /^NAME +DATA +AGE\nconfigmap\/both +3 /);
     assert.match(out, /\nNAME +TYPE +DATA +AGE\nsecret\/opaque +Opaque +2 /);
@@ -234,7 +239,7 @@ describe('kubectl', { skip: kubectlPath() === undefined ? 'kubectl is not on the
     assert.match(out, /\nlease\.coordination\.k8s\.io\/held +node-a /);
   });
 
-  it('shows nodes, events and cluster-scoped resources', async () => {
+  it('kubectl get shows nodes, events and cluster-scoped resources', async () => {
     assert.match(await must('get', 'no'), /\nready +Ready +control-plane,edge,worker +\d+s +v1\.36\.4\n/);
     assert.match(await must('get', 'events', '-n', 'shown'), /^LAST SEEN +TYPE +REASON +OBJECT +MESSAGE\n/);
     assert.match(

@@ -8,7 +8,7 @@ import { ServedApi } from '../fakes/served-api.ts';
 const secrets = '/api/v1/namespaces/default/secrets';
 const word = 'nobody-should-read-this';
 
-describe('malicious requests', { timeout: 240_000 }, () => {
+describe('malicious requests to the embedded API', { timeout: 240_000 }, () => {
   let api: ServedApi;
   let admin: Caller;
   let token = '';
@@ -23,7 +23,7 @@ describe('malicious requests', { timeout: 240_000 }, () => {
   });
   after(() => api[Symbol.asyncDispose]());
 
-  /** Sent as written, because client libraries would normalize it. */
+  /** The request target is sent unchanged, because client libraries would normalize it. */
   function asked(target: string, headers: readonly string[] = [], method = 'GET'): string {
     return [`${method} ${target} HTTP/1.1`, 'Host: x', 'Connection: close', ...headers, '', ''].join('\r\n');
   }
@@ -76,7 +76,7 @@ describe('malicious requests', { timeout: 240_000 }, () => {
     '/%61pis/%2e%2e/api/v1/secrets',
   ];
   for (const target of paths) {
-    test(`expose nothing at ${target} to anonymous and unprivileged callers`, async () => {
+    test(`a request for ${target} exposes nothing to anonymous and unprivileged callers`, async () => {
       for (const headers of [[], [`Authorization: Bearer ${token}`]]) {
         const response = await api.raw(asked(target, headers));
         const body = response.slice(response.indexOf('\r\n\r\n') + 4);
@@ -86,7 +86,7 @@ describe('malicious requests', { timeout: 240_000 }, () => {
     });
   }
 
-  test('resolve an encoded name to the same object for an authorized caller, or to none', async () => {
+  test('an encoded object name resolves to the same object for an authorized caller, or to none', async () => {
     const pair = api.pairOf('admin');
     const code = async (target: string) => codeOf(await api.raw(asked(target), pair));
     for (const target of [`${secrets}/s`, `${secrets}/s/`, `${secrets}/%73`, '/%61pi/v1/secrets'])
@@ -112,14 +112,14 @@ describe('malicious requests', { timeout: 240_000 }, () => {
     'another protocol': `PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${inside}`,
   };
   for (const [what, bytes] of Object.entries(smuggling)) {
-    test(`hide no second request after ${what}`, async () => {
+    test(`no second request can be smuggled after ${what}`, async () => {
       const response = await api.raw(bytes, api.pairOf('admin'));
       assert.ok(!response.includes('"name":"s"') && !response.includes(btoa(word)), response);
       assert.equal(codeOf(response), 400, response);
     });
   }
 
-  test('hide no request after a rejected upgrade, neither at the server nor at the kubelet', async () => {
+  test('no request can be smuggled after a rejected upgrade, to the API server or to the kubelet', async () => {
     const visits = api.kubelet.visits.length;
     const target = '/api/v1/namespaces/default/pods/nowhere/exec?command=id';
     const upgrade = [
@@ -133,7 +133,7 @@ describe('malicious requests', { timeout: 240_000 }, () => {
     assert.equal(api.kubelet.visits.length, visits);
   });
 
-  test('are served as plain requests when they ask for an unsupported upgrade', async () => {
+  test('a request for an unsupported upgrade is served as a plain request', async () => {
     const head = 'HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n';
     const of = (target: string) => api.raw(`GET ${target} ${head}`);
     assert.match(await of('/version'), /^HTTP\/1\.1 200 (?:.|\s)*"major"/);
@@ -141,7 +141,7 @@ describe('malicious requests', { timeout: 240_000 }, () => {
     assert.equal(codeOf(await of('/metrics')), 403);
   });
 
-  test('are rejected with endless headers, while other clients are served', async () => {
+  test('requests with endless headers are rejected while other clients are served', async () => {
     const long = `X-Long: ${'a'.repeat(1 << 17)}`;
     const response = await api.raw(
       asked(
@@ -149,7 +149,7 @@ describe('malicious requests', { timeout: 240_000 }, () => {
         Array.from({ length: 12 }, () => long),
       ),
     );
-    // A client that is still writing may not read the response.
+    // A client that is still writing may miss the response.
     assert.ok(response === '' || codeOf(response) === 431, response.slice(0, 200));
     assert.equal((await admin({ method: 'GET', path: '/version' })).status, 200);
     const within = asked('/version', [`X-Long: ${'a'.repeat(1 << 19)}`]);
@@ -157,7 +157,7 @@ describe('malicious requests', { timeout: 240_000 }, () => {
     assert.equal(codeOf(await api.raw(within, api.pairOf('admin'))), 200);
   });
 
-  test('with an endless body are rejected unread without authorization and early with it', async () => {
+  test('a request with an endless body is rejected without reading the body when unauthorized, and at the size limit when authorized', async () => {
     const begin = (bearer: string) =>
       `POST ${secrets} HTTP/1.1\r\nHost: x\r\n${bearer}Content-Length: 99999999999\r\n\r\n`;
     for (const bearer of ['', `Authorization: Bearer ${token}\r\n`]) {
@@ -173,7 +173,7 @@ describe('malicious requests', { timeout: 240_000 }, () => {
     assert.equal(codeOf(response), 413, response.slice(0, 200));
   });
 
-  test('that many clients never complete do not block other clients', async () => {
+  test('many clients that never complete their requests do not block other clients', async () => {
     const beginnings = ['', 'G', 'GET /version HTTP/1.1\r\n', 'GET /version HTTP/1.1\r\nX: '];
     const sockets: TLSSocket[] = [];
     try {
@@ -187,7 +187,7 @@ describe('malicious requests', { timeout: 240_000 }, () => {
     }
   });
 
-  test('negotiate no other protocol and no older TLS version', async () => {
+  test('clients cannot negotiate another protocol or an older TLS version', async () => {
     await assert.rejects(
       api.connect({ ALPNProtocols: ['h2'] }),
       /no application protocol|alert|reset|hang up/i,
@@ -199,7 +199,7 @@ describe('malicious requests', { timeout: 240_000 }, () => {
     await assert.rejects(api.connect(older), /version|alert|protocol/i);
   });
 
-  test('of pages from other origins are rejected', async () => {
+  test('requests from web pages of other origins are rejected', async () => {
     const headers = ['Origin: https://evil.example', 'Access-Control-Request-Method: POST'];
     for (const method of ['GET', 'OPTIONS', 'POST']) {
       const response = await api.raw(asked(secrets, headers, method));
@@ -210,7 +210,7 @@ describe('malicious requests', { timeout: 240_000 }, () => {
     assert.doesNotMatch(open, /access-control/i);
   });
 
-  test('with unknown methods are rejected', async () => {
+  test('requests with unknown methods are rejected', async () => {
     for (const method of ['TRACE', 'OPTIONS', 'PROPFIND', 'LINK']) {
       const response = await api.raw(asked(`${secrets}/s`, [], method), api.pairOf('admin'));
       assert.equal(codeOf(response), 405, `${method}: ${response.slice(0, 300)}`);
@@ -220,7 +220,7 @@ describe('malicious requests', { timeout: 240_000 }, () => {
     assert.ok(connected === '' || codeOf(connected) >= 400, connected);
   });
 
-  test('were all rejected and none failed as an internal error', () => {
+  test('the server has logged no internal error after all malicious requests', () => {
     assert.deepEqual(
       [...api.logs.records].filter(({ severity }) => severity === 'error'),
       [],

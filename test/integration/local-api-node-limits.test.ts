@@ -12,8 +12,8 @@ const csiNodes = '/apis/storage.k8s.io/v1/csinodes';
 const signing = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 
 /**
- * The node `n1` runs `web`, the node `n2` runs `elsewhere`; each uses the objects named after it,
- * and no pod uses `unused`.
+ * Node `n1` runs pod `web` and node `n2` runs pod `elsewhere`; each pod references the objects with
+ * its name, and no pod references `unused`.
  */
 async function fill(admin: Caller): Promise<ReadonlyMap<string, string>> {
   const uids = new Map<string, string>();
@@ -58,7 +58,7 @@ async function fill(admin: Caller): Promise<ReadonlyMap<string, string>> {
   return uids;
 }
 
-describe('rights of a node certificate', { timeout: 240_000 }, () => {
+describe('API rights of a node certificate', { timeout: 240_000 }, () => {
   let api: ServedApi;
   let node: Caller;
   let uids: ReadonlyMap<string, string>;
@@ -86,7 +86,7 @@ describe('rights of a node certificate', { timeout: 240_000 }, () => {
     }
   }
 
-  test('allow its own node, lease and CSINode and no others', async () => {
+  test('a node may write its own Node, Lease and CSINode and no others', async () => {
     const labelled = { metadata: { labels: { a: 'b' } } };
     await answers(200, [
       get('/api/v1/nodes/n1'),
@@ -121,7 +121,7 @@ describe('rights of a node certificate', { timeout: 240_000 }, () => {
     ]);
   });
 
-  test('do not allow protected labels and taints of its own node', async () => {
+  test('a node may not change protected labels and taints of its own Node', async () => {
     await answers(403, [
       patch('/api/v1/nodes/n1', { spec: { taints: [{ key: 'a', effect: 'NoSchedule' }] } }),
       patch('/api/v1/nodes/n1', { metadata: { labels: { 'node-restriction.kubernetes.io/a': 'b' } } }),
@@ -132,7 +132,7 @@ describe('rights of a node certificate', { timeout: 240_000 }, () => {
     ]);
   });
 
-  test('allow its own pods and no others', async () => {
+  test('a node may change its own pods and no others', async () => {
     await answers(200, [
       get(`${shop}/pods/web`),
       list('/api/v1/pods', 'spec.nodeName=n1'),
@@ -172,7 +172,7 @@ describe('rights of a node certificate', { timeout: 240_000 }, () => {
     ]);
   });
 
-  /** A pod of the node's manifest directory, as the kubelet reports it to the server. */
+  /** A static pod of the node's manifest directory, as the kubelet reports it to the API server. */
   function mirror(spec: object, owner: object = {}): Way {
     const reference = {
       apiVersion: 'v1',
@@ -189,7 +189,7 @@ describe('rights of a node certificate', { timeout: 240_000 }, () => {
     });
   }
 
-  test('allow mirror pods of its own node that reference no API objects', async () => {
+  test('a node may create mirror pods for itself that reference no API objects', async () => {
     await answers(403, [
       mirror({ nodeName: 'n2' }),
       mirror({}, { name: 'n2', uid: uids.get('nodes n2') }),
@@ -203,7 +203,7 @@ describe('rights of a node certificate', { timeout: 240_000 }, () => {
     await answers(201, [mirror({})]);
   });
 
-  test('allow reading only the objects its pods reference', async () => {
+  test('a node may read only the objects its pods reference', async () => {
     for (const kind of ['secrets', 'configmaps']) {
       await answers(200, [
         get(`${shop}/${kind}/web`),
@@ -235,7 +235,7 @@ describe('rights of a node certificate', { timeout: 240_000 }, () => {
     ]);
   });
 
-  test('allow tokens only for its pods, with their accounts and declared audiences', async () => {
+  test('a node may request tokens only for its pods, with their service accounts and declared audiences', async () => {
     const ask = (
       account: string,
       pod: string | undefined,
@@ -264,7 +264,7 @@ describe('rights of a node certificate', { timeout: 240_000 }, () => {
     await answers(409, [ask('web', 'web', {}, 'another')]);
   });
 
-  test('allow certificates only for the node itself', async () => {
+  test('a node may request certificates only for itself', async () => {
     const wish = (commonName: string, name: string): Way => {
       const identity = { commonName, organizations: ['system:nodes'], dnsNames: [], ips: [] };
       const request = Buffer.from(createCertificateRequest(identity, newEcKey())).toString('base64');
@@ -282,7 +282,7 @@ describe('rights of a node certificate', { timeout: 240_000 }, () => {
     ]);
   });
 
-  test('are empty for a certificate with the group alone or without a node name', async () => {
+  test('a certificate with only the group, or without a node name, has no rights', async () => {
     const organizations = ['system:nodes'];
     for (const commonName of ['system:node:', 'n1', 'system:serviceaccount:shop:web']) {
       const stranger = api.caller(
@@ -299,7 +299,7 @@ describe('rights of a node certificate', { timeout: 240_000 }, () => {
     }
   });
 
-  test('end for objects that its pods no longer reference', async () => {
+  test('a node loses the right to read objects that its pods no longer reference', async () => {
     const admin = api.caller(api.pairOf('admin'));
     const { status } = await admin({
       method: 'DELETE',

@@ -38,7 +38,7 @@ interface Reply {
   readonly serial: string | undefined;
 }
 
-/** A TLS server that responds with the authenticated user. */
+/** A TLS server that responds with the name and groups of the authenticated user. */
 class WhoServer implements AsyncDisposable {
   readonly #server;
   readonly #following: Disposable;
@@ -104,7 +104,7 @@ class WhoServer implements AsyncDisposable {
   }
 }
 
-describe('authentication over TLS', () => {
+describe('API client authentication over TLS', () => {
   let harness: SecurityRig;
   let server: WhoServer;
   before(async () => {
@@ -150,14 +150,14 @@ describe('authentication over TLS', () => {
     ],
   };
   for (const [what, [status, text, make]] of Object.entries(certificates)) {
-    test(`returns ${status} for a certificate ${what}`, async () => {
+    test(`returns ${status} for a client certificate ${what}`, async () => {
       const reply = await server.ask(await make());
       assert.equal(reply.status, status);
       assert.match(reply.text, text);
     });
   }
 
-  test('authenticates a certificate that was requested and signed', async () => {
+  test('authenticates a certificate signed through a certificate signing request', async () => {
     const key = newEcKey();
     const identity = { commonName: 'joe', organizations: ['staff'], dnsNames: [], ips: [] };
     const cert = await createCertificateSigner(harness.authorities.authority).sign({
@@ -170,7 +170,7 @@ describe('authentication over TLS', () => {
     assert.deepEqual([reply.status, reply.text], [200, 'joe']);
   });
 
-  test('treats missing credentials as anonymous, authenticates a token and rejects a wrong one', async () => {
+  test('treats missing credentials as anonymous, authenticates a valid token and rejects a wrong one', async () => {
     assert.equal((await server.ask()).text, 'system:anonymous');
     const authorization = `Bearer ${harness.tokens.issue(harness.claims())}`;
     assert.equal(
@@ -180,7 +180,7 @@ describe('authentication over TLS', () => {
     assert.equal((await server.ask({ headers: { authorization: `${authorization}x` } })).status, 401);
   });
 
-  test('verifies for all names of the server and for no other', async () => {
+  test('clients can verify the serving certificate for all names of the server and for no other name', async () => {
     for (const servername of [
       'localhost',
       'kubernetes',
@@ -193,7 +193,7 @@ describe('authentication over TLS', () => {
   });
 });
 
-describe('files of the authorities', () => {
+describe('certificate authority files', () => {
   let directory = '';
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'kubeling-authorities-'));
@@ -214,7 +214,7 @@ describe('files of the authorities', () => {
     return opening.then((authorities) => ({ authorities, records }));
   };
 
-  test('are private, whatever the modes of the directory were before', async () => {
+  test('authority files are private, whatever the previous modes of the directory', async () => {
     const at = join(directory, 'modes');
     const { authorities } = await open(at);
     assert.equal((await stat(at)).mode & 0o777, 0o700);
@@ -223,7 +223,7 @@ describe('files of the authorities', () => {
     assert.equal(await readFile(join(at, 'ca.crt'), 'utf8'), authorities.authorityPem);
   });
 
-  test('serve a renewed certificate immediately and keep existing connections', async () => {
+  test('a renewed serving certificate is used immediately and existing connections stay open', async () => {
     const names = { hostnames: ['first'] };
     const { authorities } = await open(join(directory, 'renewed'), names);
     await using server = await WhoServer.open(await SecurityRig.open(clock), authorities);
@@ -245,7 +245,7 @@ describe('files of the authorities', () => {
     }
   });
 
-  test('pass the strictest verification of OpenSSL', async (context) => {
+  test('certificates pass the strictest verification of OpenSSL', async (context) => {
     if (spawnSync('openssl', ['version']).status !== 0) return context.skip('there is no openssl');
     const at = join(directory, 'strict');
     const { authorities } = await open(at);
@@ -262,7 +262,7 @@ describe('files of the authorities', () => {
     }
   });
 
-  test('parse requests of OpenSSL with all their names', async (context) => {
+  test('parses certificate signing requests of OpenSSL with all their names', async (context) => {
     const key = join(directory, 'request.key');
     const created = spawnSync('openssl', ['ecparam', '-name', 'secp384r1', '-genkey', '-noout', '-out', key]);
     if (created.status !== 0) return context.skip('there is no openssl');
@@ -289,14 +289,16 @@ describe('files of the authorities', () => {
     );
   });
 
-  test('are complete wherever their writer was killed', { timeout: 120_000 }, async () => {
+  test('authority files are complete, whenever the process that writes them is killed', {
+    timeout: 120_000,
+  }, async () => {
     const at = join(directory, 'killed');
     const maker = join(import.meta.dirname, '..', 'fakes', 'renew-forever.ts');
     for (let round = 0; round < 8; round++) {
       const child = spawn(process.execPath, [maker, at], { stdio: ['ignore', 'pipe', 'inherit'] });
       const [first] = await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
       assert.equal(String(first), 'made\n');
-      // Waits for no condition: any moment during the write is valid.
+      // A plain delay: every moment of the write is a valid time to kill the process.
       await clock.sleep(round * 7, new AbortController().signal);
       child.kill('SIGKILL');
       await once(child, 'exit');

@@ -33,7 +33,7 @@ function open(
   );
 }
 
-/** A home with data of an earlier run, and a port in use by another process. */
+/** Creates a data directory with files of a previous run, and a port in use by another process. */
 async function scene(): Promise<AsyncDisposable & { readonly directory: string; readonly port: number }> {
   await using made = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), 'kubeling-start-'));
@@ -46,7 +46,7 @@ async function scene(): Promise<AsyncDisposable & { readonly directory: string; 
   return { directory, port, [Symbol.asyncDispose]: () => moved.disposeAsync() };
 }
 
-test('uses a free port when none was given, and backs up existing files once', async () => {
+test('uses a free port when none was configured, and backs up existing files once', async () => {
   await using home = await scene();
   const listen = { host, port: home.port, ifPortInUse: 'another-port' } as const;
   await using api = await open(home.directory, { existingStore: 'set-aside', listen });
@@ -59,7 +59,7 @@ test('uses a free port when none was given, and backs up existing files once', a
   );
 });
 
-test('fails on an occupied port that was given explicitly', async () => {
+test('fails when the explicitly configured port is in use', async () => {
   await using home = await scene();
   await assert.rejects(open(home.directory, { listen: { host, port: home.port } }), {
     code: 'SERVER_LISTEN',

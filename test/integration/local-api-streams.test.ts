@@ -157,7 +157,7 @@ describe('requests the API server forwards to kubelets', { timeout: 300_000 }, (
     else outgoing.writeHead(200, { 'Content-Type': 'text/plain' }).end(`you asked for ${url}`);
   }
 
-  /** Echoes the input in capitals. */
+  /** Echoes the received bytes in upper case. */
   function upgradeAsKubelet(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
     note(incoming);
     if (incoming.url?.includes('command=refused') === true) {
@@ -171,7 +171,7 @@ describe('requests the API server forwards to kubelets', { timeout: 300_000 }, (
     socket.on('end', () => socket.end());
   }
 
-  /** Parses paths as the front does: `/<plural>/<name>/<subresource><rest>`. */
+  /** Parses request paths as the API server does: `/<plural>/<name>/<subresource><rest>`. */
   function callOf(incoming: IncomingMessage): StreamCall {
     const url = new URL(incoming.url ?? '/', 'http://api');
     const [, plural = '', name = '', subresource = '', ...rest] = url.pathname.split('/');
@@ -193,7 +193,7 @@ describe('requests the API server forwards to kubelets', { timeout: 300_000 }, (
     return `http://127.0.0.1:${(front.address() as AddressInfo).port}${path}`;
   }
 
-  /** Sends all bytes at once and reads until the server disconnects. */
+  /** Sends all bytes in one write and reads until the server disconnects. */
   async function raw(text: string): Promise<string> {
     const socket = connect((front.address() as AddressInfo).port, '127.0.0.1');
     socket.write(text);
@@ -206,7 +206,7 @@ describe('requests the API server forwards to kubelets', { timeout: 300_000 }, (
     return output;
   }
 
-  it("reads a log as text with the server's certificate and the query parameters of the kubelet", async () => {
+  it("returns a pod log as text, requested from the kubelet with the server's certificate and the kubelet's query parameters", async () => {
     const response = await fetch(address('/pods/web/log?tailLines=5&pretty=1'), {
       headers: { authorization: 'Bearer x' },
     });
@@ -226,7 +226,7 @@ describe('requests the API server forwards to kubelets', { timeout: 300_000 }, (
     assert.equal((await fetch(address('/pods/gone/log'))).status, 404);
   });
 
-  it('sends a log over a WebSocket after an initial empty message', async () => {
+  it('sends a log over a WebSocket after an empty first message', async () => {
     for (const [protocol, expected] of [
       ['binary.k8s.io', 'first\nsecond\n'],
       ['base64.binary.k8s.io', 'first\nsecond\n'],
@@ -245,7 +245,7 @@ describe('requests the API server forwards to kubelets', { timeout: 300_000 }, (
     }
   });
 
-  it('forwards an upgrade byte for byte, including bytes that follow the request', async () => {
+  it('forwards an upgraded stream byte for byte, including bytes sent together with the request', async () => {
     const output = await raw(
       'POST /pods/web/exec?command=sh&command=-c&stdin=true&stdout=1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\nAuthorization: Bearer secret\r\n\r\nwords',
     );
@@ -261,7 +261,7 @@ describe('requests the API server forwards to kubelets', { timeout: 300_000 }, (
     );
   });
 
-  it('returns a rejected upgrade as a plain response', async () => {
+  it("returns the kubelet's rejection of an upgrade as a plain response", async () => {
     const head = 'HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n';
     const refused = await raw(`POST /pods/web/exec?command=refused ${head}`);
     assert.match(refused, /^HTTP\/1\.1 404 Not Found\r\n[\s\S]*\r\n\r\nno such thing$/);
@@ -272,7 +272,7 @@ describe('requests the API server forwards to kubelets', { timeout: 300_000 }, (
     assert.equal((await fetch(address('/pods/web/exec?command=a'), { method: 'POST' })).status, 400);
   });
 
-  it("proxies to the kubelet without the caller's credentials", async () => {
+  it("proxies requests to the kubelet without the caller's credentials", async () => {
     const response = await fetch(address('/nodes/n1/proxy/pods?x=1'), {
       headers: { authorization: 'Bearer x' },
     });

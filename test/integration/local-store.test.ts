@@ -10,7 +10,7 @@ import { assertLogIsWhole, ownDirectory, StoreRig } from '../fakes/store-rig.ts'
 const run = promisify(execFile);
 const isRoot = process.getuid?.() === 0;
 
-/** A separate file system that is small enough to be full soon. */
+/** A separate file system so small that a test can fill it. */
 async function smallDisk(megabytes: number): Promise<AsyncDisposable & { readonly path: string }> {
   const dir = await ownDirectory();
   await run('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'small', dir.path]);
@@ -21,7 +21,7 @@ async function smallDisk(megabytes: number): Promise<AsyncDisposable & { readonl
   return { path: dir.path, [Symbol.asyncDispose]: dispose };
 }
 
-/** Fills the file system completely. */
+/** Fills the file system until no space is left. */
 async function fill(dir: string): Promise<string> {
   const ballast = join(dir, 'ballast');
   const { bavail, bsize } = await statfs(dir);
@@ -38,13 +38,15 @@ async function until(isSo: () => boolean): Promise<void> {
 }
 
 describe('store of the embedded API', () => {
-  it('has all acknowledged writes after each of a few kills', { timeout: 120_000 }, async () => {
+  it('the store contains all acknowledged writes after the process is killed repeatedly', {
+    timeout: 120_000,
+  }, async () => {
     const interrupted = new Promise<never>(() => {});
     const report = await StoreRounds.run({ kills: 5, seed: 7, tell: () => {}, interrupted });
     assert.ok(report.writes > 0);
   });
 
-  it('recovers from a full disk', {
+  it('the store recovers from a full disk', {
     skip: isRoot ? false : 'mounts need root',
     timeout: 300_000,
   }, async () => {
@@ -82,7 +84,7 @@ describe('store of the embedded API', () => {
     for (const name of [...safe, ...refused, 'after']) assert.ok(second.get(name), `${name} is there`);
   });
 
-  it('keeps acknowledged writes when it stops on a full disk', {
+  it('the store keeps acknowledged writes when it closes while the disk is full', {
     skip: isRoot ? false : 'mounts need root',
   }, async () => {
     await using disk = await smallDisk(4);

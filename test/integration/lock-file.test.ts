@@ -16,13 +16,13 @@ async function work(dir: string, rounds: number, end: 'live' | 'die'): Promise<s
   return signal ?? String(code);
 }
 
-it('lets one process at a time hold the lock, even when holders are killed with it', {
+it('lets only one process at a time hold the lock, even when lock holders are killed', {
   timeout: 120_000,
 }, async () => {
   const dir = await mkdtemp(join(tmpdir(), 'lock-'));
   try {
     await writeFile(join(dir, 'counter'), '0');
-    // All start with a lock left by a dead process.
+    // All processes start with a stale lock of a dead process.
     const dead = { pid: 2 ** 22 + 1, startTime: 1, bootId: 'before', token: 'dead' };
     await writeFile(join(dir, 'lock'), JSON.stringify(dead));
     const ends = await Promise.all([

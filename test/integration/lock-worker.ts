@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { ProcessTable, realClock, systemRandom, withLockFile } from '../../src/lib/index.ts';
 
 /**
- * Counts up in a file under the lock and reports when another process holds it too: `node
- * lock-worker.ts DIR ROUNDS END`, where END is `live`, or `die` to be killed in the last round with
- * the lock held.
+ * Increments a counter in a file while holding the lock, and reports when another process holds the
+ * lock at the same time. Usage: `node lock-worker.ts DIR ROUNDS END`; with END `live` the process
+ * exits normally, with `die` it is killed in the last round while holding the lock.
  */
 const [dir = '', rounds = '', end = ''] = process.argv.slice(2);
 const clock = realClock();

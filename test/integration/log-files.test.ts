@@ -33,7 +33,7 @@ after(async () => {
 
 const opened = async () => (await readdir('/proc/self/fd')).length;
 
-test('reads a log at any offset, also under another name and after it was renamed', async () => {
+test('reads a log from any offset, also through another name and after the file was renamed', async () => {
   await writeFile(path, '0123456789');
   const handle = await files.open(path);
   assert.ok(handle);
@@ -51,7 +51,7 @@ test('reads a log at any offset, also under another name and after it was rename
   assert.equal(await files.identityAt(path), undefined);
 });
 
-test('returns undefined for a missing log', async () => {
+test('returns undefined for a log that does not exist', async () => {
   assert.equal(await files.open(path), undefined);
   assert.equal(await files.open(join(logs, 'none', 'c', '0.log')), undefined);
   assert.deepEqual(await files.names(join(logs, 'none')), []);
@@ -74,7 +74,7 @@ const traps: Readonly<Record<string, () => Promise<unknown>>> = {
   'a pipe without a writer': async () => execFileSync('mkfifo', [path]),
 };
 for (const [what, lay] of Object.entries(traps)) {
-  test(`does not read ${what} and leaves no descriptor open`, async () => {
+  test(`does not open ${what} as a log and leaves no descriptor open`, async () => {
     await lay();
     const open = await opened();
     await assert.rejects(files.open(path), { code: 'LOG_REFUSED' });
@@ -82,12 +82,12 @@ for (const [what, lay] of Object.entries(traps)) {
   });
 }
 
-test('does not read files outside of the directory', async () => {
+test('does not read log files outside of the log directory', async () => {
   await assert.rejects(files.open(join(root, 'secret')), { code: 'LOG_REFUSED' });
   await assert.rejects(files.open(join(logs, '..', 'secret')), { code: 'LOG_REFUSED' });
 });
 
-test('follows a link at the directory of all logs itself', async () => {
+test('follows a symbolic link at the log root directory itself', async () => {
   await writeFile(path, 'x');
   await symlink(logs, join(root, 'link'));
   const handle = await realLogFiles(join(root, 'link')).open(join(root, 'link', 'ns_p_u', 'c', '0.log'));
@@ -95,7 +95,7 @@ test('follows a link at the directory of all logs itself', async () => {
   await handle?.[Symbol.asyncDispose]();
 });
 
-test('reports writes and renames as hints', async () => {
+test('reports writes to and renames of log files as hints', async () => {
   const hints = new Set<LogHint>();
   await writeFile(path, '');
   using _watch = files.watch(directory, (hint) => hints.add(hint));

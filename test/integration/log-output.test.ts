@@ -5,7 +5,10 @@ import { test } from 'node:test';
 
 const library = new URL('../../src/lib/index.ts', import.meta.url).href;
 
-/** Logs far more than a pipe holds, while a timer shows whether the process is still responsive. */
+/**
+ * A program that logs far more than a pipe holds; a timer in it shows whether its event loop is
+ * still responsive.
+ */
 const program = `
   import { descriptorOutput, openLog, realClock, Verbosity } from '${library}';
   const clock = realClock();
@@ -22,7 +25,7 @@ const program = `
   });
 `;
 
-test('a process with an unread log pipe stays responsive, and logs again when the pipe is read', {
+test('a process whose log pipe is not read stays responsive, and logs again when the pipe is read', {
   timeout: 300_000,
 }, async () => {
   const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', program], { stdio: 'pipe' });

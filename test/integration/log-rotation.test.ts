@@ -19,7 +19,7 @@ async function logDirectory(node: InProcessNode, name: string): Promise<string> 
 }
 
 describe('log rotation of containers', { timeout: 300_000, skip: skipReason() }, () => {
-  it('rotates and limits logs without losing a line for a follower', async () => {
+  it('rotates container logs and limits their size without losing a line for a follower', async () => {
     const flags = ['--container-log-max-size=4Mi', '--container-log-max-files=3'];
     await using node = await InProcessNode.open({ flags });
     await node.put({ flood: { containers: { main: floodScript(8, 1) } } });
@@ -39,7 +39,7 @@ describe('log rotation of containers', { timeout: 300_000, skip: skipReason() },
     assert.ok(names.length <= 3 && names.includes('0.log'), names.join());
   });
 
-  it('compresses rotated logs once the next one is full', async () => {
+  it('compresses a rotated log when the next log is rotated', async () => {
     const flags = ['--container-log-max-size=1Mi', '--container-log-max-files=4'];
     await using node = await InProcessNode.open({ flags });
     const line = 'x'.repeat(1_000);
@@ -57,7 +57,7 @@ describe('log rotation of containers', { timeout: 300_000, skip: skipReason() },
     assert.ok(lines.every((text) => /^\S+ stdout F \d+ x{1000}$/.test(text)));
   });
 
-  it('frees space on a full disk by deleting the oldest files', async () => {
+  it('frees space on a full disk by deleting the oldest rotated logs', async () => {
     await using node = await InProcessNode.open({ flags: ['--container-log-max-size=4Mi'] });
     await node.stop();
     const disk = new LoopDisk(node.path('logs.img'), 16 * mebibyte);

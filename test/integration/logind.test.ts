@@ -11,7 +11,7 @@ import { StandInLogind } from '../logind/stand-in.ts';
 
 const clock = realClock();
 
-describe('shutdown announcements of logind', { skip: busSkipReason(), timeout: 60_000 }, () => {
+describe('shutdown signals of systemd-logind', { skip: busSkipReason(), timeout: 60_000 }, () => {
   const end = new AbortController();
   const { signal } = end;
   const parts = new AsyncDisposableStack();
@@ -31,7 +31,7 @@ describe('shutdown announcements of logind', { skip: busSkipReason(), timeout: 6
 
   const released = () => eventually('no lock to be held', async () => (logind.held === 0 ? true : undefined));
 
-  it('are received and delayed until the lock is released', async () => {
+  it('a shutdown is announced and delayed until the inhibitor lock is released', async () => {
     using watch = await logindShutdowns({ clock, busPath, configDirectory: directory }).open(5_000, signal);
     const lock = await watch.hold(signal);
     assert.equal(logind.held, 1);
@@ -50,7 +50,7 @@ describe('shutdown announcements of logind', { skip: busSkipReason(), timeout: 6
     assert.equal(logind.held, 1);
   });
 
-  it('ignore a signal forged by another client of the bus', async () => {
+  it('a PrepareForShutdown signal forged by another D-Bus client is ignored', async () => {
     using watch = await logindShutdowns({ clock, busPath, configDirectory: directory }).open(5_000, signal);
     await using impostor = await StandInLogind.open({ busPath, directory, delaySeconds: 5 });
     const next = watch.next(signal);
@@ -62,7 +62,7 @@ describe('shutdown announcements of logind', { skip: busSkipReason(), timeout: 6
     assert.equal(await watch.next(signal), 'cancelled');
   });
 
-  it('raise InhibitDelayMaxSec with a drop-in file when pods need longer', async () => {
+  it('writes a drop-in file that raises InhibitDelayMaxSec when pods need more time', async () => {
     await released();
     using _watch = await logindShutdowns({ clock, busPath, configDirectory: directory }).open(45_000, signal);
     assert.match(
@@ -71,7 +71,7 @@ describe('shutdown announcements of logind', { skip: busSkipReason(), timeout: 6
     );
   });
 
-  it('are unavailable without a bus', async () => {
+  it('logind is reported as unavailable without a D-Bus daemon', async () => {
     const nowhere = logindShutdowns({
       clock,
       busPath: join(directory, 'nothing'),
@@ -80,7 +80,7 @@ describe('shutdown announcements of logind', { skip: busSkipReason(), timeout: 6
     await assert.rejects(nowhere.open(1_000, signal), { code: 'DBUS_UNAVAILABLE' });
   });
 
-  it('end when the bus disconnects', async () => {
+  it('the subscription to logind ends when D-Bus disconnects', async () => {
     const { path: own } = parts.use(scratchFolder('klg-logind-'));
     const bus = await openBus(own);
     await using _other = await StandInLogind.open({ busPath: bus.path, directory: own, delaySeconds: 5 });

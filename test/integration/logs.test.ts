@@ -25,7 +25,10 @@ function podOf(name: string, script: string, spec: object = {}) {
   return { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { ...common, ...spec } };
 }
 
-/** Numbered lines, fifty at a time, continued across restarts; exits once at each number given. */
+/**
+ * A container script that prints numbered lines, fifty at a time, continues the numbering across
+ * restarts, and exits once at each of the given numbers.
+ */
 function counting(last: number, endsAt: readonly number[] = []): string {
   const ends = endsAt.map((at) => `[ $n = ${at} ] && echo $n >/state/n && exit 1;`).join(' ');
   return `
@@ -74,7 +77,7 @@ class Reading {
   }
 }
 
-/** Where the numbers differ from the expected ones, in a short message. */
+/** A short description of the first difference between the printed and the expected numbers. */
 function firstDifference(out: string, expected: string): string | undefined {
   if (out === expected) return undefined;
   const [seen, lines] = [out.split('\n'), expected.split('\n')];
@@ -82,7 +85,7 @@ function firstDifference(out: string, expected: string): string | undefined {
   return `line ${at}: ${JSON.stringify(seen.slice(Math.max(0, at - 2), at + 3))}, ${seen.length} of ${lines.length}`;
 }
 
-describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
+describe('container logs', { timeout: 300_000, skip: skipReason() }, () => {
   let node: KubelingNode;
 
   before(async () => {
@@ -104,8 +107,8 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     await node.put(`${name}.yaml`, podOf(name, script, spec));
 
   /**
-   * As a log rotation does: renames the old log with a timestamp and lets the runtime open a new
-   * one.
+   * Rotates a log as the kubelet does: renames it with a timestamp and requests the runtime to open
+   * a new one.
    */
   async function rotate(pod: NodePod, path: string, second: number): Promise<string> {
     const stem = `${path}.20260101-${String(second).padStart(6, '0')}`;
@@ -125,7 +128,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     await rm(path);
   };
 
-  it('follows through rotations and a restart without losing or repeating a line', async () => {
+  it('follows a log through rotations and a container restart without losing or repeating a line', async () => {
     await put('count', counting(10_000, [5_000]));
     const pod = await node.running('count');
     const reading = new Reading(node.dataDir, ['-f', 'count']);
@@ -149,7 +152,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     assert.equal(firstDifference(reading.out, numbered(0, 10_000)), undefined);
   });
 
-  it('shows tail, since, bytes, timestamps and the previous instance as the files contain them', async () => {
+  it('the tail, since, limit-bytes, timestamps and previous options return the matching part of the log files', async () => {
     const long = `head -c 40000 /dev/zero | tr '\\0' x; echo`;
     const script = `
       [ -e /state/n ] || { echo first; echo failed >&2; ${long}; touch /state/n; exit 1; }
@@ -197,7 +200,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     assert.ok(out.includes('first\n') && out.includes('failed\n'));
   });
 
-  it('reports why there is nothing to show', async () => {
+  it('reports why a container has no log', async () => {
     const pod = await node.running('many');
     const name = pod.metadata.name;
     assert.match((await read('none')).err, /no pod "none"/);
@@ -242,7 +245,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     assert.match(String((await ask(`default/${name}/main?stream=Stdout`))[1]), /PodLogsQuerySplitStreams/);
   });
 
-  it('opens nothing but the log itself', async () => {
+  it('opens no file except the log itself', async () => {
     const pod = await node.running('many');
     const path = join(logDirectory(pod), '1.log');
     await rename(path, `${path}.aside`);
@@ -259,7 +262,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     assert.equal((await read('many', '--tail', '0')).code, 0);
   });
 
-  /** The log files the kubelet has open and the number of its inotify watches. */
+  /** How many log files the kubelet has open, and how many inotify watches. */
   async function held(): Promise<readonly [number, number]> {
     const fds = `/proc/${node.pid}/fd`;
     const targets = await Promise.all(
@@ -276,7 +279,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     ];
   }
 
-  it('closes all descriptors when a follower is killed, exits or stops reading', async () => {
+  it('closes all descriptors of a log follower that is killed, exits or stops reading', async () => {
     const clean = await held();
     const token = (await readFile(join(node.dataDir, 'kubelet', 'loopback-token'), 'utf8')).trim();
     const { port } = JSON.parse(await readFile(join(node.dataDir, 'up.json'), 'utf8'));
@@ -300,7 +303,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     await put('noise', 'true');
     await eventually('all descriptors of the ended followers to be closed', async () => {
       const now = await held();
-      // A reader with a closed pipe notices only when it writes.
+      // A kubectl logs whose output pipe is closed notices it only at the next write.
       return now[0] <= clean[0] + 1 ? true : undefined;
     });
     piped?.child.kill('SIGTERM');
@@ -313,7 +316,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     await node.take('many.yaml');
   });
 
-  it('shows several containers together and ends without an error when its output is closed', async () => {
+  it('shows the logs of several containers together, and exits without an error when its output is closed', async () => {
     const says = (name: string, script: string) => ({
       name,
       image: busyboxImageName,
@@ -396,7 +399,7 @@ describe('logs of containers', { timeout: 300_000, skip: skipReason() }, () => {
     });
   });
 
-  it('continues at its position after kubeling is killed and started again', async () => {
+  it('continues a log at its last position after kubeling is killed and restarted', async () => {
     await put('long', counting(10_000));
     await node.running('long');
     const reading = new Reading(node.dataDir, ['-f', 'long', '--timestamps']);

@@ -23,7 +23,10 @@ import { aPod } from '../fakes/pods.ts';
 import { aStatusContext } from '../fakes/status-context.ts';
 
 const count = 10_000;
-/** CPU time of one function; each takes a fraction of it, and more than a minute with a quadratic step. */
+/**
+ * The limit for the CPU time of one function; linear code needs a fraction of it, quadratic code
+ * more than a minute.
+ */
 const maxMs = 2_000;
 
 const times = <T>(make: (index: number) => T): T[] =>
@@ -36,7 +39,7 @@ const resources = (index: number) => {
   return { limits: amounts, requests: amounts };
 };
 
-/** Specs with 10,000 entries in one list. */
+/** Pod specs with 10,000 entries in one list. */
 const specs: Readonly<Record<string, Partial<PodSpec>>> = {
   containers: { containers: times((index) => ({ name: `c${index}`, image, resources: resources(index) })) },
   'init containers': {
@@ -126,7 +129,7 @@ function observe(pod: Pod): ObservedPod {
   return anObservedPod({ containers: containers.map((container) => anInstance(container)) });
 }
 
-/** What the API and the kubelet compute from a pod without calling the runtime. */
+/** Computations of the API and the kubelet on a pod spec that call no runtime. */
 const steps: Readonly<Record<string, (pod: Pod, observed: ObservedPod) => unknown>> = {
   validation: (pod) => validateStoredPod(pod as never, defaultRules, new KindTable()),
   defaulting: (pod) => withPodDefaults(pod as never, () => false),
@@ -158,11 +161,11 @@ const steps: Readonly<Record<string, (pod: Pod, observed: ObservedPod) => unknow
 };
 
 for (const [what, spec] of Object.entries(specs))
-  describe(`a pod with ${count} entries in its ${what}`, () => {
+  describe(`pod with ${count} entries in its ${what}`, () => {
     const pod = aPod({ spec });
     const observed = observe(pod);
     for (const [step, work] of Object.entries(steps))
-      it(`needs little CPU time for ${step}`, (t) => {
+      it(`${step} needs little CPU time for a pod with a long list`, (t) => {
         const before = threadCpuMs();
         try {
           work(pod, observed);
@@ -175,7 +178,7 @@ for (const [what, spec] of Object.entries(specs))
       });
   });
 
-describe('an update of a long list by an API client', () => {
+describe('update of a long list by an API client', () => {
   const maxUpdateMs = 700;
   const needsLittle = (work: () => void) => {
     const before = threadCpuMs();
@@ -184,7 +187,7 @@ describe('an update of a long list by an API client', () => {
     assert.ok(ms < maxUpdateMs, `took ${ms} ms`);
   };
 
-  it('of the status of a pod needs little CPU time', () => {
+  it("an update of a long list in a pod's status needs little CPU time", () => {
     using pods = new LocalPods();
     const name = 'a';
     const containers = times((index) => ({ name: `c${index}`, image }));
@@ -208,7 +211,7 @@ describe('an update of a long list by an API client', () => {
     });
   });
 
-  it('of the finalizers of a deleted object needs little CPU time', () => {
+  it('an update of the finalizers of a deleted object needs little CPU time', () => {
     using pods = new LocalPods();
     const name = 'a';
     const finalizers = Array.from({ length: 40_000 }, (_, index) => `example.com/f${index}`);

@@ -9,7 +9,10 @@ import { FrontRig } from '../fakes/api-front.ts';
 
 const host = '127.0.0.1';
 const token = 'secret';
-/** Both are within the header limit and above the target limit of anonymous callers. */
+/**
+ * Request targets within the limit for headers and above the limit for targets of anonymous
+ * callers.
+ */
 const longQuery = 'a&'.repeat(50_000);
 const longPath = `/${'a/'.repeat(10_000)}`;
 
@@ -26,7 +29,7 @@ async function openListener(): Promise<Listener> {
   return await Listener.open({ host, port: 0, routes: [...health, echo], logger, gate });
 }
 
-/** Sends one request on a new connection and resolves with the status and the body. */
+/** Sends one request on a new connection and resolves with the status and body of the response. */
 async function send(socket: Socket, target: string, bearer = '', headers = ''): Promise<string> {
   const authorization = bearer === '' ? '' : `Authorization: Bearer ${bearer}\r\n`;
   socket.write(
@@ -36,7 +39,7 @@ async function send(socket: Socket, target: string, bearer = '', headers = ''): 
   return `${response.split(' ')[1]} ${response.split('\r\n\r\n')[1]}`;
 }
 
-test('rejects a long target of a caller without credentials with 414 before authentication', async () => {
+test('rejects a long request target of a caller without credentials with 414 before authentication', async () => {
   await using listener = await openListener();
   const get = (target: string, bearer?: string) => send(connect(listener.port, host), target, bearer);
   assert.equal(await get(`/healthz?${longQuery}`), '414 414: URI Too Long');

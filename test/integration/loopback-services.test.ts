@@ -23,7 +23,7 @@ function run(inside: readonly string[], ...words: readonly string[]): string {
   return execFileSync(file, args, { encoding: 'utf8' });
 }
 
-describe('loopback services of a machine with kubeling up', { timeout: 400_000 }, () => {
+describe('loopback services of a machine that runs kubeling up', { timeout: 400_000 }, () => {
   let network: IsolatedNetwork;
   let node: KubelingNode;
   let service: ChildProcess;
@@ -84,7 +84,7 @@ describe('loopback services of a machine with kubeling up', { timeout: 400_000 }
   });
 
   /**
-   * Puts an iptables before the real one in the PATH that records each call, also those of network
+   * Puts a wrapper for iptables into the PATH that records all calls, including those of network
    * plugins.
    */
   async function recordCalls(dataDir: string): Promise<Readonly<Record<string, string>>> {
@@ -97,26 +97,26 @@ describe('loopback services of a machine with kubeling up', { timeout: 400_000 }
     return { PATH: `${bin}${delimiter}${process.env['PATH']}` };
   }
 
-  it('CVE-2020-8558: are unreachable for a pod that routes loopback addresses to the node', async () => {
+  it('CVE-2020-8558: loopback services are unreachable for a pod that routes loopback addresses to the node', async () => {
     assert.deepEqual(await attempt(service127, '', { through: network.node }), secret);
     assert.deepEqual(await attempt(service127, '', { through: attacker }), dropped);
   });
 
-  it('are unreachable for a neighbour even with route_localnet on all interfaces', async () => {
+  it('loopback services are unreachable for a neighbour machine even with route_localnet on all interfaces', async () => {
     routeLoopbackVia(network.nodeAddress, 'net0', network.neighbour);
     run(network.node, 'sh', '-c', 'echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet');
     assert.deepEqual(await attempt(service127, '', { through: network.neighbour }), dropped);
     run(network.node, 'sh', '-c', 'echo 0 > /proc/sys/net/ipv4/conf/all/route_localnet');
   });
 
-  it('are blocked before the first sandbox has a network', async () => {
+  it('loopback services are protected before the first sandbox has a network', async () => {
     const lines = (await readFile(calls, 'utf8')).split('\n');
     const rule = lines.findIndex((line) => /-I INPUT 1 .*127\.0\.0\.0\/8/.test(line));
     const plugin = lines.findIndex((line) => line.includes('POSTROUTING'));
     assert.ok(rule >= 0 && plugin > rule, lines.join('\n'));
   });
 
-  it('leave host ports reachable from the machine, over loopback, from pods and from outside', async () => {
+  it('host ports stay reachable from the machine, over loopback, from pods and from outside', async () => {
     const ways = [
       [network.node, '127.0.0.1'],
       [network.node, network.nodeAddress],
@@ -127,7 +127,7 @@ describe('loopback services of a machine with kubeling up', { timeout: 400_000 }
       assert.deepEqual(await attempt({ host, port: hostPort }, '', { through }), served, through.join(' '));
   });
 
-  it('are blocked again at the next start after the rule was removed, by that rule alone', async () => {
+  it('the packet filter rule is restored at the next start after it was removed', async () => {
     const [rule = ''] = rulesOf(node.dataDir);
     assert.match(rule, /^-A INPUT /);
     await node.end('SIGTERM');
@@ -139,7 +139,7 @@ describe('loopback services of a machine with kubeling up', { timeout: 400_000 }
     assert.deepEqual(await attempt(service127, '', { through: attacker }), dropped);
   });
 
-  it('stay blocked when another data directory on the machine goes down', async () => {
+  it('loopback services stay protected when kubeling down runs in another data directory of the machine', async () => {
     const other = await KubelingNode.open(undefined, ['--local-api=false'], network.node);
     const [before, left] = [rulesOf(other.dataDir), await other.leave()];
     assert.deepEqual([before.length, left, rulesOf(other.dataDir)], [1, [], []]);
@@ -147,7 +147,7 @@ describe('loopback services of a machine with kubeling up', { timeout: 400_000 }
     assert.deepEqual(await attempt(service127, '', { through: attacker }), dropped);
   });
 
-  it('leave no rule on the machine after "kubeling down"', async () => {
+  it('"kubeling down" removes its packet filter rule from the machine', async () => {
     await node.end('SIGTERM');
     assert.match(await node.command('down', '--grace=0s'), /^removed {4}1 loopback firewall rules$/m);
     assert.deepEqual(rulesOf(node.dataDir), []);

@@ -8,7 +8,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { httpGet } from '../../src/sources/index.ts';
 import { CertificateFolder, type KeyPair } from '../fakes/certificate-authority.ts';
 
-/** A loopback address of this test alone, so that the default ports of http and https are free. */
+/** A loopback address only for this test, so that ports 80 and 443 are free. */
 const address = '127.83.67.17';
 const secret = { Authorization: ['Bearer s3cr3t'] };
 const signal = AbortSignal.timeout(60_000);
@@ -27,8 +27,11 @@ async function serve(response: RequestListener, port = 0, tls?: KeyPair) {
   };
 }
 
-/** CVE-2022-27774, CVE-2024-45336: request headers are sent only to the configured server. */
-describe('headers of a manifest URL', () => {
+/**
+ * CVE-2022-27774, CVE-2024-45336: configured request headers must be sent only to the configured
+ * server.
+ */
+describe('request headers configured for a manifest URL', () => {
   const observed: string[] = [];
   const serverFor =
     (name: string): RequestListener =>
@@ -39,7 +42,7 @@ describe('headers of a manifest URL', () => {
       else response.writeHead(302, { location }).end();
     };
 
-  it('are not sent to another server on a redirect, nor after a redirect back', async () => {
+  it('the headers are not sent to another server on a redirect, or after a redirect back', async () => {
     await using first = await serve(serverFor('first'));
     await using other = await serve(serverFor('other'));
     const back = `${other.origin}/?to=${encodeURIComponent(`${first.origin}/page`)}`;
@@ -47,7 +50,7 @@ describe('headers of a manifest URL', () => {
     assert.deepEqual(observed.splice(0), ['first Bearer s3cr3t', 'other nothing', 'first nothing']);
   });
 
-  it('are not sent without TLS when configured for an https URL', async (t) => {
+  it('the headers configured for an https URL are not sent without TLS', async (t) => {
     if (process.getuid?.() !== 0) return t.skip('needs root for the ports');
     using folder = new CertificateFolder();
     const authority = folder.authority('/CN=manifests');

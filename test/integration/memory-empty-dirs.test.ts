@@ -22,7 +22,9 @@ async function mountsBelow(root: string): Promise<readonly string[]> {
   return lines.filter((line) => line.includes(`${root}/`) && line.includes('kubernetes.io~empty-dir'));
 }
 
-/** Fills the volume until it is full, reports the result and keeps running. */
+/**
+ * A container script that fills the volume, reports the number of bytes written and keeps running.
+ */
 const filling = [
   'stat -c %a:%g /v > /v/mode',
   'dd if=/dev/zero of=/v/small bs=64k count=4 2>/dev/null && echo fits > /v/small-said',
@@ -72,7 +74,7 @@ describe('memory-backed emptyDir volumes on a node', { skip: notRoot, timeout: 1
         : true,
     );
 
-  it('have their size, mode and group, and outlive kubeling', async () => {
+  it('memory-backed volumes have the requested size, mode and group, and stay mounted when kubeling exits', async () => {
     await node.put('a.yaml', podOf('a'));
     const { directory, uid } = await filled('a');
     const facts = await statfs(directory);
@@ -91,7 +93,7 @@ describe('memory-backed emptyDir volumes on a node', { skip: notRoot, timeout: 1
     await nothingOf(uid);
   });
 
-  it('keep their content for restarted containers and are mounted once', async () => {
+  it('a memory-backed volume keeps its content for restarted containers and is mounted once', async () => {
     await node.put('b.yaml', podOf('b'));
     const { directory, uid } = await filled('b');
     const [container] = await node.containersOf('b');
@@ -103,7 +105,7 @@ describe('memory-backed emptyDir volumes on a node', { skip: notRoot, timeout: 1
     await nothingOf(uid);
   });
 
-  it('are unmounted when their pod is deleted before kubeling starts again', async () => {
+  it('memory-backed volumes are unmounted when their pod is deleted while kubeling is down', async () => {
     await node.put('c.yaml', podOf('c'));
     const { uid } = await filled('c');
     await node.end('SIGKILL');
@@ -112,14 +114,14 @@ describe('memory-backed emptyDir volumes on a node', { skip: notRoot, timeout: 1
     await nothingOf(uid);
   });
 
-  it('are removed with the node', async () => {
+  it('memory-backed volumes are removed by kubeling down', async () => {
     await node.put('d.yaml', podOf('d'));
     await filled('d');
   });
 });
 
 describe('emptyDir volumes on huge pages', { skip: notRoot || noHugePages }, () => {
-  it('are mounted once with pages of their size, and unmounted', async () => {
+  it('huge page volumes are mounted once with the requested page size, and unmounted', async () => {
     const root = await mkdtemp(join(tmpdir(), 'klg-huge-'));
     const podsDir = join(root, 'pods');
     const clock = realClock();

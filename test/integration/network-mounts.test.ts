@@ -15,8 +15,8 @@ const short = 3_000;
 const isLate = (error: unknown) => isKind(error, 'DeadlineExceeded');
 
 /**
- * On a real file system whose server can stop responding: every process that accesses it then is
- * stuck in the kernel.
+ * The mount directory is on a real file system whose fake server can stop responding: every process
+ * that accesses it is then stuck in the kernel.
  */
 describe('network mounts', { timeout: 300_000 }, () => {
   let folder: string;
@@ -59,11 +59,11 @@ describe('network mounts', { timeout: 300_000 }, () => {
   const nfs = (directory: string, options: readonly string[] = []) =>
     ({ type: 'nfs', source: 'server:/export', directory, options }) as const;
 
-  /** A process that accesses a server that has never responded can be killed. */
+  /** A process that accesses a server that has never responded can still be killed. */
   const answering = async (directory: string) =>
     assert.equal(await mounts().check(directory, signal), 'answers');
 
-  it('are mounted with their options, inspected and unmounted', async () => {
+  it('network mounts are mounted with their options, inspected and unmounted', async () => {
     const [host, directory] = [mounts(), await place()];
     assert.equal(await host.isMounted(directory), false);
     reported = 0;
@@ -80,7 +80,7 @@ describe('network mounts', { timeout: 300_000 }, () => {
     assert.equal(await host.unmount(directory, 'plain', signal), 'done');
   });
 
-  it('report the command and its output when they fail', async () => {
+  it('a failed mount reports the command and its output', async () => {
     const [host, directory] = [mounts(), await place()];
     standIn.mounting('fail');
     await assert.rejects(
@@ -92,7 +92,7 @@ describe('network mounts', { timeout: 300_000 }, () => {
     );
   });
 
-  it('are not unmounted while in use', async () => {
+  it('a network mount is not unmounted while it is in use', async () => {
     const [host, directory] = [mounts(), await place()];
     await host.mount(nfs(directory), signal);
     const inside = process.cwd();
@@ -105,7 +105,7 @@ describe('network mounts', { timeout: 300_000 }, () => {
     assert.equal(await host.unmount(directory, 'plain', signal), 'done');
   });
 
-  it('time out when mount or umount hangs', async () => {
+  it('mounting and unmounting time out when mount or umount hangs', async () => {
     const [host, directory] = [mounts({ mountMs: short, unmountMs: short }), await place()];
     standIn.mounting('hang');
     await assert.rejects(host.mount(nfs(directory), signal), isLate);
@@ -119,17 +119,18 @@ describe('network mounts', { timeout: 300_000 }, () => {
     assert.equal(await host.isMounted(directory), false);
   });
 
-  it('block one unkillable program and nothing else when their server is unresponsive', async () => {
+  it('an unresponsive server blocks one unkillable program and nothing else', async () => {
     const [host, directory] = [mounts({ checkMs: short }), await place()];
     await host.mount(nfs(directory), signal);
     await answering(directory);
     standIn.server('silent');
     await assert.rejects(host.check(directory, signal), isLate);
     assert.equal(host.stuck, 1);
-    // No second program is started after it.
+    // No second program is started while the first one is stuck.
     await assert.rejects(host.check(directory, signal), /which nothing can end, has not ended/);
     assert.equal(host.stuck, 1);
-    // More calls than this process has threads: none of them is blocked.
+    // Makes more file system calls than this process has threads, to prove that no thread is
+    // blocked.
     for (let left = 8; left > 0; left--) await stat(folder);
     assert.equal(await host.isMounted(directory), true);
     standIn.server('answers');
@@ -138,7 +139,7 @@ describe('network mounts', { timeout: 300_000 }, () => {
     assert.equal(await host.unmount(directory, 'plain', signal), 'done');
   });
 
-  it('are unmounted by force when their server is unresponsive, which releases stuck processes', async () => {
+  it('a forced unmount succeeds when the server is unresponsive, and releases stuck processes', async () => {
     const [host, directory] = [mounts({ checkMs: short }), await place()];
     await host.mount(nfs(directory), signal);
     await answering(directory);
@@ -152,7 +153,7 @@ describe('network mounts', { timeout: 300_000 }, () => {
     assert.equal(await host.isMounted(directory), false);
   });
 
-  it('are detached lazily when their server is unresponsive and a process is inside', async () => {
+  it('a lazy unmount succeeds when the server is unresponsive and a process uses the mount', async () => {
     const [host, directory] = [mounts({ checkMs: short, unmountMs: short }), await place()];
     await host.mount(nfs(directory), signal);
     await answering(directory);
@@ -161,7 +162,7 @@ describe('network mounts', { timeout: 300_000 }, () => {
     try {
       standIn.server('silent');
       await assert.rejects(host.check(directory, signal), isLate);
-      // Whatever other processes are stuck there.
+      // A hanging umount simulates other processes that are stuck in the mount.
       standIn.unmounting('hang');
       await assert.rejects(host.unmount(directory, 'plain', signal), isLate);
       assert.equal(await host.isMounted(directory), true);
@@ -179,7 +180,7 @@ describe('network mounts', { timeout: 300_000 }, () => {
     await rmdir(directory);
   });
 
-  it('are reported as broken when their server has exited', async () => {
+  it('a network mount whose server has exited is reported as broken', async () => {
     const [host, directory] = [mounts({ checkMs: short }), await place()];
     await host.mount(nfs(directory), signal);
     standIn.server('gone');

@@ -9,7 +9,7 @@ import { StandInLogind } from '../logind/stand-in.ts';
 import { ApiNode } from './api-node.ts';
 import { skipReason } from './containerd-fixture.ts';
 
-/** Takes this many seconds to exit and records when it did. */
+/** A container that takes this many seconds to exit after SIGTERM and records when it exited. */
 const endsAfter = (seconds: number) =>
   `trap 'sleep ${seconds}; cat /proc/uptime > /shared/told; exit 0' TERM; while true; do sleep 0.05; done`;
 
@@ -34,7 +34,7 @@ describe('node shutdown', { skip: skipReason() || busSkipReason(), timeout: 180_
   const locks = (count: number) =>
     eventually(`${count} locks to be held`, async () => (logind.held === count ? true : undefined));
 
-  it('is delayed until the pods have terminated, those of low priority first', async () => {
+  it('a shutdown is delayed until the pods have terminated, those of low priority first', async () => {
     await locks(1);
     node.add('low', { containers: { main: { script: endsAfter(1) } }, priority: 0 });
     node.add('high', { containers: { main: { script: endsAfter(0) } }, priority: 5_000 });
@@ -54,7 +54,7 @@ describe('node shutdown', { skip: skipReason() || busSkipReason(), timeout: 180_
     assert.ok((low ?? 0) < (high ?? 0), `low exited at ${low}, high at ${high}`);
   });
 
-  it('rejects new pods, reports NotReady and takes the lock again after a cancelled shutdown', async () => {
+  it('rejects new pods and reports NotReady during a shutdown, and takes the inhibitor lock again after a cancelled shutdown', async () => {
     node.add('late', { containers: { main: {} } });
     const { reason } = await node.is('late', 'refused', ({ phase }) => phase === 'Failed');
     assert.equal(reason, 'NodeShutdown');

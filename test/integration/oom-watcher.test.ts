@@ -33,7 +33,7 @@ function readable(): boolean {
   }
 }
 
-describe('kernel log', {
+describe('out-of-memory reports of the kernel log', {
   skip: readable() ? false : 'needs root and a readable kernel log',
 }, () => {
   const uid = `aaaaaaaa-${randomHex(random, 4)}-4bbb-8ccc-000000000001`;
@@ -51,7 +51,7 @@ describe('kernel log', {
   });
   after(() => cgroups.destroy(root, signal));
 
-  /** Other processes on this machine run out of memory, too. */
+  /** Other processes on this machine can run out of memory during the test. */
   async function watching(during: () => Promise<void>): Promise<void> {
     reported = [];
     const watcher = new OomWatcher({
@@ -88,7 +88,7 @@ describe('kernel log', {
     await ended;
   }
 
-  it('reports the container that ran out of memory', async () => {
+  it('reports the container whose process was killed for lack of memory', async () => {
     await watching(async () => {
       await eventually('a checkpoint of the log position', async () => noted);
       await runOutOfMemory();
@@ -98,7 +98,7 @@ describe('kernel log', {
     assert.deepEqual([oom?.containerId, oom?.limit, reported.length], [id, 'container', 1]);
   });
 
-  it('is read on after a restart without repeating or missing an entry', async () => {
+  it('continues the kernel log after a restart without repeating or missing an entry', async () => {
     const before = noted;
     await runOutOfMemory();
     await watching(async () => {

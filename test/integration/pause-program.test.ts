@@ -43,8 +43,7 @@ for (const { name, architecture, wrapper } of ways) {
     });
 
     /**
-     * Runs it as the first process of a separate process namespace; returns its process ID on the
-     * host.
+     * Runs the pause program as PID 1 of a separate process namespace; returns its PID on the host.
      */
     async function startAsFirst(): Promise<{ unshare: ChildProcess; pid: number }> {
       const unshare = spawn('unshare', ['--pid', '--fork', '--kill-child', ...wrapper, program], {
@@ -60,7 +59,7 @@ for (const { name, architecture, wrapper } of ways) {
     }
 
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      it(`exits with 0 on ${signal} as the first process`, async () => {
+      it(`the pause program exits with 0 on ${signal} as PID 1`, async () => {
         const { unshare, pid } = await startAsFirst();
         process.kill(pid, signal);
         const [code, by] = await once(unshare, 'exit');
@@ -68,10 +67,9 @@ for (const { name, architecture, wrapper } of ways) {
       });
     }
 
-    it('ignores other signals', async () => {
+    it('the pause program ignores signals other than SIGINT and SIGTERM', async () => {
       const { unshare, pid } = await startAsFirst();
-      // The emulator handles signals that would end another process and so loses the immunity of
-      // the first process.
+      // QEMU handles these signals itself, so under emulation PID 1 is not protected from them.
       const deadly = isEmulated ? [] : (['SIGHUP', 'SIGUSR1'] as const);
       for (const signal of [...deadly, 'SIGCHLD', 'SIGWINCH'] as const) process.kill(pid, signal);
       await until(() => isWaiting(pid));
@@ -80,9 +78,9 @@ for (const { name, architecture, wrapper } of ways) {
       assert.deepEqual(await once(unshare, 'exit'), [0, null]);
     });
 
-    it('reaps every orphan of its namespace', async () => {
+    it('the pause program reaps all orphaned processes of its namespace', async () => {
       const { unshare, pid } = await startAsFirst();
-      // The shells exit immediately and leave their children to the first process.
+      // The shells exit immediately, so that PID 1 becomes the parent of their children.
       const script = 'for i in 1 2 3 4 5 6 7 8; do sleep 600 & done';
       execFileSync('nsenter', ['--target', String(pid), '--pid', 'sh', '-c', script], { stdio: 'ignore' });
       let orphans: number[] = [];
@@ -108,7 +106,9 @@ async function childrenOf(pid: number): Promise<number[]> {
     .map(Number);
 }
 
-/** Asleep, and in the pause call where the kernel reports it. */
+/**
+ * Whether the process sleeps, in the pause program's system call if the kernel reports the call.
+ */
 async function isWaiting(pid: number): Promise<boolean> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
   const wchan = await readFile(`/proc/${pid}/wchan`, 'utf8').catch(() => '');

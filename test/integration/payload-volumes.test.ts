@@ -45,7 +45,7 @@ const access: Volume = {
   },
 };
 
-describe('payload volumes on a real machine', { skip: notRoot }, () => {
+describe('payload volumes (configMap, secret, projected) on a real machine', { skip: notRoot }, () => {
   let root: string;
   let environment: PayloadWorld;
   const volume = (kind: string, name: string) =>
@@ -66,7 +66,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     await rm(root, { recursive: true });
   });
 
-  it('replace foreign files at the path where new content is prepared', async () => {
+  it('preparing a volume replaces foreign files at the path for new content', async () => {
     const directory = volume('configmap', 'cm');
     const outside = join(root, 'outside');
     await mkdir(outside);
@@ -99,7 +99,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     assert.equal(await readFile(join(outside, 'canary'), 'utf8'), 'alive');
   });
 
-  it('do not block the event loop while thousands of deep paths are written, replaced and removed', async () => {
+  it('writing, replacing and removing thousands of deep paths does not block the event loop', async () => {
     const items = Array.from({ length: 500 }, (_, index) => ({
       key: 'k',
       path: `${index}${'/a'.repeat(31)}`,
@@ -114,14 +114,14 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
       assert.equal(await readFile(path, 'utf8'), value);
     }
     assert.match((await mounts()).join(), /nr_inodes=65600/);
-    // A restarted kubelet compares actual with desired content.
+    // A restarted kubelet compares the files on disk with the desired content.
     assert.deepEqual(await environment.volumes().prepare(pod, environment.signal), []);
     await volumes.remove(worldUid, environment.signal);
     const longestMs = monitor.takeLongestMs();
     assert.ok(longestMs < 250, `one turn took ${longestMs} ms of CPU time`);
   });
 
-  it('reject paths of more than 32 components and too many directories', async () => {
+  it('a volume with paths of more than 32 components or too many directories is rejected', async () => {
     environment.setSecret('s', { password: 'hush' });
     const messageOf = async (count: number, steps: number) => {
       const items = Array.from({ length: count }, (_, index) => ({
@@ -137,7 +137,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     ]);
   });
 
-  it('keep their content while the disk is full, report the same error each time and update later', async () => {
+  it('a volume keeps its content while the disk is full, reports the same error each time and is updated later', async () => {
     const directory = volume('configmap', 'cm');
     await mkdir(directory, { recursive: true });
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', directory]);
@@ -154,7 +154,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     assert.equal(await readFile(join(directory, 'a'), 'utf8'), 'fits');
   });
 
-  it('have the right content, modes and file systems', async () => {
+  it('volume files have the right content, modes and file systems', async () => {
     const volumes = environment.volumes();
     const pod = podWith([configMap, secret, downward, access], {}, { app: 'web' });
     assert.deepEqual(await volumes.prepare(pod, environment.signal), []);
@@ -188,7 +188,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     await volumes.remove(worldUid, environment.signal);
   });
 
-  it('belong to the group of the pod, and a token to its user', async () => {
+  it("volume files belong to the pod's fsGroup, and a token file belongs to the pod's user", async () => {
     const spec = { securityContext: { fsGroup: 4321, runAsUser: 1234 } };
     const pod = podWith([configMap, secret, access], spec);
     assert.deepEqual(await environment.volumes().prepare(pod, environment.signal), []);
@@ -202,7 +202,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     assert.deepEqual([plain.gid, plain.mode & 0o7777], [4321, 0o644]);
   });
 
-  it('change atomically: a reader never sees a missing or torn file', async () => {
+  it('a volume changes atomically: a reader never finds a missing or partly written file', async () => {
     const volumes = environment.volumes();
     const pod = podWith([configMap]);
     await volumes.prepare(pod, environment.signal);
@@ -228,7 +228,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     assert.equal(hidden.length, 2);
   });
 
-  it('are adopted by the next process without mounting or writing again', async () => {
+  it('a restarted kubelet adopts existing volumes without mounting or writing them again', async () => {
     const pod = podWith([secret]);
     await environment.volumes().prepare(pod, environment.signal);
     const before = await readlink(join(volume('secret', 'sec'), '..data'));
@@ -239,7 +239,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     assert.deepEqual(await mounts(), []);
   });
 
-  it('are not removed through a foreign mount, and are removed once it is unmounted', async () => {
+  it('a volume with a foreign mount in it is not removed until the foreign mount is unmounted', async () => {
     const foreign = join(root, 'foreign');
     await mkdir(foreign);
     await writeFile(join(foreign, 'canary'), 'alive');
@@ -259,7 +259,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     assert.equal(await readFile(join(foreign, 'canary'), 'utf8'), 'alive');
   });
 
-  it('are not written or removed through a link', async () => {
+  it('a volume is not written or removed through a symbolic link', async () => {
     const foreign = join(root, 'foreign');
     await mkdir(join(foreign, 'cm'), { recursive: true });
     await writeFile(join(foreign, 'cm', 'canary'), 'alive');
@@ -273,7 +273,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     assert.deepEqual(await readdir(join(foreign, 'cm')), ['canary']);
   });
 
-  it('CVE-2017-1002102: write and remove nothing through a planted link', async () => {
+  it('CVE-2017-1002102: a planted symbolic link does not redirect writes or removals', async () => {
     const foreign = join(root, 'foreign');
     const at = volume('configmap', 'cm');
     const targets = [foreign, '../../../../../../foreign', '..', '.', '../../../../../../foreign/a'];
@@ -296,7 +296,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     }
   });
 
-  it('report a volume in use, and the removal ends at its deadline', async () => {
+  it('removing a volume that stays in use fails at the removal deadline with an error', async () => {
     const volumes = environment.volumes();
     await volumes.prepare(podWith([secret]), environment.signal);
     await using file = await open(join(volume('secret', 'sec'), 'password'));
@@ -309,7 +309,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     assert.deepEqual(await mounts(), []);
   });
 
-  it('never write secrets to the disk', async () => {
+  it('secrets are never written to the disk', async () => {
     const canary = 'canary-5b1f0e';
     environment.setSecret('s', { password: canary });
     await environment.volumes().prepare(podWith([secret, access]), environment.signal);
@@ -326,7 +326,9 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
     assert.ok(texts.every((text) => !text.includes(canary)));
   });
 
-  it('are completed by the next process after a kill at any moment', { timeout: 120_000 }, async () => {
+  it('a new process completes volumes after the previous one was killed at any moment', {
+    timeout: 120_000,
+  }, async () => {
     const random = seededRandom(7);
     const worker = join(import.meta.dirname, 'payload-worker.ts');
     for (let round = 0; round < 12; round++) {
@@ -339,7 +341,7 @@ describe('payload volumes on a real machine', { skip: notRoot }, () => {
       await once(victim, 'exit');
       const observed = await readFile(join(volume('configmap', 'cm'), 'always'), 'utf8').catch(() => '0-0');
       assert.match(observed, /^(?:\d+-\d|last)$/);
-      // A mount program of the killed process may still be running.
+      // A mount program that the killed process started may still be running.
       await realClock().sleep(50, environment.signal);
       environment.setAll('last');
       const volumes = environment.volumes();

@@ -2,7 +2,7 @@ import { realClock } from '../../src/lib/index.ts';
 import { HostVolumeFiles } from '../../src/volumes/index.ts';
 import { killedPod, PayloadWorld, worldUid } from '../fakes/payload-world.ts';
 
-/** Creates, changes and removes volumes endlessly: a process that is killed at any moment. */
+/** Creates, updates and removes volumes in an endless loop until the test kills the process. */
 const environment = new PayloadWorld(new HostVolumeFiles(realClock()), process.argv[2] ?? '', realClock());
 const pod = killedPod();
 process.stdout.write('begun\n');

@@ -9,7 +9,7 @@ import { eventually, KubelingNode } from '../kubeling-node.ts';
 
 const run = promisify(execFile);
 const image = 'localhost/kubeling/busybox:1';
-/** Each process forks until the kernel refuses; the remaining ones sleep. */
+/** Each process forks until the kernel refuses; the processes created so far sleep. */
 const forkBomb = 'f() { f & f & while :; do sleep 1000 & done; }; f 2>/dev/null & exec sleep 1000';
 const layout = await detectCgroupLayout(realCgroupHost());
 const pidsTree = layout.version === 2 ? layout.root : layout.controllers.get('pids');
@@ -46,7 +46,7 @@ describe('PID limits of kubeling up', { timeout: 240_000, skip }, () => {
     return await numberIn(`${kubepods}/besteffort/pod${metadata.uid}/pids.max`);
   }
 
-  it('reserve PIDs for the node and limit those of each pod', async () => {
+  it('kubeling up reserves PIDs for the node and limits the PIDs of each pod', async () => {
     await node.put('quiet.json', aPod('quiet', 'exec sleep 1000'));
     const perPod = await limitOf('quiet');
     const all = await capacity();
@@ -55,8 +55,8 @@ describe('PID limits of kubeling up', { timeout: 240_000, skip }, () => {
     assert.ok(perPod <= Math.min(4_096, forPods / 4), `${perPod} of ${forPods}`);
   });
 
-  it('keep the node able to start processes and pods while a fork bomb runs', async () => {
-    // Without its limit the bomb would affect everything on this machine.
+  it('the node can still start processes and pods while a fork bomb runs in a pod', async () => {
+    // Without a PID limit the fork bomb would affect the whole machine.
     const most = await limitOf('quiet');
     assert.ok(most <= 4_096);
     await node.put('bomb.json', aPod('bomb', forkBomb));

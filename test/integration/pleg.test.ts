@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => backend[Symbol.asyncDispose]());
 
-/** A PLEG on real containerd whose event stream can be cut off. */
+/** A PLEG on real containerd whose event stream the test can cut off. */
 class Watched implements AsyncDisposable {
   readonly pleg: Pleg;
   readonly told = new Map<string, number>();
@@ -60,7 +60,7 @@ class Watched implements AsyncDisposable {
   }
 }
 
-test('reports an exit by its event long before the next relist, and by a relist without events', async (t) => {
+test('reports a container exit by its event long before the next relist, and by a relist when there are no events', async (t) => {
   await using pods = new Pods(backend, 'pleg');
   await using watched = new Watched();
   const { pleg } = watched;
@@ -81,7 +81,8 @@ test('reports an exit by its event long before the next relist, and by a relist 
   t.diagnostic(
     `from the call to stop to ContainerDied: ${latencies.map((ms) => ms.toFixed(0)).join(', ')} ms`,
   );
-  // Without events each exit is found by the next relist, half a minute after the previous one.
+  // Without events, an exit is found only by the next relist, half a minute after the previous
+  // relist.
   const middle = latencies.toSorted((each, other) => each - other)[2] ?? Number.POSITIVE_INFINITY;
   assert.ok(middle < 5_000, `${latencies}`);
   assert.equal(pleg.eventTrust, 'trusted');

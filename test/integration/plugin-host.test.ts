@@ -9,7 +9,7 @@ import { realClock, systemRandom } from '../../src/lib/index.ts';
 import { hostPluginHost } from '../../src/plugins/index.ts';
 import { eventually } from '../kubeling-node.ts';
 
-test('detects a plugin in its own directory as soon as its socket exists', async (t) => {
+test('detects a plugin in its own subdirectory as soon as its socket exists', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'klg-plg-'));
   const server = createServer();
   t.after(async () => {

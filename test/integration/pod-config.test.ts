@@ -28,7 +28,7 @@ const one = (script: string, spec: Partial<PodSpec> = {}, container: object = {}
   containers: { main: { script, ...container } },
 });
 
-/** The response of a server on the pod's port. */
+/** Resolves with what the server on the pod's port sends; undefined when it sends nothing. */
 async function said(host: string, port: number): Promise<string | undefined> {
   return await new Promise((resolve) => {
     const socket = new Socket();
@@ -43,7 +43,10 @@ async function said(host: string, port: number): Promise<string | undefined> {
   });
 }
 
-/** A second runtime handler that records its calls and fails on demand. */
+/**
+ * Installs a second runtime handler, a wrapper of runc that records its calls and fails when the
+ * test requests it.
+ */
 async function secondHandler(directory: string): Promise<void> {
   const script = [
     '#!/bin/sh',
@@ -274,7 +277,7 @@ describe('sandboxes and containers of pod specs', { skip: skipReason() }, () => 
     },
   });
 
-  it('have the host name, domain and hosts file', async () => {
+  it('a pod has the host name, domain and hosts file of its spec', async () => {
     const [host, full, ...hosts] = (await node.printed('names')).split('\n');
     const name = 'busy.db.default.svc.cluster.local';
     assert.deepEqual([host, full], ['busy', name]);
@@ -299,7 +302,7 @@ describe('sandboxes and containers of pod specs', { skip: skipReason() }, () => 
     assert.equal(await node.printed(longName), longName.slice(0, 63));
   });
 
-  it('stay pending with a full name longer than the kernel allows', async () => {
+  it('a pod stays pending when its full host name is longer than the kernel allows', async () => {
     const full = `${'h'.repeat(60)}.db.default.svc.cluster.local`;
     assert.equal(
       await node.event('toolong', 'FailedCreatePodSandBox'),
@@ -308,7 +311,7 @@ describe('sandboxes and containers of pod specs', { skip: skipReason() }, () => 
     assert.equal(node.pod('toolong')?.status.phase, 'Pending');
   });
 
-  it('have the resolver configuration of each DNS policy', async () => {
+  it('a pod has the resolver configuration of its DNS policy', async () => {
     const lines = async (name: string) =>
       (await node.printed(name))
         .split('\n')
@@ -328,7 +331,7 @@ describe('sandboxes and containers of pod specs', { skip: skipReason() }, () => 
     );
   });
 
-  it('have the namespaces of host, pod and container', async () => {
+  it('containers use the host, pod and container namespaces of the pod spec', async () => {
     const host = (await node.printed('host')).split('\n');
     for (const name of ['net', 'pid', 'ipc'])
       assert.ok(host.includes(await readlink(`/proc/self/ns/${name}`)), `${name}: ${host.join(' ')}`);
@@ -342,13 +345,13 @@ describe('sandboxes and containers of pod specs', { skip: skipReason() }, () => 
     assert.notEqual(ipc, await readlink('/proc/self/ns/ipc'));
   });
 
-  it('forward a host port to the container', async () => {
+  it('a host port is forwarded to the container', async () => {
     await node.podIs('port', 'running', ({ phase }) => phase === 'Running');
     const hostIp = node.pod('port')?.status.hostIP ?? '';
     assert.equal(await eventually('an answer', () => said(hostIp, hostPort)), 'here I am\n');
   });
 
-  it('set safe and allowed sysctls and reject others', async () => {
+  it('safe and allowed sysctls are set, and others are rejected', async () => {
     assert.equal(await node.printed('sysctls'), '80\n1\n4096');
     for (const [name, message] of [
       ['badsysctl', 'forbidden sysctl: "net.core.somaxconn" not allowlisted'],
@@ -360,7 +363,7 @@ describe('sandboxes and containers of pod specs', { skip: skipReason() }, () => 
     }
   });
 
-  it('have variables of every source in a stable order, and expand commands with them', async () => {
+  it('containers have environment variables of every source in a stable order, and commands expand them', async () => {
     const lines = (await node.printed('env')).split('\n');
     const { metadata, status, spec } = await node.succeeded('env');
     assert.deepEqual(lines.slice(0, -2), [
@@ -380,19 +383,19 @@ describe('sandboxes and containers of pod specs', { skip: skipReason() }, () => 
     assert.equal(lines.at(-1), 'one again $(A_LITERAL) $(NOBODY)');
   });
 
-  it('read variables from a file of a volume, but not through a link out of it', async () => {
+  it('environment variables are read from a file of a volume, but not through a link that leads out of it', async () => {
     assert.equal(await node.printed('fileenv'), 'deep blue|a\nb|unset');
     const message = await node.waits('filelink', 'CreateContainerConfigError');
     assert.equal(message, "couldn't parse env file: a symlink leads out of the volume");
     assert.equal(await node.event('filelink', 'Failed'), `Error: ${message}`);
   });
 
-  it('have the working directory and a terminal', async () => {
+  it('a container has the working directory and the terminal of its spec', async () => {
     assert.equal(await node.printed('streams'), '/tmp\nno terminal');
     assert.match(await node.printed('streams', 'terminal'), /^terminal\r?$/);
   });
 
-  it('mount subPaths, create missing ones, and never leave the volume', async () => {
+  it('subPaths are mounted and created when missing, and never leave the volume', async () => {
     assert.equal(await node.printed('subpath'), '777');
     assert.equal(await node.printed('subpath', 'made'), 'inside');
     assert.equal(await node.printed('inlink'), 'written');
@@ -411,7 +414,7 @@ describe('sandboxes and containers of pod specs', { skip: skipReason() }, () => 
     }
   });
 
-  it('have read-only mounts, recursive where the runtime supports it', async () => {
+  it('read-only mounts are read-only, recursively where the runtime supports it', async () => {
     for (const name of ['main', 'degraded'])
       assert.match(await node.printed('readonly', name), /Read-only file system/);
     if (!node.runtime.version.startsWith('1.')) return;
@@ -421,7 +424,7 @@ describe('sandboxes and containers of pod specs', { skip: skipReason() }, () => 
     );
   });
 
-  it('have resources and the overhead of the runtime class', async () => {
+  it('cgroups have the resources of the containers and the overhead of the runtime class', async () => {
     const [memory, shares, quota, period, score = '', ...huge] = (await node.printed('resources')).split(
       '\n',
     );
@@ -436,7 +439,7 @@ describe('sandboxes and containers of pod specs', { skip: skipReason() }, () => 
     assert.equal(await read('cpu.cfs_quota_us'), '60000');
   });
 
-  it('use the runtime handler of the runtime class', async () => {
+  it('a pod uses the runtime handler of its runtime class', async () => {
     assert.equal(await node.printed('class'), 'ran');
     assert.match(await readFile(join(programs, 'called'), 'utf8'), / create /);
     const message = await node.event('noclass', 'FailedCreatePodSandBox');
@@ -451,7 +454,7 @@ describe('sandboxes and containers of pod specs', { skip: skipReason() }, () => 
     assert.equal(node.pod('refused')?.status.phase, 'Pending');
   });
 
-  it('use a user namespace or are rejected with the reason', async () => {
+  it('a pod uses a user namespace or is rejected with the reason', async () => {
     if (!node.runtime.version.startsWith('1.')) return;
     assert.equal(
       await node.event('ownusers', 'FailedCreatePodSandBox'),
@@ -460,7 +463,7 @@ describe('sandboxes and containers of pod specs', { skip: skipReason() }, () => 
     assert.equal(node.pod('ownusers')?.status.phase, 'Pending');
   });
 
-  it('have mounts with the requested propagation', async () => {
+  it('volume mounts have the requested mount propagation', async () => {
     const { status } = await node.podIs(
       'propagation',
       'running',

@@ -86,7 +86,7 @@ describe('pods of a real containerd', () => {
     );
   };
 
-  /** Polls until the newest instance of a container has this state. */
+  /** Polls until the newest instance of a container has the given state. */
   const until = (pod: Pod, name: string, state: string) =>
     poll(`${name} to be ${state}`, async () => {
       const newest = (await observe(pod)).containers.find((container) => container.name === name);
@@ -103,7 +103,7 @@ describe('pods of a real containerd', () => {
     };
   };
 
-  /** A runtime under load may fail sometimes; the pod worker retries. */
+  /** Calls to a runtime under load may fail sometimes; the pod worker retries them. */
   const clear = async (pod: Pod, graceSeconds = 2): Promise<void> => {
     await poll('the pod to be stopped', async () => {
       const running = await observe(pod);
@@ -118,7 +118,7 @@ describe('pods of a real containerd', () => {
     assert.deepEqual([left.sandboxes, left.containers], [[], []]);
   };
 
-  it('start after their init container, crash, restart, exit, and leave nothing', async () => {
+  it('pods start after their init container, restart after a crash, exit, and leave nothing on the machine', async () => {
     const pod = withImage(
       podOf(
         {
@@ -159,7 +159,7 @@ describe('pods of a real containerd', () => {
     assert.deepEqual(await files.names(join(containerd.dataDir, 'logs/containers')), []);
   });
 
-  it('are killed after their grace period when they ignore SIGTERM, sooner when it is shortened', async () => {
+  it('containers that ignore SIGTERM are killed after their grace period, earlier when it is shortened', async () => {
     const pod = withImage(podOf({ deaf: { script: 'trap "" TERM; sleep 1000' } }, {}, 'deaf'));
     assert.equal((await sync(pod)).error, undefined);
     await until(pod, 'deaf', 'running');
@@ -178,7 +178,7 @@ describe('pods of a real containerd', () => {
     assert.ok(tookMs > 1_500 && tookMs < 300_000, `it took ${tookMs} ms`);
   });
 
-  it('continue in a new sandbox when their sandbox has exited', async () => {
+  it('a pod continues in a new sandbox when its sandbox has exited', async () => {
     const pod = withImage(podOf({ main: {} }, {}, 'homeless'));
     assert.equal((await sync(pod)).error, undefined);
     const [sandbox] = (await observe(pod)).sandboxes;
@@ -193,7 +193,7 @@ describe('pods of a real containerd', () => {
     await clear(pod, 1);
   });
 
-  it('leave no sandbox when they are deleted during RunPodSandbox', async () => {
+  it('a pod deleted during RunPodSandbox leaves no sandbox', async () => {
     const created: number[] = [];
     for (const afterMs of [1, 20, 60, 120, 250]) {
       const pod = withImage(podOf({ main: {} }, {}, `hasty-${afterMs}`));
@@ -221,7 +221,7 @@ describe('pods of a real containerd', () => {
     );
   });
 
-  it('start despite timeouts of calls at any moment, without a duplicate container', async () => {
+  it('pods start despite calls that time out at any moment, without a duplicate container', async () => {
     const pod = withImage(podOf({ main: {} }, {}, 'impatient'));
     const failures: string[] = [];
     for (const requestTimeoutMs of [15, 25, 40, 60, 90, 130, 200, 300, 450, 700, 5_000]) {
@@ -238,7 +238,8 @@ describe('pods of a real containerd', () => {
       failures.push(error.message);
     }
     assert.match(failures.join(), /within \d+ ms|deadline/i);
-    // An aborted start keeps containerd busy for a minute, in which it accepts no other.
+    // An aborted container start blocks containerd for a minute, during which it accepts no other
+    // start.
     const runs = poll('it to run', async () =>
       (await sync(pod)).error === undefined && (await observe(pod)).containers[0]?.state === 'running'
         ? true
@@ -254,7 +255,7 @@ describe('pods of a real containerd', () => {
     await clear(pod, 1);
   });
 
-  it('are stopped by their labels alone', async () => {
+  it('pods without a spec are stopped by the labels of their containers', async () => {
     const pod = withImage(podOf({ main: {} }, {}, 'orphan'));
     assert.equal((await sync(pod)).error, undefined);
     await within(limitMs, 'kill an orphan', async (signal) => {
@@ -266,7 +267,7 @@ describe('pods of a real containerd', () => {
     await clear(pod, 1);
   });
 
-  it('report why a container cannot be created from its spec', async () => {
+  it('a pod reports why its container cannot be created from its spec', async () => {
     const pod = withImage(podOf({ bad: { command: ['/nothing/here'] } }, {}, 'broken'));
     const result = await sync(pod);
     const failure = result.actions.at(-1)?.failure;

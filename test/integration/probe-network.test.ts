@@ -35,7 +35,7 @@ function get(httpGet: HTTPGetAction, timeoutMs?: number): Promise<ProbeResponse>
   return ask(probeAction({ httpGet }, target), timeoutMs);
 }
 
-/** Listens on a free loopback port until the test ends. */
+/** Makes a server listen on a free loopback port until the test ends. */
 async function listening(server: Server): Promise<{ readonly port: number } & AsyncDisposable> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => {
@@ -58,7 +58,7 @@ function serve(listener: RequestListener) {
 }
 
 describe('HTTP probe', () => {
-  it('accepts responses as loose as those of a shell one-liner', async () => {
+  it('an HTTP probe accepts malformed responses as a shell one-liner sends them', async () => {
     const responses = [
       'HTTP/1.0 200 OK\n\nfine',
       'HTTP/1.1 200 OK\nContent-Length: 4\n\nfine',
@@ -71,7 +71,7 @@ describe('HTTP probe', () => {
     }
   });
 
-  it('is unknown when its response breaks off', async () => {
+  it('an HTTP probe has the result unknown when its response breaks off', async () => {
     for (const [how, status] of [
       ['end', 200],
       ['destroy', 500],
@@ -84,12 +84,12 @@ describe('HTTP probe', () => {
     }
   });
 
-  it('succeeds with 200 to 299 and reports the body, truncated', async () => {
+  it('an HTTP probe succeeds with 200 to 299 and reports the truncated body', async () => {
     await using server = await serve((_request, response) => response.end('x'.repeat(50_000)));
     assert.deepEqual(await get({ port: server.port }), { is: 'success', output: 'x'.repeat(10_240) });
   });
 
-  it('fails from 400 on and does not report the body', async () => {
+  it('an HTTP probe fails with status 400 and above and does not report the body', async () => {
     await using server = await serve((request, response) => {
       response.statusCode = Number(request.url?.slice(1));
       response.end('secret');
@@ -100,7 +100,7 @@ describe('HTTP probe', () => {
     }
   });
 
-  it('sends User-Agent, Accept */* and Connection: close, and requests no compression', async () => {
+  it('an HTTP probe sends User-Agent, Accept */* and Connection: close, and requests no compression', async () => {
     const observed: IncomingMessage[] = [];
     await using server = await serve((request, response) => {
       observed.push(request);
@@ -117,7 +117,7 @@ describe('HTTP probe', () => {
     });
   });
 
-  it('sends the headers of the probe; empty ones remove defaults', async () => {
+  it('an HTTP probe sends the headers of its spec; empty headers remove default headers', async () => {
     const observed: IncomingMessage[] = [];
     await using server = await serve((request, response) => {
       observed.push(request);
@@ -139,7 +139,7 @@ describe('HTTP probe', () => {
     });
   });
 
-  it('uses no proxy', async () => {
+  it('an HTTP probe ignores proxy settings', async () => {
     process.env['http_proxy'] = 'http://127.0.0.1:1';
     process.env['NODE_USE_ENV_PROXY'] = '1';
     try {
@@ -151,7 +151,7 @@ describe('HTTP probe', () => {
     }
   });
 
-  it('follows a limited number of redirects on its host and none to another host', async () => {
+  it('an HTTP probe follows a limited number of redirects on its host and no redirect to another host', async () => {
     await using server = await serve((request, response) => {
       const [, kind, count] = request.url?.split('/') ?? [];
       const left = Number(count);
@@ -171,7 +171,7 @@ describe('HTTP probe', () => {
     assert.deepEqual(await at('/bare/1'), { is: 'warning', output });
   });
 
-  it('fails with the connection error when no server listens', async () => {
+  it('an HTTP probe fails with the connection error when no server listens', async () => {
     const port = await freePort();
     assert.deepEqual(await get({ port }), {
       is: 'failure',
@@ -179,7 +179,7 @@ describe('HTTP probe', () => {
     });
   });
 
-  it('fails when the response or the rest of it takes too long', async () => {
+  it('an HTTP probe fails when the response takes too long to begin or to complete', async () => {
     await using silent = await serve(() => {});
     await using halting = await serve((_request, response) => response.write('some'));
     for (const { port } of [silent, halting]) {
@@ -189,7 +189,7 @@ describe('HTTP probe', () => {
     }
   });
 
-  it('verifies no certificate and fails where the server does not speak TLS', async () => {
+  it('an HTTPS probe verifies no certificate and fails when the server does not support TLS', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'klg-tls-'));
     try {
       const [key, cert] = [join(folder, 'key'), join(folder, 'cert')];
@@ -209,7 +209,7 @@ describe('HTTP probe', () => {
     }
   });
 
-  it('is aborted immediately with its worker', async () => {
+  it('an HTTP probe is aborted immediately when its probe worker stops', async () => {
     await using silent = await serve(() => {});
     const controller = new AbortController();
     const request = {
@@ -226,7 +226,7 @@ describe('HTTP probe', () => {
 });
 
 describe('TCP probe', () => {
-  it('succeeds when the port accepts connections and fails otherwise', async () => {
+  it('a TCP probe succeeds when the port accepts connections and fails otherwise', async () => {
     await using server = await listening(createSocketServer());
     assert.deepEqual(await ask({ kind: 'tcp', host: '127.0.0.1', port: server.port }), {
       is: 'success',
@@ -246,7 +246,7 @@ type Check = (
   answer: (status: HealthCheckResponse['status'] | grpc.ServiceError) => void,
 ) => void;
 
-/** A health server of another implementation. */
+/** A gRPC health server of grpc-js. */
 async function health(check: Check) {
   const server = new grpc.Server();
   const agents: unknown[] = [];
@@ -284,7 +284,7 @@ describe('gRPC probe', () => {
   const at = (port: number, service = '', timeoutMs?: number) =>
     ask({ kind: 'grpc', host: '127.0.0.1', port, service }, timeoutMs);
 
-  it('succeeds for a serving service and sends its name', async () => {
+  it('a gRPC probe sends the name of its service and succeeds when the service is serving', async () => {
     using server = await health((service, response) =>
       response(service === 'down' ? 'NOT_SERVING' : 'SERVING'),
     );
@@ -296,7 +296,7 @@ describe('gRPC probe', () => {
     });
   });
 
-  it('fails when the call takes too long', async () => {
+  it('a gRPC probe fails when the call takes too long', async () => {
     using server = await health(() => {});
     assert.deepEqual(await at(server.port, '', 300), {
       is: 'failure',
@@ -304,7 +304,7 @@ describe('gRPC probe', () => {
     });
   });
 
-  it('fails for an unknown service and for a server without the health service', async () => {
+  it('a gRPC probe fails for an unknown service and for a server without the health service', async () => {
     using server = await health((_service, response) =>
       response(Object.assign(new Error(), { code: 5, details: 'who?', metadata: new grpc.Metadata() })),
     );
@@ -324,7 +324,7 @@ describe('gRPC probe', () => {
     assert.match(response.output, /does not implement the grpc health protocol/);
   });
 
-  it('fails at its timeout when no server, or one of another protocol, listens', async () => {
+  it('a gRPC probe fails at its timeout when no server listens or the server uses another protocol', async () => {
     const port = await freePort();
     const startMs = performance.now();
     const { is, output } = await at(port, '', 3_000);
@@ -338,7 +338,7 @@ describe('gRPC probe', () => {
     assert.match((await at(mute.port, '', 300)).output, /^timeout: failed to connect service /);
   });
 
-  it('waits for a server that is starting', async () => {
+  it('a gRPC probe waits for a server that is still starting', async () => {
     const port = await freePort();
     const requested = at(port, '', 120_000);
     await new Promise((resolve) => setTimeout(resolve, 300));

@@ -12,7 +12,7 @@ import { InProcessNode } from '../in-process-node.ts';
 import { KubelingNode } from '../kubeling-node.ts';
 import { skipReason } from './containerd-fixture.ts';
 
-/** Exits immediately on SIGTERM. */
+/** A container script that runs until SIGTERM and then exits immediately. */
 const stays = 'trap "exit 0" TERM; while true; do sleep 0.1; done';
 const quick: Probe = { periodSeconds: 1, timeoutSeconds: 5 };
 const always = { restartPolicy: 'Always' };
@@ -22,7 +22,7 @@ const main = ({ containerStatuses = [] }: PodStatus): ContainerStatus | undefine
 const isReady = ({ conditions = [] }: PodStatus) =>
   conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
 
-/** What this process currently answers to probes. */
+/** An HTTP server of this process that responds to probes with a status the test sets. */
 class Answerer implements AsyncDisposable {
   readonly #server: Server;
   status = 200;
@@ -52,7 +52,7 @@ class Answerer implements AsyncDisposable {
 
 type Health = HealthCheckResponse['status'] | 'silent';
 
-/** A health server of another implementation, on all addresses of the machine. */
+/** A gRPC health server of grpc-js, on all addresses of the machine. */
 async function healthServer(answer: () => Health) {
   const server = new grpc.Server();
   const method = {
@@ -106,7 +106,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node[Symbol.asyncDispose]();
   });
 
-  it('restart a container that fails its liveness probe', async () => {
+  it('a container that fails its liveness probe is restarted', async () => {
     const script = `touch /tmp/ok; (sleep 3; rm /tmp/ok) & ${stays}`;
     const livenessProbe = { ...quick, exec: { command: ['cat', '/tmp/ok'] }, failureThreshold: 2 };
     await node.put({ live: { spec: always, containers: { main: { script, livenessProbe } } } });
@@ -125,7 +125,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('live');
   });
 
-  it('prefer the grace period of the probe to that of the pod', async () => {
+  it('the grace period of the probe takes precedence over that of the pod', async () => {
     const deaf = 'touch /kept/begun; trap "" TERM; while true; do sleep 0.1; done';
     const script = `[ -e /kept/begun ] || { ${deaf}; }; ${stays}`;
     const volumeMounts = [{ name: 'kept', mountPath: '/kept' }];
@@ -146,7 +146,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('stubborn');
   });
 
-  it('run only the startup probe before a container has started', async () => {
+  it('only the startup probe runs before a container has started', async () => {
     await using answerer = await Answerer.open();
     answerer.status = 500;
     const { probe } = answerer;
@@ -173,7 +173,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('slow');
   });
 
-  it('report readiness in the status within 200 ms of the response, in both directions', async () => {
+  it('readiness changes appear in the pod status within 200 ms of the probe response, in both directions', async () => {
     await using answerer = await Answerer.open();
     await node.put({
       flip: { spec: always, containers: { main: { script: stays, readinessProbe: answerer.probe } } },
@@ -194,7 +194,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
         .find(({ question, answer }) => question.podName.startsWith('flip-') && answer.is === expected);
       lateMs.push((changedMs ?? Number.POSITIVE_INFINITY) - (responded?.atMs ?? 0));
     }
-    // One may be late because the machine is busy.
+    // One status update may be late because the machine is busy.
     const late = lateMs.filter((ms) => ms >= 200);
     assert.ok(late.length <= 1, `${lateMs.map((ms) => ms.toFixed(1)).join(', ')} ms`);
     const { status } = node.pod('flip') ?? {};
@@ -202,7 +202,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('flip');
   });
 
-  it('probe pods at their address by port name, and TCP ports', async () => {
+  it('pods are probed at their pod IP by port name, and at TCP ports', async () => {
     const script = `mkdir -p /www && echo ok > /www/up && httpd -p 8080 -h /www; ${stays}`;
     const ports = [{ name: 'web', containerPort: 8080 }];
     const readinessProbe = { ...quick, httpGet: { port: 'web', path: '/up' } };
@@ -227,7 +227,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('web');
   });
 
-  it('fail when a command takes too long', async () => {
+  it('an exec probe fails when its command takes too long', async () => {
     const readinessProbe = { periodSeconds: 1, timeoutSeconds: 1, exec: { command: ['sleep', '30'] } };
     await node.put({ late: { spec: always, containers: { main: { script: stays, readinessProbe } } } });
     const message = await node.event('late', 'Unhealthy');
@@ -237,7 +237,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('late');
   });
 
-  it('fail in time when a child of a command holds its output, and start no second command', async () => {
+  it('an exec probe fails in time when a child of its command keeps the output open, and starts no second command', async () => {
     const command = ['sh', '-c', 'sleep 60 & exit 0'];
     const readinessProbe = { periodSeconds: 1, timeoutSeconds: 1, exec: { command } };
     await node.put({ held: { spec: always, containers: { main: { script: stays, readinessProbe } } } });
@@ -253,7 +253,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('held');
   });
 
-  it('distinguish a health service that serves, does not serve and does not respond', async () => {
+  it('a gRPC probe distinguishes a service that is serving, is not serving and does not respond', async () => {
     let health: Health = 'SERVING';
     using server = await healthServer(() => health);
     const readinessProbe = {
@@ -282,7 +282,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('rpc');
   });
 
-  it('report no unverified readiness after a restart of the kubelet', async () => {
+  it('readiness is not reported after a restart of the kubelet until a probe has verified it', async () => {
     await using answerer = await Answerer.open();
     const { probe } = answerer;
     await node.put({
@@ -313,7 +313,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('good', 'bad');
   });
 
-  it('keep no state of deleted pods', async () => {
+  it('probes of deleted pods leave no state', async () => {
     await node.clear();
     const probesHeld = () =>
       Object.entries(node.kubelet.endpoints.entryCounts()).filter(
@@ -327,7 +327,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
 });
 
 describe('probes after kubeling is killed', { timeout: 180_000, skip: skipReason() }, () => {
-  it('report no unverified readiness and restart no container', async () => {
+  it('unverified readiness is not reported and no container is restarted', async () => {
     await using answerer = await Answerer.open();
     const node = await KubelingNode.open();
     try {

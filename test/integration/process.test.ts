@@ -9,7 +9,10 @@ import { after, before, describe, it } from 'node:test';
 
 const launcher = new URL('../../kubeling', import.meta.url).pathname;
 
-/** A runtime that accepts connections and never responds, so that a command keeps running. */
+/**
+ * A fake runtime that accepts connections and never responds, so that a kubeling command keeps
+ * running.
+ */
 async function silentRuntime(path: string): Promise<Server> {
   const server = createServer((socket) => socket.on('error', () => {}).resume());
   server.listen(path);
@@ -36,7 +39,7 @@ describe('kubeling process', () => {
   });
 
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    it(`shuts down on ${signal} with the exit code of an interruption`, async () => {
+    it(`kubeling exits on ${signal} with the exit code of an interruption`, async () => {
       const child = spawn(launcher, ['doctor', '--runtime-endpoint', join(directory, 'silent.sock')], {
         stdio: 'ignore',
       });
@@ -47,7 +50,7 @@ describe('kubeling process', () => {
     });
   }
 
-  it('ignores a closed output pipe', async () => {
+  it('kubeling ignores a closed output pipe', async () => {
     const child = spawn(launcher, ['doctor', '--data-dir', directory], { stdio: ['ignore', 'pipe', 'pipe'] });
     const errors: string[] = [];
     child.stderr.on('data', (chunk: Buffer) => errors.push(chunk.toString()));
@@ -57,7 +60,7 @@ describe('kubeling process', () => {
     assert.equal(errors.join(''), '');
   });
 
-  it('reports wrong usage on standard error with exit code 1', async () => {
+  it('kubeling reports wrong usage on standard error with exit code 1', async () => {
     const child = spawn(launcher, ['doctor', '--nonsense'], { stdio: ['ignore', 'pipe', 'pipe'] });
     const errors: string[] = [];
     child.stderr.on('data', (chunk: Buffer) => errors.push(chunk.toString()));

@@ -10,7 +10,7 @@ import { removeTree, type TreeCalls } from '../../src/lib/remove-tree.ts';
 const notRoot = process.getuid?.() === 0 ? false : 'needs root';
 const source = fileURLToPath(new URL('../../src/lib/remove-tree.ts', import.meta.url));
 const fewHandles = 200;
-/** A path with this many components exceeds the kernel's limit. */
+/** The number of components that makes a path exceed the kernel's length limit. */
 const goingDown = (steps: number) => `
   const { mkdirSync, writeFileSync } = require('node:fs');
   for (let left = ${steps}; left > 0; left--) {
@@ -43,7 +43,7 @@ describe('removal of a directory tree', () => {
     await isGone();
   });
 
-  it('removes a tree deeper than the process has descriptors', async () => {
+  it('removes a directory tree deeper than the number of descriptors the process may open', async () => {
     run(goingDown(3_000));
     const script = `import(${JSON.stringify(source)}).then(({ removeTree }) => removeTree(process.argv[1]))`;
     const limited = 'ulimit -n "$1"; shift; exec "$@"';
@@ -71,7 +71,7 @@ describe('removal of a directory tree', () => {
     }
   });
 
-  it('removes entries named like its temporary names', async () => {
+  it('removes entries that have the same names as its own temporary entries', async () => {
     shell('touch .removing-0; mkdir .removing-1; touch .removing-1/file');
     run(goingDown(300));
     await removeTree(volume);

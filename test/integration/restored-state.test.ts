@@ -20,7 +20,7 @@ function podOf(name: string, script: string, spec: object = {}) {
   };
 }
 
-/** Lets real time pass. */
+/** Waits in real time. */
 function until(atMs: number): Promise<true> {
   return eventually('the time to come', async () => (performance.now() >= atMs ? true : undefined));
 }
@@ -40,7 +40,7 @@ describe('state restored after kubeling is killed', { timeout: 180_000 }, () => 
   const notesOf = async (uid: string) =>
     JSON.parse(await readFile(join(node.dataDir, 'kubelet', 'pods', uid, 'kubeling.json'), 'utf8'));
 
-  it('runs the pod of a manifest that is broken at the restart', async () => {
+  it('runs a pod whose manifest has become invalid before the restart', async () => {
     await node.put('web.yaml', podOf('web', 'trap "exit 0" TERM; while true; do sleep 0.1; done'));
     const { metadata } = await node.running('web');
     assert.equal((await notesOf(metadata.uid)).source, 'file');

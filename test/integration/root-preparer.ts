@@ -1,6 +1,6 @@
 /**
- * Prepares a root directory as a kubelet does when it starts, or undoes that, in the mount
- * namespace of this process; prints its reports.
+ * Prepares a root directory as a starting kubelet does, or undoes the preparation, in the mount
+ * namespace of this process; prints the resulting reports.
  */
 import { prepareRoot, unshareRoot } from '../../src/cli/run/kubelet-directories.ts';
 import { realClock } from '../../src/lib/index.ts';

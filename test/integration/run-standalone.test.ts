@@ -17,7 +17,10 @@ import { openPrivateRuntime, type PrivateRuntime } from '../private-runtime.ts';
 
 const kubeling = fileURLToPath(new URL('../../kubeling', import.meta.url));
 
-/** Like a service manager: prints datagrams, each with its sender's process ID. */
+/**
+ * Receives notifications like a service manager: prints each datagram with the process ID of its
+ * sender.
+ */
 const receiver = `
 import socket, struct, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -116,7 +119,7 @@ describe('kubeling run on a standalone node', { timeout: 240_000 }, () => {
       assert.match(page, new RegExp(`^\\[\\+\\]${name} ok$`, 'm'));
   }
 
-  it('serves with TLS to clients it authenticates itself, notifies its service manager, and exits with 0 on SIGTERM', async () => {
+  it('serves over TLS to clients it authenticates itself, notifies its service manager, and exits with 0 on SIGTERM', async () => {
     const socket = join(dir, 'notify');
     const manager = start('python3', ['-c', receiver, socket]);
     await eventually('the manager', async () => (manager.said.text.includes('listening') ? true : undefined));
@@ -145,7 +148,7 @@ describe('kubeling run on a standalone node', { timeout: 240_000 }, () => {
     assert.equal(await ended, 0, said.text);
   });
 
-  it('serves the read-only port when configured, even when it can authenticate no client', async () => {
+  it('serves the configured read-only port even when it cannot authenticate any client', async () => {
     const [readOnlyPort = 0] = await freePorts(1);
     const { child, said, ended } = run({}, '--client-ca-file=', `--read-only-port=${readOnlyPort}`);
     await healthy(() => said.text);
@@ -156,7 +159,9 @@ describe('kubeling run on a standalone node', { timeout: 240_000 }, () => {
   });
 
   const skip = withoutLockWaiters();
-  it('runs exclusively with a lock file, and exits on contention where configured', { skip }, async () => {
+  it('runs exclusively with a lock file, and exits when another process waits for the lock if so configured', {
+    skip,
+  }, async () => {
     const lock = join(dir, 'lock');
     const first = run({}, `--lock-file=${lock}`, '--exit-on-lock-contention');
     await healthy(() => first.said.text);
@@ -169,7 +174,7 @@ describe('kubeling run on a standalone node', { timeout: 240_000 }, () => {
     assert.equal(await readFile(lock, 'utf8'), '');
   });
 
-  it('does not start with an invalid watchdog interval', async () => {
+  it('fails to start with an invalid watchdog interval', async () => {
     const { said, ended } = run({ WATCHDOG_USEC: '1000' });
     assert.equal(await ended, 1);
     assert.match(said.text, /WATCHDOG_USEC must be over/);

@@ -15,10 +15,10 @@ function manifestOf(name: string): string {
   return JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec });
 }
 
-/** Accepts the connection and does nothing else, as a runtime that hangs. */
+/** A fake runtime that hangs: it accepts connections and never responds. */
 const silentServer = `require('node:net').createServer(() => {}).listen(process.argv[1], () => console.log('listening'))`;
 
-describe('runtime of kubeling up', { timeout: 600_000 }, () => {
+describe('choice of the container runtime by kubeling up', { timeout: 600_000 }, () => {
   let machine: BootedMachine;
 
   beforeEach(async () => {
@@ -27,7 +27,9 @@ describe('runtime of kubeling up', { timeout: 600_000 }, () => {
   });
   afterEach(() => machine[Symbol.asyncDispose]());
 
-  /** As Debian installs it: at the usual socket and without a network configuration. */
+  /**
+   * A containerd as Debian installs it: at the default socket and without a network configuration.
+   */
   async function startContainerdWithoutNetwork(name: string): Promise<void> {
     const dir = join(machine.scratch, name);
     await mkdir(join(dir, 'cni'), { recursive: true });
@@ -55,7 +57,7 @@ describe('runtime of kubeling up', { timeout: 600_000 }, () => {
     });
   }
 
-  it('stays the private containerd after a power loss, and its pods run again', async (t) => {
+  it('the private containerd is used again after a power loss, and its pods run again', async (t) => {
     const dataDir = machine.dataDirectory('home');
     await startUp(dataDir).says(/^ready/m);
     await writeFile(join(dataDir, 'manifests', 'static.json'), manifestOf('static'));
@@ -86,7 +88,7 @@ describe('runtime of kubeling up', { timeout: 600_000 }, () => {
     await machine.runKubeling('down', '--all', '--grace=0s', '--data-dir', dataDir);
   });
 
-  it('is a private containerd when the runtimes found at the first start cannot run a pod', async () => {
+  it('a private containerd is started when the runtimes found at the first start cannot run a pod', async () => {
     await startContainerdWithoutNetwork('debian');
     await machine.run('mkdir', '-p', '/run/crio');
     await machine.start(process.execPath, '-e', silentServer, '/run/crio/crio.sock').says(/listening/);
@@ -107,7 +109,7 @@ describe('runtime of kubeling up', { timeout: 600_000 }, () => {
     await machine.runKubeling('down', '--all', '--grace=0s', '--data-dir', dataDir);
   });
 
-  it("stays the machine's runtime that has its pods, and kubeling waits while it is away", async () => {
+  it("the machine's runtime is used again when it has kubeling's pods, and kubeling waits while it is unavailable", async () => {
     const other = machine.dataDirectory('other');
     const first = startUp(other, '--local-api=false');
     await first.says(/^ready/m);

@@ -15,7 +15,7 @@ const kinds: readonly (readonly [string, RuntimeFiles])[] = [
 
 for (const [kind, files] of kinds) {
   describe(`runtime files, ${kind}`, () => {
-    it('are written, listed, read from their end, linked and removed', async () => {
+    it('files are written, listed, read from their end, linked and removed', async () => {
       const root = await mkdtemp(join(tmpdir(), 'kubeling-files-'));
       try {
         const log = join(root, 'pod/c/0.log');
@@ -63,7 +63,7 @@ for (const [kind, files] of kinds) {
   });
 }
 
-it('runtime files are read only if they are regular, and logs without following links', async () => {
+it('runtime files are read only if they are regular, and logs are read without following links', async () => {
   const root = await mkdtemp(join(tmpdir(), 'kubeling-files-'));
   try {
     const files = realRuntimeFiles();

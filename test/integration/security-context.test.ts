@@ -8,7 +8,7 @@ import { InProcessNode } from '../in-process-node.ts';
 import { eventually } from '../kubeling-node.ts';
 import { skipReason } from './containerd-fixture.ts';
 
-/** What the kernel reports of a process of the container. */
+/** Fields of /proc/self/status of a process in the container. */
 const facts =
   'id -u; id -g; id -G; sed -nE "s/^(CapInh|CapPrm|CapEff|CapBnd|Seccomp|NoNewPrivs):[[:space:]]*/\\1 /p" /proc/self/status';
 
@@ -36,7 +36,7 @@ const allowChmod = {
 
 const images = { named: 'localhost/test/named:1', numbered: 'localhost/test/numbered:1' };
 
-/** A shell that runs as another user, by name and by number. */
+/** Images with a shell whose user is given by name or by number. */
 async function importImages({ runtime }: InProcessNode): Promise<void> {
   const store = await runtime.containerd.images();
   const links = ['sh', 'id', 'sed'].map(
@@ -172,14 +172,14 @@ describe('security contexts observed inside containers', { skip: skipReason() },
     await node?.[Symbol.asyncDispose]();
   });
 
-  it("run as root with the runtime's default capabilities and no restrictions by default", async () => {
+  it("a container without a security context runs as root with the runtime's default capabilities and no restrictions", async () => {
     const { uid, gid, status } = readFacts(await node.printed('plain'));
     assert.deepEqual([uid, gid], ['0', '0']);
     assert.equal(status.get('CapBnd'), defaultCapabilities);
     assert.deepEqual([status.get('Seccomp'), status.get('NoNewPrivs')], ['0', '0']);
   });
 
-  it("apply users and groups of the pod, overridden by the container's", async () => {
+  it('users and groups of the pod are applied, and overridden by those of the container', async () => {
     const own = readFacts(await node.printed('users'));
     assert.deepEqual([own.uid, own.gid], ['1000', '2000']);
     assert.deepEqual(own.groups.toSorted(), ['2000', '3000', '4000', '4001']);
@@ -191,7 +191,7 @@ describe('security contexts observed inside containers', { skip: skipReason() },
     assert.equal(file, '1000 3000');
   });
 
-  it('apply capabilities, privileged, no new privileges and a read-only root file system', async () => {
+  it('capabilities, privileged, allowPrivilegeEscalation and readOnlyRootFilesystem are applied', async () => {
     const of = async (name: string) => readFacts(await node.printed('rights', name)).status;
     assert.equal((await of('none')).get('CapBnd'), '0000000000000000');
     assert.equal((await of('some')).get('CapEff'), '0000000000001400');
@@ -202,18 +202,18 @@ describe('security contexts observed inside containers', { skip: skipReason() },
     const bound = BigInt(`0x${readFacts(all).status.get('CapEff')}`);
     assert.equal(bound & (1n << 21n), 1n << 21n, 'CAP_SYS_ADMIN');
     assert.ok(Number(all.split('\n').at(-1)) > 20, 'the devices of the machine');
-    // The order of lines from two streams is undefined.
+    // Lines from stdout and stderr arrive in an undefined order.
     const lines = (await node.printed('rights', 'still')).split('\n').slice(-2).sort();
     assert.deepEqual(lines, ['touch: /x: Read-only file system', 'written']);
   });
 
-  it('apply seccomp profiles of the pod, of the container and of a file', async () => {
+  it('seccomp profiles of the pod, of the container and of a file are applied', async () => {
     assert.equal(readFacts(await node.printed('calls', 'pods')).status.get('Seccomp'), '2');
     assert.equal(readFacts(await node.printed('calls', 'open')).status.get('Seccomp'), '0');
     assert.match(await node.printed('calls', 'local'), /^Seccomp:\s2\n.*Operation not permitted\nended$/);
   });
 
-  it('apply masked and read-only paths', async () => {
+  it('masked and read-only paths are applied', async () => {
     assert.equal(await node.printed('masks'), '0\n0\n0\n0\nro');
   });
 
@@ -221,7 +221,7 @@ describe('security contexts observed inside containers', { skip: skipReason() },
     ['emptyprofile', 'empty'],
     ['missingprofile', 'missing'],
   ] as const)
-    it(`reject a seccomp profile that is ${what}`, async () => {
+    it(`a seccomp profile that is ${what} is rejected`, async () => {
       const message = await node.waits(name, 'CreateContainerError');
       assert.match(message, /seccomp/);
       assert.equal(await node.event(name, 'Failed'), `Error: ${message}`);
@@ -232,7 +232,7 @@ describe('security contexts observed inside containers', { skip: skipReason() },
     ['rootimage', 'container has runAsNonRoot and image will run as root'],
     ['rootpod', 'container has runAsNonRoot and image will run as root'],
   ] as const)
-    it(`${name}: ${says}`, async () => {
+    it(`pod ${name} fails with: ${says}`, async () => {
       const message = await node.waits(name, 'CreateContainerConfigError');
       const { name: podName, namespace, uid } = node.pod(name)?.metadata ?? {};
       assert.equal(message, `${says} (pod: "${podName}_${namespace}(${uid})", container: main)`);
@@ -240,7 +240,7 @@ describe('security contexts observed inside containers', { skip: skipReason() },
       assert.equal(node.pod(name)?.status.phase, 'Pending');
     });
 
-  it('report what to do about an image whose user has only a name', async () => {
+  it('an image whose user is only a name is rejected with an explanation of what to configure', async () => {
     const message = await node.waits('named', 'CreateContainerConfigError');
     const { name, namespace, uid } = node.pod('named')?.metadata ?? {};
     assert.equal(
@@ -251,12 +251,12 @@ describe('security contexts observed inside containers', { skip: skipReason() },
     assert.equal(readFacts(await node.printed('numbered', 'name')).uid, '1234');
   });
 
-  it('run non-root containers, also when a container overrides the pod', async () => {
+  it("non-root containers run, also when a container overrides the pod's security context", async () => {
     assert.equal(readFacts(await node.printed('nonroot')).uid, '1234');
     assert.equal(readFacts(await node.printed('nonroot', 'root')).uid, '0');
   });
 
-  it('reject AppArmor where the kernel does not support it', {
+  it('AppArmor profiles are rejected where the kernel does not support AppArmor', {
     skip: existsSync('/sys/module/apparmor'),
   }, async () => {
     const { status } = await node.podIs('armored', 'refused', ({ phase }) => phase === 'Failed');
@@ -267,7 +267,7 @@ describe('security contexts observed inside containers', { skip: skipReason() },
     await node.succeeded('unarmored');
   });
 
-  it('apply groups of the image unless the pod excludes them', async () => {
+  it("groups of the image are applied unless the pod's supplementalGroupsPolicy excludes them", async () => {
     assert.ok(readFacts(await node.printed('merged')).groups.includes('5555'));
     const { status } = await node.podIs('strict', 'decided', ({ phase = 'Pending' }) => phase !== 'Pending');
     if (node.kubelet.state.runtimeState.abilities.strictGroups) {
@@ -279,7 +279,7 @@ describe('security contexts observed inside containers', { skip: skipReason() },
     assert.equal(await node.event('strict', 'SupplementalGroupsPolicyNotSupported'), message);
   });
 
-  it("pass SELinux options to the runtime, the container's before the pod's", async () => {
+  it('SELinux options are passed to the runtime, those of the container before those of the pod', async () => {
     const { status } = await node.podIs('labelled', 'running', ({ phase }) => phase === 'Running');
     const levels = await Promise.all(
       (status.containerStatuses ?? []).map(async ({ containerID = '' }) => {
@@ -294,7 +294,7 @@ describe('security contexts observed inside containers', { skip: skipReason() },
     assert.deepEqual(levels, ['s0:c2', 's0:c1']);
   });
 
-  it('reject a Localhost profile without a name', async () => {
+  it('a Localhost profile without a name is rejected', async () => {
     await node.put({
       nameless: {
         containers: { main: secured({ seccompProfile: { type: 'Localhost', localhostProfile: '' } }) },
@@ -313,7 +313,7 @@ describe('security contexts observed inside containers', { skip: skipReason() },
     await node.take('nameless', 'outside');
   });
 
-  it("apply the runtime's default seccomp profile where the node is configured so", async () => {
+  it("the runtime's default seccomp profile is applied where the node is configured to do so", async () => {
     await node.stop();
     await node.start({ seccompFallback: 'RuntimeDefault' });
     await node.put({

@@ -66,7 +66,7 @@ test('rejects every endpoint and method without valid credentials', async () => 
   assert.deepEqual(node.asked, []);
 });
 
-test('tells an authenticated but unauthorized user the missing permission, and serves nothing', async () => {
+test('returns the missing permission to an authenticated but unauthorized user, and serves nothing', async () => {
   for (const credential of [mallory, bearer('token-of-mallory')] as const) {
     for (const endpoint of endpoints) {
       const { status, body } = await call(node, endpoint.path, optionsOf(endpoint, credential));
@@ -78,7 +78,7 @@ test('tells an authenticated but unauthorized user the missing permission, and s
   assert.deepEqual(node.reached, []);
 });
 
-test('rejects every client while the API server is away, and treats clients without a certificate as anonymous', async () => {
+test('rejects every client while the API server is unavailable, and treats clients without a certificate as anonymous', async () => {
   node.reviews = 'down';
   try {
     for (const endpoint of endpoints) {
@@ -95,7 +95,7 @@ test('rejects every client while the API server is away, and treats clients with
   assert.deepEqual(node.reached, []);
 });
 
-test('serves an authorized user by certificate and by token', async () => {
+test('serves an authorized user authenticated by certificate or by token', async () => {
   const inside: Credential = {
     headers: { 'sec-websocket-protocol': `v4.channel.k8s.io, ${encodedToken('token-of-alice')}` },
   };
@@ -122,7 +122,7 @@ test('serves an authorized user by certificate and by token', async () => {
   node.reached.length = 0;
 });
 
-test('sends name and groups of the certificate to the API server', async () => {
+test('sends the user name and groups of a client certificate to the API server', async () => {
   node.asked.length = 0;
   await call(node, '/metrics', alice);
   const [spec] = node.asked;
@@ -135,7 +135,7 @@ test('sends name and groups of the certificate to the API server', async () => {
   assert.deepEqual([spec.name, spec.verb, spec.subresource], ['n1', 'get', 'metrics']);
 });
 
-test('uses exactly the name of the certificate', async () => {
+test('uses the user name of a client certificate unchanged', async () => {
   const ask = async (subject: string) => {
     node.asked.length = 0;
     const { status } = await call(node, '/metrics', node.authority.issue({ subject }));
@@ -149,7 +149,7 @@ test('uses exactly the name of the certificate', async () => {
   assert.deepEqual(await ask('/O=system:masters'), [401, undefined, undefined], 'rejects an empty name');
 });
 
-test('allows a request with one of several subresources and stops at the first allowed one', async () => {
+test('allows a request when one of its possible subresources is allowed, and sends no further access review', async () => {
   node.asked.length = 0;
   assert.equal((await call(node, '/pods', alice)).status, 200);
   assert.deepEqual(
@@ -213,7 +213,7 @@ async function shake(port: number, options: object): Promise<TLSSocket> {
   return socket;
 }
 
-test('resumes no TLS session, so that outdated trust is not reused', async () => {
+test('resumes no TLS session, so that a revoked certificate authority is not trusted any longer', async () => {
   for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
     const limits = { minVersion: version, maxVersion: version };
     const first = await shake(node.port, { ...limits, ...alice });
@@ -225,7 +225,8 @@ test('resumes no TLS session, so that outdated trust is not reused', async () =>
     first.resume();
     await once(first, 'close');
     assert(session !== undefined);
-    // The second connection presents no certificate: with a resumed session it would be alice.
+    // The second connection presents no certificate; a resumed session would authenticate it as
+    // alice.
     const second = await shake(node.port, { ...limits, session });
     assert.equal(second.isSessionReused(), false, version);
     second.write('GET /pods HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
@@ -285,7 +286,7 @@ test("forwards a stream to the runtime without the client's credentials, and clo
   }
 });
 
-test('treats missing credentials as anonymous where allowed, but not bad ones', async () => {
+test('treats requests without credentials as anonymous where configured, but rejects bad credentials', async () => {
   await using own = await TlsNode.open({ anonymous: 'allowed', authorization: { mode: 'AlwaysAllow' } });
   assert.equal((await call(own, '/pods', {})).status, 200);
   assert.equal((await call(own, '/pods', bearer('guess'))).status, 401);
@@ -295,7 +296,7 @@ test('treats missing credentials as anonymous where allowed, but not bad ones', 
   );
 });
 
-test('ignores tokens without the webhook', async () => {
+test('ignores bearer tokens when webhook authentication is disabled', async () => {
   await using own = await TlsNode.open({ anonymous: 'allowed', tokenWebhook: { kind: 'off' } });
   const { status, body } = await call(own, '/pods', bearer('token-of-alice'));
   assert.equal(status, 403);
@@ -303,7 +304,7 @@ test('ignores tokens without the webhook', async () => {
   assert.deepEqual(own.tokensAsked, []);
 });
 
-test('serves no exec, attach or port-forward endpoint with debugging handlers disabled', async () => {
+test('serves no exec, attach or port-forward endpoint when debugging handlers are disabled', async () => {
   await using own = await TlsNode.open({}, 'off');
   const mine = own.authority.issue({ subject: '/CN=alice' });
   for (const endpoint of endpoints.filter(({ path }) =>
@@ -347,7 +348,7 @@ test('serves only limited read-only endpoints on the unauthenticated port', asyn
   assert.deepEqual([...new Set(node.reached)], ['health', 'pods']);
 });
 
-test('changes the log level for authorized clients and limits the body', async () => {
+test('changes the log level for authorized clients and limits the size of the request body', async () => {
   const put = async (body: string) => {
     const { status } = await call(node, '/debug/flags/v', { ...alice, method: 'PUT', body });
     return [status, node.verbosity.level];
@@ -359,7 +360,7 @@ test('changes the log level for authorized clients and limits the body', async (
   assert.equal((await call(node, '/debug/flags/v', alice)).status, 406);
 });
 
-test('reads host logs only below their directory', async () => {
+test('serves host logs only from the log directory', async () => {
   const read = async (path: string) => await call(node, path, alice);
   assert.equal((await read('/logs/sys.log')).body, 'hello\n');
   assert.match((await read('/logs/')).body, /<a href="\.\/sys\.log">sys\.log<\/a>/);
@@ -373,7 +374,7 @@ test('reads host logs only below their directory', async () => {
   assert.equal((await read('/logs/sys.log?query=sys')).status, 406);
 });
 
-test('counts requests under a fixed set of names', async () => {
+test('counts requests in metrics under a fixed set of endpoint names', async () => {
   for (let index = 0; index < 50; index++) await call(node, `/made-up-${index}`, {});
   const page = (await call(node, '/metrics', alice)).body;
   assert.doesNotMatch(page, /made-up/);

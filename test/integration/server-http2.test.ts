@@ -50,7 +50,7 @@ async function ask(session: ClientHttp2Session, headers: OutgoingHttpHeaders, bo
   return { status: answered[':status'], headers: answered, body: await text(stream) };
 }
 
-test('serves HTTP/2 by certificate and by token, with many requests on one connection', async () => {
+test('serves HTTP/2 to clients authenticated by certificate or by token, with many requests on one connection', async () => {
   const session = await open(alice);
   try {
     assert.equal(session.alpnProtocol, 'h2');
@@ -72,7 +72,7 @@ test('serves HTTP/2 by certificate and by token, with many requests on one conne
   }
 });
 
-test('authenticates and authorizes HTTP/2 requests as any other', async () => {
+test('authenticates and authorizes HTTP/2 requests like HTTP/1.1 requests', async () => {
   const bad: Readonly<Record<string, OutgoingHttpHeaders>> = {
     none: {},
     token: { authorization: 'Bearer guess' },
@@ -94,7 +94,7 @@ test('authenticates and authorizes HTTP/2 requests as any other', async () => {
   }
 });
 
-test('delivers a request body, and rejects a bad certificate with the connection', async () => {
+test('delivers an HTTP/2 request body to the handler, and closes the connection of a client with a bad certificate', async () => {
   const session = await open(alice);
   const put = { ':path': '/debug/flags/v', ':method': 'PUT' };
   assert.equal((await ask(session, put, '4')).status, 200);
@@ -138,7 +138,7 @@ test('disconnects a client that opens and resets requests rapidly, without block
         stream.on('error', () => {});
         stream.close(constants.NGHTTP2_CANCEL);
       } catch {
-        // It is being closed.
+        // The session is being closed.
         return;
       }
       if (begun % 100 === 0) await delay(1);
@@ -164,7 +164,9 @@ test('does not count requests of a disconnected client as in flight', async () =
   while ((await underWay()).some((count) => count !== '0')) inTime.throwIfAborted();
 });
 
-/** Frames that no client of Node.js sends, on a separate connection. */
+/**
+ * Sends raw HTTP/2 frames that the HTTP/2 client of Node.js cannot send, on a separate connection.
+ */
 async function openRaw(): Promise<TLSSocket> {
   const socket = connectTls({
     ...{ host: '127.0.0.1', port: node.port, ALPNProtocols: ['h2'], rejectUnauthorized: false },
@@ -176,7 +178,7 @@ async function openRaw(): Promise<TLSSocket> {
   return socket.resume();
 }
 
-/** Stream errors that a server answers with a reset. */
+/** HTTP/2 stream errors that make a server reset the stream. */
 const mistakes: Readonly<Record<string, (id: number) => Buffer>> = {
   'a window update of zero': (id) => windowUpdateFrame(id, 0),
   'a window that overflows': (id) => windowUpdateFrame(id, 2 ** 31 - 1),

@@ -57,7 +57,7 @@ async function open(settings: Partial<Parameters<typeof tlsProfile>[0]>, first =
   };
 }
 
-/** The negotiated protocol and cipher, or the failure. */
+/** Performs a handshake; returns the negotiated protocol and cipher, or the failure. */
 async function agree({ listener }: Harness, options: object): Promise<string> {
   const socket = connect({ port: listener.port, host: '127.0.0.1', rejectUnauthorized: false, ...options });
   try {
@@ -89,7 +89,7 @@ test('rejects TLS versions below the minimum', async () => {
   }
 });
 
-test('negotiates only allowed suites and curves, with fixed suites for TLS 1.3', async () => {
+test('negotiates only the configured cipher suites and curves, with fixed suites for TLS 1.3', async () => {
   const harness = await open({ cipherSuites: ['TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384'], curves: [24] });
   try {
     assert.equal(await agree(harness, at('TLSv1.2')), 'TLSv1.2 TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384');
@@ -104,7 +104,7 @@ test('negotiates only allowed suites and curves, with fixed suites for TLS 1.3',
   }
 });
 
-test('accepts no connection without a certificate, and serves the first one that is loaded', async () => {
+test('accepts no connection before a certificate is loaded, and serves the first loaded certificate', async () => {
   const harness = await open({}, false);
   try {
     assert.equal(await agree(harness, {}), 'refused');
@@ -117,13 +117,13 @@ test('accepts no connection without a certificate, and serves the first one that
   }
 });
 
-test('closes without waiting for a client that has not started its handshake', async () => {
+test('closes the listener without waiting for a client that has not started its TLS handshake', async () => {
   const { listener } = await open({});
   const silent = connectPlainly(listener.port, '127.0.0.1');
   silent.on('error', () => {});
   await once(silent, 'connect');
-  // This connection was accepted after the idle one and has been served, so the idle one was
-  // accepted too.
+  // The idle connection was accepted as well, because this connection was accepted after it and has
+  // been served.
   assert.match(await agree({ listener, serveWith: () => {} }, {}), /^TLSv1\.3 /);
   const startMs = performance.now();
   await listener.close();
@@ -157,13 +157,14 @@ test('rejects headers above 128 KiB of a client without a certificate', async ()
   }
 });
 
-test('verifies a chain by the authorities and the current time', () => {
+test('verifies a certificate chain against the authorities and the current time', () => {
   const blocks = (pem: string) =>
     (pem.match(/-----BEGIN[\s\S]+?-----END CERTIFICATE-----/g) ?? []).map(
       (each) => new X509Certificate(each),
     );
   const roots = blocks(authority.pem);
-  // A second later, because a certificate created in this second may be valid only from its end.
+  // The check uses a later time, because a certificate created in this second may be valid only
+  // from the end of the second.
   const now = Date.now() + 10_000;
   const judge = (cert: string, by = roots, time = now) => checkChain(blocks(cert), by, time).kind;
   const day = 24 * 3_600_000;

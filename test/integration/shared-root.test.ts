@@ -13,7 +13,7 @@ const skip = process.getuid?.() === 0 ? false : 'only root mounts';
 const image = busyboxImageName;
 const preparer = fileURLToPath(new URL('root-preparer.ts', import.meta.url));
 
-/** A separate mount namespace without shared mounts, for as long as it is open. */
+/** A separate mount namespace without shared mounts; it exists until it is disposed. */
 class PrivateMounts implements Disposable {
   readonly #holder: ChildProcess;
 
@@ -32,7 +32,7 @@ class PrivateMounts implements Disposable {
     this.#holder = spawn('unshare', ['--mount', '--propagation', 'private', 'sleep', 'infinity']);
   }
 
-  /** The command prefix that runs a program in the namespace. */
+  /** The command prefix that runs a program in the mount namespace. */
   get words(): readonly string[] {
     return ['nsenter', '--target', String(this.#holder.pid), '--mount', '--'];
   }
@@ -69,10 +69,10 @@ describe('root directory without shared mounts', { skip, timeout: 240_000 }, () 
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** As each start of a kubelet does; returns its reports. */
+  /** Prepares the root directory as each start of a kubelet does; returns the resulting reports. */
   const prepare = (rootDir: string) => JSON.parse(mounts.run(process.execPath, preparer, 'share', rootDir));
 
-  it('is made shared once, however often the node starts, and unmounted again', () => {
+  it('the root directory is made shared once, however often the node starts, and is unmounted again', () => {
     const root = join(folder, 'plain');
     for (let start = 0; start < 3; start++) assert.deepEqual(prepare(root), []);
     assert.deepEqual(
@@ -83,7 +83,7 @@ describe('root directory without shared mounts', { skip, timeout: 240_000 }, () 
     assert.deepEqual(mounts.at(root), []);
   });
 
-  it('is made shared after a start that was killed half way', () => {
+  it('the root directory is made shared after a start that was killed halfway', () => {
     const root = join(folder, 'half');
     mounts.run('mkdir', root);
     mounts.run('mount', '--bind', root, root);
@@ -94,7 +94,7 @@ describe('root directory without shared mounts', { skip, timeout: 240_000 }, () 
     );
   });
 
-  it('is made shared where a link leads to it', () => {
+  it('a root directory reached through a link is made shared', () => {
     const root = join(folder, 'behind');
     mounts.run('mkdir', root);
     mounts.run('ln', '-s', root, join(folder, 'link'));
@@ -102,7 +102,7 @@ describe('root directory without shared mounts', { skip, timeout: 240_000 }, () 
     assert.equal(mounts.at(root).length, 1);
   });
 
-  it('covers nothing that is mounted below, and reports it', () => {
+  it('a root directory with mounts below it is not mounted over, and this is reported', () => {
     const root = join(folder, 'used');
     const inside = join(root, 'pods');
     mounts.run('mkdir', '-p', inside);
@@ -117,7 +117,7 @@ describe('root directory without shared mounts', { skip, timeout: 240_000 }, () 
     assert.equal(mounts.at(root).length, 1);
   });
 
-  it('is reported when mounting is not permitted', () => {
+  it('a root directory that is not shared is reported when mounting is not permitted', () => {
     const root = join(folder, 'refused');
     const output = mounts.run(
       'setpriv',
@@ -136,7 +136,7 @@ describe('root directory without shared mounts', { skip, timeout: 240_000 }, () 
     assert.match(event?.message, /Cannot run mount --bind /);
   });
 
-  it('lets a container propagate mounts to other containers of its pod', async () => {
+  it('containers propagate mounts to other containers of their pod', async () => {
     await using node = await KubelingNode.open(undefined, ['--local-api=false'], mounts.words);
     const root = join(node.dataDir, 'kubelet');
     const volumeMounts = (mountPropagation: string) => [

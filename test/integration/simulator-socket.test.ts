@@ -14,18 +14,20 @@ import {
 } from '../simulator/index.ts';
 
 const limitMs = 60_000;
-/** For a call without a response: long enough for all others. */
+/** How long a call without a response may take; long enough for all other calls. */
 const hangingMs = 3_000;
 
 async function until(what: string, check: () => Promise<boolean> | boolean): Promise<void> {
   const end = performance.now() + limitMs;
   while (!(await check())) {
-    if (performance.now() > end) throw new Error(`Waited ${limitMs} ms in vain for ${what}`);
+    if (performance.now() > end) throw new Error(`Timed out after ${limitMs} ms: still waiting for ${what}`);
     await sleep(5);
   }
 }
 
-/** A simulated runtime on a socket in a separate directory, and a client on the wire. */
+/**
+ * Starts a simulated runtime on a socket in a separate directory, and a CRI client connected to it.
+ */
 async function serve(options: Partial<SimulatedRuntimeOptions> = {}, requestTimeoutMs = limitMs) {
   const dir = mkdtempSync(join(tmpdir(), 'simulator-'));
   const clock = realClock();
@@ -76,7 +78,7 @@ async function serve(options: Partial<SimulatedRuntimeOptions> = {}, requestTime
   };
 }
 
-test('runs a pod over the socket with its log on disk and its events', async () => {
+test('runs a pod over the socket, with its log on disk and its events', async () => {
   await using node = await serve();
   const { cri, signal } = node;
   await cri.checkVersion(signal);
@@ -102,7 +104,7 @@ test('runs a pod over the socket with its log on disk and its events', async () 
   assert.deepEqual([calls, sandboxes, containers], [0, 0, 0]);
 });
 
-test('reports faults and restarts over the wire as in process', async () => {
+test('reports injected faults and restarts over the socket as it does in process', async () => {
   const faults = scriptedFaults({
     calls: [
       {
@@ -137,7 +139,7 @@ test('reports faults and restarts over the wire as in process', async () => {
   assert.equal(status?.state, 'CONTAINER_RUNNING');
 });
 
-test('accepts responses up to 16 MiB and reports larger ones as a separate error', async () => {
+test('accepts responses up to 16 MiB and reports larger ones with a distinct error', async () => {
   await using node = await serve();
   const { cri, signal, config } = node;
   const annotations = { notes: 'x'.repeat(3 << 20) };

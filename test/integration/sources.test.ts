@@ -27,14 +27,14 @@ interface Harness extends AsyncDisposable {
   readonly sets: (readonly Pod[])[];
   readonly told: SourceProblem[];
   readonly source: FileSource;
-  /** Puts a file into the directory atomically: written beside, then renamed into place. */
+  /** Writes a manifest into the directory atomically: creates it elsewhere, then renames it. */
   put(name: string, content: string | Uint8Array): Promise<void>;
   images(): readonly string[];
 }
 
 /**
- * A source on a real directory that relies on its watches: it lists only every ten minutes on its
- * own.
+ * Opens a source on a real directory that relies on its inotify watches: it lists the directory
+ * only every ten minutes.
  */
 async function run(
   options: { readonly link?: boolean; readonly checkMs?: number; readonly single?: string } = {},
@@ -80,7 +80,7 @@ async function run(
   };
 }
 
-test('detects a manifest renamed into the directory by its watch', async () => {
+test('detects through its watch that a manifest was renamed into the directory', async () => {
   await using harness = await run();
   await harness.put('web.yaml', podManifest('web'));
   await until('the source to observe it', () => harness.images().length === 1);
@@ -95,7 +95,7 @@ test('replaces a pod when a manifest is renamed over its file', async () => {
   await until('the source to observe it', () => harness.images()[0] === 'web-node-a busybox:2');
 });
 
-test('removes and adds a pod with its old UID when its manifest is deleted and recreated', async () => {
+test('restarts a pod with the same UID when its manifest is deleted and recreated', async () => {
   await using harness = await run();
   await harness.put('web.yaml', podManifest('web'));
   await until('the source to observe it', () => harness.images().length === 1);
@@ -107,7 +107,7 @@ test('removes and adds a pod with its old UID when its manifest is deleted and r
   assert.equal(harness.sets.at(-1)?.[0]?.metadata.uid, first);
 });
 
-test('follows a link in the directory that is retargeted', async () => {
+test('follows a symbolic link in the manifest directory that is changed to another target', async () => {
   await using harness = await run();
   for (const version of ['1', '2'])
     await writeFile(join(harness.root, `v${version}.yaml`), podManifest('web', `busybox:${version}`));
@@ -118,7 +118,7 @@ test('follows a link in the directory that is retargeted', async () => {
   await until('the source to observe it', () => harness.images()[0] === 'web-node-a busybox:2');
 });
 
-test('follows a manifest directory that is a retargeted link', async () => {
+test('follows a manifest directory that is a symbolic link when the link is changed to another target', async () => {
   await using harness = await run({ link: true });
   await harness.put('web.yaml', podManifest('web'));
   await until('the source to observe it', () => harness.images().length === 1);
@@ -131,7 +131,7 @@ test('follows a manifest directory that is a retargeted link', async () => {
   await until('the source to observe it', () => harness.images()[0] === 'db-node-a busybox:2');
 });
 
-test('converges without stale pods when the directory is deleted, recreated, replaced and emptied', async () => {
+test('converges without stale pods when the manifest directory is deleted, recreated, replaced and emptied', async () => {
   await using harness = await run();
   await harness.put('web.yaml', podManifest('web'));
   await until('the source to observe it', () => harness.images().length === 1);
@@ -147,20 +147,21 @@ test('converges without stale pods when the directory is deleted, recreated, rep
   await until('the source to observe it', () => harness.images()[0] === 'web-node-a busybox:9');
 });
 
-test('detects files in a directory that is recreated immediately with the same inode number', async () => {
+test('detects manifests in a directory that is recreated immediately with the same inode number', async () => {
   await using harness = await run();
   const { folder } = harness;
   for (const round of ['a', 'b', 'c']) {
     await harness.put(`${round}.yaml`, podManifest(round));
     await until('the source to observe it', () => harness.images().length === 1);
-    // File systems reuse inode numbers immediately; no check is possible in between.
+    // The directory is removed and recreated synchronously so that the source cannot list it in
+    // between: file systems reuse inode numbers immediately.
     rmSync(folder, { recursive: true });
     mkdirSync(folder);
     await until('the source to observe the removal', () => harness.images().length === 0);
   }
 });
 
-test('reads a single file that is renamed over and written in place', async () => {
+test('reads a single manifest file after it is renamed over and after it is written in place', async () => {
   await using harness = await run({ single: 'web.yaml' });
   await harness.put('web.yaml', podManifest('web'));
   await until('the source to observe it', () => harness.images().length === 1);
@@ -174,7 +175,7 @@ test('reads a single file that is renamed over and written in place', async () =
   );
 });
 
-test('converges after 300 rewrites in place without removing the pod in between', async () => {
+test('converges after 300 in-place rewrites of a manifest without removing the pod in between', async () => {
   await using harness = await run();
   await harness.put('web.yaml', podManifest('web', 'busybox:0'));
   await until('the source to observe it', () => harness.images().length === 1);
@@ -188,17 +189,18 @@ test('converges after 300 rewrites in place without removing the pod in between'
   assert.deepEqual(harness.source.problems(), []);
 });
 
-test('finds a change by periodic listing without watches', async () => {
+test('finds a changed manifest by periodic listing when no watch reports it', async () => {
   await using harness = await run({ checkMs: 200, link: true });
   await writeFile(join(harness.root, 'far.yaml'), podManifest('web'));
   await symlink('../far.yaml', join(harness.folder, 'web.yaml'));
   await until('the source to observe it', () => harness.images().length === 1);
-  // The target of a link lies outside of the watched directory.
+  // The watch does not report the change, because the target of the link lies outside of the
+  // watched directory.
   await writeFile(join(harness.root, 'far.yaml'), podManifest('web', 'busybox:2'));
   await until('the source to observe it', () => harness.images()[0] === 'web-node-a busybox:2');
 });
 
-/** Each bad manifest with the reported location and field. */
+/** Invalid manifests, each with a pattern of the reported location and field. */
 const badManifests: readonly (readonly [string, string | Uint8Array, RegExp])[] = [
   ['empty', '', /empty\.yaml: must define a pod: it is empty/],
   ['comments', '# nothing\n---\n', /comments\.yaml: must define a pod: it is empty/],
@@ -247,7 +249,7 @@ const badManifests: readonly (readonly [string, string | Uint8Array, RegExp])[] 
   ],
 ];
 
-test('reports an invalid file once with line and field and keeps other pods unaffected', async () => {
+test('reports an invalid manifest once with line and field, and the other pods are not affected', async () => {
   await using harness = await run({ checkMs: 300 });
   await harness.put('good.yaml', podManifest('good'));
   await until('the source to observe it', () => harness.images().length === 1);
@@ -271,7 +273,7 @@ test('reports an invalid file once with line and field and keeps other pods unaf
   assert.equal(harness.sets.at(-1)?.[0], good, 'the good pod is the same object');
 });
 
-test('accepts BOM and CRLF', async () => {
+test('accepts manifests with a byte order mark and CRLF line ends', async () => {
   await using harness = await run();
   await harness.put('bom.yaml', `\uFEFF${podManifest('bom')}`);
   await harness.put('crlf.yaml', podManifest('crlf').replaceAll('\n', '\r\n'));
@@ -284,7 +286,7 @@ test('accepts BOM and CRLF', async () => {
   assert.deepEqual(harness.source.problems(), []);
 });
 
-test('skips a special file in the directory', async () => {
+test('skips special files such as pipes in the manifest directory', async () => {
   await using harness = await run();
   await mkdir(join(harness.folder, 'folder.yaml'));
   await symlink('/nowhere', join(harness.folder, 'broken.yaml'));
@@ -308,7 +310,7 @@ async function serve(response: RequestListener) {
   };
 }
 
-test('reads pods from a real server with headers and through a redirect', async () => {
+test('reads pods from a real HTTP server with the configured headers and through a redirect', async () => {
   const observed: string[] = [];
   await using server = await serve((request, response) => {
     observed.push(`${request.url} ${request.headers['x-node']}`);
@@ -338,7 +340,7 @@ test('reads pods from a real server with headers and through a redirect', async 
   assert.deepEqual(observed.slice(0, 2), ['/pods a, b', '/moved a, b']);
 });
 
-test('ends a request when its signal aborts, and an endless response at the size limit', async () => {
+test('ends a manifest request when its signal aborts, and an endless response at the size limit', async () => {
   await using silent = await serve(() => {});
   const stop = new AbortController();
   const asking = httpGet(silent.url, {}, stop.signal);

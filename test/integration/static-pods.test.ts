@@ -10,7 +10,7 @@ import { eventually, isRunning, KubelingNode } from '../kubeling-node.ts';
 const signal = new AbortController().signal;
 const example = fileURLToPath(new URL('../../examples/web.yaml', import.meta.url));
 
-/** Exits immediately on SIGTERM. */
+/** A container script that runs until SIGTERM and then exits immediately. */
 const stays = 'trap "exit 0" TERM; while true; do sleep 0.1; done';
 
 function podOf(name: string, containers: Readonly<Record<string, object>>, spec: object = {}) {
@@ -35,7 +35,7 @@ async function page(ip: string): Promise<string | undefined> {
   return await response?.text();
 }
 
-describe('static pods on a separate node', { timeout: 180_000 }, () => {
+describe('static pods on a kubeling node', { timeout: 180_000 }, () => {
   let node: KubelingNode;
 
   before(async () => {
@@ -50,7 +50,7 @@ describe('static pods on a separate node', { timeout: 180_000 }, () => {
     join('/sys/fs/cgroup', controller, networkName(node.dataDir), 'kubepods', ...parts);
   const idsOf = async (name: string) => (await node.containersOf(name)).map(({ id }) => id).toSorted();
 
-  /** Every trace a pod leaves on the machine. */
+  /** Every sandbox, container, file and cgroup that a pod has left on the machine. */
   async function tracesOf(name: string, uid: string): Promise<readonly string[]> {
     const { items } = await node.cri.listPodSandbox({}, signal);
     const sandboxes = items.filter(({ metadata }) => metadata?.uid === uid).map(({ id }) => `sandbox ${id}`);
@@ -69,7 +69,7 @@ describe('static pods on a separate node', { timeout: 180_000 }, () => {
     ];
   }
 
-  it('runs a manifest put into the directory, reachable at its address', async () => {
+  it('runs a pod whose manifest is put into the directory; the pod is reachable at its IP', async () => {
     await node.put('web.yaml', await readFile(example, 'utf8'));
     const { status } = await node.running('web');
     assert.equal(status.phase, 'Running');
@@ -97,7 +97,7 @@ describe('static pods on a separate node', { timeout: 180_000 }, () => {
     );
   });
 
-  it('keeps a pod whose manifest became invalid and reports file and line', async () => {
+  it('keeps a pod running whose manifest became invalid, and reports the file and line', async () => {
     const before = await idsOf('web');
     const text = (await readFile(example, 'utf8')).replace('image: localhost', 'imag: localhost');
     await node.put('web.yaml', text);
@@ -203,7 +203,7 @@ describe('static pods on a separate node', { timeout: 180_000 }, () => {
     for (const name of names) await node.take(`${name}.yaml`);
   });
 
-  it('adopts its running pods after it was killed', async () => {
+  it('a restarted kubeling adopts the running pods after it was killed', async () => {
     const crashes = (await node.pod('crash'))?.status.containerStatuses?.[0]?.restartCount ?? 0;
     const before = [await idsOf('web'), await idsOf('pair')];
     await node.end('SIGKILL');
@@ -222,7 +222,7 @@ describe('static pods on a separate node', { timeout: 180_000 }, () => {
     );
   });
 
-  it('keeps its pods running when the runtime is killed, and continues when it is back', async () => {
+  it('pods keep running when the runtime is killed, and are synced again when it is back', async () => {
     const before = [await idsOf('web'), await idsOf('pair')];
     const { pid } = JSON.parse(await readFile(join(node.dataDir, 'containerd', 'containerd.pid'), 'utf8'));
     const said = node.out.length;
@@ -236,7 +236,7 @@ describe('static pods on a separate node', { timeout: 180_000 }, () => {
     assert.deepEqual([await idsOf('web'), await idsOf('pair')], before);
   });
 
-  it('leaves nothing of a pod whose manifest is removed, within its grace period', async () => {
+  it('removes everything of a pod within its grace period when its manifest is removed', async () => {
     const names = ['web', 'pair', 'crash', 'late'];
     const uids = await Promise.all(
       names.map(async (name) => (await node.pod(name))?.metadata.uid ?? 'unknown'),

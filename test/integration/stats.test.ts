@@ -16,7 +16,7 @@ const { signal } = new AbortController();
 const host = realCgroupHost();
 const megabyte = 2 ** 20;
 
-/** Exits once, so that the stats are those of its second run. */
+/** A container script that exits once, so that the stats are those of the restarted container. */
 const restarting =
   'if [ -e /scratch/again ]; then echo here we go; head -c 50000 /dev/zero > /outside; ' +
   'head -c 30000 /dev/zero > /scratch/file; while true; do i=$((i+1)); [ $((i % 20000)) = 0 ] && sleep 0.2; done; ' +
@@ -31,7 +31,7 @@ const main = {
 
 const readinessProbe = { exec: { command: ['true'] }, periodSeconds: 1 };
 
-/** The value at a path in the response. */
+/** The value at a path of keys in the response. */
 function at(of: unknown, ...way: readonly (string | number)[]): unknown {
   return way.reduce<unknown>((found, key) => Object(found)[key], of);
 }
@@ -74,7 +74,8 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
     ];
     assert.ok(opened && shown);
     [provider, pages] = [opened, shown];
-    // Rates come from two samples, and the runtime measures layers periodically.
+    // The stats are complete only after two samples, which rates need, and after the runtime has
+    // measured the writable layers.
     await eventually(
       'all stats to be complete',
       async () => {
@@ -101,7 +102,7 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
     return JSON.parse(JSON.stringify(await pages.summary('all', signal)));
   }
 
-  /** The stats that are not between their bounds. */
+  /** A description of each stat that is not within its bounds. */
   function outside(of: unknown, bounds: Readonly<Record<string, readonly [number, number]>>): string[] {
     return Object.entries(bounds).flatMap(([key, [least, most]]) => {
       const value = at(of, key);
@@ -119,7 +120,7 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
   const inodes: readonly [number, number] = [1e4, 1e9];
   const files = { availableBytes: capacity, capacityBytes: capacity, inodesFree: inodes, inodes };
 
-  it('include for pods every field of the reference in the summary', async () => {
+  it('the summary includes all fields of the Go kubelet for pods', async () => {
     const pods = listAt(await summary(), 'pods');
     const found = pods.filter((pod) => /^(?:one|two)-/.test(String(at(pod, 'podRef', 'name'))));
     assert.equal(found.length, 2);
@@ -142,7 +143,7 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
         ...outside(at(container, 'logs'), { ...files, ...counted, usedBytes: [1, 10 * megabyte] }),
         ...outside(at(pod, 'cpu'), cpu),
         ...outside(at(pod, 'memory'), { ...memory, availableBytes: [0, 2 ** 45] }).filter(
-          // Of two containers only one has a limit: the pod has none.
+          // The pod has no memory limit, because only one of its two containers has one.
           (problem) => !problem.startsWith('availableBytes'),
         ),
         ...outside(at(pod, 'volume', 0), { ...files, ...counted, usedBytes: [30_000, megabyte] }),
@@ -168,7 +169,7 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
     }
   });
 
-  it('include for the node every field of the reference in the summary', async () => {
+  it('the summary includes all fields of the Go kubelet for the node', async () => {
     const reported = at(await summary(), 'node');
     const whole = 2 ** 45;
     const problems = [
@@ -208,7 +209,7 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
     }
   });
 
-  it('are the values of the cgroup files, between one read of them before and one after', async () => {
+  it('CPU and memory stats of a pod lie between the values of its cgroup files before and after the request', async () => {
     const layout = await detectCgroupLayout(host);
     const pod = node.pod('still');
     assert.ok(pod);
@@ -243,7 +244,7 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
     assert.ok(first.workingSet > 0);
   });
 
-  it('report as available memory of the node its capacity minus the usage of the root cgroup', async () => {
+  it('the available memory of the node is its capacity minus the working set of the root cgroup', async () => {
     const layout = await detectCgroupLayout(host);
     const memory = layout.version === 2 ? layout.root : (layout.controllers.get('memory') ?? '');
     const used = () => {
@@ -257,7 +258,7 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
     const { usage } = await provider.node(signal, { maxAgeMs: 0 });
     const last = used();
     const { workingSetBytes = -1, availableBytes = -1 } = usage.memory ?? {};
-    // Other processes run meanwhile.
+    // The tolerance covers other processes that run during the test.
     const slack = 64 * megabyte;
     const [least, most] = [Math.min(first, last) - slack, Math.max(first, last) + slack];
     assert.ok(
@@ -280,7 +281,7 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
     );
   }
 
-  it('include every metric of the resource page with the time of each sample', async () => {
+  it('the resource metrics page includes every metric with the time of each sample', async () => {
     const samples = parseExposition(await pages.resourceMetrics(signal));
     for (const name of ['cpu_usage_seconds_total', 'memory_working_set_bytes', 'swap_usage_bytes']) {
       const [ofNode] = samples.filter((each) => each.name === `node_${name}`);
@@ -302,7 +303,7 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
     );
   });
 
-  it('use the names and labels of dashboards on the cadvisor page', async () => {
+  it('the cadvisor metrics page uses the metric names and labels that dashboards expect', async () => {
     const samples = parseExposition(await pages.cadvisorMetrics(signal));
     const bounds: Readonly<Record<string, readonly [number, number]>> = {
       container_cpu_system_seconds_total: [0, 100],
@@ -366,7 +367,7 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
       assert.ok(there.has(name), name);
   });
 
-  /** All pages served to Prometheus, by the name of a family that must be included. */
+  /** All metrics pages, each with the name of a metric that it must include. */
   async function everyPage(): Promise<readonly (readonly [string, string])[]> {
     return [
       ['kubelet_running_pods', await metrics.expose(signal)],
@@ -376,7 +377,7 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
     ];
   }
 
-  it('CVE-2020-8557: count what a container writes to its /etc/hosts as storage of its pod', async () => {
+  it('CVE-2020-8557: what a container writes to its /etc/hosts counts as ephemeral storage of its pod', async () => {
     await node.put({
       hosts: { containers: { main: 'head -c 5000000 /dev/zero >> /etc/hosts; exec sleep 1000' } },
     });
@@ -393,7 +394,7 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
     await node.take('hosts');
   });
 
-  it('count what a container writes to its termination log as storage of its pod', async () => {
+  it('what a container writes to its termination log counts as ephemeral storage of its pod', async () => {
     await node.put({
       ending: { containers: { main: 'head -c 5000000 /dev/zero > /dev/termination-log; exec sleep 1000' } },
     });
@@ -409,7 +410,7 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
     await node.take('ending');
   });
 
-  it('are in the metrics format on every page', async () => {
+  it('every metrics page is in the Prometheus text format', async () => {
     await node.podIs('still', 'ready', ({ containerStatuses: [one] = [] }) => one?.ready === true);
     for (const [family, page] of await everyPage())
       assert.ok(
@@ -418,7 +419,7 @@ describe('stats of a node and its pods', { skip: skipReason(), timeout: 300_000 
       );
   });
 
-  it('pass promtool on every page', { skip: noPromtool }, async () => {
+  it('every metrics page passes promtool', { skip: noPromtool }, async () => {
     for (const [, page] of await everyPage()) promtoolSays(page);
   });
 });

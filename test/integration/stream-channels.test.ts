@@ -9,7 +9,7 @@ import { until } from './containerd-fixture.ts';
 const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n';
 const success = JSON.stringify({ metadata: {}, status: 'Success' });
 
-/** A WebSocket client and what it has received on each channel. */
+/** Opens a WebSocket to the server and collects what it receives on each channel. */
 function listen(harness: StreamingRig, path: string) {
   const headers = { authorization: `Bearer ${StreamingRig.token}` };
   const url = `ws://127.0.0.1:${harness.port}${path}`;
@@ -27,20 +27,22 @@ function says({ socket }: RuntimeCall, stream: number, words: string, end: 'fin'
   socket.write(Buffer.concat([dataHead(stream, words.length, end), Buffer.from(words)]));
 }
 
-/** What a client receives while the runtime sends the word, reports success and closes. */
+/**
+ * Resolves with what a client receives when the runtime sends the text, reports success and closes.
+ */
 async function hears(path: string, word: string): Promise<Readonly<Record<number, string>>> {
   await using harness = await StreamingRig.open(switching);
   const { said, closed } = listen(harness, path);
   await until(() => harness.calls.length === 1 && said[1] !== undefined, 'the streams are open');
-  // The streams are numbered in the order in which they are opened: the error stream, then the
-  // output.
+  // SPDY streams are numbered in the order in which they are opened: stream 1 is the error stream,
+  // stream 3 the output.
   says(harness.only, 3, word);
   says(harness.only, 1, success);
   await closed;
   return said;
 }
 
-test('reports that a container exited before the attach and refers to the log', async () => {
+test('attach reports that the container exited before the attach and refers to the log', async () => {
   const path = '/attach/default/web/main?output=1';
   const { 1: output, 3: status = '' } = await hears(path, '');
   assert.equal(output, '');
@@ -55,7 +57,10 @@ test('reports that a container exited before the attach and refers to the log', 
 const inputAndOutput = { stdin: true, stdout: true, stderr: false, tty: false };
 const errorsAlone = { stdin: false, stdout: false, stderr: true, tty: false };
 
-/** A client attached to all three streams of a process, and the two runtime calls that serve it. */
+/**
+ * A client attached to stdin, stdout and stderr of a process, and the two runtime calls that serve
+ * it.
+ */
 async function attached(stdinOnce: boolean) {
   const requests: RequestedStreams[] = [];
   const harness = await StreamingRig.open(switching, {
@@ -70,20 +75,20 @@ async function attached(stdinOnce: boolean) {
   return { rig: harness, client, main, errors };
 }
 
-test('delivers output after stderr has ended', async () => {
+test('delivers stdout after stderr has ended', async () => {
   const { rig, client, main, errors } = await attached(false);
   await using _ = rig;
   says(errors, 3, 'oh');
   says(errors, 1, success);
   await until(() => client.said[2] === 'oh', 'the errors arrive');
-  // Of the error stream, the input, the output.
+  // The SPDY streams are: 1 the error stream, 3 the input, 5 the output.
   says(main, 5, 'last words');
   says(main, 1, success);
   await client.closed;
   assert.deepEqual(client.said, { 1: 'last words', 2: 'oh', 3: success });
 });
 
-test('delivers stderr after the output has ended', async () => {
+test('delivers stderr after stdout has ended', async () => {
   const { rig, client, main, errors } = await attached(false);
   await using _ = rig;
   says(main, 5, 'out');
@@ -94,7 +99,7 @@ test('delivers stderr after the output has ended', async () => {
   assert.deepEqual(client.said, { 1: 'out', 2: 'oh', 3: success });
 });
 
-test('detaches from a process when the input ends, unless the process has stdinOnce', async () => {
+test('detaches from a process when its input ends, unless the container has stdinOnce', async () => {
   for (const stdinOnce of [false, true]) {
     const { rig, client, main, errors } = await attached(stdinOnce);
     await using _ = rig;

@@ -26,19 +26,19 @@ function upgrade(harness: StreamingRig, path = target, behind = '', method = 'PO
   return ask(harness, [`${method} ${path} HTTP/1.1`, 'Host: x', authorization, ...wish], behind);
 }
 
-/** The peer has closed its connection. */
+/** Whether the peer has closed its connection. */
 function isLeft(socket: Socket): boolean {
   return socket.readableEnded || socket.closed;
 }
 
-/** Reads the head of the response; what follows stays in the socket. */
+/** Reads the head of an HTTP response; the bytes after it stay in the socket. */
 async function head(socket: Socket): Promise<string> {
   let observed = '';
   while (!observed.includes('\r\n\r\n')) observed += String((await once(socket, 'data'))[0]);
   return observed;
 }
 
-test("forwards an upgrade with its path replaced and without the client's credentials", async () => {
+test("forwards an upgrade to the runtime with the runtime's path and without the client's credentials", async () => {
   await using harness = await StreamingRig.open(switching);
   const socket = upgrade(harness, target, 'early');
   assert.equal(await head(socket), switching);
@@ -62,20 +62,20 @@ test('forwards bytes in both directions, and closes each direction separately', 
   assert.equal(await response, 'answer');
 });
 
-test("quotes the runtime's rejection and closes both connections", async () => {
+test("reports the runtime's rejection of an upgrade to the client and closes both connections", async () => {
   const body = 'not for you';
   const refusal = `HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
   await using harness = await StreamingRig.open(refusal);
   const socket = upgrade(harness);
   assert.match(await text(socket), /^HTTP\/1\.1 403 Forbidden\r\n[\s\S]*\r\n\r\nnot for you$/);
   await until(() => isLeft(harness.only.socket), 'the connection to the runtime is closed');
-  // What a client sends after the rejection must not be forwarded.
+  // Bytes that the client sends after the rejection must not reach the runtime.
   socket.write('GET /secrets HTTP/1.1\r\nHost: runtime\r\n\r\n');
   await until(() => isLeft(socket), 'the client connection is closed');
   assert.equal(harness.only.received.length, 0);
 });
 
-test('reports a redirect of the runtime as an error and neither follows nor forwards it', async () => {
+test('reports a redirect by the runtime as an error, and does not follow or forward it', async () => {
   await using harness = await StreamingRig.open(
     'HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/evil\r\nContent-Length: 0\r\n\r\n',
   );
@@ -86,12 +86,12 @@ test('reports a redirect of the runtime as an error and neither follows nor forw
   await until(() => isLeft(harness.only.socket), 'the connection to the runtime is closed');
 });
 
-test('reports a success without a protocol switch as an error', async () => {
+test('reports a success response of the runtime without a protocol switch as an error', async () => {
   await using harness = await StreamingRig.open('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
   assert.match(await text(upgrade(harness)), /status code 200$/);
 });
 
-test('reports a runtime that does not answer in HTTP as an error', async () => {
+test('reports a runtime that does not respond in HTTP as an error', async () => {
   await using harness = await StreamingRig.open('garbage\r\n\r\n');
   assert.match(await text(upgrade(harness)), /^HTTP\/1\.1 500 /);
 });
@@ -104,7 +104,7 @@ test('disconnects from the runtime when the client disconnects', async () => {
   await until(() => isLeft(harness.only.socket), 'the runtime is disconnected');
 });
 
-test('detects a disconnected client whose input is not consumed', async (context) => {
+test('detects that the client has disconnected while its input is not consumed', async (context) => {
   const clock = new VirtualClock();
   const server = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -135,7 +135,7 @@ test('detects a disconnected client whose input is not consumed', async (context
   assert(deaf.destroyed && accepted.destroyed);
 });
 
-test('closes the peer immediately when a session ends with unconsumed input', async (context) => {
+test('disconnects the client immediately when a session ends with unconsumed input', async (context) => {
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -159,13 +159,13 @@ test('closes the peer immediately when a session ends with unconsumed input', as
     broken = error;
   });
   await until(() => {
-    // Without reading a byte of what was sent.
+    // Writes until the write fails, without reading the received bytes.
     accepted?.write(new Uint8Array(0));
     return broken !== undefined;
   }, 'the peer is disconnected');
 });
 
-test('disconnects the client when the runtime breaks off', async () => {
+test('disconnects the client when the connection to the runtime breaks', async () => {
   await using harness = await StreamingRig.open(switching);
   const socket = upgrade(harness);
   await head(socket);
@@ -174,7 +174,7 @@ test('disconnects the client when the runtime breaks off', async () => {
   await until(() => isLeft(socket), 'the client is disconnected');
 });
 
-test("delivers the runtime's final output while the client is still sending", async () => {
+test('delivers the final output of the runtime while the client is still sending', async () => {
   await using harness = await StreamingRig.open(switching);
   const socket = upgrade(harness);
   await head(socket);
@@ -184,7 +184,7 @@ test("delivers the runtime's final output while the client is still sending", as
   assert.equal((await response).length, 3_000_000);
 });
 
-test('reads from neither side faster than the other consumes', async () => {
+test('reads from the client and from the runtime no faster than the peer consumes', async () => {
   await using harness = await StreamingRig.open(switching);
   const socket = upgrade(harness);
   await head(socket);
@@ -205,7 +205,7 @@ test('reads from neither side faster than the other consumes', async () => {
   await until(() => received === sent * chunk.length, 'all of it arrives');
 });
 
-test('closes a stream on both sides after the idle timeout', async () => {
+test('closes both connections of a stream after the idle timeout', async () => {
   await using harness = await StreamingRig.open(switching, { idleMs: 200 });
   const socket = upgrade(harness);
   await head(socket);
@@ -234,7 +234,7 @@ async function post(harness: StreamingRig, path: string, init: RequestInit = {})
   return { status: response.status, body: await response.text(), retry: response.headers.get('retry-after') };
 }
 
-test('reports request errors with the messages clients know', async () => {
+test('reports request errors with the messages that clients expect', async () => {
   await using harness = await StreamingRig.open(switching, {
     host: {
       attach: async () => {
@@ -268,7 +268,7 @@ test('reports request errors with the messages clients know', async () => {
   assert.equal((await post(harness, '/exec/default/web/main?output=1', { method: 'PUT' })).status, 405);
 });
 
-test('rejects streams without the token, and upgrades with a body', async () => {
+test('rejects streams without a valid token, and upgrades with a body', async () => {
   await using harness = await StreamingRig.open(switching);
   const wish = ['Connection: Upgrade', 'Upgrade: SPDY/3.1'];
   const bare = await text(ask(harness, [`POST ${target} HTTP/1.1`, 'Host: x', ...wish]));
@@ -287,7 +287,7 @@ test('rejects streams without the token, and upgrades with a body', async () => 
   assert.equal(harness.calls.length, 0);
 });
 
-test('closes a WebSocket that violates the protocol, and the runtime connection with it', async () => {
+test('closes the WebSocket and the connection to the runtime when the client violates the protocol', async () => {
   await using harness = await StreamingRig.open(switching);
   const lines = [
     `GET ${target} HTTP/1.1`,

@@ -60,7 +60,7 @@ interface Ended {
   readonly err: string;
 }
 
-/** A child whose output is collected; it never outlives the test. */
+/** A child process whose output is collected; it is killed when disposed. */
 class Running implements Disposable {
   readonly child: ChildProcess;
   readonly ended: Promise<Ended>;
@@ -92,8 +92,8 @@ class Running implements Disposable {
 }
 
 /**
- * Ignores the empty message that opens a session: kubectl before 1.33 may read it before it has
- * created its streams.
+ * A message that kubectl before 1.33 may log: it may receive the empty first message of a session
+ * before it has created its streams.
  */
 const notYetRead = /^E.*Unknown stream id 1, discarding message\n/;
 
@@ -103,7 +103,10 @@ async function finish(running: Running, input: string | Buffer = ''): Promise<En
   return await child.ended;
 }
 
-describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason() }, () => {
+describe('exec, attach and port-forward to the pods of a node', {
+  timeout: 280_000,
+  skip: skipReason(),
+}, () => {
   let node: KubelingNode;
   let port = 0;
   let token = '';
@@ -128,7 +131,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     new Running(kubeling, [command, '--data-dir', node.dataDir, ...args]);
   const podName = async () => (await node.pod('box'))?.metadata.name ?? '';
 
-  it('run a command with its three streams and its exit code', async () => {
+  it('exec runs a command with stdin, stdout, stderr and its exit code', async () => {
     const script = 'read line; echo "out $line"; echo "err $line" >&2; exit 7';
     const ended = await finish(cli('exec', '-i', '-c', 'main', 'box', '--', 'sh', '-c', script), 'hello\n');
     assert.deepEqual(ended, { code: 7, out: 'out hello\n', err: 'err hello\n' });
@@ -140,14 +143,14 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     });
   });
 
-  it('forward the end of input, and any bytes unchanged', async () => {
+  it('exec forwards the end of input, and any bytes unchanged', async () => {
     const bytes = randomBytes(5_000_000);
     const { out, code } = await finish(cli('exec', '-i', '-c', 'main', 'box', '--', 'sha256sum'), bytes);
     assert.equal(out.split(' ')[0], createHash('sha256').update(bytes).digest('hex'));
     assert.equal(code, 0);
   });
 
-  it('report errors', async () => {
+  it('exec, attach and port-forward report errors', async () => {
     const nobody = await finish(cli('exec', 'nobody', '--', 'true'));
     assert.equal(nobody.code, 1);
     assert.match(nobody.err, /no pod "nobody" on this node; there are: box-/);
@@ -161,7 +164,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     );
   });
 
-  it('serve health without the token, everything else with it, and reject foreign Host and Origin headers', async () => {
+  it('the streaming server serves health without the token, everything else only with the token, and rejects foreign Host and Origin headers', async () => {
     const statusOf = (path: string, headers: Readonly<Record<string, string>> = {}) =>
       new Promise<number | undefined>((resolve, reject) => {
         const call = request({ host: '127.0.0.1', port, path, headers, agent: false }, (answer) => {
@@ -187,7 +190,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
       assert.equal(await statusOf('/pods', { ...bearer, host }), 200, host);
   });
 
-  it('run a plain command for /run', async () => {
+  it('the /run endpoint runs a command and returns its output', async () => {
     const run = (cmd: string) =>
       fetch(`http://127.0.0.1:${port}/run/default/${name}/main?cmd=${encodeURIComponent(cmd)}`, {
         method: 'POST',
@@ -200,7 +203,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     assert.match(await failed.text(), /^command 'ls \/nowhere' exited with 1: /);
   });
 
-  it("pass the caller's terminal to the process, with its size and size changes", {
+  it("exec passes the caller's terminal to the process, with its size and size changes", {
     skip: existsSync('/usr/bin/script') ? false : 'needs script',
   }, async () => {
     const awaits = (size: string) => `while [ "$(stty size 2>/dev/null)" != "${size}" ]; do sleep 0.1; done`;
@@ -219,7 +222,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     assert.equal(code, 9);
   });
 
-  it('attach to a running process for its output and its input', async () => {
+  it('attach connects to the output and input of a running process', async () => {
     using ticks = cli('attach', '-c', 'main', 'box');
     await ticks.says(/tick\ntick\n/);
     ticks.child.kill('SIGINT');
@@ -232,19 +235,18 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     await echo.says(/got two\n/);
   });
 
-  it('end when their output is not read and when their input is not consumed', async () => {
+  it('exec ends when its output is not read, and when its input is not consumed', async () => {
     const exec = `'${kubeling}' exec --data-dir '${node.dataDir}' -c main`;
     const codes = 'echo "${PIPESTATUS[*]}"';
     const head = new Running('bash', ['-c', `${exec} box -- yes | head -n 1; ${codes}`]);
     assert.deepEqual(await finish(head), { code: 0, out: 'y\n0 0\n', err: '' });
-    // Whether the runtime reports the exit code of a process with unread input is up to the
-    // runtime.
+    // The runtime may or may not report the exit code of a process with unread input.
     const flood = await finish(new Running('bash', ['-c', `yes | ${exec} -i box -- true; ${codes}`]));
     if (flood.err === '') assert.match(flood.out, /^\d+ 0\n$/);
     else assert.match(`${flood.out}${flood.err}`, /^\d+ 1\nkubeling exec: .*(exit code is unknown|broke)/);
   });
 
-  it('report why a container cannot be entered', async () => {
+  it('exec and attach report why a container cannot be entered', async () => {
     const waits = { name: 'main', image: 'nowhere.invalid/x:1', imagePullPolicy: 'Never' };
     await node.put('waits.yaml', { ...pod, metadata: { name: 'waits' }, spec: { containers: [waits] } });
     await eventually('the reason', async () => {
@@ -258,12 +260,12 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     await node.take('waits.yaml');
   });
 
-  it('reject a terminal and input for a container that has none', async () => {
+  it('exec and attach reject a terminal and input for a container that has none', async () => {
     using child = cli('attach', '-it', '-c', 'main', 'box');
     await child.says(/accepts no input[\s\S]*did not allocate one/);
   });
 
-  it('forward a hundred megabytes each way unchanged', async () => {
+  it('exec forwards a hundred megabytes unchanged in each direction', async () => {
     const created = `head -c ${megabytes} /dev/urandom > /www/big; sha256sum < /www/big`;
     const { out } = await finish(cli('exec', '-c', 'main', 'box', '--', 'sh', '-c', created));
     using child = cli('port-forward', 'box', ':http');
@@ -279,7 +281,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     assert.equal((await child.ended).code, 0);
   });
 
-  it('forward many concurrent connections, and report a port without a listener', async () => {
+  it('port-forward serves many concurrent connections, and reports a port without a listener', async () => {
     using child = cli('port-forward', 'box', ':80', ':81', '--address', '127.0.0.1');
     const [, local] = await child.says(/127\.0\.0\.1:(\d+) -> 80/);
     const [, deaf] = await child.says(/127\.0\.0\.1:(\d+) -> 81/);
@@ -292,7 +294,10 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     assert.equal(await (await fetch(`http://127.0.0.1:${local}/`)).text(), 'hello\n');
   });
 
-  /** Collects messages by channel until the socket is closed. */
+  /**
+   * Opens an exec WebSocket and collects the received messages by channel until the socket is
+   * closed.
+   */
   async function converse(
     protocol: string,
     query: string,
@@ -317,7 +322,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     });
   }
 
-  it('support the WebSocket protocol with closable streams', async () => {
+  it('exec supports WebSocket protocol v5, in which streams can be closed separately', async () => {
     const script = 'cat; echo err >&2; exit 3';
     const query = new URLSearchParams({ input: '1', output: '1', error: '1' });
     for (const word of ['sh', '-c', script]) query.append('command', word);
@@ -335,7 +340,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     assert.deepEqual([reason, details?.causes[0]], ['NonZeroExitCode', cause], status);
   });
 
-  it('leave older WebSocket protocols to the runtime', async () => {
+  it('exec with an older WebSocket protocol is forwarded to the runtime', async () => {
     for (const protocol of ['channel.k8s.io', 'v4.channel.k8s.io']) {
       const query = 'output=1&error=1&command=echo&command=hello';
       const { said, protocol: agreed } = await converse(protocol, query, () => {});
@@ -344,7 +349,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     }
   });
 
-  it('serve kubectl', { skip: withoutKubectl() }, async () => {
+  it('kubectl exec and port-forward work over WebSocket and SPDY', { skip: withoutKubectl() }, async () => {
     await using api = await KubectlApi.open({ port, token });
     const name = await podName();
     const env = { ...process.env, HOME: node.dataDir, KUBECONFIG: '/dev/null' };
@@ -371,7 +376,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     }
   });
 
-  it('end a session when kubeling is killed, without stuck processes', async () => {
+  it('exec ends when kubeling is killed, without leaving stuck processes', async () => {
     const before = (await node.containersOf('box')).map(({ id }) => id).toSorted();
     using child = cli('exec', '-c', 'main', 'box', '--', 'sh', '-c', 'echo begun; sleep 1000');
     using forward = cli('port-forward', 'box', ':80');

@@ -49,7 +49,7 @@ describe('subPath mounts of volumes', { skip: notRoot }, () => {
     await rm(root, { recursive: true });
   });
 
-  it('mount sockets, devices and pipes without opening them', async () => {
+  it('a subPath that is a socket, device or pipe is mounted without opening it', async () => {
     const server = createServer().listen(join(volume, 'dir/socket'));
     try {
       execFileSync('mkfifo', [join(volume, 'dir/pipe')]);
@@ -65,7 +65,7 @@ describe('subPath mounts of volumes', { skip: notRoot }, () => {
     }
   });
 
-  it('mount directories and files, again each time', async () => {
+  it('a subPath that is a directory or file is mounted, also a second time', async () => {
     await bind('dir');
     assert.deepEqual(await readdir(join(targets(), 'one')), ['file']);
     await bind('dir/file', 'two');
@@ -78,7 +78,7 @@ describe('subPath mounts of volumes', { skip: notRoot }, () => {
     assert.equal(await readFile(join(volume, 'dir', 'file'), 'utf8'), 'text');
   });
 
-  it('report a missing path that cannot be created without the host path', async () => {
+  it('a missing subPath that cannot be created is reported without the host path', async () => {
     execFileSync('mount', ['--bind', volume, volume]);
     execFileSync('mount', ['-o', 'remount,bind,ro', volume]);
     try {
@@ -94,7 +94,7 @@ describe('subPath mounts of volumes', { skip: notRoot }, () => {
     await assert.rejects(bind('out/new'), (error) => !isUnmade(error));
   });
 
-  it('leave what was mounted in the volume meanwhile in place', async () => {
+  it('unmounting a subPath keeps mounts that were added inside the volume', async () => {
     const inner = join(volume, 'dir/inner');
     execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', volume]);
     execFileSync('mount', ['--make-shared', volume]);
@@ -108,7 +108,7 @@ describe('subPath mounts of volumes', { skip: notRoot }, () => {
     for (const path of [inner, volume]) execFileSync('umount', [path]);
   });
 
-  it('find their mounts also behind a link', async () => {
+  it('mounts of a subPath are found also when their path contains a link', async () => {
     const link = join(root, 'link-to-targets');
     await mkdir(targets());
     await symlink(targets(), link);
@@ -120,7 +120,7 @@ describe('subPath mounts of volumes', { skip: notRoot }, () => {
     await rm(link);
   });
 
-  it('remove mount points that have lost their mount, but none with content', async () => {
+  it('empty mount points whose mount is lost are removed, and files with content are kept', async () => {
     await mkdir(join(targets(), 'a', 'b'), { recursive: true });
     await writeFile(join(targets(), 'a', 'b', '0'), '');
     await writeFile(join(targets(), 'kept'), 'content');
@@ -129,7 +129,7 @@ describe('subPath mounts of volumes', { skip: notRoot }, () => {
     await rm(targets(), { recursive: true });
   });
 
-  it('never remove a mounted or linked directory, even an empty one', async () => {
+  it('a mounted or linked directory is never removed, even if it is empty', async () => {
     const path = join(targets(), 'volume/container/0');
     await mkdir(join(path, 'empty'), { recursive: true });
     await writeFile(join(path, 'file'), '');
@@ -142,14 +142,14 @@ describe('subPath mounts of volumes', { skip: notRoot }, () => {
     await rm(targets(), { recursive: true });
   });
 
-  it('create missing directories with the owner and mode of the volume', async () => {
+  it('a missing subPath directory is created with the owner and mode of the volume', async () => {
     await chmod(volume, 0o2775);
     await bind('new/deep');
     for (const path of ['new', 'new/deep'])
       assert.equal((await stat(join(volume, path))).mode & 0o7777, 0o2775, path);
   });
 
-  it('follow links that stay inside, and no others', async () => {
+  it('links that stay inside the volume are followed, other links are rejected', async () => {
     await symlink('dir', join(volume, 'inside'));
     await bind('inside/file');
     for (const [name, target] of [
@@ -165,7 +165,7 @@ describe('subPath mounts of volumes', { skip: notRoot }, () => {
     await assert.rejects(bind('dir/../../x'), { code: 'VOLUME_UNUSABLE', message: "must not contain '..'" });
   });
 
-  it('leave no handle open, whatever they find', async () => {
+  it('no file descriptor stays open, whatever is found at a subPath', async () => {
     const opened = async () => (await readdir('/proc/self/fd')).length;
     execFileSync('mkfifo', [join(volume, 'pipe')]);
     const before = await opened();
@@ -178,8 +178,8 @@ describe('subPath mounts of volumes', { skip: notRoot }, () => {
     assert.equal(await opened(), before);
   });
 
-  it('read no more of a file than requested, whatever its reported size', async () => {
-    // Like kernel files: without a size, but with content.
+  it('reading a file of a volume is limited to the requested size, whatever size the file reports', async () => {
+    // Kernel files such as /proc/self/status report no size but have content.
     await assert.rejects(parts.readText('/proc/self', 'status', 10), {
       code: 'VOLUME_UNUSABLE',
       message: 'it has more than 10 bytes, at most these are read',
@@ -187,7 +187,7 @@ describe('subPath mounts of volumes', { skip: notRoot }, () => {
     assert.match(await parts.readText('/proc/self', 'status', 100_000), /^Name:/);
   });
 
-  it('read only files of the volume', async () => {
+  it('only files inside the volume are read', async () => {
     assert.equal(await parts.readText(volume, 'dir/file', 100), 'text');
     await assert.rejects(parts.readText(volume, 'dir/file', 3), { code: 'VOLUME_UNUSABLE' });
     await assert.rejects(parts.readText(volume, 'dir/none', 3), {
@@ -198,7 +198,7 @@ describe('subPath mounts of volumes', { skip: notRoot }, () => {
     await assert.rejects(parts.readText(volume, 'passwd', 1_000_000), { code: 'VOLUME_UNUSABLE' });
   });
 
-  it('never leave the volume when a directory becomes a link concurrently', async () => {
+  it('a subPath never leads out of the volume while a directory is concurrently replaced by a link', async () => {
     const outside = join(root, 'outside');
     await mkdir(outside);
     await writeFile(join(outside, 'secret'), '');
@@ -212,7 +212,8 @@ describe('subPath mounts of volumes', { skip: notRoot }, () => {
     const swaps = (async () => {
       for (; swapping; ) {
         await rename(join(volume, 'dir'), join(volume, 'aside'));
-        // The concurrent writer creates the missing directory, which then blocks the creation.
+        // The tested code may create the missing directory concurrently, which then blocks the
+        // rename.
         while (!(await renamed('link', 'dir')))
           await rm(join(volume, 'dir'), { recursive: true, force: true });
         await rename(join(volume, 'dir'), join(volume, 'link'));

@@ -46,7 +46,7 @@ async function read(path: string): Promise<string> {
   return node.kind === 'file' ? await text(node.chunks) : node.kind;
 }
 
-test('follows links that stay inside, absolute and relative', async () => {
+test('follows absolute and relative links that stay inside the log directory', async () => {
   for (const path of [
     'pods/web/0.log',
     '/containers/relative.log',
@@ -58,7 +58,7 @@ test('follows links that stay inside, absolute and relative', async () => {
   assert.equal(await read('containers/../pods/./web//0.log'), 'said\n');
 });
 
-test('follows no link out of the directory and opens no special file', async () => {
+test('follows no link out of the log directory and opens no special file', async () => {
   for (const path of [
     '../secret',
     'pods/../../secret',
@@ -76,7 +76,7 @@ test('follows no link out of the directory and opens no special file', async () 
   assert.equal(await read('pods/web/0.log/x'), 'absent');
 });
 
-test('lists a directory', async () => {
+test('lists the log directory', async () => {
   const node = await createLogTree(root).inspect('');
   assert(node.kind === 'directory');
   assert.deepEqual(
@@ -85,7 +85,7 @@ test('lists a directory', async () => {
   );
 });
 
-test('does not follow a log out that becomes a link after it was found', async () => {
+test('does not follow a log file that is replaced by a link to the outside after it was found', async () => {
   const path = join(root, 'swapped');
   writeFileSync(path, 'mine');
   const node = await createLogTree(root).inspect('swapped');
@@ -95,7 +95,7 @@ test('does not follow a log out that becomes a link after it was found', async (
   await assert.rejects(text(node.chunks), { code: 'LOG_REFUSED' });
 });
 
-test('ends the response of a log that grows, and leaves no handle open', async () => {
+test('returns a growing log only up to its size at the request, and leaves no file descriptor open', async () => {
   const path = join(root, 'busy');
   writeFileSync(path, 'x'.repeat(200_000));
   const open = (await readdir('/proc/self/fd')).length;
@@ -115,14 +115,14 @@ test('ends the response of a log that grows, and leaves no handle open', async (
   assert.equal((await readdir('/proc/self/fd')).length, open);
 });
 
-/** A fake journalctl. */
+/** A fake journalctl program. */
 function journal(script: string) {
   const program = join(directory, `journalctl-${Math.floor(performance.now() * 1_000)}`);
   writeFileSync(program, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   return systemJournal(realClock(), program);
 }
 
-test('reads the journal with its program, including its error output', async () => {
+test('reads the journal with the journalctl program, including its error output', async () => {
   const fake = journal(
     'if [ "$1" = --field ]; then echo a.service; echo b.service; else echo "$@"; echo bad >&2; fi',
   );
@@ -132,13 +132,13 @@ test('reads the journal with its program, including its error output', async () 
   assert.match(output, /bad\n/);
 });
 
-test('lists no units and fails to read on a machine without a journal', async () => {
+test('lists no units and fails to read the journal on a machine without a journal', async () => {
   const none = systemJournal(realClock(), join(directory, 'nothing'));
   assert.equal((await none.units(signal)).size, 0);
   await assert.rejects(text(none.read(['a.service'], {}, signal)), { code: 'COMMAND_FAILED' });
 });
 
-test('ends a journal without end when the client disconnects', async () => {
+test('stops reading an endless journal when the client disconnects', async () => {
   const controller = new AbortController();
   const endless = journal('echo first; exec sleep 1000');
   let output = '';

@@ -67,7 +67,7 @@ const accounting = {
   DefaultDependencies: false,
 };
 
-/** The names of the limits differ. */
+/** The expected unit properties; cgroups v1 and v2 use different property names for the limits. */
 const expected = {
   1: {
     pod: { BlockIOAccounting: true, CPUShares: 340n, MemoryLimit: 67_108_864n },
@@ -79,7 +79,7 @@ const expected = {
   },
 } as const;
 
-describe('systemd slices', { skip: busSkipReason(), timeout: 60_000 }, () => {
+describe('systemd slices for pod cgroups', { skip: busSkipReason(), timeout: 60_000 }, () => {
   const parts = new AsyncDisposableStack();
   let directory: string;
   let busPath: string;
@@ -121,7 +121,8 @@ describe('systemd slices', { skip: busSkipReason(), timeout: 60_000 }, () => {
       assert.deepEqual([cpuQuotaUs, memoryBytes], [34_000, 67_108_864]);
       await pods.set(pod, { cpuQuotaUs: -1, cpuPeriodUs: 100_000 }, signal);
       assert.equal(systemd.units.get(podUnit)?.get('CPUQuotaPerSecUSec'), 2n ** 64n - 1n);
-      // It is recreated where a cgroup tree has lost it, although the unit exists.
+      // Creates the slice again when one of its cgroup directories was removed, although the unit
+      // still exists.
       const [dir = ''] = [...(await existing(environment, cgroups.path(pods.nameOf(pod))))].slice(-1);
       await environment.host.rmdir(dir);
       assert.equal(await pods.ensureExists(pod, signal), 'created');
@@ -148,18 +149,18 @@ describe('systemd slices', { skip: busSkipReason(), timeout: 60_000 }, () => {
     return dirs.filter((_, index) => there[index]);
   }
 
-  it("are a pod's cgroup from creation to removal (cgroups v2)", async () => {
+  it("a slice serves as a pod's cgroup from creation to removal (simulated cgroups v2)", async () => {
     await wholeLife(await simulated());
   });
 
-  it("are a pod's cgroup from creation to removal (this machine)", async (test) => {
+  it("a slice serves as a pod's cgroup from creation to removal (cgroups v1 of this machine)", async (test) => {
     const host = realCgroupHost();
     const layout = await detectCgroupLayout(host);
     if (process.getuid?.() !== 0 || layout.version === 2) return test.skip('needs root and cgroups v1');
     await wholeLife({ host, layout });
   });
 
-  it('are requested again after the bus reconnects', async () => {
+  it('slices are requested again after D-Bus reconnects', async () => {
     const { path: own } = parts.use(scratchFolder('klg-systemd-'));
     const environment = await simulated();
     let bus = await openBus(own);
@@ -178,7 +179,7 @@ describe('systemd slices', { skip: busSkipReason(), timeout: 60_000 }, () => {
     assert.deepEqual([...systemd.units.keys()], ['two.slice']);
   });
 
-  it('report a missing bus and a bus without systemd', async () => {
+  it('a missing D-Bus daemon and a bus without systemd are reported', async () => {
     const environment = await simulated();
     const { cgroups: noBus } = aNode(environment, join(directory, 'nothing'));
     const hint = /set cgroupDriver: cgroupfs/;

@@ -8,10 +8,13 @@ import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url));
-/** The path of the launcher in the units. */
+/** The path of the kubeling launcher in the unit files. */
 const installed = '/usr/local/bin/kubeling';
 
-/** The problems systemd-analyze reports for a unit whose launcher is that of this checkout. */
+/**
+ * The problems that systemd-analyze reports for a unit file, in which the launcher is replaced by
+ * the one of this checkout.
+ */
 async function problemsOf(name: string, text: string): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'unit-'));
   try {
@@ -19,7 +22,7 @@ async function problemsOf(name: string, text: string): Promise<string> {
     await writeFile(path, text.replaceAll(installed, join(checkout, 'kubeling')));
     const { error, stdout, stderr } = spawnSync('systemd-analyze', ['verify', path], { encoding: 'utf8' });
     if (error !== undefined) throw error;
-    // Ignores other units of the machine and their problems.
+    // Drops the problems of other units of the machine.
     return `${stdout}${stderr}`
       .split('\n')
       .filter((line) => line.includes(directory) || line.startsWith(`${name}:`))
@@ -29,10 +32,10 @@ async function problemsOf(name: string, text: string): Promise<string> {
   }
 }
 
-describe('systemd units', () => {
+describe('systemd unit files of this repository', () => {
   const units = globSync('**/*.service', { cwd: checkout, exclude: ['node_modules'] });
 
-  it('are found', () => {
+  it('the search for unit files finds the example unit', () => {
     assert.ok(units.includes('examples/node/kubeling.service'));
   });
 
@@ -42,7 +45,7 @@ describe('systemd units', () => {
     });
   }
 
-  it('fail the check with a setting in the wrong section', async () => {
+  it('a setting in the wrong section is reported as a problem', async () => {
     const text = `[Service]\nExecStart=${installed} run\nStartLimitIntervalSec=0\n`;
     assert.match(
       await problemsOf('wrong.service', text),

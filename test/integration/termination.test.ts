@@ -9,7 +9,7 @@ import { skipReason } from './containerd-fixture.ts';
 const skip = skipReason();
 const shell = (script: string): LifecycleHandler => ({ exec: { command: ['sh', '-c', script] } });
 
-describe('hooks and termination of containers on containerd', { skip, timeout: 180_000 }, () => {
+describe('lifecycle hooks and termination of containers on containerd', { skip, timeout: 180_000 }, () => {
   let node: ApiNode;
 
   before(async () => {
@@ -43,7 +43,10 @@ describe('hooks and termination of containers on containerd', { skip, timeout: 1
     return (performance.now() - startMs) / 1_000;
   }
 
-  /** At least this long, and shorter than without the tested rule: a busy machine is slow. */
+  /**
+   * Asserts that a termination takes at least this long and at most 25 seconds longer, because a
+   * busy machine is slow.
+   */
   function assertLasts(name: string, seconds: number, least: number): void {
     const most = least + slackSeconds;
     const message = `${seconds} s must be between ${least} and ${most}
@@ -56,8 +59,8 @@ ${node.describe(name)}`;
   const ready = 'until [ -e /shared/ready ]; do sleep 0.05; done';
   const ignoring = { script: `echo up >> /shared/told; ${ignoresSigterm}` };
 
-  describe('hooks', { concurrency: true }, () => {
-    it('stop the container when a postStart hook fails, and do not report its output', async () => {
+  describe('lifecycle hooks', { concurrency: true }, () => {
+    it('a failed postStart hook stops the container, and its output is not reported', async () => {
       const postStart = shell('printf secret-%s word; exit 9');
       node.add('poststart', { containers: { main: { lifecycle: { postStart } } } });
       const events = await node.until('the failure to be reported', 'poststart', () => {
@@ -74,7 +77,7 @@ ${node.describe(name)}`;
       assert.match(JSON.stringify(node.inner.logs.records.toArray()), /secret-word/);
     });
 
-    it('delay the next container until a postStart hook has ended', async () => {
+    it('a postStart hook delays the start of the next container until it has ended', async () => {
       const postStart = shell('sleep 1; echo hook >> /shared/told');
       node.add('before', {
         containers: {
@@ -86,7 +89,7 @@ ${node.describe(name)}`;
       assert.deepEqual(await node.lines('before'), ['hook', 'next']);
     });
 
-    it('do not delay the termination of a pod by an endless postStart hook', async () => {
+    it('an endless postStart hook does not delay the termination of a pod', async () => {
       const postStart = shell(`${ready}; echo up >> /shared/told; sleep 1000`);
       node.add('hangs', {
         containers: {
@@ -100,7 +103,7 @@ ${node.describe(name)}`;
       assertLasts('hangs', await endTakes('hangs', 60), 0);
     });
 
-    it('do not shorten the grace period of a container that ignores SIGTERM during an endless postStart hook', async () => {
+    it('an endless postStart hook does not shorten the grace period of a container that ignores SIGTERM', async () => {
       const postStart = shell(`${ready}; echo up >> /shared/told; sleep 1000`);
       node.add('hangs-on', {
         containers: {
@@ -111,10 +114,10 @@ ${node.describe(name)}`;
       assertLasts('hangs-on', await endTakes('hangs-on', 3), 2.5);
     });
 
-    it('call the container itself for httpGet', async () => {
+    it('an httpGet hook calls the container itself', async () => {
       const httpGet = { port: 'web', path: '/bye?now', httpHeaders: [{ name: 'X-Why', value: 'end' }] };
       await runs('asked', {
-        // Responds after it has recorded the complete request.
+        // An HTTP server that responds after it has recorded the complete request.
         script: `nc -l -p 8080 -e sh -c 'while read -r l; do echo "$l" >> /shared/asked; [ "\${#l}" -le 1 ] && break; done; printf "HTTP/1.0 500 Oh\\r\\nContent-Length: 0\\r\\n\\r\\n"' & ${listens}; ${runsUntilSigterm}`,
         ports: [{ name: 'web', containerPort: 8080 }],
         lifecycle: { preStop: { httpGet } },
@@ -132,7 +135,7 @@ ${node.describe(name)}`;
       );
     });
 
-    it('retry an httpGet hook without TLS where the server does not support it', async () => {
+    it('an httpGet hook with HTTPS is retried over HTTP where the server does not support TLS', async () => {
       const httpGet = { port: 8080, scheme: 'HTTPS' };
       await runs('plain', {
         script: `httpd -p 8080; ${listens}; ${runsUntilSigterm}`,
@@ -147,7 +150,7 @@ ${node.describe(name)}`;
       );
     });
 
-    it('report a failed preStop hook and stop the container', async () => {
+    it('a failed preStop hook is reported and the container is stopped', async () => {
       await runs('failing', { lifecycle: { preStop: shell('exit 1') } });
       await runs('socket', { lifecycle: { preStop: { tcpSocket: { port: 80 } } } });
       for (const name of ['failing', 'socket']) {
@@ -156,7 +159,7 @@ ${node.describe(name)}`;
       }
     });
 
-    it('delay the termination by a sleep hook', async () => {
+    it('a sleep hook delays the termination', async () => {
       await runs('sleeps', { lifecycle: { preStop: { sleep: { seconds: 2 } } } });
       assertLasts('sleeps', await endTakes('sleeps', 60), 2);
       await runs('dozes', { lifecycle: { preStop: { sleep: { seconds: 0 } } } });
@@ -164,8 +167,8 @@ ${node.describe(name)}`;
     });
   });
 
-  describe('grace period', { concurrency: true }, () => {
-    it('includes the time of the preStop hook', async () => {
+  describe('termination grace period', { concurrency: true }, () => {
+    it('the grace period includes the time of the preStop hook', async () => {
       await runs('counted', {
         ...ignoring,
         lifecycle: { preStop: shell('sleep 2; echo hook >> /shared/told') },
@@ -175,19 +178,19 @@ ${node.describe(name)}`;
       assert.equal((await node.exited('counted')).exitCode, 137);
     });
 
-    it('ends a slower preStop hook, and the container has two seconds left', async () => {
+    it('a preStop hook that exceeds the grace period is ended, and the container has two seconds left', async () => {
       await runs('endless', { ...ignoring, lifecycle: { preStop: shell('sleep 1000') } });
       assertLasts('endless', await endTakes('endless', 2), 3.5);
     });
 
-    it('applies to a container that ignores SIGTERM, which is then killed', async () => {
+    it('a container that ignores SIGTERM is killed at the end of its grace period', async () => {
       await runs('ignoring', ignoring);
       assertLasts('ignoring', await endTakes('ignoring', 3), 2.5);
       const { exitCode, reason } = await node.exited('ignoring');
       assert.deepEqual([exitCode, reason], [137, 'Error']);
     });
 
-    it('can be shortened while the container is being stopped', async () => {
+    it('the grace period can be shortened while the container is being stopped', async () => {
       await runs('shorter', ignoring);
       const startMs = performance.now();
       node.delete('shorter', 600);
@@ -201,7 +204,7 @@ ${node.describe(name)}`;
       assert.equal(node.events('shorter').filter((event) => event.startsWith('Killing')).length, 1);
     });
 
-    it('can be shortened while the preStop hook runs, which is aborted', async () => {
+    it('shortening the grace period while the preStop hook runs aborts the hook', async () => {
       await runs('hurried', { lifecycle: { preStop: shell('echo hook >> /shared/told; sleep 1000') } });
       const startMs = performance.now();
       node.delete('hurried', 600);
@@ -212,7 +215,7 @@ ${node.describe(name)}`;
       assert.deepEqual(await node.lines('hurried'), ['up', 'hook']);
     });
 
-    it('of zero seconds still sends SIGTERM', async () => {
+    it('a grace period of zero seconds still sends SIGTERM', async () => {
       await runs('zero', {}, { terminationGracePeriodSeconds: 0 });
       await runs('stubborn', ignoring, { terminationGracePeriodSeconds: 0 });
       const [fast, slow] = await Promise.all([endTakes('zero', 0), endTakes('stubborn', 0)]);
@@ -223,7 +226,7 @@ ${node.describe(name)}`;
     });
   });
 
-  describe('hooks when kubeling is killed', () => {
+  describe('lifecycle hooks when kubeling is killed and restarted', () => {
     const untilTold = 'while [ ! -e /shared/go ]; do sleep 0.05; done; echo done >> /shared/told';
     const endless = { preStop: shell('echo hook >> /shared/told; sleep 1000') };
     const graceSeconds = 9;
@@ -233,7 +236,7 @@ ${node.describe(name)}`;
     const secondsSince = () => (performance.now() - deletedMs) / 1_000;
     const letGo = (name: string) => writeFile(node.inner.path('shared', name, 'go'), '');
 
-    /** All containers of a pod in the runtime, by the prefix of its name. */
+    /** All containers in the runtime whose pod name starts with the given name. */
     async function containersOf(name: string) {
       const { containers } = await node.inner.runtime.cri.listContainers({}, new AbortController().signal);
       return containers.filter(({ labels }) => labels['io.kubernetes.pod.name']?.startsWith(name));
@@ -277,7 +280,7 @@ ${node.describe(name)}`;
       await node.start();
     });
 
-    it('wait for a running init container without restarting it', async () => {
+    it('a running init container keeps running and is not restarted', async () => {
       assert.equal((await node.running('initializing', 'waits')).containerID, initId);
       await letGo('initializing');
       await node.running('initializing');
@@ -286,7 +289,7 @@ ${node.describe(name)}`;
       assert.equal(node.container('initializing', 'waits')?.containerID, initId);
     });
 
-    it('repeat an unfinished postStart hook in the same container', async () => {
+    it('an unfinished postStart hook is repeated in the same container', async () => {
       await told('starting', 2);
       assert.deepEqual(await node.lines('starting'), ['hook', 'hook']);
       await letGo('starting');
@@ -295,18 +298,18 @@ ${node.describe(name)}`;
       assert.deepEqual([restartCount, (await containersOf('starting')).length], [0, 1]);
     });
 
-    it('continue the sleep of a preStop hook', async () => {
+    it('the sleep of a preStop hook continues where it was', async () => {
       await node.terminated('dozing');
       assertLasts('dozing', secondsSince(), 5.9);
     });
 
-    it('do not repeat a preStop hook, and count the time used', async () => {
+    it('a preStop hook is not repeated, and the time it used counts toward the grace period', async () => {
       await node.terminated('stopping');
       assertLasts('stopping', secondsSince(), graceSeconds - 1);
       assert.deepEqual(await node.lines('stopping'), ['up', 'hook']);
     });
 
-    it('do the same for a pod whose manifest is deleted', async () => {
+    it('a pod whose manifest is deleted keeps its preStop hook and grace period in the same way', async () => {
       await eventually('it to be deleted', async () => {
         const left = (await containersOf('static-')).filter(({ state }) => state === 'CONTAINER_RUNNING');
         return left.length === 0 ? true : undefined;

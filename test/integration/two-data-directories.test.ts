@@ -9,7 +9,7 @@ import { openPrivateRuntime, type PrivateRuntime } from '../private-runtime.ts';
 
 const signal = new AbortController().signal;
 
-/** On SIGTERM records the orderly end a moment later and exits. */
+/** A container script that on SIGTERM writes a file after one second and then exits. */
 const orderly = 'trap "sleep 1; echo in order > /out/end; exit 0" TERM; while true; do sleep 0.1; done';
 
 function podOf(name: string, image: string, spec: object = {}, container: object = {}) {
@@ -18,7 +18,7 @@ function podOf(name: string, image: string, spec: object = {}, container: object
   return { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: pod };
 }
 
-describe('two data directories on one containerd', { timeout: 400_000 }, () => {
+describe('two data directories that share one containerd', { timeout: 400_000 }, () => {
   let shared: PrivateRuntime;
   let a: KubelingNode;
   let b: KubelingNode;
@@ -27,7 +27,7 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
   const idsOf = async (node: KubelingNode, name: string) =>
     (await node.containersOf(name)).map(({ id, state }) => `${id} ${state}`).toSorted();
 
-  /** As the kubelet of a cluster has them. */
+  /** Runs a sandbox with the labels of another kubelet's pod. */
   async function runForeign(): Promise<string> {
     const labels = {
       'io.kubernetes.pod.name': 'foreign',
@@ -63,7 +63,7 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
     }
   });
 
-  it('report pods of others in the runtime and leave them alone', async () => {
+  it('both nodes report pods of other kubelets in the runtime and do not touch them', async () => {
     assert.match(a.out, /^runtime {5}also has 1 pods of other clients, which are left alone/m);
     await a.put('kept.json', podOf('kept-a', shared.image));
     await a.put('going.json', podOf('going-a', shared.image));
@@ -72,9 +72,10 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
     assert.ok(await isForeignReady());
   });
 
-  it('stop their own orphaned pods and none of each other', async () => {
+  it('each node stops its own orphaned pods and none of the other node', async () => {
     const before = [await idsOf(a, 'kept-a'), await idsOf(b, 'kept-b')];
-    // It is deleted while no kubelet runs, so the pod found at the start is orphaned.
+    // The manifest is deleted while no kubelet runs, so the pod is orphaned when the kubelet
+    // starts.
     await a.end('SIGKILL');
     await a.take('going.json');
     await a.start();
@@ -90,7 +91,7 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
     assert.ok(await isForeignReady());
   });
 
-  it('list and count only their own pods', async () => {
+  it('each node lists and counts only its own pods', async () => {
     assert.match(await a.command('status'), /^pods {7}1 running$/m);
     assert.match(await b.command('status'), /^pods {7}1 running$/m);
     assert.deepEqual(
@@ -99,8 +100,9 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
     );
   });
 
-  it('have separate cgroups', async () => {
-    // Unlike readdir, find continues when a cgroup of another test is removed meanwhile.
+  it('each node has separate cgroups', async () => {
+    // find is used because, unlike readdir, it continues when another test removes a cgroup during
+    // the search.
     const roots = spawnSync('find', ['/sys/fs/cgroup/', '-type', 'd', '-name', 'kubepods'], {
       encoding: 'utf8',
     })
@@ -113,7 +115,7 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
       );
   });
 
-  it('go down with their own pods after an orderly end', async () => {
+  it('kubeling down lets the containers of its own node terminate gracefully and removes only their pods', async () => {
     const volumes = [{ name: 'out', hostPath: { path: b.dataDir, type: 'Directory' } }];
     const container = {
       command: ['sh', '-c', orderly],
@@ -140,12 +142,12 @@ describe('two data directories on one containerd', { timeout: 400_000 }, () => {
     );
   });
 
-  it('start again where they were after going down', async () => {
+  it('the pods of manifests start again when kubeling starts after going down', async () => {
     await b.start();
     await Promise.all([b.running('kept-b'), b.running('orderly')]);
   });
 
-  it('also stop their pods in a runtime they no longer use', async () => {
+  it('kubeling down also stops pods in a runtime that the node no longer uses', async () => {
     await b.end('SIGTERM');
     b.change({}, ['--runtime-endpoint', 'private']);
     await b.start();

@@ -13,7 +13,7 @@ import { KubelingNode } from '../kubeling-node.ts';
 const clock = realClock();
 const { signal } = new AbortController();
 
-describe('unresponsive file system', { skip: noHangingMounts, timeout: 300_000 }, () => {
+describe('file system whose server does not respond', { skip: noHangingMounts, timeout: 300_000 }, () => {
   const silent = hostUnresponsiveMounts(clock, systemRandom());
   const volumes = new HostVolumeFiles(clock, mountSyscalls(), silent);
   const parts = hostSubPaths(clock, silent);
@@ -34,7 +34,7 @@ describe('unresponsive file system', { skip: noHangingMounts, timeout: 300_000 }
     await rm(root, { recursive: true });
   });
 
-  it('blocks no other caller, however often it is checked', async () => {
+  it('access to an unresponsive file system blocks no other file operation, however often it is tried', async () => {
     const looks = [
       () => volumes.kindAt(path),
       () => volumes.names(path),
@@ -49,7 +49,7 @@ describe('unresponsive file system', { skip: noHangingMounts, timeout: 300_000 }
     const ends = Promise.all(
       Array.from({ length: 10 }, () => looks.map((look) => look().catch((error: unknown) => error))).flat(),
     );
-    // Other files stay accessible all the while.
+    // Other files stay accessible while all these operations hang.
     for (let times = 0; times < 100; times++)
       assert.equal(await readFile(join(root, 'file'), 'utf8'), 'text');
     for (const error of await ends) {
@@ -59,7 +59,7 @@ describe('unresponsive file system', { skip: noHangingMounts, timeout: 300_000 }
     }
   });
 
-  it('is reported without its path to container users', async () => {
+  it('an unresponsive file system is reported to container users without its path', async () => {
     const target = join(root, 'target');
     await assert.rejects(parts.bind(path, 'part', target, signal), {
       code: 'VOLUME_UNUSABLE',
@@ -68,7 +68,7 @@ describe('unresponsive file system', { skip: noHangingMounts, timeout: 300_000 }
     await assert.rejects(parts.readText(path, 'part', 10), { message: 'its file system is not responding' });
   });
 
-  it('is detected as mounted, and nothing is deleted through it', async () => {
+  it('an unresponsive file system is detected as mounted, and nothing is deleted through it', async () => {
     assert.equal(await volumes.mountAt(path), 'other');
     assert.deepEqual(await volumes.mountsInside(root), [path]);
     await assert.rejects(volumes.removeTree(join(root, 'with blank')), {
@@ -117,17 +117,19 @@ describe('node with unresponsive file systems', { skip: noHangingMounts, timeout
     },
   });
 
-  it('starts, adopts and runs pods, and reports the unresponsive mount', async () => {
+  it('kubeling starts, adopts and runs pods, and reports the unresponsive mount', async () => {
     await node.put('before.yaml', podOf('before', { emptyDir: {} }));
     const before = (await node.running('before')).metadata.uid;
     await node.end('SIGKILL');
     const far = join(root, 'far');
     mounts.use(await hangAt(far));
-    // Of deleted pods; one is at a path where kubeling mounts volumes, the other is not.
+    // Hanging mounts in the directories of deleted pods: one at a path where kubeling mounts
+    // volumes, one at another path.
     const gone = ['11111111-aaaa', '22222222-bbbb'] as const;
     await hangAt(join(podsDir(), gone[0], 'volumes/kubernetes.io~local-volume/pv'));
     const foreign = await hangAt(join(podsDir(), gone[1], 'volumes/kubernetes.io~other/pv'));
-    // Where the container may have propagated a mount whose server has exited since.
+    // A hanging mount inside a running pod's volume, as if its container had propagated a mount
+    // whose server has exited.
     await hangAt(join(podsDir(), before, 'volumes/kubernetes.io~empty-dir/v/in'));
     await node.put('far.yaml', podOf('far', { hostPath: { path: join(far, 'deep'), type: 'Directory' } }));
     await node.put('near.yaml', podOf('near', { emptyDir: { medium: 'Memory' } }));
@@ -147,7 +149,7 @@ describe('node with unresponsive file systems', { skip: noHangingMounts, timeout
     await node.until('the other to be deleted', async () => !(await there(gone[1])));
   });
 
-  it('starts a pod as soon as the file system responds', async () => {
+  it('a pod that needs the file system starts as soon as the file system responds', async () => {
     mounts.dispose();
     await mkdir(join(root, 'far/deep'));
     await node.running('far');

@@ -22,7 +22,7 @@ interface Ended {
   readonly out: string;
 }
 
-/** A running kubeling and its output so far. */
+/** A running kubeling up and its output so far. */
 class Up {
   readonly child: ChildProcess;
   out = '';
@@ -59,7 +59,7 @@ function run(...args: readonly string[]): Promise<Ended> {
   });
 }
 
-describe('kubeling up and down', () => {
+describe('kubeling up and kubeling down', () => {
   let dataDir = '';
   let clean: MachineSnapshot;
   const ours = (snapshot: MachineSnapshot) => mentioning(snapshot, [dataDir, networkName(dataDir)]);
@@ -74,7 +74,7 @@ describe('kubeling up and down', () => {
     await rm(dataDir, { recursive: true, force: true });
   });
 
-  it('starts a private containerd, runs a sandbox and a container, and reports it', async () => {
+  it('kubeling up starts a private containerd, runs a sandbox and a container as a self-check, and reports the result', async () => {
     const up = new Up(dataDir);
     await up.says(/^ready/m);
     assert.match(up.out, /^runtime {5}containerd \S+, private, started, process \d+/m);
@@ -84,7 +84,8 @@ describe('kubeling up and down', () => {
     const status = await run('status', '--data-dir', dataDir);
     assert.equal(status.code, 0, status.out);
     assert.match(status.out, /is up, process \d+/);
-    // Names of log files contain the names of pods.
+    // The log directory is not readable by others, because the names of log files contain the names
+    // of pods.
     assert.equal((await stat(join(dataDir, 'logs'))).mode & 0o777, 0o750);
 
     const second = await run('up', '--data-dir', dataDir);
@@ -95,7 +96,7 @@ describe('kubeling up and down', () => {
     assert.match(up.out, /^ended/m);
   });
 
-  it('finds its containerd again, also after kubeling itself was killed', async () => {
+  it('a restarted kubeling up uses its running containerd again, also after kubeling was killed', async () => {
     const up = new Up(dataDir);
     await up.says(/^ready/m);
     assert.match(up.out, /private, adopted/);
@@ -106,7 +107,7 @@ describe('kubeling up and down', () => {
     assert.equal(await again.ends('SIGTERM'), 0);
   });
 
-  it('reports that its containerd was killed, and restarts it', async () => {
+  it('kubeling up reports that its containerd was killed, and restarts it', async () => {
     const up = new Up(dataDir);
     await up.says(/^ready/m);
     const { pid } = JSON.parse(await readFile(join(dataDir, 'containerd', 'containerd.pid'), 'utf8'));
@@ -116,7 +117,7 @@ describe('kubeling up and down', () => {
     assert.equal(await up.ends('SIGINT'), 0);
   });
 
-  it('stops a running kubeling and leaves nothing of it on the machine', async () => {
+  it('kubeling down stops a running kubeling and leaves nothing of it on the machine', async () => {
     const up = new Up(dataDir);
     await up.says(/^ready/m);
     const down = await run('down', '--data-dir', dataDir);
@@ -128,13 +129,13 @@ describe('kubeling up and down', () => {
     assert.deepEqual(listSnapshot(added), []);
   });
 
-  it('succeeds to go down when nothing is up', async () => {
+  it('kubeling down succeeds when nothing is running', async () => {
     const down = await run('down', '--data-dir', dataDir);
     assert.equal(down.code, 0, down.out);
     assert.match((await run('down', '--data-dir', join(dataDir, 'never'))).out, /Nothing is up here/);
   });
 
-  it('removes nothing from a directory it was never up in, nor from one without a name', async () => {
+  it('kubeling down --all removes nothing from a directory that kubeling never used, and rejects an empty directory name', async () => {
     const other = await mkdtemp(join(tmpdir(), 'klg-other-'));
     try {
       await writeFile(join(other, 'notes'), 'of somebody');
@@ -149,7 +150,7 @@ describe('kubeling up and down', () => {
     assert.match(nameless.out, /--data-dir must be a directory: current value is ""/);
   });
 
-  it('goes down after an attempt with a missing runtime', async () => {
+  it('kubeling down works after kubeling up failed because of a missing runtime', async () => {
     const other = await mkdtemp(join(tmpdir(), 'klg-other-'));
     try {
       for (const endpoint of [join(other, 'none.sock'), 'tcp://none']) {
@@ -164,7 +165,7 @@ describe('kubeling up and down', () => {
     }
   });
 
-  it('removes the data directory with --all', async () => {
+  it('kubeling down --all removes the data directory', async () => {
     assert.equal((await run('down', '--all', '--data-dir', dataDir)).code, 0);
     assert.equal((await run('status', '--data-dir', dataDir)).code, 1);
     await assert.rejects(stat(dataDir), { code: 'ENOENT' });

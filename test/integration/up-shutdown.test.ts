@@ -19,7 +19,7 @@ describe('kubeling up with a shutdown grace period', { skip: skipReason(), timeo
   const running = async () =>
     (await node.cri.listContainers({ filter: { state: { state: 'CONTAINER_RUNNING' } } }, signal)).containers;
 
-  it('terminates pods on SIGTERM and starts those of manifests again the next time', async () => {
+  it('SIGTERM terminates the pods, and pods of manifests start again at the next start', async () => {
     const script =
       "trap 'sleep 0.5; date > /told/ended; exit 0' TERM; date > /told/begun; while true; do sleep 0.05; done";
     await node.put('patient.json', {
@@ -51,7 +51,7 @@ describe('kubeling up with a shutdown grace period', { skip: skipReason(), timeo
     await node.running('patient');
   });
 
-  it('leaves pods running on Ctrl-C', async () => {
+  it('Ctrl-C leaves the pods running', async () => {
     await node.end('SIGINT');
     assert.equal((await running()).length, 1);
     await node.start();

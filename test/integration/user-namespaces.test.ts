@@ -30,7 +30,8 @@ describe('pods with user namespaces', { skip: skipReason() }, () => {
 
   before(async () => {
     node = await InProcessNode.open();
-    // The users of pods must be able to traverse the state directories of the runtime.
+    // Makes the state directories of the runtime accessible, because the users of pods in user
+    // namespaces must be able to traverse them.
     await chmod(node.path(), 0o711);
     await node.put({ one: podWith(), two: podWith('Unmasked') });
     await node.podIs('one', 'seen', () => true);
@@ -58,7 +59,7 @@ describe('pods with user namespaces', { skip: skipReason() }, () => {
     return JSON.parse(text).uidMappings[0].hostId;
   };
 
-  it('are rejected by a runtime without support for them', async (t) => {
+  it('pods with user namespaces are rejected by a runtime that does not support them', async (t) => {
     if (unable === false) return t.skip('the runtime supports user namespaces');
     const says = "can't set `spec.hostUsers: false`, runtime does not support user namespaces";
     for (const name of ['one', 'two']) {
@@ -68,7 +69,7 @@ describe('pods with user namespaces', { skip: skipReason() }, () => {
     }
   });
 
-  it('are root inside and unprivileged outside, each in a separate ID range', async (t) => {
+  it('containers run as root inside and unprivileged outside, each pod in a separate ID range', async (t) => {
     if (unable !== false) return t.skip(unable);
     for (const name of ['one', 'two']) {
       const lines = await log(name, 'main');
@@ -85,7 +86,7 @@ describe('pods with user namespaces', { skip: skipReason() }, () => {
     assert.deepEqual([(await log('one', 'other'))[1], (await log('two', 'other'))[1]], ['1', '0']);
   });
 
-  it('keep their ID range when the kubelet restarts, and release it when they terminate', async (t) => {
+  it('a pod keeps its ID range when the kubelet restarts, and its ID range is released when it terminates', async (t) => {
     if (unable !== false) return t.skip(unable);
     const before = [await firstOf('one'), await firstOf('two')];
     await node.stop();
@@ -107,7 +108,7 @@ describe('pods with user namespaces', { skip: skipReason() }, () => {
     assert.equal(node.kubelet.endpoints.entryCounts()['users'], 0);
   });
 
-  /** The first process of the pod's container as the machine sees it. */
+  /** The process on the host that is the first process of the pod's container. */
   async function containerUser(name: string): Promise<number> {
     const containerId =
       node.pod(name)?.status.containerStatuses?.[0]?.containerID?.replace(/^.*:\/\//, '') ?? '';

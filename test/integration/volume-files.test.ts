@@ -39,7 +39,7 @@ const machines = [
 
 for (const { called, make, skip } of machines) {
   describe(`volume files on ${called}`, { skip }, () => {
-    it('are absent until created, which is not an error', async () => {
+    it('a volume directory is absent until it is created, and reading it before is not an error', async () => {
       await using machine = await make();
       const { files, root } = machine;
       const path = join(root, 'nothing/here');
@@ -52,7 +52,7 @@ for (const { called, make, skip } of machines) {
       await files.removeTree(path);
     });
 
-    it('are not removed where something is mounted', async () => {
+    it('a directory is not removed when something is mounted in it', async () => {
       await using machine = await make();
       const { files, root } = machine;
       const directory = join(root, 'v');
@@ -63,7 +63,7 @@ for (const { called, make, skip } of machines) {
       assert.equal(await files.removeEmptyDirectory(directory), 'gone');
     });
 
-    it('report their own type, not that of a link target', async () => {
+    it('a link reports its own type, not that of its target', async () => {
       await using machine = await make();
       const { files, root } = machine;
       await files.writeFile(join(root, 'v/deep/file'), Buffer.from('x'), { mode: 0o600 });
@@ -78,7 +78,7 @@ for (const { called, make, skip } of machines) {
       assert.equal((await files.readFile(join(root, 'v/deep/file')))?.toString(), 'x');
     });
 
-    it('are never overwritten, but links are replaced atomically', async () => {
+    it('existing files are never overwritten, but links are replaced atomically', async () => {
       await using machine = await make();
       const { files, root } = machine;
       await files.makeDirectory(join(root, 'v'), 0o777);
@@ -96,7 +96,7 @@ for (const { called, make, skip } of machines) {
       assert.deepEqual(await files.names(join(root, 'v')), ['f', 'one']);
     });
 
-    it('are removed recursively without following links', async () => {
+    it('directories are removed recursively without following links', async () => {
       await using machine = await make();
       const { files, root } = machine;
       await files.writeFile(join(root, 'other/canary'), Buffer.from('x'), { mode: 0o600 });
@@ -107,7 +107,7 @@ for (const { called, make, skip } of machines) {
       assert.equal(await files.kindAt(join(root, 'other/canary')), 'file');
     });
 
-    it('in memory hide the previous content until they are unmounted', async () => {
+    it('a memory-backed mount hides the previous content of the directory until it is unmounted', async () => {
       await using machine = await make();
       const { files, root } = machine;
       const directory = join(root, 'v');
@@ -124,7 +124,7 @@ for (const { called, make, skip } of machines) {
       assert.equal(await files.unmount(directory, signal), 'done');
     });
 
-    it('in memory are in use while something is mounted in them', async () => {
+    it('a memory-backed mount is in use while something is mounted in it', async () => {
       await using machine = await make();
       const { files, root } = machine;
       const directory = join(root, 'v');
@@ -137,7 +137,7 @@ for (const { called, make, skip } of machines) {
       assert.equal(await files.unmount(directory, signal), 'done');
     });
 
-    it('are bind mounted at another path until unmounted, and stay in place', async () => {
+    it('a directory can be bind mounted at another path and unmounted, and keeps its content', async () => {
       await using machine = await make();
       const { files, root } = machine;
       const [disk, path] = [join(root, 'disk'), join(root, 'pod/place')];
@@ -163,7 +163,7 @@ for (const { called, make, skip } of machines) {
       assert.equal((await files.readFile(join(disk, 'canary')))?.toString(), 'alive');
     });
 
-    it('cannot be mounted where there is no directory', async () => {
+    it('mounting fails where the directory does not exist', async () => {
       await using machine = await make();
       await assert.rejects(machine.files.mountMemory(join(machine.root, 'none'), undefined, signal));
     });
@@ -181,7 +181,7 @@ describe('bind mount of a directory of this machine', { skip: notRoot }, () => {
     );
   };
 
-  it('has the requested mount options and the existing ones', async () => {
+  it('a bind mount has the requested mount options and those of its source', async () => {
     await using machine = await thisMachine(undefined);
     const { files, root } = machine;
     const [disk, place] = [join(root, 'disk'), join(root, 'place')];
@@ -199,7 +199,7 @@ describe('bind mount of a directory of this machine', { skip: notRoot }, () => {
     });
   });
 
-  it('is not mounted when it cannot have its options', async () => {
+  it('a directory is not left mounted when the requested options cannot be applied', async () => {
     await using machine = await thisMachine(undefined);
     const { files, root } = machine;
     const [disk, place] = [join(root, 'disk'), join(root, 'place')];
@@ -211,7 +211,7 @@ describe('bind mount of a directory of this machine', { skip: notRoot }, () => {
     assert.equal(await files.mountAt(place), 'none');
   });
 
-  it('keeps what was mounted in its source when it is unmounted', async () => {
+  it('unmounting a bind mount keeps the mounts inside its source', async () => {
     await using machine = await thisMachine(undefined);
     const { files, root } = machine;
     const [disk, place] = [join(root, 'disk'), join(root, 'place')];
@@ -229,7 +229,7 @@ describe('bind mount of a directory of this machine', { skip: notRoot }, () => {
     assert.equal((await files.readFile(join(disk, 'inner/canary')))?.toString(), 'alive');
   });
 
-  it('unmounts foreign mounts in it, which stay mounted elsewhere', async () => {
+  it('unmounting a bind mount also unmounts foreign mounts in it, which stay mounted elsewhere', async () => {
     await using machine = await thisMachine(undefined);
     const { files, root } = machine;
     const [disk, volume] = [join(root, 'disk'), join(root, 'volume')];

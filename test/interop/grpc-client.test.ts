@@ -1,4 +1,4 @@
-// The gRPC client against a real grpc-js server.
+// Tests the gRPC client against a real grpc-js server.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { status as foreignStatus, type ServerUnaryCall, type ServerWritableStream } from '@grpc/grpc-js';
@@ -57,7 +57,7 @@ function failsWith(code: GrpcCode, message?: string | RegExp): (error: unknown) 
 const version: GrpcJsUnary = (_call, done) =>
   done(null, { version: '0.1.0', runtimeName: 'other', runtimeVersion: '1', runtimeApiVersion: 'v1' });
 
-/** Runs until the caller ends it, and records its outcome. */
+/** A method that runs until the caller cancels the call, and records this. */
 function patient(seen: string[]): GrpcJsUnary {
   return (call: ServerUnaryCall<object, object>) => {
     seen.push('begun');
@@ -65,8 +65,8 @@ function patient(seen: string[]): GrpcJsUnary {
   };
 }
 
-describe('unary calls', () => {
-  test('deliver the request and return the response', async () => {
+describe('unary gRPC calls', () => {
+  test('a unary call delivers the request and returns the response', async () => {
     await using pair = await connectTo({
       execSync: ({ request }, done) => {
         assert.deepEqual(request, { containerId: 'c', cmd: ['a', 'ü'], timeout: '-9223372036854775808' });
@@ -80,7 +80,7 @@ describe('unary calls', () => {
     assert.deepEqual(response, { stdout: Buffer.from('out'), stderr: Buffer.alloc(0), exitCode: -1 });
   });
 
-  test('report every status code', async () => {
+  test('a unary call reports every gRPC status code', async () => {
     await using pair = await connectTo({
       status: ({ request }, done) => {
         const code = request['verbose'] === true ? 5 : 0;
@@ -100,7 +100,7 @@ describe('unary calls', () => {
     assert.equal(pair.relay.connections, 1);
   });
 
-  test('return messages of every kind', async () => {
+  test('a unary call returns messages of every type', async () => {
     const messages = [
       '',
       'plain',
@@ -121,23 +121,24 @@ describe('unary calls', () => {
     }
   });
 
-  test('report error messages of many kilobytes', async () => {
+  test('a unary call reports error messages of many kilobytes', async () => {
     const long = 'failed: '.repeat(5_000);
     await using pair = await connectTo({ version: (_call, done) => done({ code: 2, details: long }) });
     await assert.rejects(pair.client.version({}, forever), failsWith('UNKNOWN', long));
     assert.equal(pair.relay.connections, 1);
   });
 
-  test('of a method that the server does not implement are UNIMPLEMENTED', async () => {
+  test('a call of a method that the server does not implement fails with UNIMPLEMENTED', async () => {
     await using pair = await connectTo({ version });
     await assert.rejects(pair.client.status({}, forever), failsWith('UNIMPLEMENTED'));
     assert.equal((await pair.client.version({}, forever)).runtimeName, 'other');
   });
 
-  test('run 500 concurrently over one connection', async () => {
+  test('500 unary calls run concurrently over one connection', async () => {
     const waiting: (() => void)[] = [];
     await using pair = await connectTo({
-      // Responses are sent only after all requests have arrived, which requires concurrency.
+      // The server sends its responses only after all requests have arrived, so the calls must run
+      // concurrently.
       version: (_call, done) => {
         waiting.push(() => done(null, { version: String(waiting.length) }));
         if (waiting.length === 500) for (const response of waiting) response();
@@ -149,13 +150,13 @@ describe('unary calls', () => {
   });
 });
 
-describe('large messages', () => {
+describe('large gRPC messages', () => {
   const large = (bytes: number): Methods => ({
     version,
     execSync: (_call, done) => done(null, { stdout: Buffer.alloc(bytes, 7) }),
   });
 
-  test('of 15 MiB pass in both directions', async () => {
+  test('messages of 15 MiB pass in both directions', async () => {
     await using pair = await connectTo({
       execSync: ({ request }, done) =>
         done(null, { stdout: Buffer.from((request['cmd'] as string[])[0] ?? '') }),
@@ -166,7 +167,7 @@ describe('large messages', () => {
     assert.ok(Buffer.from(stdout).equals(Buffer.alloc(15 << 20, 'z')));
   });
 
-  test('over 16 MiB are rejected by the client without closing the connection', async () => {
+  test('a response over 16 MiB is rejected by the client, which keeps the connection open', async () => {
     await using pair = await connectTo(large((16 << 20) + 1));
     for (let round = 0; round < 3; round++) {
       await assert.rejects(
@@ -178,7 +179,7 @@ describe('large messages', () => {
     assert.equal(pair.relay.connections, 1);
   });
 
-  test('over 16 MiB are rejected by the server without closing the connection', async () => {
+  test('a request over 16 MiB is rejected by the server, which keeps the connection open', async () => {
     await using pair = await connectTo(large(1));
     await assert.rejects(
       pair.client.execSync({ cmd: ['z'.repeat(17 << 20)] }, forever),
@@ -189,7 +190,7 @@ describe('large messages', () => {
   });
 });
 
-describe('streams', () => {
+describe('server-streaming gRPC calls', () => {
   const events = (count: number, after: (call: ServerWritableStream<object, object>) => void): Methods => ({
     version,
     getContainerEvents: (call: ServerWritableStream<object, object>) => {
@@ -202,7 +203,7 @@ describe('streams', () => {
     for await (const { containerId } of stream) into.push(containerId);
   }
 
-  test('deliver every response in order, then end', async () => {
+  test('a stream delivers every response in order, then ends', async () => {
     await using pair = await connectTo(events(5_000, (call) => call.end()));
     const read: string[] = [];
     await readAll(pair.client.getContainerEvents({}, forever), read);
@@ -212,12 +213,12 @@ describe('streams', () => {
     );
   });
 
-  test('may end without a response', async () => {
+  test('a stream may end without a response', async () => {
     await using pair = await connectTo(events(0, (call) => call.end()));
     await readAll(pair.client.getContainerEvents({}, forever), []);
   });
 
-  test('deliver the responses sent before a failure, then the failure', async () => {
+  test('a failing stream delivers the responses sent before the failure, then the failure', async () => {
     await using pair = await connectTo(
       events(3, (call) => call.emit('error', { code: 13, details: 'ran dry' })),
     );
@@ -229,7 +230,7 @@ describe('streams', () => {
     assert.deepEqual(read, ['0', '1', '2']);
   });
 
-  test('that fail immediately report the failure', async () => {
+  test('a stream that fails immediately reports the failure', async () => {
     await using pair = await connectTo(events(0, (call) => call.emit('error', { code: 12, details: 'no' })));
     await assert.rejects(
       readAll(pair.client.getContainerEvents({}, forever), []),
@@ -237,7 +238,7 @@ describe('streams', () => {
     );
   });
 
-  test('left early are cancelled on the server', async () => {
+  test('a stream whose reader stops early is cancelled on the server', async () => {
     const observed: string[] = [];
     await using pair = await connectTo(
       events(10, (call) => call.on('cancelled', () => observed.push('cancelled'))),
@@ -248,7 +249,7 @@ describe('streams', () => {
     await until('the server received it', () => observed.length === 1);
   });
 
-  test('aborted between two responses end immediately, without buffered responses', async () => {
+  test('a stream aborted between two responses ends immediately, without buffered responses', async () => {
     const observed: string[] = [];
     await using pair = await connectTo(
       events(10, (call) => call.on('cancelled', () => observed.push('cancelled'))),
@@ -266,7 +267,7 @@ describe('streams', () => {
     await until('the server received it', () => observed.length === 1);
   });
 
-  test('aborted while waiting for a response end immediately', async () => {
+  test('a stream aborted while waiting for a response ends immediately', async () => {
     await using pair = await connectTo(events(1, () => {}));
     const controller = new AbortController();
     const reading = (async () => {
@@ -277,7 +278,7 @@ describe('streams', () => {
     await assert.rejects(reading, failsWith('CANCELLED'));
   });
 
-  test('read slowly throttle the sender and do not block other calls', async () => {
+  test('a slowly read stream throttles the sender and does not block other calls', async () => {
     let sent = 0;
     const flood: GrpcJsStream = (call) => {
       const fill = () => {
@@ -292,7 +293,7 @@ describe('streams', () => {
     );
     await Promise.all(readers.map((reader) => reader.next()));
     let before = -1;
-    // A quiet period means that the sender waits for the client.
+    // When no new message was sent for a while, the sender is waiting for the client.
     while (before !== sent) {
       before = sent;
       await new Promise((resolve) => setTimeout(resolve, 200));
@@ -303,8 +304,8 @@ describe('streams', () => {
   });
 });
 
-describe('deadlines and cancellation', () => {
-  test('the deadline is sent to the server, which ends the call by it', async () => {
+describe('deadlines and cancellation of gRPC calls', () => {
+  test('the deadline is sent to the server, which ends the call when it expires', async () => {
     let deadline: unknown;
     await using pair = await connectTo({
       version: (call: ServerUnaryCall<object, object>) => {
@@ -357,8 +358,8 @@ describe('deadlines and cancellation', () => {
   });
 });
 
-describe('server that closes', () => {
-  test('during calls: calls end with UNAVAILABLE and the next call reconnects', async () => {
+describe('gRPC server that closes', () => {
+  test('when the server closes during calls, they fail with UNAVAILABLE and the next call reconnects', async () => {
     const observed: string[] = [];
     await using pair = await connectTo({
       version,
@@ -376,7 +377,7 @@ describe('server that closes', () => {
     assert.equal(pair.relay.connections, 2);
   });
 
-  test('gracefully: calls in flight finish and new ones use a new connection', async () => {
+  test('when the server closes gracefully, calls in flight finish and new calls use a new connection', async () => {
     let finish: (() => void) | undefined;
     await using pair = await connectTo({
       version,

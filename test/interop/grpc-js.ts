@@ -22,7 +22,8 @@ const runtimeService = definitions['runtime.v1.RuntimeService'] as ServiceDefini
 const limits = {
   'grpc.max_receive_message_length': 16 << 20,
   'grpc.max_send_message_length': -1,
-  // Two channels of one process must not share a connection here, because tests count connections.
+  // A channel option that prevents two channels of one process from sharing a connection, because
+  // tests count connections.
   'grpc.use_local_subchannel_pool': 1,
 };
 

@@ -1,4 +1,4 @@
-// A real grpc-js client against the gRPC server.
+// Tests the gRPC server with a real grpc-js client.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync, statSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ interface Pair extends AsyncDisposable {
   readonly server: GrpcServer;
   readonly relay: Relay;
   readonly path: string;
-  /** The implementation errors that the server reported. */
+  /** The errors of method implementations that the server reported. */
   readonly bugs: string[];
 }
 
@@ -60,8 +60,8 @@ function failsWith(code: number, details?: string | RegExp): (error: ServiceErro
   };
 }
 
-describe('unary calls', () => {
-  test('are served', async () => {
+describe('unary gRPC calls', () => {
+  test('unary calls are served', async () => {
     await using pair = await serve({
       execSync: async ({ containerId, cmd, timeout }) => ({
         stdout: Buffer.from(`${containerId} ${cmd.join(',')} ${timeout}`),
@@ -76,7 +76,7 @@ describe('unary calls', () => {
     });
   });
 
-  test('fail with the given code and message of every kind', async () => {
+  test('a failing method returns the given status code and message, for every code', async () => {
     const messages = ['plain', '100% %41', 'two\nlines\r\n\ttab', 'grüße 日本 \u{1f600}', 'y'.repeat(4_000)];
     await using pair = await serve({
       stopContainer: async ({ containerId, timeout }) => {
@@ -98,7 +98,7 @@ describe('unary calls', () => {
     assert.equal(pair.relay.connections, 1);
   });
 
-  test('that fail with a message too long for a header fail with its beginning', async () => {
+  test('an error message too long for an HTTP/2 header is truncated', async () => {
     await using pair = await serve({
       version: async () => {
         throw new GrpcError('ABORTED', 'ü'.repeat(200_000));
@@ -110,7 +110,7 @@ describe('unary calls', () => {
     );
   });
 
-  test('that throw another error are UNKNOWN to the caller and reported to the server', async () => {
+  test('a method that throws another error returns UNKNOWN, and the server reports the error', async () => {
     await using pair = await serve({
       version: async () => {
         throw new TypeError('oops');
@@ -121,7 +121,7 @@ describe('unary calls', () => {
     assert.deepEqual(pair.bugs, ['/runtime.v1.RuntimeService/Version TypeError: oops']);
   });
 
-  test('with a response that cannot be encoded are reported', async () => {
+  test('a response that cannot be encoded is reported', async () => {
     await using pair = await serve({ version: async () => ({ version: 5 as unknown as string }) });
     await assert.rejects(
       pair.client.unary('version', {}).answer,
@@ -130,7 +130,7 @@ describe('unary calls', () => {
     assert.match(pair.bugs[0] ?? '', /VersionResponse\.version/);
   });
 
-  test('of unimplemented methods are UNIMPLEMENTED', async () => {
+  test('a call of an unimplemented method returns UNIMPLEMENTED', async () => {
     await using pair = await serve({ version });
     const { answer } = pair.client.unary('status', {});
     await assert.rejects(answer, failsWith(foreignStatus.UNIMPLEMENTED, /RuntimeService\/Status/));
@@ -138,7 +138,7 @@ describe('unary calls', () => {
     assert.equal(pair.relay.connections, 1);
   });
 
-  test('are served 500 concurrently', async () => {
+  test('500 concurrent unary calls are served', async () => {
     let requestCount = 0;
     const all = Promise.withResolvers<void>();
     await using pair = await serve({
@@ -153,7 +153,7 @@ describe('unary calls', () => {
   });
 });
 
-describe('large messages', () => {
+describe('large gRPC messages', () => {
   const echo: Implementation = {
     version,
     execSync: async ({ cmd, timeout }) => ({
@@ -161,13 +161,13 @@ describe('large messages', () => {
     }),
   };
 
-  test('of 15 MiB pass in both directions', async () => {
+  test('messages of 15 MiB pass in both directions', async () => {
     await using pair = await serve(echo);
     const { answer } = pair.client.unary('execSync', { cmd: ['z'.repeat(15 << 20)] });
     assert.equal(((await answer)['stdout'] as Buffer).length, 15 << 20);
   });
 
-  test('over 16 MiB are rejected by the server without closing the connection', async () => {
+  test('a request over 16 MiB is rejected by the server, which keeps the connection open', async () => {
     await using pair = await serve(echo);
     for (let round = 0; round < 3; round++) {
       const { answer } = pair.client.unary('execSync', { cmd: ['z'.repeat(17 << 20)] });
@@ -177,7 +177,7 @@ describe('large messages', () => {
     assert.equal(pair.relay.connections, 1);
   });
 
-  test('over 16 MiB are rejected by the client without closing the connection', async () => {
+  test('a response over 16 MiB is rejected by the client, which keeps the connection open', async () => {
     await using pair = await serve(echo);
     const { answer } = pair.client.unary('execSync', { timeout: 17 << 20 });
     await assert.rejects(answer, failsWith(foreignStatus.RESOURCE_EXHAUSTED));
@@ -186,8 +186,8 @@ describe('large messages', () => {
   });
 });
 
-describe('streams', () => {
-  test('are served in order to their end', async () => {
+describe('server-streaming gRPC calls', () => {
+  test('the responses of a stream are delivered in order', async () => {
     await using pair = await serve({
       async *getContainerEvents() {
         for (let index = 0; index < 5_000; index++) yield { containerId: String(index) };
@@ -200,12 +200,12 @@ describe('streams', () => {
     );
   });
 
-  test('may end without a response', async () => {
+  test('a stream may end without a response', async () => {
     await using pair = await serve({ async *getContainerEvents() {} });
     assert.deepEqual(await Array.fromAsync(pair.client.stream('getContainerEvents', {})), []);
   });
 
-  test('fail after the responses they sent', async () => {
+  test('a failing stream delivers its responses before the failure', async () => {
     await using pair = await serve({
       async *getContainerEvents() {
         yield { containerId: 'a' };
@@ -220,7 +220,7 @@ describe('streams', () => {
     assert.equal(read.length, 1);
   });
 
-  test('end on the server when the client cancels', async () => {
+  test('a stream ends on the server when the client cancels it', async () => {
     const observed: string[] = [];
     await using pair = await serve({
       async *getContainerEvents(_request, { signal }) {
@@ -240,7 +240,7 @@ describe('streams', () => {
     assert.deepEqual(pair.bugs, []);
   });
 
-  test('wait for a slow reader, and end when it disconnects', async () => {
+  test('a stream waits for a slow reader, and ends when the reader disconnects', async () => {
     let sent = 0;
     let ended = false;
     await using pair = await serve({
@@ -271,8 +271,8 @@ describe('streams', () => {
   });
 });
 
-describe('deadlines and cancellation', () => {
-  test('the deadline is passed to the method, which observes its expiry', async () => {
+describe('deadlines and cancellation of gRPC calls', () => {
+  test('the deadline of a call is passed to the method, which is notified when it expires', async () => {
     const observed: string[] = [];
     await using pair = await serve({
       version: async (_request, { signal, timeoutMs }) => {
@@ -291,7 +291,7 @@ describe('deadlines and cancellation', () => {
     assert.deepEqual(pair.bugs, []);
   });
 
-  test('a cancelled call aborts the method, and an error it throws then is not reported', async () => {
+  test('a cancelled call aborts its method, and an error the method throws afterwards is not reported', async () => {
     const observed: string[] = [];
     await using pair = await serve({
       version: async (_request, { signal }) => {
@@ -309,7 +309,7 @@ describe('deadlines and cancellation', () => {
     assert.deepEqual(pair.bugs, []);
   });
 
-  test('the signal of a completed call is not aborted', async () => {
+  test('the abort signal of a completed call is not triggered', async () => {
     const signals: AbortSignal[] = [];
     await using pair = await serve({
       version: async (_request, { signal }) => {
@@ -338,7 +338,7 @@ describe('deadlines and cancellation', () => {
   });
 });
 
-describe('clients that violate the protocol', () => {
+describe('gRPC clients that violate the protocol', () => {
   for (const [what, bytes] of [
     ['HTTP/1', Buffer.from('GET / HTTP/1.1\r\nhost: x\r\n\r\n')],
     ['garbage', Buffer.alloc(4_096, 0xff)],
@@ -348,7 +348,7 @@ describe('clients that violate the protocol', () => {
     ],
     ['nothing', Buffer.alloc(0)],
   ] as const) {
-    test(`with ${what} do not affect other clients`, async () => {
+    test(`a client with ${what} does not affect other clients`, async () => {
       await using pair = await serve({ version });
       const socket = connect(pair.path);
       socket.on('error', () => {});
@@ -360,7 +360,7 @@ describe('clients that violate the protocol', () => {
     });
   }
 
-  test('with requests that are not gRPC are rejected one by one', async () => {
+  test('requests that are not gRPC are rejected, and the next request is served', async () => {
     await using pair = await serve({ version });
     const session = connectHttp2('http://localhost', { path: pair.path });
     for (const [headers, body] of [
@@ -383,8 +383,8 @@ describe('clients that violate the protocol', () => {
   });
 });
 
-describe('socket', () => {
-  test('is accessible to its owner only, replaces a stale socket, and is removed with the server', async () => {
+describe('socket of the gRPC server', () => {
+  test('the socket is accessible to its owner only, replaces a stale socket, and is removed with the server', async () => {
     using folder = socketFolder();
     const path = folder.path('a.sock');
     {
@@ -398,7 +398,7 @@ describe('socket', () => {
     assert.equal(existsSync(path), false);
   });
 
-  test('does not replace a file that is not a socket', async () => {
+  test('the server does not replace a file that is not a socket', async () => {
     using folder = socketFolder();
     const path = folder.path('notes.txt');
     writeFileSync(path, 'mine');
@@ -408,7 +408,7 @@ describe('socket', () => {
   });
 });
 
-test('trailers of an immediate failure are sent with the headers', async () => {
+test('a call that fails immediately receives its trailers together with its headers', async () => {
   await using pair = await serve({});
   const { answer, trailers } = pair.client.unary('version', {});
   await assert.rejects(answer);

@@ -11,8 +11,8 @@ import {
 } from '../../src/api/index.ts';
 
 /**
- * `kubectl patch --local` applies patches with the API server's own library: kubeling's patches of
- * concurrently changed objects must have the same result there and here.
+ * `kubectl patch --local` applies patches with the same library as kube-apiserver, so a patch that
+ * kubeling computes must have the same result in kubectl as in kubeling.
  */
 const schema = new PatchSchema();
 const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
@@ -53,7 +53,7 @@ const node = fc.record({
   }),
 });
 
-/** Removes what a server drops when it reads the object: null fields and directives. */
+/** Removes what an API server drops when it reads an object: null fields and patch directives. */
 function asRead(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(asRead);
   if (typeof value !== 'object' || value === null) return value;
@@ -80,7 +80,7 @@ for (const [kind, values] of [
   ['Node', node],
 ] as const) {
   const skip = hasKubectl ? false : 'there is no kubectl';
-  test(`patches of a ${kind} have the same result in kubectl`, { skip }, () => {
+  test(`patches of a ${kind} have the same result in kubectl and in kubeling`, { skip }, () => {
     const triple = fc.tuple(values, values, values) as fc.Arbitrary<[JsonObject, JsonObject, JsonObject]>;
     fc.assert(
       fc.property(triple, (given) => {

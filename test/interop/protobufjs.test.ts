@@ -1,6 +1,6 @@
-// Every message of the wire definitions, with random content, must decode identically in protobufjs
-// and here, whichever encoded it. protobufjs parses the .proto files itself, so this also checks
-// the parser and the generated table.
+// Encodes messages of every wire definition with random content; kubeling and protobufjs must
+// decode them identically, whichever of the two encoded them. protobufjs parses the .proto files
+// itself, so this also verifies kubeling's parser and generated tables.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -63,17 +63,26 @@ function valueContent(definitions: Definitions, type: string): fc.Arbitrary<unkn
   return scalars[type] ?? (names === undefined ? contentOf(definitions, type) : fc.constantFrom(...names));
 }
 
-/** Written independently of the generator: names must follow the protobuf JSON convention. */
+/**
+ * Converts a field name to the protobuf JSON convention; written independently of the code
+ * generator that it verifies.
+ */
 function camel(name: string): string {
   const [first = '', ...rest] = name.split('_');
   return first + rest.map((part) => part.charAt(0).toUpperCase() + part.slice(1)).join('');
 }
 
-/** protobufjs has a built-in Any and spells this one field as the definition does. */
+/**
+ * Field names that protobufjs spells differently: its built-in Any type uses type_url, as in the
+ * .proto file.
+ */
 const foreignNames: Readonly<Record<string, string>> = { typeUrl: 'type_url' };
 const ownNames: Readonly<Record<string, string>> = { type_url: 'typeUrl' };
 
-/** Both decoded contents in one form: integers over 32 bits as text, unset fields omitted. */
+/**
+ * Converts content decoded by either implementation to a common form: 64-bit integers as text,
+ * unset fields omitted.
+ */
 function comparable(value: unknown): unknown {
   if (typeof value === 'bigint') return String(value);
   if (value instanceof Uint8Array) return Buffer.from(value).toString('hex');
@@ -83,7 +92,7 @@ function comparable(value: unknown): unknown {
   return Object.fromEntries(entries.map(([key, item]) => [ownNames[key] ?? key, comparable(item)]));
 }
 
-/** Converts to what protobufjs takes as input: 64-bit numbers as text. */
+/** Converts content to the input format of protobufjs: 64-bit integers as text. */
 function forForeign(value: unknown): unknown {
   if (typeof value === 'bigint') return String(value);
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
@@ -125,20 +134,21 @@ for (const [what, matching, types] of [
   describe(`${what}: every message decodes identically in protobufjs`, () => {
     for (const file of definitions.files) {
       for (const { name } of file.messages) {
-        // Nested messages have a longer name there than here; CRI nests only enums.
+        // protobufjs would qualify the names of nested messages; this is not needed, because CRI
+        // nests only enums.
         test(name, () => compare(definitions, `${file.package}.${name}`, name));
       }
     }
   });
 }
 
-test('covers every message of the definitions', () => {
+test('covers every message of the protobuf definitions', () => {
   const { messages } = parseOwn(/^[^/]+\.proto$/);
   assert.ok(messages.size > 150, String(messages.size));
   for (const name of messages.keys()) assert.ok(name in runtime, name);
 });
 
-test('skips unknown fields of a newer runtime', () => {
+test('skips unknown protobuf fields that a newer runtime sends', () => {
   const theirs = protoLoaderMessage(foreign, 'runtime.v1.ContainerStatus');
   const bytes = theirs.serialize({ id: 'a', createdAt: '5', labels: { x: 'y' }, state: 'CONTAINER_EXITED' });
   assert.deepEqual(runtime.ImageSpec.decode(bytes).image, 'a');

@@ -10,7 +10,7 @@ export const protoFiles: readonly string[] = readdirSync(protoFolder, { recursiv
   .filter((name) => name.endsWith('.proto'))
   .sort();
 
-/** The definitions as another implementation parses them from the same files. */
+/** Loads the .proto files with protobufjs instead of kubeling's parser. */
 export function loadWithProtoLoader(): PackageDefinition {
   return loadSync([...protoFiles], {
     includeDirs: [protoFolder],
@@ -32,7 +32,7 @@ export function protoLoaderMessage(definitions: PackageDefinition, fullName: str
   return found as ProtoLoaderMessage;
 }
 
-/** The definitions below a directory, parsed by kubeling and merged. */
+/** The protobuf definitions below a directory, parsed by kubeling and merged. */
 export function parseOwn(matching: RegExp): {
   readonly files: readonly ProtoFile[];
   readonly messages: ReadonlyMap<string, ProtoMessage>;

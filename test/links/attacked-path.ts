@@ -2,24 +2,24 @@ import type { Canary } from './canary.ts';
 import type { Swap } from './link-swapper.ts';
 
 export interface Arena {
-  /** The directory of the attack; the canary is elsewhere. */
+  /** The directory in which paths are attacked; the canary is outside of it. */
   readonly root: string;
   readonly canary: Canary;
 }
 
 export interface Attack {
   readonly swaps: readonly Swap[];
-  /** Performs the operation of kubeling once; returns everything it has read. May reject. */
+  /** Performs the attacked kubeling operation once; returns everything it has read. May reject. */
   act(): Promise<string>;
 }
 
-/** A path that kubeling opens by name. */
+/** A path that kubeling opens by name and an attacker may replace with a link. */
 export interface AttackedPath {
   readonly place: string;
-  /** Besides root of the host. */
+  /** The users, besides root on the host, that can change the path. */
   readonly changedBy: string;
   /** What prevents kubeling from following a planted link. */
   readonly protectedBy: string;
-  /** Undefined where no pod or user can change the path. */
+  /** The attack to run; undefined where no pod or user can change the path. */
   readonly attack?: (arena: Arena) => Attack | Promise<Attack>;
 }

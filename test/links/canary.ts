@@ -4,7 +4,10 @@ import { gunzipSync } from 'node:zlib';
 
 export const canaryText = 'canary-9d1f77aa2c: of the host, for root alone\n';
 
-/** A directory owned by root outside of all pods, with names that logs and volumes have too. */
+/**
+ * Files owned by root outside of all pods that must never be read or changed through a link; their
+ * names also occur in log directories and volumes.
+ */
 export class Canary {
   readonly directory: string;
   readonly file: string;
@@ -19,7 +22,10 @@ export class Canary {
     this.#before = this.#look();
   }
 
-  /** The current and the initial state, line by line; both are equal if nothing was changed. */
+  /**
+   * The current and the initial state of the canary, line by line; both are equal if nothing was
+   * changed.
+   */
   compare(): readonly [now: string, before: string] {
     return [this.#look(), this.#before];
   }
@@ -32,15 +38,15 @@ export class Canary {
 
 function describe(path: string): string {
   const facts = lstatSync(path);
-  // Every access except reading changes this time.
+  // The ctime changes with every access except reading.
   const { ino, uid, gid, nlink, ctimeMs } = facts;
   const content = facts.isFile() ? JSON.stringify(readFileSync(path, 'latin1')) : '';
   return [path, ino, facts.mode.toString(8), uid, gid, nlink, ctimeMs, content].join(' ');
 }
 
 /**
- * The regular files below the directory that contain the canary's text, compressed ones too.
- * Follows no link.
+ * The regular files below the directory that contain the canary's text, also compressed. Follows no
+ * link.
  */
 export function filesWithCanary(directory: string): readonly string[] {
   return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 
 /**
- * Two names that are exchanged repeatedly. `<directory>/*` stands for the temporary files in a
+ * Two names that are exchanged repeatedly. `<directory>/*` stands for all temporary files in the
  * directory.
  */
 export type Swap = readonly [string, string];
@@ -24,7 +24,7 @@ const script = `
     Atomics.add(stop, 1, 1);
   }`;
 
-/** Exchanges names as fast as the kernel can in a separate thread until disposed. */
+/** Exchanges pairs of names in a separate thread as fast as the kernel allows, until disposed. */
 export class LinkSwapper implements AsyncDisposable {
   readonly #stop = new Int32Array(new SharedArrayBuffer(8));
   readonly #worker: Worker;
@@ -34,12 +34,12 @@ export class LinkSwapper implements AsyncDisposable {
     this.#worker = new Worker(script, { eval: true, execArgv, workerData: { swaps, stop: this.#stop } });
   }
 
-  /** How often all names were exchanged. */
+  /** How often the names have been exchanged. */
   get rounds(): number {
     return Atomics.load(this.#stop, 1);
   }
 
-  /** Resolves once the thread is running. */
+  /** Resolves once the swapping thread is running. */
   async begun(): Promise<void> {
     while (this.rounds === 0) await new Promise((resolve) => setImmediate(resolve));
   }

@@ -15,10 +15,10 @@ const attackMs = Number(process.env['KUBELING_ATTACK_SECONDS'] ?? 1.5) * 1_000;
 const leastRounds = 5;
 const notRoot = process.getuid?.() === 0 ? false : 'needs root';
 
-/** Every path that kubeling opens by name: who can change that path, and what protects it. */
+/** All paths that kubeling opens by name, with who can change each path and what protects it. */
 const places = [...logPaths, ...volumePaths, ...hostPaths];
 
-describe('path that becomes a link while kubeling uses it', { skip: notRoot }, () => {
+describe('links planted at a path while kubeling uses it', { skip: notRoot }, () => {
   let base: string;
 
   before(async () => {
@@ -28,7 +28,7 @@ describe('path that becomes a link while kubeling uses it', { skip: notRoot }, (
 
   for (const [number, { place, attack }] of places.entries()) {
     if (attack === undefined) continue;
-    it(`is not followed: ${place}`, async (t) => {
+    it(`a planted link is not followed: ${place}`, async (t) => {
       const root = join(base, String(number), 'own');
       await mkdir(root, { recursive: true });
       const canary = new Canary(join(base, String(number), 'outside'));
@@ -57,7 +57,7 @@ describe('path that becomes a link while kubeling uses it', { skip: notRoot }, (
     });
   }
 
-  it('is tested wherever kubeling has one', () => {
+  it('every attacked path is listed once, with who can change it and what protects it', () => {
     const names = places.map(({ place }) => place);
     assert.deepEqual(names, [...new Set(names)]);
     for (const { changedBy, protectedBy, place } of places)
@@ -65,7 +65,7 @@ describe('path that becomes a link while kubeling uses it', { skip: notRoot }, (
   });
 });
 
-/** A rejection is fine; an error of the test or a followed link is not. */
+/** A rejected operation is fine, but not an error of the test itself or a followed link. */
 function outcomeOf(error: unknown): string {
   if (error instanceof assert.AssertionError || !(error instanceof Error)) throw error;
   if ('code' in error) return String(error.code);

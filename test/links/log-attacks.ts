@@ -11,7 +11,10 @@ const changedBy = 'a pod with a hostPath on /var/log/pods, or a log collector';
 const never = new AbortController().signal;
 const stamped = '0.log.20260101-000000';
 
-/** The logs of one container, whose directory becomes a link to the canary's and back. */
+/**
+ * The log directory of one container, which is repeatedly swapped with a link to the canary's
+ * directory.
+ */
 function logs({ root, canary }: Arena) {
   const pods = join(root, 'logs');
   const pod = join(pods, 'ns_pod_uid');

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync }
 import { dirname, join } from 'node:path';
 
 export interface RecreatedTree {
-  /** The directory that is removed, with `at` in it. */
+  /** The directory that the tested operation removes; `at` lies in it. */
   readonly tree: string;
   /** The path that is swapped with the link. */
   readonly at: string;
@@ -14,8 +14,8 @@ export interface RecreatedTree {
 let number = 0;
 
 /**
- * Recreates a removed tree and its link. It is written beside the tree and then renamed, because
- * the link must not lead the test itself out of the tree. Does nothing while the tree exists.
+ * Recreates a removed tree and its link; does nothing while the tree exists. The tree is built
+ * elsewhere and then renamed, so that the link cannot lead the test itself out of the tree.
  */
 export function recreateTree({ tree, at, link, target }: RecreatedTree): void {
   if (existsSync(tree)) return;

@@ -10,12 +10,12 @@ import { recreateTree } from './recreate-tree.ts';
 
 const changedBy = 'every container with the volume';
 const group = 4_242;
-/** Deeper than the limit of open handles. */
+/** A path with more components than the limit of open file descriptors. */
 const deep = 'x/'.repeat(40);
 
 /**
- * A volume with a directory that becomes a link to the canary's directory and back, near its top
- * and far below.
+ * A volume with a directory that is repeatedly swapped with a link to the canary's directory, near
+ * the top of the volume or far below.
  */
 function volumeOf({ root, canary }: Arena, at = '') {
   const volume = join(root, 'volume');
@@ -33,7 +33,8 @@ function givingTo(at: string): (arena: Arena) => Attack {
     return {
       swaps,
       async act() {
-        // The owner is read first: files of the right group are not changed.
+        // The walk changes only files with a wrong group, so alternating between two groups forces
+        // a change in every round.
         await walkForGroup(volume, { group, bits: 0o660 });
         await walkForGroup(volume, { group: 0, bits: 0o660 });
         return '';
@@ -82,7 +83,7 @@ const counting: AttackedPath = {
       swaps,
       async act() {
         const { inodesUsed } = await walkTree({ path: volume, parts: undefined }, around);
-        // The volume, the directory or the link, and at most two files.
+        // At most four inodes: the volume, the directory or the link, and two files.
         if (inodesUsed > 4) throw new Error(`the walk reached ${inodesUsed} inodes`);
         return '';
       },

@@ -14,8 +14,8 @@ async function unknown(...listeners: readonly FoundListener[]): Promise<readonly
   return (await sortListeners(listeners, listenerTable, places, plain)).unknown;
 }
 
-describe('table of listeners', () => {
-  it('assigns each listener of a node to its row', async () => {
+describe('listener table', () => {
+  it('assigns each listener of a node to its row of the listener table', async () => {
     const listeners = [
       tcp('containerd', 40_001),
       tcp('node-MainThread', 40_002),
@@ -40,7 +40,7 @@ describe('table of listeners', () => {
     assert.ok(!sorted.missing.some(({ ways }) => !ways.includes('up')));
   });
 
-  it('rejects a listener on another address or of another process, an abstract one, and a duplicate', async () => {
+  it('reports a listener on another address or of another process, an abstract socket and a duplicate as unknown', async () => {
     for (const listener of [
       tcp('containerd', 40_001, '0.0.0.0'),
       tcp('containerd', 40_001, '127.0.0.1', 'udp'),

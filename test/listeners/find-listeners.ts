@@ -4,15 +4,15 @@ import type { ListenerRow, Way } from './table.ts';
 /** A listening socket as shown by ss. */
 export interface FoundListener {
   readonly process: string;
-  /** Of TCP, UDP and raw sockets. */
+  /** The address of a TCP, UDP or raw socket. */
   readonly at?: { readonly protocol: string; readonly host: string; readonly port: number };
-  /** Of Unix sockets; the name of an abstract one begins with @. */
+  /** The path of a Unix socket; abstract names begin with @. */
   readonly path?: string;
 }
 
 /**
- * All listening sockets in the network namespace that the command prefix enters, including abstract
- * ones.
+ * All listening sockets, including abstract ones, in the network namespace that the command prefix
+ * enters.
  */
 export function findListeners(inside: readonly string[]): readonly FoundListener[] {
   const list = (...flags: readonly string[]) => {
@@ -53,9 +53,9 @@ export interface SortedListeners {
 }
 
 /**
- * Assigns each listener to its row: rows with a fixed port first, then those whose port the kernel
- * chose, which `isTls` distinguishes. A row with `*` may have several listeners and every other row
- * has one.
+ * Assigns each listener to a table row: rows with a fixed port first, then rows whose port the
+ * kernel chose, which `isTls` distinguishes. A row with `*` in its path may have several listeners,
+ * every other row has exactly one.
  */
 export async function sortListeners(
   listeners: readonly FoundListener[],

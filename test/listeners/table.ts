@@ -1,17 +1,17 @@
-/** The ways to run kubeling, with what each starts besides itself. */
+/** How kubeling is started: `kubeling up` or `kubeling run`. */
 export type Way = 'up' | 'run';
 
 /**
- * What a caller without credentials gets from a listener, verified by
+ * One listener, its allowed callers and its responses to callers without credentials; verified by
  * test/integration/listeners.test.ts.
  */
 export interface ListenerRow {
   readonly name: string;
   readonly ways: readonly Way[];
-  /** The name of the process in the kernel. */
+  /** The process name that the kernel reports for the listener. */
   readonly process: 'node-MainThread' | 'containerd' | 'containerd-shim';
   readonly place: TcpAddress | SocketFile;
-  /** The permitted callers, and what keeps all others out. */
+  /** The permitted callers, and what prevents access by all others. */
   readonly callers: string;
   readonly check: string;
 }
@@ -19,16 +19,22 @@ export interface ListenerRow {
 export interface TcpAddress {
   readonly kind: 'tcp';
   readonly host: '127.0.0.1' | '0.0.0.0';
-  /** A number, or `any` for a port chosen by the kernel. */
+  /** The port number, or `any` for a port chosen by the kernel. */
   readonly port: number | 'any';
   readonly tls: boolean;
-  /** HTTP status by request line for a caller on the network of the address. */
+  /**
+   * The expected HTTP status for each request line, sent without credentials from the network of
+   * the address.
+   */
   readonly answers: Readonly<Record<string, number>>;
 }
 
 export interface SocketFile {
   readonly kind: 'unix';
-  /** `DATA` stands for the data directory, `ROOT` for the root directory of the kubelet, `*` for one name. */
+  /**
+   * The path of the socket. `DATA` stands for the data directory, `ROOT` for the root directory of
+   * the kubelet, `*` for one path component.
+   */
   readonly path: string;
   readonly mode: string;
   readonly owner: 'root:root';
@@ -37,8 +43,8 @@ export interface SocketFile {
 const root = 'root';
 
 /**
- * Every listener of the processes of a node. A listener that is missing here fails the test that
- * finds the real ones; docs/SECURITY.md contains the table.
+ * All listeners of the processes of a node. test/integration/listeners.test.ts fails if a process
+ * has a listener that is missing here; docs/SECURITY.md contains the table.
  */
 export const listenerTable: readonly ListenerRow[] = [
   {
@@ -192,7 +198,7 @@ export const listenerTable: readonly ListenerRow[] = [
   },
 ];
 
-/** The lines of the table in docs/SECURITY.md, without its header. */
+/** The rows of the listener table in docs/SECURITY.md, without its header. */
 export function renderListeners(): readonly string[] {
   return listenerTable.map(({ name, ways, place, callers, check }) => {
     const under = ways.map((way) => `\`${way}\``).join(', ');

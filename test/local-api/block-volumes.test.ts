@@ -25,8 +25,8 @@ const claim = (name: string) => claimOf(name, block);
 const pod = (name: string, of: string, script: string, readOnly = false) =>
   podWith(name, script, asDevice, { volumes: [{ name: 'data', ...claimed(of, readOnly) }] });
 
-/** With the real kubectl, the real containerd and real kernel block devices. */
-describe('block volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
+/** Uses the real kubectl, the real containerd and real kernel block devices. */
+describe('raw block volumes of pods on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
   let folder: string;
   let rootDir: string;
@@ -39,14 +39,13 @@ describe('block volumes on kubeling up', { timeout: 900_000, skip: withoutKubect
   });
 
   after(async () => {
-    // The last pod still runs.
+    // A pod still runs when the node is removed; its device must be released nevertheless.
     const left = await cluster?.leave();
     const held = holders(rootDir);
     for (const disk of disks) disk[Symbol.dispose]();
     await rm(folder, { recursive: true, force: true });
     assert.deepEqual([left, held], [[], []]);
-    // A holder of a device whose path is removed has no name for it, but the disk stays as long as
-    // it is held.
+    // A loop device on a removed path is not found by name, but it keeps the disk file in use.
     await eventually('the disks to be released', async () =>
       holders(folder).length === 0 ? 'gone' : undefined,
     );
@@ -58,7 +57,7 @@ describe('block volumes on kubeling up', { timeout: 900_000, skip: withoutKubect
     return created;
   }
 
-  /** As the cluster does after it has expanded the volume. */
+  /** Writes the objects that the cluster's resizer writes after it has expanded the volume. */
   const grow = async (name: string, storage: string) => {
     const to = (change: object) => ['--type=merge', '-p', JSON.stringify(change)];
     await cluster.kubectl('patch', 'pv', name, ...to({ spec: { capacity: { storage } } }));
@@ -68,7 +67,7 @@ describe('block volumes on kubeling up', { timeout: 900_000, skip: withoutKubect
   };
   const globals = () => join(rootDir, 'plugins/kubernetes.io~local-volume/volumeDevices');
   const isMounted = (path: string) => readFileSync('/proc/self/mountinfo', 'utf8').includes(` ${path} `);
-  /** The loop devices that back a path or paths below it. */
+  /** The loop devices whose backing file is the path or lies below it. */
   const holders = (path: string) =>
     readdirSync('/sys/block').filter((name) => {
       const file = join('/sys/block', name, 'loop/backing_file');
@@ -80,7 +79,7 @@ describe('block volumes on kubeling up', { timeout: 900_000, skip: withoutKubect
       return !existsSync(globals()) && holders(rootDir).length === 0;
     });
 
-  it('give a container the device through a link of its pod, and leave nothing behind', async () => {
+  it('a block volume reaches the container through a link of its pod, and nothing is left afterwards', async () => {
     const created = disk('plain');
     created.write(Buffer.from('from outside'));
     await cluster.apply(volume('plain', created.device), claim('plain'));
@@ -114,7 +113,7 @@ describe('block volumes on kubeling up', { timeout: 900_000, skip: withoutKubect
     assert.equal(readFileSync(created.device).subarray(0, 12).toString(), 'insideutside');
   });
 
-  it('are read-only where requested, and can be shared by two pods', async () => {
+  it('a block volume is read-only where requested, and two pods can share it', async () => {
     const created = disk('both');
     await cluster.apply(volume('both', created.device), claim('both'));
     const script = 'echo no > /dev/data && echo written || echo refused';
@@ -128,7 +127,7 @@ describe('block volumes on kubeling up', { timeout: 900_000, skip: withoutKubect
     await nothingLeft();
   });
 
-  it('report a path that is not a device', async () => {
+  it('a path that is not a device is reported', async () => {
     await cluster.apply(volume('file', folder), claim('file'), pod('file', 'file', 'echo here'));
     await cluster.event(
       'the event',
@@ -139,7 +138,7 @@ describe('block volumes on kubeling up', { timeout: 900_000, skip: withoutKubect
     await nothingLeft();
   });
 
-  it('are adopted and removed by a node after a kill', async () => {
+  it('a block volume is adopted and removed by a node restarted after a kill', async () => {
     const created = disk('killed');
     await cluster.apply(
       volume('killed', created.device),

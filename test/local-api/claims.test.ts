@@ -10,8 +10,8 @@ import { json } from './volume-objects.ts';
 const image = 'localhost/kubeling/busybox:1';
 const nodeName = hostname().toLowerCase();
 /**
- * A failed sync is retried after ten seconds at the earliest: a faster start means that the claim's
- * change triggered it.
+ * The limit for a start that is triggered by a change of the claim: a retry of the failed sync
+ * takes ten seconds or more.
  */
 const promptMs = 9_500;
 
@@ -66,8 +66,11 @@ function pod(
   };
 }
 
-/** With the real kubectl, the real containerd and real mounts. */
-describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubectl() }, () => {
+/** Uses the real kubectl, the real containerd and real mounts. */
+describe('persistent volume claims of pods on kubeling up', {
+  timeout: 600_000,
+  skip: withoutKubectl(),
+}, () => {
   let cluster: LocalCluster;
   let disks: string;
 
@@ -77,7 +80,7 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
   });
 
   after(async () => {
-    // The last pod still runs: its volumes must survive even this.
+    // A pod still runs when the node is removed; the content of its volume must survive this.
     const left = await cluster?.leave();
     const content = await readFile(join(disks, 'last/canary'), 'utf8').catch(String);
     await rm(disks, { recursive: true, force: true });
@@ -93,7 +96,7 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
 
   const mounted = async (path: string) => (await readFile('/proc/self/mountinfo', 'utf8')).includes(path);
 
-  it('give a static pod the volume defined beside it in the manifest directory', async () => {
+  it('a static pod gets the volume that is defined beside it in the manifest directory', async () => {
     const path = await disk('beside');
     const name = `beside-${nodeName}`;
     await cluster.node.put(
@@ -118,7 +121,7 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
     assert.equal(await readFile(join(path, 'note'), 'utf8'), 'written\n');
   });
 
-  it('delay a pod that reports why, and starts as soon as its claim is bound', async () => {
+  it('a pod whose claim is not bound reports why it waits, and starts as soon as the claim is bound', async () => {
     const path = await disk('late');
     await cluster.apply(pod('late', 'cat /data/canary'));
     const events = ['get', 'events', '-o', 'jsonpath={range .items[*]}{.reason} {.message}{"\\n"}{end}'];
@@ -142,7 +145,7 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
     assert.equal(await readFile(join(path, 'canary'), 'utf8'), 'alive\n');
   });
 
-  it('apply subPath, fsGroup and readOnly of the pod', async () => {
+  it('subPath, fsGroup and readOnly of the pod apply to the volume of a claim', async () => {
     const path = await disk('parts');
     await cluster.apply(
       volume('parts', { local: { path }, mountOptions: ['nosuid'] }),
@@ -168,7 +171,7 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
     assert.equal(await mounted('volume-subpaths/parts'), false);
   });
 
-  it('that are generated for a pod are deleted with it while the volume stays', async () => {
+  it('a claim generated for a pod is deleted with the pod while its volume stays', async () => {
     const path = await disk('own');
     const ephemeral = { volumeClaimTemplate: { spec: claimSpec('own') } };
     await cluster.apply(
@@ -188,7 +191,7 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
     assert.equal(await readFile(join(path, 'canary'), 'utf8'), 'alive\n');
   });
 
-  it('of an unsupported volume type are rejected by its name, and the pod can be deleted', async () => {
+  it('a claim for a volume of an unsupported type is rejected with the name of the type, and the pod can be deleted', async () => {
     const source = { iscsi: { targetPortal: '127.0.0.1:3260', iqn: 'iqn.2001-04.com.example:disk', lun: 0 } };
     await cluster.apply(volume('far', source), claim('far'), pod('far', 'true'));
     const message =
@@ -197,14 +200,14 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
     await cluster.kubectl('delete', 'pod', 'far');
   });
 
-  it('keep their volume when kubeling is killed and the containers restart', async () => {
+  it('a pod keeps the volume of its claim when kubeling is killed and the containers restart', async () => {
     const path = await disk('last');
     const script = 'cat /data/canary; until [ -e /end ]; do sleep 0.1; done; exit 1';
     await cluster.apply(volume('last', { local: { path } }), claim('last'), pod('last', script));
     await cluster.ready('last');
     await cluster.node.end('SIGKILL');
     await cluster.node.start();
-    // An adopted volume is measured like one that was just mounted.
+    // The metrics include an adopted volume as if it had just been mounted.
     const capacity =
       /^kubelet_volume_stats_capacity_bytes\{namespace="default",persistentvolumeclaim="last"\} (.+)$/m;
     const total =

@@ -41,7 +41,7 @@ class Collected extends Writable {
   }
 }
 
-/** The published client that most JavaScript programs use. */
+/** Uses @kubernetes/client-node, the client of most JavaScript programs. */
 describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, () => {
   let cluster: LocalCluster;
   let config: KubeConfig;
@@ -67,7 +67,7 @@ describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, ()
     });
   }
 
-  it('creates, reads, lists, changes and deletes objects', async () => {
+  it('creates, reads, lists, changes and deletes API objects', async () => {
     const nodes = await core.listNode();
     assert.equal(nodes.items.length, 1);
     const body = { metadata: { name: 'words' }, data: { a: 'b' } };
@@ -91,7 +91,7 @@ describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, ()
     );
   });
 
-  it('watches and receives every change in order', async () => {
+  it('a watch receives every change in order', async () => {
     const observed: string[] = [];
     const { metadata } = await core.listNamespacedConfigMap({ namespace });
     const request = await new Watch(config).watch(
@@ -116,7 +116,7 @@ describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, ()
     }
   });
 
-  it('keeps a list up to date with an informer', async () => {
+  it('an informer keeps its list up to date', async () => {
     const informer = makeInformer<V1Pod>(
       config,
       `/api/v1/namespaces/${namespace}/pods`,
@@ -143,7 +143,7 @@ describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, ()
     }
   });
 
-  it('runs a command in a container with its input, output and exit code', async () => {
+  it('exec runs a command in a container with its input, output and exit code', async () => {
     await core.createNamespacedPod({ namespace, body: podOf('worker', ['sleep', '1000']) });
     await running('worker');
     const [out, err] = [new Collected(), new Collected()];
@@ -160,7 +160,7 @@ describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, ()
     assert.equal(status.details?.causes?.[0]?.message, '5');
   });
 
-  it('follows a log', async () => {
+  it('follows the log of a container', async () => {
     const script = 'for i in 1 2 3; do echo line $i; sleep 0.1; done; sleep 1000';
     await core.createNamespacedPod({ namespace, body: podOf('writer', ['sh', '-c', script]) });
     await running('writer');
@@ -174,12 +174,13 @@ describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, ()
     await eventually('the lines', async () => (text === 'line 1\nline 2\nline 3\n' ? true : undefined));
     const all = await core.readNamespacedPodLog({ namespace, name: 'writer' });
     assert.equal(all, 'line 1\nline 2\nline 3\n');
-    // Aborting would raise an error that cannot be caught; the stream ends with its container.
+    // The log stream ends with its container, because aborting it would raise an error that cannot
+    // be caught.
     await core.deleteNamespacedPod({ namespace, name: 'writer' });
     await ended;
   });
 
-  it('forwards a port', async () => {
+  it('forwards a port of a pod', async () => {
     const script = 'mkdir /www; echo forwarded > /www/index.html; exec httpd -f -p 80 -h /www';
     await core.createNamespacedPod({ namespace, body: podOf('server', ['sh', '-c', script]) });
     await running('server');

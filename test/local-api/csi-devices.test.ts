@@ -26,8 +26,8 @@ const pod = (name: string, of: string, script: string) =>
   podWith(name, script, asDevice, { volumes: [{ name: 'data', ...claimed(of) }] });
 
 /**
- * With a separate driver process, the real kubectl, the real containerd and real kernel block
- * devices.
+ * Uses a CSI driver in a separate process, the real kubectl, the real containerd and real kernel
+ * block devices.
  */
 describe('block volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
@@ -57,7 +57,7 @@ describe('block volumes of a CSI driver on kubeling up', { timeout: 900_000, ski
     assert.deepEqual(left, []);
   });
 
-  /** As the cluster does after it has expanded the volume. */
+  /** Writes the objects that the cluster's resizer writes after it has expanded the volume. */
   const grow = async (to: string, from: string) => {
     const capacity = { capacity: { storage: to } };
     await cluster.kubectl('patch', 'pv', 'grown', '-p', JSON.stringify({ spec: capacity }));
@@ -75,14 +75,15 @@ describe('block volumes of a CSI driver on kubeling up', { timeout: 900_000, ski
     existsSync(join(base(), name)) ||
     readdirSync('/sys/block').some((loop) => {
       const file = join('/sys/block', loop, 'loop/backing_file');
-      // Other users may have devices of the same name, as may a previous run.
+      // The full path is compared, because other tests or a previous run may have devices with the
+      // same name.
       return (
         existsSync(file) && readFileSync(file, 'utf8').startsWith(`${driver.contentOf(`handle-${name}`)}.img`)
       );
     });
   const gone = (name: string) => cluster.node.until('nothing to be left', async () => !isLeft(name));
 
-  it('are staged once, published to each pod, and keep their content', async () => {
+  it('a block volume is staged once, published to each pod, and keeps its content', async () => {
     await cluster.apply(
       volume('both'),
       claim('both'),
@@ -116,7 +117,7 @@ describe('block volumes of a CSI driver on kubeling up', { timeout: 900_000, ski
     );
   });
 
-  it("report the driver's rejection, and are published once it succeeds", async () => {
+  it('a rejection by the driver is reported, and the block volume is published when the driver succeeds', async () => {
     driver.trouble({ NodePublishVolume: 'out of paper' });
     await cluster.apply(volume('late'), claim('late'), pod('late', 'late', 'echo here'));
     await cluster.until('the event', ['get', 'events'], (out) =>
@@ -130,7 +131,7 @@ describe('block volumes of a CSI driver on kubeling up', { timeout: 900_000, ski
     await gone('late');
   });
 
-  it('are adopted by a node after a kill, and wait for an absent driver', async () => {
+  it('block volumes are adopted by a node restarted after a kill, and wait for an absent driver', async () => {
     await cluster.apply(volume('killed'), claim('killed'), pod('killed', 'killed', 'echo here'));
     await cluster.ready('killed');
     await cluster.node.end('SIGKILL');
@@ -148,7 +149,7 @@ describe('block volumes of a CSI driver on kubeling up', { timeout: 900_000, ski
     await gone('killed');
   });
 
-  it('are given to a restarted container, although the driver is absent after a restart of kubeling', async () => {
+  it('a container restarted by a new kubeling process gets its block volume although the driver is absent', async () => {
     const ends = 'until [ "$(dd if=/dev/data bs=3 count=1 2>/dev/null)" = end ]; do sleep 0.2; done; exit 1';
     await cluster.apply(volume('kept'), claim('kept'), pod('kept', 'kept', `echo here; ${ends}`));
     await cluster.ready('kept');
@@ -163,7 +164,7 @@ describe('block volumes of a CSI driver on kubeling up', { timeout: 900_000, ski
     await gone('kept');
   });
 
-  it('grow before a pod has them and while it runs, and report their size', async () => {
+  it('a block volume grows before a pod uses it and while the pod runs, and reports its size', async () => {
     const sizes = 'while true; do dd if=/dev/data bs=1M 2>/dev/null | wc -c; sleep 1; done';
     await cluster.apply(volume('grown'), claim('grown'));
     await cluster.until('the claim', ['get', 'pvc', 'grown'], (out) => out.includes('Bound'));
@@ -197,7 +198,7 @@ describe('block volumes of a CSI driver on kubeling up', { timeout: 900_000, ski
   });
 
   for (const step of ['NodeUnpublishVolume', 'NodeUnstageVolume'])
-    it(`of a pod without other traces are removed by a later process after a kill in ${step}`, async () => {
+    it(`a block volume whose pod left no other traces is removed after kubeling was killed in ${step}`, async () => {
       const name = `lost-${step.toLowerCase()}`;
       await cluster.apply(volume(name), claim(name), pod(name, name, 'echo here'));
       await cluster.ready(name);
@@ -210,7 +211,7 @@ describe('block volumes of a CSI driver on kubeling up', { timeout: 900_000, ski
         async () => driver.calls(step, `handle-${name}`).length > before,
       );
       await cluster.node.end('SIGKILL');
-      // As if a user had manually removed everything that belongs to the pod alone.
+      // Removes the directory of the pod, as a user might do manually.
       await rm(join(rootDir, 'pods', uid), { recursive: true, force: true });
       driver.trouble({});
       await cluster.node.start();
@@ -219,7 +220,7 @@ describe('block volumes of a CSI driver on kubeling up', { timeout: 900_000, ski
       assert.equal(existsSync(join(base(), 'staging', name)), false);
     });
 
-  it("are rejected while the driver's topology contradicts the node label", async () => {
+  it("block volumes are rejected while the driver's topology contradicts the node label", async () => {
     await driver.leave();
     const label = ['get', 'node', nodeName, '-o', `jsonpath={.metadata.labels}`];
     await cluster.until('the label', label, (out) => out.includes(`"topology.${driverName}/node":"here"`));

@@ -11,12 +11,14 @@ import { eventually } from '../kubeling-node.ts';
 import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './tour-commands.ts';
 
-/** The deadline of a driver call is two minutes, as is that of a pod for its volumes. */
+/** Waits longer than the two-minute deadlines of a driver call and of a pod's volumes. */
 const long = async (what: string, isSo: () => Promise<boolean>) => {
   await eventually(what, async () => ((await isSo()) ? true : undefined), 400_000);
 };
 
-/** With a separate driver process, the real kubectl, the real containerd and real mounts. */
+/**
+ * Uses a CSI driver in a separate process, the real kubectl, the real containerd and real mounts.
+ */
 describe('CSI driver that responds slowly or never', {
   timeout: 1_800_000,
   skip: withoutKubectl(),
@@ -50,7 +52,7 @@ describe('CSI driver that responds slowly or never', {
       .split('\n')
       .filter((line) => line.includes(rootDir) && line.includes('csi'));
 
-  /** A pod with a volume of the driver. */
+  /** Starts a pod with a volume of the CSI driver. */
   async function start(name: string): Promise<void> {
     mkdirSync(driver.contentOf(name), { recursive: true });
     writeFileSync(join(driver.contentOf(name), 'canary'), `${name}\n`);
@@ -58,7 +60,7 @@ describe('CSI driver that responds slowly or never', {
   }
 
   for (const method of ['NodeStageVolume', 'NodePublishVolume'])
-    it(`${method} without end: other pods start, it is reported, and continues when the driver does`, async () => {
+    it(`a hanging ${method} is reported, does not block other pods, and its pod starts when the driver works again`, async () => {
       const [stuck, other] = [`stuck-${method.toLowerCase()}`, `other-${method.toLowerCase()}`];
       driver.trouble({ [`${method} ${stuck}`]: 'hang' });
       await start(stuck);
@@ -80,7 +82,7 @@ describe('CSI driver that responds slowly or never', {
       await cluster.kubectl('delete', 'pod', stuck);
     });
 
-  it('NodeUnpublishVolume without end: other pods stop and start, it is reported, and continues when the driver does', async () => {
+  it('a hanging NodeUnpublishVolume is reported, does not block other pods, and is completed when the driver works again', async () => {
     await start('sticky');
     await ready('sticky');
     driver.trouble({ 'NodeUnpublishVolume sticky': 'hang' });
@@ -113,7 +115,7 @@ describe('CSI driver that responds slowly or never', {
     assert.ok(existsSync(join(driver.contentOf('sticky'), 'canary')));
   });
 
-  it('NodeUnstageVolume without end blocks no pod and is retried by a restarted kubeling', async () => {
+  it('a hanging NodeUnstageVolume blocks no pod and is retried by a restarted kubeling', async () => {
     await start('held');
     await ready('held');
     driver.trouble({ 'NodeUnstageVolume held': 'hang' });
@@ -137,7 +139,7 @@ describe('CSI driver that responds slowly or never', {
     assert.deepEqual(mounts(), []);
   });
 
-  it('a truncated vol_data.json: the pod keeps running and a restarted kubeling removes it', async () => {
+  it('a pod with a truncated vol_data.json keeps running, and a restarted kubeling removes its volume', async () => {
     await start('cut');
     await ready('cut');
     const { uid } = JSON.parse(await cluster.kubectl('get', 'pod', 'cut', '-o', 'json')).metadata;
@@ -154,7 +156,7 @@ describe('CSI driver that responds slowly or never', {
     assert.ok(existsSync(join(driver.contentOf('cut'), 'canary')));
   });
 
-  it('rejects a pod whose volume exceeds the attachment limit for two minutes, and reads the limit again', async () => {
+  it('a pod whose volume exceeds the attachment limit is rejected, and the limit is read again', async () => {
     await cluster.kubectl('delete', 'csidriver', driverName);
     await cluster.apply(
       driverObject({ nodeAllocatableUpdatePeriodSeconds: 3600 }),

@@ -18,7 +18,9 @@ import { DriverProcess } from '../csi/driver-process.ts';
 import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './tour-commands.ts';
 
-/** With a separate driver process, the real kubectl, the real containerd and real mounts. */
+/**
+ * Uses a CSI driver in a separate process, the real kubectl, the real containerd and real mounts.
+ */
 describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
   let driver: DriverProcess;
@@ -33,7 +35,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
   });
 
   after(async () => {
-    // Pods still run: their volumes must survive even this.
+    // Pods still run when the node is removed; the content of their volumes must survive this.
     await driver?.kill();
     const left = await cluster?.leave();
     const lost = readdirSync(join(driver.folder, 'volumes')).filter(
@@ -58,7 +60,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
   };
   const csiNode = ['get', 'csinode', nodeName, '-o', 'json'];
 
-  it('report the driver a pod waits for, and are mounted once it has registered', async () => {
+  it('a pod reports the CSI driver it waits for, and its volume is mounted when the driver has registered', async () => {
     await cluster.apply(
       driverObject({
         attachRequired: false,
@@ -78,7 +80,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     assert.ok(tookMs < 30_000, `it took ${tookMs} ms`);
   });
 
-  it('publish the driver in CSINode', async () => {
+  it('a registered CSI driver is published in CSINode', async () => {
     const text = await cluster.until('the driver', csiNode, (out) => out.includes(driverName));
     const { spec, metadata } = JSON.parse(text);
     assert.deepEqual(spec.drivers, [
@@ -98,7 +100,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     );
   });
 
-  it("of the ephemeral kind have the driver's content, and the driver receives the pod info", async () => {
+  it("an ephemeral CSI volume has the driver's content, and the driver receives the pod info", async () => {
     const reported = JSON.parse(await cluster.kubectl('exec', 'own', '--', 'cat', '/data/told.json'));
     const { uid } = JSON.parse(await cluster.kubectl('get', 'pod', 'own', '-o', 'json')).metadata;
     assert.deepEqual(reported.volume_context, {
@@ -120,7 +122,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     assert.ok(existsSync(join(driver.contentOf(data.volumeHandle), 'written')), 'its content is kept');
   });
 
-  it('pass secrets, readOnly and service account tokens to the driver', async () => {
+  it('secrets, readOnly and service account tokens are passed to the CSI driver', async () => {
     await cluster.apply(
       driverObject({
         attachRequired: false,
@@ -147,7 +149,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.kubectl('delete', 'pod', 'sealed');
   });
 
-  it('are republished to a running pod with new tokens where the driver requires it', async () => {
+  it('a volume is republished to a running pod with new tokens where the CSI driver requires it', async () => {
     await cluster.apply(
       driverObject({
         attachRequired: false,
@@ -177,7 +179,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     );
   });
 
-  it('are staged once for two pods, and unstaged with the last', async () => {
+  it('a volume is staged once for two pods, and unstaged after the last pod', async () => {
     content('shared');
     await cluster.apply(
       volume('shared'),
@@ -208,12 +210,12 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     assert.equal(readFileSync(join(driver.contentOf('shared'), 'note'), 'utf8'), 'hello\n');
   });
 
-  it('are expanded when mounted and under a running pod', async () => {
+  it('a volume is expanded when it is mounted and under a running pod', async () => {
     content('growing');
     await cluster.apply(volume('growing'), claim('growing'));
     const bound = ['get', 'pvc', 'growing', '-o', 'json'];
     await cluster.until('the claim to be bound', bound, (out) => JSON.parse(out).status.phase === 'Bound');
-    /** As the external resizer does. */
+    /** Writes the objects that the external resizer writes after it has expanded the volume. */
     const grow = async (storage: string) => {
       const to = (spec: object) => ['--type=merge', '-p', JSON.stringify(spec)];
       await cluster.kubectl('patch', 'pv', 'growing', ...to({ spec: { capacity: { storage } } }));
@@ -246,7 +248,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.kubectl('delete', 'pod', 'growing');
   });
 
-  it('report usage and an abnormal condition in the metrics', async () => {
+  it('usage and an abnormal condition of a CSI volume appear in the metrics', async () => {
     content('measured');
     writeFileSync(join(driver.contentOf('measured'), 'broken'), '');
     await cluster.apply(volume('measured'), claim('measured'), pod('measured', claimed('measured')));
@@ -295,7 +297,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.kubectl('delete', 'pod', 'measured');
   });
 
-  it('report a failing driver in an event and retry, while other pods start', async () => {
+  it('a failing CSI driver is reported in an event and retried, while other pods start', async () => {
     content('stubborn');
     driver.trouble({ NodePublishVolume: 'not in the mood' });
     await cluster.apply(volume('stubborn'), claim('stubborn'), pod('stubborn', claimed('stubborn')));
@@ -311,7 +313,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.node.until('the volume to be unstaged', async () => staged().length === 0);
   });
 
-  it('stay mounted when the driver is killed and registers again under a running pod', async () => {
+  it('a volume stays mounted when the CSI driver is killed and registers again under a running pod', async () => {
     content('lasting');
     await cluster.apply(volume('lasting'), claim('lasting'), pod('lasting', claimed('lasting')));
     await cluster.ready('lasting');
@@ -320,8 +322,8 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await driver.start();
     assert.equal(await cluster.kubectl('exec', 'lasting', '--', 'cat', '/data/canary'), 'lasting\n');
     const published = driver.calls('NodePublishVolume', 'lasting').length;
-    // Shut down in order: the driver is removed from CSINode, and the pod cannot terminate before
-    // it is back.
+    // The driver deregisters: it is removed from CSINode, and the pod cannot terminate before the
+    // driver is back.
     await driver.leave();
     await cluster.until('the driver to be removed', csiNode, (out) => !out.includes(`"${driverName}"`));
     await cluster.kubectl('delete', 'pod', 'lasting', '--wait=false');
@@ -335,7 +337,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     assert.equal(mounts('csi'), 0);
   });
 
-  it('continue from the reached step when kubeling is killed between the steps', async () => {
+  it('mounting a volume continues at the reached step when kubeling is killed between the steps', async () => {
     content('halfway');
     driver.trouble({ NodePublishVolume: 'hang' });
     await cluster.apply(volume('halfway'), claim('halfway'), pod('halfway', claimed('halfway')));
@@ -351,7 +353,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     assert.equal(mounts('globalmount'), 1);
     await cluster.node.end('SIGKILL');
     await cluster.node.start();
-    // The node is ready before its watch has brought the pod.
+    // The exec is retried, because the node is ready before its watch has delivered the pod.
     const read = ['exec', 'halfway', '--', 'cat', '/data/canary'];
     await cluster.until('the content', read, (out) => out === 'halfway\n');
     await cluster.kubectl('delete', 'pod', 'halfway');
@@ -359,7 +361,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     assert.equal(mounts('csi'), 0);
   });
 
-  it('are unstaged when their pod is deleted while kubeling is down', async () => {
+  it('a volume is unstaged when its pod is deleted while kubeling is down', async () => {
     content('widow');
     driver.trouble({ NodePublishVolume: 'hang' });
     await cluster.apply(volume('widow'), claim('widow'), pod('widow', claimed('widow')));
@@ -376,7 +378,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     assert.equal(mounts('csi'), 0);
   });
 
-  it('that must be attached wait for the node status and the VolumeAttachment', async () => {
+  it('a volume that must be attached waits for the node status and the VolumeAttachment', async () => {
     content('attached');
     await cluster.kubectl('delete', 'csidriver', driverName);
     await cluster.apply(volume('attached'), claim('attached'), pod('attached', claimed('attached')));
@@ -410,7 +412,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.until('it to be out of use', status, (out) => !out.includes(unique));
   });
 
-  it('of the ephemeral kind are rejected without a CSIDriver object', async () => {
+  it('an ephemeral CSI volume is rejected without a CSIDriver object', async () => {
     await cluster.apply(pod('refused', inline()));
     await cluster.event(
       'the event',
@@ -419,7 +421,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.kubectl('delete', 'pod', 'refused');
   });
 
-  it('outlive the node they are mounted on', async () => {
+  it('the content of a volume survives the removal of the node while it is mounted', async () => {
     content('last');
     await cluster.apply(
       driverObject({ attachRequired: false }),

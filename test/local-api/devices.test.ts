@@ -21,14 +21,17 @@ const asking = (count: number) => ({ resources: { limits: { [resource]: `${count
 const pod = (name: string, count: number, script = 'echo started') =>
   podWith(name, script, asking(count), { restartPolicy: 'Always' });
 
-/** The edits a runtime with CDI support makes for a container with one of these devices. */
+/**
+ * A CDI specification: the container edits that a runtime with CDI support applies for each of
+ * these devices.
+ */
 function namesOf(kind: string, ...names: readonly string[]): object {
   const devices = names.map((name) => ({ name, containerEdits: { env: [`NAMED=by-its-name-${name}`] } }));
   return { cdiVersion: '0.6.0', kind, devices };
 }
 
-/** With separate plugin processes, the real kubectl and the real containerd. */
-describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
+/** Uses device plugins in separate processes, the real kubectl and the real containerd. */
+describe('device plugins on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
   let plugin: PluginProcess;
   let folder: string;
@@ -67,7 +70,7 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
   const noted = () =>
     JSON.parse(readFileSync(join(directory, 'kubelet_internal_checkpoint'), 'utf8')).Data.PodDeviceEntries;
 
-  it('are offered by the node, and given to containers with everything they need', async () => {
+  it('devices are listed as node resources, and containers get them with all mounts, variables and device nodes', async () => {
     await nodeHas('3 of 3');
     await cluster.apply(pod('one', 2));
     await cluster.ready('one');
@@ -95,7 +98,7 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
     );
   });
 
-  it('are reported to monitoring agents of the node', async () => {
+  it('devices are reported to monitoring agents of the node by the pod resources API', async () => {
     const target = `unix://${join(cluster.node.dataDir, 'kubelet/pod-resources/kubelet.sock')}`;
     using channel = new GrpcChannel({ target, clock: realClock(), random: systemRandom() });
     const agent = channel.client(PodResourcesLister);
@@ -112,7 +115,7 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
     );
   });
 
-  it('are not assigned twice: a pod without free devices is rejected', async () => {
+  it('a device is not assigned twice: a pod without free devices is rejected', async () => {
     await cluster.apply(pod('greedy', 2));
     const rejected = await eventually('the pod to be rejected', async () => {
       const { status } = await podOf('greedy');
@@ -127,7 +130,7 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
     await remove('greedy');
   });
 
-  it('stay assigned to their containers when kubeling is killed', async () => {
+  it('devices stay assigned to their containers when kubeling is killed', async () => {
     await cluster.apply(pod('two', 1));
     await cluster.ready('two');
     const before = [await given('one'), await given('two')];
@@ -158,7 +161,7 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
     await remove('three', 'one');
   });
 
-  it('of a killed plugin are not offered until it is back, and pods keep theirs', async () => {
+  it('devices of a killed plugin are not allocatable until it is back, and running pods keep their devices', async () => {
     await cluster.apply(pod('keeps', 1));
     await cluster.ready('keeps');
     const devices = await given('keeps');
@@ -179,7 +182,7 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
     await remove('comes', 'keeps');
   });
 
-  it('that are unhealthy are not assigned, and their pod reports it', async () => {
+  it('an unhealthy device is not assigned, and a pod that has it reports its health', async () => {
     await cluster.apply(pod('has', 1));
     await cluster.ready('has');
     const devices = await given('has');
@@ -200,7 +203,7 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
     await remove('has');
   });
 
-  it('of a plugin discovered by its socket are offered too, and its preferred ones are assigned first', async () => {
+  it('devices of a plugin discovered by its socket are allocatable, and its preferred devices are assigned first', async () => {
     const name = 'devices.test/found';
     const found = new PluginProcess(
       name,
@@ -211,7 +214,7 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
         registry: join(cluster.node.dataDir, 'kubelet/plugins_registry'),
       },
     );
-    // Only a runtime with CDI support resolves such a device name.
+    // Only a runtime with CDI support resolves the CDI name of a device.
     const { runtimeVersion } = await cluster.node.cri.version({}, signal);
     const knowsNames = Number.parseInt(runtimeVersion.replace(/^v/, ''), 10) >= 2;
     const names = '/var/run/cdi/devices.test-found.json';

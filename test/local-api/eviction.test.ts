@@ -4,8 +4,8 @@ import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './tour-commands.ts';
 import { mounted, podWith } from './volume-objects.ts';
 
-/** With the real kubectl and the real containerd. */
-describe('eviction on kubeling up', { timeout: 300_000, skip: withoutKubectl() }, () => {
+/** Uses the real kubectl and the real containerd. */
+describe('pod eviction on kubeling up', { timeout: 300_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
 
   before(async () => {
@@ -17,7 +17,7 @@ describe('eviction on kubeling up', { timeout: 300_000, skip: withoutKubectl() }
     assert.deepEqual(left, []);
   });
 
-  it('evicts a pod over its emptyDir limit, reports the reason and keeps it failed', async () => {
+  it('evicts a pod that exceeds its emptyDir limit, reports the reason and keeps the pod failed', async () => {
     const emptyDir = { sizeLimit: '1Mi' };
     const fill = 'dd if=/dev/zero of=/data/x bs=1M count=3';
     await cluster.apply(podWith('over', fill, mounted, { volumes: [{ name: 'data', emptyDir }] }));

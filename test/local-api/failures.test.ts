@@ -21,7 +21,7 @@ const command = promisify(execFile);
 const image = 'localhost/kubeling/busybox:1';
 const configMaps = '/api/v1/namespaces/default/configmaps';
 const dayMs = 86_400_000;
-/** The path on Debian, if it is installed. */
+/** The path of libfaketime on Debian; empty when it is not installed. */
 const [fakeTime = ''] = globSync('/usr/lib/*/faketime/libfaketime.so.1');
 
 async function fillUp(path: string): Promise<void> {
@@ -42,8 +42,11 @@ function configMap(name: string, data: Readonly<Record<string, string>> = {}) {
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data };
 }
 
-/** A data directory on a separate small disk, so that its failures affect no other program. */
-describe('kubeling up with failures', { timeout: 400_000 }, () => {
+/**
+ * The data directory is on a separate small disk, so that failures of the disk affect no other
+ * program.
+ */
+describe('kubeling up when its disk, certificates, clock or store fail', { timeout: 400_000 }, () => {
   let node: KubelingNode;
   let containers: readonly string[] = [];
 
@@ -75,7 +78,7 @@ describe('kubeling up with failures', { timeout: 400_000 }, () => {
     assert.deepEqual(await node.leave(), []);
   });
 
-  /** With the current kubeconfig. */
+  /** Sends a request with the current kubeconfig of the node. */
   async function ask(method: string, path: string, body?: object): Promise<Answer> {
     using api = await ApiCaller.open(join(node.dataDir, 'kubeconfig'));
     return await api.call(method, path, body);
@@ -86,7 +89,7 @@ describe('kubeling up with failures', { timeout: 400_000 }, () => {
     return all.filter(({ state }) => state === 'CONTAINER_RUNNING').map(({ id }) => id);
   }
 
-  it('keeps running with a full disk, reports it to writers, and accepts writes again when there is space', async () => {
+  it('keeps running while the disk is full, returns errors to API writers, and accepts writes again when there is space', async () => {
     const filler = join(node.dataDir, 'filler');
     await fillUp(filler);
     try {
@@ -111,7 +114,7 @@ describe('kubeling up with failures', { timeout: 400_000 }, () => {
     assert.deepEqual(await runningContainers(), containers);
   });
 
-  it('reports a full disk when it cannot start', async () => {
+  it('reports a full disk as the reason when it cannot start', async () => {
     await node.end('SIGTERM');
     const filler = join(node.dataDir, 'filler');
     await fillUp(filler);
@@ -128,7 +131,7 @@ describe('kubeling up with failures', { timeout: 400_000 }, () => {
     assert.deepEqual(await runningContainers(), containers);
   });
 
-  it('renews certificates that have expired or are about to', async () => {
+  it('renews certificates that have expired or will expire soon', async () => {
     await node.end('SIGTERM');
     const pki = join(node.dataDir, 'api', 'pki');
     const now = Date.now();
@@ -145,7 +148,7 @@ describe('kubeling up with failures', { timeout: 400_000 }, () => {
     assert.deepEqual(await runningContainers(), containers);
   });
 
-  it('recovers when the clock was ahead, and back', {
+  it('recovers when the clock of the machine was ahead and is set back', {
     skip: fakeTime === '' ? 'needs libfaketime, which the set-up installs on Debian only' : false,
   }, async () => {
     for (const offset of ['+400d', '+0']) {
@@ -160,14 +163,14 @@ describe('kubeling up with failures', { timeout: 400_000 }, () => {
       assert.deepEqual(await runningContainers(), containers);
     }
     node.change({ LD_PRELOAD: '' });
-    // The API trusts the kubelet again, too.
+    // Waits until the API server trusts the kubelet's certificate again.
     const pods = `/api/v1/nodes/${hostname().toLowerCase()}/proxy/pods`;
     await node.until('the kubelet to be reachable', async () => (await ask('GET', pods)).status === 200);
     assert.equal((await ask('GET', configMaps)).status, 200);
   });
 
   it('exits with a clear message when its store is damaged while it runs', async () => {
-    // More than the memory cache of the file holds.
+    // Writes more data than SQLite's page cache holds, so that a damaged page is read again.
     const filling = 'x'.repeat(200_000);
     for (let index = 0; index < 20; index++)
       assert.equal((await ask('POST', configMaps, configMap(`c${index}`, { filling }))).status, 201);
@@ -188,7 +191,10 @@ describe('kubeling up with failures', { timeout: 400_000 }, () => {
   });
 });
 
-/** Reads the database and its log until two reads agree, because a checkpoint may move pages between them. */
+/**
+ * Reads the database and its write-ahead log until two reads are equal, because a checkpoint may
+ * move pages between them.
+ */
 async function consistentCopy(path: string): Promise<readonly [Buffer, Buffer]> {
   const read = async () => [await readFile(path), await readFile(`${path}-wal`)] as const;
   let last = await read();
@@ -200,7 +206,7 @@ async function consistentCopy(path: string): Promise<readonly [Buffer, Buffer]> 
   });
 }
 
-/** A certificate of the same name with another lifetime. */
+/** Replaces a certificate with one for the same name and another validity period. */
 async function reissue(
   pki: string,
   who: string,
@@ -229,7 +235,7 @@ async function reissue(
   await writeFile(join(pki, `${who}.pem`), certificate + keyPem(key));
 }
 
-/** As a disk that loses written data: the size stays. */
+/** Overwrites a file with garbage of the same size, as a disk that loses written data. */
 async function overwrite(path: string): Promise<void> {
   const file = await open(path, 'r+');
   try {

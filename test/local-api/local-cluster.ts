@@ -14,21 +14,21 @@ export interface CommandOutcome {
   readonly stderr: string;
 }
 
-/** A background command: its output so far and how to end it. */
+/** A background command, with its output so far and its outcome. */
 export interface RunningCommand {
   readonly child: ChildProcessWithoutNullStreams;
   readonly stdout: () => string;
   readonly stderr: () => string;
-  /** Waits until its output matches. */
+  /** Waits until the output of the command matches. */
   prints(pattern: RegExp): Promise<string>;
   readonly ended: Promise<CommandOutcome>;
 }
 
 const commandWithinMs = 90_000;
-/** The working directory of a reader of the README. */
+/** The working directory in which commands of the README run. */
 const checkout = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A separate `kubeling up` with its API, and the real kubectl for it. */
+/** A `kubeling up` process with its embedded API, and the real kubectl connected to it. */
 export class LocalCluster implements AsyncDisposable {
   readonly node: KubelingNode;
   readonly #scratch: string;
@@ -56,30 +56,30 @@ export class LocalCluster implements AsyncDisposable {
     return join(this.node.dataDir, 'kubeconfig');
   }
 
-  /** All kubectl commands so far, one line each. */
+  /** All kubectl commands that were run so far, one line each. */
   get typed(): readonly string[] {
     return this.#typed;
   }
 
-  /** A directory for files of the test. */
+  /** A temporary directory for files of the test. */
   get scratch(): string {
     return this.#scratch;
   }
 
-  /** The address of the API. */
+  /** The URL of the embedded API. */
   async url(): Promise<string> {
     const { api } = JSON.parse(await readFile(join(this.node.dataDir, 'up.json'), 'utf8'));
     return api.url;
   }
 
-  /** Runs kubectl to its end, with any exit code. */
+  /** Runs kubectl and resolves with its outcome, also when it fails. */
   async attempt(args: readonly string[], input = ''): Promise<CommandOutcome> {
     const { child, ended } = this.start(args);
     child.stdin.end(input);
     return await ended;
   }
 
-  /** Runs kubectl, which must succeed; returns its output. */
+  /** Runs kubectl, which must succeed; resolves with its output. */
   async kubectl(...args: readonly string[]): Promise<string> {
     return await this.feed('', ...args);
   }
@@ -112,13 +112,13 @@ export class LocalCluster implements AsyncDisposable {
     return await this.until(what, ['get', 'events'], (out) => out.includes(text));
   }
 
-  /** Starts kubectl in the background. */
+  /** Starts a kubectl command in the background. */
   start(args: readonly string[], env: Readonly<Record<string, string>> = {}): RunningCommand {
     this.#typed.push(args.join(' '));
     return this.run('kubectl', ['--kubeconfig', this.kubeconfig, ...args], env);
   }
 
-  /** As `start`, with a terminal. */
+  /** Starts a kubectl command in the background with a terminal. */
   startInTerminal(...args: readonly string[]): RunningCommand {
     this.#typed.push(args.join(' '));
     const line = `exec kubectl --kubeconfig ${this.kubeconfig} ${args.join(' ')}`;
@@ -161,7 +161,7 @@ export class LocalCluster implements AsyncDisposable {
     };
   }
 
-  /** Waits until the output of kubectl matches. */
+  /** Repeats a kubectl command until its output matches. */
   until(what: string, args: readonly string[], fits: (out: string) => boolean): Promise<string> {
     let last = '';
     return eventually(

@@ -19,8 +19,11 @@ function pod(name: string, of: string, script: string, more: { fsGroup?: number;
   return podWith(name, script, mounted, { ...securityContext, volumes });
 }
 
-/** With the real kubectl, the real containerd and real kernel block devices. */
-describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
+/** Uses the real kubectl, the real containerd and real kernel block devices. */
+describe('local disks as persistent volumes on kubeling up', {
+  timeout: 900_000,
+  skip: withoutKubectl(),
+}, () => {
   let cluster: LocalCluster;
   let folder: string;
   const disks: LoopDisk[] = [];
@@ -54,7 +57,7 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
       return mounts(` ${device} `).length === 0 && !existsSync(global(name));
     });
 
-  it('are formatted when empty, mounted once, shared by pods, and keep their content', async () => {
+  it('an empty disk is formatted, mounted once, shared by pods, and keeps its content', async () => {
     const created = disk('empty');
     await cluster.apply(
       volume('empty', { path: created.device }, { mountOptions: ['noatime'] }),
@@ -88,7 +91,7 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
     await unused('empty', created);
   });
 
-  it('report another file system on the pod and on the volume, and leave it unchanged', async () => {
+  it('a disk with another file system is reported on the pod and on the volume, and is not changed', async () => {
     const created = disk('other');
     created.format();
     await cluster.apply(volume('other', { path: created.device, fsType: 'xfs' }), claim('other'));
@@ -105,7 +108,7 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
     await unused('other', created);
   });
 
-  it('are never formatted when they have partitions', async () => {
+  it('a disk with partitions is never formatted', async () => {
     const created = disk('parts');
     const table = Buffer.alloc(512);
     Buffer.from([0x80, 0, 2, 0, 0x83, 0, 0x10, 0, 0, 8, 0, 0, 0, 0x10, 0, 0]).copy(table, 446);
@@ -122,7 +125,7 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
     await unused('parts', created);
   });
 
-  it('report damage, and are not formatted for read-only use', async () => {
+  it('a damaged file system is reported, and a disk for read-only use is not formatted', async () => {
     const [broken, blank] = [disk('broken'), disk('blank')];
     broken.format();
     broken.damage();
@@ -143,7 +146,7 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
     await unused('blank', blank);
   });
 
-  it('reject files and character devices', async () => {
+  it('files and character devices are rejected as disks', async () => {
     await cluster.apply(
       volume('null', { path: '/dev/null' }),
       claim('null'),
@@ -156,9 +159,9 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
     await cluster.kubectl('delete', 'pod', 'null');
   });
 
-  it('grow their file system with the disk, before a pod has it and while it runs', async () => {
+  it('the file system grows with the disk, before a pod uses it and while the pod runs', async () => {
     const mebi = 2 ** 20;
-    // Of a type that the kernel grows with no rights beyond those to mount it.
+    // xfs, because the kernel grows it with the same rights that mount it.
     const created = disk('grown', 400 * mebi);
     created.format('xfs');
     await cluster.apply(volume('grown', { path: created.device }), claim('grown'));
@@ -178,7 +181,7 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
     const follows = async (to: number) => {
       const known = ['get', 'pvc', 'grown', '-o', 'jsonpath={.status.capacity.storage}'];
       await cluster.until('the claim to report the size', known, (out) => out === `${to}Mi`);
-      // The file system itself uses a little of it.
+      // The usable size is smaller than the disk, because the file system itself uses some space.
       const isLarge = (out: string) =>
         Number(out.trim().split('\n').at(-1)) > (to - 90) * 1024 &&
         Number(out.trim().split('\n').at(-1)) <= to * 1024;
@@ -197,7 +200,7 @@ describe('local disks as volumes on kubeling up', { timeout: 900_000, skip: with
     await unused('grown', created);
   });
 
-  it('are adopted by a node after a kill, and unmounted when no pod uses them', async () => {
+  it('disks are adopted by a node restarted after a kill, and unmounted when no pod uses them', async () => {
     const created = disk('killed');
     await cluster.apply(
       volume('killed', { path: created.device }),

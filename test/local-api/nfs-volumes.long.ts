@@ -29,7 +29,7 @@ const claimed = (name: string, annotations: object, spec: object) => [
 ];
 
 /**
- * With the real kubectl and containerd, and a real kernel file system. Its client and server
+ * Uses the real kubectl and containerd, and a real kernel file system. A fake client and server
  * replace those of NFS: no test here uses an NFS server.
  */
 describe('NFS volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
@@ -70,7 +70,7 @@ describe('NFS volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl(
       return !existsSync(join(cluster.node.dataDir, 'kubelet/pods', uid));
     });
 
-  it('are mounted for a pod that names them, and removed completely', async () => {
+  it('an NFS volume in a pod spec is mounted for the pod and removed completely', async () => {
     await cluster.apply(pod('plain', inline('/export', { readOnly: true })));
     await cluster.ready('plain');
     await log('plain', 'served\n');
@@ -83,7 +83,7 @@ describe('NFS volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl(
     assert.equal(isMounted(), false);
   });
 
-  it("are mounted for a claim with the options of the volume, the annotation's before the spec's", async () => {
+  it("an NFS volume of a claim is mounted with the volume's mount options; those of the annotation precede those of the spec", async () => {
     await cluster.apply(...claimed('spec', {}, { mountOptions: ['nfsvers=4.1', 'hard'] }));
     const annotations = { 'volume.beta.kubernetes.io/mount-options': 'soft,timeo=10' };
     await cluster.apply(...claimed('note', annotations, { mountOptions: ['hard'] }));
@@ -104,7 +104,7 @@ describe('NFS volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl(
   });
 
   for (const trouble of ['fail', 'half'] as const) {
-    it(`that cannot be mounted (${trouble}) are reported, leave nothing and are retried`, async () => {
+    it(`an NFS volume that cannot be mounted (${trouble}) is reported, leaves nothing behind and is retried`, async () => {
       standIn.mounting(trouble);
       await cluster.apply(pod(trouble, inline(`/${trouble}`)));
       await cluster.event(
@@ -120,7 +120,7 @@ describe('NFS volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl(
     });
   }
 
-  it('block only their pod while a mount hangs, and continue when it ends', async () => {
+  it('a hanging NFS mount blocks only its pod, which starts when the mount completes', async () => {
     standIn.mounting('hang');
     await cluster.apply(pod('waits', inline('/slow')));
     await cluster.event('the event', 'mounting files.test:/slow has not ended after 10 s, and continues');
@@ -135,7 +135,7 @@ describe('NFS volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl(
     await gone(uid);
   });
 
-  it('let a pod be deleted whose mount hangs', async () => {
+  it('a pod whose NFS mount hangs can be deleted', async () => {
     standIn.mounting('hang');
     await cluster.apply(pod('never', inline('/never')));
     await cluster.node.until('the mount to begin', async () => standIn.calls('mount', '/never').length > 0);
@@ -145,7 +145,7 @@ describe('NFS volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl(
     assert.equal(isMounted(), false);
   });
 
-  it('report a hanging unmount that blocks no other pod, and continue when it ends', async () => {
+  it('a hanging NFS unmount is reported, blocks no other pod, and completes when the server responds', async () => {
     await cluster.apply(pod('leaves', inline('/held')));
     await cluster.ready('leaves');
     const uid = await cluster.uidOf('leaves');
@@ -163,7 +163,7 @@ describe('NFS volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl(
     assert.equal(isMounted(), false);
   });
 
-  it("with an unresponsive server let the node restart, run other pods, and delete the server's pods", async () => {
+  it('with an unresponsive NFS server the node can restart, run other pods, and delete the pods of the server', async () => {
     const part = { ...whole, mountPath: '/data/canary', subPath: 'canary' };
     await cluster.apply(
       pod('silent', inline('/silent')),
@@ -188,7 +188,7 @@ describe('NFS volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl(
     assert.equal(isMounted(), false);
   });
 
-  it('report an unresponsive subPath that blocks no other pod', async () => {
+  it('an unresponsive subPath on NFS is reported and blocks no other pod', async () => {
     standIn.server('silent');
     const part = { ...whole, mountPath: '/data/canary', subPath: 'canary' };
     const names = ['a', 'b', 'c', 'd', 'e'];

@@ -18,7 +18,7 @@ interface Amounts {
   readonly memory: string;
 }
 
-/** A container with equal requests and limits. */
+/** A container whose requests equal its limits. */
 function container(name: string, amounts: Amounts, over: object = {}): object {
   return {
     name,
@@ -34,8 +34,8 @@ function podOf(name: string, ...containers: readonly object[]): object {
   return { apiVersion: 'v1', kind: 'Pod', metadata, spec: { terminationGracePeriodSeconds: 0, containers } };
 }
 
-/** With the real kubectl and the real containerd: the kernel values must match the spec. */
-describe('resize of pods on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
+/** Uses the real kubectl and the real containerd, and compares the kernel values with the spec. */
+describe('in-place resize of pods on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
 
   before(async () => {
@@ -63,9 +63,10 @@ describe('resize of pods on kubeling up', { timeout: 900_000, skip: withoutKubec
       return isSeen && conditionsOf(pod).length === 0 ? pod : undefined;
     });
 
-  /** The directories of a pod and of its container below the tree of a controller. */
+  /** The cgroup directory of a pod below the given controller. */
   const podDirectory = (controller: string, uid: string): string => {
-    // Only this node's own, because those of other tests may be removed while they are read.
+    // Searches only the cgroups of this node, because those of other tests may be removed during
+    // the search.
     const root = `/sys/fs/cgroup/${controller}/${networkName(cluster.node.dataDir)}`;
     const found = readdirSync(root, { recursive: true, withFileTypes: true }).find(
       (entry) => entry.isDirectory() && entry.name === `pod${uid}`,
@@ -91,7 +92,7 @@ describe('resize of pods on kubeling up', { timeout: 900_000, skip: withoutKubec
     };
   };
 
-  it('is applied in the kernel, the status and the events without a restart', async () => {
+  it('a resize is applied in the kernel and shown in the status and the events without a container restart', async () => {
     const [small, large] = [
       { cpu: '100m', memory: '64Mi' },
       { cpu: '200m', memory: '128Mi' },
@@ -114,7 +115,7 @@ describe('resize of pods on kubeling up', { timeout: 900_000, skip: withoutKubec
     for (const reason of ['ResizeStarted', 'ResizeCompleted']) await cluster.event(reason, reason);
   });
 
-  it('restarts a container that requests it, only for the resources it names', async () => {
+  it('a resize restarts a container only for the resources whose resizePolicy requests it', async () => {
     const both = { cpu: '100m', memory: '64Mi' };
     const resizePolicy = [{ resourceName: 'memory', restartPolicy: 'RestartContainer' }];
     await cluster.apply(podOf('anew', container('main', both, { resizePolicy })));
@@ -134,7 +135,7 @@ describe('resize of pods on kubeling up', { timeout: 900_000, skip: withoutKubec
     assert.deepEqual(held(second), { shares: 153, quota: 15_000, memory: 100 });
   });
 
-  it('does not take away memory in use, and the pod reports why', async () => {
+  it('a memory limit is not decreased below the memory in use, and the pod reports why', async () => {
     const both = { cpu: '100m', memory: '100Mi' };
     const hog = container('main', both, {
       command: ['sh', '-c', 'head -c 40m /dev/zero > /tmp/full/f; trap exit TERM; while :; do sleep 1; done'],
@@ -164,7 +165,7 @@ describe('resize of pods on kubeling up', { timeout: 900_000, skip: withoutKubec
     assert.equal(held(await settled('hog'), 'main').memory, 110);
   });
 
-  it('is rejected or deferred when the node lacks capacity, also after a restart of kubeling', async () => {
+  it('a resize is rejected or deferred when the node lacks capacity, also after a restart of kubeling', async () => {
     const node = JSON.parse(await cluster.kubectl('get', 'node', '-o', 'json')).items[0];
     const milli =
       Number.parseFloat(node.status.allocatable.cpu) * (/m$/.test(node.status.allocatable.cpu) ? 1 : 1_000);
@@ -221,7 +222,7 @@ describe('resize of pods on kubeling up', { timeout: 900_000, skip: withoutKubec
     assert.equal(grown.status?.containerStatuses?.[0]?.restartCount, 0);
   });
 
-  it('applies each of fifteen consecutive resizes to the cgroup', async (t) => {
+  it('each of fifteen consecutive resizes is applied to the cgroup', async (t) => {
     await cluster.apply(podOf('quick', container('main', { cpu: '100m', memory: '32Mi' })));
     await cluster.ready('quick');
     const pod = await get('quick');

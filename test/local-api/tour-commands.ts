@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { delimiter, join } from 'node:path';
 
-/** Splits a line into shell words, as far as the tour needs it. */
+/** Splits a line into shell words; supports only the syntax that occurs in the tour. */
 function shellWords(line: string): readonly string[] {
   const withHost = line.replaceAll('$(hostname)', hostname().toLowerCase());
   return [...withHost.matchAll(/'([^']*)'|"([^"]*)"|(#.*)|(\S+)/g)].flatMap(

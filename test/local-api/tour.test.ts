@@ -12,7 +12,7 @@ const web = 'examples/web.yaml';
 const image = 'localhost/kubeling/busybox:1';
 const nodeName = hostname().toLowerCase();
 
-/** The rows of a table below its header, each as its cells. */
+/** The rows of a table below its header, each as a list of its cells. */
 function rows(table: string): readonly (readonly string[])[] {
   return table
     .trim()
@@ -21,7 +21,7 @@ function rows(table: string): readonly (readonly string[])[] {
     .map((line) => line.trim().split(/\s{2,}/));
 }
 
-/** The tour of the README with the real kubectl. Each step depends on those before it. */
+/** Runs the tour of the README with the real kubectl. Each step depends on the previous ones. */
 describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
 
@@ -33,7 +33,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.deepEqual(await cluster?.leave(), []);
   });
 
-  it('is told the kubeconfig and first commands, and only the owner can read the file', async () => {
+  it('kubeling up prints the kubeconfig and first commands, and only the owner can read the kubeconfig', async () => {
     assert.match(cluster.node.out, /^api .* answers at https:\/\/127\.0\.0\.1:\d+, its kubeconfig is /m);
     assert.equal(cluster.node.out.match(/^try .*kubectl --kubeconfig/gm)?.length, 3);
     assert.equal((await stat(cluster.kubeconfig)).mode & 0o777, 0o600);
@@ -68,8 +68,8 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
       cluster.kubectl('get', 'pod', 'greeter', '-o', 'jsonpath={.metadata.resourceVersion}');
     await cluster.kubectl('wait', '--for=condition=Ready', 'pod/greeter', '--timeout=60s');
     const before = await version();
-    // kubectl sends the order of mounts where the server has added one, and then treats it as a
-    // change.
+    // kubectl apply sends the order of volume mounts; the server has added a mount, so kubectl
+    // treats the order as changed.
     assert.match(
       await cluster.kubectl('apply', '-f', 'examples/'),
       /^configmap\/greeting unchanged\npod\/greeter configured\npod\/web unchanged\n$/,
@@ -145,7 +145,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.equal((await shell.ended).code, 3);
   });
 
-  it('port-forward: the port of the pod responds on this machine', async () => {
+  it('port-forward: the port of the pod is reachable on this machine', async () => {
     for (const websockets of ['true', 'false']) {
       const [port] = await freePorts(1);
       const forward = cluster.start(['port-forward', 'pod/web', `${port}:80`], {
@@ -186,7 +186,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.match(again.stderr, /configmaps "colours" already exists/);
   });
 
-  it('pods: read their volumes and variables, and their token has no rights', async () => {
+  it('pods: containers read their volumes and variables, and their token has no rights', async () => {
     const pod = {
       apiVersion: 'v1',
       kind: 'Pod',
@@ -225,7 +225,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     );
   });
 
-  it('edit, patch in three kinds, label and annotate', async () => {
+  it('edit, patch in three formats, label and annotate change objects', async () => {
     const edit = cluster.start(['edit', 'configmap', 'greeting'], { KUBE_EDITOR: 'sed -i s/day/evening/' });
     edit.child.stdin.end();
     const edited = await edit.ended;
@@ -250,7 +250,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     await cluster.kubectl('label', 'pod', 'web', 'tier-');
   });
 
-  it('diff, set and replace', async () => {
+  it('diff, set and replace show and change objects', async () => {
     const diff = await cluster.attempt(['diff', '-f', 'examples/']);
     assert.equal(diff.code, 1, diff.stderr);
     assert.match(diff.stdout, /^- +words: good evening\n\+ +words: good day$/m);
@@ -259,13 +259,13 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.match(refused.stderr, /spec: Forbidden: pod updates may not change fields/);
   });
 
-  it('top pod', async () => {
+  it('top pod: shows the usage of pods', async () => {
     const pods = await cluster.kubectl('top', 'pod');
     for (const name of ['web', 'greeter', 'talker'])
       assert.match(pods, new RegExp(`^${name} +\\d+m +\\d+Mi`, 'm'));
   });
 
-  it('explain, api-resources, api-versions and get --raw', async () => {
+  it('explain, api-resources, api-versions and get --raw show what the API serves', async () => {
     assert.match(await cluster.kubectl('explain', 'pod.spec'), /restartPolicy/);
     const resources = await cluster.kubectl('api-resources');
     for (const name of ['pods', 'nodes', 'configmaps', 'events', 'leases', 'certificatesigningrequests'])
@@ -285,7 +285,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     );
   });
 
-  it('auth can-i and whoami', async () => {
+  it('auth can-i and whoami show the permissions and the name of the user', async () => {
     assert.equal(await cluster.kubectl('auth', 'can-i', 'create', 'pods'), 'yes\n');
     const robot = ['--as=system:serviceaccount:elsewhere:robot'];
     const no = await cluster.attempt(['auth', 'can-i', 'create', 'pods', ...robot]);
@@ -318,7 +318,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.equal((await shell.ended).code, 0);
   });
 
-  it('drain and uncordon', async () => {
+  it('drain and uncordon: pods are evicted from the node, and it is schedulable again', async () => {
     const drained = await cluster.kubectl('drain', nodeName, '--force');
     assert.match(drained, new RegExp(`node/${nodeName} drained`));
     assert.equal(await cluster.kubectl('get', 'pods', '-o', 'name'), '');
@@ -334,7 +334,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
       await cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=60s');
   });
 
-  it('delete: waits for the end, and with --force does not', async () => {
+  it('delete: waits until the pod has terminated, and with --force does not wait', async () => {
     assert.match(await cluster.kubectl('delete', 'pod', 'greeter'), /pod "greeter" deleted/);
     assert.equal(await cluster.kubectl('get', 'pods', '-o', 'name'), 'pod/web\n');
     assert.match(await cluster.kubectl('delete', 'pod', 'web', '--force'), /pod "web" force deleted/);
@@ -371,7 +371,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.match((await cluster.attempt(['get', 'pod', 'once'])).stderr, /not found/);
   });
 
-  it('covers every command of the README', async () => {
+  it('the tests ran every kubectl command of the tour', async () => {
     const typed = new Set(cluster.typed.map((line) => line.replace(/\b\d+:80$/, '8080:80')));
     assert.deepEqual(
       (await tourCommands()).filter((line) => !typed.has(line)),
@@ -379,7 +379,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     );
   });
 
-  it('manifest directory: its objects are in the API too', async () => {
+  it('manifest directory: its objects appear in the API', async () => {
     const name = `static-${nodeName}`;
     await cluster.node.put(
       'static.yaml',
@@ -407,7 +407,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     );
   });
 
-  it('manifest directory: its volumes and claims are bound, follow their file and are deleted with it', async () => {
+  it('manifest directory: its volumes and claims are bound, updated with their file and deleted with it', async () => {
     const volume = (path: string) =>
       [
         'apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec:\n  storageClassName: ""\n',
@@ -443,7 +443,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
     assert.match(await cluster.kubectl('get', 'cm'), /^mine /m);
   });
 
-  it('everything is still there after kubeling was killed', async () => {
+  it('all objects still exist after kubeling was killed', async () => {
     await cluster.kubectl('apply', '-f', web);
     await cluster.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=60s');
     const uid = () => cluster.kubectl('get', 'pod', 'web', '-o', 'jsonpath={.metadata.uid}');

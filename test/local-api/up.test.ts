@@ -54,7 +54,7 @@ function sleeper(name: string) {
   return { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'default' }, spec };
 }
 
-describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() }, () => {
+describe('kubeling up with its embedded API', { timeout: 400_000, skip: withoutKubectl() }, () => {
   let first: KubelingNode | undefined;
   let second: KubelingNode | undefined;
 
@@ -66,8 +66,8 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     );
   });
 
-  it('adopts a data directory without an API, and its pods keep running', async () => {
-    // As left by a version without the API.
+  it('adopts a data directory of a version without an API, and its pods keep running', async () => {
+    // Creates a data directory as a kubeling version without the embedded API left it.
     first = await KubelingNode.open(undefined, ['--local-api=false']);
     assert.doesNotMatch(first.out, /^api /m);
     await first.put('old.json', sleeper('old'));
@@ -78,7 +78,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     await first.start();
     const name = `old-${hostname().toLowerCase()}`;
     const node = first;
-    // The node is ready before all its mirror pods exist.
+    // Waits for the mirror pods, because the node is ready before all of them exist.
     await node.until('its mirror', async () =>
       (await kubectl(node, 'get', 'pods', '-o', 'name')).includes(name),
     );
@@ -92,7 +92,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     );
   });
 
-  it('rejects a pod with a host port on which the node listens, before and after a restart', async () => {
+  it('rejects a pod with a host port that the node itself uses, before and after a restart', async () => {
     assert.ok(first !== undefined);
     const port = async () =>
       Number(await readFile(join(first?.dataDir ?? '', 'kubelet/loopback-port'), 'utf8'));
@@ -121,13 +121,14 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     assert.doesNotMatch(await kubectl(second, 'get', 'pods'), /old-/);
   });
 
-  it('reports the real address of its kubelet in the node, on any free port', async () => {
+  it('reports the actual address of its kubelet in the node status when any free port is chosen', async () => {
     assert.ok(first && second);
     const ports = new Set<string>();
     for (const node of [first, second]) {
       const where = '{.items[0].status.daemonEndpoints.kubeletEndpoint.Port}';
       const port = await kubectl(node, 'get', 'nodes', '-o', `jsonpath=${where}`);
-      // Only a client with the CA of this home trusts the certificate.
+      // The serving certificate is trusted only by a client with the certificate authority of this
+      // data directory.
       const ca = await readFile(join(node.dataDir, 'api', 'pki', 'ca.crt'), 'utf8');
       const socket = connect({
         host: '127.0.0.1',
@@ -142,7 +143,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     assert.equal(ports.size, 2);
   });
 
-  it('uses another port when its previous one is in use', async () => {
+  it('uses another API port when the previous one is in use', async () => {
     assert.ok(second);
     const url = new URL(await apiUrl(second));
     await second.end('SIGTERM');
@@ -157,7 +158,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     }
   });
 
-  it('restarts at the same address with its data', async () => {
+  it('a restarted API has the same address and data', async () => {
     assert.ok(second);
     const url = await apiUrl(second);
     await second.end('SIGKILL');
@@ -166,7 +167,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     assert.match(await kubectl(second, 'get', 'configmaps'), /^mine /m);
   });
 
-  it('starts empty with --reset, terminates its pods, and keeps a backup of the data', async () => {
+  it('starts with an empty store with --reset, terminates its pods, and keeps a backup of the data', async () => {
     assert.ok(second);
     await kubectl(second, 'run', 'gone', `--image=${image}`, '--', 'sleep', '1000');
     await kubectl(second, 'wait', '--for=condition=Ready', 'pod/gone', '--timeout=60s');
@@ -188,7 +189,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     second.change({}, []);
   });
 
-  it('adds its context to a kubeconfig on request, and to none otherwise', async () => {
+  it('adds its context to a kubeconfig only when requested', async () => {
     assert.ok(second);
     const path = join(second.dataDir, 'own', 'config');
     await mkdir(join(second.dataDir, 'own'));
@@ -200,7 +201,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     assert.equal(code, 0, out);
   });
 
-  it('reports an address in use and changes nothing', async () => {
+  it('reports that the API address is in use and changes nothing', async () => {
     assert.ok(second);
     await second.end('SIGTERM');
     const server = createServer().listen(0, '127.0.0.1');
@@ -232,7 +233,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     assert.match(await kubectl(second, 'get', 'nodes'), / Ready /);
   });
 
-  it('rejects a damaged or newer store, keeps it, and leaves pods running', async () => {
+  it('rejects a damaged or newer store, keeps it unchanged, and leaves pods running', async () => {
     assert.ok(second);
     await kubectl(second, 'run', 'survivor', `--image=${image}`, '--', 'sleep', '1000');
     await kubectl(second, 'wait', '--for=condition=Ready', 'pod/survivor', '--timeout=60s');
@@ -240,7 +241,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     const path = join(second.dataDir, 'api', 'store', 'objects.db');
     const good = await readFile(path);
     const later = Buffer.from(good);
-    // The offset of SQLite's schema version.
+    // The offset of the SQLite schema version in the file header.
     later.writeUInt32BE(99, 60);
     const args = ['up', '--data-dir', second.dataDir, '--runtime-endpoint', 'private'];
     for (const [bad, why] of [
@@ -279,7 +280,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     assert.match(metrics, /^kubeling_store_commits_total [1-9]/m);
   });
 
-  it('reports wrong flags before anything is changed', async () => {
+  it('reports wrong flags before it changes anything', async () => {
     assert.ok(second);
     const dataDir = join(second.dataDir, 'never');
     for (const flag of ['--event-ttl=0s', '--listen=somewhere', '--grant=everything']) {

@@ -9,14 +9,14 @@ import { withoutKubectl } from './tour-commands.ts';
 
 const image = 'localhost/kubeling/busybox:1';
 const podsPath = '/api/v1/namespaces/default/pods';
-/** How long the race runs; a longer run is optional. */
+/** How long the race runs; an environment variable can make it longer. */
 const attackMs = Number(process.env['KUBELING_ATTACK_SECONDS'] ?? 10) * 1_000;
 const victimsAtOnce = 4;
 const containersOfVictim = 4;
 
 /**
- * Exchanges a directory with a link out of the volume and back as fast as it can. A concurrent bind
- * mount creates the missing directory, which must be removed again.
+ * A script that exchanges a directory with a link out of the volume and back in a fast loop. A
+ * concurrent bind mount may create the missing directory, so the script removes it.
  */
 const swapping = [
   'cd /v; mkdir -p d; touch d/inside; ln -sfn "$OUTSIDE" l',
@@ -59,8 +59,8 @@ function podOf(name: string, { script, mounts, volumes, containers = 1, env = {}
   };
 }
 
-/** With the real containerd and real mounts. */
-describe('attacks on volumes', { timeout: 600_000, skip: withoutKubectl() }, () => {
+/** Uses the real containerd and real mounts. */
+describe('attacks on volumes by containers', { timeout: 600_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
   let api: ApiCaller;
   let host: string;
@@ -106,7 +106,7 @@ describe('attacks on volumes', { timeout: 600_000, skip: withoutKubectl() }, () 
     );
   }
 
-  /** Every container has exited, or its status reports why it cannot start. */
+  /** Waits until every container has exited, or its status reports why it cannot start. */
   async function decided(name: string, count: number): Promise<readonly string[]> {
     let reasons: readonly string[] = [];
     await cluster.node.until(`${name} to be decided`, async () => {
@@ -171,7 +171,7 @@ describe('attacks on volumes', { timeout: 600_000, skip: withoutKubectl() }, () 
     for (const name of await seen()) await rm(join(host, 'results', name));
   });
 
-  it('CVE-2017-1002102: containers cannot write payload volumes', async () => {
+  it('CVE-2017-1002102: containers cannot write to volumes that the kubelet fills', async () => {
     await cluster.kubectl('create', 'configmap', 'settings', '--from-literal=key=value');
     await cluster.kubectl('create', 'secret', 'generic', 'keys', '--from-literal=key=value');
     const fieldRef = { fieldPath: 'metadata.name' };
@@ -196,7 +196,7 @@ describe('attacks on volumes', { timeout: 600_000, skip: withoutKubectl() }, () 
     await remove('writer');
   });
 
-  it('CVE-2023-3676, CVE-2023-3955, CVE-2023-5528, CVE-2018-1002101: names are not interpreted by a shell', async () => {
+  it('CVE-2023-3676, CVE-2023-3955, CVE-2023-5528, CVE-2018-1002101: names in pod specs are not interpreted by a shell', async () => {
     const script = 'echo here > /sub/$NAME';
     const names = [
       '$(touch pwned)',
@@ -228,7 +228,7 @@ describe('attacks on volumes', { timeout: 600_000, skip: withoutKubectl() }, () 
     await remove('git');
   });
 
-  it('no mount and no pod directory is left', async () => {
+  it('no mount and no pod directory is left after all attacks', async () => {
     const { dataDir } = cluster.node;
     await cluster.node.until(
       'all directories to be removed',

@@ -49,8 +49,11 @@ function podOf(
   };
 }
 
-/** With the real kubectl, the real containerd and real mounts. */
-describe('volume content on kubeling up', { timeout: 600_000, skip: withoutKubectl() }, () => {
+/** Uses the real kubectl, the real containerd and real mounts. */
+describe('content of configMap, secret and downward API volumes on kubeling up', {
+  timeout: 600_000,
+  skip: withoutKubectl(),
+}, () => {
   let cluster: LocalCluster;
   let api: ApiCaller;
 
@@ -74,7 +77,7 @@ describe('volume content on kubeling up', { timeout: 600_000, skip: withoutKubec
   const volumeOf = (uid: string, kind: string, name: string) =>
     join(cluster.node.dataDir, 'kubelet/pods', uid, 'volumes', `kubernetes.io~${kind}`, name);
 
-  it('changes atomically: a reader in the pod observes no torn, missing or older file during 1,000 API writes', async (t) => {
+  it('a volume changes atomically: during 1,000 API writes a reader in the pod observes no torn, missing or older file', async (t) => {
     const map = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'numbers' } };
     await create('configmaps', { ...map, data: data(0) });
     const volumes = [
@@ -96,16 +99,17 @@ describe('volume content on kubeling up', { timeout: 600_000, skip: withoutKubec
     await cluster.node.until('the last version to be read', () => hasRead(said, updates));
     const { wrong, count } = await readerLooks(said);
     assert.equal(wrong, '');
-    // Updates in quick succession are merged.
+    // The kubelet merges updates in quick succession, so the reader does not observe each of them.
     assert.ok(versions.size > 1);
     t.diagnostic(`${count} reads, ${versions.size} versions of the volume or more`);
     const kept = (await readdir(config)).filter((name) => name.startsWith('..'));
-    // The link, its target, and for readers of the previous version its old target.
+    // The volume directory has the ..data link, its target, and briefly the previous target for
+    // readers that still use it.
     assert.ok(kept.length <= 3, kept.join(' '));
     await cluster.kubectl('delete', 'pod', 'reader');
   });
 
-  it('changes atomically in each of 1,000 volume writes under a reader in a container', async (t) => {
+  it('a volume changes atomically in each of 1,000 volume writes while a container reads it', async (t) => {
     const podsDir = join(cluster.scratch, 'pods');
     const environment = new PayloadWorld(new HostVolumeFiles(realClock()), podsDir, realClock());
     const [written, filled] = [podWith([{ name: 'cm', configMap: { name: 'cm' } }]), environment.volumes()];
@@ -138,7 +142,7 @@ describe('volume content on kubeling up', { timeout: 600_000, skip: withoutKubec
     await cluster.kubectl('delete', 'pod', 'hasty');
   });
 
-  /** Files on the disk of the node that contain the text; memory-backed files are not included. */
+  /** Files on the disk of the node that contain the text; memory-backed files are not searched. */
   function onDisk(text: string): readonly string[] {
     const { dataDir } = cluster.node;
     const find = [
@@ -148,11 +152,11 @@ describe('volume content on kubeling up', { timeout: 600_000, skip: withoutKubec
       text,
     ];
     const found = execFileSync('sh', find, { encoding: 'utf8' }).split('\n');
-    // The secret comes from the embedded API, so only its store may contain it.
+    // Only the store of the embedded API may contain the secret on disk.
     return found.filter((path) => path !== '' && !path.startsWith(join(dataDir, 'api/store/')));
   }
 
-  it('is available to an ephemeral container of a running pod, and only its own', async () => {
+  it('an ephemeral container of a running pod can mount the volumes of the pod', async () => {
     const volumes = [
       { name: 'disk', emptyDir: {} },
       { name: 'memory', emptyDir: { medium: 'Memory', sizeLimit: '5Mi' } },
@@ -183,7 +187,7 @@ describe('volume content on kubeling up', { timeout: 600_000, skip: withoutKubec
     assert.match(output, /^here\n777\n1777\ntmpfs +5120 /);
   });
 
-  it('reports node allocatable where a container has no limit', async () => {
+  it('a container without a limit gets the node allocatable as its limit from the downward API', async () => {
     const names = ['cpu', 'memory', 'ephemeral-storage'];
     const items = names.map((name) => ({
       path: name,
@@ -200,7 +204,7 @@ describe('volume content on kubeling up', { timeout: 600_000, skip: withoutKubec
     assert.equal(output, amounts.join(''));
   });
 
-  it('is never written to disk if it is secret, also when kubeling is killed and restarted', async () => {
+  it('secrets are never written to disk, also when kubeling is killed and restarted', async () => {
     const canary = 'canary-7d0c4e1b95';
     await create('secrets', {
       apiVersion: 'v1',
@@ -238,7 +242,7 @@ describe('volume content on kubeling up', { timeout: 600_000, skip: withoutKubec
     await cluster.node.start();
     assert.equal(await read('/secret/key'), canary);
     assert.equal(await read('/both/key'), canary);
-    // The search works: content that is not secret is on the disk.
+    // Proves that the search finds files: content that is not secret is on the disk.
     assert.ok(onDisk(known).length > 0);
     look();
     for (const [kind, name] of [

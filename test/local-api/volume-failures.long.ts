@@ -37,7 +37,9 @@ function pod(name: string, source: object): object {
   };
 }
 
-/** With a separate driver process, the real kubectl, the real containerd and real mounts. */
+/**
+ * Uses a CSI driver in a separate process, the real kubectl, the real containerd and real mounts.
+ */
 describe('volume failures on kubeling up', { timeout: 600_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
   let driver: DriverProcess;
@@ -68,7 +70,7 @@ describe('volume failures on kubeling up', { timeout: 600_000, skip: withoutKube
     return join(cluster.node.dataDir, 'kubelet/pods', uid);
   };
 
-  /** A process in the volume that prevents its unmount. */
+  /** Starts a process whose working directory is the volume, which prevents its unmount. */
   async function hold(directory: string): Promise<ChildProcess> {
     const holder = spawn('sleep', ['1000'], { cwd: directory });
     holders.push(holder);
@@ -111,7 +113,7 @@ describe('volume failures on kubeling up', { timeout: 600_000, skip: withoutKube
     ],
     ['driven', driven, 'kubernetes.io~csi/data/mount'],
   ] as const) {
-    it(`a volume in use after its pod has terminated is reported, stays, and is removed when released: ${name}`, async () => {
+    it(`a volume still in use after its pod has terminated is reported, stays mounted, and is removed when released: ${name}`, async () => {
       await cluster.apply(pod(name, source));
       await cluster.ready(name);
       const podDir = await podDirOf(name);
@@ -134,7 +136,7 @@ describe('volume failures on kubeling up', { timeout: 600_000, skip: withoutKube
     });
   }
 
-  it('a mount of an unknown plugin keeps the pod until it is unmounted', async () => {
+  it('a pod is not deleted while a mount of an unknown plugin is in its directory', async () => {
     await cluster.apply(pod('foreign', { emptyDir: {} }));
     await cluster.ready('foreign');
     const podDir = await podDirOf('foreign');
@@ -146,7 +148,7 @@ describe('volume failures on kubeling up', { timeout: 600_000, skip: withoutKube
       await cluster.until('the event', events('foreign'), (out) =>
         out.includes(`mounted volumes=[theirs]: ${point} is mounted`),
       );
-      // It still exists, although all its containers have exited.
+      // The pod still exists, although all its containers have exited.
       const phase = await cluster.kubectl('get', 'pod', 'foreign', '-o', 'jsonpath={.status.phase}');
       assert.notEqual(phase, '');
     } finally {

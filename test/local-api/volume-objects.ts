@@ -3,11 +3,13 @@ import { hostname } from 'node:os';
 export const nodeName = hostname().toLowerCase();
 const image = 'localhost/kubeling/busybox:1';
 
-/** In the form kubectl accepts. */
+/** Serializes objects as a stream of documents, which kubectl accepts as one file. */
 export const json = (...items: readonly object[]) =>
   items.map((item) => `---\n${JSON.stringify(item)}\n`).join('');
 
-/** With its own storage class: only the claim of the same name gets it. */
+/**
+ * A volume with a separate storage class, so that only the claim of the same name is bound to it.
+ */
 export const persistentVolume = (name: string, spec: object, metadata: object = {}) => ({
   apiVersion: 'v1',
   kind: 'PersistentVolume',
@@ -27,7 +29,7 @@ export const claim = (name: string, spec: object = {}) => ({
   },
 });
 
-/** The node affinity of a volume on this machine. */
+/** Node affinity of a local volume for this machine. */
 export const onThisNode = {
   required: {
     nodeSelectorTerms: [
@@ -40,11 +42,11 @@ export const claimed = (name: string, readOnly = false) => ({
   persistentVolumeClaim: { claimName: name, ...(readOnly ? { readOnly } : {}) },
 });
 
-/** How a container uses the single volume of its pod. */
+/** How a container uses the only volume of its pod. */
 export const mounted = { volumeMounts: [{ name: 'data', mountPath: '/data' }] };
 export const asDevice = { volumeDevices: [{ name: 'data', devicePath: '/dev/data' }] };
 
-/** A pod that runs the script with its volume and keeps running. */
+/** A pod that runs the script with its volume and then keeps running. */
 export const podWith = (name: string, script: string, container: object, spec: object) => ({
   apiVersion: 'v1',
   kind: 'Pod',

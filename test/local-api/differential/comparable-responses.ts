@@ -4,15 +4,16 @@ const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 const microTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}Z$/;
 const age = /^\d+[smhdy](?:\d+[smhdy])?$/;
-/** The range from which both servers allocate service addresses. */
+/** The IP range from which both servers allocate service addresses. */
 const serviceAddress = /\b10\.96\.\d{1,3}\.\d{1,3}\b/g;
 
-/**
- * The value dump of a rejection, or its replacement; the forbidden change is described before it.
- */
+/** The Go dump of a rejected value; the text before it describes the forbidden change. */
 const goValues = /((?:may not (?:change|be changed)|immutable after creation)[^\n]*)\n[\s\S]*$/;
 
-/** Random or chosen by the server: only its presence is compared. */
+/**
+ * Fields with a random value or a value chosen by the server: only the presence of the field is
+ * compared.
+ */
 const chosen: Readonly<Record<string, string>> = {
   nodePort: '<port>',
   healthCheckNodePort: '<port>',
@@ -20,14 +21,14 @@ const chosen: Readonly<Record<string, string>> = {
   'ca.crt': '<certificate>',
   'authentication.kubernetes.io/credential-id': '<credential>',
   continue: '<continue>',
-  // The wording differs between servers.
+  // The wording of descriptions differs between servers.
   description: '<words>',
   'kubernetes.io/description': '<words>',
 };
 
 /**
- * Makes responses of two servers comparable: a value chosen by a server is replaced by a name that
- * shows whether it is the same as before. One per chapter.
+ * Makes responses of two servers comparable: replaces each value chosen by a server with a
+ * placeholder, the same one for the same value. Each chapter has its own instance.
  */
 export class ComparableResponses {
   readonly #names = new Map<string, string>();
@@ -35,7 +36,7 @@ export class ComparableResponses {
   readonly #counts = new Map<string, number>();
   readonly #prefixes = new Set<string>();
 
-  /** Random suffixes after this prefix are ignored everywhere. */
+  /** Replaces random suffixes after this prefix in all texts. */
   ignoreSuffixOf(prefix: string): void {
     this.#prefixes.add(prefix);
   }
@@ -71,20 +72,23 @@ export class ComparableResponses {
     return Object.fromEntries(fields);
   }
 
-  /** Counted per object, so that versions of one object do not depend on others. */
+  /**
+   * Placeholders of resource versions are counted per object, so that they do not depend on other
+   * objects.
+   */
   #version(version: string, uid: string): string {
     const object = uid.replace(uuid, (each) => this.#named('uid', each));
     return this.#named(`${object.replaceAll(/[<>]/g, '')} at`, version);
   }
 
-  /** The random suffix of a generated name. */
+  /** Replaces the random suffix of a generated name in all texts. */
   #learnName({ metadata }: Json): void {
     const { name, generateName } = (metadata ?? {}) as { name?: string; generateName?: string };
     if (generateName !== undefined && name !== undefined && name !== generateName)
       this.#texts.set(name, `${generateName}<chance>`);
   }
 
-  /** A recreated object has another UID. */
+  /** Counts the UIDs of a name, because a recreated object has another UID. */
   #learnUid({ name, uid }: Json): void {
     if (typeof uid !== 'string' || typeof name !== 'string' || this.#names.has(`uid ${uid}`)) return;
     const shown = this.#texts.get(name) ?? name;
@@ -136,12 +140,15 @@ export class ComparableResponses {
   }
 }
 
-/** Some servers return an unset field as null and others omit it; an empty list is kept. */
+/**
+ * Whether a field counts as unset: some servers return unset fields as null and others omit them.
+ * Null in place of a list is kept.
+ */
 function isUnset(name: string, value: unknown): boolean {
   return value === null && !/(?:items|rows|s)$/.test(name);
 }
 
-/** Two causes with the same text may both be reported. */
+/** Removes duplicates, because a server may report the same cause twice. */
 function distinct(causes: readonly unknown[]): readonly unknown[] {
   return [...new Map(causes.map((cause) => [JSON.stringify(cause), cause])).values()];
 }

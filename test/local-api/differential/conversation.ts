@@ -10,7 +10,7 @@ import { WatchEvents } from './watch-events.ts';
 export interface RecordedStep {
   readonly what: string;
   readonly code?: number;
-  /** Of the body. */
+  /** The content type of the response. */
   readonly type?: string;
   readonly warnings?: readonly string[];
   readonly retryAfter?: string;
@@ -20,7 +20,7 @@ export interface RecordedStep {
 
 const answerWithinMs = 60_000;
 
-/** Runs the steps of a chapter and records the responses of a server. */
+/** Runs the steps of a chapter against a server and records its responses. */
 export class Conversation implements Disposable {
   readonly #server: Server;
   readonly #namespace: string;
@@ -42,12 +42,15 @@ export class Conversation implements Disposable {
     return reported;
   }
 
-  /** Creates the namespace and waits until all objects created with one exist. */
+  /**
+   * Creates the namespace of the chapter and waits until the objects that every namespace gets
+   * exist.
+   */
   async begin(): Promise<void> {
     const metadata = { name: this.#namespace };
     const make = { method: 'POST', path: '/api/v1/namespaces', body: { metadata } };
     const { code, body } = await this.#send({ ...plain, ...make });
-    if (code !== 201) throw new Error(`Cannot make the namespace ${this.#namespace}: ${code} ${body}`);
+    if (code !== 201) throw new Error(`Cannot create namespace ${this.#namespace}: ${code} ${body}`);
     for (const part of ['serviceaccounts/default', 'configmaps/kube-root-ca.crt'])
       await patiently(part, async () => {
         const path = `/api/v1/namespaces/${this.#namespace}/${part}`;
@@ -127,7 +130,7 @@ export class Conversation implements Disposable {
 
   async #readEvents({ what, watch, events, keep }: ReadEventsStep): Promise<RecordedStep> {
     const ear = this.#watches.get(watch);
-    if (ear === undefined) throw new Error(`Cannot read the watch ${watch}: it was rejected`);
+    if (ear === undefined) throw new Error(`Cannot read watch ${watch}: the server rejected it`);
     const heard = await ear.next(events, answerWithinMs);
     if (keep !== undefined) this.#saved.set(keep, heard.at(-1));
     return { what, events: heard.map((each) => this.#comparable.of(each)) };
@@ -142,7 +145,7 @@ export class Conversation implements Disposable {
   #open(step: SentRequest): Promise<IncomingMessage> {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const content = this.#content(step);
-    // Node.js sets the body length itself only for some methods.
+    // Node.js sets the content length itself only for some HTTP methods.
     const type =
       content === undefined ? {} : { 'content-type': 'application/json', 'content-length': content.length };
     const call = request(`${this.#server.url}${this.#filled(step.path)}`, {
@@ -152,7 +155,7 @@ export class Conversation implements Disposable {
       headers: { accept: 'application/json', ...type, ...this.#bearer(step), ...step.headers },
     });
     call.on('response', resolve).on('error', reject);
-    call.on('timeout', () => call.destroy(new Error(`no answer to ${step.method} ${step.path}`)));
+    call.on('timeout', () => call.destroy(new Error(`${step.method} ${step.path} timed out`)));
     call.end(content);
     return promise;
   }
@@ -167,7 +170,7 @@ export class Conversation implements Disposable {
     return typeof as === 'string' ? {} : { authorization: `Bearer ${this.#filled(as.token)}` };
   }
 
-  /** One connection per user; a watch has its own, because it stays open. */
+  /** One kept-alive connection per user; a watch occupies a separate connection. */
   #agent({ as }: SentRequest): Agent {
     const who = typeof as === 'string' ? as : 'nobody';
     const known = this.#agents.get(who);
@@ -214,12 +217,12 @@ function plainHeaders(headers: IncomingMessage['headers']): Response['headers'] 
   );
 }
 
-/** As read back from the recording. */
+/** Converts a value as writing it to the recording and reading it back does. */
 function asJson(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value ?? null));
 }
 
-/** Text that is not JSON. */
+/** Parses a JSON body; returns other text unchanged. */
 function parsed(body: string): unknown {
   try {
     return JSON.parse(body);

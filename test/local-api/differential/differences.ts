@@ -1,9 +1,10 @@
 /**
- * A row of the document that lists differences, by its first column, and the steps that show it.
+ * An intended difference: a row of docs/embedded-api-differences.md, named by its first column, and
+ * the steps that show the difference.
  */
 export interface Difference {
   readonly row: string;
-  /** What both servers still have in common. */
+  /** What is still equal in the responses of both servers. */
   readonly alike: 'code' | 'nothing';
   readonly steps: Readonly<Record<string, readonly string[]>>;
 }
@@ -15,7 +16,7 @@ function each(...names: readonly string[]): readonly string[] {
   return names.flatMap((name) => [`get as ${name}`, `list as ${name}`]);
 }
 
-/** Rejections of malformed bodies, patches and options. */
+/** The difference in rejections of malformed bodies, patches and options. */
 const unreadable: Difference = {
   row: 'a body, patch or option that cannot be parsed',
   alike: 'code',

@@ -11,7 +11,10 @@ import type { Chapter, Step } from './step.ts';
 
 const listed = readFileSync(new URL('../../../docs/embedded-api-differences.md', import.meta.url), 'utf8');
 
-/** Every intended difference is listed and must really differ, otherwise the list is outdated. */
+/**
+ * A response must equal the recorded one unless an intended difference is listed for the step; then
+ * it must differ, otherwise the list is outdated.
+ */
 function compare(chapter: string, step: Step, ours: RecordedStep, theirs: RecordedStep): void {
   const difference = differenceOf(chapter, step.what);
   if (difference === undefined) {
@@ -24,8 +27,8 @@ function compare(chapter: string, step: Step, ours: RecordedStep, theirs: Record
 }
 
 /**
- * A step with another result may prevent the following steps; the responses until then are still
- * compared.
+ * Runs all steps of a chapter. A failed step may make later steps fail; the responses before it are
+ * still compared.
  */
 async function converse(server: Server, chapter: Chapter): Promise<readonly RecordedStep[]> {
   using conversation = new Conversation(server, chapter.name);
@@ -50,7 +53,7 @@ describe('the embedded API responds like a recorded real API server', { timeout:
       before(async () => {
         reported = await converse(server, chapter);
       });
-      it('has a recording of the same steps', () => {
+      it('the recording contains the same steps as the script', () => {
         assert.deepEqual(
           recorded.map(({ what }) => what),
           chapter.steps.map(({ what }) => what),
@@ -58,7 +61,7 @@ describe('the embedded API responds like a recorded real API server', { timeout:
         );
       });
       for (const [at, step] of chapter.steps.entries())
-        it(`${at + 1}: ${step.what}`, () => {
+        it(`step ${at + 1} responds as recorded: ${step.what}`, () => {
           const [ours, theirs] = [reported[at], recorded[at]];
           assert.ok(ours !== undefined && theirs !== undefined);
           compare(chapter.name, step, ours, theirs);

@@ -6,7 +6,7 @@ import { collectLogs, realClock, systemRandom, Verbosity } from '../../../src/li
 import { type LocalApiOptions, openLocalApi } from '../../../src/local-api/index.ts';
 import type { Identity, Server } from './server.ts';
 
-/** So few changes of a resource are kept that a chapter can expire them. */
+/** The watch history of a resource is so short that a chapter can expire it. */
 const remembered = 60;
 
 function optionsIn(directory: string): LocalApiOptions {
@@ -27,7 +27,7 @@ function optionsIn(directory: string): LocalApiOptions {
   };
 }
 
-/** The embedded API with all its controllers on loopback, without a kubelet. */
+/** Opens the embedded API with all its controllers on loopback, without a kubelet. */
 export async function openEmbeddedServer(): Promise<Server> {
   await using opened = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), 'kubeling-differential-'));
@@ -64,7 +64,7 @@ interface Way {
   readonly admin: Identity;
 }
 
-/** So many changes that no earlier one is kept. */
+/** Writes so many changes that the watch history keeps no change made before. */
 async function churn(way: Way): Promise<void> {
   const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'churn' } };
   const path = '/api/v1/namespaces/default/configmaps';

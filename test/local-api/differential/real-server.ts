@@ -3,7 +3,7 @@ import { ControlPlane } from '../../cluster/control-plane.ts';
 import { clusterAssets, noCluster } from '../../cluster/programs.ts';
 import type { Server } from './server.ts';
 
-/** The controllers that do what the embedded API does itself. */
+/** The controllers that do what the embedded API does without a controller manager. */
 const controllers = [
   'namespace-controller',
   'serviceaccount-controller',
@@ -17,8 +17,8 @@ const controllers = [
 ];
 
 /**
- * A separate kube-apiserver with a few controllers. Its etcd must support streamed lists: 3.5.13 or
- * later.
+ * Starts a separate kube-apiserver with a few controllers. Its etcd must support streamed lists:
+ * 3.5.13 or later.
  */
 export async function openRealServer(): Promise<Server> {
   const missing = noCluster();
@@ -26,7 +26,7 @@ export async function openRealServer(): Promise<Server> {
   const plane = await ControlPlane.open(clusterAssets(), {
     controllerManagerFlags: [`--controllers=${controllers.join(',')}`],
   });
-  // Has the name that the embedded API gives its own.
+  // The administrator has the same user name as in the embedded API.
   const admin = plane.issue({ subject: '/O=system:masters/CN=kubeling-admin' });
   const node = plane.issue({ subject: '/O=system:nodes/CN=system:node:n1' });
   return {

@@ -5,7 +5,7 @@ function fileOf(chapter: string): URL {
   return new URL(`../../testdata/conversation/${chapter}.jsonl`, import.meta.url);
 }
 
-/** The responses of a real server in a chapter, one line per step. */
+/** Reads the recorded responses of a real server to a chapter, one line per step. */
 export function readRecording(chapter: string): readonly RecordedStep[] {
   const lines = readFileSync(fileOf(chapter), 'utf8').trimEnd().split('\n');
   return lines.map((line) => JSON.parse(line));

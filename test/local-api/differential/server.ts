@@ -6,11 +6,11 @@ export interface Identity {
   readonly token?: string;
 }
 
-/** A server of the API: a real one or the embedded one. */
+/** An API server under comparison: a recorded real kube-apiserver or the embedded API. */
 export interface Server extends AsyncDisposable {
   readonly url: string;
   readonly ca: string | Buffer;
   identity(who: Exclude<RequestUser, object>): Identity;
-  /** Drops the history of changes. */
+  /** Drops the watch history of the server. */
   dropHistory(): Promise<void>;
 }

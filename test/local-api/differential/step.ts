@@ -1,19 +1,19 @@
 /**
- * The user of a request: the administrator by default, the node `n1` by its certificate, an
- * anonymous caller, or the account of a saved token.
+ * The user of a request: the administrator by default, the node `n1` with its certificate, an
+ * anonymous caller, or the service account of a saved token.
  */
 export type RequestUser = 'admin' | 'node' | 'nobody' | { readonly token: string };
 
-/** A body that is sent unchanged, where it is not JSON. */
+/** A request body that is sent unchanged because it is not JSON. */
 export type RawBody = { readonly text: string } | { readonly base64: string };
 
 /**
- * One request of a script. In all its texts `<ns>` stands for the namespace of the chapter, and
- * `<a.metadata.uid>` for a value of the earlier response saved as `a`.
+ * One request of a script. In all its strings, `<ns>` stands for the namespace of the chapter, and
+ * `<a.metadata.uid>` for a field of the earlier response saved as `a`.
  */
 export interface RequestStep {
   readonly kind: 'ask';
-  /** Its name in the recording; by default the method and the path. */
+  /** The name of the step in the recording; by default the method and the path. */
   readonly what: string;
   readonly method: string;
   readonly path: string;
@@ -22,29 +22,29 @@ export interface RequestStep {
   readonly body?: unknown;
   readonly raw?: RawBody;
   readonly keep?: string;
-  /** Repeated until this holds; only the last response counts. */
+  /** Repeats the request until this condition holds; only the last response is recorded. */
   readonly until?: (response: { readonly code: number; readonly body: unknown }) => boolean;
-  /** Selects the part of the response to compare. */
+  /** Selects the part of the response body to compare. */
   readonly compare?: (body: unknown) => unknown;
 }
 
-/** Opens a watch. A rejection is recorded like any response. */
+/** Opens a watch. A rejection is recorded like any other response. */
 export interface OpenWatchStep extends Omit<RequestStep, 'kind' | 'until' | 'keep'> {
   readonly kind: 'watch';
   readonly name: string;
 }
 
-/** Waits until this many events have arrived, or for the end. */
+/** Waits until a watch has received this many events, or until it ends. */
 export interface ReadEventsStep {
   readonly kind: 'hear';
   readonly what: string;
   readonly watch: string;
   readonly events: number | 'to-the-end';
-  /** Saves the last one. */
+  /** The name under which the last event is saved. */
   readonly keep?: string;
 }
 
-/** Makes the server drop its history of changes. */
+/** Makes the server drop its watch history. */
 export interface DropHistoryStep {
   readonly kind: 'forget';
   readonly what: string;
@@ -52,7 +52,7 @@ export interface DropHistoryStep {
 
 export type Step = RequestStep | OpenWatchStep | ReadEventsStep | DropHistoryStep;
 
-/** Steps that depend on each other, in a separate namespace. */
+/** Steps that depend on each other and share a separate namespace. */
 export interface Chapter {
   readonly name: string;
   readonly steps: readonly Step[];
@@ -63,7 +63,7 @@ type Given = Partial<Omit<RequestStep, 'kind' | 'method' | 'path'>> & {
   readonly type?: string;
 };
 
-/** A request such as `GET /api/v1/pods`. */
+/** Builds a request step from a line such as `GET /api/v1/pods`. */
 export function ask(line: string, given: Given = {}): RequestStep {
   const at = line.indexOf(' ');
   const { accept, type, headers, ...rest } = given;
@@ -115,7 +115,7 @@ export function hear(
   return { kind: 'hear', what: `hear ${name}`, watch: name, events, ...given };
 }
 
-/** Step names must be unique: of several equal names the later ones get a number. */
+/** Makes step names unique: repeated names get a number. */
 export function chapter(name: string, steps: readonly Step[]): Chapter {
   const counts = new Map<string, number>();
   const named = steps.map((step) => {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Receives the events of a watch and returns them in pieces. */
+/** Receives the events of a watch and returns them in groups. */
 export class WatchEvents {
   readonly #response: IncomingMessage;
   readonly #events: unknown[] = [];
@@ -15,7 +15,7 @@ export class WatchEvents {
     for (const end of ['end', 'close', 'error'] as const) response.on(end, () => this.#end());
   }
 
-  /** Rejects when they do not arrive in time. */
+  /** Resolves with the expected number of events; rejects when they do not arrive in time. */
   async next(expected: number | 'to-the-end', withinMs: number): Promise<readonly unknown[]> {
     const deadline = AbortSignal.timeout(withinMs);
     while (!this.#has(expected)) {

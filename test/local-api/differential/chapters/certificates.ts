@@ -2,7 +2,7 @@ import { ask, chapter, create, patch, type Step } from '../step.ts';
 
 const all = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 
-/** For `/O=system:nodes/CN=system:node:n1`, with a discarded key. */
+/** A certificate request for `/O=system:nodes/CN=system:node:n1`, whose key was discarded. */
 const request = [
   'LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIc01JR1NBZ0VBTURBeEZUQVRCZ05WQkFvTURITj',
   'VjM1JsYlRwdWIyUmxjekVYTUJVR0ExVUVBd3dPYzNsegpkR1Z0T201dlpHVTZiakV3V1RBVEJnY3Foa2pPUFFJQkJn',
@@ -46,7 +46,7 @@ function asking(): readonly Step[] {
   ];
 }
 
-/** The wording of the approval differs between servers. */
+/** Removes the approval message, whose wording differs between servers. */
 function issued(body: unknown): unknown {
   const { kind, spec, status } = body as {
     readonly kind?: string;

@@ -4,10 +4,13 @@ import { ask, chapter, type Step } from '../step.ts';
 type Json = Readonly<Record<string, unknown>>;
 const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json';
 
-/** Groups that only a complete cluster has; all servers list versions in the same order. */
+/**
+ * The API groups that the embedded API serves; a full cluster has more. All servers list versions
+ * in the same order.
+ */
 const served = new Set(servedGroups);
 
-/** Resources that only a complete cluster has. */
+/** Resources that only a full cluster serves. */
 const unserved = new Set([
   'componentstatuses',
   'podtemplates',
@@ -20,7 +23,7 @@ const unserved = new Set([
   'volumeattributesclasses/status',
 ]);
 
-/** The part of a resource that does not depend on the server. */
+/** The parts of a resource list that do not depend on the server. */
 function resources(body: unknown): unknown {
   const { resources: all = [], ...rest } = body as { readonly resources?: readonly Json[] };
   const known = all
@@ -58,7 +61,7 @@ function versions(item: Json): Json {
   };
 }
 
-/** Which kinds of information exist: each server has its own. */
+/** Compares only the keys of the document, because every server has its own values. */
 function keys(body: unknown): unknown {
   return Object.keys(body as Json).toSorted();
 }

@@ -5,8 +5,8 @@ const maps = `${core}/configmaps`;
 const at = '<a.metadata.resourceVersion>';
 
 /**
- * The response of a server for a resource version that it no longer remembers. The last chapter,
- * because it removes the history of all others.
+ * The response of a server to a resource version that is no longer in its watch history. This
+ * chapter is the last one, because it drops the history of all others.
  */
 export const expiry = chapter('expiry', [
   create(maps, configMap('a'), { keep: 'a' }),

@@ -95,7 +95,7 @@ function conditionsOf(body: unknown): readonly Condition[] {
   );
 }
 
-/** Its conditions are added one by one. */
+/** Reduces a namespace to its phase, because its conditions are added one by one. */
 function phase(body: unknown): unknown {
   const { kind, status } = body as { readonly kind?: string; readonly status?: { readonly phase?: string } };
   return { kind, phase: status?.phase };

@@ -3,7 +3,7 @@ import { boundPod, configMap, core } from './objects.ts';
 
 const maps = `${core}/configmaps`;
 
-/** A ConfigMap `proto` with `a: b` as clients with protobuf send it. */
+/** A ConfigMap `proto` with `a: b`, encoded as protobuf clients send it. */
 const protobufMap = 'azhzAAoPCgJ2MRIJQ29uZmlnTWFwEh8KFQoFcHJvdG8SABoAIgAqADIAOABCABIGCgFhEgFiGgAiAA==';
 
 function accepting(): readonly Step[] {
@@ -58,7 +58,10 @@ function accepting(): readonly Step[] {
   ];
 }
 
-/** The order of its fields does not matter, but the response is text here. */
+/**
+ * Reduces a YAML response to its sorted kind and name lines, because the order of YAML fields does
+ * not matter.
+ */
 function unlessYaml(body: unknown): unknown {
   if (typeof body !== 'string') return body;
   const lines = body.split('\n').map((line) => line.replace(/^[- ]+/, ''));

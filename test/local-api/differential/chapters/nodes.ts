@@ -103,7 +103,7 @@ function joining(): readonly Step[] {
   ];
 }
 
-/** A taint that no controller removes. */
+/** Removes the taints of a node, because no controller of the recorded server removes them. */
 function withoutTaints(body: unknown): unknown {
   const { spec, status, ...rest } = body as { readonly spec?: object; readonly status?: object };
   const { taints: _, ...others } = { taints: [], ...spec };

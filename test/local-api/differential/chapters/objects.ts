@@ -6,7 +6,7 @@ export function configMap(name: string, data: Json = {}, metadata: Json = {}): J
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, ...metadata }, data };
 }
 
-/** A pod that no scheduler binds, so it stays as it is written. */
+/** A pod that no scheduler binds, so that its status does not change. */
 export function pod(name: string, spec: Json = {}, metadata: Json = {}): Json {
   return {
     apiVersion: 'v1',
@@ -21,7 +21,7 @@ export function pod(name: string, spec: Json = {}, metadata: Json = {}): Json {
   };
 }
 
-/** On a missing node: no kubelet terminates it. */
+/** A pod bound to a node that does not exist, so that no kubelet terminates it. */
 export function boundPod(name: string, spec: Json = {}, metadata: Json = {}): Json {
   return pod(name, { nodeName: 'nowhere', ...spec }, metadata);
 }

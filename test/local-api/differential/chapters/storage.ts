@@ -60,7 +60,7 @@ function claiming(): readonly Step[] {
   ];
 }
 
-/** What a controller writes into it periodically. */
+/** Removes the resource version, which a controller changes periodically. */
 function withoutStatus(body: unknown): unknown {
   const { metadata, ...rest } = body as { readonly metadata?: object };
   const { resourceVersion: _, ...meta } = { resourceVersion: '', ...metadata };
