@@ -116,7 +116,6 @@ export class SimulatedNode {
       { ...deps, cluster: cluster.link, runtimeChecked: () => cluster.hint() },
       'containerd',
     );
-    cluster.attach(kubelet);
     const controller = new AbortController();
     this.#life = { metrics, controller, cluster, transport, running: kubelet.run(controller.signal) };
     await this.until('the node is registered', () => this.#cluster.theNode() !== undefined);

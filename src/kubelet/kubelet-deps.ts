@@ -1,6 +1,6 @@
 import type { CriClient } from '../cri/index.ts';
 import type { NodeEvent } from '../journal/index.ts';
-import type { Node, PersistentVolumeClaim } from '../kinds/index.ts';
+import type { ContainerImage, Node, PersistentVolumeClaim } from '../kinds/index.ts';
 import type { CgroupHost, Clock, Logger, MetricRegistry, Random, SendHttp } from '../lib/index.ts';
 import type { CsiNodePublisher } from '../node/index.ts';
 import type { ShutdownSource } from '../node/shutdown/index.ts';
@@ -41,6 +41,8 @@ import type {
   VolumeFiles,
 } from '../volumes/index.ts';
 import type { BackgroundLoops } from './background.ts';
+import type { KubeletControl, KubeletParts } from './stages/control.ts';
+import type { KubeletState } from './stages/state.ts';
 
 /** The machine as the kubelet uses it, except for the container runtime; simulated in tests. */
 export interface NodeMachine {
@@ -123,6 +125,22 @@ export interface KubeletDeps {
   readonly runtimeChecked?: (error: unknown) => void;
 }
 
+/** The pods of the API that belong to this node. */
+export interface ClusterPods {
+  /** Called when a static pod or mirror pod of this name was added, changed or removed. */
+  staticChanged(name: PodFullName): void;
+  /** Resolves when the API server has the current statuses of these pods. */
+  statusesWritten(uids: readonly PodUid[], signal: AbortSignal): Promise<void>;
+  readonly loops: BackgroundLoops;
+}
+
+/** The Node object of this node. */
+export interface ConnectedNode {
+  /** The images of the node, the largest first, as last listed. */
+  readonly images: readonly ContainerImage[];
+  readonly loops: BackgroundLoops;
+}
+
 /** The parts of a cluster that the kubelet uses. */
 export interface ClusterLink {
   /** Reads the Secrets and ConfigMaps of the registered pods. */
@@ -136,12 +154,6 @@ export interface ClusterLink {
   >;
   /** Publishes the registered CSI drivers in the CSINode object. */
   readonly csiNode: Pick<CsiNodePublisher, 'collision' | 'installed' | 'removed'>;
-  /** Called when the volumes in use have changed, which must not be detached from this node. */
-  readonly volumesChanged: () => void;
-  /** Called when the devices of this node have changed. */
-  readonly devicesChanged?: (() => void) | undefined;
-  /** Called when the pressure conditions of the node have changed. */
-  readonly pressuresChanged: () => void;
   readonly tokens: Pick<TokenSource, 'get' | 'forgetPod'>;
   readonly services: () => KnownServices;
   /** The runtime handler of each RuntimeClass. */
@@ -161,16 +173,14 @@ export interface ClusterLink {
   readonly node: () => Node | undefined;
   /** Reads the Node object from the API server. */
   readonly fetchNode: (signal: AbortSignal) => Promise<Node>;
-  /** Called when a static pod or mirror pod of this name was added, changed or removed. */
-  readonly staticChanged: (name: PodFullName) => void;
-  /** Called when the status of the node has changed and should be updated soon. */
-  readonly nodeChanged?: (() => void) | undefined;
-  /** Resolves when the API server has the current statuses of these pods. */
-  readonly statusesWritten?: ((uids: readonly PodUid[], signal: AbortSignal) => Promise<void>) | undefined;
-  /** Reads a ResourceClaim from the API server; without it pods cannot have claims. */
+  /** Called when the status of the node has changed: pressures, devices, volumes in use, a shutdown. */
+  readonly nodeChanged: () => void;
+  /** Reads a ResourceClaim from the API server; without it pods cannot have any. */
   readonly resourceClaim?:
     | ((namespace: string, name: string, signal: AbortSignal) => Promise<ResourceClaim>)
     | undefined;
-  /** The loops that run beside the kubelet. */
-  readonly loops: () => BackgroundLoops;
+  /** Connects the state of the kubelet to the pods of the API: the stage after the state. */
+  readonly connectPods: (state: KubeletState) => ClusterPods;
+  /** Creates what maintains the Node object: the last stage. */
+  readonly connectNode: (parts: KubeletParts, control: KubeletControl) => ConnectedNode;
 }

@@ -1,7 +1,9 @@
+import type { ContainerImage } from '../kinds/index.ts';
 import type { Pod } from '../pods/index.ts';
 import { problemsOfPod, type SourceProblem } from '../sources/index.ts';
 import type { Background } from './background.ts';
 import { livenessChecks, readinessChecks } from './health.ts';
+import type { ConnectedNode } from './kubelet-deps.ts';
 import type { KubeletControl, KubeletParts } from './stages/control.ts';
 
 /** The state of a kubelet that its servers and the commands read. */
@@ -18,8 +20,14 @@ export class KubeletEndpoints {
   readonly nodeIps;
   readonly #parts: KubeletParts;
   readonly #control: KubeletControl;
+  readonly #connectedNode: ConnectedNode | undefined;
 
-  constructor(parts: KubeletParts, control: KubeletControl, background: Background) {
+  constructor(
+    parts: KubeletParts,
+    control: KubeletControl,
+    node: ConnectedNode | undefined,
+    background: Background,
+  ) {
     const { state, runtime } = parts;
     const source = {
       clock: state.deps.clock,
@@ -41,6 +49,12 @@ export class KubeletEndpoints {
     this.nodeIps = state.nodeIps;
     this.#parts = parts;
     this.#control = control;
+    this.#connectedNode = node;
+  }
+
+  /** All images of a node with a cluster, also those that the Node object leaves out. */
+  images(): readonly ContainerImage[] {
+    return this.#connectedNode?.images ?? [];
   }
 
   /** The desired pods with their current status. */

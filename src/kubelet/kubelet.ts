@@ -1,5 +1,5 @@
 import { Background, type BackgroundLoops } from './background.ts';
-import type { KubeletDeps } from './kubelet-deps.ts';
+import type { ConnectedNode, KubeletDeps } from './kubelet-deps.ts';
 import { KubeletEndpoints } from './kubelet-endpoints.ts';
 import type { KubeletSettings } from './settings.ts';
 import { createControl, type KubeletControl, type KubeletParts } from './stages/control.ts';
@@ -20,25 +20,29 @@ export class Kubelet {
   readonly control: KubeletControl;
   readonly endpoints: KubeletEndpoints;
   readonly #background: Background;
+  readonly #clusterLoops: readonly (BackgroundLoops | undefined)[];
 
   /** `runtimeName` is the name the runtime reports, the scheme of container IDs. */
   static async create(settings: KubeletSettings, deps: KubeletDeps, runtimeName: string): Promise<Kubelet> {
     const state = createState(settings, deps);
+    const clusterPods = deps.cluster?.connectPods(state);
     const resources = await createResources(state);
     const volumes = createVolumes(state, resources);
     const runtime = createRuntime(state, resources, volumes, runtimeName);
-    const parts = { state, resources, volumes, runtime };
-    return new Kubelet(parts, await createControl(parts));
+    const parts = { state, clusterPods, resources, volumes, runtime };
+    const control = await createControl(parts);
+    return new Kubelet(parts, control, deps.cluster?.connectNode(parts, control));
   }
 
-  private constructor(parts: KubeletParts, control: KubeletControl) {
+  private constructor(parts: KubeletParts, control: KubeletControl, node: ConnectedNode | undefined) {
     this.state = parts.state;
     this.resources = parts.resources;
     this.volumes = parts.volumes;
     this.runtime = parts.runtime;
     this.control = control;
+    this.#clusterLoops = [parts.clusterPods?.loops, node?.loops];
     this.#background = new Background(parts.state.deps);
-    this.endpoints = new KubeletEndpoints(parts, control, this.#background);
+    this.endpoints = new KubeletEndpoints(parts, control, node, this.#background);
   }
 
   /** Runs the kubelet until the signal is aborted; pods keep running after that. */
@@ -85,17 +89,18 @@ export class Kubelet {
 
   #loops(): BackgroundLoops {
     const { state, resources, volumes, runtime, control } = this;
-    const cluster = state.deps.cluster?.loops();
+    const [pods, node] = this.#clusterLoops;
     return {
       restartable: {
-        ...cluster?.restartable,
+        ...pods?.restartable,
+        ...node?.restartable,
         ...runtime.loops,
         ...control.loops,
         ...resources.loops,
         ...volumes.loops,
         ...state.loops,
       },
-      critical: { ...cluster?.critical, pleg: runtime.pleg },
+      critical: { ...pods?.critical, ...node?.critical, pleg: runtime.pleg },
     };
   }
 }

@@ -1,13 +1,14 @@
 import { join } from 'node:path';
 import { shutDownStatus } from '../checkpoints/index.ts';
 import type { NodeShutdown } from '../node/shutdown/index.ts';
+import type { ClusterPods } from './kubelet-deps.ts';
 import type { KubeletState } from './stages/state.ts';
 
-/**
- * Creates the shutdown handling; undefined for a node that does not delay its shutdown, whose code
- * is then not loaded.
- */
-export async function openNodeShutdown(state: KubeletState): Promise<NodeShutdown | undefined> {
+/** Undefined for a node that does not delay its shutdown: its code is not loaded. */
+export async function openNodeShutdown(
+  state: KubeletState,
+  clusterPods: ClusterPods | undefined,
+): Promise<NodeShutdown | undefined> {
   const { settings, deps, node, control, queries, facts, checkpoints } = state;
   const { shutdownGroups: groups = [], rootDir } = settings;
   if (groups.length === 0) return undefined;
@@ -20,7 +21,7 @@ export async function openNodeShutdown(state: KubeletState): Promise<NodeShutdow
     groups,
     announcer: machine.shutdowns,
     event: (event) => node.event(event),
-    changed: () => cluster?.nodeChanged?.(),
+    changed: () => cluster?.nodeChanged(),
     activePods: () => facts.activePods(),
     async terminatePod(pod, graceOverrideSeconds, signal) {
       const kill = { why: 'other' as const, graceOverrideSeconds, statusFn: shutDownStatus };
@@ -31,7 +32,7 @@ export async function openNodeShutdown(state: KubeletState): Promise<NodeShutdow
     },
     async reported(pods, signal) {
       const uids = pods.map(({ metadata }) => metadata.uid);
-      await Promise.all([checkpoints.flushed(), cluster?.statusesWritten?.(uids, signal)]);
+      await Promise.all([checkpoints.flushed(), clusterPods?.statusesWritten(uids, signal)]);
     },
     observe: shutdownTimes(join(rootDir, 'graceful_node_shutdown_state'), { ...deps, files: machine.files }),
   });

@@ -122,6 +122,7 @@ export {
   sendHttp,
 } from './http-request.ts';
 export { KeyedMutex } from './keyed-mutex.ts';
+export { KeyedThrottle } from './keyed-throttle.ts';
 export { libcFunctions, type MountSyscalls, mountSyscalls } from './libc.ts';
 export { type ListeningSocket, listeningSockets } from './listening-sockets.ts';
 export { type LockDeps, readLockOwner, withLockFile } from './lock-file.ts';

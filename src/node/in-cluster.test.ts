@@ -5,9 +5,10 @@ import { conditionOf, NodeWorld } from '../../test/fakes/node-world.ts';
 import { randomApiFaults } from '../../test/simulator/index.ts';
 import { apiResources, Reflector } from '../api/index.ts';
 import type { Node } from '../kinds/index.ts';
-import { seededRandom } from '../lib/index.ts';
+import { HintLatch, seededRandom } from '../lib/index.ts';
 import type { Lease } from './lease.ts';
 import { NodeController } from './node-controller.ts';
+import { NodeView } from './node-view.ts';
 import type { NodeSettings } from './settings.ts';
 
 const nodeRef = { resource: apiResources.nodes, name: 'n1' };
@@ -36,7 +37,8 @@ class Cluster {
       ...this.world.deps(settings),
       ...common,
       api: this.rig.node,
-      watched,
+      view: new NodeView(watched, this.rig.clock),
+      hints: new HintLatch(this.rig.clock),
     });
     this.#ended = this.keeper.run(this.#controller.signal).catch((error: unknown) => error);
   }

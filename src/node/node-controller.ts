@@ -1,6 +1,13 @@
 import type { ApiClient, PatchSchema } from '../api/index.ts';
 import type { ContainerImage } from '../kinds/index.ts';
-import { allOrAbort, type Clock, type Logger, type LogOnce, type Random } from '../lib/index.ts';
+import {
+  allOrAbort,
+  type Clock,
+  type HintLatch,
+  type Logger,
+  type LogOnce,
+  type Random,
+} from '../lib/index.ts';
 import { PolledAddresses } from './addresses.ts';
 import { NodeImages } from './images.ts';
 import type {
@@ -17,7 +24,7 @@ import { NodeLease } from './lease.ts';
 import { FactReader } from './node-facts.ts';
 import { NodeLog } from './node-log.ts';
 import { NodeStatusWriter } from './node-status-writer.ts';
-import { type NodeSource, NodeView } from './node-view.ts';
+import type { NodeView } from './node-view.ts';
 import { PodCidrs } from './pod-cidrs.ts';
 import { Registration } from './registration.ts';
 import { checkNodeSettings, type NodeSettings } from './settings.ts';
@@ -35,8 +42,10 @@ export interface NodeControllerDeps {
    */
   readonly api: Pick<ApiClient, 'get' | 'create' | 'update' | 'patch'>;
   readonly connections: HeartbeatConnections;
-  /** The watch of this Node. */
-  readonly watched: NodeSource;
+  /** The newest version of this Node. */
+  readonly view: NodeView;
+  /** Raised to request an immediate status update: the runtime recovered, a pressure began, a shutdown. */
+  readonly hints: HintLatch;
   readonly schema: PatchSchema;
   readonly recorder: NodeRecorder;
   readonly machine: NodeMachineInfo;
@@ -54,17 +63,16 @@ export class NodeController {
   readonly #lease: NodeLease;
   readonly #images: NodeImages;
   readonly #polled: PolledAddresses | undefined;
-  readonly #view: NodeView;
 
   /** Throws NODE_SETTINGS for invalid settings. */
   constructor(deps: NodeControllerDeps) {
     checkNodeSettings(deps.settings);
     const logger = deps.logger.child({ room: 'node' });
     const log = new NodeLog(logger, deps.problems);
-    this.#view = new NodeView(deps.watched, deps.clock);
-    const shared = { ...deps, log, view: this.#view };
+    const { view } = deps;
+    const shared = { ...deps, log };
     this.#images = new NodeImages(deps);
-    this.#polled = polled(deps, logger, () => this.hint());
+    this.#polled = polled(deps, logger, () => deps.hints.raise());
     const logOutcome = (about: string, error: unknown) => log.outcome(`watch ${about}`, error);
     const facts = new FactReader({
       ...deps,
@@ -75,25 +83,12 @@ export class NodeController {
     const writer = new NodeStatusWriter({ ...shared, facts, cidrs: new PodCidrs(shared) });
     const registration = new Registration({ ...shared, facts, writer });
     this.#loop = new StatusLoop({ ...shared, writer, registration });
-    this.#lease = new NodeLease({ ...shared, node: this.#view });
-  }
-
-  /** The newest known Node: for the owner of mirror pods, labels, addresses. */
-  get node(): NodeSource {
-    return this.#view;
+    this.#lease = new NodeLease({ ...shared, node: view });
   }
 
   /** All images of the node, including those the Node object leaves out. */
   get images(): readonly ContainerImage[] {
     return this.#images.all;
-  }
-
-  /**
-   * Requests an immediate status update: the runtime recovered, a pressure began, a shutdown. Never
-   * blocks.
-   */
-  hint(): void {
-    this.#loop.hint();
   }
 
   /**

@@ -90,7 +90,7 @@ test('writes an unchanged status about every five minutes', async () => {
 
 test('writes a change with the next check, and immediately after a hint', async () => {
   const environment = new NodeWorld();
-  const { keeper, stop } = await started(environment);
+  const { stop } = await started(environment);
   await environment.clock.advance(1_000);
   environment.pressures.add('memory');
   await environment.clock.advance(10_400);
@@ -98,7 +98,7 @@ test('writes a change with the next check, and immediately after a hint', async 
   assert.equal(environment.reasons.at(-1), 'NodeHasInsufficientMemory');
   await environment.clock.advance(1_000);
   environment.problems = ['node is shutting down'];
-  keeper.hint();
+  environment.hints.raise();
   await environment.clock.advance(10);
   assert.equal(conditionOf(environment.api.node(), 'Ready')?.message, 'node is shutting down');
   await stop();
@@ -106,10 +106,10 @@ test('writes a change with the next check, and immediately after a hint', async 
 
 test('limits hints to two checks a second', async () => {
   const environment = new NodeWorld();
-  const { keeper, stop } = await started(environment);
+  const { stop } = await started(environment);
   const before = environment.looks;
   for (let step = 0; step < 100; step++) {
-    keeper.hint();
+    environment.hints.raise();
     await environment.clock.advance(50);
   }
   assert.ok(environment.looks - before <= 11);

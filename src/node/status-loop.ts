@@ -1,4 +1,4 @@
-import { type Clock, HintLatch, jitter, KubelingError, type Random } from '../lib/index.ts';
+import { type Clock, type HintLatch, jitter, KubelingError, type Random } from '../lib/index.ts';
 import { isReady } from './conditions.ts';
 import type { NodeLog } from './node-log.ts';
 import type { NodeStatusWriter } from './node-status-writer.ts';
@@ -14,6 +14,8 @@ export interface StatusLoopDeps {
   readonly writer: NodeStatusWriter;
   readonly registration: Registration;
   readonly log: NodeLog;
+  /** Raised to request an immediate check. */
+  readonly hints: HintLatch;
 }
 
 /** Duration and interval of the checks while a node starts. */
@@ -31,32 +33,25 @@ const minIntervalMs = 500;
  */
 export class StatusLoop {
   readonly #deps: StatusLoopDeps;
-  readonly #hints: HintLatch;
   readonly #missingNode: MissingNode;
 
   constructor(deps: StatusLoopDeps) {
     this.#deps = deps;
-    this.#hints = new HintLatch(deps.clock);
     this.#missingNode = new MissingNode(deps.clock);
-  }
-
-  /** Requests an immediate check. Never blocks. */
-  hint(): void {
-    this.#hints.raise();
   }
 
   /** Rejects with the signal's reason, or with NODE_GONE where configured. */
   async run(signal: AbortSignal): Promise<never> {
-    const { clock, random, settings } = this.#deps;
+    const { clock, random, settings, hints } = this.#deps;
     if (settings.register === 'self') await this.#register(signal);
     for (;;) {
-      this.#hints.clear();
+      hints.clear();
       await this.#check(signal);
       const untilNextMs = jitter(random, settings.updateFrequencyMs, 0.04);
       const pauseMs = Math.min(untilNextMs, this.#missingNode.untilDeletedMs());
       // Limits the cost of frequent hints.
       await clock.sleep(Math.min(minIntervalMs, pauseMs), signal);
-      await this.#hints.wait(Math.max(0, pauseMs - minIntervalMs), signal);
+      await hints.wait(Math.max(0, pauseMs - minIntervalMs), signal);
     }
   }
 

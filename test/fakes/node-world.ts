@@ -10,7 +10,7 @@ import {
   PatchSchema,
 } from '../../src/api/index.ts';
 import type { Node } from '../../src/kinds/index.ts';
-import { collectLogs, seededRandom } from '../../src/lib/index.ts';
+import { collectLogs, HintLatch, seededRandom } from '../../src/lib/index.ts';
 import { LogOnce } from '../../src/lib/log-once.ts';
 import type {
   Lease,
@@ -22,6 +22,7 @@ import type {
   NodeSettings,
   RuntimeFacts,
 } from '../../src/node/index.ts';
+import { NodeView } from '../../src/node/index.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 export interface ApiCall {
@@ -222,6 +223,7 @@ export class NodeWorld {
   looks = 0;
   cidrs: (readonly string[])[] = [];
   onCheck: () => void = () => {};
+  readonly hints = new HintLatch(this.clock);
   /** The Node in the watch cache: none unless set, as at the start of a process. */
   watched: () => Node | undefined = () => undefined;
 
@@ -234,7 +236,8 @@ export class NodeWorld {
       problems: new LogOnce(),
       api: this.api.client,
       connections: { redial: () => void this.redials++ },
-      watched: { current: () => this.watched() },
+      view: new NodeView({ current: () => this.watched() }, this.clock),
+      hints: this.hints,
       schema,
       recorder: { event: (event) => void this.events.push(event) },
       machine: {

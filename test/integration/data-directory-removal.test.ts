@@ -37,7 +37,7 @@ describe('the removal of a data directory', { skip: notRoot }, () => {
   it('removes what a container has made immutable or append-only', async () => {
     execFileSync('chattr', ['+i', 'a/etc-hosts', 'a/volumes'], { cwd: pods });
     execFileSync('chattr', ['+a', 'a'], { cwd: pods });
-    assert.deepEqual(await removeDataDirectory(directory), { kept: ['notes'], problems: [] });
+    assert.deepEqual(await removeDataDirectory(directory), { retained: ['notes'], problems: [] });
     assert.deepEqual(await readdir(directory.dataDir), ['notes']);
   });
 
@@ -52,7 +52,7 @@ describe('the removal of a data directory', { skip: notRoot }, () => {
     }
     assert.deepEqual((await readdir(directory.dataDir)).includes('kubeling.log'), false);
     assert.equal(await isDataDirectory(directory), true);
-    assert.deepEqual(await removeDataDirectory(directory), { kept: ['notes'], problems: [] });
+    assert.deepEqual(await removeDataDirectory(directory), { retained: ['notes'], problems: [] });
     assert.equal(await isDataDirectory(directory), false);
   });
 });

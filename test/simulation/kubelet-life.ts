@@ -156,7 +156,6 @@ export class KubeletLife {
       'containerd',
     );
     created = kubelet;
-    cluster?.attach(kubelet);
     mutate.kubelet?.(kubelet);
     const life = new KubeletLife(kubelet, deps.metrics, { gate, transport }, cluster);
     life.#run(options.ended, (signal) => options.beside?.(kubelet, clock, signal));

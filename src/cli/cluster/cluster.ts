@@ -115,7 +115,7 @@ export async function openCluster(
           ...(config.serverTLSBootstrap ? node.link.nodeIps() : options.kubelet.nodeIps()),
         ],
         api: clients.main,
-        images: () => node.images,
+        images: () => options.kubelet.images(),
         stats: await options.kubelet.statistics.pages(),
       });
       port = servers.port ?? port;

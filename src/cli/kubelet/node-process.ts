@@ -41,7 +41,7 @@ export interface NodeOptions {
   readonly cri: CriClient;
   readonly settings: KubeletSettings;
   /** The cluster of the node; undefined without one. */
-  readonly cluster?: Pick<ClusterNode, 'link' | 'attach' | 'hint'> | undefined;
+  readonly cluster?: Pick<ClusterNode, 'link' | 'hint'> | undefined;
   /** The name the runtime reports: the scheme of container IDs. */
   readonly runtimeName: string;
   /** Called after each runtime check with the error, or undefined. */
@@ -101,7 +101,6 @@ export async function openNode(options: NodeOptions): Promise<Node> {
     },
     options.runtimeName,
   );
-  cluster?.attach(kubelet);
   const { live, ready } = kubelet.endpoints.health;
   const { vitalChecks = [], readyChecks = [] } = options;
   const health = healthRoutes([...live, ...vitalChecks], [...ready, ...readyChecks]);

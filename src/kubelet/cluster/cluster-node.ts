@@ -12,14 +12,16 @@ import {
   volumeEventRecorder,
 } from '../../api/index.ts';
 import type { CriClient } from '../../cri/index.ts';
-import type { ContainerImage, Node } from '../../kinds/index.ts';
+import type { Node } from '../../kinds/index.ts';
 import {
   type Clock,
+  HintLatch,
   KubelingError,
   type Logger,
   LogOnce,
   type MetricRegistry,
   type Random,
+  TypedEvents,
   untilAborted,
   withDeadline,
 } from '../../lib/index.ts';
@@ -29,19 +31,18 @@ import {
   NodeController,
   type NodeMachineInfo,
   type NodeSettings,
+  NodeView,
 } from '../../node/index.ts';
 import {
   ApiPodCopies,
   ApiRuntimeClasses,
   BoundClaims,
   type ChangeDetection,
-  type ChangedObject,
   CheckpointedObjects,
   type ClusterCopies,
   claimNamesOf,
   configMapNamesOf,
   makePodObjects,
-  type ObjectName,
   type PodObjects,
   PodServiceAccounts,
   requiredSecret,
@@ -52,15 +53,13 @@ import {
   Tokens,
   tokenMetrics,
 } from '../../objects/index.ts';
-import type { Pod, PodFullName, PodUid } from '../../pods/index.ts';
 import type { ResourceClaim } from '../../resources/index.ts';
-import { ApiSource } from '../../sources/index.ts';
-import { followMirrors, MirrorPods } from '../../status/mirror/index.ts';
-import { StatusWriter, statusWriterMetrics } from '../../status/writer/index.ts';
+import { followMirrors } from '../../status/mirror/index.ts';
 import type { BackgroundLoops } from '../background.ts';
-import { KeyedThrottle } from '../keyed-throttle.ts';
-import type { Kubelet } from '../kubelet.ts';
-import type { ClusterLink } from '../kubelet-deps.ts';
+import type { ClusterLink, ClusterPods, ConnectedNode } from '../kubelet-deps.ts';
+import type { KubeletControl, KubeletParts } from '../stages/control.ts';
+import type { KubeletState } from '../stages/state.ts';
+import { ClusterPodSync, type ObjectChanges } from './cluster-pod-sync.ts';
 import { NodeInputs, type NodeInputsOptions } from './node-inputs.ts';
 import { StartLatency } from './start-latency.ts';
 
@@ -96,18 +95,6 @@ export interface ClusterNodeOptions extends Pick<NodeInputsOptions, 'capacity' |
   readonly extraLoops?: BackgroundLoops | undefined;
 }
 
-const syncIntervalMs = 1_000;
-const statusPollMs = 20;
-
-/** The controllers of the cluster connection that exist once the kubelet is created. */
-interface Controllers {
-  readonly source: ApiSource;
-  readonly writer: StatusWriter;
-  readonly mirrors: MirrorPods;
-  readonly node: NodeController;
-  readonly kubelet: Kubelet;
-}
-
 /**
  * Connects a kubelet to its cluster: reads its pods and their objects from the API server, and
  * writes statuses, mirror pods, events, tokens and the Node object.
@@ -126,18 +113,21 @@ export class ClusterNode {
   readonly #starts: StartLatency;
   readonly #schema = new PatchSchema();
   readonly #watchedNode: ObjectReflector<Node>;
-  /** Limits how often an object that changes constantly syncs the pods that use it. */
-  readonly #syncRequests: KeyedThrottle<PodUid>;
-  #controllers: Controllers | undefined;
+  readonly #view: NodeView;
+  /** Raised when the status of the node may have changed. */
+  readonly #nodeHints: HintLatch;
+  readonly #objectChanges: ObjectChanges;
+  #pods: ClusterPodSync | undefined;
 
   constructor(options: ClusterNodeOptions) {
     this.#options = options;
     const { clients, clock, random, logger, metrics, node, syncFrequencyMs } = options;
     const api = clients.main;
-    this.#syncRequests = new KeyedThrottle(clock, syncIntervalMs, (uid) =>
-      this.#controllers?.kubelet.state.requestSync(uid),
-    );
     const shared = { api, clock, random, logger };
+    this.#nodeHints = new HintLatch(clock);
+    this.#objectChanges = new TypedEvents((error, event) =>
+      logger.error('Failed to handle change of an API object', error, { event }),
+    );
     this.#recorder = new EventRecorder({
       client: clients.events,
       clock,
@@ -153,12 +143,17 @@ export class ClusterNode {
       logger,
       ref: { resource: apiResources.nodes, name: node.name },
     });
-    const nodeAnnotations = () => this.#node()?.metadata?.annotations;
+    this.#view = new NodeView({ current: () => this.#watchedNode.current }, clock);
+    const nodeAnnotations = () => this.#view.current()?.metadata?.annotations;
     const objects = makePodObjects(options.changeDetection, {
       ...shared,
       syncFrequencyMs,
       nodeAnnotations,
-      changed: (object) => this.#objectChanged(object),
+      changed: ({ kind, ...object }) =>
+        this.#objectChanges.emit('changed', {
+          object,
+          namesOf: kind === 'secret' ? secretNamesOf : configMapNamesOf,
+        }),
     });
     const { copies } = options;
     this.#objects =
@@ -166,7 +161,7 @@ export class ClusterNode {
     this.#claims = new BoundClaims({
       api,
       clock,
-      onChange: (claim) => this.#syncUsers(claim, claimNamesOf),
+      onChange: (object) => this.#objectChanges.emit('changed', { object, namesOf: claimNamesOf }),
     });
     this.#podCopies = copies && new ApiPodCopies({ copies: copies.pods, clock, logger });
     this.#services = new Services({ ...shared, copies: copies?.services });
@@ -176,55 +171,11 @@ export class ClusterNode {
     this.#csiNode = new CsiNodePublisher({
       ...shared,
       nodeName: node.name,
-      node: () => this.#node(),
+      node: () => this.#view.current(),
       initialized: () => this.hint(),
     });
     this.#watchedNode.onChange(() => this.#csiNode.nodeChanged());
     this.link = this.#createLink();
-  }
-
-  /**
-   * Creates the controllers that connect the kubelet to its cluster; called before the kubelet
-   * runs.
-   */
-  attach(kubelet: Kubelet): void {
-    const { clients, clock, random, logger, metrics, node } = this.#options;
-    const shared = { clock, random, logger, api: clients.main };
-    const source = new ApiSource({
-      ...shared,
-      nodeName: node.name,
-      setPods: (pods) => {
-        this.#starts.observeAll(pods);
-        this.#podCopies?.listed(pods);
-        kubelet.state.config.set('api', pods);
-        this.#reconnected();
-      },
-      changePods: (changes) => {
-        this.#podCopies?.changed(changes);
-        for (const uid of changes.removed) this.#starts.remove(uid);
-        for (const pod of changes.present) this.#starts.observe(pod);
-        kubelet.state.config.change('api', changes);
-        this.#reconnected();
-      },
-    });
-    const writer = new StatusWriter({
-      ...shared,
-      statuses: kubelet.state.statuses,
-      podOf: (uid) => apiCopy(kubelet, source, uid),
-      mayRun: (uid) => kubelet.state.queries.couldHaveRunningContainers(uid),
-      schema: this.#schema,
-      observer: statusWriterMetrics(metrics),
-      outlived: (mirror) => this.#controllers?.mirrors.replace(mirror),
-    });
-    const mirrors = new MirrorPods({
-      ...shared,
-      node: () => this.#node(),
-      pairOf: (name) => kubelet.state.pods.getStaticPair(name),
-      isEnding: (name) => kubelet.state.queries.isPodForMirrorPodTerminatingByFullName(name),
-    });
-    this.#controllers = { source, writer, mirrors, kubelet, node: this.#createNodeController(kubelet) };
-    clients.main.onReturn?.(() => this.#reconnected());
-    this.#tokens.events.on('renew-pod', ({ uid }) => kubelet.state.requestSync(uid));
   }
 
   /** Calls the listener whenever the Node object has changed in the API. */
@@ -232,20 +183,15 @@ export class ClusterNode {
     return this.#watchedNode.onChange(listener);
   }
 
-  /** The images on the node at the last listing, the largest first. */
-  get images(): readonly ContainerImage[] {
-    return this.#controllers?.node.images ?? [];
-  }
-
   /** Updates the Node object soon, because the status of the node may have changed. */
   hint(): void {
-    this.#controllers?.node.hint();
+    this.#nodeHints.raise();
   }
 
   /** Sends the queued events for at most this long and drops the rest. */
   async end(withinMs: number): Promise<void> {
     const deadline = { clock: this.#options.clock, ms: withinMs, what: 'tell the last events' };
-    this.#syncRequests[Symbol.dispose]();
+    this.#pods?.[Symbol.dispose]();
     const never = new AbortController().signal;
     await withDeadline(deadline, (signal) => this.#recorder.drained(signal), never).catch(() => {});
     await this.#recorder[Symbol.asyncDispose]();
@@ -260,9 +206,6 @@ export class ClusterNode {
       claims: this.#claims,
       storage: new StorageObjects(clients.main),
       csiNode: this.#csiNode,
-      volumesChanged: () => this.hint(),
-      devicesChanged: () => this.hint(),
-      pressuresChanged: () => this.hint(),
       tokens,
       services: () => services.known(),
       runtimeClasses: this.#classes,
@@ -272,87 +215,84 @@ export class ClusterNode {
       nodeEvent: nodeEventRecorder(node.name, this.#recorder, clock),
       claimEvent: claimEventRecorder(this.#recorder, clock),
       volumeEvent: volumeEventRecorder(this.#recorder, clock),
-      nodeIps: () => hostIps(this.#node() ?? {}),
-      node: () => this.#node(),
+      nodeIps: () => hostIps(this.#view.current() ?? {}),
+      node: () => this.#view.current(),
       fetchNode: (signal) =>
         clients.main.get<Node>({ resource: apiResources.nodes, name: node.name }, {}, signal),
-      staticChanged: (name) => this.#syncMirror(name),
       resourceClaim: (namespace, name, signal) => fetchClaim(clients.main, { namespace, name }, signal),
       nodeChanged: () => this.hint(),
-      statusesWritten: (uids, signal) => this.#statusesWritten(uids, signal),
-      loops: () => this.#loops(),
+      connectPods: (state) => this.#connectPods(state),
+      connectNode: (parts, control) => this.#connectNode(parts, control),
     };
   }
 
-  async #statusesWritten(uids: readonly PodUid[], signal: AbortSignal): Promise<void> {
-    const { writer } = this.#controllers ?? {};
-    for (const uid of uids) {
-      writer?.compare(uid);
-      while (writer?.isWritten(uid) === false) await this.#options.clock.sleep(statusPollMs, signal);
-    }
+  #connectPods(state: KubeletState): ClusterPods {
+    const { clients, clock, extraLoops } = this.#options;
+    const pods = new ClusterPodSync(
+      {
+        ...this.#options,
+        api: clients.main,
+        nodeName: this.#options.node.name,
+        node: () => this.#view.current(),
+        starts: this.#starts,
+        podCopies: this.#podCopies,
+        objectChanges: this.#objectChanges,
+        schema: this.#schema,
+      },
+      state,
+    );
+    this.#pods = pods;
+    this.#tokens.events.on('renew-pod', ({ uid }) => state.requestSync(uid));
+    return {
+      staticChanged: (name) => pods.staticChanged(name),
+      statusesWritten: (uids, signal) => pods.statusesWritten(uids, signal),
+      loops: {
+        restartable: {
+          ...extraLoops?.restartable,
+          'api source': pods.source,
+          'secrets and config maps': this.#objects,
+          claims: this.#claims,
+          services: this.#services,
+          'runtime classes': this.#classes,
+          tokens: this.#tokens,
+          'CSI drivers of the node': this.#csiNode,
+          'watch of the node': { run: (signal) => this.#watchNode(signal) },
+          ...this.#copyLoops(state),
+          'mirror passes': { run: (signal) => followMirrors(clock, state, pods.mirrors, signal) },
+        },
+        critical: { ...extraLoops?.critical, 'status writer': pods.writer, 'mirror pods': pods.mirrors },
+      },
+    };
   }
 
-  /**
-   * Syncs the pods with volumes of this object. Without it they would observe the change with their
-   * next regular sync, up to a minute later.
-   */
-  #objectChanged({ kind, namespace, name }: ChangedObject): void {
-    this.#syncUsers({ namespace, name }, kind === 'secret' ? secretNamesOf : configMapNamesOf);
-  }
-
-  #syncUsers({ namespace, name }: ObjectName, namesOf: (pod: Pod) => ReadonlySet<string>): void {
-    const { kubelet } = this.#controllers ?? {};
-    for (const pod of kubelet?.state.pods.getPods() ?? []) {
-      const isShown = pod.metadata.namespace === namespace && namesOf(pod).has(name);
-      if (isShown) this.#syncRequests.request(pod.metadata.uid);
-    }
-  }
-
-  #createNodeController(kubelet: Kubelet): NodeController {
+  #connectNode(parts: KubeletParts, control: KubeletControl): ConnectedNode {
     const { clients, node, machine } = this.#options;
-    const inputs = new NodeInputs(this.#options, kubelet, this.#csiNode);
-    return new NodeController({
+    const inputs = new NodeInputs(this.#options, { ...parts, control }, this.#csiNode);
+    const controller = new NodeController({
       ...this.#options,
       settings: node,
       problems: new LogOnce(),
       api: clients.heartbeat,
       connections: { redial: () => clients.closeSilent() },
-      watched: { current: () => this.#watchedNode.current },
+      view: this.#view,
+      hints: this.#nodeHints,
       schema: this.#schema,
-      recorder: { event: (event) => kubelet.state.node.event(event) },
+      recorder: { event: (event) => parts.state.node.event(event) },
       machine,
       resources: inputs,
       runtime: inputs,
       health: inputs,
-      volumes: { inUse: () => kubelet.volumes.csi?.inUse(), reported: () => {} },
+      volumes: { inUse: () => parts.volumes.csi?.inUse(), reported: () => {} },
     });
-  }
-
-  #loops(): BackgroundLoops {
-    if (this.#controllers === undefined) return { restartable: {}, critical: {} };
-    const { source, writer, mirrors, node, kubelet } = this.#controllers;
-    const { extraLoops } = this.#options;
     return {
-      restartable: {
-        ...extraLoops?.restartable,
-        'api source': source,
-        'secrets and config maps': this.#objects,
-        claims: this.#claims,
-        services: this.#services,
-        'runtime classes': this.#classes,
-        tokens: this.#tokens,
-        'CSI drivers of the node': this.#csiNode,
-        'watch of the node': { run: (signal) => this.#watchNode(signal) },
-        ...this.#copyLoops(kubelet),
-        'mirror passes': {
-          run: (signal) => followMirrors(this.#options.clock, kubelet.state, mirrors, signal),
-        },
+      get images() {
+        return controller.images;
       },
-      critical: { ...extraLoops?.critical, 'status writer': writer, 'mirror pods': mirrors, node },
+      loops: { restartable: {}, critical: { node: controller } },
     };
   }
 
-  #copyLoops({ state: { config } }: Kubelet): BackgroundLoops['restartable'] {
+  #copyLoops({ config }: KubeletState): BackgroundLoops['restartable'] {
     const { clock, logger } = this.#options;
     const [kept, objects] = [this.#podCopies, this.#objects];
     if (kept === undefined || !(objects instanceof CheckpointedObjects)) return {};
@@ -376,48 +316,6 @@ export class ClusterNode {
       await this.#watchedNode.stop();
     }
   }
-
-  /**
-   * The newest known version of the Node object: written by this kubelet or received by the watch.
-   */
-  #node(): Node | undefined {
-    return this.#controllers?.node.node.current() ?? this.#watchedNode.current;
-  }
-
-  /**
-   * Until all manifests are read, a mirror pod whose static pod is missing must not be deleted: the
-   * manifest may follow.
-   */
-  #syncMirror(name: PodFullName): void {
-    const { mirrors, kubelet } = this.#controllers ?? {};
-    if (kubelet?.state.config.allReady() === true) mirrors?.reconcile(name);
-    this.#writeMirrorStatus(name);
-  }
-
-  #writeMirrorStatus(name: PodFullName): void {
-    const { kubelet, writer } = this.#controllers ?? {};
-    const { uid } = kubelet?.state.pods.getStaticPair(name).pod?.metadata ?? {};
-    // A terminating pod that is desired again gets a new mirror pod for its next instance; this
-    // status does not belong to it.
-    if (uid === undefined || kubelet?.state.queries.isPodTerminationRequested(uid) === true) return;
-    writer?.mirrored(uid);
-  }
-
-  #reconnected(): void {
-    this.#controllers?.writer.reconnected();
-    this.#controllers?.mirrors.reconnected();
-  }
-}
-
-/**
- * The pod as last read from the API server; undefined if it has another UID there. The status
- * writer patches this object.
- */
-function apiCopy(kubelet: Kubelet, source: ApiSource, uid: PodUid): Pod | undefined {
-  const pod = kubelet.state.pods.getApiPod(uid);
-  if (pod === undefined) return undefined;
-  const copy = source.get(pod.metadata.name, pod.metadata.namespace);
-  return copy?.metadata.uid === pod.metadata.uid ? copy : undefined;
 }
 
 /**

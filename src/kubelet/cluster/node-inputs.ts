@@ -10,7 +10,11 @@ import type {
   NodeRuntime,
   RuntimeFacts,
 } from '../../node/index.ts';
-import type { Kubelet } from '../kubelet.ts';
+import type { KubeletControl, KubeletParts } from '../stages/control.ts';
+
+type ReportedKubelet = Pick<KubeletParts, 'state' | 'resources' | 'runtime'> & {
+  readonly control: KubeletControl;
+};
 
 const shortOf = { MemoryPressure: 'memory', DiskPressure: 'disk', PIDPressure: 'pid' } as const;
 
@@ -27,10 +31,14 @@ export interface NodeInputsOptions {
  */
 export class NodeInputs implements NodeResources, NodeRuntime, NodeHealth {
   readonly #options: NodeInputsOptions;
-  readonly #kubelet: Kubelet;
+  readonly #kubelet: ReportedKubelet;
   readonly #csiNode: Pick<CsiNodePublisher, 'problem'>;
 
-  constructor(options: NodeInputsOptions, kubelet: Kubelet, csiNode: Pick<CsiNodePublisher, 'problem'>) {
+  constructor(
+    options: NodeInputsOptions,
+    kubelet: ReportedKubelet,
+    csiNode: Pick<CsiNodePublisher, 'problem'>,
+  ) {
     this.#options = options;
     this.#kubelet = kubelet;
     this.#csiNode = csiNode;

@@ -25,6 +25,7 @@ import { admissionFacts, configuredNode } from '../admission-facts.ts';
 import type { BackgroundLoops } from '../background.ts';
 import { Housekeeping } from '../housekeeping.ts';
 import { ticker } from '../input-mux.ts';
+import type { ClusterPods } from '../kubelet-deps.ts';
 import { startedAfterMs } from '../metrics.ts';
 import { openNodeShutdown } from '../node-shutdown.ts';
 import { PodHandlers } from '../pod-handlers.ts';
@@ -38,6 +39,8 @@ import type { KubeletVolumes } from './volumes.ts';
 /** The earlier stages of the kubelet, which the control stage uses. */
 export interface KubeletParts {
   readonly state: KubeletState;
+  /** Undefined for a standalone node. */
+  readonly clusterPods: ClusterPods | undefined;
   readonly resources: KubeletResources;
   readonly volumes: KubeletVolumes;
   readonly runtime: KubeletRuntime;
@@ -55,7 +58,7 @@ export async function createControl(parts: KubeletParts) {
   const { clock, logger } = deps;
   const eviction = createEviction(parts);
   const pressures = () => eviction?.conditions ?? [];
-  const shutdown = await openNodeShutdown(state);
+  const shutdown = await openNodeShutdown(state, parts.clusterPods);
   const admission = createAdmission(parts, {
     pressures,
     isShuttingDown: () => shutdown?.isShuttingDown ?? false,
@@ -142,7 +145,7 @@ function createEviction({
     podEvent: (pod, event) => journal.event(pod, event),
     nodeEvent: (event) => node.event(event),
     observer: evictionMetrics(metrics),
-    conditionsChanged: () => cluster?.pressuresChanged(),
+    conditionsChanged: () => cluster?.nodeChanged(),
   });
 }
 
@@ -333,9 +336,9 @@ function createSyncLoop(
   parts: KubeletParts,
   { admission, allocation, workers, housekeeping }: LoopParts,
 ): SyncLoop {
-  const { state, resources, runtime } = parts;
+  const { state, clusterPods, resources, runtime } = parts;
   const { settings, deps, config, statuses, observer, queries, cache } = state;
-  const { clock, random, logger, cluster } = deps;
+  const { clock, random, logger } = deps;
   const { pleg, probes } = runtime;
   /**
    * The dead containers to remove after a container has exited: all of a pod that is not desired,
@@ -354,7 +357,7 @@ function createSyncLoop(
     sources: config,
     statuses,
     nodeIps: state.nodeIps,
-    staticChanged: (name) => cluster?.staticChanged(name),
+    staticChanged: (name) => clusterPods?.staticChanged(name),
     queue: state.queue,
     rejected: (reason) => observer.rejected(reason),
     restored: state.restored,

@@ -178,7 +178,7 @@ function createDevices(
     isTerminating: (uid) =>
       facts.isTerminationRequested(uid) || (config.allReady() && facts.desired(uid) === undefined),
     isRunningOrFinished: (pod, { name }) => isServed(pod, name, cache.lastObserved(pod.metadata.uid)),
-    changed: () => cluster?.devicesChanged?.(),
+    changed: () => cluster?.nodeChanged(),
   });
 }
 

@@ -311,7 +311,7 @@ function driverVolumes(
         .flatMap(({ source }) => (source.kind === 'csi' && source.driver === driver ? [source.handle] : [])),
     limitReached: (driver) => updates?.refreshSoon(driver),
     requestSync,
-    inUseChanged: () => cluster?.volumesChanged(),
+    inUseChanged: () => cluster?.nodeChanged(),
   });
   const directory = posix.join(rootDir, 'plugins_registry');
   const handlers = new Map<string, PluginHandler>([

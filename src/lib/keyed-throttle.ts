@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../lib/index.ts';
+import type { Clock, Timer } from './clock.ts';
 
 interface Interval {
   readonly timer: Timer;
