@@ -43,15 +43,15 @@ export class LinkedController implements Disposable {
 /** Rejects with the signal's reason when the signal is aborted; never resolves. */
 export function untilAborted(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => {
-    // One listener for the life of the signal; it is collected with the signal.
+    // The abort listener stays for the life of the signal and is collected with it.
     onAbort(signal, reject);
   });
 }
 
 /**
- * Settles like the promise, or rejects with the signal's reason if that comes first. The work
- * behind the promise continues unless it listens to the signal too. Not for a promise that outlives
- * many calls: each call stays attached to it until it settles.
+ * Settles like the promise, or rejects with the signal's reason if the signal is aborted first. The
+ * work behind the promise continues unless it listens to the signal too. Do not use it for a
+ * promise that outlives many calls: each call stays attached to the promise until it settles.
  */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
@@ -70,7 +70,7 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<
 }
 
 /**
- * For work that starts several operations concurrently: when one of them fails the others are
+ * Runs several operations concurrently: when one of them fails, the signal of the others is
  * aborted.
  */
 export async function allOrAbort<T>(
@@ -89,7 +89,7 @@ export async function allOrAbort<T>(
 export interface DeadlineOptions {
   readonly clock: Clock;
   readonly ms: number;
-  /** Names the work in the error: "Cannot <what> within 2000 ms". */
+  /** Describes the work in the error message: "Cannot <what> within 2000 ms". */
   readonly what: string;
 }
 
@@ -108,7 +108,8 @@ export async function withDeadline<T>(
   parent.throwIfAborted();
   const controller = new AbortController();
   let giveUp = (_reason: unknown): void => {};
-  // The work is aborted before the caller's promise rejects; its clean-up is not awaited.
+  // The work's signal is aborted before the caller's promise rejects; the clean-up of the work is
+  // not awaited.
   const abort = (reason: unknown) => {
     controller.abort(reason);
     giveUp(reason);
@@ -130,7 +131,7 @@ export async function withDeadline<T>(
 
 export interface AbortGraceOptions {
   readonly clock: Clock;
-  /** The grace period, evaluated when the parent is aborted. */
+  /** Returns the grace period; called when the parent is aborted. */
   readonly ms: () => number;
 }
 

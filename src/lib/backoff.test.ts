@@ -11,7 +11,7 @@ test('delays start at the base, double, and stop at the maximum', () => {
   assert.deepEqual(delays, [10, 20, 40, 80, 160, 300, 300, 300, 300]);
 });
 
-test('another factor is used, and a factor of one keeps the delay constant', () => {
+test('the delay grows by the configured factor, and a factor of one keeps it constant', () => {
   assert.equal(backoffDelayMs({ baseMs: 1, maxMs: 100, factor: 3 }, 4), 27);
   assert.equal(backoffDelayMs({ baseMs: 5, maxMs: 100, factor: 1 }, 9), 5);
 });
@@ -24,7 +24,7 @@ test('consecutive failures wait longer, and a success resets the delay', () => {
   assert.equal(backoff.fail(400), 100);
 });
 
-test('a failure after twice the maximum delay without one counts as the first', () => {
+test('a failure that follows the previous one after more than twice the maximum delay counts as the first', () => {
   const backoff = new Backoff(crash, seededRandom(1));
   backoff.fail(0);
   assert.equal(backoff.fail(600_000), 20_000);

@@ -2,23 +2,24 @@ import { KubelingError } from './errors.ts';
 import { LruMap } from './lru.ts';
 import { jitter, type Random } from './random.ts';
 
-/** How delays grow from one failure to the next. Independent of the waiter and the clock. */
+/** How the delay grows with consecutive failures. Independent of who waits and of the clock. */
 export interface BackoffPolicy {
   readonly baseMs: number;
-  /** Default 2. */
+  /** The factor by which the delay grows with each failure; 2 by default. */
   readonly factor?: number;
-  /** Bounds the delay before jitter, so that waiters at the maximum still spread. */
+  /** The maximum delay before jitter, so that waiters at the maximum still spread. */
   readonly maxMs: number;
-  /** Extends each delay by up to this share of it; default 0. */
+  /** Extends each delay by a random share up to this one; 0 by default. */
   readonly jitter?: number;
   /**
-   * A failure this long after the last one counts as the first again; default twice the maximum.
+   * A failure this long after the previous one counts as the first again; by default twice the
+   * maximum delay.
    */
   readonly resetAfterMs?: number;
 }
 
 /**
- * The state of consecutive failures. Times are milliseconds of any scale, the same in all calls.
+ * The state of consecutive failures. All calls must pass times of the same clock in milliseconds.
  */
 export interface BackoffState {
   readonly failures: number;
@@ -35,8 +36,8 @@ export function backoffDelayMs(policy: BackoffPolicy, failures: number): number 
 export interface BackoffEvent {
   readonly nowMs: number;
   /**
-   * When the failure happened, if not now: a task that ran for long before it failed starts again
-   * with the base delay.
+   * When the failure happened; by default `nowMs`. A task that ran for long before it failed starts
+   * again with the base delay.
    */
   readonly eventMs?: number;
   readonly random: Random;
@@ -54,12 +55,12 @@ export function nextBackoff(
   return { failures, delayMs, lastMs: event.nowMs };
 }
 
-/** Whether the last failure is older than the reset time. */
+/** Whether the last failure is longer ago than the reset time. */
 export function isQuiet(policy: BackoffPolicy, state: BackoffState, atMs: number): boolean {
   return atMs - state.lastMs > (policy.resetAfterMs ?? 2 * policy.maxMs);
 }
 
-/** Throws for an invalid policy, naming every invalid field. */
+/** Returns the policy; throws for an invalid one, naming every invalid field. */
 function checkedPolicy(policy: BackoffPolicy): BackoffPolicy {
   const { baseMs, maxMs, factor = 2, jitter = 0, resetAfterMs = 0 } = policy;
   const wrong = [
@@ -88,7 +89,7 @@ export class Backoff {
     return this.#state?.failures ?? 0;
   }
 
-  /** Records a failure and returns the delay before the next try. */
+  /** Records a failure and returns the delay before the next attempt. */
   fail(nowMs: number): number {
     this.#state = nextBackoff(this.#policy, this.#state, { nowMs, random: this.#random });
     return this.#state.delayMs;
@@ -103,20 +104,23 @@ export class Backoff {
 export interface KeyedBackoffOptions {
   readonly policy: BackoffPolicy;
   readonly random: Random;
-  /** With more keys than this the one that failed longest ago is evicted; default 10,000. */
+  /**
+   * The maximum number of keys, 10,000 by default; beyond it the key that failed longest ago is
+   * evicted.
+   */
   readonly capacity?: number;
 }
 
 export interface BackoffTimes {
   readonly nowMs: number;
-  /** When the failed task ended, if known; defaults to `nowMs`. */
+  /** When the failed task ended; by default `nowMs`. */
   readonly eventMs?: number;
 }
 
 /**
  * Back-off per key, such as the containers or images of a node. It reads no clock: each call passes
- * its times, all of one scale. A wall clock that steps back lengthens waits by that step, so prefer
- * a monotonic one.
+ * its times, all of the same clock. A wall clock that is set back lengthens waits by that step, so
+ * prefer a monotonic clock.
  */
 export class KeyedBackoff<K extends string = string> {
   readonly #policy: BackoffPolicy;
@@ -133,12 +137,15 @@ export class KeyedBackoff<K extends string = string> {
     return this.#states.size;
   }
 
-  /** The state of the key: its delay is the one to show to users. */
+  /** The back-off state of the key; its delay is the one shown to users. */
   state(key: K): BackoffState | undefined {
     return this.#states.peek(key);
   }
 
-  /** The remaining delay of the key, counted from the event; 0 when it may be retried. */
+  /**
+   * The remaining delay of the key, counted from `eventMs` or the last failure; 0 when the key may
+   * be retried.
+   */
   remainingMs(key: K, times: BackoffTimes): number {
     const state = this.#states.peek(key);
     if (state === undefined) return 0;
@@ -147,9 +154,7 @@ export class KeyedBackoff<K extends string = string> {
     return Math.max(0, state.delayMs - (times.nowMs - sinceMs));
   }
 
-  /**
-   * Records one more failure, or one more try that may fail, and returns the delay now in force.
-   */
+  /** Records a failure, or an attempt that may fail, and returns the new delay. */
   fail(key: K, times: BackoffTimes): number {
     const state = nextBackoff(this.#policy, this.#states.peek(key), { ...times, random: this.#random });
     this.#states.set(key, state);
@@ -167,7 +172,7 @@ export class KeyedBackoff<K extends string = string> {
     return quiet.length;
   }
 
-  /** All states, to be persisted; restore them with `restore`. */
+  /** All back-off states, so that the caller can persist them; `restore` reads them. */
   entries(): [K, BackoffState][] {
     return [...this.#states];
   }

@@ -31,14 +31,14 @@ test('stamps grow even if the source repeats or goes back', () => {
   );
 });
 
-test('a million stamps of a stopped source stay within its next millisecond', () => {
+test('the stamps of a stopped source grow by less than a millisecond in a million calls', () => {
   const stamp = strictlyIncreasing(() => 86_400_000);
   let last = 0;
   for (let i = 0; i < 1_000_000; i++) last = stamp();
   assert.ok(last < 86_400_001);
 });
 
-test('wall time is that of the machine', () => {
+test('the wall time of the real clock is that of the machine', () => {
   assert.ok(Math.abs(realClock().now() - Date.now()) < 60_000);
 });
 
@@ -57,7 +57,7 @@ test('a real timer fires once, and not after it was cancelled', async () => {
   assert.deepEqual(fired, ['kept']);
 });
 
-/** Timers and their clock, advanced by hand. */
+/** Fake timers of Node.js with their clock, which the test advances. */
 function byHand(context: TestContext): (ms: number) => void {
   let nowMs = 1_000;
   mock.timers.enable({ apis: ['setTimeout'] });
@@ -81,7 +81,7 @@ test('a timer longer than the maximum of Node.js fires at its time, not immediat
   assert.equal(fired, 1);
 });
 
-test('a long timer can still be cancelled after its first stretch', (context) => {
+test('a timer longer than the maximum of Node.js can still be cancelled after the first part of its delay', (context) => {
   const tick = byHand(context);
   const timer = realClock().timer(60 * day, () => assert.fail('cancelled'));
   tick(longest);
@@ -89,7 +89,7 @@ test('a long timer can still be cancelled after its first stretch', (context) =>
   tick(60 * day);
 });
 
-test('a timer that Node.js fires early waits for the rest', (context) => {
+test('a timer that Node.js fires too early waits for the rest of its delay', (context) => {
   mock.timers.enable({ apis: ['setTimeout'] });
   context.after(() => mock.timers.reset());
   let nowMs = 1_000.9;

@@ -1,6 +1,6 @@
 import { KubelingError } from './errors.ts';
 
-/** Wall time: milliseconds since 1970. It may jump; never measure with it. */
+/** Wall time: milliseconds since 1970. It may jump, so never compute durations from it. */
 export type Instant = number & { readonly __brand: 'Instant' };
 
 /** A timer that has not fired yet. Cancelling twice, or after it fired, does nothing. */
@@ -8,24 +8,30 @@ export interface Timer extends Disposable {
   cancel(): void;
 }
 
-/** The only access to time. */
+/** The only access to time: all code uses a Clock instead of Date or timers. */
 export interface Clock {
-  /** Wall time, for users. */
+  /** The wall time, for timestamps that users read. */
   now(): Instant;
-  /** Monotonic time, for measuring: never goes back, has no meaning across processes. */
+  /**
+   * Monotonic time in milliseconds, for durations: it never decreases, and has no meaning in other
+   * processes.
+   */
   monotonicMs(): number;
   /**
    * A reading strictly greater than every earlier one of this clock, for ordering; do not compare
    * it with other clocks.
    */
   stamp(): number;
-  /** Rejects with the signal's reason as soon as it is aborted; leaves no listener and no timer. */
+  /**
+   * Resolves after `ms`; rejects with the signal's reason as soon as the signal is aborted. Leaves
+   * no listener and no timer.
+   */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
   /** Calls back once after `ms`, never before `timer` has returned; the callback must not throw. */
   timer(ms: number, run: () => void): Timer;
 }
 
-/** Times in the API, and in output for people, have whole seconds. */
+/** Formats a time for the API and for output: with whole seconds. */
 export function apiTime(at: number): string {
   const precise = new Date(at).toISOString();
   return `${precise.slice(0, precise.lastIndexOf('.'))}Z`;
@@ -35,7 +41,7 @@ export function instant(ms: number): Instant {
   return ms as Instant;
 }
 
-/** Sleeps on any clock with its timer; shared by all implementations. */
+/** Implements `sleep` for any clock with timers. */
 export function sleepOn(clock: Pick<Clock, 'timer'>, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);
@@ -56,13 +62,13 @@ export function strictlyIncreasing(read: () => number): () => number {
   let last = Number.NEGATIVE_INFINITY;
   return () => {
     const reading = read();
-    // One unit in the last place: the smallest step a double of this size can take.
+    // The next larger double: the smallest step that a number of this size can take.
     last = reading > last ? reading : last + Math.max(Number.EPSILON * Math.abs(last) * 2, Number.MIN_VALUE);
     return last;
   };
 }
 
-/** NaN would corrupt the order of a clock's timers, so it is rejected here. */
+/** Rejects NaN, which would corrupt the order of a clock's timers. */
 export function checkedDelayMs(ms: number): number {
   if (Number.isNaN(ms)) {
     throw new KubelingError('BUG', 'Cannot wait as the delay must be a number of milliseconds: it is NaN');
@@ -70,7 +76,7 @@ export function checkedDelayMs(ms: number): number {
   return Math.max(0, ms);
 }
 
-/** Longer delays overflow the timer of Node.js and would fire immediately. */
+/** The maximum delay of a Node.js timer: longer ones overflow and would fire immediately. */
 const maxTimeoutMs = 2 ** 31 - 1;
 
 /** The clock of the machine. */
@@ -86,8 +92,8 @@ export function realClock(): Clock {
 }
 
 /**
- * Node.js truncates delays and rounds its own clock, so a timer may fire early: it then waits for
- * the rest.
+ * Node.js truncates delays and rounds its own clock, so a timer may fire too early: it then waits
+ * for the rest.
  */
 function realTimer(ms: number, run: () => void): Timer {
   const dueMs = performance.now() + checkedDelayMs(ms);

@@ -1,11 +1,11 @@
 import { KubelingError } from './errors.ts';
 
 export interface MountArguments {
-  /** Options of mount(8) itself; never text from outside. */
+  /** Options of the mount(8) program itself; they must not contain external text. */
   readonly flags?: readonly string[];
   readonly type?: string;
   readonly options?: readonly string[];
-  /** What is mounted; left out where only something about the target changes. */
+  /** The device or directory to mount; omitted when only properties of the target change. */
   readonly source?: string;
   readonly target: string;
 }
@@ -13,8 +13,9 @@ export interface MountArguments {
 const maxShownLength = 100;
 
 /**
- * What mount(8) is called with. Nothing after `--` is an option to mount(8), but it calls `mount.<type>` with the source
- * as first argument and without `--`, so a source with a leading hyphen is refused.
+ * The arguments for mount(8). After `--` mount(8) itself reads no options, but it calls
+ * `mount.<type>` with the source as first argument and without `--`, so a source with a leading
+ * hyphen is rejected.
  */
 export function mountArguments(call: MountArguments): readonly string[] {
   const { flags = [], type, options = [], source, target } = call;
@@ -35,15 +36,19 @@ export function umountArguments(flags: readonly string[], target: string): reado
 }
 
 /**
- * A path that no program takes for an option, whether or not it knows `--`. Throws COMMAND_FAILED for any other. Line feeds
- * stay: containers may give directories such names, and what is mounted there has to be unmounted.
+ * Returns an absolute path, which no program interprets as an option, whether or not it supports
+ * `--`. Throws COMMAND_FAILED for any other path. Line feeds are allowed: containers may give
+ * directories such names, and mounts in them must be unmounted.
  */
 export function absoluteArgument(program: string, path: string): string {
   if (path.startsWith('/')) return path;
   throw rejectedArgument(program, 'a path must be absolute', path);
 }
 
-/** Throws COMMAND_FAILED for an argument that could be taken for an option or for several lines. */
+/**
+ * Throws COMMAND_FAILED for an argument that a program could interpret as an option or as several
+ * lines.
+ */
 export function plainArgument(program: string, text: string): string {
   if (text.startsWith('-')) throw rejectedArgument(program, 'an argument must not start with a hyphen', text);
   if (hasControlCharacters(text))
@@ -59,7 +64,7 @@ export function hasControlCharacters(text: string): boolean {
   return false;
 }
 
-/** An external value for a message: quoted, on one line, and truncated. */
+/** An external value as shown in a message: quoted, on one line, and truncated. */
 export function printableValue(text: string): string {
   const cut = text.length > maxShownLength ? `${text.slice(0, maxShownLength)}...` : text;
   return JSON.stringify(cut);
@@ -73,8 +78,8 @@ function rejectedArgument(program: string, rule: string, value: string): Kubelin
 }
 
 /**
- * External text without the characters that control a terminal: C0 except tab and newline, DEL, C1.
- * Output of containers, runtimes and other users' processes is shown to administrators.
+ * Removes control characters of terminals from external text: C0 except tab and newline, DEL, and
+ * C1. Output of containers, runtimes and other users' processes is shown to administrators.
  */
 export function stripControls(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to remove

@@ -3,25 +3,25 @@
  * explains each to users; a test keeps the two lists equal.
  */
 
-/** How the caller may handle an error. */
+/** How a caller handles an error of this kind. */
 export type ErrorKind =
   /** The object does not exist; stop and remove treat that as success. */
   | 'NotFound'
-  /** Another writer was first: read again, then decide. */
+  /** Another writer has changed the object first: read it again, then decide. */
   | 'Conflict'
   /** The input is invalid; the same call can never succeed. */
   | 'Invalid'
-  /** Not allowed. */
+  /** The caller is not permitted to do this. */
   | 'Denied'
-  /** The peer does not support this. */
+  /** The peer does not support the operation. */
   | 'Unsupported'
   /** The peer reports a failure; retry with back-off. */
   | 'Failed'
-  /** No reply; retry with back-off, the outcome is unknown. */
+  /** The peer sent no reply; retry with back-off, the outcome is unknown. */
   | 'Unavailable'
   /** The deadline passed; retry with back-off, the outcome is unknown. */
   | 'DeadlineExceeded'
-  /** Cancelled on purpose; not a failure. */
+  /** The operation was cancelled on purpose; not a failure. */
   | 'Cancelled'
   /** A bug of kubeling: log it as an error, keep the node running. */
   | 'Bug';

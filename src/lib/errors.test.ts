@@ -28,7 +28,7 @@ test('a foreign error is a bug, except an abort', () => {
   assert.equal(isKind(new KubelingError('CANCELLED', 'x'), 'NotFound'), false);
 });
 
-test('a description follows the causes and omits what was already said', () => {
+test('a description contains the causes without text that is already in it', () => {
   const root = new Error('connection refused');
   const middle = new Error('dial failed: connection refused', { cause: root });
   const top = new Error('Cannot reach the runtime', { cause: middle });
@@ -41,7 +41,7 @@ test('a description of several errors names each', () => {
   assert.equal(describeError(new AggregateError([new Error('x')], 'all failed')), 'all failed: x');
 });
 
-test('an endless chain of causes ends', () => {
+test('describes an error with a cyclic chain of causes', () => {
   const error = new Error('again');
   error.cause = error;
   assert.equal(describeError(error), 'again');
@@ -68,7 +68,7 @@ test('describing and wrapping never throw, whatever was thrown', () => {
   );
 });
 
-test('an error stays the same object', () => {
+test('asError returns an Error unchanged', () => {
   const error = new RangeError('x');
   assert.equal(asError(error), error);
 });

@@ -24,7 +24,8 @@ export class KubelingError extends Error {
 }
 
 /**
- * The kind of anything thrown. A foreign error is a bug, except an abort, which is a cancellation.
+ * The kind of any thrown value. An error that is not a KubelingError is a bug, except an abort,
+ * which is a cancellation.
  */
 export function kindOf(error: unknown): ErrorKind {
   if (error instanceof KubelingError) return error.kind;
@@ -36,10 +37,10 @@ export function isKind(error: unknown, ...kinds: readonly ErrorKind[]): boolean 
   return kinds.includes(kindOf(error));
 }
 
-/** Deeper causes are omitted: a chain may be endless. */
+/** The maximum number of causes in a description, because a chain may be cyclic. */
 const maxCauseDepth = 8;
 
-/** One line for people: the message, followed by the causes that add something. Never throws. */
+/** One line for users: the message, followed by the causes that add information. Never throws. */
 export function describeError(error: unknown): string {
   const parts: string[] = [];
   for (let at = error, depth = 0; at !== undefined && depth < maxCauseDepth; depth++) {
@@ -50,14 +51,17 @@ export function describeError(error: unknown): string {
   return parts.join(': ');
 }
 
-/** Converts anything thrown into an Error without losing it. Never throws. */
+/** Converts any thrown value into an Error; an Error is returned unchanged. Never throws. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error
     ? thrown
     : new KubelingError('BUG', `Something threw a ${typeof thrown}: ${messageOf(thrown)}`);
 }
 
-/** Anything may be thrown, even an object that cannot become text or whose getters throw. */
+/**
+ * The text of a thrown value, which may be an object that cannot be converted to text or whose
+ * getters throw.
+ */
 function messageOf(thrown: unknown): string {
   try {
     if (!(thrown instanceof Error)) return String(thrown);
@@ -67,7 +71,10 @@ function messageOf(thrown: unknown): string {
   }
 }
 
-/** Failed connections to several addresses are one AggregateError without a message. */
+/**
+ * Failed connections to several addresses are one AggregateError without a message, so its errors
+ * are described.
+ */
 function messageOfMany(thrown: AggregateError): string {
   const each = thrown.errors.slice(0, maxCauseDepth).map(messageOf);
   return [thrown.message, each.join('; ')].filter((text) => text !== '').join(': ');

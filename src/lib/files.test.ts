@@ -23,7 +23,7 @@ test('a file is written or replaced completely, and no temporary file is left', 
   assert.deepEqual(await readdir(dir.path), ['state']);
 });
 
-test('the mode is exact whatever the umask, also when replacing a file of another mode', async () => {
+test('the mode of a written file is exact for any umask, also when it replaces a file of another mode', async () => {
   await using dir = await directory();
   const umask = process.umask(0o077);
   try {
@@ -50,7 +50,7 @@ test('a write that fails names the file and leaves no temporary file', async () 
   });
 });
 
-test('a symbolic link is replaced and its target left alone', async () => {
+test('writing to a symbolic link replaces the link and does not change its target', async () => {
   await using dir = await directory();
   const target = join(dir.path, 'target');
   await writeFile(target, 'kept');
@@ -60,7 +60,7 @@ test('a symbolic link is replaced and its target left alone', async () => {
   assert.equal(await readFile(dir.file, 'utf8'), 'new');
 });
 
-test('concurrent writers of one file leave one complete content', async () => {
+test('concurrent writers of one file leave the complete content of one of them', async () => {
   await using dir = await directory();
   const contents = Array.from({ length: 20 }, (_, index) => String(index).repeat(10_000));
   await Promise.all(contents.map((content) => writeFileAtomic(dir.file, content, { mode: 0o600 })));
@@ -68,7 +68,7 @@ test('concurrent writers of one file leave one complete content', async () => {
   assert.deepEqual(await readdir(dir.path), ['state']);
 });
 
-test('leftovers of a crash are removed and nothing else', async () => {
+test('removes temporary files of a crashed writer and no other files', async () => {
   await using dir = await directory();
   const leftover = '.kubeling-0123456789abcdef.tmp';
   for (const name of [leftover, '.kubeling-short.tmp', 'kubeling.tmp', 'state']) {
@@ -79,7 +79,7 @@ test('leftovers of a crash are removed and nothing else', async () => {
   assert.deepEqual(await removeLeftoverTemps(join(dir.path, 'missing')), []);
 });
 
-test('JSON comes back as it was written', async () => {
+test('reading a JSON file returns the written value', async () => {
   await using dir = await directory();
   await writeJsonAtomic(dir.file, { pods: ['a'] }, { mode: 0o600 });
   assert.deepEqual(await readJsonFile(dir.file, anything), { pods: ['a'] });
@@ -115,7 +115,7 @@ test('corrupt content is reported by file and position, and never quoted', async
   }
 });
 
-test('a value of another shape is reported as corruption of that file', async () => {
+test('a value that the converter rejects is reported as FILE_CORRUPT', async () => {
   await using dir = await directory();
   await writeFile(dir.file, '{"version": 9}');
   const check = () => {
@@ -127,7 +127,7 @@ test('a value of another shape is reported as corruption of that file', async ()
   );
 });
 
-test('a file beyond the limit is rejected unread', async () => {
+test('a file larger than the limit is rejected without reading it', async () => {
   await using dir = await directory();
   await writeFile(dir.file, '"12345"');
   await assert.rejects(

@@ -7,21 +7,26 @@ export interface WriteOptions {
   /** The exact permissions of the file, whatever the umask. */
   readonly mode: number;
   /**
-   * What the new content survives: a power cut (default), or only a crash of this process, which
-   * needs no fsync. After a power cut such a file may be the old one, empty or missing.
+   * What the new content must survive: a power cut (default), or only a crash of this process,
+   * which needs no fsync. Without fsync, a power cut may leave the old file, an empty one or none.
    */
   readonly survives?: 'power-cut' | 'crash';
-  /** Default our own user; only root can give files away. */
+  /**
+   * The owner of the file, by default the user of this process; only root can set another owner.
+   */
   readonly owner?: { readonly uid: number; readonly gid: number } | undefined;
 }
 
-/** No umask in use removes these bits from a process that must read its own files. */
+/**
+ * The mode of the temporary file. A umask that removes one of these bits would prevent the process
+ * from reading its own files.
+ */
 const ownerOnly = 0o600;
 const tempName = /^\.kubeling-[0-9a-f]{16}\.tmp$/;
 
 /**
- * Replaces the complete file: at any instant, and after a power cut, readers find the old content
- * or the new. A symbolic link at the path is replaced, not followed. The directory must exist.
+ * Replaces the file atomically: at any time, and after a power cut, readers find the complete old
+ * or new content. A symbolic link at the path is replaced, not followed. The directory must exist.
  */
 export async function writeFileAtomic(
   path: string,
@@ -48,8 +53,8 @@ export function writeJsonAtomic(path: string, value: unknown, options: WriteOpti
 
 /**
  * Removes temporary files that a crash during a write left in the directory; returns their names.
- * Only for the owner of the directory, before anything is written there: it cannot distinguish a
- * leftover from a write in progress.
+ * Only the owner of the directory may call it, before its first write there: a leftover cannot be
+ * distinguished from a write in progress.
  */
 export async function removeLeftoverTemps(directory: string): Promise<string[]> {
   const names = await readdir(directory).catch((error) => {
@@ -62,21 +67,24 @@ export async function removeLeftoverTemps(directory: string): Promise<string[]> 
 }
 
 async function writeTemp(path: string, data: string | Uint8Array, options: WriteOptions): Promise<void> {
-  // Private until complete: the content may be a secret and the umask is not ours.
+  // The file is readable by its owner only until it is complete: the content may be a secret, and
+  // the umask is unknown.
   await using file = await open(path, 'wx', ownerOnly);
   await file.writeFile(data);
-  // By its handle: other users may write to the directory, and create a link under this name.
+  // Owner and mode are changed through the handle: other users who may write to the directory could
+  // replace the name with a link.
   const { owner } = options;
   if (owner !== undefined) await file.chown(owner.uid, owner.gid);
   if (options.mode !== ownerOnly) await file.chmod(options.mode);
   if (options.survives !== 'crash') await file.sync();
 }
 
-/** Without this a power cut may restore the old name. */
+/** Syncs the directory: without it a power cut may restore the old file. */
 async function syncDirectory(path: string): Promise<void> {
   await using directory = await open(path, 'r');
   await directory.sync().catch((error) => {
-    // Some network file systems cannot sync directories; nothing better is possible there.
+    // Some network file systems cannot sync directories; there the rename is not guaranteed to
+    // survive a power cut.
     if (error.code !== 'EINVAL' && error.code !== 'ENOTSUP') throw error;
   });
 }
@@ -88,11 +96,11 @@ function writeError(path: string, cause: unknown): KubelingError {
 
 export interface ReadJsonOptions<T> {
   /**
-   * Converts the parsed value into the required type; what it throws is reported as corruption of
-   * this file.
+   * Converts the parsed JSON into the required type; an error it throws is reported as corruption
+   * of this file.
    */
   readonly check: (value: unknown) => T;
-  /** A larger file is rejected; default 16 MiB. */
+  /** The maximum size of the file, 16 MiB by default; a larger file is rejected. */
   readonly maxBytes?: number;
 }
 
@@ -143,7 +151,7 @@ function parseJson(path: string, text: string): unknown {
   }
 }
 
-/** The parser's message quotes the content, so only the position is used, if it has one. */
+/** The parser's message quotes the content, so only the position in the message is used. */
 function errorPosition(message: string): string {
   const offset = /at position (\d+)/.exec(message)?.[1];
   if (offset !== undefined) return `it is wrong at position ${offset}`;
@@ -155,7 +163,7 @@ function corrupt(path: string, why: string): KubelingError {
   return new KubelingError('FILE_CORRUPT', message, { details: { path } });
 }
 
-/** The text of a file, or undefined when it is missing. */
+/** Reads the text of a file; undefined when the file is missing. */
 export async function readFileIfExists(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');
@@ -165,7 +173,7 @@ export async function readFileIfExists(path: string): Promise<string | undefined
   }
 }
 
-/** The JSON of a file, or undefined when the file is missing or invalid. */
+/** Reads a JSON file; undefined when the file is missing or invalid. */
 export async function readJsonIfValid(path: string): Promise<unknown> {
   const text = await readFileIfExists(path);
   try {
@@ -175,7 +183,7 @@ export async function readJsonIfValid(path: string): Promise<unknown> {
   }
 }
 
-/** The text of a file of bounded size: any user may have written it. */
+/** Reads the text of a file up to a maximum size, for files that any user may have written. */
 export async function readBoundedFile(path: string, mostBytes: number): Promise<string> {
   await using file = await open(path, 'r');
   const { size } = await file.stat();

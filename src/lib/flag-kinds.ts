@@ -2,20 +2,22 @@ import { KubelingError } from './errors.ts';
 import { tryParseDurationMs } from './go-duration.ts';
 import { didYouMean } from './nearest-name.ts';
 
-/** How the text of a flag becomes a value. */
+/** How the text of a command line flag is converted to a value. */
 export interface FlagKind<T> {
   /** The placeholder for the value in the help, such as `int` or `key=value,...`. */
   readonly label: string;
-  /** The value of the flag without one; a kind without it requires a value. */
+  /**
+   * The value of a flag that is given without one; flags of a kind without `bare` require a value.
+   */
   readonly bare?: string;
   /**
-   * Throws FLAG_INVALID. `earlier` is the value of the same flag given before, for flags that
-   * accumulate.
+   * Converts the text; throws FLAG_INVALID. `previous` is the value of an earlier use of the same
+   * flag, for flags that accumulate.
    */
   read(text: string, previous: T | undefined): T;
 }
 
-/** A message of the form "must be X: current value is Y". */
+/** A FLAG_INVALID error with the message "must be X: current value is Y". */
 export function flagError(must: string, text: string): KubelingError {
   return new KubelingError('FLAG_INVALID', `must be ${must}: current value is ${JSON.stringify(text)}`);
 }
@@ -25,7 +27,10 @@ const boolWords: ReadonlyMap<string, boolean> = new Map([
   ...['0', 'f', 'F', 'false', 'FALSE', 'False'].map((word) => [word, false] as const),
 ]);
 
-/** The words that Kubernetes accepts as booleans on a command line, or undefined. */
+/**
+ * Converts a word that Kubernetes accepts as a boolean on a command line; undefined for any other
+ * text.
+ */
 export function tryParseBool(text: string): boolean | undefined {
   return boolWords.get(text);
 }
@@ -62,7 +67,7 @@ export function intFlag(min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INT
   };
 }
 
-/** Go reads a leading zero as octal; JavaScript does not. */
+/** Go reads a number with a leading zero as octal; JavaScript does not. */
 function goInteger(text: string): number {
   const sign = text.startsWith('-') ? -1 : 1;
   const digits = text.replace(/^[-+]/, '').replace(/^0+(?=\d)/, '0o');
@@ -81,7 +86,7 @@ export function choiceFlag<const T extends string>(choices: readonly T[]): FlagK
   };
 }
 
-/** `a,b,"c,d"`; a repeated flag adds to the list. */
+/** The kind of lists such as `a,b,"c,d"`; a repeated flag adds to the list. */
 export function listFlag<T>(item: FlagKind<T>): FlagKind<readonly T[]> {
   return {
     label: `${item.label},...`,
@@ -92,7 +97,10 @@ export function listFlag<T>(item: FlagKind<T>): FlagKind<readonly T[]> {
   };
 }
 
-/** Commas inside double quotes do not separate; a doubled quote inside quotes is one quote. */
+/**
+ * Splits a list at its commas. Commas inside double quotes do not separate; a doubled quote inside
+ * quotes is one quote.
+ */
 function splitCommas(text: string): string[] {
   if (text === '') return [];
   const parts: string[] = [];
@@ -107,15 +115,18 @@ function splitCommas(text: string): string[] {
 }
 
 export interface MapFlagOptions {
-  /** Between key and value; default `=`. */
+  /** The text between key and value; `=` by default. */
   readonly between?: string;
-  /** One pair per use of the flag, so that values may hold commas. */
+  /**
+   * Whether one use of the flag has many pairs, separated by commas, or one pair, whose value may
+   * then contain commas.
+   */
   readonly pairs?: 'many' | 'one';
-  /** Whether a key may have no value, which is then empty. */
+  /** Whether each key needs a value; an omitted optional value is empty. */
   readonly value?: 'needed' | 'optional';
 }
 
-/** `a=1,b=2`; a repeated flag adds to the map. */
+/** The kind of maps such as `a=1,b=2`; a repeated flag adds to the map. */
 export function mapFlag<T>(
   item: FlagKind<T>,
   options: MapFlagOptions = {},
@@ -131,7 +142,10 @@ export function mapFlag<T>(
   };
 }
 
-/** `a:1,a:2,b:3`; every value of a key is kept, in order. */
+/**
+ * The kind of maps such as `a:1,a:2,b:3`, in which a key may have several values; their order is
+ * kept.
+ */
 export function multimapFlag(options: MapFlagOptions): FlagKind<Readonly<Record<string, readonly string[]>>> {
   return {
     label: `key${options.between ?? '='}value,...`,

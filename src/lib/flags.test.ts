@@ -34,7 +34,7 @@ function read(...argv: string[]) {
   return parseFlags(table, argv);
 }
 
-test('a value may be attached or follow', () => {
+test('accepts --flag=value and --flag value', () => {
   assert.deepEqual(read('--max-pods=5').values, { 'max-pods': 5 });
   assert.deepEqual(read('--max-pods', '5').values, { 'max-pods': 5 });
   assert.deepEqual(read('--max_pods', '5').values, { 'max-pods': 5 });
@@ -43,7 +43,7 @@ test('a value may be attached or follow', () => {
   assert.deepEqual(read('--name=a=b').values, { name: 'a=b' });
 });
 
-test('a boolean flag never takes the next word', () => {
+test('a boolean flag never uses the next argument as its value', () => {
   const parsed = read('--quiet', 'false');
   assert.deepEqual(parsed.values, { quiet: true });
   assert.deepEqual(parsed.positionals, ['false']);
@@ -60,12 +60,12 @@ test('short flags can be written in every usual way', () => {
   assert.deepEqual(read('-q=false').values, { quiet: false });
 });
 
-test('two dashes end the flags and one dash is a word', () => {
+test('arguments after -- are positionals, and so is a single -', () => {
   assert.deepEqual(read('-q', '--', '--name', '-x').positionals, ['--name', '-x']);
   assert.deepEqual(read('-').positionals, ['-']);
 });
 
-test('the last of a repeated value wins, lists and maps accumulate', () => {
+test('a repeated flag uses its last value, except lists and maps, which accumulate', () => {
   assert.deepEqual(read('--name=a', '--name=b').values, { name: 'b' });
   assert.deepEqual(read('--dns=1.1.1.1,2.2.2.2', '--dns', '3.3.3.3').values, {
     dns: ['1.1.1.1', '2.2.2.2', '3.3.3.3'],
@@ -96,7 +96,7 @@ test('numbers are read as Go reads them', () => {
   }
 });
 
-test('every problem is reported, each with its flag', () => {
+test('reports every problem with the name of its flag', () => {
   const parsed = read(
     '--max-pod=5',
     '--wait=soon',
@@ -122,23 +122,23 @@ test('every problem is reported, each with its flag', () => {
   ]);
 });
 
-test('a long name behind one dash is explained', () => {
+test('suggests two dashes for a long flag with one dash', () => {
   assert.deepEqual(read('-max-pods=5').problems, [
     { flag: '-max-pods', message: 'is not a known flag (did you mean --max-pods?)' },
   ]);
 });
 
-test('names inherited from objects are not flags', () => {
+test('rejects flags named like inherited properties of objects, such as --constructor', () => {
   for (const name of ['constructor', '__proto__', 'toString'])
     assert.equal(read(`--${name}=1`).problems.length, 1);
   assert.deepEqual(Object.keys(read('--labels=__proto__=1').values.labels ?? {}), ['__proto__']);
 });
 
-test('used names are listed in order and once', () => {
+test('lists the used flags in order and once', () => {
   assert.deepEqual(read('-q', '--name=a', '--quiet').used, ['quiet', 'name']);
 });
 
-test('no command line makes the parser throw', () => {
+test('never throws for any command line', () => {
   const word = fc.oneof(
     fc.string(),
     fc.constantFrom(...Object.keys(table)).chain((name) => fc.string().map((value) => `--${name}=${value}`)),
@@ -147,7 +147,7 @@ test('no command line makes the parser throw', () => {
   fc.assert(fc.property(fc.array(word), (argv) => void parseFlags(table, argv)));
 });
 
-test('the help has headings, defaults and deprecations', () => {
+test('the flag help has headings, defaults and deprecations', () => {
   const help = formatFlagHelp(table, 60);
   assert.match(help, /^Limits:\n {6}--max-pods int\n {10}How many pods\. \(default 110\)\n/);
   assert.match(help, /\n {2}-q, --quiet\n/);

@@ -3,20 +3,21 @@ import type { FlagKind } from './flag-kinds.ts';
 import { didYouMean } from './nearest-name.ts';
 
 /**
- * Command lines of Kubernetes programs: `--name=value`, `--name value`, `--switch`, `-n value`,
- * `-nvalue`, `--` ends the flags, and `_` in a name equals `-`. Independent of what the flags mean.
+ * Parses command lines like Kubernetes programs: `--name=value`, `--name value`, `--switch`, `-n
+ * value`, `-nvalue`; `--` ends the flags, and `_` in a name equals `-`. Independent of the meaning
+ * of the flags.
  */
 
 export interface Flag<T> {
   readonly kind: FlagKind<T>;
   readonly help: string;
-  /** One letter that may be used instead of the name. */
+  /** A letter that may be used instead of the flag's name. */
   readonly short?: string;
-  /** The heading in the help. */
+  /** The heading of the flag in the help. */
   readonly group?: string;
-  /** What to use instead; the flag still works but logs a warning. */
+  /** The replacement of a deprecated flag; the deprecated flag still works but logs a warning. */
   readonly deprecated?: string;
-  /** Shown in the help. */
+  /** The default as shown in the help. */
   readonly default?: string;
 }
 
@@ -27,20 +28,22 @@ export type FlagValues<F extends FlagTable> = {
 };
 
 export interface FlagProblem {
-  /** As it was given, with its dashes; empty for an argument that belongs to no flag. */
+  /**
+   * The flag as the user wrote it, with its dashes; empty for an argument that belongs to no flag.
+   */
   readonly flag: string;
   readonly message: string;
 }
 
 export interface ParsedFlags<F extends FlagTable> {
   readonly values: FlagValues<F>;
-  /** The names that were used, in order, each once. */
+  /** The names of the used flags in order, each once. */
   readonly used: readonly string[];
   readonly positionals: readonly string[];
   readonly problems: readonly FlagProblem[];
 }
 
-/** Reads everything it can and collects every problem; never throws for user input. */
+/** Parses all flags that are valid and collects every problem; never throws for user input. */
 export function parseFlags<F extends FlagTable>(table: F, argv: readonly string[]): ParsedFlags<F> {
   const parser = new FlagParser(table);
   parser.readAll(argv);
@@ -96,7 +99,7 @@ class FlagParser {
     }
   }
 
-  /** `-v`, `-v 2`, `-v=2`, `-v2`, and combined switches as in `-ab`. */
+  /** Parses short flags: `-v`, `-v 2`, `-v=2`, `-v2`, and combined switches as in `-ab`. */
   #readShort(word: string, rest: string[]): void {
     let letters = word.slice(1);
     while (letters !== '') {
@@ -114,7 +117,10 @@ class FlagParser {
     }
   }
 
-  /** Stores the value of one flag: the next word if none was attached and the kind needs one. */
+  /**
+   * Stores the value of one flag, which is the next argument if no value was attached and the kind
+   * needs one.
+   */
   #readValue(name: string, written: string, attached: string | undefined, rest: string[]): void {
     const kind = this.#table[name]?.kind;
     const text = attached ?? kind?.bare ?? rest.shift();
@@ -139,7 +145,10 @@ class FlagParser {
   }
 }
 
-/** The flags under their headings, in the order of the table, wrapped to `width` columns. */
+/**
+ * Formats the help of the flags: under their headings, in the order of the table, wrapped to
+ * `width` columns.
+ */
 export function formatFlagHelp(table: FlagTable, width = 100): string {
   const groups = new Map<string, string[]>();
   for (const [name, flag] of Object.entries(table)) {

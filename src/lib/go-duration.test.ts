@@ -14,7 +14,7 @@ import {
 
 const second = 1_000_000_000n;
 
-test('every unit is read exactly', () => {
+test('reads a duration with any unit exactly', () => {
   const cases: readonly (readonly [string, bigint])[] = [
     ['0', 0n],
     ['+0', 0n],
@@ -92,7 +92,7 @@ test('formats durations like Kubernetes', () => {
   for (const [nanos, text] of cases) assert.equal(formatDuration(nanos), text);
 });
 
-test('milliseconds carry fractions both ways', () => {
+test('converts fractions of milliseconds in both directions', () => {
   assert.equal(tryParseDurationMs('1500us'), 1.5);
   assert.equal(formatDurationMs(1.5), '1.5ms');
   assert.equal(parseDurationMs('1m30s'), 90_000);
@@ -101,7 +101,7 @@ test('milliseconds carry fractions both ways', () => {
   assert.equal(durationMs(8760n * 3600n * second), 31_536_000_000);
 });
 
-test('any duration survives printing and reading', () => {
+test('parsing a formatted duration returns the same duration', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), (nanos) => {
       assert.equal(tryParseDuration(formatDuration(nanos)), nanos);
@@ -109,7 +109,7 @@ test('any duration survives printing and reading', () => {
   );
 });
 
-test('any duration below ninety days survives milliseconds to the nanosecond', () => {
+test('any duration below ninety days converts to milliseconds and back without losing a nanosecond', () => {
   const limit = 90n * 24n * 3600n * second;
   fc.assert(
     fc.property(fc.bigInt({ min: -limit, max: limit }), (nanos) => {
@@ -118,14 +118,14 @@ test('any duration below ninety days survives milliseconds to the nanosecond', (
   );
 });
 
-test('no text makes the parser throw', () => {
+test('parsing never throws for any text', () => {
   fc.assert(fc.property(fc.string(), (text) => void tryParseDuration(text)));
   fc.assert(
     fc.property(fc.stringMatching(/^[-+]?[0-9.]{0,6}[nuµmsh]{0,3}$/), (text) => void tryParseDuration(text)),
   );
 });
 
-test('refuses a text that looks like a duration up to its end without trying each way to divide its digits', () => {
+test('rejects a long text of digits in linear time', () => {
   const before = process.threadCpuUsage();
   assert.equal(tryParseDuration(`${'11s'.repeat(42)}x`), undefined);
   const { user, system } = process.threadCpuUsage(before);

@@ -18,12 +18,14 @@ const nanosPer: Readonly<Record<string, bigint>> = {
 };
 const durationText = /^[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/;
 const eachPart = /(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/g;
-/** No duration needs more digits; longer texts are mistakes or attacks. */
+/** The maximum length of the text of a duration; longer texts are mistakes or attacks. */
 const maxTextLength = 128;
 const maxNanos = 2n ** 63n - 1n;
 const minNanos = -(2n ** 63n);
 
-/** Nanoseconds, or undefined when the text is not a duration or exceeds 64 bits. */
+/**
+ * Parses a duration to nanoseconds; undefined when the text is not a duration or exceeds 64 bits.
+ */
 export function tryParseDuration(text: string): bigint | undefined {
   if (/^[-+]?0$/.test(text)) return 0n;
   if (text.length > maxTextLength || !durationText.test(text)) return undefined;
@@ -44,7 +46,7 @@ export function tryParseDurationMs(text: string): number | undefined {
   return nanos === undefined ? undefined : durationMs(nanos);
 }
 
-/** Throws DURATION_INVALID. */
+/** Parses a duration; throws DURATION_INVALID. */
 export function parseDurationMs(text: string): number {
   const ms = tryParseDurationMs(text);
   if (ms !== undefined) return ms;
@@ -54,7 +56,7 @@ export function parseDurationMs(text: string): number {
   );
 }
 
-/** Milliseconds with up to six decimals. */
+/** Converts nanoseconds to milliseconds with up to six decimals. */
 export function durationMs(nanos: bigint): number {
   return Number(nanos / nanosPerMs) + Number(nanos % nanosPerMs) / 1e6;
 }
@@ -68,7 +70,7 @@ export function formatDurationMs(ms: number): string {
   return formatDuration(durationNanos(ms));
 }
 
-/** The canonical spelling: `0s`, `1.5ms`, `20s`, `1m0s`, `4h0m0s`. */
+/** Formats a duration in the canonical form: `0s`, `1.5ms`, `20s`, `1m0s`, `4h0m0s`. */
 export function formatDuration(nanos: bigint): string {
   if (nanos === 0n) return '0s';
   const sign = nanos < 0n ? '-' : '';

@@ -16,7 +16,7 @@ function drain(heap: Heap<Ranked>): number[] {
   return ranks;
 }
 
-test('items come out in order of rank', () => {
+test('a heap returns its items in the order of their rank', () => {
   const heap = byRank();
   for (const rank of [5, 1, 4, 1, 3]) heap.push(ranked(rank));
   assert.equal(heap.peek()?.rank, 1);
@@ -34,7 +34,7 @@ test('a removed item cannot be removed again', () => {
   assert.equal(heap.size, 0);
 });
 
-test('clearing releases every item', () => {
+test('clear releases every item of the heap', () => {
   const heap = byRank();
   const item = ranked(1);
   heap.push(item);
@@ -43,7 +43,7 @@ test('clearing releases every item', () => {
   assert.equal(heap.size, 0);
 });
 
-test('pushes, removals and moves in any order leave a heap that drains sorted', () => {
+test('any sequence of pushes, removals and moves leaves a heap that drains in order', () => {
   const step = fc.record({
     act: fc.constantFrom('push', 'delete', 'move'),
     at: fc.nat(50),

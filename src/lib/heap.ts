@@ -1,6 +1,6 @@
-/** Items know their position in the heap, so that they can be moved or removed. */
+/** An item of a heap. It stores its position in the heap, so that it can be moved or removed. */
 export interface HeapItem {
-  /** Owned by the heap; -1 while the item is in none. */
+  /** The position in the heap, which only the heap changes; -1 while the item is in no heap. */
   heapIndex: number;
 }
 
@@ -53,7 +53,7 @@ export class Heap<T extends HeapItem> {
     return true;
   }
 
-  /** To be called after the rank of the item has changed. */
+  /** Restores the order after the rank of the item has changed. */
   update(item: T): void {
     this.#rise(item);
     this.#sink(item);

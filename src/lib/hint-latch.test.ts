@@ -6,7 +6,7 @@ import { HintLatch } from './hint-latch.ts';
 
 const { signal } = new AbortController();
 
-test('a wait ends at the first hint or after its time', async () => {
+test('a wait ends at the first hint or after its time limit', async () => {
   const clock = new VirtualClock();
   const latch = new HintLatch(clock);
   const first = latch.wait(1_000, signal);

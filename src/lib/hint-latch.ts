@@ -1,7 +1,7 @@
 import { onAbort } from './abort.ts';
 import type { Clock } from './clock.ts';
 
-/** Remembers a hint until it is awaited. */
+/** Remembers a hint until a waiter receives it. */
 export class HintLatch {
   readonly #clock: Clock;
   #raised = false;
@@ -21,8 +21,8 @@ export class HintLatch {
   }
 
   /**
-   * Resolves at the first hint, or after `ms` without one; rejects when aborted. For one waiter at
-   * a time.
+   * Resolves at the first hint, or after `ms` without one; rejects when aborted. Only one waiter is
+   * allowed at a time.
    */
   async wait(ms: number, signal: AbortSignal): Promise<'hint' | 'time'> {
     signal.throwIfAborted();

@@ -89,7 +89,7 @@ it('an IPv6 address is put into brackets before its port', () => {
   assert.equal(joinHostPort('10.0.0.1', 80), '10.0.0.1:80');
 });
 
-describe('the headers of a request', () => {
+describe('the headers of an HTTP request', () => {
   async function received(headers: HttpRequest['headers']) {
     const server = createServer((incoming, outgoing) => outgoing.end(JSON.stringify(incoming.rawHeaders)));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -102,7 +102,7 @@ describe('the headers of a request', () => {
     }
   }
 
-  it('keep every value of a repeated name, and names such as __proto__', async () => {
+  it('headers keep every value of a repeated name, and names such as __proto__', async () => {
     const raw = await received([
       ['X-Key', '1'],
       ['__proto__', 'p'],
@@ -111,7 +111,7 @@ describe('the headers of a request', () => {
     assert.deepEqual(raw.slice(0, 6), ['x-key', '1', 'x-key', '2', '__proto__', 'p']);
   });
 
-  it('do not upgrade the connection or add a body', async () => {
+  it('headers cannot upgrade the connection or add a body', async () => {
     const raw = await received([
       ['Connection', 'Upgrade'],
       ['Upgrade', 'websocket'],
@@ -123,13 +123,13 @@ describe('the headers of a request', () => {
     );
   });
 
-  it('are rejected above 64 KiB, before anything is sent', async () => {
+  it('headers above 64 KiB are rejected before the request is sent', async () => {
     const headers = Array.from({ length: 13_150 }, () => ['X-Key', '1'] as const);
     await assert.rejects(sendHttp({ ...request, headers }, 10, open), { code: 'HTTP_HEADERS_TOO_LARGE' });
   });
 });
 
-describe('informational responses', () => {
+describe('informational HTTP responses', () => {
   async function send(answer: (write: (text: string) => void) => void) {
     const server = createTcpServer((socket) => {
       socket.on('error', () => {});
@@ -145,7 +145,7 @@ describe('informational responses', () => {
     }
   }
 
-  it('are skipped before the final response', async () => {
+  it('1xx responses are skipped before the final response', async () => {
     const { status } = await send((write) => {
       write('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n');
       write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
@@ -154,7 +154,7 @@ describe('informational responses', () => {
   });
 
   for (const line of ['100 Continue', '103 Early Hints'])
-    it(`end the request after 16 times ${line}`, async () => {
+    it(`more than 16 responses with ${line} fail the request`, async () => {
       const endless = send((write) => {
         const timer = setInterval(() => write(`HTTP/1.1 ${line}\r\n\r\n`), 1);
         timer.unref();

@@ -5,22 +5,24 @@ import { isIP } from 'node:net';
 import { onAbort } from './abort.ts';
 import { describeError, KubelingError } from './errors.ts';
 
-/** One GET request. */
+/** An HTTP GET request, such as that of a probe. */
 export interface HttpRequest {
   readonly scheme: 'http' | 'https';
-  /** A name or an address, without brackets. */
+  /** The host name or IP address; an IPv6 address without brackets. */
   readonly host: string;
   readonly port: number;
-  /** The path with its query, as it is sent. */
+  /** The request target: path and query as sent. */
   readonly target: string;
-  /** A name may occur more than once; `Host` replaces the one of the address. */
+  /**
+   * The request headers; a name may occur more than once. `Host` replaces the default Host header.
+   */
   readonly headers: readonly (readonly [name: string, value: string])[];
 }
 
 export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** At most the requested limit. */
+  /** The response body, truncated at the requested limit. */
   readonly body: Buffer;
 }
 
@@ -35,7 +37,7 @@ export type SendHttp = (
   signal: AbortSignal,
 ) => Promise<HttpResponse>;
 
-/** Over the network of the node. */
+/** Sends HTTP requests over the network of the node. */
 export const sendHttp: SendHttp = (request, bodyLimit, signal) =>
   new Promise((resolve, reject) => {
     signal.throwIfAborted();
@@ -65,7 +67,9 @@ export const sendHttp: SendHttp = (request, bodyLimit, signal) =>
   });
 
 const maxHeaderBytes = 1 << 20;
-/** A server may send any number of 1xx responses before the final one. */
+/**
+ * The maximum number of 1xx responses before the final one, because a server may send any number.
+ */
 const maxInformational = 16;
 
 function open({ scheme, host, port, target, headers }: HttpRequest) {
@@ -76,8 +80,9 @@ function open({ scheme, host, port, target, headers }: HttpRequest) {
     path: target,
     headers: grouped(headers),
     agent: false,
-    // Many probe handlers in containers are shell one-liners: bare line feeds and similar
-    // violations are tolerated. Nothing else uses this connection, so nothing can be smuggled.
+    // Many probe handlers in containers are shell one-liners, so bare line feeds and similar
+    // violations of HTTP are tolerated. No other request uses this connection, so no request can be
+    // smuggled.
     insecureHTTPParser: true,
     maxHeaderSize: maxHeaderBytes,
   } as const;
@@ -85,10 +90,16 @@ function open({ scheme, host, port, target, headers }: HttpRequest) {
   return tlsRequest({ ...options, rejectUnauthorized: false, servername: isIP(host) === 0 ? host : '' });
 }
 
-/** Larger requests are rejected: every server rejects them too, and a probe would repeat them. */
+/**
+ * The maximum size of the request headers. Servers reject larger ones, and a probe would repeat
+ * them.
+ */
 const maxRequestHeaderBytes = 65_536;
 
-/** These headers would turn the request into an upgrade or a request with a body. */
+/**
+ * These headers are removed: they would turn the request into an upgrade or into a request with a
+ * body.
+ */
 const droppedHeaders: ReadonlySet<string> = new Set([
   'connection',
   'upgrade',
@@ -131,7 +142,7 @@ async function readStart(response: IncomingMessage, limit: number): Promise<Buff
   return Buffer.concat(chunks).subarray(0, limit);
 }
 
-/** How OpenSSL reports a plain-text response, by its version. */
+/** The OpenSSL error codes of a plain-text response, which depend on the version. */
 const plainResponse = /wrong.version.number|packet.length.too.long|http.request/i;
 
 function isNotTls(error: unknown): boolean {
@@ -161,14 +172,14 @@ export function joinHostPort(host: string, port: number): string {
 }
 
 /**
- * The request target for a path as people write it: it may contain a query, and characters that a
- * URL must escape.
+ * The request target for a path as users write it: the path may contain a query, and characters
+ * that a URL must escape.
  */
 export function requestTarget(path: string): string {
   const [plain = ''] = path.split('#', 1);
   const rest = plain.replace(/^(?:[a-z][a-z\d+.-]*:)?\/\/[^/?]*/i, '');
   const pathPart = rest.startsWith('/') ? rest : `/${rest}`;
-  // An invalid escape is literal, and then everything else is too.
+  // If the path has an invalid escape, every % and ? in it is a literal character.
   const literal = /%(?![\da-f]{2})/i.test(pathPart.split('?', 1)[0] ?? '')
     ? pathPart.replaceAll('%', '%25').replaceAll('?', '%3F')
     : pathPart;
@@ -177,13 +188,13 @@ export function requestTarget(path: string): string {
 
 export type FollowedResponse =
   | { readonly kind: 'answered'; readonly reply: HttpResponse }
-  /** The redirect leads to another host, which the caller did not ask for. */
+  /** The response is a redirect to another host, which is not followed. */
   | { readonly kind: 'leads-away'; readonly reply: HttpResponse };
 
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const maxRequests = 10;
 
-/** Follows redirects to the same host. */
+/** Sends the request and follows redirects to the same host. */
 export async function followRedirects(
   dial: SendHttp,
   first: HttpRequest,
@@ -218,7 +229,7 @@ function redirected(request: HttpRequest, location: string): HttpRequest {
 }
 
 /**
- * The HTTP module of Node.js. Not imported statically: that would load all its exports, among them
- * a second HTTP client of several megabytes that is not used.
+ * Loads the HTTP module of Node.js. A static import would load all its exports, among them a second
+ * HTTP client of several megabytes that is not used.
  */
 export const nodeHttp: typeof http = process.getBuiltinModule('node:http');

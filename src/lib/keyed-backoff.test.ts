@@ -8,7 +8,7 @@ const crash = { baseMs: 10_000, maxMs: 300_000 };
 const second = 1000;
 const make = (capacity = 100) => new KeyedBackoff({ policy: crash, random: seededRandom(1), capacity });
 
-test('a new key may be tried immediately', () => {
+test('a new key may be retried immediately', () => {
   assert.equal(make().remainingMs('a', { nowMs: 0 }), 0);
 });
 
@@ -28,7 +28,7 @@ test('without an event the wait counts from the last failure', () => {
   assert.equal(backoff.remainingMs('image', { nowMs: 110 * second }), 0);
 });
 
-test('what ran for more than twice the maximum before it ended starts anew', () => {
+test('a failure after a run of more than twice the maximum delay starts again with the base delay', () => {
   const backoff = make();
   backoff.fail('a', { nowMs: 0 });
   backoff.fail('a', { nowMs: 20 * second });
@@ -37,7 +37,7 @@ test('what ran for more than twice the maximum before it ended starts anew', () 
   assert.equal(backoff.fail('a', { nowMs: exit, eventMs: exit }), 10 * second);
 });
 
-test('keys are independent, and a deleted one starts again', () => {
+test('a failure of one key does not delay others, and a deleted key starts from the first delay', () => {
   const backoff = make();
   backoff.fail('a', { nowMs: 0 });
   backoff.fail('a', { nowMs: 0 });
@@ -47,7 +47,7 @@ test('keys are independent, and a deleted one starts again', () => {
   assert.equal(backoff.fail('a', { nowMs: 0 }), 10 * second);
 });
 
-test('collect removes keys whose reset time has passed and no others', () => {
+test('collect removes only keys whose reset time has passed', () => {
   const backoff = make();
   backoff.fail('old', { nowMs: 0 });
   backoff.fail('new', { nowMs: 100 * second });
@@ -57,7 +57,7 @@ test('collect removes keys whose reset time has passed and no others', () => {
   assert.equal(backoff.size, 1);
 });
 
-test('restores persisted states', () => {
+test('restores persisted back-off states', () => {
   const backoff = make();
   backoff.fail('a', { nowMs: 0 });
   const other = make();
@@ -65,7 +65,7 @@ test('restores persisted states', () => {
   assert.equal(other.fail('a', { nowMs: second }), 20 * second);
 });
 
-test('any history stays within the capacity and no wait is longer than the maximum', () => {
+test('any sequence of failures stays within the capacity and the maximum delay', () => {
   const failure = fc.record({ key: fc.nat(20), gap: fc.nat(100_000) });
   fc.assert(
     fc.property(fc.array(failure), (history) => {

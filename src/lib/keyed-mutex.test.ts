@@ -8,7 +8,7 @@ import { seededRandom } from './random.ts';
 
 const open = () => new AbortController().signal;
 
-test('a key has one holder at a time and is passed on in order', async () => {
+test('a key has one holder at a time and is passed to its waiters in order', async () => {
   const mutex = new KeyedMutex<string>();
   const order: number[] = [];
   const first = await mutex.acquire('a', open());
@@ -27,7 +27,7 @@ test('a key has one holder at a time and is passed on in order', async () => {
   assert.deepEqual(order, [1, 2, 3]);
 });
 
-test('keys are independent, and unused ones are removed', async () => {
+test('locks of different keys are independent, and unused ones are removed', async () => {
   const mutex = new KeyedMutex<string>();
   const a = await mutex.acquire('a', open());
   const b = await mutex.acquire('b', open());
@@ -49,7 +49,7 @@ test('releasing twice does not release the next holder', async () => {
   assert.equal(mutex.isHeld('a'), true);
 });
 
-test('an aborted waiter leaves the queue and no listener', async () => {
+test('an aborted waiter leaves the queue and removes its listener', async () => {
   const mutex = new KeyedMutex<string>();
   const held = await mutex.acquire('a', open());
   const leaving = new AbortController();
@@ -82,7 +82,7 @@ test('releases the key when the work fails', async () => {
   assert.equal(mutex.size, 0);
 });
 
-test('in any schedule, work of one key never overlaps and no key is left', async () => {
+test('work of one key never overlaps in any schedule, and all locks are removed', async () => {
   const job = fc.record({
     key: fc.nat(2),
     startMs: fc.nat(20),
@@ -116,7 +116,7 @@ test('in any schedule, work of one key never overlaps and no key is left', async
   );
 });
 
-test('several keys are held together in any order of callers, and all are released', async () => {
+test('callers that lock several keys in any order do not deadlock, and all locks are released', async () => {
   const clock = new VirtualClock();
   const mutex = new KeyedMutex<string>();
   const story: string[] = [];

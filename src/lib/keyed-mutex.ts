@@ -1,13 +1,13 @@
 import { Waiters } from './waiters.ts';
 
 /**
- * One lock per key, passed on in the order of requests. An unused key takes no memory. Not
- * re-entrant: a holder that acquires its key again waits for itself.
+ * One lock per key, passed to its waiters in the order of their requests. An unused key takes no
+ * memory. Not re-entrant: a holder that acquires its key again waits for itself.
  */
 export class KeyedMutex<K> {
   readonly #held = new Map<K, Waiters<void>>();
 
-  /** The number of keys that are held. */
+  /** The number of locked keys. */
   get size(): number {
     return this.#held.size;
   }
@@ -17,8 +17,8 @@ export class KeyedMutex<K> {
   }
 
   /**
-   * Disposing of the result passes the key to the next waiter; disposing twice has no further
-   * effect.
+   * Acquires the lock of the key. Disposing the result passes the lock to the next waiter; a second
+   * disposal has no effect.
    */
   async acquire(key: K, signal: AbortSignal): Promise<Disposable> {
     signal.throwIfAborted();
@@ -28,7 +28,9 @@ export class KeyedMutex<K> {
     return this.#hold(key);
   }
 
-  /** All keys, always acquired in the same order, so that callers cannot deadlock. */
+  /**
+   * Acquires the locks of several keys, always in the same order, so that callers cannot deadlock.
+   */
   async acquireAll(keys: Iterable<K>, signal: AbortSignal): Promise<Disposable> {
     const held = new DisposableStack();
     try {
@@ -41,8 +43,8 @@ export class KeyedMutex<K> {
   }
 
   /**
-   * Runs the work exclusively for that key. The signal aborts the wait; the work must observe it by
-   * itself.
+   * Runs the work while it holds the lock of the key. The signal aborts only the wait for the lock,
+   * not the work.
    */
   async run<T>(key: K, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     using _held = await this.acquire(key, signal);

@@ -13,12 +13,12 @@ const skip =
       ? 'this Node cannot call the C library'
       : false;
 
-it('a mount and an unmount are reported once each', { skip }, async () => {
+it('the mount watch reports a mount and an unmount once each', { skip }, async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'kubeling-watch-'));
   const watch = mountWatch();
   assert.ok(watch && calls);
   const at = folder.path;
-  // Other processes of this machine mount too: poll until nothing is reported.
+  // Other processes of this machine mount too, so the test polls until no change is reported.
   const calm = () => {
     for (let left = 1_000; left > 0; left--) if (watch() === 'same') return 'calm';
     return 'never calm';

@@ -10,7 +10,7 @@ type LibraryFunctions<Name extends string> = {
   readonly [name in Name]?: (...values: readonly unknown[]) => number;
 };
 
-/** The foreign function interface of Node.js; not every version has it. */
+/** The foreign function interface `node:ffi`, which not every version of Node.js has. */
 interface ForeignFunctions {
   dlopen<Name extends string>(
     library: string,
@@ -18,7 +18,10 @@ interface ForeignFunctions {
   ): { readonly functions: LibraryFunctions<Name> };
 }
 
-/** Functions of the C library: all of them, or none if this Node.js or this library lacks one. */
+/**
+ * Loads functions of the C library; an empty object if this Node.js or this C library lacks one of
+ * them.
+ */
 export function libcFunctions<Name extends string>(
   calls: Readonly<Record<Name, LibcFunction>>,
 ): LibraryFunctions<Name> {
@@ -31,9 +34,9 @@ export function libcFunctions<Name extends string>(
 }
 
 /**
- * mount(2) and umount2(2) for file systems in memory: running a program for each would cost more
- * than everything else for a volume. They return whether the call succeeded; to learn why not, run
- * the program.
+ * Calls mount(2) and umount2(2) for file systems in memory: running the mount program would cost
+ * more than all other work for such a volume. The calls return only whether they succeeded; to get
+ * the reason of a failure, run the program.
  *
  * They block this process, so they must not be used where a mount may hang.
  */
@@ -47,10 +50,10 @@ export interface MountSyscalls {
 
 type SyscallResult = 'done' | 'failed';
 
-/** The last path component is not followed if it is a symbolic link. */
+/** UMOUNT_NOFOLLOW: the last path component is not followed if it is a symbolic link. */
 const unmountNoFollow = 8;
 
-/** Undefined if Node.js cannot call them. */
+/** Returns the mount system calls; undefined if this Node.js cannot call them. */
 export function mountSyscalls(): MountSyscalls | undefined {
   const { mount, umount2 } = libcFunctions({
     mount: { arguments: ['string', 'string', 'string', 'uint64', 'string'], return: 'int32' },
@@ -64,7 +67,7 @@ export function mountSyscalls(): MountSyscalls | undefined {
   };
 }
 
-/** The kernel reads a string up to its first NUL. */
+/** Whether the texts can be passed to the kernel, which reads a string only up to its first NUL. */
 function haveNoNul(...texts: readonly string[]): boolean {
   return texts.every((text) => !text.includes('\0'));
 }
@@ -74,24 +77,28 @@ function resultOf(value: number): SyscallResult {
 }
 
 /**
- * Whether a mount was added or removed since the last call. Much cheaper than reading the mount
- * table.
+ * Returns whether a mount was added or removed since the last call. Much cheaper than reading the
+ * mount table.
  */
 export type MountWatch = () => 'changed' | 'same';
 
-/** struct pollfd: the descriptor, the requested events, the returned events. */
+/** The layout of struct pollfd: the descriptor, the requested events, the returned events. */
 const entryBytes = 8;
 const eventsOffset = 4;
 const returnedEventsOffset = 6;
 const priority = 2;
 
-/** Polls the mount table of this process; undefined if Node.js cannot call poll(2). */
+/**
+ * Creates a watch that polls the mount table of this process; undefined if Node.js cannot call
+ * poll(2).
+ */
 export function mountWatch(): MountWatch | undefined {
   const { poll } = libcFunctions({ poll: { arguments: ['pointer', 'uint64', 'int32'], return: 'int32' } });
   if (poll === undefined) return undefined;
   const entry = Buffer.alloc(entryBytes);
   try {
-    // Open for the life of the process: the kernel compares with the last poll of this descriptor.
+    // The descriptor stays open for the life of the process: the kernel reports changes since the
+    // last poll of this descriptor.
     entry.writeInt32LE(openSync('/proc/self/mountinfo', 'r'));
   } catch {
     return undefined;

@@ -20,6 +20,6 @@ test('lists the listening sockets with their ports and users', async () => {
   }
 });
 
-test('lists nothing where the kernel has no tables', async () => {
+test('lists no sockets if the kernel has no socket tables', async () => {
   assert.deepEqual(await listeningSockets('/nowhere'), []);
 });

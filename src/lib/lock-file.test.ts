@@ -13,7 +13,7 @@ const created: string[] = [];
 let dir = '';
 let clock = new VirtualClock();
 
-/** A /proc in which this process started at tick 100 of boot "now". */
+/** A fake /proc in which this process was started at tick 100 of the boot "now". */
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), 'lock-'));
   created.push(dir);
@@ -48,7 +48,7 @@ async function assertTakenOver(): Promise<void> {
 }
 
 describe('withLockFile', () => {
-  it('holds a file that names the owner, and removes it after success and failure', async () => {
+  it("holds a lock file with the owner's identity during the work, and removes it after success and failure", async () => {
     await withLockFile(
       lock(),
       deps(),
@@ -76,7 +76,7 @@ describe('withLockFile', () => {
     await assertTakenOver();
   });
 
-  it('replaces a lock of an earlier boot, and of a zombie', async () => {
+  it('replaces a lock of a previous boot, and the lock of a zombie', async () => {
     await leaveLock({ pid: process.pid, startTime: 100, bootId: 'before', token: 'aa' });
     await assertTakenOver();
     await addProcess(4242, 5, 'Z');
@@ -89,13 +89,13 @@ describe('withLockFile', () => {
     await assertTakenOver();
   });
 
-  it('replaces the lock of a process that exited while replacing', async () => {
+  it('replaces the lock of a process that exited during a replacement', async () => {
     await leaveLock({ pid: 4242, startTime: 5, bootId: 'now', token: 'aa' });
     await writeFile(`${lock()}.aa`, JSON.stringify({ pid: 4243, startTime: 6, bootId: 'now', token: 'bb' }));
     await assertTakenOver();
   });
 
-  it('does not replace a lock while another live process does', async () => {
+  it("does not replace a dead owner's lock while another live process replaces it", async () => {
     await addProcess(4243, 6);
     await leaveLock({ pid: 4242, startTime: 5, bootId: 'now', token: 'aa' });
     await writeFile(`${lock()}.aa`, JSON.stringify({ pid: 4243, startTime: 6, bootId: 'now', token: 'bb' }));
@@ -126,7 +126,7 @@ describe('withLockFile', () => {
     assert.deepEqual(order, ['first in', 'first out', 'second in', 'second out']);
   });
 
-  it('stops waiting when aborted', async () => {
+  it('stops waiting for the lock when aborted', async () => {
     await addProcess(4243, 6);
     await leaveLock({ pid: 4243, startTime: 6, bootId: 'now', token: 'bb' });
     const controller = new AbortController();
@@ -148,7 +148,9 @@ async function refusedAfterWait(): Promise<void> {
   await refused;
 }
 
-/** Real files need real time; the fake clock advances only when nothing else happens. */
+/**
+ * File operations need real time, so the fake clock advances only when no other work is pending.
+ */
 async function stepUntilSettled(work: Promise<unknown>): Promise<void> {
   let isSettled = false;
   const observed = work.finally(() => {

@@ -9,11 +9,11 @@ export interface LockDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly processes: ProcessTable;
-  /** How long to wait for the current holder. */
+  /** The maximum time to wait for the current holder of the lock. */
   readonly waitMs: number;
 }
 
-/** The content of a lock file. The token distinguishes two locks of one process. */
+/** The content of a lock file. The token distinguishes two locks of the same process. */
 interface Owner extends ProcessIdentity {
   readonly token: string;
 }
@@ -44,7 +44,7 @@ export async function withLockFile<T>(
 }
 
 /**
- * Two processes may draw the same random numbers, but cannot have the same PID at the same time.
+ * Two processes may generate the same random token, but cannot have the same PID at the same time.
  */
 function newToken(random: Random): string {
   return process.pid.toString(16) + randomHex(random, 16);
@@ -67,11 +67,11 @@ async function waitForLock(path: string, owner: Owner, deps: LockDeps, signal: A
   }
 }
 
-/** Acquires the lock and returns undefined, or returns the holder. */
+/** Acquires the lock and returns undefined, or returns the current holder. */
 async function tryLock(path: string, owner: Owner, processes: ProcessTable): Promise<Owner | undefined> {
   if (await createExclusive(path, owner)) return undefined;
   const holder = await readLockOwner(path);
-  // Released in between: the next attempt decides.
+  // The lock was released between the two calls, so it is tried again.
   if (holder === undefined) return owner;
   if (await processes.isAlive(holder)) return holder;
   return await replaceDeadOwner(path, { dead: holder, owner }, processes);
@@ -102,7 +102,7 @@ async function replaceDeadOwner(
   }
 }
 
-/** Creates the file with its content in one step, or not at all if it exists. */
+/** Creates the file with its content atomically; does nothing if the file exists. */
 async function createExclusive(path: string, owner: Owner): Promise<boolean> {
   const mine = `${path}.${owner.token}.own`;
   try {
@@ -118,7 +118,7 @@ async function createExclusive(path: string, owner: Owner): Promise<boolean> {
 }
 
 /**
- * A lock file is created with its content, so an unreadable one was damaged by a crash of the
+ * A lock file is created with its content, so an unreadable lock file was damaged by a crash of the
  * machine, and its owner is dead.
  */
 export async function readLockOwner(path: string): Promise<Owner | undefined> {
@@ -128,7 +128,7 @@ export async function readLockOwner(path: string): Promise<Owner | undefined> {
     const { pid, startTime, bootId, token } = JSON.parse(text) as Owner;
     if (/^[0-9a-f]+$/.test(token)) return { pid, startTime, bootId, token };
   } catch {
-    // The result is the same as for a wrong token.
+    // Invalid JSON is handled like an invalid token.
   }
   return { pid: 0, startTime: 0, bootId: '', token: 'damaged' };
 }

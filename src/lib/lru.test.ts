@@ -20,7 +20,7 @@ test('evicts the least recently used entry', () => {
   assert.deepEqual(evicted, ['b']);
 });
 
-test('peeking does not count as use, and deleting is not an eviction', () => {
+test('peek does not count as use, and delete does not report an eviction', () => {
   const map = new LruMap<string, number>({ capacity: 2, onEvict: (key) => assert.equal(key, 'a') });
   map.set('a', 1);
   map.set('b', 2);
@@ -31,7 +31,7 @@ test('peeking does not count as use, and deleting is not an eviction', () => {
   assert.equal(map.delete('b'), false);
 });
 
-test('a stored undefined is an entry', () => {
+test('an undefined value counts as an entry', () => {
   const map = new LruMap<string, undefined>({ capacity: 2 });
   map.set('a', undefined);
   map.set('b', undefined);
@@ -40,7 +40,7 @@ test('a stored undefined is an entry', () => {
   assert.equal(map.has('a'), true);
 });
 
-test('the map agrees with a list kept in order of use', () => {
+test('the LRU map behaves like a list in order of use', () => {
   const act = fc.record({
     act: fc.constantFrom('get', 'set', 'delete', 'peek'),
     key: fc.nat(6),

@@ -2,7 +2,7 @@ import { checkedCapacity } from './ring.ts';
 
 export interface LruOptions<K, V> {
   readonly capacity: number;
-  /** Called with each evicted entry, not with those deleted on purpose. Must not throw. */
+  /** Called with each evicted entry, but not with entries deleted by `delete`. Must not throw. */
   readonly onEvict?: (key: K, value: V) => void;
 }
 
@@ -13,7 +13,7 @@ export interface LruOptions<K, V> {
 export class LruMap<K, V> implements Iterable<[K, V]> {
   readonly capacity: number;
   readonly #onEvict: ((key: K, value: V) => void) | undefined;
-  /** In order of use, least recently used first: a Map keeps the order of insertion. */
+  /** The entries in order of use, least recently used first: a Map keeps the order of insertion. */
   readonly #entries = new Map<K, V>();
 
   constructor(options: LruOptions<K, V>) {
@@ -55,7 +55,7 @@ export class LruMap<K, V> implements Iterable<[K, V]> {
     this.#entries.clear();
   }
 
-  /** Least recently used first. */
+  /** Iterates over the entries, least recently used first. */
   [Symbol.iterator](): IterableIterator<[K, V]> {
     return this.#entries[Symbol.iterator]();
   }

@@ -31,7 +31,7 @@ describe('parseMountinfo', () => {
     assert.equal(parseMountinfo(text)[2]?.mountPoint, '/data/rootfs/with blank\\');
   });
 
-  it('decodes every escape, and removes the mark of a deleted directory', () => {
+  it("decodes every escape, and removes the kernel's mark of a deleted directory", () => {
     const line = String.raw`53 22 0:43 /a\011b /c\012d\043\040(deleted) rw - tmpfs t\040s rw`;
     const [mount] = parseMountinfo(line);
     assert.deepEqual([mount?.root, mount?.mountPoint], ['/a\tb', '/c\nd#']);
@@ -60,7 +60,7 @@ describe('readMountTable', () => {
     return { read: async () => texts[reads++] ?? '', count: () => reads };
   };
 
-  it('reads again on old kernels until two reads are equal', async () => {
+  it('reads the mount table again on old kernels until two reads are equal', async () => {
     for (const kernel of ['5.7.19-generic', '4.19.0', '3.10.0-1160.el7']) {
       const { read, count } = torn();
       const mounts = await readMountTable(read, kernel);
@@ -68,7 +68,7 @@ describe('readMountTable', () => {
     }
   });
 
-  it('reads once on new kernels, and a limited number of times on any', async () => {
+  it('reads the mount table once on new kernels, and a limited number of times on old ones', async () => {
     const { read, count } = torn();
     await readMountTable(read, '5.8.0');
     assert.equal(count(), 1);
@@ -77,7 +77,7 @@ describe('readMountTable', () => {
     assert.equal(reads, 10);
   });
 
-  it('returns the current table, whatever was read before', async () => {
+  it('returns the current mount table although an older one was parsed before', async () => {
     const tables = [[1, 2, 3], [1, 3], [3, 1, 4], [3, 1, 4], [], [4]];
     for (const ids of tables) {
       const text = ids.map(line).join('');

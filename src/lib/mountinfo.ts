@@ -4,20 +4,23 @@ import { join } from 'node:path';
 
 export interface Mount {
   readonly mountPoint: string;
-  /** The device number: the same for all mounts of one file system. */
+  /** The device number, which all mounts of one file system share. */
   readonly device: string;
-  /** The directory of the mounted file system that is visible there. */
+  /** The directory of the file system that is visible at the mount point. */
   readonly root: string;
-  /** Whether mounts below it propagate to the other mounts of its peer group. */
+  /** Whether mounts below the mount point propagate to the other mounts of its peer group. */
   readonly isShared: boolean;
   readonly fsType: string;
-  /** Options of the file system, not of the mount: for cgroups the controllers. */
+  /** The options of the file system, not of the mount; for cgroups they name the controllers. */
   readonly superOptions: readonly string[];
 }
 
-/** Before the hyphen: id, parent, device, root, mount point, options; then any number of others. */
+/**
+ * Fields before the hyphen in a line: id, parent, device, root, mount point, options; optional
+ * fields may follow.
+ */
 const minFieldsBefore = 6;
-/** After the hyphen: type, source, options of the file system. */
+/** Fields after the hyphen in a line: type, source, options of the file system. */
 const minFieldsAfter = 3;
 const deletedMark = ' (deleted)';
 const maxReads = 10;
@@ -48,7 +51,8 @@ function parseLine(line: string): Mount | undefined {
 }
 
 /**
- * The last parsed table. It is long, read often, and mostly unchanged: only new lines are parsed.
+ * The last parsed mount table. The table is long, read often, and mostly unchanged, so only new
+ * lines are parsed.
  */
 class LastTable {
   #text = '';
@@ -70,8 +74,8 @@ class LastTable {
 const lastTable = new LastTable();
 
 /**
- * The mounts of this process, in the order they were created. Kernels before 5.8 may omit entries
- * while mounts change: there the table is read until two reads are equal.
+ * Reads the mounts of this process in the order of their creation. Kernels before 5.8 may omit
+ * entries while mounts change: there the table is read until two reads are equal.
  */
 export async function readMountTable(
   read: (path: string) => Promise<string>,
@@ -86,7 +90,7 @@ export async function readMountTable(
   return lastTable.parse(text);
 }
 
-/** The mount of a path: the deepest, and of several at one mount point the last. */
+/** The mount that contains a path: the deepest, and of several at one mount point the last. */
 export function mountOf(path: string, mounts: readonly Mount[]): Mount | undefined {
   const holds = ({ mountPoint }: Mount) =>
     mountPoint === '/' || path === mountPoint || path.startsWith(`${mountPoint}/`);
@@ -106,18 +110,21 @@ function unescapePath(path: string): string {
 }
 
 /**
- * The kernel's mark of a mount point whose directory was deleted; it is unmounted under its name.
+ * The kernel's mark of a mount point whose directory was deleted; unmounting needs the path without
+ * the mark.
  */
 function withoutMark(path: string): string {
   return path.endsWith(deletedMark) ? path.slice(0, -deletedMark.length) : path;
 }
 
-/** A quoted comma belongs to the option, as in SELinux labels. */
+/** A comma inside quotes belongs to the option, as in SELinux labels. */
 function optionsIn(text: string): readonly string[] {
   return text.match(/(?:"[^"]*"|[^,"])+/g) ?? [''];
 }
 
-/** The loop devices with this backing file. The path must be free of symbolic links. */
+/**
+ * The paths of the loop devices with this backing file. The path must be free of symbolic links.
+ */
 export async function loopDevicesOf(path: string, sysDir = '/sys'): Promise<readonly string[]> {
   const block = join(sysDir, 'block');
   const names = ((await readdir(block).catch(rethrowUnlessMissingDevice)) ?? []).filter((name) =>
@@ -138,7 +145,7 @@ function rethrowUnlessMissingDevice(error: unknown): undefined {
   if (!['ENOENT', 'ENXIO', 'ENODEV'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
 }
 
-/** The mount points at one moment. */
+/** The mount points in one read of the mount table. */
 export class MountPoints {
   readonly all: readonly string[];
   readonly #sorted: readonly string[];

@@ -5,7 +5,7 @@ import { didYouMean, editDistance, nearestName } from './nearest-name.ts';
 
 const known = ['maxPods', 'podPidsLimit', 'port', 'readOnlyPort', 'registerNode'];
 
-test('a typing error finds the intended name', () => {
+test('suggests the intended name for a typing error', () => {
   for (const [written, meant] of [
     ['maxPod', 'maxPods'],
     ['max_pods', 'maxPods'],
@@ -27,7 +27,7 @@ test('an unrelated word gets no suggestion', () => {
   assert.equal(didYouMean('maxPod', known), ' (did you mean maxPods?)');
 });
 
-test('the distance is a metric of edits', () => {
+test('the edit distance is a metric', () => {
   assert.equal(editDistance('kitten', 'sitting'), 3);
   assert.equal(editDistance('ab', 'ba'), 1);
   assert.equal(editDistance('', 'abc'), 3);

@@ -1,11 +1,11 @@
 /**
- * The known name a user most likely meant, or undefined if none is near enough. Case and separators
- * are ignored: `max_pods` equals `maxPods`.
+ * Returns the known name that a user most likely meant, or undefined if none is similar enough.
+ * Case and separators are ignored: `max_pods` equals `maxPods`.
  */
 export function nearestName(given: string, known: Iterable<string>): string | undefined {
   const plain = plainName(given.slice(0, maxNameLength));
   let best: { readonly name: string; readonly distance: number } | undefined;
-  // A third of the letters may be wrong, at least one and at most four.
+  // The maximum edit distance: a third of the letters, at least one and at most four.
   const tolerance = Math.min(4, Math.max(1, Math.floor(plain.length / 3)));
   for (const name of known) {
     const other = plainName(name);
@@ -17,7 +17,7 @@ export function nearestName(given: string, known: Iterable<string>): string | un
   return near ? best?.name : undefined;
 }
 
-/** ` (did you mean X?)`, or an empty text: a suffix for a message. */
+/** Returns ` (did you mean X?)` or an empty text, as a suffix for a message. */
 export function didYouMean(given: string, known: Iterable<string>): string {
   const name = nearestName(given, known);
   return name === undefined ? '' : ` (did you mean ${name}?)`;
@@ -29,7 +29,10 @@ function plainName(name: string): string {
   return name.toLowerCase().replace(/[-_.\s]/g, '');
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours, each counting one. */
+/**
+ * The edit distance: insertions, deletions, replacements and swaps of adjacent letters, each
+ * counting one.
+ */
 export function editDistance(a: string, b: string): number {
   let twoAgo: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, at) => at);

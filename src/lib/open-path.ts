@@ -11,11 +11,14 @@ import {
 import { open } from 'node:fs/promises';
 import { errnoOf } from './errors.ts';
 
-/** O_PATH of Linux, which Node.js has no constant for: a handle for traversal, not for reading. */
+/**
+ * O_PATH of Linux, which is missing in the constants of Node.js: the handle allows path lookups,
+ * but no reads.
+ */
 const oPath = 0o10000000;
 /** Opens the entry itself, even if it is a symbolic link. */
 export const noFollowFlags = oPath | constants.O_NOFOLLOW;
-/** Opens a directory itself, not one that a symbolic link leads to. */
+/** Opens a directory, but not one at the end of a symbolic link. */
 export const directoryNoFollowFlags = noFollowFlags | constants.O_DIRECTORY;
 export const directoryFlags = oPath | constants.O_DIRECTORY;
 
@@ -25,8 +28,8 @@ export interface PathHandle extends AsyncDisposable {
 }
 
 /**
- * 'later' uses the thread pool, which costs ten times the system call but does not block when a
- * disk is slow; 'at-once' is synchronous.
+ * How a handle is opened: 'later' uses the thread pool, which costs ten times the system call but
+ * does not block when a disk is slow; 'at-once' is synchronous.
  */
 export type CallMode = 'at-once' | 'later';
 
@@ -42,7 +45,9 @@ export async function openHandle(
 
 const mountIds = new WeakMap<PathHandle, string>();
 
-/** Distinguishes mounts even of one file system. A handle stays on the mount it was opened on. */
+/**
+ * The ID of the mount on which the handle was opened; different even for mounts of one file system.
+ */
 export function mountIdOf(handle: PathHandle): string {
   const known = mountIds.get(handle);
   if (known !== undefined) return known;
@@ -58,15 +63,15 @@ export function mountIdOf(handle: PathHandle): string {
  * replaced.
  */
 export interface DirectoryHandle extends Disposable {
-  /** The path of an entry; of the directory itself without a name. */
+  /** The path of an entry in the directory; without a name the path of the directory itself. */
   at(name?: string): string;
 }
 
 /**
- * Opens the directory at the steps below the root. The root may contain symbolic links; a step that
- * is a symbolic link is rejected (ENOTDIR), because any user who may write below the root could
- * create one at any moment. With a mode, missing steps are created. Synchronous, so for the local
- * disk only.
+ * Opens the directory that the steps lead to below the root. The root may contain symbolic links; a
+ * step that is a symbolic link is rejected (ENOTDIR), because any user who may write below the root
+ * could create one at any time. With a mode, missing directories are created. Synchronous, so only
+ * for a local disk.
  */
 export function openDirectoryHandle(root: string, steps: readonly string[], mode?: number): DirectoryHandle {
   let fd = openSync(root, directoryFlags);
@@ -103,7 +108,10 @@ function openStep(path: string, mode: number | undefined): number {
   return openSync(path, directoryNoFollowFlags);
 }
 
-/** Sets the mode of a socket; an entry that has replaced the socket meanwhile is not changed. */
+/**
+ * Sets the mode of a socket file; if another entry has replaced the socket, its mode is not
+ * changed.
+ */
 export function chmodSocket(path: string, mode: number): void {
   const fd = openSync(path, noFollowFlags);
   try {

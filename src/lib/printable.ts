@@ -1,9 +1,11 @@
-/** Escapes characters that would steer a terminal, except for line breaks. */
+/** Escapes characters that control a terminal, except for line breaks. */
 export function printableLines(text: string): string {
   return text.replace(/[^\P{Cc}\n]|\p{Bidi_Control}|[\u2028\u2029]/gu, escaped);
 }
 
-/** Escapes line breaks too: the text must not look like a line of kubeling's own. */
+/**
+ * Escapes control characters and line breaks, so that the text cannot look like a line of kubeling.
+ */
 export function printable(text: string): string {
   return printableLines(text).replaceAll('\n', '\\n');
 }

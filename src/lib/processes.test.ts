@@ -9,7 +9,7 @@ function info(pid: number, parent: number): ProcessInfo {
 }
 
 describe('parseStat', () => {
-  it('is not confused by the name of a program', () => {
+  it('parses a stat file although the program name contains brackets and spaces', () => {
     const text = `42 (a) R 7 (b) S 1 42 42 0 -1 4194560 ${'0 '.repeat(12)}987654 1 2`;
     assert.deepEqual(parseStat(text), { state: 'S', parent: 1, startTime: 987654 });
   });

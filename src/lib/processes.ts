@@ -5,11 +5,11 @@ import { KubelingError } from './errors.ts';
 
 /**
  * Identifies one process uniquely: PIDs are reused, and the boot ID distinguishes equal start times
- * of different boots.
+ * in different boots.
  */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Clock ticks from boot to the start of the process. */
+  /** The start time of the process in clock ticks since boot. */
   readonly startTime: number;
   readonly bootId: string;
 }
@@ -20,11 +20,12 @@ export interface ProcessInfo extends ProcessIdentity {
 }
 
 /**
- * Namespaces that a process must share with kubeling for its user IDs and paths to mean the same.
+ * The namespaces in which a process must be together with kubeling so that user IDs and paths mean
+ * the same for both.
  */
 type Namespace = 'user' | 'pid' | 'mnt';
 
-/** Reads processes from /proc. A zombie does not count. */
+/** Reads processes from /proc. Zombies are treated as exited. */
 export class ProcessTable {
   readonly #procDir: string;
 
@@ -62,15 +63,16 @@ export class ProcessTable {
     return now !== undefined && now.startTime === startTime && now.bootId === bootId;
   }
 
-  /** The name of the program file, without the kernel's mark of a replaced file. */
+  /** The name of the program file; the kernel's mark of a deleted file is removed. */
   async programName(pid: number): Promise<string | undefined> {
     const target = await readlink(join(this.#procDir, String(pid), 'exe')).catch(() => undefined);
     return target === undefined ? undefined : basename(target.replace(/ \(deleted\)$/, ''));
   }
 
   /**
-   * Whether the process runs as root of this machine: all its user IDs are 0, and it shares these namespaces with kubeling.
-   * Arguments and program names prove nothing, as any user and any container may choose them.
+   * Whether the process runs as root of this machine: all its user IDs are 0, and it shares the
+   * namespaces with kubeling. Arguments and program names prove nothing, because any user and any
+   * container may choose them.
    */
   async isHostRoot(identity: ProcessIdentity, namespaces: readonly Namespace[]): Promise<boolean> {
     const dir = join(this.#procDir, String(identity.pid));
@@ -81,11 +83,11 @@ export class ProcessTable {
       const its = await readlink(join(dir, 'ns', namespace)).catch(() => undefined);
       if (own === undefined || own !== its) return false;
     }
-    // The process ID may have been reused while its files were read.
+    // The PID may have been reused while the files of the process were read.
     return await this.isAlive(identity);
   }
 
-  /** Sends the signal if it is still the same process; returns whether it was. */
+  /** Sends the signal if the PID still belongs to the same process; returns whether it was sent. */
   async signal(identity: ProcessIdentity, name: NodeJS.Signals): Promise<boolean> {
     if (!(await this.isAlive(identity))) return false;
     try {
@@ -97,7 +99,9 @@ export class ProcessTable {
     }
   }
 
-  /** Waits until all processes have exited; returns those that have not when the time is over. */
+  /**
+   * Waits until all processes have exited; returns those that are still running at the time limit.
+   */
   async waitForExit(
     identities: readonly ProcessIdentity[],
     { clock, ms }: { readonly clock: Clock; readonly ms: number },
@@ -115,7 +119,7 @@ export class ProcessTable {
 
   async #read(pid: number, bootId: string): Promise<ProcessInfo | undefined> {
     const dir = join(this.#procDir, String(pid));
-    // The process may exit between any two reads; then it is missing.
+    // The process may exit between any two reads; then it counts as exited.
     const stat = await readFile(join(dir, 'stat'), 'utf8').catch(() => undefined);
     const argv = await readStart(join(dir, 'cmdline')).catch(() => undefined);
     if (stat === undefined || argv === undefined) return undefined;
@@ -125,10 +129,16 @@ export class ProcessTable {
   }
 }
 
-/** Enough for the command lines that kubeling starts and looks for; other users may write much longer ones. */
+/**
+ * The maximum length read of a command line. It is enough for the programs that kubeling starts and
+ * searches; other users may write longer ones.
+ */
 const maxCommandLine = 16 * 1024;
 
-/** The first bytes of a file of /proc; an argument that is cut off is left out, as it does not end with a zero. */
+/**
+ * Reads the first bytes of a file of /proc; a truncated argument at the end is dropped, because it
+ * does not end with a zero byte.
+ */
 async function readStart(path: string): Promise<string> {
   await using file = await open(path);
   const { buffer, bytesRead } = await file.read(Buffer.alloc(maxCommandLine));
@@ -136,15 +146,15 @@ async function readStart(path: string): Promise<string> {
 }
 
 /**
- * The fields after the program name, which is in brackets and may contain any character, brackets
- * too.
+ * Returns the fields of a stat file after the program name, which is in brackets and may contain
+ * any character, even brackets.
  */
 export function parseStat(text: string): { state: string; parent: number; startTime: number } {
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return { state: fields[0] ?? '', parent: Number(fields[1]), startTime: Number(fields[19]) };
 }
 
-/** All descendants of the given processes, without them. */
+/** Returns all descendants of the given processes, without these themselves. */
 export function descendants(all: readonly ProcessInfo[], roots: readonly ProcessInfo[]): ProcessInfo[] {
   const found: ProcessInfo[] = [];
   for (let parents = new Set(roots.map((root) => root.pid)); parents.size > 0; ) {

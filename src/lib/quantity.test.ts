@@ -18,7 +18,7 @@ import {
 
 const billion = 1_000_000_000n;
 
-test('every suffix has its own power', () => {
+test('reads a quantity with every suffix', () => {
   const cases: readonly (readonly [string, bigint])[] = [
     ['0', 0n],
     ['-0', 0n],
@@ -53,7 +53,7 @@ test('every suffix has its own power', () => {
   for (const [text, nanos] of cases) assert.equal(parseQuantity(text).nanos, nanos, text);
 });
 
-test('fractions below a billionth are rounded away from zero', () => {
+test('rounds fractions below a billionth away from zero', () => {
   assert.equal(parseQuantity('0.1n').nanos, 1n);
   assert.equal(parseQuantity('-0.1n').nanos, -1n);
   assert.equal(parseQuantity('1e-99999').nanos, 1n);
@@ -61,7 +61,7 @@ test('fractions below a billionth are rounded away from zero', () => {
   assert.equal(parseQuantity('1.0000000001').nanos, billion + 1n);
 });
 
-test('binary amounts are capped at the largest 64-bit integer', () => {
+test('caps quantities with a binary suffix at the largest 64-bit integer', () => {
   assert.equal(quantityValue(parseQuantity('9Ei')), 2n ** 63n - 1n);
   assert.equal(quantityValue(parseQuantity('-9Ei')), -(2n ** 63n - 1n));
   assert.equal(quantityValue(parseQuantity('7Ei')), 7n * 2n ** 60n);
@@ -95,7 +95,7 @@ test('rejects text that is not a quantity', () => {
   );
 });
 
-test('formats canonically', () => {
+test('formats a quantity in canonical form', () => {
   const cases: readonly (readonly [string, string])[] = [
     ['1.5', '1500m'],
     ['1.5Gi', '1536Mi'],
@@ -120,14 +120,14 @@ test('formats canonically', () => {
   for (const [text, canonical] of cases) assert.equal(formatQuantity(parseQuantity(text)), canonical, text);
 });
 
-test('values are rounded away from zero', () => {
+test('rounds whole and milli values away from zero', () => {
   assert.equal(quantityValue(parseQuantity('1500m')), 2n);
   assert.equal(quantityValue(parseQuantity('-1500m')), -2n);
   assert.equal(quantityMilliValue(parseQuantity('0.1m')), 1n);
   assert.equal(quantityMilliValue(parseQuantity('2')), 2000n);
 });
 
-test('sums take the format of the first operand that is not zero', () => {
+test('a sum has the format of the first operand that is not zero', () => {
   const sum = addQuantities(quantityOf(0), parseQuantity('1Gi'));
   assert.equal(formatQuantity(sum), '1Gi');
   assert.equal(formatQuantity(addQuantities(parseQuantity('1'), parseQuantity('500m'))), '1500m');
@@ -140,7 +140,7 @@ test('sums take the format of the first operand that is not zero', () => {
 const format = fc.constantFrom<Quantity['format']>('DecimalSI', 'BinarySI', 'DecimalExponent');
 const limit = (2n ** 63n - 1n) * billion;
 
-test('any quantity survives formatting and parsing', () => {
+test('parsing a formatted quantity returns the same quantity', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: -limit, max: limit }), format, (nanos, kind) => {
       assert.equal(parseQuantity(formatQuantity({ nanos, format: kind })).nanos, nanos);
@@ -148,7 +148,7 @@ test('any quantity survives formatting and parsing', () => {
   );
 });
 
-test('formatting is idempotent', () => {
+test('formatting a formatted quantity again changes nothing', () => {
   const number = fc.stringMatching(/^-?[0-9]{1,9}(\.[0-9]{1,4})?$/);
   const suffix = fc.constantFrom('', 'n', 'u', 'm', 'k', 'M', 'G', 'T', 'Ki', 'Mi', 'Gi', 'e3', 'e-3', 'E6');
   fc.assert(
@@ -159,7 +159,7 @@ test('formatting is idempotent', () => {
   );
 });
 
-test('addition and subtraction are inverse', () => {
+test('subtracting a quantity that was added returns the first one', () => {
   const any = fc
     .bigInt({ min: -limit, max: limit })
     .map((nanos): Quantity => ({ nanos, format: 'DecimalSI' }));
@@ -171,6 +171,6 @@ test('addition and subtraction are inverse', () => {
   );
 });
 
-test('no text makes the parser throw', () => {
+test('parsing never throws for any text', () => {
   fc.assert(fc.property(fc.string(), (text) => void tryParseQuantity(text)));
 });

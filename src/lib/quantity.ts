@@ -2,10 +2,11 @@ import { KubelingError } from './errors.ts';
 
 /**
  * Resource amounts as Kubernetes writes them: `250m` cores, `64Mi`, `1.5G`, `12e6`. Stored exactly
- * as whole billionths, never as a float; smaller fractions are rounded away from zero.
+ * as whole billionths, never as a floating-point number; smaller fractions are rounded away from
+ * zero.
  */
 
-/** The suffixes of the parsed text, which are used again for formatting. */
+/** The kind of suffixes in the parsed text; formatting uses the same kind. */
 export type QuantityFormat = 'DecimalSI' | 'BinarySI' | 'DecimalExponent';
 
 export interface Quantity {
@@ -40,7 +41,7 @@ const binarySuffixes: readonly (readonly [string, number])[] = [
   ['Pi', 50],
   ['Ei', 60],
 ];
-/** Each divides the next one. */
+/** The decimal units in ascending order; each divides the next one. */
 const decimalUnits = decimalSuffixes.map(
   ([suffix, exponent]) => [suffix, 10n ** BigInt(exponent + 9)] as const,
 );
@@ -48,28 +49,28 @@ const suffixes: ReadonlyMap<string, Suffix> = new Map<string, Suffix>([
   ...decimalSuffixes.map(([text, exponent]) => [text, { base: 10, exponent, format: 'DecimalSI' }] as const),
   ...binarySuffixes.map(([text, exponent]) => [text, { base: 2, exponent, format: 'BinarySI' }] as const),
 ]);
-/** A power of two BigInts takes longer than all else that reading a quantity does. */
+/** Computed once, because a power of BigInts takes longer than the rest of parsing a quantity. */
 const powersOfTen = Array.from({ length: 28 }, (_, exponent) => 10n ** BigInt(exponent));
 const shape = /^([-+]?)(\d+(?:\.\d*)?|\.\d+)((?:[numkMGTPE]|[KMGTPE]i)?|[eE][-+]?\d{1,5})$/;
-/** Bounds of the input, so that no text can request a number of a million digits. */
+/** Limits of the input, so that no text can request a number with a million digits. */
 const maxTextLength = 256;
 const maxExponent = 64;
-/** Binary amounts are capped here: the largest 64-bit integer. */
+/** The maximum of quantities with a binary suffix: the largest 64-bit integer. */
 const largestBinary = (2n ** 63n - 1n) * nano;
 
-/** Undefined when the text is not a quantity. */
+/** Parses a quantity; undefined when the text is not a quantity. */
 export function tryParseQuantity(text: string): Quantity | undefined {
   const parts = text.length > maxTextLength ? null : shape.exec(text);
   const suffix = parts === null ? undefined : readSuffix(parts[3] ?? '');
   if (parts === null || suffix === undefined) return undefined;
   const size = scaled(parts[2] ?? '0', suffix);
   const capped = suffix.format === 'BinarySI' && size > largestBinary ? largestBinary : size;
-  // A fraction of a binary unit cannot be formatted with a binary suffix.
+  // A fraction of a byte cannot be formatted with a binary suffix.
   const format = suffix.format === 'BinarySI' && capped > 0n && capped < nano ? 'DecimalSI' : suffix.format;
   return { nanos: parts[1] === '-' ? -capped : capped, format };
 }
 
-/** Throws QUANTITY_INVALID. */
+/** Parses a quantity; throws QUANTITY_INVALID. */
 export function parseQuantity(text: string): Quantity {
   const quantity = tryParseQuantity(text);
   if (quantity !== undefined) return quantity;
@@ -86,7 +87,7 @@ function readSuffix(text: string): Suffix | undefined {
   return exponent > maxExponent ? undefined : { base: 10, exponent, format: 'DecimalExponent' };
 }
 
-/** The number times its suffix in billionths, rounded up. */
+/** The number times its suffix, in billionths, rounded up. */
 function scaled(number: string, suffix: Suffix): bigint {
   const [integer = '', fraction = ''] = number.split('.');
   const digits = BigInt(`${integer}${fraction}` || '0');
@@ -94,23 +95,26 @@ function scaled(number: string, suffix: Suffix): bigint {
   const tens = 9 - fraction.length + (suffix.base === 10 ? suffix.exponent : 0);
   const amount = suffix.base === 2 ? digits << BigInt(suffix.exponent) : digits;
   if (tens >= 0) return amount * (powersOfTen[tens] ?? 10n ** BigInt(tens));
-  // Below this the result is one billionth whatever the digits are.
+  // The divisor is so large that the result is one billionth for any digits.
   return -tens > maxTextLength * 2 ? 1n : divideUp(amount, 10n ** BigInt(-tens));
 }
 
-/** Away from zero: a small request must not become zero. */
+/** Divides and rounds away from zero, because a small request must not become zero. */
 function divideUp(value: bigint, by: bigint): bigint {
   const floor = value / by;
   if (value % by === 0n) return floor;
   return value < 0n ? floor - 1n : floor + 1n;
 }
 
-/** The canonical form: no fraction, the largest suffix without loss. */
+/**
+ * Formats a quantity in canonical form: without fraction, with the largest suffix that loses
+ * nothing.
+ */
 export function formatQuantity(quantity: Quantity): string {
   const { nanos, format } = quantity;
   if (nanos === 0n) return '0';
   const size = nanos < 0n ? -nanos : nanos;
-  // Small or fractional binary amounts have no binary form.
+  // Small or fractional amounts with a binary suffix are formatted with a decimal one.
   const binary = format === 'BinarySI' && size >= 1024n * nano && size % nano === 0n;
   if (binary) return formatBinary(nanos / nano);
   return format === 'DecimalExponent' ? formatExponent(nanos) : formatDecimal(nanos);
@@ -144,12 +148,12 @@ function formatExponent(nanos: bigint): string {
   return exponent === 0 ? `${mantissa}` : `${mantissa}e${exponent}`;
 }
 
-/** Whole units, rounded away from zero. */
+/** The quantity in whole units, rounded away from zero. */
 export function quantityValue(quantity: Quantity): bigint {
   return divideUp(quantity.nanos, nano);
 }
 
-/** Thousandths, rounded away from zero: millicores. */
+/** The quantity in thousandths (millicores for CPU), rounded away from zero. */
 export function quantityMilliValue(quantity: Quantity): bigint {
   return divideUp(quantity.nanos, 1_000_000n);
 }
@@ -162,7 +166,7 @@ export function milliQuantity(value: bigint | number, format: QuantityFormat = '
   return { nanos: BigInt(value) * 1_000_000n, format };
 }
 
-/** Adding to zero takes the other format, because sums start at zero. */
+/** Zero plus a quantity has the format of that quantity, because sums start at zero. */
 export function addQuantities(a: Quantity, b: Quantity): Quantity {
   return { nanos: a.nanos + b.nanos, format: a.nanos === 0n ? b.format : a.format };
 }
@@ -171,7 +175,7 @@ export function subtractQuantities(a: Quantity, b: Quantity): Quantity {
   return { nanos: a.nanos - b.nanos, format: a.nanos === 0n ? b.format : a.format };
 }
 
-/** Negative when `a` is the smaller one. */
+/** Compares two quantities; negative when `a` is smaller. */
 export function compareQuantities(a: Quantity, b: Quantity): -1 | 0 | 1 {
   if (a.nanos === b.nanos) return 0;
   return a.nanos < b.nanos ? -1 : 1;

@@ -3,19 +3,19 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { jitter, pick, randomHex, randomInt, seededRandom, systemRandom } from './random.ts';
 
-test('the same seed gives the same numbers and another seed others', () => {
+test('equal seeds give equal numbers, and different seeds different ones', () => {
   const take = (seed: number) => Array.from({ length: 10 }, seededRandom(seed).next);
   assert.deepEqual(take(42), take(42));
   assert.notDeepEqual(take(42), take(43));
 });
 
-test('the numbers of a seed do not change between versions', () => {
+test('the numbers of a seed stay the same in every version of kubeling', () => {
   const random = seededRandom(1);
   const first = [random.next(), random.next(), random.next()].map((value) => value.toFixed(6));
   assert.deepEqual(first, ['0.627074', '0.002736', '0.527447']);
 });
 
-test('numbers are in [0, 1) and evenly distributed', () => {
+test('random numbers are in [0, 1) and evenly distributed', () => {
   for (const random of [seededRandom(7), systemRandom()]) {
     const counts = Array<number>(10).fill(0);
     for (let i = 0; i < 20_000; i++) {
@@ -28,7 +28,7 @@ test('numbers are in [0, 1) and evenly distributed', () => {
   }
 });
 
-test('integers, picks, jitter and digits stay in their bounds', () => {
+test('random integers, picks, jitter and digits are within their bounds', () => {
   fc.assert(
     fc.property(fc.integer(), fc.integer({ min: 1, max: 1000 }), (seed, bound) => {
       const random = seededRandom(seed);
@@ -43,12 +43,12 @@ test('integers, picks, jitter and digits stay in their bounds', () => {
   );
 });
 
-test('no two numbers of the system source are equal, however many are drawn', () => {
+test('the system source returns no number twice, however many are drawn', () => {
   const random = systemRandom();
   const all = new Set(Array.from({ length: 2_000 }, () => random.next()));
   assert.equal(all.size, 2_000);
 });
 
-test('picking from an empty list returns undefined', () => {
+test('pick returns undefined for an empty list', () => {
   assert.equal(pick(seededRandom(1), []), undefined);
 });

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 
-/** The only access to randomness. */
+/** The only access to randomness: all code uses a Random instead of Math.random. */
 export interface Random {
-  /** A number in [0, 1). */
+  /** Returns a number in [0, 1). */
   next(): number;
 }
 
@@ -10,8 +10,8 @@ const poolBytes = 1_536;
 const bytesPerNumber = 6;
 
 /**
- * Unpredictable; for production. Random bytes are read from the system in batches, because a call
- * costs more than the bytes.
+ * An unpredictable source, for production. Random bytes are read from the system in batches,
+ * because each system call costs more than the bytes.
  */
 export function systemRandom(): Random {
   let [pool, at] = [Buffer.alloc(0), 0];
@@ -19,7 +19,7 @@ export function systemRandom(): Random {
     next() {
       if (at === pool.length) [pool, at] = [randomBytes(poolBytes), 0];
       const value = pool.readUIntBE(at, bytesPerNumber) / 2 ** 48;
-      // Used numbers must not remain in memory.
+      // Used random bytes must not remain in memory.
       pool.fill(0, at, at + bytesPerNumber);
       at += bytesPerNumber;
       return value;
@@ -27,7 +27,9 @@ export function systemRandom(): Random {
   };
 }
 
-/** The same seed always gives the same numbers (mulberry32 with a 32-bit state). */
+/**
+ * A source for tests: the same seed always gives the same numbers (mulberry32 with a 32-bit state).
+ */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;
   return {
@@ -40,22 +42,25 @@ export function seededRandom(seed: number): Random {
   };
 }
 
-/** An integer in [0, bound). */
+/** Returns an integer in [0, bound). */
 export function randomInt(random: Random, bound: number): number {
   return Math.floor(random.next() * bound);
 }
 
-/** One of the items, or undefined if there are none. */
+/** Returns one of the items at random, or undefined if the list is empty. */
 export function pick<T>(random: Random, items: readonly T[]): T | undefined {
   return items[randomInt(random, items.length)];
 }
 
-/** `value` extended by up to `share` of it: jitter(10, 0.5) is in [10, 15). */
+/**
+ * Returns the value extended by a random part of up to `share` of it: jitter(10, 0.5) is in [10,
+ * 15).
+ */
 export function jitter(random: Random, value: number, share: number): number {
   return value * (1 + random.next() * share);
 }
 
-/** `length` lower-case hexadecimal digits. */
+/** Returns `length` random lower-case hexadecimal digits. */
 export function randomHex(random: Random, length: number): string {
   let text = '';
   while (text.length < length) text += randomInt(random, 16).toString(16);

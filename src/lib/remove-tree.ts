@@ -14,20 +14,30 @@ import {
 } from './open-path.ts';
 import { YieldingCounter } from './yielding-counter.ts';
 
-/** Names are bytes: users who may write to a volume may choose names that are not UTF-8. */
+/**
+ * Entries with names as bytes: users who may write to a volume may choose names that are not UTF-8.
+ */
 type Entry = Dirent<Buffer>;
 
-/** Each level holds a handle, and a tree may be deeper than the limit of open files. */
+/**
+ * The maximum number of open handles: each directory level needs one, and a tree may be deeper than
+ * the limit of open files.
+ */
 const maxHandles = 64;
 const entriesPerRead = 128;
-/** Synchronous calls may block the event loop for so many entries. */
+/**
+ * The removal yields to the event loop after this many entries, because synchronous calls block it.
+ */
 const entriesPerTurn = 256;
-/** Each pass removes as many levels; a tree that needs more is being filled by a process. */
+/**
+ * The maximum number of passes over a directory. Each pass removes many levels, so a tree that
+ * needs more is being filled by a process.
+ */
 const maxPasses = 100_000;
 
 type MaybePromise<T> = T | Promise<T>;
 
-/** The system calls for a removal, chosen by path. */
+/** The file operations of a removal, which may depend on the path. */
 export interface TreeCalls {
   readMode(path: string): CallMode;
   mutations(path: string): {
@@ -40,8 +50,8 @@ export interface TreeCalls {
 const threadPoolCalls: TreeCalls = { readMode: () => 'later', mutations: () => ({ rename, unlink, rmdir }) };
 
 /**
- * Removes a directory and its content, but nothing that is mounted there. Handles any depth and
- * width with few handles and little memory.
+ * Removes a directory and its content, but not file systems that are mounted there. Handles any
+ * depth and width with few handles and little memory.
  */
 export async function removeTree(directory: string, calls: TreeCalls = threadPoolCalls): Promise<void> {
   const above = dirname(directory);
@@ -52,15 +62,15 @@ export async function removeTree(directory: string, calls: TreeCalls = threadPoo
 }
 
 /**
- * Each step starts from the handle of its parent, so that an entry replaced by a symbolic link
- * cannot lead elsewhere.
+ * Each step opens an entry through the handle of its parent, so that an entry replaced by a
+ * symbolic link cannot lead to another directory.
  */
 class TreeRemoval {
-  /** The directory to remove. */
+  /** The handle of the directory to remove. */
   #top: PathHandle | undefined;
-  /** The number of entries unlinked, removed or moved up. */
+  /** The number of entries that were unlinked, removed or moved up. */
   #done = 0;
-  /** Numbers the names of moved directories, so that each name is tried once. */
+  /** A counter for the names of moved directories, so that each name is tried once. */
   #moves = 0;
   readonly #turns = new YieldingCounter(entriesPerTurn);
   readonly #calls: TreeCalls;
@@ -90,8 +100,8 @@ class TreeRemoval {
   }
 
   /**
-   * An entry may have been moved up into it meanwhile; unless it is the last attempt, that is not a
-   * failure.
+   * Removes the empty directory. If another entry was moved up into it, it is not empty: this is an
+   * error only in the last pass.
    */
   async #isRemoved(above: PathHandle, path: Buffer, shown: string, isLast: boolean): Promise<boolean> {
     try {
@@ -115,7 +125,7 @@ class TreeRemoval {
     }
   }
 
-  /** The kernel does not unlink a file that is a mount point. */
+  /** The kernel does not unlink a file on which a file system is mounted. */
   async #file(handle: PathHandle, path: Buffer, shown: string): Promise<void> {
     await ignoreMissing(() =>
       clearingInodeFlags(() => this.#calls.mutations(shown).unlink(path), [path, directoryOf(handle)]),
@@ -125,7 +135,7 @@ class TreeRemoval {
     this.#done++;
   }
 
-  /** The next pass over the top directory removes it. */
+  /** The moved directory is removed by the next pass over the top directory. */
   async #moveUp(handle: PathHandle, path: Buffer, shown: string): Promise<void> {
     const top = this.#top;
     if (top === undefined) return;
@@ -154,7 +164,10 @@ function pathOf(handle: PathHandle, name: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`/proc/self/fd/${handle.fd}/`), name]);
 }
 
-/** Sequentially: a directory may have more entries than fit into memory. */
+/**
+ * Entries are removed one after the other, because a directory may have more entries than fit into
+ * memory.
+ */
 async function* entriesOf(handle: PathHandle, when: CallMode): AsyncGenerator<Entry> {
   const path = `/proc/self/fd/${handle.fd}`;
   const options = { encoding: 'buffer' as BufferEncoding, bufferSize: entriesPerRead };
@@ -163,12 +176,12 @@ async function* entriesOf(handle: PathHandle, when: CallMode): AsyncGenerator<En
   for (;;) {
     const entry = isQuick ? directory.readSync() : await directory.read();
     if (entry === null) return;
-    // The types do not reflect that names have the requested encoding.
+    // The types of Node.js do not express that names have the requested encoding.
     yield entry as unknown as Entry;
   }
 }
 
-/** Shows the path of the entry, not the path of the handle. */
+/** The error shows the path of the entry, not the path through the handle. */
 function undeletable(shown: string, cause: unknown): KubelingError {
   const errno = errnoOf(cause);
   if (errno === 'EBUSY') return mountPointError(shown);
@@ -197,7 +210,7 @@ export function rethrowUnlessMissing(error: unknown): undefined {
   if (errnoOf(error) !== 'ENOENT') throw error;
 }
 
-/** FS_IOC_GETFLAGS and FS_IOC_SETFLAGS of 64-bit Linux. */
+/** FS_IOC_GETFLAGS and FS_IOC_SETFLAGS on 64-bit Linux. */
 const getFlags = 0x80086601n;
 const setFlags = 0x40086602n;
 /** FS_IMMUTABLE_FL and FS_APPEND_FL. */
@@ -209,9 +222,10 @@ const ioctlOfLibc = () =>
 let ioctl: ReturnType<typeof ioctlOfLibc> | 'not-loaded' = 'not-loaded';
 
 /**
- * Deletes or renames, and tries again after clearing the flags immutable and append-only of the paths that are involved: the
- * entry and the directories it is in. A container with CAP_LINUX_IMMUTABLE can set them, and then not even root can delete
- * the file. Without a way to call ioctl the first error is thrown.
+ * Deletes or renames an entry. If that fails, it clears the flags immutable and append-only of the
+ * entry and of the directories that contain it, and tries again. A container with
+ * CAP_LINUX_IMMUTABLE can set these flags, and then not even root can delete the file. If this
+ * Node.js cannot call ioctl, the first error is thrown.
  */
 export async function clearingInodeFlags<T>(
   act: () => T | Promise<T>,
@@ -232,7 +246,10 @@ export function isProtectionError(error: unknown): boolean {
   return ['EPERM', 'EACCES'].includes(errnoOf(error) ?? '');
 }
 
-/** Whether a flag was set and is cleared. Only regular files and directories have flags: opening a device may change it. */
+/**
+ * Returns whether a flag was set and is cleared now. Only regular files and directories have flags;
+ * other files are not opened, because opening a device may change it.
+ */
 async function clearFlags(path: string | Buffer): Promise<boolean> {
   if (ioctl === 'not-loaded') ioctl = ioctlOfLibc();
   if (ioctl === undefined) return false;

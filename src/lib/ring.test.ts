@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { Ring } from './ring.ts';
 
-test('the newest items stay and those pushed out are counted', () => {
+test('a full ring drops its oldest items and counts them', () => {
   const ring = new Ring<number>(3);
   for (const item of [1, 2, 3, 4, 5]) ring.push(item);
   assert.deepEqual(ring.toArray(), [3, 4, 5]);
@@ -11,7 +11,7 @@ test('the newest items stay and those pushed out are counted', () => {
   assert.equal(ring.size, 3);
 });
 
-test('items are removed oldest first', () => {
+test('shift removes the oldest item of the ring', () => {
   const ring = new Ring<string>(2);
   ring.push('a');
   ring.push('b');
@@ -21,13 +21,13 @@ test('items are removed oldest first', () => {
   assert.equal(ring.dropped, 0);
 });
 
-test('rejects an invalid capacity', () => {
+test('rejects an invalid ring capacity', () => {
   for (const capacity of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
     assert.throws(() => new Ring(capacity), { code: 'BUG' });
   }
 });
 
-test('a ring behaves like a list that drops items at its front', () => {
+test('a ring behaves like a list whose first items are dropped', () => {
   const acts = fc.array(fc.oneof(fc.record({ push: fc.integer() }), fc.constantFrom('shift', 'clear')));
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 8 }), acts, (capacity, steps) => {
@@ -52,7 +52,7 @@ test('a ring behaves like a list that drops items at its front', () => {
   );
 });
 
-test('the newest item can be read and replaced', () => {
+test('the newest item of the ring can be read and replaced', () => {
   const ring = new Ring<number>(2);
   assert.equal(ring.last, undefined);
   ring.replaceLast(1);

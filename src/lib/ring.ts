@@ -1,9 +1,9 @@
 import { KubelingError } from './errors.ts';
 
-/** The newest items up to the capacity, oldest first; dropped items are counted. */
+/** A buffer with the newest items up to its capacity, oldest first; dropped items are counted. */
 export class Ring<T> implements Iterable<T> {
   readonly capacity: number;
-  /** Grows up to the capacity, so that a short ring needs little memory. */
+  /** The array grows up to the capacity, so that a ring with few items needs little memory. */
   readonly #items: (T | undefined)[] = [];
   #first = 0;
   #size = 0;
@@ -17,7 +17,7 @@ export class Ring<T> implements Iterable<T> {
     return this.#size;
   }
 
-  /** How many items were dropped for newer ones. */
+  /** How many items were dropped because the ring was full. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -31,7 +31,7 @@ export class Ring<T> implements Iterable<T> {
     this.#size++;
   }
 
-  /** The newest item. */
+  /** The newest item of the ring. */
   get last(): T | undefined {
     return this.#size === 0 ? undefined : this.#items[(this.#first + this.#size - 1) % this.capacity];
   }
@@ -42,11 +42,11 @@ export class Ring<T> implements Iterable<T> {
     else this.#items[(this.#first + this.#size - 1) % this.capacity] = item;
   }
 
-  /** Removes the oldest item. */
+  /** Removes and returns the oldest item of the ring. */
   shift(): T | undefined {
     if (this.#size === 0) return undefined;
     const item = this.#items[this.#first];
-    // The ring must not keep removed items alive.
+    // Clears the slot, so that a removed item can be garbage collected.
     this.#items[this.#first] = undefined;
     this.#first = (this.#first + 1) % this.capacity;
     this.#size--;
@@ -70,7 +70,7 @@ export class Ring<T> implements Iterable<T> {
   }
 }
 
-/** A bounded collection needs a valid bound. */
+/** Throws for an invalid capacity of a bounded collection. */
 export function checkedCapacity(of: string, capacity: number): number {
   if (Number.isSafeInteger(capacity) && capacity > 0) return capacity;
   throw new KubelingError(

@@ -20,7 +20,7 @@ function script(text: string, more: Partial<Command> = {}): Command {
   return command(process.execPath, ['-e', text], more);
 }
 
-/** A file that a script writes its PIDs to atomically. */
+/** A file to which a script writes its PIDs atomically. */
 async function pidFile() {
   const dir = await mkdtemp(join(tmpdir(), 'run-command-'));
   const file = join(dir, 'pids');
@@ -112,9 +112,9 @@ describe('runCommand', () => {
     });
   });
 
-  it('kills a command, and what it started, at the deadline', async () => {
+  it('kills a command and its child processes at the deadline', async () => {
     await using pids = await pidFile();
-    // Ignores SIGTERM, and its child holds the pipes.
+    // The script ignores SIGTERM, and its child keeps the pipes open.
     const text = `process.on("SIGTERM", () => {});
       const child = require("node:child_process").spawn("sleep", ["600"], { stdio: "inherit" });
       ${pids.write('process.pid + " " + child.pid')}; setInterval(() => {}, 1000)`;
@@ -124,13 +124,13 @@ describe('runCommand', () => {
       message: /within 1500 ms/,
     });
     const [parent = 0, child = 0] = await pids.read();
-    // The deadline, and then the grace after SIGTERM.
+    // The time of the deadline and of the grace period after SIGTERM.
     await time.advance(1500 + 1000);
     await refused;
     await until(() => isGone(parent) && isGone(child));
   });
 
-  it('leaves no process behind when it is aborted', async () => {
+  it('leaves no process running when a command is aborted', async () => {
     await using pids = await pidFile();
     const controller = new AbortController();
     const text = `${pids.write('process.pid')}; setInterval(() => {}, 1000)`;
@@ -141,14 +141,14 @@ describe('runCommand', () => {
     assert(isGone(pid));
   });
 
-  it('does not start anything when the signal is already aborted', async () => {
+  it('does not start the command when the signal is already aborted', async () => {
     await assert.rejects(
       runCommand(command('/no/such/program', []), AbortSignal.abort(new Error('no'))),
       /no/,
     );
   });
 
-  it('does not wait for a daemon that keeps the pipes of a finished command', async () => {
+  it('does not wait for a daemon that keeps the pipes of an exited command open', async () => {
     const options = '{ stdio: "inherit", detached: true }';
     const text = `const daemon = require("node:child_process").spawn("sleep", ["600"], ${options});
       daemon.unref(); console.log(daemon.pid)`;
@@ -159,7 +159,7 @@ describe('runCommand', () => {
 });
 
 describe('runChecked', () => {
-  it('turns a failure into an error with the output of the command', async () => {
+  it("throws an error with the command's output for a failed command", async () => {
     await assert.rejects(runChecked(script('console.error("it broke"); process.exit(1)'), never), {
       code: 'COMMAND_FAILED',
       message: /exit code 1: it broke$/,

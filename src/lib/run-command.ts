@@ -10,18 +10,21 @@ export interface Command {
   readonly args: readonly string[];
   readonly clock: Clock;
   readonly deadlineMs: number;
-  /** The complete environment; ours when absent. */
+  /** The complete environment of the program; by default that of kubeling. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
-  /** Written to standard input, which is empty when absent. */
+  /** The text written to standard input; empty by default. */
   readonly input?: string | Uint8Array;
-  /** Called with output to stdout as it arrives. */
+  /** Called with each part of stdout when it is read. */
   readonly onOutput?: (text: string) => void;
-  /** Limit for each of stdout and stderr; the rest is dropped. Default 1 MiB. */
+  /**
+   * The maximum number of bytes kept of stdout and of stderr, 1 MiB by default; further output is
+   * dropped.
+   */
   readonly maxOutputBytes?: number;
   /**
-   * Called for a process that survives SIGKILL, such as one blocked by a dead disk; the promise
-   * settles when it has exited.
+   * Called when the process survives SIGKILL, for example because a dead disk blocks it; the
+   * promise settles when it has exited.
    */
   readonly onAbandoned?: (exited: Promise<void>) => void;
 }
@@ -34,16 +37,20 @@ export interface CommandResult {
   readonly end: CommandEnd;
   readonly stdout: string;
   readonly stderr: string;
-  /** Dropped bytes beyond the limit. */
+  /** The number of bytes dropped from both outputs beyond the limit. */
   readonly droppedBytes: number;
 }
 
 const defaultMaxOutputBytes = 1024 * 1024;
 /**
- * Between SIGTERM and SIGKILL, and between SIGKILL and abandoning a process blocked in the kernel.
+ * The time between SIGTERM and SIGKILL, and between SIGKILL and abandoning a process that is
+ * blocked in the kernel.
  */
 const killGraceMs = 1000;
-/** A grandchild may hold the pipes open after the command has exited. */
+/**
+ * The time to wait for the pipes after the command has exited, because a grandchild may keep them
+ * open.
+ */
 const pipeGraceMs = 500;
 
 /**
@@ -61,7 +68,10 @@ export function runCommand(command: Command, signal: AbortSignal): Promise<Comma
   });
 }
 
-/** The kernel ends a string at its first NUL, and Node.js rejects it with an unspecific error. */
+/**
+ * The error for an argument with NUL. The kernel ends a string at its first NUL, and Node.js
+ * rejects it with an unspecific error.
+ */
 function argumentWithNul({ file, args }: Command): KubelingError {
   const found = [file, ...args].find((text) => text.includes('\0')) ?? '';
   return new KubelingError(
@@ -71,8 +81,8 @@ function argumentWithNul({ file, args }: Command): KubelingError {
 }
 
 /**
- * Like `runCommand`, but any result other than exit code 0 with complete output is a
- * `COMMAND_FAILED`.
+ * Runs a command like `runCommand`, but fails with `COMMAND_FAILED` unless the exit code is 0 and
+ * the output is complete.
  */
 export async function runChecked(command: Command, signal: AbortSignal): Promise<CommandResult> {
   const result = await runCommand(command, signal);
@@ -97,7 +107,7 @@ function describe(command: Command): string {
   return `run ${[command.file, ...command.args].join(' ')}`;
 }
 
-/** The last non-empty lines, joined to one. */
+/** The last non-empty lines of the output, joined to one line. */
 function lastLines(text: string, count: number): string {
   return text
     .split('\n')
@@ -112,7 +122,10 @@ interface Outcome {
   readonly reject: (error: unknown) => void;
 }
 
-/** One run of one command: settles exactly once and then owns no timer, listener or process. */
+/**
+ * One run of one command: it settles its promise exactly once, and then leaves no timer, listener
+ * or process.
+ */
 class CommandRun {
   readonly #command: Command;
   readonly #outcome: Outcome;
@@ -121,7 +134,7 @@ class CommandRun {
   readonly #stderr: BoundedText;
   readonly #timers: Timer[] = [];
   #link: Disposable | undefined;
-  /** Why the command is killed; set once it is. */
+  /** The error for which the command is killed; undefined while it may run. */
   #killReason: { readonly reason: unknown } | undefined;
   #end: CommandEnd | undefined;
   #settled = false;
@@ -132,7 +145,7 @@ class CommandRun {
     const limit = command.maxOutputBytes ?? defaultMaxOutputBytes;
     this.#stdout = new BoundedText(limit);
     this.#stderr = new BoundedText(limit);
-    // In its own process group, so that a kill includes the children of the command.
+    // The command runs in its own process group, so that a kill includes its children.
     this.#child = spawn(command.file, command.args, {
       stdio: [command.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
       detached: true,
@@ -160,7 +173,8 @@ class CommandRun {
   #feed(): void {
     const stdin = this.#child.stdin;
     if (stdin === null) return;
-    // A command that does not read all of its input is not an error; its exit code decides.
+    // A command may exit without reading all of its input: its exit code decides, not the write
+    // error.
     stdin.on('error', () => {});
     stdin.end(this.#command.input);
   }
@@ -202,7 +216,7 @@ class CommandRun {
     try {
       process.kill(-pid, name);
     } catch {
-      // Already exited.
+      // The process group has already exited.
     }
   }
 
@@ -223,7 +237,7 @@ class CommandRun {
 
   #fail(error: unknown): void {
     if (this.#settled) return;
-    // Remaining processes of the group must not outlive the result.
+    // Kills the remaining processes of the group, which must not outlive the result.
     if (this.#killReason !== undefined) this.#signalGroup('SIGKILL');
     this.#release();
     if (this.#killReason !== undefined && this.#end === undefined) this.#abandon();
@@ -250,7 +264,7 @@ class CommandRun {
   }
 }
 
-/** Keeps the first bytes up to a limit and counts the rest. */
+/** Collects the first bytes of an output up to a limit and counts the dropped ones. */
 class BoundedText {
   readonly #limit: number;
   readonly #chunks: Buffer[] = [];

@@ -5,7 +5,7 @@ import { Semaphore } from './semaphore.ts';
 const never = new AbortController().signal;
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('permits pass on in the order of requests, and skip an aborted waiter', async () => {
+test('permits are passed to waiters in the order of their requests, and aborted waiters are skipped', async () => {
   const slots = new Semaphore(1);
   const taken: string[] = [];
   const first = await slots.acquire('first', never);

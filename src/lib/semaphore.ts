@@ -1,6 +1,6 @@
 import { onAbort } from './abort.ts';
 
-/** A fixed number of permits, passed on in the order of requests. */
+/** A fixed number of permits, passed to waiters in the order of their requests. */
 export class Semaphore {
   #free: number;
   readonly #queue = new Map<string, () => void>();
@@ -13,13 +13,13 @@ export class Semaphore {
     return this.#queue.size;
   }
 
-  /** The position in the queue from 1; undefined if the caller does not wait. */
+  /** The position of the key in the queue, from 1; undefined if it does not wait. */
   positionOf(key: string): number | undefined {
     const at = [...this.#queue.keys()].indexOf(key);
     return at < 0 ? undefined : at + 1;
   }
 
-  /** `who` has at most one position in the queue. */
+  /** Acquires a permit. Each key has at most one position in the queue. */
   async acquire(key: string, signal: AbortSignal): Promise<Disposable> {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free--;

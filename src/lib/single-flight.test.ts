@@ -6,7 +6,7 @@ import { SingleFlight } from './single-flight.ts';
 
 const open = () => new AbortController().signal;
 
-test('concurrent callers of one key share one run', async () => {
+test('concurrent callers with the same key share one run', async () => {
   const flights = new SingleFlight<string, number>();
   let runs = 0;
   const work = async () => ++runs;
@@ -31,7 +31,7 @@ test('a failure reaches every caller and is not cached', async () => {
   assert.equal(await flights.run('a', async () => 7, open()), 7);
 });
 
-test('the run continues while one caller is left, and is aborted with the last', async () => {
+test('a run continues while one caller waits, and is aborted with the last one', async () => {
   const flights = new SingleFlight<string, number>();
   const observed: AbortSignal[] = [];
   const work = (signal: AbortSignal) => {
@@ -57,7 +57,7 @@ test('a successful run is not aborted afterwards', async () => {
   assert.equal(signal.aborted, false);
 });
 
-test('concurrent work of a failed run is aborted', async () => {
+test('a failed run aborts the operations that it started concurrently', async () => {
   const flights = new SingleFlight<string, number>();
   let observed: AbortSignal | undefined;
   const work = async (signal: AbortSignal) => {
@@ -69,7 +69,7 @@ test('concurrent work of a failed run is aborted', async () => {
   assert.equal(observed?.aborted, true);
 });
 
-test('a caller after the last abort gets a new run', async () => {
+test('a call after the last abort starts a new run', async () => {
   const flights = new SingleFlight<string, number>();
   const leaving = new AbortController();
   const hanging = flights.run('a', () => new Promise<number>(() => {}), leaving.signal);

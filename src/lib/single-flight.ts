@@ -31,8 +31,7 @@ export class SingleFlight<K, T> {
 
   #start(key: K, work: (signal: AbortSignal) => Promise<T>): Flight<T> {
     const controller = new AbortController();
-    // Through a resolved promise, so that work that throws synchronously fails its callers like any
-    // other.
+    // Starts the work in a resolved promise, so that an exception in it rejects for all callers.
     const result = Promise.resolve().then(() => work(controller.signal));
     const flight: Flight<T> = { result, controller, callers: 0 };
     this.#flights.set(key, flight);
@@ -43,7 +42,7 @@ export class SingleFlight<K, T> {
     return flight;
   }
 
-  /** A completed run is not aborted: its result may still use the signal. */
+  /** A completed run is not aborted, because its result may still use the signal. */
   #end(key: K, flight: Flight<T>): void {
     if (this.#remove(key, flight)) {
       flight.controller.abort(cancelledError('All callers have aborted'));
@@ -51,15 +50,15 @@ export class SingleFlight<K, T> {
   }
 
   /**
-   * When the work fails, the operations it started concurrently are aborted: no caller could abort
-   * them any more.
+   * When the work fails, the operations that it started concurrently are aborted, because no caller
+   * could abort them any more.
    */
   #crash(key: K, flight: Flight<T>): void {
     this.#remove(key, flight);
     flight.controller.abort(cancelledError('Another concurrent operation failed'));
   }
 
-  /** Returns whether the run was still in progress. */
+  /** Ends the run; returns whether it was still in progress. */
   #remove(key: K, flight: Flight<T>): boolean {
     return this.#flights.get(key) === flight && this.#flights.delete(key);
   }

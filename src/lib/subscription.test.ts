@@ -13,7 +13,7 @@ async function rest<T>(subscription: Subscription<T>): Promise<T[]> {
   return await Array.fromAsync(subscription.items(open()));
 }
 
-test('a waiting reader gets an item immediately, and earlier items are buffered', async () => {
+test('a waiting reader gets an item immediately, and items sent before are buffered', async () => {
   const subscription = new Subscription<number>({ keep: 'each', capacity: 5 });
   const waiting = subscription.next(open());
   subscription.push(1);
@@ -25,14 +25,14 @@ test('a waiting reader gets an item immediately, and earlier items are buffered'
   assert.deepEqual(await rest(subscription), [3]);
 });
 
-test('a slow reader loses the oldest items, counted', async () => {
+test('a slow reader loses the oldest items, and they are counted', async () => {
   const subscription = new Subscription<number>({ keep: 'each', capacity: 2 });
   for (let i = 0; i < 10; i++) subscription.push(i);
   assert.equal(subscription.dropped, 8);
   assert.deepEqual(await rest(subscription), [8, 9]);
 });
 
-test('items of one key coalesce to the newest, at the position of the first', async () => {
+test('items with the same key coalesce to the newest, at the position of the first', async () => {
   const subscription = keyed(5);
   subscription.push(['a', 1]);
   subscription.push(['b', 2]);
@@ -54,7 +54,7 @@ test('beyond the capacity the oldest key is dropped and counted', async () => {
   ]);
 });
 
-test('closing releases waiting readers and notifies the sender once', async () => {
+test('close releases waiting readers and notifies the sender once', async () => {
   let reported = 0;
   const subscription = new Subscription<number>({ keep: 'each', capacity: 2 }, () => reported++);
   const waiting = subscription.next(open());
@@ -67,14 +67,14 @@ test('closing releases waiting readers and notifies the sender once', async () =
   assert.equal(subscription.closed, true);
 });
 
-test('leaving a loop closes the subscription', async () => {
+test('leaving the loop over a subscription closes it', async () => {
   const subscription = new Subscription<number>({ keep: 'each', capacity: 5 });
   for (let i = 0; i < 3; i++) subscription.push(i);
   for await (const item of subscription.items(open())) if (item === 1) break;
   assert.equal(subscription.closed, true);
 });
 
-test('an abort ends a loop with its reason and leaves no listener', async () => {
+test('an abort ends the loop over a subscription with its reason and leaves no listener', async () => {
   const subscription = new Subscription<number>({ keep: 'each', capacity: 5 });
   const controller = new AbortController();
   const reading = Array.fromAsync(subscription.items(controller.signal));
@@ -84,12 +84,12 @@ test('an abort ends a loop with its reason and leaves no listener', async () => 
   assert.equal(getEventListeners(controller.signal, 'abort').length, 0);
 });
 
-test('rejects an invalid capacity', () => {
+test('rejects an invalid subscription capacity', () => {
   assert.throws(() => new Subscription({ keep: 'each', capacity: 0 }), { code: 'BUG' });
   assert.throws(() => keyed(-1), { code: 'BUG' });
 });
 
-test('items read plus items dropped are the items sent, in order', async () => {
+test('items read plus items dropped are the items sent, in the same order', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.boolean()), fc.integer({ min: 1, max: 4 }), async (steps, capacity) => {
       const subscription = new Subscription<number>({ keep: 'each', capacity });

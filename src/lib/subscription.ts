@@ -1,9 +1,9 @@
 import { checkedCapacity, Ring } from './ring.ts';
 import { Waiters } from './waiters.ts';
 
-/** How unread items are buffered. */
+/** How a subscription buffers unread items. */
 export type Buffering<T> =
-  /** Each item counts: beyond the capacity the oldest is dropped. */
+  /** Every item is delivered; beyond the capacity the oldest one is dropped. */
   | { readonly keep: 'each'; readonly capacity: number }
   /**
    * The newest item of a key replaces the previous one at its position; beyond the capacity the
@@ -12,9 +12,9 @@ export type Buffering<T> =
   | { readonly keep: 'newest-of-key'; readonly capacity: number; readonly keyOf: (item: T) => string };
 
 /**
- * A bounded buffer from one sender to a reader with its own pace. Sending never waits and never
- * fails: items are replaced or dropped, and counted, if the reader is slow. After closing, the rest
- * can still be read. An item is never undefined.
+ * A bounded buffer between a sender and a slower reader. Sending never waits and never fails: if
+ * the reader is slow, items are replaced or dropped, and counted. After closing, buffered items can
+ * still be read. Items must not be undefined.
  */
 export class Subscription<T> implements Disposable {
   readonly #backlog: Backlog<T>;
@@ -22,7 +22,7 @@ export class Subscription<T> implements Disposable {
   readonly #onClose: () => void;
   #closed = false;
 
-  /** `onClose` notifies the sender, once, that no items are needed any more. */
+  /** `onClose` is called once when the subscription is closed, so that the sender stops sending. */
   constructor(buffering: Buffering<T>, onClose: () => void = () => {}) {
     this.#backlog =
       buffering.keep === 'each' ? eachItemBacklog(buffering.capacity) : newestPerKeyBacklog(buffering);
@@ -34,7 +34,7 @@ export class Subscription<T> implements Disposable {
     return this.#backlog.dropped();
   }
 
-  /** How many items are unread. */
+  /** The number of unread items. */
   get size(): number {
     return this.#backlog.size();
   }
@@ -48,14 +48,17 @@ export class Subscription<T> implements Disposable {
     this.#backlog.push(item);
   }
 
-  /** The next item as soon as there is one; undefined when closed and empty. */
+  /** Returns the next item as soon as one is available; undefined when closed and empty. */
   async next(signal: AbortSignal): Promise<T | undefined> {
     signal.throwIfAborted();
     if (this.#backlog.size() > 0) return this.#backlog.shift();
     return this.#closed ? undefined : await this.#readers.wait(signal);
   }
 
-  /** All items until the subscription is closed. Leaving the loop closes it; an abort throws the signal's reason. */
+  /**
+   * Iterates over the items until the subscription is closed. Leaving the loop closes it; an abort
+   * throws the signal's reason.
+   */
   async *items(signal: AbortSignal): AsyncGenerator<T, void, undefined> {
     try {
       for (let item = await this.next(signal); item !== undefined; item = await this.next(signal)) yield item;
@@ -105,7 +108,8 @@ function newestPerKeyBacklog<T>(options: { capacity: number; keyOf: (item: T) =>
     return undefined;
   };
   const push = (item: T) => {
-    // Setting an existing key keeps its position, so a busy key cannot starve behind others.
+    // Setting an existing key of a Map keeps its position, so that new items of other keys cannot
+    // starve it.
     items.set(options.keyOf(item), item);
     if (items.size <= capacity) return;
     shift();

@@ -27,12 +27,12 @@ function directory(name: string, { mode = 0o755, uid }: { mode?: number; uid?: n
   return path;
 }
 
-describe('untrusted directories', () => {
-  it('accepts a private directory below a sticky one', async () => {
+describe('untrustedDirectory', () => {
+  it('accepts a private directory in a sticky directory such as /tmp', async () => {
     assert.equal(await untrustedDirectory(directory('private')), undefined);
   });
 
-  it('accepts a directory that does not exist in a trusted one', async () => {
+  it('accepts a missing directory in a trusted one', async () => {
     assert.equal(await untrustedDirectory(join(base, 'missing', 'below')), undefined);
   });
 
@@ -50,7 +50,7 @@ describe('untrusted directories', () => {
     assert.equal(why, `${join(base, 'shared')} is writable by other users (mode 777)`);
   });
 
-  it('rejects a directory of another user, and what root has below it', {
+  it('rejects a directory of another user, and directories of root below it', {
     skip: !isRoot && 'needs root',
   }, async () => {
     directory('foreign', { uid: 12_345 });
@@ -65,7 +65,7 @@ describe('untrusted directories', () => {
   });
 });
 
-describe('trusted files', () => {
+describe('readTrustedFile', () => {
   const path = (name: string) => join(base, name);
   const write = (name: string, text: string, mode = 0o644) => {
     writeFileSync(path(name), text);
@@ -73,13 +73,13 @@ describe('trusted files', () => {
     return path(name);
   };
 
-  it('reads a file of root or of the own user, and reports a missing one', async () => {
+  it('reads a file of root or of the own user, and returns undefined for a missing one', async () => {
     assert.equal(await readTrustedFile(write('good', 'text'), 4), 'text');
     assert.equal(await readTrustedFile(path('missing'), 4), undefined);
     assert.equal(await readTrustedFile(join(path('good'), 'below'), 4), undefined);
   });
 
-  it('rejects a pipe at once, a link, a directory and a device', async () => {
+  it('rejects a pipe, a link, a directory and a device without blocking', async () => {
     execFileSync('mkfifo', [path('pipe')]);
     await assert.rejects(readTrustedFile(path('pipe'), 4), {
       code: 'UNTRUSTED_FILE',

@@ -34,19 +34,23 @@ async function untrustedStep(
   if (stats === undefined) return undefined;
   if (stats.uid !== 0 && stats.uid !== uid) return `${path} belongs to the user ${stats.uid}`;
   if (!isWritableByOthers(stats)) return undefined;
-  // In a sticky directory such as /tmp, other users cannot rename or remove what belongs to root.
+  // In a sticky directory such as /tmp, other users cannot rename or remove entries of root.
   if (!isTarget && (stats.mode & sticky) !== 0) return undefined;
   return `${path} is writable by other users (mode ${(stats.mode & 0o7777).toString(8)})`;
 }
 
-/** Whether users besides the owner may create and rename entries of a directory; the group of root counts as root. */
+/**
+ * Whether other users than the owner may create and rename entries of a directory. The group root
+ * counts as the user root.
+ */
 export function isWritableByOthers({ mode, gid }: { readonly mode: number; readonly gid: number }): boolean {
   return (mode & otherWrite) !== 0 || ((mode & groupWrite) !== 0 && gid !== 0);
 }
 
 /**
- * The content of a small regular file that only root (or the calling user) can change; undefined if there is none. Throws
- * for any other file. Never waits for a pipe, and follows no link at the end of the path.
+ * Reads a small regular file that only root (or the calling user) can change; undefined if it is
+ * missing. Throws for any other file. Never blocks on a pipe, and does not follow a symbolic link
+ * at the end of the path.
  */
 export async function readTrustedFile(
   path: string,

@@ -11,7 +11,7 @@ function setUp() {
   return { events, failures };
 }
 
-test('subscribers receive the payloads of a name in the order of subscription', () => {
+test('subscribers receive the payloads of an event in the order of subscription', () => {
   const { events } = setUp();
   const observed: string[] = [];
   events.on('started', ({ id }) => observed.push(`first ${id}`));
@@ -22,7 +22,7 @@ test('subscribers receive the payloads of a name in the order of subscription', 
   assert.deepEqual(observed, ['first a', 'second a', 'stopped 0']);
 });
 
-test('an unsubscribed listener is not called, and no empty list is left', () => {
+test('an unsubscribed listener is not called, and its empty list is removed', () => {
   const { events } = setUp();
   const link = events.on('stopped', () => assert.fail('left'));
   assert.equal(events.hasSubscribers('stopped'), true);
@@ -60,7 +60,7 @@ test('a subscriber that throws or rejects is reported and does not affect others
   assert.deepEqual(failures, ['stopped: Error: thrown', 'stopped: Error: rejected']);
 });
 
-test('a reporter that throws does not affect the sender', () => {
+test('a reporter that throws does not affect the sender of an event', () => {
   const events = new TypedEvents<Events>(() => {
     throw new Error('reporter');
   });
@@ -70,7 +70,7 @@ test('a reporter that throws does not affect the sender', () => {
   events.emit('stopped', 0);
 });
 
-test('subscribers added during an event receive the next, removed ones do not receive this one', () => {
+test('a subscriber added during an event receives the next one; a removed one does not receive this one', () => {
   const { events } = setUp();
   const observed: string[] = [];
   events.on('stopped', () => {

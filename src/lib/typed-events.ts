@@ -3,7 +3,7 @@ import { type Buffering, Subscription } from './subscription.ts';
 type Subscriber<P> = (payload: P) => unknown;
 
 /**
- * Called for each subscriber that failed; `event` is the name it was subscribed to. Must not throw.
+ * Called for each subscriber that failed; `event` is the name of its subscription. Must not throw.
  */
 export type SubscriberFailed = (error: unknown, event: string) => void;
 
@@ -17,7 +17,10 @@ export type SubscriberFailed = (error: unknown, event: string) => void;
  * look-up.
  */
 export class TypedEvents<Payloads extends object> {
-  /** Lists are replaced, never changed, so subscribers may be added and removed during an event. */
+  /**
+   * Subscriber lists are replaced and never changed, so subscribers may be added and removed during
+   * an event.
+   */
   readonly #subscribers = new Map<keyof Payloads, readonly Subscriber<never>[]>();
   readonly #onError: SubscriberFailed;
 
@@ -25,21 +28,21 @@ export class TypedEvents<Payloads extends object> {
     this.#onError = onError;
   }
 
-  /** Whether a costly payload needs to be built. */
+  /** Whether an event has subscribers, so that a costly payload needs to be built. */
   hasSubscribers(name: keyof Payloads): boolean {
     return this.#subscribers.has(name);
   }
 
   on<N extends keyof Payloads>(name: N, subscriber: (payload: Payloads[N]) => unknown): Disposable {
-    // A separate function for each subscription: the same one may subscribe twice and unsubscribe
-    // once.
+    // Each subscription wraps the function in another one, so that a function may be subscribed
+    // twice and unsubscribed once.
     const own: Subscriber<Payloads[N]> = (payload) => subscriber(payload);
     this.#subscribers.set(name, [...(this.#subscribers.get(name) ?? []), own]);
     return { [Symbol.dispose]: () => this.#unsubscribe(name, own) };
   }
 
   /**
-   * A bounded buffer of the events of one name, for a reader with its own pace. Closing it
+   * Subscribes a bounded buffer for a reader that may be slower than the sender. Closing it
    * unsubscribes.
    */
   subscribe<N extends keyof Payloads>(name: N, buffering: Buffering<Payloads[N]>): Subscription<Payloads[N]> {

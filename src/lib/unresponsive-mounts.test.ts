@@ -40,7 +40,7 @@ function createHarness() {
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     },
   });
-  /** Whether the path may be accessed, after this time. */
+  /** The paths that may be accessed, each with the time after which it responds. */
   const check = async (path: string, ms = 0) => {
     const end = mounts.check(path).then(
       () => 'fine',
@@ -60,8 +60,8 @@ function createHarness() {
 
 const silent = 'MOUNT_SILENT the file system at /mnt/far (nfs4) does not answer';
 
-describe('a path', () => {
-  it('on a new mount is detected immediately after a notification', async () => {
+describe('checks of paths', () => {
+  it('a path on a new mount is detected immediately after a notification', async () => {
     const { dead, mounts, check, mountAt } = createHarness();
     assert.equal(await check('/mnt/new/a'), 'fine');
     mountAt('/mnt/new', 'nfs4');
@@ -70,14 +70,14 @@ describe('a path', () => {
     assert.equal(await check('/mnt/new/a'), 'waits');
   });
 
-  it('on a local disk is never probed', async () => {
+  it('a path on a local disk is never probed', async () => {
     const { asked, check } = createHarness();
     for (const path of ['/', '/etc/x', '/mnt', '/mnt/farther', '/mnt/a/../b', '/mnt/../mnt/farther'])
       assert.equal(await check(path), 'fine');
     assert.deepEqual(asked, []);
   });
 
-  it('is checked once a second for all paths in the same directory', async () => {
+  it('paths in one directory are checked once a second', async () => {
     const { clock, touched, check, links, dead } = createHarness();
     for (const name of ['a', 'b', 'c']) assert.equal(await check(`/mnt/pods/${name}`), 'fine');
     assert.deepEqual(touched, ['/mnt', '/mnt/pods', '/mnt/pods/a', '/mnt/pods/b', '/mnt/pods/c']);
@@ -87,7 +87,7 @@ describe('a path', () => {
     assert.match(await check('/mnt/pods/a', 5_000), /^MOUNT_SILENT/);
   });
 
-  it('on a remote file system is probed, at most once a second', async () => {
+  it('a path on a remote file system is probed at most once a second', async () => {
     const { clock, asked, check } = createHarness();
     for (const path of ['/mnt/far', '/mnt/far/a/b', '/mnt/./far//c', '/mnt/../../mnt/far'])
       assert.equal(await check(path), 'fine');
@@ -97,7 +97,7 @@ describe('a path', () => {
     assert.equal(asked.length, 2);
   });
 
-  it('that leads to a remote file system by symbolic links is not accessed before it has been probed', async () => {
+  it('a path with symbolic links to a remote file system is not accessed before that was probed', async () => {
     const { asked, touched, dead, links, check } = createHarness();
     links.set('/data', 'mnt/near/../other');
     links.set('/mnt/other', '/mnt/far/deep');
@@ -107,15 +107,15 @@ describe('a path', () => {
     assert.ok(!touched.some((path) => path.startsWith('/mnt/far')), touched.join());
   });
 
-  it('in a loop of symbolic links ends', async () => {
+  it('a loop of symbolic links ends the check', async () => {
     const { links, check } = createHarness();
     links.set('/ring', '/ring');
     assert.equal(await check('/ring/x'), 'fine');
   });
 });
 
-describe('an unresponsive file system', () => {
-  it('is waited for five seconds, and then fails immediately', async () => {
+describe('checks of an unresponsive file system', () => {
+  it('a check waits five seconds for an unresponsive file system, and further checks fail immediately', async () => {
     const { asked, dead, mounts, check } = createHarness();
     dead.add('/mnt/far');
     const rest = Array.from({ length: 20 }, () => mounts.check('/mnt/far/x').catch((error) => error.code));
@@ -127,7 +127,7 @@ describe('an unresponsive file system', () => {
     assert.equal(await check('/fuse/x'), 'fine');
   });
 
-  it('is probed with growing intervals, and is usable once it responds', async () => {
+  it('an unresponsive file system is probed with growing intervals, and is usable once it responds', async () => {
     const { clock, asked, dead, mounts, check } = createHarness();
     dead.add('/mnt/far');
     for (let rounds = 0; rounds < 3_600; rounds++) await check('/mnt/far', 1_000);
@@ -138,7 +138,7 @@ describe('an unresponsive file system', () => {
     assert.equal(mounts.size, 0);
   });
 
-  it('is dropped once it is unmounted', async () => {
+  it('the state of an unresponsive file system is dropped once it is unmounted', async () => {
     const { clock, dead, mounts, check, unmount } = createHarness();
     dead.add('/mnt/far');
     await check('/mnt/far', 5_000);
@@ -148,7 +148,7 @@ describe('an unresponsive file system', () => {
     assert.equal(mounts.size, 0);
   });
 
-  it('releases an aborted caller immediately', async () => {
+  it('an aborted check ends immediately', async () => {
     const { dead, mounts } = createHarness();
     dead.add('/mnt/far');
     const own = new AbortController();
@@ -159,7 +159,7 @@ describe('an unresponsive file system', () => {
   });
 });
 
-it('finds mounts below a directory without accessing it', async () => {
+it('finds remote mounts below a directory without accessing it', async () => {
   const { asked, mounts } = createHarness();
   assert.equal(await mounts.firstBelow('/mnt'), '/mnt/far');
   assert.equal(await mounts.firstBelow('/mnt/far'), '/mnt/far');

@@ -15,18 +15,24 @@ export interface UnresponsiveMountsDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly mounts: () => Promise<readonly Mount[]>;
-  /** Without it the mount table is read unless it is very recent. */
+  /**
+   * Returns whether mounts have changed. Without it the mount table is read unless the last read is
+   * very recent.
+   */
   readonly watch?: MountWatch | undefined;
-  /** Undefined if the path is not a symbolic link. Called only for responsive file systems. */
+  /**
+   * Returns the target of a symbolic link; undefined for any other path. Called only for responsive
+   * file systems.
+   */
   readonly readLink: (path: string) => Promise<string | undefined>;
   /**
-   * Settles as soon as the file system has responded, with any result. Must not use file operations
-   * of this process.
+   * Resolves or rejects as soon as the file system has responded in any way. Must not use file
+   * operations of this process, which could block.
    */
   readonly probe: (mountPoint: string, signal: AbortSignal) => Promise<void>;
 }
 
-/** The state of a mount. */
+/** The last known state of a mount. */
 type MountState =
   | { readonly is: 'asked'; readonly response: Promise<void> }
   | { readonly is: 'alive'; readonly atMs: number }
@@ -34,25 +40,28 @@ type MountState =
 
 interface MountTable {
   readonly mounts: readonly Mount[];
-  /** Mounts that may be unresponsive. */
+  /** The mounts of remote file systems, which may be unresponsive. */
   readonly foreign: readonly Mount[];
   /**
-   * Parent directories that are on a local disk according to this table, and are not symbolic
-   * links.
+   * A cache of parent directories that are on a local disk according to this table, and are not
+   * symbolic links.
    */
   readonly plain: Set<string>;
 }
 
 interface TableRead {
   readonly readAtMs: number;
-  /** When the table was last known to be current. */
+  /** When the table was last known to be current, in monotonic time. */
   atMs: number;
   readonly table: Promise<MountTable>;
-  /** Set once the table was read. */
+  /** The parsed table, once the read has completed. */
   known?: MountTable;
 }
 
-/** File systems that the kernel serves by itself, from memory or a local disk. */
+/**
+ * The types of file systems that the kernel serves without a remote server, from memory or a local
+ * disk.
+ */
 const localTypes: ReadonlySet<string> = new Set(
   [
     'bcachefs btrfs erofs exfat ext2 ext3 ext4 f2fs hugetlbfs iso9660 jfs nilfs2 ntfs3 overlay ramfs reiserfs squashfs',
@@ -61,7 +70,10 @@ const localTypes: ReadonlySet<string> = new Set(
   ].flatMap((line) => line.split(' ')),
 );
 const tableMs = 1_000;
-/** Mount points also change when a parent directory is renamed, which is not reported. */
+/**
+ * The maximum age of the table although no mount has changed: mount points also change when a
+ * parent directory is renamed, which the kernel does not report.
+ */
 const watchedTableMs = 30_000;
 const aliveMs = 1_000;
 const probeDeadlineMs = 5_000;
@@ -71,10 +83,11 @@ const never = new AbortController().signal;
 const responsive = Promise.resolve();
 
 /**
- * Remote file systems, such as those of a server or a process (FUSE). A process that accesses an
- * unresponsive one blocks in the kernel and cannot be killed, and a few such accesses block all
- * file operations of Node.js. So a path that may lead to one is checked first: with the mount
- * table, which is always available, and with a probe in a child process.
+ * Detects unresponsive remote file systems, which are served by a server or a process (FUSE). A
+ * process that accesses an unresponsive one blocks in the kernel and cannot be killed, and a few
+ * such accesses block all file operations of Node.js. So a path that may lead to a remote file
+ * system is checked first: with the mount table, which is always readable, and with a probe in a
+ * child process.
  */
 export class UnresponsiveMounts {
   readonly #deps: UnresponsiveMountsDeps;
@@ -85,7 +98,7 @@ export class UnresponsiveMounts {
     this.#deps = deps;
   }
 
-  /** How many are unresponsive now. */
+  /** The number of file systems that are unresponsive now. */
   get size(): number {
     return [...this.#states.values()].filter(({ is }) => is === 'silent').length;
   }
@@ -95,14 +108,15 @@ export class UnresponsiveMounts {
    * unresponsive one.
    */
   check(path: string, signal: AbortSignal = never): Promise<void> {
-    // Many paths are checked at once, and most machines have no remote file system.
+    // A shortcut, because many paths are checked together, and most machines have no remote file
+    // system.
     const read = this.#recent();
     return read?.known?.foreign.length === 0 ? responsive : this.mountsOf(path, signal).then(() => {});
   }
 
   /**
-   * Like `check`, and returns whether the path is served by the kernel alone, or by a remote file
-   * system, which may become unresponsive at any moment.
+   * Checks the path like `check`, and returns whether only local file systems serve it, or also a
+   * remote one, which may become unresponsive at any time.
    */
   async mountsOf(path: string, signal: AbortSignal = never): Promise<'own' | 'elsewhere'> {
     const { mounts, foreign, plain } = await this.#mounts();
@@ -137,8 +151,8 @@ export class UnresponsiveMounts {
   }
 
   /**
-   * The first mount at or below the path that may be unresponsive. The path must be free of
-   * symbolic links.
+   * The first mount point at or below the path whose file system may be unresponsive. The path must
+   * be free of symbolic links.
    */
   async firstBelow(path: string): Promise<string | undefined> {
     const { foreign } = await this.#mounts();
@@ -146,16 +160,16 @@ export class UnresponsiveMounts {
   }
 
   /**
-   * A file system was mounted, which may be unresponsive from the start: cached states do not
-   * apply.
+   * Drops the cached mount table. Called after a file system was mounted, because it may be
+   * unresponsive from the start.
    */
   renew(): void {
     this.#read = undefined;
   }
 
   /**
-   * The table is long and needed often: it may be as old as a file system takes to become
-   * unresponsive.
+   * The mount table is long and needed often, so it is cached for a short time, in which a file
+   * system could become unresponsive as well.
    */
   async #mounts(): Promise<MountTable> {
     const recent = this.#recent();
@@ -175,17 +189,17 @@ export class UnresponsiveMounts {
     if (nowMs - read.atMs < tableMs) return read;
     const isStillRight =
       nowMs - read.readAtMs < watchedTableMs && read.known !== undefined && watch?.() === 'same';
-    // A change that the watch has reported is not reported again.
+    // The watch reports each change only once, so the table is dropped at the first report.
     this.#read = isStillRight ? read : undefined;
     if (!isStillRight) return undefined;
     read.atMs = nowMs;
-    // Symbolic links are not watched.
+    // The watch does not report changes of symbolic links, so their cache is cleared.
     read.known?.plain.clear();
     return read;
   }
 
   async #readTable(): Promise<MountTable> {
-    // For changes from now on.
+    // Resets the watch, so that it reports changes from now on.
     this.#deps.watch?.();
     const mounts = await this.#deps.mounts();
     this.#removeUnmounted(mounts);
@@ -222,14 +236,14 @@ export class UnresponsiveMounts {
         throw unresponsiveError(mount);
       },
     );
-    // The first caller may have aborted by then.
+    // Avoids an unhandled rejection if all callers have aborted when the probe fails.
     response.catch(() => {});
     this.#states.set(mountPoint, { is: 'asked', response });
     return response;
   }
 }
 
-/** The production dependencies. */
+/** Creates the checks with the functions of the real machine. */
 export function hostUnresponsiveMounts(clock: Clock, random: Random): UnresponsiveMounts {
   return new UnresponsiveMounts({
     clock,
@@ -245,10 +259,16 @@ export function hostUnresponsiveMounts(clock: Clock, random: Random): Unresponsi
   });
 }
 
-/** Directories where other processes mount while the cached table may be a moment old. */
+/**
+ * Directories of volumes in which other processes mount remote file systems; the cached mount table
+ * may be older than such a mount, so the thread pool is used.
+ */
 const remoteBlockTypes = /\/kubernetes\.io[~/](?!configmap|secret|downward-api|projected|empty-dir)/;
 
-/** Synchronously: the path is known to be responsive, and is usually not a symbolic link. */
+/**
+ * Reads the link synchronously, because the path is known to be responsive, and is usually not a
+ * symbolic link.
+ */
 function targetOf(path: string): string | undefined {
   try {
     const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
@@ -258,7 +278,10 @@ function targetOf(path: string): string | undefined {
   }
 }
 
-/** Nothing works unless the root file system responds. */
+/**
+ * Whether the mount is remote. The root file system is never checked, because nothing works unless
+ * it responds.
+ */
 function isFromElsewhere({ fsType, mountPoint }: Mount): boolean {
   return mountPoint !== '/' && !localTypes.has(fsType);
 }

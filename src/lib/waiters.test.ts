@@ -3,7 +3,7 @@ import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { Waiters } from './waiters.ts';
 
-test('waiters are resolved in the order they came', async () => {
+test('waiters are resolved in the order in which they began to wait', async () => {
   const waiters = new Waiters<number>();
   const signal = new AbortController().signal;
   const both = Promise.all([waiters.wait(signal), waiters.wait(signal)]);

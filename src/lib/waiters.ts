@@ -2,8 +2,8 @@ import { onAbort } from './abort.ts';
 import type { Clock } from './clock.ts';
 
 /**
- * Callers that wait for a value, first come first served. An aborted caller leaves the queue
- * immediately, so no value is lost to it.
+ * A queue of callers that wait for a value, first come first served. An aborted caller leaves the
+ * queue immediately, so no value is lost.
  */
 export class Waiters<T> {
   readonly #queue = new Set<(value: T) => void>();
@@ -12,7 +12,10 @@ export class Waiters<T> {
     return this.#queue.size;
   }
 
-  /** Rejects with the signal's reason as soon as it is aborted; leaves no listener. */
+  /**
+   * Waits for a value. Rejects with the signal's reason as soon as it is aborted; leaves no
+   * listener.
+   */
   wait(signal: AbortSignal): Promise<T> {
     if (signal.aborted) return Promise.reject(signal.reason);
     return new Promise<T>((resolve, reject) => {
@@ -28,7 +31,7 @@ export class Waiters<T> {
     });
   }
 
-  /** The same with a time limit. */
+  /** Waits for a value up to a time limit. */
   async waitWithin(clock: Clock, ms: number, signal: AbortSignal): Promise<T | 'time'> {
     signal.throwIfAborted();
     return await new Promise<T | 'time'>((resolve, reject) => {
@@ -53,7 +56,7 @@ export class Waiters<T> {
     });
   }
 
-  /** Resolves the first waiter with the value; returns whether there was one. */
+  /** Resolves the first waiter with the value; returns whether there was a waiter. */
   resolveFirst(value: T): boolean {
     const [first] = this.#queue;
     if (first === undefined) return false;

@@ -13,7 +13,7 @@ function setUp() {
   return { clock, queue: new WorkQueue(clock) };
 }
 
-/** The next key if one is due now, without leaving a consumer in the queue. */
+/** The next key if one is due now; the helper leaves no consumer in the queue. */
 async function takeNow(queue: WorkQueue): Promise<string | undefined> {
   const controller = new AbortController();
   const taking = queue.next(controller.signal).catch(() => undefined);
@@ -44,7 +44,7 @@ test('a consumer gets a delayed key when it is due, not before', async () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('add moves a key forward and never back', async () => {
+test('add can make a waiting key due earlier but never later', async () => {
   const { clock, queue } = setUp();
   queue.add('a', 1000);
   queue.add('a', 100);
@@ -54,7 +54,7 @@ test('add moves a key forward and never back', async () => {
   assert.deepEqual(queue.takeDue(), ['a']);
 });
 
-test('enqueue replaces the time, later or earlier', async () => {
+test('enqueue sets a new due time, later or earlier', async () => {
   const { clock, queue } = setUp();
   queue.enqueue('a', 100);
   queue.enqueue('a', 1000);
@@ -67,7 +67,7 @@ test('enqueue replaces the time, later or earlier', async () => {
   assert.deepEqual(queue.takeDue(), ['a']);
 });
 
-test('keys are delivered in the order they are due, then in the order they were added', async () => {
+test('keys are delivered in the order of their due times, then in the order of adding', async () => {
   const { clock, queue } = setUp();
   queue.add('late', 20);
   queue.add('first', 10);
@@ -118,7 +118,7 @@ test('a key that was not added again is removed when done, and calling done twic
   assert.equal(queue.waiting, 0);
 });
 
-test('a forgotten key is not delivered, neither waiting nor again', async () => {
+test('forget removes a waiting key, and prevents another run of an in-flight key', async () => {
   const { clock, queue } = setUp();
   queue.add('waiting', 10);
   queue.add('working');
@@ -131,7 +131,7 @@ test('a forgotten key is not delivered, neither waiting nor again', async () => 
   assert.deepEqual(queue.takeDue(), []);
 });
 
-test('two consumers get different keys, in the order they came', async () => {
+test('two consumers get different keys, in the order in which they began to wait', async () => {
   const { queue } = setUp();
   const both = Promise.all([queue.next(open()), queue.next(open())]);
   queue.add('a');
@@ -153,14 +153,14 @@ test('an aborted consumer leaves no listener and no timer, and loses no key', as
   assert.equal(await takeNow(queue), 'a');
 });
 
-test('an aborted signal takes no key', async () => {
+test('an aborted consumer takes no key from the queue', async () => {
   const { queue } = setUp();
   queue.add('a');
   await assert.rejects(queue.next(AbortSignal.abort(new Error('early'))), /early/);
   assert.equal(queue.waiting, 1);
 });
 
-test('closing releases consumers, drops waiting keys, and ends the queue', async () => {
+test('close releases consumers, drops waiting keys, and ends the queue', async () => {
   const { clock, queue } = setUp();
   queue.add('in work');
   await queue.next(open());
@@ -176,7 +176,7 @@ test('closing releases consumers, drops waiting keys, and ends the queue', async
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a wall clock that jumps changes nothing', async () => {
+test('a wall clock that jumps does not change due times', async () => {
   const { clock, queue } = setUp();
   queue.add('a', 1000);
   clock.jumpWall(3_600_000);
@@ -186,7 +186,7 @@ test('a wall clock that jumps changes nothing', async () => {
   assert.deepEqual(queue.takeDue(), ['a']);
 });
 
-test('on the real clock a key is never delivered early', async () => {
+test('with the real clock a key is never delivered early', async () => {
   const clock = realClock();
   const queue = new WorkQueue(clock);
   for (let i = 0; i < 20; i++) {
@@ -199,11 +199,11 @@ test('on the real clock a key is never delivered early', async () => {
   queue.close();
 });
 
-test('rejects a delay of NaN', () => {
+test('rejects NaN as delay of a key', () => {
   assert.throws(() => setUp().queue.add('a', Number.NaN), { code: 'BUG' });
 });
 
-test('a hundred thousand keys are cheap to add, to move forward and to deliver', () => {
+test('adding, moving and delivering a hundred thousand keys is fast', () => {
   const { queue } = setUp();
   const started = process.threadCpuUsage();
   for (let i = 0; i < 100_000; i++) queue.add(`${i}`, 1e6 - i);
@@ -212,7 +212,7 @@ test('a hundred thousand keys are cheap to add, to move forward and to deliver',
   assert.ok(process.threadCpuUsage(started).user < 10e6);
 });
 
-/** The queue as a plain list, for comparison. */
+/** A simple list with the behaviour of the queue, for comparison. */
 class Model {
   waiting = new Map<string, number>();
   inWork = new Map<string, number | undefined>();
@@ -229,7 +229,7 @@ class Model {
   }
 }
 
-test('any history agrees with a plain list: no key twice at once, none early, none lost', async () => {
+test('the queue behaves like a list for any sequence of calls: no key in flight twice, none early, none lost', async () => {
   const key = fc.constantFrom('a', 'b', 'c', 'd');
   const step = fc.oneof(
     fc.record({ act: fc.constantFrom('add', 'enqueue'), key, ms: fc.nat(50) }),

@@ -5,24 +5,25 @@ import { Waiters } from './waiters.ts';
 interface Entry<K> extends HeapItem {
   readonly key: K;
   dueMs: number;
-  /** Orders entries due at the same moment by when they were added. */
+  /** The sequence number of the addition, which orders entries that are due at the same time. */
   order: number;
 }
 
 /**
- * Keys to be worked on, each when it falls due and by one worker at a time.
+ * A queue of keys with due times; each key is processed by one worker at a time.
  *
- *     add, enqueue          next             done
- *   ────────────────> waiting ────> in work ──────> gone
- *                        ^             │ add, enqueue meanwhile
- *                        │    done     v
- *                        └───────── in work, to be done again
+ *     add, enqueue          next               done
+ *   ────────────────> waiting ────> in flight ──────> removed
+ *                        ^              │ add, enqueue
+ *                        │     done     v
+ *                        └────────── in flight, to be processed again
  *
- * A key is in the queue at most once. `add` asks for a key no later than its delay: it brings a waiting key forward
- * and never pushes it back. `enqueue` says when exactly: it overwrites whatever was asked before.
+ * A key is in the queue at most once. `add` requests a key within its delay: it may make a waiting
+ * key due earlier, but never later. `enqueue` sets the exact due time, whatever was requested
+ * before.
  *
- * There are two ways to take: `next` hands out one key, which stays in work until `done`; `takeDue` takes all that
- * is due at once and forgets it, for a loop that looks by itself.
+ * A consumer uses one of two calls: `next` delivers one key, which is in flight until `done`;
+ * `takeDue` removes and returns all due keys, for a loop that polls the queue.
  */
 export class WorkQueue<K extends string = string> implements Disposable {
   readonly #clock: Clock;
@@ -30,7 +31,7 @@ export class WorkQueue<K extends string = string> implements Disposable {
   readonly #byDue = new Heap<Entry<K>>(
     (a, b) => a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order),
   );
-  /** In-flight keys, with the time to process them again if they were added meanwhile. */
+  /** The in-flight keys, each with the time to process it again if it was added while in flight. */
   readonly #inFlight = new Map<K, number | undefined>();
   readonly #consumers = new Waiters<K | undefined>();
   #timer: Timer | undefined;
@@ -50,30 +51,33 @@ export class WorkQueue<K extends string = string> implements Disposable {
     return this.#inFlight.size;
   }
 
-  /** Whether the key waits, or is to be processed again. */
+  /** Whether the key is waiting, or in flight and to be processed again. */
   has(key: K): boolean {
     return this.#waiting.has(key) || this.#inFlight.get(key) !== undefined;
   }
 
-  /** Adds the key to be due within `delayMs`; an earlier time already set stays. */
+  /** Makes the key due within `delayMs`; an earlier due time stays. */
   add(key: K, delayMs = 0): void {
     this.#schedule(key, this.#dueIn(delayMs), Math.min);
   }
 
-  /** Makes the key due after exactly `delayMs`, whatever was set before. */
+  /** Makes the key due after exactly `delayMs`, whatever was requested before. */
   enqueue(key: K, delayMs: number): void {
     this.#schedule(key, this.#dueIn(delayMs), (_before, dueMs) => dueMs);
   }
 
   /**
-   * Marks the key as in flight without `next`: earlier additions are covered by this run, later
-   * ones are not.
+   * Marks the start of a run without `next`: the run covers earlier additions of the key, but not
+   * later ones.
    */
   begin(key: K): void {
     this.forget(key);
   }
 
-  /** Drops the key if it waits; work in flight continues and still ends with `done`. */
+  /**
+   * Removes a waiting key; a key in flight is not processed again, and its consumer still calls
+   * `done`.
+   */
   forget(key: K): void {
     const entry = this.#waiting.get(key);
     if (entry !== undefined) this.#remove(entry);
@@ -82,8 +86,8 @@ export class WorkQueue<K extends string = string> implements Disposable {
   }
 
   /**
-   * The first due key, as soon as there is one; undefined once the queue is closed. The key is then
-   * in flight until the consumer calls `done`.
+   * Returns the first due key as soon as there is one; undefined once the queue is closed. The key
+   * is then in flight until the consumer calls `done`.
    */
   async next(signal: AbortSignal): Promise<K | undefined> {
     signal.throwIfAborted();
@@ -97,7 +101,10 @@ export class WorkQueue<K extends string = string> implements Disposable {
     }
   }
 
-  /** Ends the work on a key delivered by `next`; if it was added meanwhile it waits again. */
+  /**
+   * Ends the work on a key delivered by `next`; if the key was added during the work, it waits
+   * again.
+   */
   done(key: K): void {
     const againMs = this.#inFlight.get(key);
     if (!this.#inFlight.delete(key) || againMs === undefined || this.#closed) return;
@@ -113,7 +120,7 @@ export class WorkQueue<K extends string = string> implements Disposable {
     return due;
   }
 
-  /** Drops waiting keys and releases every consumer. Later calls do nothing. */
+  /** Closes the queue: drops waiting keys and releases every consumer. Later calls do nothing. */
   close(): void {
     this.#closed = true;
     this.#waiting.clear();
@@ -177,7 +184,8 @@ export class WorkQueue<K extends string = string> implements Disposable {
   }
 
   /**
-   * One timer, only while a consumer waits. It may fire a fraction early; then it is armed again.
+   * Uses one timer, only while a consumer waits. If it fires a fraction of a millisecond too early,
+   * it is set again.
    */
   #arm(): void {
     const dueMs = this.#consumers.size > 0 ? this.#byDue.peek()?.dueMs : undefined;

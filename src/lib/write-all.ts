@@ -4,8 +4,8 @@ import { LinkedController } from './abort.ts';
 import { KubelingError } from './errors.ts';
 
 /**
- * Writes, and waits until the stream has drained. Rejects when the stream is closed or the signal
- * aborted first.
+ * Writes data to a stream and waits until the stream has drained. Rejects when the stream is closed
+ * or the signal aborted before that.
  */
 export async function writeAll(to: Writable, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
   if (!to.writable) throw brokenStream();

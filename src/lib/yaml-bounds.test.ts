@@ -48,7 +48,7 @@ function watchParser(t: TestContext) {
   return t.mock.method(yaml.Parser.prototype, 'end').mock;
 }
 
-test('rejects a text that is too expensive with its position, before the parser sees it', async (t) => {
+test('rejects a YAML text that is too expensive before it is parsed, with the position', async (t) => {
   const parser = watchParser(t);
   for (const [what, text, message, at] of heavy) {
     const { tree, problems } = await readYaml(text);
@@ -65,7 +65,7 @@ test('rejects a text that is too expensive with its position, before the parser 
   assert.equal(parser.callCount(), 0);
 });
 
-test('a large but cheap text is read', async (t) => {
+test('reads a large YAML text that is cheap to parse', async (t) => {
   const parser = watchParser(t);
   const texts = [
     `a: |\n${'  {[- a: b, "c": []]}\n'.repeat(maxLines - 100)}`,
@@ -83,14 +83,14 @@ test('a large but cheap text is read', async (t) => {
   assert.equal(parser.callCount(), texts.length);
 });
 
-test('the content of a key in the middle of a line counts at any position', async () => {
+test("counts the nesting of a key's content at any column", async () => {
   const levels = Array.from({ length: maxDepth / 2 + 1 }, (_, level) => `${' '.repeat(3 * level)}- a:\n`);
   const text = `${levels.join('')}${' '.repeat(3 * levels.length)}b`;
   assert.ok(readDepth(text) > maxDepth);
   assert.notEqual(await excessOf(text), undefined);
 });
 
-test('the measured depth is never less than the parsed depth', async () => {
+test('the measured depth is at least the parsed depth', async () => {
   const level = fc.constantFrom('- ', '? ', 'a:\n', '-\n', '[', '{a: ', '&x ', '!t ');
   await fc.assert(
     fc.asyncProperty(
@@ -127,7 +127,7 @@ function readDepth(text: string): number {
   return most;
 }
 
-test('each of many aliases is the last node with that anchor', async () => {
+test('resolves each of many aliases to the last node with its anchor', async () => {
   const { tree } = await readYaml(`[&a x, *a, &a y, *a, [&a z, *a], *a]`);
   assert.ok(tree?.kind === 'list');
   assert.deepEqual(
@@ -136,20 +136,20 @@ test('each of many aliases is the last node with that anchor', async () => {
   );
 });
 
-test('a message never quotes more than a few words', async () => {
+test('an error message quotes only a few words of the YAML text', async () => {
   for (const text of [`a: *${'x'.repeat(100_000)}`, `a: !<${'x'.repeat(100_000)}`]) {
     const { problems } = await readYaml(text);
     assert.ok(problems.every(({ message }) => message.length <= 300));
   }
 });
 
-test('errors outside of the parser keep their stack traces', async () => {
+test('errors thrown elsewhere keep their stack traces', async () => {
   const before = Error.stackTraceLimit;
   await readYaml('a: [');
   assert.equal(Error.stackTraceLimit, before);
 });
 
-test('yields to the event loop while it reads the largest allowed text', async () => {
+test('yields to the event loop while it parses the largest allowed text', async () => {
   let turns = 0;
   let isOver = false;
   const turn = () => {
@@ -160,11 +160,11 @@ test('yields to the event loop while it reads the largest allowed text', async (
   const { tree } = await readYaml(`[${'a,'.repeat(30_000)}]`);
   isOver = true;
   assert.ok(tree?.kind === 'list' && tree.items.length === 30_000);
-  // 90,000 lexemes, read twice.
+  // The text has 90,000 lexemes, each read twice.
   assert.ok(turns >= 80, `${turns} turns`);
 });
 
-test('small texts are read in one turn', async () => {
+test('parses a small YAML text without yielding', async () => {
   await readYaml('a: b');
   let turns = 0;
   setImmediate(() => turns++);

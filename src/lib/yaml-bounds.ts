@@ -2,24 +2,33 @@ import type { TextPosition, YamlProblem } from './yaml-tree.ts';
 import type { YieldingCounter } from './yielding-counter.ts';
 
 /**
- * Parsing YAML takes a thousand times the memory of the text. So the cost is measured first on the
- * lexemes alone, which needs no memory and ends at the first exceeded limit.
+ * Parsing YAML takes up to a thousand times the memory of the text. So the text is measured first
+ * by its lexemes alone, which needs no memory and ends at the first exceeded limit.
  */
 
-/** A large pod has a thousand lexemes, so a text can hold the pods of a full node. */
+/**
+ * The maximum number of lexemes. A large pod has a thousand, so a text can contain the pods of a
+ * full node.
+ */
 export const maxLexemes = 100_000;
-/** The cost of an empty document. */
+/** The cost of an empty document, in lexemes. */
 const partsOfDocument = 10;
 export const maxLines = 50_000;
-/** The parser processes quoted text by character, at forty bytes each. */
+/**
+ * The maximum length of all quoted text, because the parser needs forty bytes for each of its
+ * characters.
+ */
 export const maxQuotedCharacters: number = 1024 * 1024;
-/** The lexer reads a plain scalar in one piece; no API object is longer. */
+/**
+ * The maximum length of a document, because the lexer reads a plain scalar in one piece; no API
+ * object is longer.
+ */
 export const maxDocumentCharacters: number = 3 * 1024 * 1024;
 export const maxDepth = 100;
 
 type YamlLibrary = Pick<typeof import('yaml'), 'Lexer' | 'CST'>;
 
-/** The first exceeded limit in the text. */
+/** Measures the text and returns the first exceeded limit, or undefined. */
 export async function findExceededLimit(
   { Lexer, CST }: YamlLibrary,
   text: string,
@@ -31,7 +40,7 @@ export async function findExceededLimit(
   let ahead: 'scalar' | 'anything' = 'anything';
   for (const lexeme of new Lexer().lex(text)) {
     const type: string | null = ahead === 'scalar' ? 'text' : CST.tokenType(lexeme);
-    // This lexeme only announces the type of the next one; it is not part of the text.
+    // This lexeme only announces the type of the next one; it has no characters of the text.
     ahead = type === 'scalar' ? 'scalar' : 'anything';
     const excess = type === 'scalar' ? undefined : meter.add(type, lexeme);
     if (excess !== undefined) return excess;
@@ -58,7 +67,7 @@ function findLongDocument(text: string): YamlProblem | undefined {
   return undefined;
 }
 
-/** Whether the text is small enough to process it by line before it is measured. */
+/** Whether the text is small enough to be processed by line before it is measured. */
 export function hasFewLines(text: string): boolean {
   return linesIn(text, 0, text.length) <= maxLines;
 }
@@ -77,11 +86,11 @@ class LimitMeter {
   #line = 1;
   #lineStart = 0;
   #lineIsEmpty = true;
-  /** The number of open brackets. */
+  /** The number of open flow collections (brackets and braces). */
   #brackets = 0;
-  /** The column of a possible key, in this line and after the last indicator. */
+  /** The column of a possible key, in the current line after the last indicator. */
   #keyColumn: number | undefined;
-  /** The columns of open block collections. */
+  /** The columns of the open block collections. */
   readonly #indents: number[] = [];
 
   add(type: string | null, lexeme: string): YamlProblem | undefined {
@@ -109,14 +118,17 @@ class LimitMeter {
     return undefined;
   }
 
-  /** May count one level too many, never one too few; a value beside its key is such a case. */
+  /**
+   * Tracks the nesting depth. It may be one level too large, but never too small; for example for a
+   * value on the line of its key.
+   */
   #nest(type: string | null, column: number): void {
     if (type === 'flow-map-start' || type === 'flow-seq-start') this.#brackets++;
     else if (type === 'flow-map-end' || type === 'flow-seq-end')
       this.#brackets = Math.max(0, this.#brackets - 1);
     else if (type === 'flow-error-end') this.#brackets = 0;
     if (this.#brackets > 0) return;
-    // The content of a key may be left of its indicator, but never left of the key.
+    // The content of a key may begin left of its `:` or `?`, but never left of the key.
     if (type === 'map-value-ind' && this.#keyColumn !== undefined) this.#indent(this.#keyColumn);
     if (this.#begins(type)) this.#indent(column);
     if (type === 'newline' || isMark(type)) this.#keyColumn = undefined;

@@ -20,7 +20,7 @@ function child(tree: YamlTree | undefined, key: string): YamlTree | undefined {
   return tree?.kind === 'map' ? tree.entries.find((entry) => entry.key === key)?.value : undefined;
 }
 
-test('plain scalars mean what they mean to Kubernetes', () => {
+test('plain scalars have the meaning that Kubernetes gives them', () => {
   const cases: readonly (readonly [string, unknown])[] = [
     ['yes', true],
     ['On', true],
@@ -65,7 +65,7 @@ test('plain scalars mean what they mean to Kubernetes', () => {
   assert.equal(isPlainYamlText('no'), false);
 });
 
-test('quotes and tags override the plain meaning', async () => {
+test('quotes and tags override the meaning of plain scalars', async () => {
   assert.deepEqual(await js('a: "yes"\nb: \'1\'\nc: !!str 1\nd: !!int "7"\ne: |\n  no\n'), {
     a: 'yes',
     b: '1',
@@ -82,7 +82,7 @@ test('reads JSON, also with tabs', async () => {
   });
 });
 
-test('keys are text whatever they look like', async () => {
+test('keys are strings, also when they look like numbers', async () => {
   assert.deepEqual(await js('1: a\nyes: b\n"no": c\n'), { 1: 'a', true: 'b', no: 'c' });
 });
 
@@ -97,7 +97,7 @@ test('replaces aliases, and merge keys do not override explicit keys', async () 
   });
 });
 
-test('every node has its line and column', async () => {
+test('every node of the tree has its line and column', async () => {
   const { tree } = await readYaml('# first\na: 1\nb:\n  - x\n  - z: 2\n');
   const b = child(tree, 'b');
   assert.ok(tree?.kind === 'map' && b?.kind === 'list');
@@ -106,7 +106,7 @@ test('every node has its line and column', async () => {
   assert.deepEqual(child(b.items[1], 'z')?.at, { line: 5, column: 8 });
 });
 
-test('a duplicate key is twice in the tree', async () => {
+test('a duplicate key occurs twice in the tree', async () => {
   const { tree } = await readYaml('a: 1\nb: 2\na: 3\n');
   assert.ok(tree?.kind === 'map');
   assert.deepEqual(
@@ -119,7 +119,7 @@ test('a duplicate key is twice in the tree', async () => {
   );
 });
 
-test('reports an empty text and further documents', async () => {
+test('reports an empty text and a second document', async () => {
   for (const text of ['', '\n', '# only a comment\n', '---\n', '---\n# x\n']) {
     const read = await readYaml(text);
     assert.deepEqual(
@@ -132,7 +132,7 @@ test('reports an empty text and further documents', async () => {
   assert.deepEqual((await readYaml('a: 1\n---\nb: 2\n')).second, { line: 3, column: 1 });
 });
 
-test('reports the position in an invalid text', async () => {
+test('reports the position of the error in an invalid text', async () => {
   for (const [text, line] of [
     ['a: "x\n', 2],
     ['a: 1\n b: 2\n', 1],
@@ -165,13 +165,13 @@ test('rejects a text that would expand without bound', async () => {
   assert.equal(itself.tree, undefined);
 });
 
-test('no text makes the reader throw', async () => {
+test('never throws for any text', async () => {
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: 'grapheme' }), async (text) => void (await readYaml(text))),
   );
 });
 
-test('any JSON value survives', async () => {
+test('reading any JSON returns the same value', async () => {
   await fc.assert(
     fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue(), { minKeys: 1 }), async (value) => {
       const text = JSON.stringify(value, null, '\t');
@@ -180,7 +180,7 @@ test('any JSON value survives', async () => {
   );
 });
 
-test('reads documents individually, and an invalid one does not affect the others', async () => {
+test('reads each document separately, so that an invalid one does not affect the others', async () => {
   const documents = await readYamlDocuments('a: 1\n---\n# nothing\n---\nb: [\n---\nc: 3\n');
   assert.deepEqual(
     documents.map(({ tree, at, problems }) => [tree && yamlToJs(tree), at.line, problems.length > 0]),

@@ -14,9 +14,9 @@ import { findExceededLimit, hasFewLines, maxDepth } from './yaml-bounds.ts';
 import { YieldingCounter } from './yielding-counter.ts';
 
 /**
- * YAML or JSON as a tree in which every node has its line and column, with scalars as Kubernetes
- * reads them, aliases replaced and `<<` merged. The `yaml` package costs 8 MB and is loaded on
- * first use.
+ * Reads YAML or JSON as a tree in which every node has its line and column; scalars have the values
+ * that Kubernetes reads, aliases are replaced and `<<` is merged. The `yaml` package costs 8 MB of
+ * memory and is loaded on first use.
  */
 
 export interface TextPosition {
@@ -27,7 +27,7 @@ export interface TextPosition {
 export type YamlTree =
   | { readonly kind: 'scalar'; readonly value: YamlScalar; readonly at: TextPosition }
   | { readonly kind: 'list'; readonly items: readonly YamlTree[]; readonly at: TextPosition }
-  /** A duplicate key is in the list twice. */
+  /** A map; a duplicate key has two entries. */
   | { readonly kind: 'map'; readonly entries: readonly YamlEntry[]; readonly at: TextPosition };
 
 export interface YamlEntry {
@@ -41,19 +41,28 @@ export interface YamlProblem extends TextPosition {
 }
 
 export interface YamlText {
-  /** The first document; undefined when it is empty or invalid. */
+  /** The tree of the first document; undefined when it is empty or invalid. */
   readonly tree: YamlTree | undefined;
-  /** The position of a second document that is not empty. */
+  /** The position of the first further document that is not empty. */
   readonly second: TextPosition | undefined;
   readonly problems: readonly YamlProblem[];
 }
 
-/** Limit of the expanded tree: aliases can make a small text expand without bound. */
+/**
+ * The maximum number of nodes in the expanded tree: aliases can make a small text expand without
+ * bound.
+ */
 const maxNodes = 100_000;
-/** A message may quote the text, of which one word can be megabytes. */
+/**
+ * The maximum length of a message, which may quote a word of the text, and such a word may have
+ * megabytes.
+ */
 const maxMessageLength = 300;
 
-/** Reading this number of lexemes takes a few milliseconds. */
+/**
+ * The number of lexemes between two yields to the event loop; reading them takes a few
+ * milliseconds.
+ */
 const lexemesPerSlice = 2_000;
 
 type YamlLibrary = typeof import('yaml');
@@ -70,16 +79,16 @@ export async function readYaml(text: string): Promise<YamlText> {
   };
 }
 
-/** One of several documents, checked individually. */
+/** One of several documents in a text, with its own problems. */
 export interface YamlDocument {
-  /** Undefined when the document is invalid. */
+  /** The tree of the document; undefined when the document is invalid. */
   readonly tree: YamlTree | undefined;
-  /** Its first line. */
+  /** The position of the document's first line. */
   readonly at: TextPosition;
   readonly problems: readonly YamlProblem[];
 }
 
-/** Every document that is not empty. An invalid one does not keep the others from being read. */
+/** Reads every document that is not empty. An invalid document does not affect the others. */
 export async function readYamlDocuments(text: string): Promise<readonly YamlDocument[]> {
   const { documents } = await parseDocuments(text);
   return documents.flatMap((document) => {
@@ -96,7 +105,10 @@ interface ParsedDocument {
   readonly build: () => Pick<YamlDocument, 'tree' | 'problems'>;
 }
 
-/** A text that is too expensive is returned as one invalid document. */
+/**
+ * Parses all documents of the text. A text that is too expensive is returned as one invalid
+ * document.
+ */
 async function parseDocuments(written: string) {
   const yaml = await import('yaml');
   const text = indentWithSpaces(written);
@@ -107,8 +119,8 @@ async function parseDocuments(written: string) {
 }
 
 /**
- * Each mistake creates an error, and a hundred thousand stack traces would need more memory than
- * everything else.
+ * Parses without stack traces: each mistake creates an error, and a hundred thousand stack traces
+ * would need more memory than the tree.
  */
 function withoutStackTraces<T>(work: () => T): T {
   const limit = Error.stackTraceLimit;
@@ -127,8 +139,8 @@ function unparsed(problem: YamlProblem): ParsedDocument {
 }
 
 /**
- * Composing takes a quarter of the total time and cannot be divided; the limits keep it far below
- * 100 ms.
+ * Composing the nodes takes a quarter of the total time and cannot be interrupted; the limits keep
+ * it far below 100 ms.
  */
 async function parseAll(
   yaml: YamlLibrary,
@@ -183,8 +195,8 @@ function describe(yaml: YamlLibrary, lines: LineCounter, document: Document): Pa
 }
 
 /**
- * A text indented with tabs has an error on every line, which causes others: only the first is
- * reported.
+ * A text indented with tabs has an error on every line, which causes further errors: only the first
+ * one is reported.
  */
 function causes(errors: readonly YAMLParseError[]): readonly YAMLParseError[] {
   const tab = errors.find(({ code }) => code === 'TAB_AS_INDENT');
@@ -192,7 +204,8 @@ function causes(errors: readonly YAMLParseError[]): readonly YAMLParseError[] {
 }
 
 /**
- * JSON may be indented with tabs, which YAML rejects; replacing each by a space keeps the columns.
+ * JSON may be indented with tabs, which YAML rejects; each tab is replaced by a space, which keeps
+ * the columns.
  */
 function indentWithSpaces(text: string): string {
   if (!/^\s*[{[]/.test(text) || !hasFewLines(text)) return text;
@@ -238,7 +251,7 @@ class TreeBuilder {
   }
 
   /**
-   * The position of an alias is where it is used; its content keeps the positions where it was
+   * An alias has the position at which it is used; its content has the position at which it was
    * written.
    */
   #follow(alias: Alias, depth: number, at: TextPosition): YamlTree {
@@ -294,8 +307,8 @@ class TreeBuilder {
 }
 
 /**
- * The node of each alias: the last one with that anchor before it. Resolving them one by one would
- * walk the tree for each.
+ * Returns the node of each alias: the last one with its anchor before it. Computed for all aliases
+ * in one walk, because a walk for each would be slow.
  */
 function aliasTargets(yaml: YamlLibrary, document: Document): ReadonlyMap<Alias, Node> {
   const anchors = new Map<string, Node>();
@@ -328,7 +341,10 @@ function scalarValue(scalar: Scalar): YamlScalar {
   return scalar.type === 'PLAIN' ? resolvePlainScalar(text) : text;
 }
 
-/** The plain value, all numbers as doubles; of a duplicate key the last one counts. */
+/**
+ * Converts the tree to a plain value, all numbers as doubles; of a duplicate key the last value is
+ * used.
+ */
 export function yamlToJs(tree: YamlTree): unknown {
   if (tree.kind === 'scalar') return typeof tree.value === 'bigint' ? Number(tree.value) : tree.value;
   if (tree.kind === 'list') return tree.items.map(yamlToJs);
@@ -368,12 +384,14 @@ export function resolvePlainScalar(text: string): YamlScalar {
   return float.test(plain) ? Number(plain) : text;
 }
 
-/** Whether a plain scalar would be read as the same text. */
+/** Whether a text is read as itself when it is written as a plain scalar. */
 export function isPlainYamlText(text: string): boolean {
   return resolvePlainScalar(text) === text;
 }
 
-/** Undefined beyond 64 bits, where readers do not treat it as an integer. */
+/**
+ * Parses an integer; undefined beyond 64 bits, where YAML readers do not treat it as an integer.
+ */
 function readInteger(sign: string, digits: string): number | bigint | undefined {
   const size = BigInt(/^0\d/.test(digits) ? `0o${digits.slice(1)}` : digits);
   const value = sign === '-' ? -size : size;

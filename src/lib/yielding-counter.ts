@@ -1,7 +1,7 @@
 /**
- * Divides long work into slices of a fixed number of steps, with a turn of the event loop in
- * between. Counting needs no clock: work that fits into one slice never yields, in virtual time as
- * in real time.
+ * Divides long work into slices of a fixed number of steps, and yields to the event loop between
+ * them. It counts steps instead of measuring time, so that work within one slice never yields, with
+ * a virtual clock as with the real one.
  */
 export class YieldingCounter {
   readonly #stepsPerTurn: number;

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { sharesToWeight, weightToShares } from './cpu-values.ts';
 
-describe('weight', () => {
+describe('cgroupWeight', () => {
   for (const [shares, weight] of [
     [2, 1],
     [1024, 39],

@@ -1,9 +1,15 @@
-/** Conversions between cgroup v1 and v2. How resource amounts become these values is in `pods`. */
+/**
+ * Conversions between CPU values of cgroup v1 and v2. The package `pods` computes these values from
+ * resource amounts.
+ */
 
 export const minShares = 2;
 const maxShares = 262_144;
 
-/** For cgroups that kubeling writes. Runtimes may use another curve for containers. */
+/**
+ * Converts CPU shares to a CPU weight for cgroups that kubeling writes. Runtimes may convert with
+ * another formula for containers.
+ */
 export function sharesToWeight(shares: number): number {
   return shares >= maxShares ? 10_000 : 1 + Math.floor(((shares - 2) * 9999) / 262_142);
 }
@@ -13,14 +19,14 @@ const secondUs = 1_000_000;
 const percentUs = 10_000;
 
 /**
- * The CPU time per second that a quota and a period result in, as systemd computes it: in whole
- * percents of a CPU, rounded up so that child cgroups still get what they were promised.
+ * The CPU time per second for a quota and a period, as systemd computes it: in whole percents of a
+ * CPU, rounded up so that child cgroups still get their limits.
  */
 export function perSecondUs(quotaUs: number, periodUs: number): number {
   return Math.ceil(Math.floor((quotaUs * secondUs) / periodUs) / percentUs) * percentUs;
 }
 
-/** The quota that systemd would write; it would overwrite any other value at its next update. */
+/** The quota that systemd would write; it overwrites any other value at its next update. */
 export function wholePercentQuotaUs(quotaUs: number, periodUs: number): number {
   if (quotaUs <= 0) return quotaUs;
   const exactUs = Math.floor((quotaUs * secondUs) / periodUs);

@@ -13,7 +13,7 @@ function folder() {
 const keep = (path: string) => new OpenDirectoryFiles(path, new KernelFiles());
 const openNow = () => readdirSync('/proc/self/fd').length;
 
-test('opens a file once and reads it completely each time until all are closed', () => {
+test('reads an open kernel file completely each time, and opens it once until all files are closed', () => {
   using at = folder();
   const files = keep(at.path);
   const before = openNow();
@@ -28,7 +28,7 @@ test('opens a file once and reads it completely each time until all are closed',
   files.close();
 });
 
-test('returns undefined for a missing file and leaves nothing open', () => {
+test('returns undefined for a missing file and leaves no file open', () => {
   const before = openNow();
   assert.equal(keep('/nowhere/at').read('all'), undefined);
   assert.equal(keep('/').read('proc'), undefined, 'no file');

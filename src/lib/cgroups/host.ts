@@ -19,8 +19,8 @@ import { promisify } from 'node:util';
 const writeTo = promisify(write);
 
 /**
- * The cgroup files of the kernel, and what else is needed to end the processes in cgroups. Paths
- * are absolute. Every call fails with the errno of the kernel in `code`, like those of `node:fs`.
+ * The cgroup files of the kernel, and the calls needed to kill the processes in cgroups. Paths are
+ * absolute. Every call fails with the errno of the kernel in `code`, like those of `node:fs`.
  */
 export interface CgroupHost {
   /** The text of /proc/self/mountinfo. */
@@ -29,29 +29,29 @@ export interface CgroupHost {
   fsType(path: string): Promise<number>;
   read(path: string): Promise<string>;
   /**
-   * The same synchronously, for files the kernel serves from memory; undefined if the file cannot
-   * be read.
+   * Reads a file synchronously, for files that the kernel serves from memory; undefined if the file
+   * cannot be read.
    */
   readSync(path: string): string | undefined;
   /**
-   * Writes the value to an existing file with a single write: the kernel takes each write as a
-   * complete value.
+   * Writes the value to an existing file with a single write, because the kernel interprets each
+   * write as a complete value.
    */
   write(path: string, value: string): Promise<void>;
   mkdir(path: string): Promise<void>;
   rmdir(path: string): Promise<void>;
-  /** The names of the directories in the directory, sorted. */
+  /** The names of the subdirectories, sorted. */
   subdirectories(path: string): Promise<readonly string[]>;
-  /** SIGKILL. */
+  /** Sends SIGKILL to the process. */
   kill(pid: number): void;
-  /** For files that are read repeatedly; without it `readSync` is used. */
+  /** Opens a directory whose files are read repeatedly; without it `readSync` is used. */
   openFiles?(directory: string): DirectoryFiles;
 }
 
 /**
- * Files that the kernel serves from memory in microseconds are read synchronously: through the
- * thread pool that takes a hundred times as long. Operations that may wait for memory or for a
- * cgroup to be released use the thread pool.
+ * Files that the kernel serves from memory within microseconds are read synchronously, because the
+ * thread pool takes a hundred times as long. Operations that may wait for memory or for the release
+ * of a cgroup use the thread pool.
  */
 export function realCgroupHost(procDir = '/proc'): CgroupHost {
   const kernel = new KernelFiles();
@@ -70,8 +70,8 @@ export function realCgroupHost(procDir = '/proc'): CgroupHost {
 }
 
 /**
- * Never creates: a missing cgroup file means a missing controller, and in a tmpfs creating it would
- * succeed.
+ * Opens the file without creating it: a missing cgroup file means a missing controller, and in a
+ * tmpfs creating it would succeed.
  */
 async function writeExisting(path: string, value: string): Promise<void> {
   const file = openSync(path, constants.O_WRONLY);
@@ -85,7 +85,7 @@ async function writeExisting(path: string, value: string): Promise<void> {
 
 /**
  * A directory has one link from its parent, one from itself, and one from each subdirectory; some
- * file systems count none of these.
+ * file systems report no link counts.
  */
 const linksOfNone = 2;
 
@@ -98,11 +98,11 @@ async function subdirectories(path: string): Promise<string[]> {
 }
 
 /**
- * The files of one kernel directory for repeated, complete reads: opening a file costs more than
- * reading it.
+ * The open files of one kernel directory, for repeated complete reads: opening a file costs more
+ * than reading it.
  */
 export interface DirectoryFiles {
-  /** The current content; undefined if the file is missing or cannot be read. */
+  /** The current content of the file; undefined if the file is missing or cannot be read. */
   read(name: string): string | undefined;
   /** Closes all files; later reads open them again. */
   close(): void;
@@ -110,19 +110,24 @@ export interface DirectoryFiles {
 
 const bufferBytes = 16_384;
 /**
- * The kernel returns as many lines at once as fit into a page. A shorter result is complete: no
- * line of these files is as long as the rest of the page.
+ * One read returns as many lines as fit into a page. A shorter result is complete: no line of these
+ * files is as long as the rest of the page.
  */
 const completeBelowBytes = 1_024;
 const maxMissing = 100;
 
-/** Reads kernel files completely into one shared buffer. Not for files whose disk may block. */
+/**
+ * Reads kernel files completely into one shared buffer. Do not use it for files on a disk that may
+ * block.
+ */
 export class KernelFiles {
   #buffer: Buffer | undefined;
-  /** Names of files that some directory does not have: cgroups of one kind lack the same files. */
+  /**
+   * Names of files that were missing in some directory: cgroups of one kind lack the same files.
+   */
   readonly #missing = new Set<string>();
 
-  /** Undefined if the file is missing or cannot be read. */
+  /** The current content of the file; undefined if the file is missing or cannot be read. */
   read(path: string): string | undefined {
     const file = this.#opened(path);
     if (file === undefined) return undefined;
@@ -182,7 +187,8 @@ export class OpenDirectoryFiles implements DirectoryFiles {
     try {
       return this.#kernel.textOf(file);
     } catch {
-      // The file may have been created again under its name.
+      // The cgroup may have been removed and created again, so the file is opened again by its
+      // name.
       this.#drop(name, file);
       return this.#openAndRead(name);
     }

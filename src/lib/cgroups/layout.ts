@@ -13,9 +13,7 @@ export type CgroupLayout =
   | { readonly version: 2; readonly root: string }
   | {
       readonly version: 1;
-      /**
-       * From the name of a controller, or of a named hierarchy such as systemd, to its mount point.
-       */
+      /** The mount points by the name of a controller, or of a named hierarchy such as systemd. */
       readonly controllers: ReadonlyMap<string, string>;
       readonly unified: string | undefined;
     };
@@ -23,7 +21,10 @@ export type CgroupLayout =
 const treeRoot = '/sys/fs/cgroup';
 const neededV1 = ['cpu', 'cpuacct', 'cpuset', 'memory'] as const;
 
-/** Throws CGROUPS_UNUSABLE when a required controller is missing. */
+/**
+ * Detects the cgroup layout from the mount table. Throws CGROUPS_UNUSABLE when a required
+ * controller is missing.
+ */
 export async function detectCgroupLayout(host: CgroupHost): Promise<CgroupLayout> {
   if ((await fsTypeAt(host, treeRoot)) === cgroupMagic.v2) return { version: 2, root: treeRoot };
   const mounts = parseMountinfo(await host.mountinfo());
@@ -33,7 +34,7 @@ export async function detectCgroupLayout(host: CgroupHost): Promise<CgroupLayout
   return { version: 1, controllers, unified: await unifiedRoot(host) };
 }
 
-/** The root of every cgroup hierarchy, each once. */
+/** The root directories of all cgroup hierarchies, each once. */
 export function cgroupRoots(layout: CgroupLayout): readonly string[] {
   if (layout.version === 2) return [layout.root];
   const all = [...layout.controllers.values(), ...(layout.unified === undefined ? [] : [layout.unified])];
@@ -50,14 +51,14 @@ function unusable(missing: readonly string[], mounts: readonly Mount[]): Kubelin
   );
 }
 
-/** Of several mount points of a controller the shortest path counts. */
+/** A controller may be mounted at several paths: the shortest path is used. */
 async function mountedControllers(
   host: CgroupHost,
   mounts: readonly Mount[],
 ): Promise<ReadonlyMap<string, string>> {
   const found = new Map<string, string>();
   for (const mount of mounts.filter(({ fsType }) => fsType === 'cgroup')) {
-    // Another file system may have been mounted over it since.
+    // Whether another file system was mounted over the hierarchy later.
     if ((await fsTypeAt(host, mount.mountPoint)) !== cgroupMagic.v1) continue;
     for (const name of controllerNames(mount)) {
       const before = found.get(name);

@@ -9,7 +9,7 @@ import { realClock } from '../clock.ts';
 import { realCgroupHost } from './host.ts';
 import { cgroupPids, killCgroup, removeCgroup, removeEmptyCgroup } from './remove.ts';
 
-describe('cgroups in real directories', () => {
+describe('removal of cgroups in real directories', () => {
   const host = realCgroupHost();
   const signal = new AbortController().signal;
   let dir = '';
@@ -50,7 +50,7 @@ describe('cgroups in real directories', () => {
   });
 });
 
-describe('cgroups with processes in them', () => {
+describe('removal of cgroups with processes in them', () => {
   const signal = new AbortController().signal;
   const dir = '/sys/fs/cgroup/memory/x';
 
@@ -63,7 +63,7 @@ describe('cgroups with processes in them', () => {
     return host;
   }
 
-  it('kills every process in it and below, then removes it', async () => {
+  it('kills every process in the cgroup and its descendants, then removes the cgroup', async () => {
     const host = await withChild();
     const clock = new VirtualClock();
     assert.deepEqual(await killCgroup(host, [dir], clock, signal), []);
@@ -77,14 +77,14 @@ describe('cgroups with processes in them', () => {
     assert.deepEqual(await onVirtualTime((clock) => killCgroup(host, [dir], clock, signal)), [71]);
   });
 
-  it('retries a busy cgroup for about a second before it reports it', async () => {
+  it('retries the removal of a busy cgroup for about a second before it reports it', async () => {
     const host = await withChild();
     const { result, tookMs } = await measured((clock) => removeCgroup(host, [dir], clock, signal));
     assert.match(String(result.problems[0]), /Cannot remove the cgroup .*EBUSY/);
     assert.equal(tookMs, 1023);
   });
 
-  it('never kills process 1 or itself', async () => {
+  it('never kills process 1 or its own process', async () => {
     const host = await withChild();
     host.attach(1, dir);
     host.attach(process.pid, dir);

@@ -10,13 +10,13 @@ export interface CgroupRemoval {
 }
 
 const killRounds = 5;
-/** Waits per round for killed processes to exit; they double from one millisecond. */
+/** The waits for killed processes to exit, one per round; they double from one millisecond. */
 const waitsPerRound = 9;
 const removeAttempts = 10;
 
 /**
- * Every process in the directories and below them, each once. A process in another PID namespace is
- * listed as 0.
+ * The PIDs of the processes in the directories and below them, each once. The kernel lists a
+ * process of another PID namespace as 0.
  */
 export async function cgroupPids(host: CgroupHost, dirs: readonly string[]): Promise<number[]> {
   const found = new Set<number>();
@@ -29,7 +29,8 @@ export async function cgroupPids(host: CgroupHost, dirs: readonly string[]): Pro
 
 /**
  * Kills every process in the directories and below; in rounds, because processes may fork while the
- * list is read. Returns those that are still there. Never kills this process or process 1.
+ * list is read. Returns the processes that are still alive. Never kills its own process or process
+ * 1.
  */
 export async function killCgroup(
   host: CgroupHost,
@@ -46,7 +47,9 @@ export async function killCgroup(
   return await cgroupPids(host, dirs);
 }
 
-/** Removes the directories and all below them, children first. Missing ones count as removed. */
+/**
+ * Removes the directories and all below them, children first. Missing directories count as removed.
+ */
 export async function removeCgroup(
   host: CgroupHost,
   dirs: readonly string[],
@@ -66,7 +69,7 @@ export async function removeCgroup(
   return { removed, problems };
 }
 
-/** Removes those of the directories that have neither processes nor children; returns which. */
+/** Removes the directories that have neither processes nor children; returns the removed ones. */
 export async function removeEmptyCgroup(host: CgroupHost, dirs: readonly string[]): Promise<string[]> {
   const removed: string[] = [];
   for (const dir of dirs) {
@@ -80,12 +83,13 @@ export async function removeEmptyCgroup(host: CgroupHost, dirs: readonly string[
 }
 
 function killProcess(host: CgroupHost, pid: number): void {
-  // For kill(2) 0 means our own process group.
+  // PID 0 would make kill(2) signal kubeling's own process group.
   if (pid <= 1 || pid === process.pid) return;
   try {
     host.kill(pid);
   } catch {
-    // Already exited or not permitted: the next list shows which.
+    // The process has already exited, or kubeling may not kill it: the next round lists it if it is
+    // alive.
   }
 }
 
@@ -109,8 +113,8 @@ interface RemovalState {
 }
 
 /**
- * The kernel keeps a cgroup for an instant after its last process; a runtime may also still add one
- * below.
+ * The kernel keeps a cgroup for an instant after its last process has exited, and a runtime may
+ * still add a child cgroup.
  */
 async function removeTree(host: CgroupHost, dir: string, state: RemovalState): Promise<void> {
   for (let attempt = 0; ; attempt++) {

@@ -34,7 +34,7 @@ function createHarness() {
   return { clock, walker, threads, counts };
 }
 
-test('one thread serves all callers and ends after it has been idle', async () => {
+test('one thread serves all callers and exits after it has been idle', async () => {
   const { clock, walker, threads, counts } = createHarness();
   assert.equal(walker.isAwake, false, 'starts no thread before the first request');
   const both = [
@@ -51,7 +51,7 @@ test('one thread serves all callers and ends after it has been idle', async () =
   assert.deepEqual([walker.isAwake, threads[0]?.ended], [false, 1]);
 });
 
-test('does not walk an unresponsive path, but walks the others', async () => {
+test('does not walk a path on an unresponsive file system, but walks the other paths', async () => {
   const { clock, walker, threads, counts } = createHarness();
   const response = walker.usagesOf([{ path: '/a' }, { path: '/dead/b' }, { path: '/c' }], 1_000, signal);
   await clock.advance(0);
@@ -105,7 +105,7 @@ test('abandons a thread that is blocked in the kernel, up to a limit', async () 
   await assert.rejects(again, { message: 'died' });
 });
 
-test('a thread that answers pings may take any time', async () => {
+test('keeps a thread that responds to pings, however long its walk takes', async () => {
   const { clock, walker, threads, counts } = createHarness();
   const long = walker.usagesOf([{ path: '/a' }], 900_000, signal);
   for (let minute = 0; minute < 10; minute++) {
@@ -133,7 +133,7 @@ test('a real thread counts real files, reports their file system, and reports mi
   rmSync(path, { recursive: true });
 });
 
-test('requests beyond the rate limit wait, together for all callers', async () => {
+test('requests beyond the rate limit wait; all callers share the limit', async () => {
   let nowMs = 0;
   const slept: number[] = [];
   const sleep = async (ms: number) => {

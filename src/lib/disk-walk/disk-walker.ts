@@ -4,10 +4,10 @@ import type { Clock, Timer } from '../clock.ts';
 import { asError, KubelingError } from '../errors.ts';
 import type { Tree, TreeResult, WalkReply, WalkRequest } from './messages.ts';
 
-/** The part of a worker thread that is needed here. */
+/** The part of a worker thread that the disk walker uses. */
 export interface WalkThread {
   send(request: WalkRequest): void;
-  /** Does not wait for the thread to end: it may be blocked in the kernel. */
+  /** Terminates the thread without waiting for its end, because it may be blocked in the kernel. */
   end(): void;
 }
 
@@ -23,11 +23,14 @@ export interface DiskWalkerDeps {
   readonly start?: ((events: WalkThreadEvents) => WalkThread) | undefined;
 }
 
-/** Measures directories in a worker thread, slowly enough not to disturb other work. */
+/**
+ * Measures the disk usage of directories in a worker thread, with a limited rate so that other work
+ * is not disturbed.
+ */
 export interface DirectoryUsages {
   /**
-   * Results are in the order of the trees. A tree that exceeds the limit is counted as far as the
-   * walk got. Rejects when the thread exits or is unresponsive.
+   * Measures the trees; the results are in the same order. If a tree takes longer than the limit,
+   * its result is incomplete. Rejects when the thread exits or is unresponsive.
    */
   usagesOf(trees: readonly Tree[], limitMs: number, signal: AbortSignal): Promise<readonly TreeResult[]>;
 }
@@ -38,18 +41,19 @@ interface Waiting {
 }
 
 /**
- * The thread ends after being idle for this long: keeping it costs memory, starting it costs time.
+ * The idle time after which the thread is ended: keeping a thread costs memory, starting one costs
+ * time.
  */
 const idleMs = 30_000;
 /**
- * A thread without a reply for this long is blocked in the kernel: between two files it always
- * replies.
+ * A thread without a reply for this long is blocked in the kernel: an unblocked thread replies
+ * after every file.
  */
 const unresponsiveMs = 60_000;
-/** Threads that are blocked in the kernel are abandoned, up to this number. */
+/** The maximum number of threads that are blocked in the kernel and abandoned. */
 const maxLost = 2;
 
-/** One thread for all callers, which exists while it is needed. */
+/** Measures directories in one thread for all callers, which exists only while it is needed. */
 export class DiskWalker implements DirectoryUsages, Disposable {
   readonly #deps: DiskWalkerDeps;
   readonly #waiting = new Map<number, Waiting>();
@@ -117,7 +121,7 @@ export class DiskWalker implements DirectoryUsages, Disposable {
   }
 
   /**
-   * Pings the thread while a request waits. An unresponsive thread is abandoned with all its
+   * Pings the thread while a request is in flight. An unresponsive thread is abandoned with all its
    * requests.
    */
   #watch(thread: WalkThread): void {
@@ -149,7 +153,7 @@ export class DiskWalker implements DirectoryUsages, Disposable {
         this.#waiting.delete(id);
       },
       onEnd: (error) => {
-        // An abandoned thread has returned from the kernel.
+        // Called when an abandoned thread has exited, because the kernel no longer blocks it.
         this.#lost.delete(thread);
         if (this.#thread === thread) this.#end(error);
       },
@@ -177,7 +181,10 @@ export class DiskWalker implements DirectoryUsages, Disposable {
   }
 }
 
-/** The memory for one tree is bounded; a small young generation is collected often and quickly. */
+/**
+ * Limits the memory of the thread to that of one walk; a small young generation is collected often
+ * and quickly.
+ */
 const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 1, stackSizeMb: 1 };
 
 function startThread({ onReply, onEnd }: WalkThreadEvents): WalkThread {

@@ -1,4 +1,4 @@
-/** Usage of everything below a directory. */
+/** The disk usage of all files below a directory. */
 export interface FileCount {
   /** Allocated bytes, as the file system reports them: sparse files use less than their length. */
   readonly usedBytes: number;
@@ -7,15 +7,20 @@ export interface FileCount {
 
 export interface TreeUsage extends FileCount {
   /**
-   * Whether everything was counted. Otherwise it is a lower bound: the walk took too long, or parts
-   * could not be read.
+   * Whether all files were counted. Otherwise the usage is a lower bound: the walk took too long,
+   * or parts could not be read.
    */
   readonly isComplete: boolean;
-  /** By direct subdirectory, if requested; files beside them are under the empty name. */
+  /**
+   * The usage by direct subdirectory, if requested; files next to the subdirectories are under the
+   * empty name.
+   */
   readonly parts?: Readonly<Record<string, FileCount>> | undefined;
 }
 
-/** Capacity of a file system. With a quota for the directory, the quota and what is left of it. */
+/**
+ * The capacity of a file system. If the directory has a quota, its limit and the unused part of it.
+ */
 export interface FileSystemSpace extends FileCount {
   readonly capacityBytes: number;
   readonly availableBytes: number;
@@ -27,7 +32,7 @@ export interface FileSystemSpace extends FileCount {
 export interface Tree {
   readonly path: string;
   readonly parts?: 'by-directory' | undefined;
-  /** Set when the space of its file system is not needed. */
+  /** Set when the caller does not need the space of the file system. */
   readonly space?: 'unwanted' | undefined;
 }
 
@@ -35,9 +40,9 @@ export type TreeResult =
   | {
       readonly kind: 'counted';
       readonly usage: TreeUsage;
-      /** Of the file system, without the quota of the directory. */
+      /** The space of the file system, without the quota of the directory. */
       readonly space?: FileSystemSpace | undefined;
-      /** The usage of the tree according to the quota of the file system, if there is one. */
+      /** The usage of the tree according to its file system quota, if it has one. */
       readonly quotaBytes?: number | undefined;
     }
   | { readonly kind: 'gone' }
@@ -46,11 +51,11 @@ export type TreeResult =
 export type WalkRequest =
   | { readonly do: 'count'; readonly id: number; readonly trees: readonly Tree[]; readonly limitMs: number }
   | { readonly do: 'stop'; readonly id: number }
-  /** Answered immediately by a thread that is not blocked in the kernel. */
+  /** A thread that is not blocked in the kernel replies to a ping immediately. */
   | { readonly do: 'ping' };
 
 export interface WalkReply {
-  /** 0 for a ping. */
+  /** The ID of the request; 0 for a ping. */
   readonly id: number;
   readonly results: readonly TreeResult[];
 }

@@ -36,10 +36,10 @@ const mounted =
     new MountPoints(places);
 const nothing = mounted('/', '/proc');
 const later = Date.now() + 60_000;
-/** Counted by a counter that has remembered the directories, because all changes are old. */
+/** A counter that has cached the directories, because their last changes are old enough. */
 const remembering = () => new SmallTreeCounter(() => later);
 
-test('counts the same as a walk', async () => {
+test('counts a small directory the same as a walk', async () => {
   using at = logs();
   const found = new SmallTreeCounter(Date.now).count(tree(at.path), nothing);
   assert.deepEqual(found, await walkTree(tree(at.path), around));
@@ -53,7 +53,7 @@ test('counts a single file the same as a walk', async () => {
     assert.deepEqual(new SmallTreeCounter(Date.now).count(what, nothing), await walkTree(what, around));
 });
 
-/** File systems store times in steps. */
+/** The step in which file systems store times. */
 function awaitNextTime(path: string): void {
   const { ctimeMs } = lstatSync(join(path, 'main'));
   const probe = `${path}-probe`;
@@ -82,7 +82,7 @@ const changes: Readonly<Record<string, (path: string) => void>> = {
   },
 };
 for (const [what, change] of Object.entries(changes))
-  test(`notices ${what} among remembered directories`, async () => {
+  test(`notices ${what} among cached directories`, async () => {
     using at = logs();
     const files = remembering();
     const before = await walkTree(tree(at.path), around);
@@ -93,7 +93,7 @@ for (const [what, change] of Object.entries(changes))
   });
 
 const skip = process.getuid?.() === 0 ? false : 'needs root';
-test('does not count a mount over a remembered directory', { skip }, () => {
+test('does not count a mount over a cached directory', { skip }, () => {
   using at = logs();
   const files = remembering();
   const before = files.count(tree(at.path), nothing);
@@ -126,13 +126,13 @@ const rest: Readonly<Record<string, (path: string) => void>> = {
   'a name that is no text': (path) => writeFileSync(Buffer.from(`${path}/main/\xff`, 'latin1'), ''),
 };
 for (const [what, make] of Object.entries(rest))
-  test(`leaves ${what} to a walk`, () => {
+  test(`returns undefined for ${what}, so that a walk counts it`, () => {
     using at = logs();
     make(at.path);
     assert.equal(remembering().count(tree(at.path), nothing), undefined);
   });
 
-test('leaves a tree with mounts, or one without parts, to a walk', () => {
+test('returns undefined for a tree with mounts, or one requested without parts, so that a walk counts it', () => {
   using at = logs();
   const files = remembering();
   assert.equal(files.count(tree(at.path), mounted('/', join(at.path, 'main'), '/zzz')), undefined);

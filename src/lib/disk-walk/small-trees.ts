@@ -2,13 +2,13 @@ import { lstatSync, readdirSync, type Stats } from 'node:fs';
 import type { MountPoints } from '../mountinfo.ts';
 import type { FileCount, Tree, TreeUsage } from './messages.ts';
 
-/** A directory with its files, and the count they belong to. */
+/** A cached directory with its files, and the part of the tree they count for. */
 interface Directory {
   readonly path: string;
   readonly part: string;
-  /** Differs if something is mounted over the directory. */
+  /** The inode of the directory; it differs if a file system is mounted over the directory. */
   readonly ino: number;
-  /** The last change of the directory or of its inode. */
+  /** When the directory or its inode last changed. */
   readonly changedMs: number;
   readonly files: string[];
 }
@@ -18,17 +18,17 @@ const maxTrees = 512;
 const blockBytes = 512;
 const noText = '\ufffd';
 /**
- * File systems store times in steps: a directory that has just changed may change again with the
- * same time.
+ * The minimum age of the last change before a directory is cached: file systems store times in
+ * steps, so a directory may change again without a new time.
  */
 const minAgeMs = 1_000;
 
 class NotSimple extends Error {}
 
 /**
- * Measures a directory with a few plain files in it and in its direct subdirectories, such as log
- * directories, or a single file, with fewer calls than a walk. A directory is listed again only
- * when it has changed.
+ * Measures a single file, or a directory with a few plain files in it and in its direct
+ * subdirectories, such as a log directory. It needs fewer system calls than a walk, because a
+ * directory is listed again only when it has changed.
  */
 export class SmallTreeCounter {
   readonly #nowMs: () => number;
@@ -38,7 +38,9 @@ export class SmallTreeCounter {
     this.#nowMs = nowMs;
   }
 
-  /** Undefined for anything more complex, which a walk has to count. */
+  /**
+   * Returns the usage of the tree; undefined for a more complex tree, which a walk has to count.
+   */
   count({ path, parts }: Tree, mounts: () => MountPoints): TreeUsage | 'gone' | undefined {
     const root = lstatSync(path, { throwIfNoEntry: false });
     if (root === undefined) {
@@ -74,7 +76,7 @@ export class SmallTreeCounter {
   }
 }
 
-/** Undefined if an entry is not as it was listed. */
+/** The counts of all files; undefined if an entry has changed since the directory was listed. */
 function countAll(directories: readonly Directory[], root: Stats): ReadonlyMap<string, Counted> | undefined {
   const counts = new Map<string, Counted>();
   for (const directory of directories) {

@@ -3,8 +3,8 @@ import { dirname } from 'node:path';
 import type { FileSystemSpace } from './messages.ts';
 
 /**
- * Of the file system at the path. Blocks, so only for file systems that the kernel serves by
- * itself.
+ * The space of the file system at the path. Blocks the thread, so use it only for local file
+ * systems.
  */
 export function spaceAt(path: string): FileSystemSpace {
   return spaceOf(statfsSync(path));
@@ -22,8 +22,8 @@ export function spaceOf({ blocks, bfree, bavail, bsize, files, ffree }: StatsFs)
 }
 
 /**
- * For a directory with a project quota, statfs returns the quota and what is left of it. statfs of
- * the parent directory returns the file system again.
+ * For a directory with a project quota, statfs returns the quota's limit and its unused part.
+ * statfs of the parent directory returns the space of the file system.
  */
 export function spaceAndQuota(path: string): {
   readonly space: FileSystemSpace;

@@ -9,20 +9,20 @@ import { walkTree } from './walk.ts';
 
 const perSecond = 10_000;
 const burst = 4_000;
-/** Lowest priority of the machine. */
+/** The lowest CPU priority on Linux (nice 19). */
 const lowestPriority = 19;
 const mountsMaxAgeMs = 1_000;
 const fastLimitMs = 30_000;
 const entriesPerRest = 256;
-/** Each may use some memory. */
+/** The maximum number of concurrent slow requests, because each may use some memory. */
 const maxSlowRequests = 4;
 
 type CountRequest = Extract<WalkRequest, { readonly do: 'count' }>;
 
 /**
- * The thread that counts files. Its calls block in the kernel, so it must not be the main thread;
- * several trees are counted concurrently under one rate limit. It imports next to nothing, because
- * every import is in memory twice.
+ * The main function of the thread that counts files. Its system calls block, so it must not run in
+ * the main thread. Several trees are counted concurrently under one rate limit. It has few imports,
+ * because every imported module is in memory twice.
  */
 function serveWalks(port: MessagePort): void {
   const monotonicMs = () => performance.now();
@@ -34,10 +34,10 @@ function serveWalks(port: MessagePort): void {
   const stopped = new Set<number>();
   const waiting: CountRequest[] = [];
   const running = new Set<number>();
-  /** Entries counted but not yet charged to the rate limit. */
+  /** The number of entries that were counted but not yet charged to the rate limit. */
   let unspent = 0;
 
-  /** As text: many small objects would cost more. */
+  /** Sends the reply as text, because transferring many small objects would cost more. */
   const reply = (walkReply: WalkReply) => port.postMessage(JSON.stringify(walkReply));
 
   async function count(tree: Tree, id: number, endMs: number): Promise<TreeResult> {
@@ -79,7 +79,10 @@ function serveWalks(port: MessagePort): void {
     next();
   }
 
-  /** Slow requests wait for each other; fast requests never wait for them. */
+  /**
+   * Starts the next slow request if fewer than the maximum run. Fast requests never wait for slow
+   * ones.
+   */
   function next(): void {
     const request = running.size < maxSlowRequests ? waiting.shift() : undefined;
     if (request === undefined) return;
@@ -117,9 +120,9 @@ function mountPointsCache(monotonicMs: () => number): () => MountPoints {
 export interface RateLimitDeps {
   readonly monotonicMs: () => number;
   readonly sleep: (ms: number) => Promise<void>;
-  /** Entries per second. */
+  /** The maximum number of entries per second. */
   readonly perSecond: number;
-  /** Burst after idle time. */
+  /** The number of entries without delay after idle time. */
   readonly burst: number;
 }
 
@@ -135,7 +138,10 @@ export class RateLimit {
     this.#atMs = deps.monotonicMs();
   }
 
-  /** Resolves when the consumed entries are within the limit; always yields to the event loop. */
+  /**
+   * Charges the entries and resolves when they are within the limit; always yields to the event
+   * loop.
+   */
   async spend(calls: number): Promise<void> {
     const { perSecond, burst, monotonicMs, sleep } = this.#deps;
     const nowMs = monotonicMs();
@@ -145,13 +151,13 @@ export class RateLimit {
   }
 }
 
-// Imported by another module it only defines functions.
+// A module that imports this file only gets its functions; the thread starts serving.
 if (parentPort !== null && workerData === 'disk-walk') {
   try {
-    // On Linux the priority is per thread.
+    // On Linux this sets the priority of the thread, not of the process.
     setPriority(lowestPriority);
   } catch {
-    // Not permitted: walk with the normal priority.
+    // Changing the priority is not permitted: the walk runs with normal priority.
   }
   serveWalks(parentPort);
 }

@@ -20,11 +20,12 @@ const around: WalkContext = { mountPoints: () => [], rest: async () => 'go-on' }
 
 function directory(): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(tmpdir(), 'klg-walk-'));
-  // With a program: Node cannot remove very deep trees or names that are not UTF-8.
+  // Uses the `rm` program, because Node.js cannot remove very deep trees or names that are not
+  // UTF-8.
   return { path, [Symbol.dispose]: () => void execFileSync('rm', ['-rf', path]) };
 }
 
-/** As `du` counts it. */
+/** The disk usage as the `du` program counts it. */
 function counted(path: string) {
   const number = (...what: readonly string[]) =>
     Number(/^\d+/.exec(execFileSync('du', ['-s', '-x', ...what, path], { encoding: 'utf8' }))?.[0]);
@@ -76,7 +77,7 @@ test('counts any tree like du', async () => {
           else if (what === 'soft') symlinkSync('..', path);
           else linkSync(join(at.path, 'a-file'), path);
         } catch {
-          // Exists already, or its target is missing.
+          // The file exists already, or the target of the link is missing.
         }
       }
       assert.deepEqual(await count(at.path), counted(at.path));
@@ -85,10 +86,10 @@ test('counts any tree like du', async () => {
   );
 });
 
-test('handles any depth', async () => {
+test('counts a directory tree of any depth', async () => {
   using at = directory();
   const deep = 'd'.repeat(200);
-  // Longer than PATH_MAX.
+  // A path longer than PATH_MAX.
   const script = `
     for (let i = 0; i < 60; i++) { fs.mkdirSync('${deep}'); process.chdir('${deep}'); }
     fs.writeFileSync('file', Buffer.alloc(50000, 1));`;
@@ -116,7 +117,7 @@ test('tolerates files that are removed or moved during the walk', async () => {
   assert.ok(inodesUsed > 300 && inodesUsed <= 3_021, `${inodesUsed}`);
 });
 
-test('reports what was counted so far when it is stopped', async () => {
+test('reports the partial usage when the walk is stopped', async () => {
   using at = directory();
   for (let file = 0; file < 1_000; file++) writeFileSync(join(at.path, `f${file}`), '');
   const looks: number[] = [];
@@ -138,7 +139,7 @@ test('reports what was counted so far when it is stopped', async () => {
   assert.ok(looks.every((each) => each <= 300));
 });
 
-test('touches nothing where something is mounted', async () => {
+test('does not access directories on which a file system is mounted', async () => {
   using at = directory();
   mkdirSync(join(at.path, 'a/mounted/inner'), { recursive: true });
   writeFileSync(join(at.path, 'a/mounted/file'), Buffer.alloc(100_000, 1));
@@ -149,7 +150,7 @@ test('touches nothing where something is mounted', async () => {
   assert.deepEqual([usage.inodesUsed, usage.isComplete], [2, true]);
 });
 
-test('reports parts by directory, and files beside them under the empty name', async () => {
+test('reports the usage by subdirectory, and files next to the subdirectories under the empty name', async () => {
   using at = directory();
   mkdirSync(join(at.path, 'one/deep'), { recursive: true });
   mkdirSync(join(at.path, 'two'));
@@ -171,7 +172,7 @@ test('reports parts by directory, and files beside them under the empty name', a
   assert.equal(whole.usedBytes, counted(at.path).usedBytes);
 });
 
-test('reads a very large directory of directories in parts', async () => {
+test('reads a directory with very many subdirectories in parts', async () => {
   using at = directory();
   for (let index = 0; index < 5_000; index++) mkdirSync(join(at.path, `d${index}`));
   assert.equal((await count(at.path)).inodesUsed, 5_001);
@@ -185,6 +186,6 @@ test('counts a single file', async () => {
   assert.deepEqual([usedBytes, inodesUsed, isComplete], [counted(path).usedBytes, 1, true]);
 });
 
-test('there must be something', async () => {
+test('the directory must have entries', async () => {
   await assert.rejects(walkTree({ path: '/nowhere/at/all' }, around), { code: 'ENOENT' });
 });

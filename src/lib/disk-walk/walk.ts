@@ -12,35 +12,38 @@ import {
 import type { FileCount, Tree, TreeUsage } from './messages.ts';
 
 export interface WalkContext {
-  /** Current mount points. May be a second old. */
+  /** The current mount points; the list may be a second old. */
   readonly mountPoints: () => readonly string[];
-  /** Called after some entries with their number; resolves when the walk may continue. */
+  /**
+   * Called with the number of counted entries after some of them; resolves when the walk may
+   * continue.
+   */
   readonly rest: (calls: number) => Promise<'go-on' | 'stop'>;
 }
 
-/** A directory on the path to the current directory. */
+/** One of the directories on the path from the root of the walk to the current directory. */
 interface Level {
   readonly ino: number;
   readonly path: string;
-  /** Subdirectories not visited yet. */
+  /** Subdirectories that were not visited yet. */
   readonly names: string[];
-  /** The unread rest of a very large directory. */
+  /** The unread rest of the entries of a very large directory. */
   entries: Dir | undefined;
 }
 
-/** Names as raw bytes: not all are valid UTF-8. */
+/** The encoding that keeps names as raw bytes, because not all names are valid UTF-8. */
 const bytes = 'latin1';
 const blockBytes = 512;
 const ownPart = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const visitsPerRest = 256;
-/** Limits of memory, so that no tree uses more than others. */
+/** Limits of the memory of one walk. */
 const limits = { names: 200_000, namesOfOne: 4_096, largeDirectories: 64, links: 100_000 };
 
 /**
- * Counts a directory and everything below it. Never follows symbolic links, and never enters or
- * touches a mount, which may be unresponsive. A hard-linked file counts once. Entries removed
- * during the walk are skipped. Directories are reached by handles, so depth is unlimited. A file
- * counts as itself. Rejects when the path does not exist.
+ * Counts the disk usage of a directory and everything below it, or of a single file. Never follows
+ * symbolic links, and never enters or accesses a mount, which may be unresponsive. A hard-linked
+ * file counts once. Entries removed during the walk are skipped. Directories are opened through
+ * handles of their parents, so depth is unlimited. Rejects when the path does not exist.
  */
 export async function walkTree(tree: Tree, around: WalkContext): Promise<TreeUsage> {
   const walk = new TreeWalk(tree, around);
@@ -57,7 +60,7 @@ class TreeWalk {
   #points: readonly string[] = [];
   #mounted: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   readonly #links = new Set<number>();
-  /** A handle to the directory of the last level. */
+  /** The handle of the current directory, which is the last level. */
   #directoryIndex = -1;
   #device = 0;
   #held = 0;
@@ -118,8 +121,8 @@ class TreeWalk {
   }
 
   /**
-   * Counts the entries of the directory and remembers its subdirectories; of a very large one only
-   * some at a time.
+   * Counts the entries of the directory and remembers its subdirectories; of a very large directory
+   * only some at a time.
    */
   async #read(level: Level): Promise<'go-on' | 'stop'> {
     if (this.#levels.length === 1) this.#countIn('');
@@ -179,7 +182,7 @@ class TreeWalk {
     this.#enter(facts, `${level.path}/${name}`);
   }
 
-  /** The directory may have been moved: then its parent is another directory. */
+  /** The directory may have been moved during the walk: then its parent is another directory. */
   #ascend(): 'there' | 'lost' {
     this.#levels.pop();
     const level = this.#levels.at(-1);
@@ -200,14 +203,14 @@ class TreeWalk {
     if (isShared && this.#links.has(ino)) return;
     const isRecorded = isShared && this.#links.size < limits.links;
     if (isRecorded) this.#links.add(ino);
-    // Beyond the limit of remembered hard links each name counts for its share, which adds up to
-    // the same if all names are in the tree.
+    // Beyond the limit of remembered hard links each name counts for its share of the file; the
+    // shares add up to the file if all its names are in the tree.
     const share = isShared && !isRecorded ? nlink : 1;
     this.#count.usedBytes += (blocks * blockBytes) / share;
     this.#count.inodesUsed += 1 / share;
   }
 
-  /** From here on entries are counted in this part. */
+  /** Counts the following entries for this part of the tree. */
   #countIn(part: string): void {
     const count = this.#counts.get(part) ?? { usedBytes: 0, inodesUsed: 0 };
     this.#counts.set(part, count);
@@ -241,7 +244,7 @@ class TreeWalk {
     return Buffer.from(`${handle(this.#directoryIndex)}/${name}`, bytes);
   }
 
-  /** A removed entry need not be counted; any other failure makes the count incomplete. */
+  /** A removed entry need not be counted; any other error makes the count incomplete. */
   #trying<T>(act: () => T): T | undefined {
     try {
       return act();

@@ -6,7 +6,7 @@ import { BufferedLogSink } from './buffered-sink.ts';
 import { openLog } from './rotating-log.ts';
 import { Verbosity } from './verbosity.ts';
 
-/** An output that accepts nothing while it is blocked. */
+/** A fake output that accepts no lines while it is blocked. */
 function gatedOutput() {
   const written: string[] = [];
   const waiting: (() => void)[] = [];
@@ -28,7 +28,7 @@ function gatedOutput() {
 
 const open = () => new AbortController().signal;
 
-test('lines are written in order, those of one event loop turn together', async () => {
+test('lines are written in order, and lines of one event loop iteration in one write', async () => {
   const { output, written } = gatedOutput();
   const sink = new BufferedLogSink({ clock: new VirtualClock(), output });
   sink.write('a');
@@ -39,7 +39,7 @@ test('lines are written in order, those of one event loop turn together', async 
   assert.deepEqual(written, ['a\nb\n', 'c\n']);
 });
 
-test('a blocked output drops lines beyond the limit and reports the gap at its position', async () => {
+test('a blocked output drops lines beyond the limit and reports the gap where they are missing', async () => {
   const { output, written, state, unblock } = gatedOutput();
   const sink = new BufferedLogSink({
     clock: new VirtualClock(),
@@ -59,7 +59,7 @@ test('a blocked output drops lines beyond the limit and reports the gap at its p
   assert.equal(written.join(''), 'first\nline 0\nline 1\nlost 8\nafter\n');
 });
 
-test('the last flush is now while nothing waits, and does not advance while the output is blocked', async () => {
+test('the time of the last flush is the current time while no lines wait, and does not advance while the output is blocked', async () => {
   const clock = new VirtualClock();
   const { output, state, unblock } = gatedOutput();
   const sink = new BufferedLogSink({ clock, output });
@@ -74,7 +74,7 @@ test('the last flush is now while nothing waits, and does not advance while the 
   assert.equal(sink.lastFlushMs, 121_000);
 });
 
-test('a failing output loses its lines, counted, and later lines are still written', async () => {
+test('a failing output loses lines and counts them, and later lines are still written', async () => {
   const { output, written, state } = gatedOutput();
   const sink = new BufferedLogSink({ clock: new VirtualClock(), output });
   state.broken = true;
@@ -109,7 +109,7 @@ test('the last lines are written before the process exits', () => {
   assert.deepEqual(written, ['a\nb\n']);
 });
 
-test('last lines that cannot be written do not keep the process from exiting', () => {
+test('an output that cannot be written does not prevent the exit of the process', () => {
   const output = {
     write: async () => {},
     writeSync: () => {
@@ -121,7 +121,7 @@ test('last lines that cannot be written do not keep the process from exiting', (
   sink.flushSync();
 });
 
-test('the log of a process reports gaps in its own format', async () => {
+test('the logger of a process reports lost lines as a log line of its format', async () => {
   const { output, written, state, unblock } = gatedOutput();
   const verbosity = new Verbosity(0);
   const { logger, sink } = openLog({

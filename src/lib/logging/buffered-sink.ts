@@ -3,7 +3,10 @@ import { abortable } from '../abort.ts';
 import type { Clock } from '../clock.ts';
 import type { LogSink } from './logger.ts';
 
-/** Where lines are written. `write` may be slow; `writeSync` is for the last lines of a process. */
+/**
+ * The output of log lines. `write` may be slow; `writeSync` writes the last lines before the
+ * process exits.
+ */
 export interface LogOutput {
   write(text: string): Promise<void>;
   writeSync(text: string): void;
@@ -12,18 +15,18 @@ export interface LogOutput {
 export interface BufferedLogSinkOptions {
   readonly clock: Clock;
   readonly output: LogOutput;
-  /** Limit of buffered characters while the output is blocked; default 1 Mi. */
+  /** The maximum number of buffered characters while the output is blocked; 1 Mi by default. */
   readonly maxBuffered?: number;
-  /** The line that reports a gap, written where the lost lines would have been. */
+  /** Formats the line that reports lost lines; it is written where they are missing. */
   readonly gapLine?: (dropped: number) => string;
 }
 
-/** One write at a time, of at most this many characters. */
+/** The maximum number of characters per write; one write runs at a time. */
 const chunkSize = 64 * 1024;
 
 /**
- * Writes lines in the background, in order. While the reader of the output does not read, lines are
- * buffered up to a limit; beyond it they are dropped and counted.
+ * Writes log lines in the background, in order. While the output is blocked, lines are buffered up
+ * to a limit; lines beyond it are dropped and counted.
  */
 export class BufferedLogSink implements LogSink {
   readonly #clock: Clock;
@@ -33,7 +36,7 @@ export class BufferedLogSink implements LogSink {
   #lines: string[] = [];
   #buffered = 0;
   #dropped = 0;
-  /** Lines lost since the last buffered one. */
+  /** The number of lines that were lost since the last buffered line. */
   #gap = 0;
   #writing: Promise<void> | undefined;
   #lastFlushMs: number;
@@ -46,12 +49,15 @@ export class BufferedLogSink implements LogSink {
     this.#lastFlushMs = options.clock.monotonicMs();
   }
 
-  /** Lines lost because the output was blocked or failed. */
+  /** The number of lines that were lost because the output was blocked or failed. */
   get dropped(): number {
     return this.#dropped;
   }
 
-  /** When the buffer was last empty, in monotonic time: now, unless lines wait for the output. */
+  /**
+   * When the buffer was last empty, in monotonic time; the current time if no lines wait for the
+   * output.
+   */
   get lastFlushMs(): number {
     return this.#writing === undefined ? this.#clock.monotonicMs() : this.#lastFlushMs;
   }
@@ -67,16 +73,13 @@ export class BufferedLogSink implements LogSink {
     this.#writing ??= this.#writeAll();
   }
 
-  /** Resolves when all lines so far are written. */
+  /** Resolves when all lines logged before the call are written. */
   async flush(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (this.#writing !== undefined) await abortable(this.#writing, signal);
   }
 
-  /**
-   * Writes all buffered lines synchronously, at the exit of the process. May block, and must not
-   * throw.
-   */
+  /** Writes all buffered lines synchronously when the process exits. May block; must not throw. */
   flushSync(): void {
     this.#closeGap();
     const text = this.#dequeue(Number.POSITIVE_INFINITY).join('');
@@ -99,7 +102,7 @@ export class BufferedLogSink implements LogSink {
 
   async #writeAll(): Promise<void> {
     this.#lastFlushMs = this.#clock.monotonicMs();
-    // Lines of one turn are written together.
+    // Lines of one event loop iteration are written together.
     await Promise.resolve();
     while (this.#lines.length > 0) await this.#writeChunk();
     this.#writing = undefined;
@@ -126,12 +129,12 @@ export class BufferedLogSink implements LogSink {
   }
 }
 
-/** How long to wait before retrying a full non-blocking pipe. */
+/** The delay before a write to a full non-blocking pipe is retried. */
 const retryMs = 20;
 
 /**
- * A file descriptor such as that of stderr. Node's stream for it blocks the process when a pipe is
- * full, so writes use the thread pool.
+ * An output to a file descriptor such as that of stderr. Writes use the thread pool, because the
+ * stream of Node.js blocks the process when a pipe is full.
  */
 export function descriptorOutput(descriptor: number, clock: Clock): LogOutput {
   const open = new AbortController().signal;

@@ -7,30 +7,32 @@ export type Severity = 'info' | 'warning' | 'error';
 /** A log record before formatting. Secrets are already removed. */
 export interface LogRecord {
   readonly severity: Severity;
-  /** Required verbosity; 0 is always logged. */
+  /** The verbosity at which the record is logged; 0 is always logged. */
   readonly level: number;
   readonly time: Instant;
   readonly caller: Caller;
   readonly message: string;
-  /** Details of the error, if there is one. */
+  /** The details of the logged error; undefined for a record without error. */
   readonly error: PlainFields | undefined;
   readonly fields: PlainFields;
 }
 
 export interface Caller {
-  /** The path as far as known, with forward slashes. */
+  /** The source file path with forward slashes, as far as the stack contains it. */
   readonly path: string;
   readonly line: number;
 }
 
-/** The line of a record, without its line feed. The text format contains the PID. */
+/** Formats a record as one line without its line feed. The text format contains the PID. */
 export function formatRecord(format: LogFormat, pid: number, record: LogRecord): string {
   return format === 'text' ? formatText(pid, record) : formatJson(record);
 }
 
 const letters = { info: 'I', warning: 'W', error: 'E' } as const;
 
-/** klog's own: `I0102 15:04:05.000000   12345 file.ts:7] "message" key="value"`, in local time. */
+/**
+ * The klog format: `I0102 15:04:05.000000 12345 file.ts:7] "message" key="value"`, in local time.
+ */
 function formatText(pid: number, record: LogRecord): string {
   const { caller, severity, time } = record;
   const head = `${letters[severity]}${localTime(time)} ${String(pid).padStart(7)} ${lastParts(caller.path, 1)}:${caller.line}]`;
@@ -39,7 +41,7 @@ function formatText(pid: number, record: LogRecord): string {
   return [head, quote(record.message), ...shown].join(' ');
 }
 
-/** Fields with the name of a key of the record get an underscore. */
+/** Appends an underscore to fields that have the name of a key of the record. */
 function withoutClashes(own: object, fields: PlainFields): PlainFields {
   const entries = Object.entries(fields);
   return Object.fromEntries(
@@ -65,8 +67,8 @@ function textValue(value: Plain): string {
 }
 
 /**
- * Characters other than letters, marks, numbers, punctuation, symbols and the plain space could
- * control a terminal.
+ * Only letters, marks, numbers, punctuation, symbols and the plain space are printed unescaped:
+ * other characters could control a terminal.
  */
 const unprintable = /["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
 const shortEscapes: Readonly<Record<string, string>> = {
@@ -107,8 +109,8 @@ function formatJson(record: LogRecord): string {
 }
 
 /**
- * JSON that is also safe on a terminal: such characters occur inside strings only, where they can
- * be escaped.
+ * Formats JSON without characters that could control a terminal: these occur only inside strings,
+ * where they can be escaped.
  */
 function safeJson(value: Plain): string {
   return JSON.stringify(value).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>

@@ -8,7 +8,7 @@ import type { LogFormat, LogRecord } from './format.ts';
 import { collectLogs, createLogger, RepeatFilter, rateLimitedErrors } from './logger.ts';
 import { parseModuleLevels, Verbosity } from './verbosity.ts';
 
-// Local time, so that the test reads the same in every zone.
+// A local time, so that the test gives the same text in every time zone.
 const startMs = new Date(2026, 0, 2, 15, 4, 5, 60).getTime();
 
 function setUp(format: LogFormat, verbosity = new Verbosity(0)) {
@@ -31,7 +31,7 @@ test('text lines look like those of klog', () => {
   assert.match(last(), /^W0102 .*\] "Careful"$/);
 });
 
-test('the caller is the line that logged, at every kind of call', () => {
+test('the caller in a log line is the line that called the logger, for every method', () => {
   const { lines, logger } = setUp('text', new Verbosity(4));
   const here = Number(/logger\.test\.ts:(\d+)/.exec(new Error().stack ?? '')?.[1]);
   logger.info('1');
@@ -66,7 +66,7 @@ test('only a bug is logged with its stack', () => {
   assert.match(last(), /\] "x"$/);
 });
 
-test('JSON lines have the keys of the reference', () => {
+test('JSON lines have the same keys as the JSON log of the Go kubelet', () => {
   const { logger, last } = setUp('json', new Verbosity(4));
   logger.v(4)?.info('Pod started', { pod: 'ns/web' });
   const { caller, ...rest } = JSON.parse(last());
@@ -108,7 +108,7 @@ test('verbose lines are logged only if enabled, by level or by file', () => {
   );
 });
 
-test('children add fields, later ones win, and values are those of the time of binding', () => {
+test('child loggers add fields; a later field overrides an earlier one, and its value is fixed when it is added', () => {
   const { logger, last } = setUp('text');
   const list = ['a'];
   const child = logger.child({ pod: 'ns/web', list }).child({ container: 'c' });
@@ -208,7 +208,7 @@ const record = (parts: Partial<LogRecord> = {}): LogRecord => ({
   ...parts,
 });
 
-/** The counts of the logged repetitions. */
+/** The repetition counts of the logged warnings. */
 function told(
   repeats: RepeatFilter,
   { count, everyMs }: { readonly count: number; readonly everyMs: number },
@@ -218,28 +218,28 @@ function told(
   );
 }
 
-it('identical warnings are logged ever more rarely, with their number', () => {
+it('identical warnings are logged ever more rarely, with the number of repetitions', () => {
   const repeats = new RepeatFilter();
   assert.deepEqual(told(repeats, { count: 100, everyMs: 1_000 }), [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64]);
   for (let number = 101; number < 128; number++) assert.equal(repeats.pass(record(), 101_000), undefined);
   assert.deepEqual(repeats.pass(record(), 101_000)?.fields, { pod: 'a', times: 128 });
 });
 
-it('a warning that continues is logged every ten minutes', () => {
+it('a warning that keeps repeating is logged at least every ten minutes', () => {
   const numbers = told(new RepeatFilter(), { count: 3_600, everyMs: 1_000 });
   const late = numbers.filter((number) => number > 600);
   assert.ok(late.length >= 5 && late.length <= 10, late.join());
   assert.ok(numbers.length < 25);
 });
 
-it('a warning after five quiet minutes counts as new', () => {
+it('a warning that did not occur for five minutes counts as new', () => {
   const repeats = new RepeatFilter();
   told(repeats, { count: 10, everyMs: 1_000 });
   assert.equal(repeats.pass(record(), 11_000), undefined);
   assert.deepEqual(repeats.pass(record(), 311_000), record());
 });
 
-it('records that differ, and records that are not warnings, are always logged', () => {
+it('different records, and records that are not warnings, are always logged', () => {
   const repeats = new RepeatFilter();
   for (let number = 0; number < 1_000; number++) {
     const rest: readonly LogRecord[] = [
@@ -252,7 +252,7 @@ it('records that differ, and records that are not warnings, are always logged', 
   }
 });
 
-test('logs a number of errors in each period, and how many were left out', async () => {
+test('logs a limited number of errors in each period, and how many were suppressed', async () => {
   const clock = new VirtualClock();
   const logs = collectLogs(clock);
   const limited = rateLimitedErrors(logs.logger, clock, { records: 2, perMs: 1_000 });

@@ -8,20 +8,20 @@ import { type LogFields, type PlainFields, plainFields, plainText } from './valu
 import { Verbosity } from './verbosity.ts';
 
 /**
- * No call ever throws or blocks. Secrets are removed from messages and fields, but pass names and
- * numbers, not contents.
+ * Logs structured messages. No method ever throws or blocks. Secrets are removed from messages and
+ * fields, but callers should log names and numbers, not contents.
  */
 export interface Logger {
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
-  /** The message, causes, code and details of the error are part of the line. */
+  /** Logs an error; its message, causes, code and details are part of the line. */
   error(message: string, error: unknown, fields?: LogFields): void;
   /**
-   * A logger for the verbosity; undefined if that is off, so `log.v(4)?.info(…)` costs nothing
-   * then.
+   * Returns a logger for this verbosity; undefined if the verbosity is disabled, so that
+   * `log.v(4)?.info(…)` then costs nothing.
    */
   v(level: number): Pick<Logger, 'info'> | undefined;
-  /** The same logger with fields on every line; they are evaluated now. */
+  /** A child logger with these fields on every line; the values are read now. */
   child(fields: LogFields): Logger;
 }
 
@@ -53,7 +53,7 @@ export interface CollectedLogs {
   readonly records: Ring<LogRecord>;
 }
 
-/** A logger for tests: it keeps the newest records before formatting. */
+/** A logger for tests that stores the newest records before they are formatted. */
 export function collectLogs(clock: Clock, verbosity: Verbosity = new Verbosity(10)): CollectedLogs {
   const records = new Ring<LogRecord>(10_000);
   return {
@@ -113,7 +113,7 @@ class RecordLogger implements Logger {
         fields: line.fields === undefined ? this.#bound : { ...this.#bound, ...plainFields(line.fields) },
       });
     } catch {
-      // A failure to log must not fail the caller.
+      // An exception while logging must not reach the caller.
     }
   }
 }
@@ -148,9 +148,8 @@ function errorFields(thrown: unknown): PlainFields {
 const unknownCaller: Caller = { path: 'unknown', line: 0 };
 
 /**
- * The call site of the caller of this function: with 1 the function that calls `callerAt`'s own
- * caller, with 2 the one beyond. Costs a few microseconds, so it is evaluated only for lines that
- * are written.
+ * The source position of a caller: with 1 the function that called the caller of `callerAt`, with 2
+ * the next one. Costs a few microseconds, so it is called only for lines that are written.
  */
 function callerAt(depth: number): Caller {
   const site = getCallSites(depth + 2)[depth + 1];
@@ -163,22 +162,22 @@ interface RepeatedRecord {
   readonly loggedMs: number;
 }
 
-/** So many identical warnings are logged individually. */
+/** The number of identical warnings that are logged individually. */
 const logEveryNth = 8;
-/** A continuing warning is logged at least this often. */
+/** The maximum time between two logged repetitions of a continuing warning. */
 const maxQuietMs = 10 * 60_000;
-/** After this time without the warning it counts as new. */
+/** A warning that did not occur for this long counts as new. */
 const forgetAfterMs = 5 * 60_000;
 const maxRemembered = 512;
 
 /**
- * A task that keeps retrying repeats its warning and buries others. The first warnings pass; of
- * identical ones ever fewer are logged, with their number.
+ * Suppresses repeated warnings, because a task that keeps retrying would bury other lines. The
+ * first identical warnings are logged; later ones ever more rarely, with their number.
  */
 export class RepeatFilter {
   readonly #records = new LruMap<string, RepeatedRecord>({ capacity: maxRemembered });
 
-  /** The record to log; undefined when it is suppressed. */
+  /** Returns the record to log; undefined when it is suppressed. */
   pass(record: LogRecord, nowMs: number): LogRecord | undefined {
     if (record.severity === 'info') return record;
     const key = JSON.stringify([record.severity, record.message, record.error, record.fields]);
@@ -202,8 +201,8 @@ export interface LogRate {
 }
 
 /**
- * Logs at most a number of errors in each period, so that callers without rights cannot fill the log. The first error of
- * a later period has the number of those that were left out.
+ * Logs at most a fixed number of errors in each period, so that unauthorized callers cannot fill
+ * the log. The first error of a later period has the number of suppressed errors.
  */
 export function rateLimitedErrors(
   logger: Pick<Logger, 'error'>,

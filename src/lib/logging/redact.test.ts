@@ -39,7 +39,7 @@ test('distinguishes names that hold a secret from names that describe one', () =
   for (const name of describing) assert.equal(isSecretName(name), false, name);
 });
 
-test('removes secrets from text in any surroundings', () => {
+test('removes secrets from text regardless of the surrounding text', () => {
   const cases = [
     [`token is ${jwt}, see`, 'token is [redacted], see'],
     [`prefix.${jwt}`, 'prefix.[redacted]'],
@@ -63,7 +63,7 @@ test('removes secrets from text in any surroundings', () => {
   for (const [text, expected] of cases) assert.equal(redactText(text), expected);
 });
 
-test('leaves prose about secrets readable', () => {
+test('does not change prose about secrets', () => {
   const texts = [
     'Cannot fetch token: serviceaccounts "x" not found',
     'Cannot mount secret "web/tls" as it must exist',
@@ -77,7 +77,7 @@ test('leaves prose about secrets readable', () => {
   for (const text of texts) assert.equal(redactText(text), text);
 });
 
-test('a secret never survives in any surroundings', () => {
+test('removes a secret from any surrounding text', () => {
   const secrets = fc.constantFrom(
     jwt,
     pem,
@@ -93,7 +93,7 @@ test('a secret never survives in any surroundings', () => {
   );
 });
 
-/** The fastest of several attempts, because other load only makes it slower. */
+/** The time of the fastest of several attempts, because other load only makes it slower. */
 function leastCpu(attempts: number, work: () => void): number {
   const taken = Array.from({ length: attempts }, () => {
     const started = process.threadCpuUsage();
@@ -104,7 +104,7 @@ function leastCpu(attempts: number, work: () => void): number {
   return Math.min(...taken);
 }
 
-test('a text of four times the length takes about four times as long', () => {
+test('redacting a text four times as long takes about four times as long', () => {
   const repeated = [
     'eyJ',
     '-----BEGIN ',
@@ -140,7 +140,7 @@ test('a text of four times the length takes about four times as long', () => {
   const length = 8_192;
   for (const begin of begins)
     for (const part of repeated) {
-      // Without this word most texts would skip the patterns.
+      // Without this word the quick check would skip the patterns for most texts.
       const text = (size: number) => `token ${begin}${part.repeat(Math.ceil(size / part.length))}`;
       const [short, long] = [text(length), text(4 * length)];
       const growth =

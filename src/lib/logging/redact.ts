@@ -1,6 +1,6 @@
 /**
- * Recognises secrets by key name and by pattern. Every pattern takes time linear in the text: log
- * lines contain external input.
+ * Recognises secrets by key name and by pattern. Every pattern takes time linear in the length of
+ * the text, because log lines contain external input.
  */
 
 export const redacted = '[redacted]';
@@ -10,7 +10,7 @@ const secretEndings =
   /(?:token|tokens|password|passwords|passwd|passphrase|secret|authorization|credential|credentials|apikey|accesskey|privatekey|secretkey|secretdata|keydata|dockercfg|dockerconfig|dockerconfigjson)$/;
 
 /**
- * Whether a value under this name is a secret. A name that ends in such a word holds one
+ * Whether a value with this name is a secret. A name that ends in a secret word holds a secret
  * (`bearerToken`, `DB_PASSWORD`, `secret`); a name that begins with it describes one (`secretName`,
  * `tokenAudience`).
  */
@@ -19,7 +19,7 @@ export function isSecretName(name: string): boolean {
   return secretNames.has(plain) || secretEndings.test(plain);
 }
 
-/** A quick check that lets most texts skip the other patterns. */
+/** A quick check: text without a match skips the other patterns. */
 const suspicious =
   /PRIVATE KEY|eyJ|bearer|basic|passw|passphrase|token|secret|auth|api_?key|access_?key|cookie|credential|:\/\/[^\s/@]*@/i;
 
@@ -47,7 +47,7 @@ const plainPair = new RegExp(
 const passwordLine = /\b(password|passwd|passphrase)(:\s+)\S+/gi;
 const userInfo = /(:\/\/)[^\s/@:]*:[^\s/@]*@/g;
 
-/** The text without anything that looks like a secret. */
+/** Returns the text with everything replaced that looks like a secret. */
 export function redactText(text: string): string {
   if (!suspicious.test(text)) return text;
   return text
@@ -82,12 +82,12 @@ const proseAfterScheme = new Set([
   'tokens',
 ]);
 
-/** "basic authentication" and "bearer token" are prose. */
+/** The words "basic authentication" and "bearer token" are prose, not credentials. */
 function isProse(value: string): boolean {
   return proseAfterScheme.has(value.toLowerCase());
 }
 
-/** Headers were already handled, with their scheme kept. */
+/** Authorization headers were already redacted with their scheme kept. */
 function isHarmless(name: string): boolean {
   return name.toLowerCase() === 'authorization';
 }

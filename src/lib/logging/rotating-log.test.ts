@@ -17,7 +17,7 @@ async function folder() {
   };
 }
 
-test('a log stays within its limit while it is written and loses none of the newest lines', async () => {
+test('a rotating log stays within its size limit and loses none of the newest lines', async () => {
   await using place = await folder();
   await using log = await RotatingLog.open(place.log, { clock, maxBytes: 100 });
   for (let line = 0; line < 200; line++) await log.write(`line ${line}\n`);
@@ -32,7 +32,7 @@ test('a log stays within its limit while it is written and loses none of the new
   assert.deepEqual(lines.slice(0, -1), expected);
 });
 
-test('the size left by an earlier process counts, and an oversized log is rotated first', async () => {
+test('the size of an existing log counts, and a log above the limit is rotated first', async () => {
   await using place = await folder();
   await writeFile(place.log, 'x'.repeat(90));
   {
@@ -66,14 +66,14 @@ after(async () => {
 });
 
 describe('rotateLog', () => {
-  it('leaves a log within its limit, and a missing one', async () => {
+  it('does not change a log within its limit, and ignores a missing one', async () => {
     await rotateLog(log, 'none', 10);
     await writeFile(log, '0123456789');
     await rotateLog(log, 'none', 10);
     assert.equal(await readFile(log, 'utf8'), '0123456789');
   });
 
-  it('keeps exactly one old log', async () => {
+  it('keeps exactly one rotated log', async () => {
     for (const text of ['first, too long', 'second, too long']) {
       await writeFile(log, text);
       await rotateLog(log, 'none', 10);

@@ -6,13 +6,15 @@ import { createLogger, type Logger, type LoggerOptions } from './logger.ts';
 
 export interface RotatingLogOptions {
   readonly clock: Clock;
-  /** The size at which the content becomes the one old log; default 10 MiB. */
+  /** The size at which the log is rotated, 10 MiB by default; only one rotated log is kept. */
   readonly maxBytes?: number;
 }
 
 const logMode = 0o640;
 
-/** A log file of kubeling that is rotated while it is written to: no line is lost or torn. */
+/**
+ * A log file of kubeling that is rotated while it is written; rotation loses and splits no line.
+ */
 export class RotatingLog implements LogOutput, AsyncDisposable {
   readonly #path: string;
   readonly #clock: Clock;
@@ -39,7 +41,7 @@ export class RotatingLog implements LogOutput, AsyncDisposable {
     this.#bytes = bytes;
   }
 
-  /** One call at a time. */
+  /** Writes the text; called for one text at a time. */
   async write(text: string): Promise<void> {
     if (this.#bytes > this.#maxBytes) await this.#rotate();
     this.#bytes += Buffer.byteLength(text);
@@ -63,7 +65,7 @@ export class RotatingLog implements LogOutput, AsyncDisposable {
     try {
       await rotateLog(this.#path, 'none', this.#maxBytes);
       const old = this.#file;
-      // The last lines may be written at any moment: a file is always open.
+      // The last lines before an exit may be written at any time, so a file is always open.
       const file = await open(this.#path, 'a', logMode);
       this.#file = file;
       this.#output = descriptorOutput(file.fd, this.#clock);
@@ -84,9 +86,7 @@ export interface OpenLog {
   readonly sink: BufferedLogSink;
 }
 
-/**
- * The log of a process: a logger, and the bounded buffer before the output, which reports its gaps.
- */
+/** The logger of a process with its bounded output buffer, which reports lost lines. */
 export function openLog(options: OpenLogOptions): OpenLog {
   const { clock, format, output } = options;
   const pid = options.pid ?? process.pid;
@@ -108,12 +108,12 @@ export function openLog(options: OpenLogOptions): OpenLog {
 export const maxLogBytes: number = 10 * 1024 * 1024;
 
 /**
- * How a log is rotated: a file without a writer is renamed, one with a writer is copied and
+ * How a log is rotated: a file without a writer is renamed; a file with a writer is copied and
  * truncated.
  */
 export type LogWriter = 'none' | 'running';
 
-/** Keeps the log within its limit: at the limit its content becomes the one old log. */
+/** Rotates the log when it has reached its limit: one rotated log is kept. */
 export async function rotateLog(path: string, writer: LogWriter, maxBytes = maxLogBytes): Promise<void> {
   const size = await logSize(path);
   if (size <= maxBytes) return;
@@ -121,8 +121,8 @@ export async function rotateLog(path: string, writer: LogWriter, maxBytes = maxL
     await rename(path, `${path}.1`);
     return;
   }
-  // The writer appends, so it continues at the new end. Lines written between the two steps are
-  // lost.
+  // The writer appends, so it continues at the new end of the file. Lines written between copying
+  // and truncating are lost.
   await copyFile(path, `${path}.1`);
   await truncate(path);
 }
@@ -138,7 +138,7 @@ export async function logSize(path: string): Promise<number> {
 
 const tailBytes = 16 * 1024;
 
-/** The last lines written after the offset. */
+/** Returns the last lines of the log that were written after the offset. */
 export async function tailLog(path: string, fromByte: number, lines: number): Promise<string> {
   const size = await logSize(path);
   const start = Math.max(fromByte, size - tailBytes);

@@ -49,7 +49,7 @@ test('logs errors inside fields with their causes', () => {
   assert.deepEqual(plainFields({ error }), { error: 'Cannot start: no space' });
 });
 
-test('maps, sets and lists become records and lists', () => {
+test('logs maps, sets and lists as records and lists', () => {
   assert.deepEqual(plainFields({ map: new Map([['a', 1]]), set: new Set([1, 2]), list: ['x', { y: 1 }] }), {
     map: { a: 1 },
     set: [1, 2],
@@ -69,12 +69,12 @@ test('cycles, throwing getters and hostile proxies are named instead of followed
   });
 });
 
-test('the same object twice is no cycle', () => {
+test('the same object in two fields is not treated as a cycle', () => {
   const shared = { a: 1 };
   assert.deepEqual(plainFields({ x: shared, y: shared }), { x: { a: 1 }, y: { a: 1 } });
 });
 
-test('values are bounded in length, depth, width and number', () => {
+test('limits the length, depth, width and number of logged values', () => {
   let deep: object = {};
   for (let i = 0; i < 50; i++) deep = { inside: deep };
   const wide = Array.from({ length: 1000 }, () => Array.from({ length: 1000 }, () => 'x'));
@@ -109,12 +109,12 @@ test('secrets are redacted by name, in a Secret, in an environment and in text',
   });
 });
 
-test('a field called __proto__ is a field like any other', () => {
+test('a field called __proto__ is logged like any other', () => {
   const plain = plainFields(JSON.parse('{"__proto__": {"x": 1}}'));
   assert.equal(JSON.stringify(plain), '{"__proto__":{"x":1}}');
 });
 
-test('anything becomes valid JSON', () => {
+test('any logged value becomes valid JSON', () => {
   const anything = fc.anything({
     withBigInt: true,
     withDate: true,
@@ -131,7 +131,7 @@ test('anything becomes valid JSON', () => {
   );
 });
 
-test('all texts and keys of one record together are bounded', () => {
+test('limits the total length of texts and keys in one record', () => {
   const texts = Array.from({ length: 64 }, () => 'x'.repeat(10_000));
   const plain = plainFields({ texts, ['k'.repeat(10_000)]: 1 });
   assert.ok(JSON.stringify(plain).length < 80_000);

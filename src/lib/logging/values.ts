@@ -1,7 +1,7 @@
 import { describeError } from '../errors.ts';
 import { isSecretName, redacted, redactText } from './redact.ts';
 
-/** A value as it is logged: short, without secrets and cycles. */
+/** A value in the form in which it is logged: short, without secrets and cycles. */
 export type Plain = string | number | boolean | null | readonly Plain[] | { readonly [key: string]: Plain };
 export type PlainFields = { readonly [key: string]: Plain };
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -9,14 +9,16 @@ export type LogFields = Readonly<Record<string, unknown>>;
 const maxText = 8192;
 const maxDepth = 6;
 const maxItems = 64;
-/** Limit for all values of one record, so that a wide and deep one cannot block the node. */
+/**
+ * The maximum number of values in one record, so that a wide and deep value cannot block the node.
+ */
 const maxValues = 512;
 const maxRecordText = 65_536;
 const maxKey = 256;
 
 /**
- * The state of the traversal: the objects around the value, and how many values and how much text
- * may follow.
+ * The state of the traversal: the enclosing objects of the current value, and how many values and
+ * how much text may follow.
  */
 interface Walk {
   readonly around: object[];
@@ -24,7 +26,7 @@ interface Walk {
   text: number;
 }
 
-/** Never throws. Undefined fields are omitted. */
+/** Converts log fields to plain values; undefined fields are omitted. Never throws. */
 export function plainFields(fields: LogFields): PlainFields {
   const walk: Walk = { around: [], left: maxValues, text: maxRecordText };
   try {
@@ -34,7 +36,7 @@ export function plainFields(fields: LogFields): PlainFields {
   }
 }
 
-/** A message or other text: truncated, and without secrets. Never throws. */
+/** Truncates a log message and removes secrets. Never throws. */
 export function plainText(text: string): string {
   const cut = text.length <= maxText ? text : `${text.slice(0, maxText)}… (${text.length - maxText} more)`;
   return redactText(cut);
@@ -113,7 +115,7 @@ function plainRecord(record: LogFields, walk: Walk): PlainFields {
       entries.push([shortKey(key), hides(key) ? redactedValue(value) : plainValue(value, walk)]);
   }
   if (keys.length > maxItems) entries.push(['<more>', keys.length - maxItems]);
-  // From entries, because a key may be __proto__.
+  // Built from entries, because a key may be __proto__.
   return Object.fromEntries(entries);
 }
 
@@ -130,8 +132,8 @@ function readable(record: LogFields, key: string): unknown {
 }
 
 /**
- * Besides secret names: the data of a Secret, and the value beside a name, as in environments and
- * headers.
+ * Redacts, besides values with secret names, the data of a Secret and the value next to a secret
+ * name, as in environments and headers.
  */
 function hiddenKeys(record: LogFields): (key: string) => boolean {
   const isSecret = readable(record, 'kind') === 'Secret';
@@ -143,7 +145,7 @@ function hiddenKeys(record: LogFields): (key: string) => boolean {
     (isPair && key === 'value');
 }
 
-/** Whether a value exists, or a boolean, is not secret. */
+/** A boolean, or the absence of a value, is not secret. */
 function redactedValue(value: unknown): Plain {
   return typeof value === 'boolean' || value === null || value === '' ? value : redacted;
 }

@@ -1,15 +1,16 @@
 import { KubelingError } from '../errors.ts';
 import type { Caller } from './format.ts';
 
-/** One `pattern=level` of a vmodule setting. */
+/** One `pattern=level` entry of a vmodule setting. */
 export interface ModuleLevel {
   readonly pattern: string;
   readonly level: number;
 }
 
 /**
- * Reads `pattern=level,...`. A pattern is the name of a source file without its ending, with `*`, `?` and `[abc]`
- * as in a shell; one with a slash is compared with as many folders of the path.
+ * Parses `pattern=level,...`. A pattern is the name of a source file without its extension, with
+ * `*`, `?` and `[abc]` as in a shell; a pattern with slashes is compared with as many folders of
+ * the path.
  */
 export function parseModuleLevels(text: string): ModuleLevel[] {
   const parts = text.split(',').map((part) => part.trim());
@@ -26,7 +27,7 @@ export function parseModuleLevels(text: string): ModuleLevel[] {
   return parsed.map(({ found }) => ({ pattern: found?.[1] ?? '', level: Number(found?.[2]) }));
 }
 
-/** Checks a level as given by a flag or at run time. */
+/** Checks a log level that was set by a flag or at run time. */
 function checkedLevel(level: number): number {
   if (Number.isSafeInteger(level) && level >= 0) return level;
   throw new KubelingError(
@@ -40,12 +41,15 @@ interface Matcher extends ModuleLevel {
   readonly matches: RegExp;
 }
 
-/** How much is logged; shared by a logger and all its children, and may change at run time. */
+/**
+ * Determines which lines are logged. Shared by a logger and its children; may be changed at run
+ * time.
+ */
 export class Verbosity {
   #level: number;
   #modules: readonly Matcher[] = [];
   #highestModule = 0;
-  /** Cached per source file: their number is bounded. */
+  /** The level per source file; the cache is bounded by the number of source files. */
   readonly #levelOfPath = new Map<string, number>();
 
   constructor(level = 0, modules: readonly ModuleLevel[] = []) {
@@ -61,14 +65,16 @@ export class Verbosity {
     this.#level = checkedLevel(level);
   }
 
-  /** The first pattern that matches a file decides; it can only raise the level. */
+  /**
+   * The first pattern that matches a file determines its level; it can only raise the global level.
+   */
   setModules(modules: readonly ModuleLevel[]): void {
     this.#modules = modules.map(matcherOf);
     this.#highestModule = Math.max(0, ...modules.map(({ level }) => level));
     this.#levelOfPath.clear();
   }
 
-  /** The caller is looked up only if its file could matter. */
+  /** The caller is determined only if file patterns could enable the line. */
   shows(level: number, caller: () => Caller): boolean {
     if (level <= this.#level) return true;
     return level <= this.#highestModule && level <= this.#moduleLevel(caller().path);

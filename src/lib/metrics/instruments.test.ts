@@ -23,7 +23,7 @@ test('formats numbers like the Prometheus client of Go', () => {
   for (const [value, text] of cases) assert.equal(numberText(value), text);
 });
 
-test('any finite number survives formatting and parsing', () => {
+test('parsing a formatted number returns the same number', () => {
   fc.assert(
     fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
       assert.ok(Object.is(Number(numberText(value)), value));
@@ -31,7 +31,7 @@ test('any finite number survives formatting and parsing', () => {
   );
 });
 
-test('help and labels are escaped, each in its own way', () => {
+test('help texts and label values are escaped by their different rules', () => {
   assert.equal(
     headText({ name: 'a', help: 'one\ntwo \\ "three"', type: 'gauge' }),
     '# HELP a one\\ntwo \\\\ "three"\n# TYPE a gauge\n',

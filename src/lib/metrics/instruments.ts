@@ -1,6 +1,6 @@
 import { KubelingError } from '../errors.ts';
 
-/** Only grows: negative increments and NaN are ignored. */
+/** A metric that only increases: negative increments and NaN are ignored. */
 export class Counter implements Instrument {
   #value = 0;
 
@@ -43,13 +43,13 @@ export class Gauge implements Instrument {
 
 /** The upper bounds of a histogram, shared by all series of a family. */
 export interface Buckets {
-  /** Ascending and finite. */
+  /** The bounds in ascending order, all finite. */
   readonly bounds: readonly number[];
-  /** The label of each bound, and of the +Inf bucket after them. */
+  /** The `le` label text of each bound, and of the +Inf bucket after them. */
   readonly labels: readonly string[];
 }
 
-/** Counts observations by size. NaN is ignored. */
+/** A histogram: counts observations by bucket. NaN is ignored. */
 export class Histogram implements Instrument {
   readonly #buckets: Buckets;
   readonly #counts: Float64Array;
@@ -86,7 +86,7 @@ export class Histogram implements Instrument {
     return text + sampleText(`${name}_sum`, labels, this.#sum) + sampleText(`${name}_count`, labels, below);
   }
 
-  /** The index of the first bucket whose bound is not below the value. */
+  /** The index of the first bucket whose bound is at least the value. */
   #bucketOf(value: number): number {
     const { bounds } = this.#buckets;
     let low = 0;
@@ -100,14 +100,14 @@ export class Histogram implements Instrument {
   }
 }
 
-/** `count` bounds, each `factor` times the one before. */
+/** Returns `count` bucket bounds, each `factor` times the previous one. */
 export function exponentialBuckets(start: number, factor: number, count: number): number[] {
   const bounds: number[] = [];
   for (let bound = start; bounds.length < count; bound *= factor) bounds.push(bound);
   return bounds;
 }
 
-/** Every histogram has the +Inf bucket, declared or not. */
+/** Every histogram has the +Inf bucket, whether its bounds contain it or not. */
 export function bucketsOf(name: string, bounds: readonly number[]): Buckets {
   const finite = bounds.at(-1) === Number.POSITIVE_INFINITY ? bounds.slice(0, -1) : [...bounds];
   const ascending = finite.every(
@@ -123,7 +123,7 @@ export function bucketsOf(name: string, bounds: readonly number[]): Buckets {
   return { bounds: finite, labels };
 }
 
-/** The text exposition format 0.0.4, byte for byte as the Go kubelet writes it. */
+/** Writes the text exposition format 0.0.4, byte for byte like the Go kubelet. */
 
 export const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8';
 
@@ -140,7 +140,7 @@ export function headText({ name, help, type }: FamilyHead): string {
   return `# HELP ${name} ${help.replace(/[\\\n]/g, escaped)}\n# TYPE ${name} ${type}\n`;
 }
 
-/** `a="1",b="2"`: the text between the braces, which identifies a series. */
+/** The labels as text between the braces, `a="1",b="2"`, which identifies a series. */
 export function labelText(names: readonly string[], labels: Labels): string {
   let text = '';
   for (const name of names) text += `${text === '' ? '' : ','}${name}="${labelValue(labels[name] ?? '')}"`;
@@ -154,7 +154,7 @@ export function sampleText(name: string, labels: string, value: number, timestam
 }
 
 /**
- * The shortest text that parses to the number; with an exponent from a million on, of at least two
+ * The shortest text that parses to the number; from a million on with an exponent of at least two
  * digits.
  */
 export function numberText(value: number): string {
@@ -176,9 +176,12 @@ function escaped(character: string): string {
   return character === '\n' ? '\\n' : `\\${character}`;
 }
 
-/** The instrument of one series. */
+/** The counter, gauge or histogram of one series. */
 export interface Instrument {
-  /** All its lines, each with its line feed. `labels` is the text between the braces. */
+  /**
+   * Returns all lines of the series, each with its line feed. `labels` is the text between the
+   * braces.
+   */
   expose(name: string, labels: string): string;
 }
 
@@ -193,7 +196,7 @@ interface Series<I> {
   readonly instrument: I;
 }
 
-/** What a family needs of its registry. */
+/** The series limit of the registry, for its metric families. */
 export interface FamilyLimits {
   readonly maxSeries: number;
   /** Called each time a series beyond the limit is requested. */
@@ -201,8 +204,8 @@ export interface FamilyLimits {
 }
 
 /**
- * One metric with all its series. Keep the result of `with` where the labels are constant: using it
- * is one addition, resolving it builds and looks up the labels.
+ * One metric with all its series. Callers with constant labels should keep the result of `with`:
+ * updating it costs one addition, while `with` builds and looks up the labels.
  */
 export class Family<L extends string, I extends Instrument> {
   readonly head: FamilyHead;
@@ -210,7 +213,7 @@ export class Family<L extends string, I extends Instrument> {
   readonly #limits: FamilyLimits;
   readonly #create: () => I;
   readonly #series = new Map<string, Series<I>>();
-  /** Receives measurements beyond the limit; it is never exposed. */
+  /** Receives the measurements of series beyond the limit; it is never exposed. */
   readonly #overflow: I;
 
   constructor(head: FamilyHead, names: readonly L[], create: () => I, limits: FamilyLimits) {
@@ -219,7 +222,7 @@ export class Family<L extends string, I extends Instrument> {
     this.#create = create;
     this.#limits = limits;
     this.#overflow = create();
-    // Without labels there is one series, which exists from the start with zero.
+    // A metric without labels has one series, which exists from the start with zero.
     if (names.length === 0) this.with({} as Record<L, string>);
   }
 
@@ -227,7 +230,10 @@ export class Family<L extends string, I extends Instrument> {
     return this.#series.size;
   }
 
-  /** The series of these labels. A removed one still counts, but is no longer exposed. */
+  /**
+   * Returns the series with these labels. After `remove` a returned series can still be updated,
+   * but is no longer exposed.
+   */
   with(labels: Readonly<Record<L, string>>): I {
     const key = labelText(this.#names, labels);
     return this.#series.get(key)?.instrument ?? this.#add(key, labels);
@@ -261,14 +267,14 @@ export class Family<L extends string, I extends Instrument> {
       return this.#overflow;
     }
     const instrument = this.#create();
-    // Only the declared labels, copied: the caller may reuse its object.
+    // Copies only the declared labels, because the caller may reuse its object.
     const own = Object.fromEntries(this.#names.map((name) => [name, labels[name]]));
     this.#series.set(key, { labels: own, instrument });
     return instrument;
   }
 }
 
-/** Rejects names that the format does not allow, naming every invalid one. */
+/** Throws for metric and label names that the format does not allow, naming every invalid one. */
 export function checkNames(name: string, labels: readonly string[], reserved: readonly string[]): void {
   const wrong = labels.filter((label, index) => {
     const known = labels.indexOf(label) !== index || reserved.includes(label);

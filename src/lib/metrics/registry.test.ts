@@ -9,7 +9,7 @@ const open = new AbortController().signal;
 function setUp(maxSeries = 100) {
   const errors: unknown[] = [];
   const registry = new MetricRegistry({ maxSeries, onError: (error) => errors.push(error) });
-  /** The text without the registry's own metrics. */
+  /** The exposition without the registry's own metrics. */
   const text = async () => {
     const lines = (await registry.expose(open)).split('\n');
     return lines.filter((line) => !line.includes('kubeling_metric_')).join('\n');
@@ -71,7 +71,7 @@ test('a metric without labels exists from the start, with zero', async () => {
   assert.match(await text(), /h_bucket\{le="1"\} 0\nh_bucket\{le="\+Inf"\} 0\nh_sum 0\nh_count 0\n/);
 });
 
-test('counters only grow, gauges go both ways, and NaN is ignored', () => {
+test('counters only increase, gauges also decrease, and NaN is ignored', () => {
   const { registry } = setUp();
   const counter = registry.counter({ name: 'c', help: '' }).with({});
   for (const by of [1, -5, Number.NaN, 0.5]) counter.inc(by);
@@ -105,7 +105,7 @@ test('series are removed by any of their labels', async () => {
   assert.equal(family.size, 0);
 });
 
-test('series beyond the limit are rejected and counted, and existing ones still count', async () => {
+test('a series beyond the limit is not exposed but counted as overflow, and existing series still count', async () => {
   const { registry } = setUp(2);
   const family = registry.counter({ name: 'requests', help: '', labels: ['path'] });
   for (let i = 0; i < 100_000; i++) family.with({ path: `/${i}` }).inc();
@@ -116,7 +116,7 @@ test('series beyond the limit are rejected and counted, and existing ones still 
   assert.match(text, /kubeling_metric_series_overflow_total\{family="requests"\} 99998\n/);
 });
 
-test('overflows are counted even for more metrics than the limit', async () => {
+test('overflows are counted for more metrics than the series limit', async () => {
   const { registry } = setUp(1);
   for (const name of ['a', 'b', 'c']) {
     const family = registry.counter({ name, help: '', labels: ['x'] });
@@ -153,7 +153,7 @@ test('collectors are called at every exposition until they are removed', async (
   assert.equal(await text(), '');
 });
 
-test('a failing collector is counted and hides nothing else', async () => {
+test('a failing collector is counted, and the other metrics are exposed', async () => {
   const { registry, errors } = setUp();
   registry.gauge({ name: 'kept', help: '' });
   registry.collect(() => {
@@ -175,7 +175,7 @@ test('a collector exposes no more series than the limit', async () => {
   assert.match(text, /overflow_total\{family="many"\} 1\n/);
 });
 
-test('labels may be given as text, and equal the same labels as a record', async () => {
+test('labels may be given as text, which identifies the same series as a record', async () => {
   const { registry, text } = setUp();
   const samples = [
     { labels: labelText(['a', 'b'], { a: '"', b: '2' }), value: 1 },
@@ -241,7 +241,7 @@ test('exponential buckets equal those of the Go client', async () => {
   assert.equal(bounds.at(-1), '+Inf');
 });
 
-test('an observation counts in every bucket that is not below it', async () => {
+test('an observation counts in every bucket whose bound is at least the value', async () => {
   const bounds = fc.uniqueArray(fc.integer({ min: -50, max: 50 }), { minLength: 1 });
   await fc.assert(
     fc.asyncProperty(bounds, fc.array(fc.integer({ min: -60, max: 60 })), async (unsorted, values) => {
@@ -260,7 +260,7 @@ test('an observation counts in every bucket that is not below it', async () => {
   );
 });
 
-test('counting is cheap, with a kept series and by labels', () => {
+test('updating a metric is cheap, with a kept series and by labels', () => {
   const family = setUp().registry.counter({ name: 'c', help: '', labels: ['a', 'b'] });
   const held = family.with({ a: '1', b: '2' });
   const started = process.threadCpuUsage();

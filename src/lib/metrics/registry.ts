@@ -26,11 +26,11 @@ export interface HistogramOptions<L extends string> extends FamilyOptions<L> {
   readonly buckets: readonly number[];
 }
 
-/** A value that is computed at exposition, not stored. */
+/** A value that a collector computes at exposition, and the registry does not store. */
 export interface Sample {
-  /** Or the result of `labelText`. */
+  /** The labels as a record, or as the text from `labelText`. */
   readonly labels?: Labels | string;
-  /** Unknown families are omitted. */
+  /** The value; a sample with undefined value is omitted. */
   readonly value: number | undefined;
   readonly timestampMs?: number;
 }
@@ -40,23 +40,27 @@ export interface SampledFamily extends FamilyHead {
   readonly samples: Iterable<Sample>;
 }
 
-/** Returns its families at this moment. May be called again before an earlier call has resolved. */
+/**
+ * Returns its metric families with the current values. May be called again before an earlier call
+ * has resolved.
+ */
 export type Collector = (signal: AbortSignal) => Iterable<SampledFamily> | Promise<Iterable<SampledFamily>>;
 
 export interface MetricRegistryOptions {
   /**
-   * Limit of series per family; default 10,000. Measurements beyond it go to one overflow series.
+   * The maximum number of series per family, 10,000 by default. Measurements beyond it go to one
+   * overflow series.
    */
   readonly maxSeries?: number;
-  /** Called for each collector that failed; the others are exposed. */
+  /** Called with the error of each collector that failed; the others are exposed. */
   readonly onError: (error: unknown) => void;
 }
 
-/** The event loop gets a turn after so many samples. */
+/** The exposition yields to the event loop after this many samples. */
 const samplesPerTurn = 1_000;
 const overflowName = 'kubeling_metric_series_overflow_total';
 
-/** All metrics of one endpoint. Several registries may coexist; there is no global one. */
+/** All metrics of one endpoint. Several registries may coexist; no registry is global. */
 export class MetricRegistry {
   readonly #families = new Map<string, Family<string, Instrument>>();
   readonly #collectors = new Set<Collector>();
@@ -99,8 +103,8 @@ export class MetricRegistry {
   }
 
   /**
-   * All metrics as text, sorted by name. Of a duplicate name a registered metric wins, else the
-   * first collector.
+   * Writes all metrics as text, sorted by name. If several collectors have a metric of the same
+   * name, a registered metric is used, otherwise that of the first collector.
    */
   async expose(signal: AbortSignal): Promise<string> {
     const sampled = await Promise.all(
@@ -132,7 +136,7 @@ export class MetricRegistry {
     return family;
   }
 
-  /** The overflow counter has one series per other metric, so it needs no limit. */
+  /** The overflow counter has one series per metric, so it needs no limit. */
   #limitsOf(name: string): FamilyLimits {
     return name === overflowName
       ? { maxSeries: Number.POSITIVE_INFINITY, onOverflow: () => {} }
@@ -140,8 +144,8 @@ export class MetricRegistry {
   }
 
   /**
-   * The text of each family of a collector. A collector that fails in between adds nothing, and is
-   * counted.
+   * Returns the text of each family of a collector. A collector that fails during the call adds no
+   * metrics, and is counted.
    */
   async #collectFrom(collector: Collector, signal: AbortSignal): Promise<[string, string][]> {
     try {
@@ -165,7 +169,7 @@ export class MetricRegistry {
     }
   }
 
-  /** Duplicate or too many series would make a scraper reject the complete page. */
+  /** Duplicate or too many series would make a scraper reject the complete response. */
   #sampledText(family: SampledFamily): { readonly text: string; readonly samples: number } {
     const names = new Set<string>();
     let text = '';
