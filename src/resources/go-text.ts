@@ -2,7 +2,7 @@ import { fnv1a32 } from '../lib/index.ts';
 
 /**
  * Kubelet checkpoints contain a checksum over Go's dump of the value. These functions build the
- * parts of such a dump: struct fields are prefixed with their types, elements of maps and lists are
+ * parts of such a dump: fields of structs have their type as prefix, elements of maps and lists do
  * not.
  */
 export type GoField = readonly [name: string, type: string, text: string];
@@ -20,23 +20,23 @@ export function goList<V>(values: readonly V[], textOf: (value: V) => string = S
   return `[${values.map(textOf).join(' ')}]`;
 }
 
-/** The checksum of a pointer to a struct of that type. */
+/** Returns the checksum of a pointer to a Go struct with that type name and these fields. */
 export function goChecksum(type: string, fields: readonly GoField[]): number {
   return fnv1a32(`(*${type})${goStruct(fields)}`);
 }
 
-/** Compares like Go: numbers by value, strings by bytes. */
+/** Compares keys like Go: numbers by value, strings by bytes. */
 function compareKeys(one: string | number, other: string | number): number {
   if (typeof one === 'number' && typeof other === 'number') return one - other;
   return Buffer.compare(Buffer.from(`${one}`), Buffer.from(`${other}`));
 }
 
-/** Sorts in the order of Go's JSON encoder. */
+/** Sorts keys in the order of Go's JSON encoder. */
 export function sortedByKey<K extends string | number, V>(entries: Iterable<readonly [K, V]>): Map<K, V> {
   return new Map([...entries].toSorted(([one], [other]) => compareKeys(one, other)));
 }
 
-/** Throws an error that names the value that is not an object. */
+/** Returns the value as object; throws an error that names it if it is not an object. */
 export function jsonObject(value: unknown, what: string): Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new Error(`${what} is not an object`);

@@ -17,7 +17,7 @@ const v1: CgroupLayout = {
 };
 const v2: CgroupLayout = { version: 2, root: '/sys/fs/cgroup' };
 
-/** A machine with these files; the entries of a directory are the files below it. */
+/** A machine with these files; a directory lists the files below it. */
 function aMachine(files: Readonly<Record<string, string>>) {
   return {
     read: async (path: string) => files[path] ?? Promise.reject(new Error(`ENOENT: ${path}`)),
@@ -30,7 +30,7 @@ function aMachine(files: Readonly<Record<string, string>>) {
 }
 
 describe('machine facts', () => {
-  it('are read from files', async () => {
+  it('reads the facts of a machine from its files', async () => {
     const files = {
       '/proc/sys/kernel/pid_max': '4194304\n',
       '/proc/sys/kernel/threads-max': '62836\n',
@@ -55,12 +55,12 @@ describe('machine facts', () => {
     });
   });
 
-  it('are minimal on a machine without these files', async () => {
+  it('reads no PID limit, huge pages or swap on a machine without these files', async () => {
     const facts = { pids: undefined, hugePages: new Map(), swaps: [], swapBytes: 0n } as const;
     assert.deepEqual(await readMachineFacts(aMachine({}), v2), { ...facts, swapController: 'absent' });
   });
 
-  it('read from the cgroup of this process whether swap can be limited', async () => {
+  it('reads from the cgroup of this process whether swap can be limited', async () => {
     const files = {
       '/proc/self/cgroup': '0::/system.slice/kubeling.service\n',
       '/sys/fs/cgroup/system.slice/kubeling.service/memory.swap.max': 'max\n',
@@ -77,11 +77,11 @@ describe('machine requirements', () => {
     singleProcessOomKill: undefined,
   };
 
-  it('are met by the defaults without swap', () => {
+  it('accepts the default settings on a machine without swap', () => {
     for (const version of [1, 2] as const) checkMachine(demands, { swaps: [] }, version);
   });
 
-  it('reject a machine with swap unless it is allowed', () => {
+  it('rejects a machine with swap unless swap is allowed', () => {
     const swaps = ['/dev/sda2'];
     assert.throws(() => checkMachine(demands, { swaps }, 2), {
       code: 'MACHINE_UNFIT',
@@ -90,7 +90,7 @@ describe('machine requirements', () => {
     checkMachine({ ...demands, failSwapOn: false, swapBehavior: 'LimitedSwap' }, { swaps }, 2);
   });
 
-  it('report all settings that cgroups v1 does not support together', () => {
+  it('reports all settings that cgroups v1 does not support in one error', () => {
     const all = {
       failSwapOn: false,
       failCgroupV1: true,
@@ -109,7 +109,7 @@ describe('machine requirements', () => {
 });
 
 describe('the maximum number of pods', () => {
-  it('is only reduced by podsPerCore', () => {
+  it('podsPerCore can only reduce the maximum number of pods', () => {
     const pods = (podsPerCore: number) => maxPods({ maxPods: 110, podsPerCore }, 4_000);
     assert.deepEqual([0, 10, 100].map(pods), [110, 40, 110]);
   });
@@ -129,23 +129,23 @@ describe('reservations', () => {
     kubeReserved: { cpu: '250m', memory: '512Mi', 'ephemeral-storage': '1Gi' },
   };
 
-  it('are the sum of system and kube reservations', () => {
+  it('adds up the system and the kube reservations', () => {
     const { hugePages: _, ...amount } = reservedAmount(some);
     assert.deepEqual(amount, { milliCpu: 750, memoryBytes: 1_610_612_736, pids: 100 });
   });
 
-  it('prefer reservedSystemCPUs to CPU amounts', () => {
+  it('prefers reservedSystemCPUs to the reserved CPU amounts', () => {
     assert.equal(reservedAmount({ ...some, reservedSystemCPUs: '0-1,3' }).milliCpu, 3000);
   });
 
-  it('are not subtracted from kubepods unless pods are enforced', () => {
+  it('does not subtract reservations from kubepods unless enforceNodeAllocatable includes pods', () => {
     assert.deepEqual(reservedAmount({ ...some, enforceNodeAllocatable: ['none'] }), {
       milliCpu: 0,
       memoryBytes: 0,
     });
   });
 
-  it('are subtracted from allocatable even if not enforced, with eviction thresholds and huge pages', () => {
+  it('subtracts reservations from allocatable even if not enforced, with eviction thresholds and huge pages', () => {
     const hugePages = new Map([['2MB', 4_194_304]]);
     const withheld = (free?: Parameters<typeof withheldAmount>[2]) =>
       withheldAmount({ ...some, enforceNodeAllocatable: ['none'] }, { ...capacity, hugePages }, free);
@@ -156,7 +156,7 @@ describe('reservations', () => {
     assert.equal(withheld({ quantity }).memoryBytes, 1_610_612_736 + 4_194_304 + 104_857_600);
   });
 
-  it('must not exceed the capacity', () => {
+  it('rejects reservations above the capacity', () => {
     const greedy = { ...none, systemReserved: { cpu: '3', memory: '9Gi' }, kubeReserved: { cpu: '2' } };
     assert.throws(() => checkReservations(greedy, capacity, {}), {
       code: 'RESERVATION_TOO_LARGE',
@@ -164,7 +164,7 @@ describe('reservations', () => {
     });
   });
 
-  it('must not exceed the disk together with the eviction threshold', () => {
+  it('rejects disk reservations that exceed the disk together with the eviction threshold', () => {
     const on = (diskBytes: number | undefined, disk?: Parameters<typeof checkReservations>[2]['disk']) =>
       checkReservations(some, { ...capacity, diskBytes }, { disk });
     const gibi = 1_073_741_824;
@@ -179,7 +179,7 @@ describe('reservations', () => {
     assert.throws(() => on(2 * gibi, { quantity: parseQuantity('1025Mi') }), /ephemeral-storage: /);
   });
 
-  it('must not exceed memory or huge pages together with the eviction threshold', () => {
+  it('rejects memory reservations that exceed memory or huge pages together with the eviction threshold', () => {
     const pages = { ...none, systemReserved: { 'hugepages-2Mi': '4Mi', 'hugepages-1Gi': '1Gi' } };
     const hugePages = new Map([['2MB', 4_194_304]]);
     checkReservations(pages, { ...capacity, hugePages }, { memory: { percent: 100 } });

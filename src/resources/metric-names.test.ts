@@ -18,7 +18,7 @@ async function samplesOf(metrics: MetricRegistry): Promise<readonly string[]> {
   return lines.filter((line) => line.startsWith('kubelet_'));
 }
 
-test('eviction metrics have the upstream names', async () => {
+test('eviction metrics have the same names as in the Go kubelet', async () => {
   const metrics = registry();
   const observer = evictionMetrics(metrics);
   observer.evicted('memory.available');
@@ -35,7 +35,7 @@ test('eviction metrics have the upstream names', async () => {
     assert.ok(samples.includes(line), `${line} is not among\n${samples.join('\n')}`);
 });
 
-test('resize metrics have the upstream names', async () => {
+test('resize metrics have the same names as in the Go kubelet', async () => {
   const metrics = registry();
   const observer = resizeMetrics(metrics, () => ({ pending: new Map([['Deferred', 2]]), inProgress: 3 }));
   observer.requested({ resource: 'cpu', requirement: 'limits', operation: 'increase' });
@@ -51,7 +51,7 @@ test('resize metrics have the upstream names', async () => {
   ]);
 });
 
-test('CPU, memory, topology and device metrics have the upstream names', async () => {
+test('CPU, memory, topology and device metrics have the same names as in the Go kubelet', async () => {
   const metrics = registry();
   const count = alignmentMetrics(metrics);
   const place = (cpu: number) => ({ numaNode: cpu % 2, socket: 0, core: cpu, uncoreCache: 0 });
@@ -90,7 +90,7 @@ test('CPU, memory, topology and device metrics have the upstream names', async (
     assert.ok(samples.includes(line), `${line} is not among\n${samples.join('\n')}`);
 });
 
-test('pod resources API metrics have the upstream names', async () => {
+test('PodResources API metrics have the same names as in the Go kubelet', async () => {
   const metrics = registry();
   const observer = podResourcesMetrics(metrics);
   for (const method of ['list', 'get', 'get_allocatable'] as const) {

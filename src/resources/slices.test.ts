@@ -23,7 +23,7 @@ function podWith(uid: string, resources: object): Pod {
 
 type Verb = 'start' | 'set' | 'stop';
 
-/** A fake systemd that records its calls and fails on request. */
+/** A fake systemd slice manager that records its calls and fails on request. */
 class RecordedSlices implements SliceManager {
   readonly asked: string[] = [];
   readonly values = new Map<string, CgroupValues>();
@@ -81,7 +81,7 @@ const podPath = 'kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podb
 const podUnit = 'kubepods-burstable-podb_1.slice';
 
 describe('cgroups with the systemd driver', () => {
-  it('are nested slices with values in systemd and in the cgroup files', async () => {
+  it('creates cgroups as nested slices, with values in systemd and in the cgroup files', async () => {
     const { slices, qos, pods, read } = await aNode('v2');
     await qos.start(signal);
     assert.equal(await pods.ensureExists(pod, signal), 'created');
@@ -106,7 +106,7 @@ describe('cgroups with the systemd driver', () => {
   });
 
   for (const mode of ['v1', 'v2'] as const) {
-    it(`are read as they were set and follow a resize (${mode})`, async () => {
+    it(`reads limits as they were set, also after a resize (${mode})`, async () => {
       const { slices, qos, pods } = await aNode(mode);
       await qos.start(signal);
       await pods.ensureExists(pod, signal);
@@ -118,7 +118,7 @@ describe('cgroups with the systemd driver', () => {
     });
   }
 
-  it('set all CPUs on pods, so that systemd keeps the cpuset controller', async () => {
+  it('sets all CPUs on pods, so that systemd keeps the cpuset controller', async () => {
     const { slices, qos, read } = await aNode('v2', 'all');
     await qos.start(signal);
     assert.equal(slices.values.get('kubepods.slice')?.cpus, '0-3');
@@ -126,7 +126,7 @@ describe('cgroups with the systemd driver', () => {
     assert.equal(slices.values.get('kubepods-burstable.slice')?.cpus, undefined);
   });
 
-  it('set no CPUs with cgroups v1 or with a static CPU policy', async () => {
+  it('sets no CPUs on pods with cgroups v1 or with a static CPU policy', async () => {
     for (const [mode, cpuset] of [
       ['v1', 'all'],
       ['v2', undefined],
@@ -137,7 +137,7 @@ describe('cgroups with the systemd driver', () => {
     }
   });
 
-  it('are stopped once they are empty, and then gone', async () => {
+  it('stops the slice of a pod once it is empty, which removes its cgroup', async () => {
     const { host, slices, qos, pods, cgroups } = await aNode('v1');
     await qos.start(signal);
     await pods.ensureExists(pod, signal);
@@ -155,7 +155,7 @@ describe('cgroups with the systemd driver', () => {
     );
   });
 
-  it('fail the pod with an event if systemd cannot create them', async () => {
+  it('reports a pod event and fails if systemd cannot create the slice', async () => {
     const { slices, qos, pods, journal } = await aNode('v2');
     await qos.start(signal);
     slices.failing.add('start');
@@ -164,7 +164,7 @@ describe('cgroups with the systemd driver', () => {
     assert.match(String(journal.events[0]?.message), /no start of kubepods-burstable-podb_1\.slice/);
   });
 
-  it('have their values in the files even if systemd rejects them', async () => {
+  it('writes values to the cgroup files even if systemd rejects them', async () => {
     const { slices, qos, pods, journal, read } = await aNode('v2');
     await qos.start(signal);
     slices.failing.add('set');
@@ -177,7 +177,7 @@ describe('cgroups with the systemd driver', () => {
     });
   });
 
-  it('stay while systemd cannot stop them, unless the unit is missing', async () => {
+  it('keeps the cgroup of a pod while systemd cannot stop its slice, unless the unit is missing', async () => {
     const { slices, qos, pods } = await aNode('v2');
     await qos.start(signal);
     await pods.ensureExists(pod, signal);
@@ -190,7 +190,7 @@ describe('cgroups with the systemd driver', () => {
     await pods.destroy(podWith('never-made', {}), signal);
   });
 
-  it('are removed without systemd when addressed by plain paths', async () => {
+  it('removes cgroups without systemd when they are addressed by plain paths', async () => {
     const { slices, cgroups } = await aNode('v2');
     const plain = cgroups.plain();
     await plain.create(plain.parse('/system.slice/kubelet.service'), {}, signal);

@@ -27,7 +27,8 @@ import type { TolerationRules } from './taints.ts';
 export type AdmissionStanding = 'new' | 'admitted-before' | 'restored';
 
 /**
- * Everything the admission of a pod depends on at one moment. Pods have their allocated resources.
+ * Everything that the admission of a pod depends on, at one moment. The pods in it have their
+ * allocated resources, not those of their specs.
  */
 export interface AdmissionFacts {
   readonly standing: AdmissionStanding;
@@ -38,7 +39,7 @@ export interface AdmissionFacts {
   readonly node: Node | undefined;
   /** The other pods that use, or will use, resources of the node. */
   readonly others: readonly Pod[];
-  /** Those of the others that are terminating. */
+  /** The UIDs of the other pods that are terminating. */
   readonly ending: ReadonlySet<PodUid>;
   /** The current pressure conditions of the node, such as MemoryPressure and DiskPressure. */
   readonly pressures: readonly string[];
@@ -50,11 +51,11 @@ export interface AdmissionFacts {
   readonly podLevelResources: boolean;
   /** The features the node declares; undefined if they are not checked. */
   readonly declaredFeatures: ReadonlySet<string> | undefined;
-  /** Why the sysctls of the pod are not allowed. */
+  /** Why the sysctls of the pod are not allowed; undefined if they are allowed. */
   readonly sysctlProblem?: string | undefined;
-  /** Why the host ports of the pod are not allowed. */
+  /** Why the host ports of the pod are not allowed; undefined if they are allowed. */
   readonly nodePortProblem?: string | undefined;
-  /** Why the AppArmor profile of the pod cannot be applied. */
+  /** Why the AppArmor profile of the pod cannot be applied; undefined if it can be applied. */
   readonly appArmorProblem?: string | undefined;
   /**
    * The state of the allocation of exclusive resources: pending or rejected; undefined if the pod
@@ -79,7 +80,8 @@ export function evaluatePod(pod: Pod, facts: AdmissionFacts): Evaluation {
   if (allocation === 'pending') return { kind: 'allocate' };
   if (allocation !== undefined) return { kind: 'reject', rejection: allocation };
   const evaluation = evaluateOnNode(pod, facts);
-  // No pod is preempted or waited for if the pod is rejected in any case.
+  // Final rejections are checked before preempting or waiting: no victim is killed for a pod that
+  // is rejected anyway.
   const after = evaluation.kind === 'reject' ? undefined : finalRejection(pod, facts);
   return after === undefined ? evaluation : { kind: 'reject', rejection: after };
 }
@@ -160,7 +162,8 @@ function groupsRejection({ spec }: Pod, { strictGroups }: AdmissionFacts): Rejec
 }
 
 function finalRejection(pod: Pod, facts: AdmissionFacts): Rejection | undefined {
-  // A pod that has run was confined when it started.
+  // The AppArmor profile of a pod that has already run was applied when it started, so it is not
+  // checked again.
   const isPending = (pod.status.phase ?? 'Pending') === 'Pending';
   return firstOf(
     isPending ? named('AppArmor', facts.appArmorProblem) : undefined,
@@ -174,7 +177,9 @@ function finalRejection(pod: Pod, facts: AdmissionFacts): Rejection | undefined 
   );
 }
 
-/** Features that the node must have declared for a pod that uses them. */
+/**
+ * The node features that the pod needs; a node that does not declare all of them rejects the pod.
+ */
 const features: readonly (readonly [string, (pod: Pod) => boolean])[] = [
   [
     'RestartAllContainersOnContainerExits',

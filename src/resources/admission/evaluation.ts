@@ -12,14 +12,15 @@ export type Admission = { readonly admit: true } | ({ readonly admit: false } & 
 export type Evaluation =
   | { readonly kind: 'admit' }
   | { readonly kind: 'reject'; readonly rejection: Rejection }
-  /** Exclusive resources and devices have to be allocated first. */
+  /** The pod fits, but its exclusive CPUs, memory or devices must be allocated first. */
   | { readonly kind: 'allocate' }
   /** Only the node labels do not match, and the cached Node object may be stale. */
   | { readonly kind: 'fetch-node'; readonly rejection: Rejection }
-  /** The pod fits once terminating pods have terminated. */
+  /** The pod does not fit now, but will fit once the terminating pods have exited. */
   | { readonly kind: 'wait-for-termination'; readonly rejection: Rejection }
   /**
-   * Only node pressure prevents the admission, and the rate limit of such rejections is reached.
+   * The pod is rejected only because of node pressure, but too many pods were rejected for pressure
+   * recently, so it waits.
    */
   | { readonly kind: 'wait-for-pressure'; readonly rejection: Rejection }
   /** The pod is admitted after these pods are preempted. */
@@ -27,15 +28,20 @@ export type Evaluation =
 
 /** Allocates exclusive resources to pods: devices, CPUs and memory of NUMA nodes. */
 export interface PodResourceAllocator {
-  /** Whether the pod requests any of them. Fast, because it is called for each evaluation. */
+  /**
+   * Whether the pod requests exclusive resources. Must be fast: called at each evaluation of a pod.
+   */
   isRequestedBy(pod: Pod): boolean;
-  /** Allocates everything the pod requests, or returns why it cannot. Rejects only when aborted. */
+  /**
+   * Allocates all exclusive resources that the pod requests; resolves with the rejection if they
+   * cannot be allocated. Rejects only when aborted.
+   */
   allocatePod(pod: Pod, signal: AbortSignal): Promise<Rejection | undefined>;
 }
 
 export interface Preemption {
   readonly victims: readonly Pod[];
-  /** The first resource that was insufficient. */
+  /** The first resource of which too little is free for the pod. */
   readonly resource: string;
   /** The rejection if the victims do not terminate in time. */
   readonly rejection: Rejection;

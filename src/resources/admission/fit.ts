@@ -9,7 +9,7 @@ import {
   sumOf,
 } from './amounts.ts';
 
-/** A resource of which too little is available. */
+/** A resource of the node of which too little is free for a pod. */
 export interface Shortage {
   readonly kind: 'shortage';
   readonly resource: string;
@@ -18,10 +18,13 @@ export interface Shortage {
   readonly capacity: bigint;
 }
 
-/** The order of these resources in messages; all others follow. */
+/** The order in which insufficient resources are reported; all other resources follow. */
 const reportOrder = ['cpu', 'memory', 'ephemeral-storage'];
 
-/** Returns the resources that are insufficient for the pod together with the other pods. */
+/**
+ * Returns the resources of which too little is free for the pod, given the requests of the other
+ * pods.
+ */
 export function shortages(pod: Pod, node: Node, others: readonly Pod[]): readonly Shortage[] {
   const allocatable = allocatableOf(node);
   const requested = requestsOfNode(pod, allocatable);
@@ -50,7 +53,7 @@ function tooManyPods(others: number, allocatable: Amounts): Shortage | undefined
   return { kind: 'shortage', resource: 'pods', requested: 1n, used, capacity };
 }
 
-/** How much must be released for the pod to fit. */
+/** Returns how much of the resource must be released for the pod to fit. */
 export function shortfall({ requested, used, capacity }: Shortage): bigint {
   return requested - (capacity - used);
 }

@@ -16,8 +16,8 @@ const port = (hostPort: number, rest: Partial<ContainerPort> = {}): ContainerPor
   ...rest,
 });
 
-describe('host ports', () => {
-  it('conflict only for the same port and protocol on overlapping addresses', () => {
+describe('host port conflicts', () => {
+  it('two host ports conflict only for the same port and protocol on overlapping addresses', () => {
     const held = [podWith([port(80, { hostIP: '10.0.0.1' }), port(90), port(0)])];
     const cases: readonly (readonly [ContainerPort, boolean])[] = [
       [port(80), true],
@@ -31,7 +31,7 @@ describe('host ports', () => {
       assert.equal(hasHostPortConflict(podWith([requested]), held), expected, JSON.stringify(requested));
   });
 
-  it('are compared in linear time', () => {
+  it('compares the host ports of many pods in linear time', () => {
     const many = (from: number) => podWith(Array.from({ length: 9_900 }, (_, at) => port(from + at)));
     const rest = [many(1), many(10_000), many(20_000)];
     const { user } = process.cpuUsage();
@@ -39,7 +39,7 @@ describe('host ports', () => {
     assert.ok(process.cpuUsage().user - user < 2_000_000);
   });
 
-  it('finds a port on which the node listens, on any address, except for pods with host network', () => {
+  it('finds a requested host port on which the node itself listens, except for pods with host network', () => {
     const node = new Set([10_250]);
     assert.equal(nodePortRequested(podWith([port(80), port(10_250, { hostIP: '127.0.0.1' })]), node), 10_250);
     assert.equal(nodePortRequested(podWith([port(10_250, { protocol: 'UDP' })]), node), undefined);
@@ -50,14 +50,14 @@ describe('host ports', () => {
 describe('checkStreamUrl', () => {
   const pods = { getPods: () => [podWith([port(42_443)])] };
 
-  it('rejects a stream whose port is redirected to a pod', () => {
+  it('rejects a stream URL whose port is redirected to a pod by its host port', () => {
     assert.throws(() => checkStreamUrl('http://127.0.0.1:42443/exec/token', pods), {
       code: 'STREAM_REFUSED',
       message: /host port of pod default\/p/,
     });
   });
 
-  it('returns the URL of any other stream', () => {
+  it('returns the URL of a stream whose port no pod has as host port', () => {
     for (const url of ['http://127.0.0.1:42444/exec/token', 'not a url'])
       assert.equal(checkStreamUrl(url, pods), url);
   });

@@ -31,7 +31,7 @@ export function nodePortRequested(pod: Pod, nodePorts: ReadonlySet<number>): num
     ?.hostPort;
 }
 
-/** The host ports of the containers that run as long as the pod. */
+/** The host ports of the sidecars and main containers of the pod. */
 function hostPorts(pod: Pod): readonly ContainerPort[] {
   return [...initContainersOf(pod).filter(isSidecar), ...pod.spec.containers]
     .flatMap(({ ports = [] }) => ports)

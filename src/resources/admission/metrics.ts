@@ -1,10 +1,13 @@
 import type { MetricRegistry } from '../../lib/index.ts';
 import type { AdmissionObserver } from './pod-admission.ts';
 
-/** Resources with their own series; extended resources may have any name. */
+/**
+ * Resources with a metric series of their name; extended resources are not among them because their
+ * number is unlimited.
+ */
 const known: ReadonlySet<string> = new Set(['cpu', 'memory', 'ephemeral-storage', 'pods']);
 
-/** Creates the observer with the metric name of the Go kubelet. */
+/** Creates the observer of preemptions, with the metric name of the Go kubelet. */
 export function admissionMetrics(registry: MetricRegistry): AdmissionObserver {
   const preemptions = registry.counter({
     name: 'kubelet_preemptions',

@@ -21,14 +21,17 @@ export class PendingAdmissions implements AsyncDisposable {
     return this.#pods.has(uid);
   }
 
-  /** The pending pods whose admission began later than this pod's: they have no claim on resources before it. */
+  /**
+   * Returns the pending pods whose admission began after that of the given pod: they must not claim
+   * resources before it.
+   */
   after(uid: PodUid): ReadonlySet<PodUid> {
     const order = [...this.#pods.keys()];
     const own = order.indexOf(uid);
     return new Set(own === -1 ? [] : order.slice(own + 1));
   }
 
-  /** Replaces a pending admission of the same pod. */
+  /** Starts a pending admission; replaces an earlier one of the same pod. */
   begin(uid: PodUid, work: (signal: AbortSignal) => Promise<void>): void {
     this.cancel(uid);
     const controller = new AbortController();

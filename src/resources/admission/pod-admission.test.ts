@@ -38,7 +38,10 @@ function aWorld(first: readonly Pod[] = [], underPressure?: 'refuse' | 'wait') {
     preempted: [] as string[],
     preempt: async (_victim: Pod, _signal: AbortSignal): Promise<void> => {},
     wasAdmitted: false,
-    /** The result of allocating exclusive resources; pods request none by default. */
+    /**
+     * Resolves with the result of allocating exclusive resources; undefined for pods that request
+     * none.
+     */
     allocate: undefined as (() => Promise<Rejection | undefined>) | undefined,
   };
   const admission = new PodAdmission({
@@ -90,7 +93,7 @@ const selecting = (zone: string) => sized('web', '100m', { nodeSelector: { zone 
 const critical = { priority: 2_000_000_000 };
 
 describe('PodAdmission', () => {
-  it('decides before it returns when nothing has to be waited for', () => {
+  it('decides synchronously when the pod has nothing to wait for', () => {
     const { begin, world, pending, steps } = aWorld();
     assert.deepEqual(begin(selecting('a')).is, { admit: true });
     world.others = [sized('old', '800m')];
@@ -98,7 +101,7 @@ describe('PodAdmission', () => {
     assert.deepEqual([pending.size, steps], [0, []]);
   });
 
-  it('admits a pod that was admitted earlier though the node labels have changed', () => {
+  it('admits a pod that a previous kubelet admitted, although the node labels have changed since', () => {
     const { begin, world } = aWorld();
     world.node = labelled('b');
     world.wasAdmitted = true;
@@ -165,7 +168,7 @@ describe('PodAdmission', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it('rejects it after 30 seconds', async () => {
+  it('rejects a pod after waiting 30 seconds for another pod to terminate', async () => {
     const old = sized('old', '800m');
     const { begin, clock, world } = aWorld([old]);
     world.ending = new Set([old.metadata.uid]);
@@ -205,7 +208,7 @@ describe('PodAdmission', () => {
       const { begin, clock, world, records } = aWorld([old]);
       world.preempt = async () => {
         world.ending = ending;
-        throw new Error('it hangs');
+        throw new Error('hanging on purpose');
       };
       const waiting = begin(sized('web', '500m', critical));
       await clock.advance(299_000);
@@ -217,7 +220,7 @@ describe('PodAdmission', () => {
     }
   });
 
-  it('also preempts pods that were admitted into the released resources', async () => {
+  it('also preempts pods that were admitted into the resources released for a critical pod', async () => {
     const { begin, clock, world } = aWorld([sized('old', '800m')]);
     world.preempt = async () => {
       world.others = world.others.some(({ metadata }) => metadata.name === 'old')
@@ -235,7 +238,7 @@ describe('PodAdmission', () => {
     world.preempt = async (_victim, signal) => {
       world.ending = new Set([old.metadata.uid]);
       await clock.sleep(45_000, signal);
-      throw new Error('it takes its time');
+      throw new Error('victim still terminating');
     };
     const waiting = begin(sized('web', '500m', critical));
     await clock.advance(60_000);
@@ -259,7 +262,7 @@ describe('PodAdmission', () => {
     assert.deepEqual([world.preempted, waiting.is], [['old'], { admit: true }]);
   });
 
-  it('reports no decision for a cancelled admission, and leaves no timers', async () => {
+  it('reports no decision for a cancelled admission, and leaves no timers running', async () => {
     const old = sized('old', '800m');
     const { begin, clock, world, pending } = aWorld([old]);
     world.ending = new Set([old.metadata.uid]);
@@ -310,7 +313,7 @@ describe('PodAdmission', () => {
     assert.ok(records.toArray().some(({ severity }) => severity === 'error'));
   });
 
-  it('rejects a limited number of pods under pressure, and the others later', async () => {
+  it('under pressure, rejects a limited number of pods immediately and the remaining ones later', async () => {
     const { begin, clock, world } = aWorld();
     world.pressures = ['DiskPressure'];
     const outcomes = Array.from({ length: 8 }, (_, index) => begin(sized(`pod${index}`, '1m')));

@@ -15,7 +15,10 @@ export interface PodAdmissionDeps {
   readonly logger: Logger;
   readonly journal: Pick<PodJournal, 'step'>;
   readonly pending: PendingAdmissions;
-  /** The facts at this moment. A pending pod is among the `others` of the pods whose admission began later. */
+  /**
+   * Returns the facts for admission at this moment. A pending pod counts among the other pods for
+   * every pod whose admission began later.
+   */
   readonly facts: (pod: Pod, operation: AdmissionOperation) => AdmissionFacts;
   /** Reads this node's Node object from the API server. */
   readonly fetchNode: (signal: AbortSignal) => Promise<Node>;
@@ -26,7 +29,7 @@ export interface PodAdmissionDeps {
   readonly preempt: (victim: Pod, signal: AbortSignal) => Promise<void>;
   /** Whether a kubelet admitted the pod earlier, also before a restart or reboot. */
   readonly wasAdmitted: (uid: PodUid) => boolean;
-  /** Undefined on a node without exclusive resources and devices. */
+  /** Allocates exclusive resources and devices; undefined on a node without them. */
   readonly allocator?: PodResourceAllocator | undefined;
   /** Called for a pod that has run since before this kubelet process started: it keeps its exclusive resources. */
   readonly adopt?: ((pod: Pod) => void) | undefined;
@@ -39,15 +42,15 @@ export interface PodAdmissionDeps {
   readonly observer?: AdmissionObserver | undefined;
 }
 
-/** Counts preemptions. Never throws. */
+/** Counts preempted pods, by the resource that was insufficient. Never throws. */
 export interface AdmissionObserver {
   preempted(resource: string): void;
 }
 
-/** How far the admission of one pod has come. */
+/** The state of one pending admission. */
 interface Progress {
   deadlineMs: number;
-  /** The latest moment until which the pod waits for node pressure to end. */
+  /** The time until which the pod waits for node pressure to end. */
   readonly pressureDeadlineMs: number;
   /** The result of allocating exclusive resources and devices. */
   allocation?: 'done' | Rejection;
@@ -58,16 +61,19 @@ interface Progress {
   isExpired?: boolean;
 }
 
-/** How long a pod waits for terminating pods to free resources. */
+/** How long a pod waits for terminating pods to release resources. */
 const terminationWaitMs = 30_000;
 /** How long a critical pod waits for its victims after their grace periods. */
 const preemptionWaitMs = 300_000;
 /** The longest wait for node pressure to end. */
 const pressureWaitMs = { refuse: 60_000, wait: 3_000_000 } as const;
 const pressurePollMs = 2_000;
-/** The poll interval besides the wake-up by `released`. */
+/** The poll interval while waiting for pods to terminate; a terminated pod also wakes the wait. */
 const terminationPollMs = 1_000;
-/** Above every grace period: aborts an admission that hangs. */
+/**
+ * The maximum duration of an admission, longer than any grace period; an admission that hangs is
+ * aborted after it.
+ */
 const longestMs = 3_600_000;
 
 /**
@@ -84,7 +90,7 @@ export class PodAdmission {
     this.#rateLimit = new RejectionRateLimit(deps.clock);
   }
 
-  /** Reports the decision once: before this returns where possible, never if the admission is cancelled. */
+  /** Calls `onDecision` once: synchronously where possible, never if the admission is cancelled. */
   admit(pod: Pod, onDecision: (admission: Admission) => void): void {
     const facts = this.#facts(pod, undefined);
     if (facts.standing === 'restored') this.#deps.adopt?.(pod);
@@ -99,14 +105,17 @@ export class PodAdmission {
     }
   }
 
-  /** Why an admitted pod cannot get the resources of its changed spec now; a resize preempts no pods. */
+  /**
+   * Returns why an admitted pod cannot get the resources of its changed spec now; undefined if it
+   * can. A resize preempts no pods.
+   */
   resizeRejection(pod: Pod): Rejection | undefined {
     const evaluation = evaluatePod(pod, this.#deps.facts(pod, 'resize'));
     if (evaluation.kind === 'admit' || evaluation.kind === 'allocate') return undefined;
     return evaluation.kind === 'preempt' ? evaluation.preemption.rejection : evaluation.rejection;
   }
 
-  /** A pod has terminated: the pods that wait for resources are evaluated again. */
+  /** Called when a pod has terminated: the pods that wait for resources are evaluated again. */
   resourcesReleased(): void {
     this.#waiting.resolveAll('released');
   }
@@ -134,7 +143,9 @@ export class PodAdmission {
     }
   }
 
-  /** Executes the required steps until the pod is admitted or rejected. */
+  /**
+   * Evaluates the pod repeatedly and executes the required steps until it is admitted or rejected.
+   */
   async #run(pod: Pod, first: Evaluation, signal: AbortSignal): Promise<Admission> {
     const nowMs = this.#deps.clock.monotonicMs();
     const relief = pressureWaitMs[this.#deps.underPressure ?? 'refuse'];
@@ -145,7 +156,9 @@ export class PodAdmission {
     }
   }
 
-  /** One step; undefined when the pod has to be evaluated again. */
+  /**
+   * Executes one step of an admission. Returns undefined when the pod has to be evaluated again.
+   */
   async #advance(
     pod: Pod,
     evaluation: Evaluation,
@@ -185,7 +198,7 @@ export class PodAdmission {
   #reevaluate(pod: Pod, progress: Progress): Evaluation {
     const { node, isExpired, allocation } = progress;
     const facts = this.#facts(pod, allocation);
-    // After the deadline, pods that are still terminating count as staying.
+    // After the deadline, pods that are still terminating count as running.
     const ending = isExpired === true ? new Set<PodUid>() : facts.ending;
     const evaluation = evaluatePod(pod, { ...facts, ...(node !== undefined && { node }), ending });
     return this.#rateLimited(evaluation, progress);
@@ -214,7 +227,7 @@ export class PodAdmission {
     return undefined;
   }
 
-  /** Fetches the Node object at most once per admission; returns whether it did. */
+  /** Fetches the Node object at most once per admission; returns whether it was fetched now. */
   async #fetchNode(pod: Pod, progress: Progress, signal: AbortSignal): Promise<boolean> {
     if (progress.node !== undefined) return false;
     try {
@@ -228,7 +241,10 @@ export class PodAdmission {
     }
   }
 
-  /** Kills each victim once; a pod that was admitted into the freed resources meanwhile becomes a victim too. */
+  /**
+   * Kills each victim once; a pod that was meanwhile admitted into the released resources becomes a
+   * victim too.
+   */
   async #preemptVictims(
     pod: Pod,
     { victims, resource, rejection }: Preemption,

@@ -6,7 +6,7 @@ import { hasHostPortConflict } from './host-ports.ts';
 import { matchesNode } from './node-affinity.ts';
 import { isTolerated, type TolerationRules } from './taints.ts';
 
-/** A requirement of the pod that the node does not meet, or the reverse. */
+/** A mismatch between pod and node: node affinity, node name, host ports or untolerated taints. */
 export interface Mismatch {
   readonly kind: 'mismatch';
   readonly predicate: 'NodeAffinity' | 'NodeName' | 'NodePorts' | 'TaintToleration';
@@ -28,7 +28,7 @@ const texts: Readonly<Record<Mismatch['predicate'], string>> = {
   TaintToleration: "node(s) had taints that the pod didn't tolerate",
 };
 
-/** Returns all reasons against the pod on this node; the first one is reported. */
+/** Returns all reasons why the pod cannot run on this node; the first one is reported. */
 export function predicateFailures(
   pod: Pod,
   { node, others, tolerationRules }: PredicateFacts,
@@ -45,7 +45,10 @@ export function predicateFailures(
   return [...shortages(pod, node, others), ...mismatches];
 }
 
-/** Does not apply to pods that were admitted before: the node may have changed since. */
+/**
+ * The node affinity of pods that were admitted before is not checked: the node labels may have
+ * changed since.
+ */
 const newPodsOnly: ReadonlySet<string> = new Set<Mismatch['predicate']>(['NodeAffinity', 'TaintToleration']);
 
 export function appliesToNewPodsOnly(failure: Failure): boolean {

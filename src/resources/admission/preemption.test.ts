@@ -46,12 +46,12 @@ describe('chooseVictims', () => {
     assert.equal(chosen(rest, short('cpu', 200n), short('pods', 2n)), 'e b');
   });
 
-  it('prefers the smaller of two equal candidates, by memory and then by CPU', () => {
+  it('prefers the smaller of two equal victims, by memory and then by CPU', () => {
     const many = [burstable('a', '1', '3Mi'), burstable('b', '2', '2Mi'), burstable('c', '1', '2Mi')];
     assert.equal(chosen(many, short('cpu', 500n)), 'c');
   });
 
-  it('compares needs by their share, not by their amount', () => {
+  it('compares candidates by the share of each need they release, not by the amount', () => {
     const rest = [burstable('cpus', '1', '1Mi'), burstable('bytes', '1m', '64Mi')];
     assert.equal(chosen(rest, short('cpu', 1000n), short('memory', 2n * 1024n * 1024n)), 'cpus bytes');
   });
@@ -61,7 +61,7 @@ describe('chooseVictims', () => {
     assert.equal(chosen(rest, short('cpu', 150n), short('memory', 1n)), '[(res: cpu, q: 50), ]');
   });
 
-  it('never chooses a pod of equal priority', () => {
+  it('never preempts a pod of equal priority', () => {
     const same = aged('same', { cpu: '1' }, {}, 2_000_000_000);
     const file = aPod({ metadata: { name: 'file', annotations: { [annotations.source]: 'file' } } });
     assert.equal(chosen([same, file], short('cpu', 1n)), '[(res: cpu, q: 1), ]');
@@ -71,7 +71,7 @@ describe('chooseVictims', () => {
 describe('mayPreempt', () => {
   const of = (priority: number | undefined) => aged('p', {}, {}, priority);
 
-  it('compares by being critical, then by priority', () => {
+  it('lets a critical pod preempt non-critical pods, and otherwise compares priorities', () => {
     assert.ok(mayPreempt(critical, of(1_999_999_999)));
     assert.ok(mayPreempt(of(2_000_001_000), critical));
     assert.ok(!mayPreempt(critical, of(2_000_001_000)));

@@ -10,15 +10,15 @@ import {
 import { unitsOf } from './amounts.ts';
 import { type Shortage, shortfall } from './fit.ts';
 
-/** How much of each resource must still be released. */
+/** How much of each resource must still be released so that the pod fits. */
 type Needs = ReadonlyMap<string, bigint>;
 
 export type VictimChoice =
   | { readonly found: true; readonly victims: readonly Pod[] }
-  /** The resources that no candidates can release. */
+  /** The resources of which all candidates together cannot release enough. */
   | { readonly found: false; readonly lacking: string };
 
-/** From the highest QoS class to the lowest. */
+/** The QoS classes from the highest to the lowest. */
 const highestQosFirst: readonly QosClass[] = ['Guaranteed', 'Burstable', 'BestEffort'];
 
 /**
@@ -37,20 +37,23 @@ export function chooseVictims(pod: Pod, others: readonly Pod[], short: readonly 
   for (const name of highestQosFirst) {
     const ofClass = byClass.get(name) ?? [];
     cheaper = cheaper.filter((other) => !ofClass.includes(other));
-    // Victims of lower QoS come first, and are also killed first.
+    // Victims of lower QoS come first in the list, so they are also killed first.
     victims = [...closestToNeeds(ofClass, remaining(needs, [...victims, ...cheaper])), ...victims];
   }
   return { found: true, victims };
 }
 
-/** Whether the pod is more important: critical pods before all others, then higher priority. */
+/**
+ * Whether the pod is more important than the other: critical pods before all others, then higher
+ * priority.
+ */
 export function mayPreempt(pod: Pod, other: Pod): boolean {
   if (isCriticalPod(pod) && !isCriticalPod(other)) return true;
   const [own, its] = [pod.spec.priority, other.spec.priority];
   return own !== undefined && its !== undefined && own > its;
 }
 
-/** Repeatedly chooses the pod that comes closest to the remaining needs. */
+/** Repeatedly chooses the pod whose requests come closest to the remaining needs. */
 function closestToNeeds(pods: readonly Pod[], needs: Needs): readonly Pod[] {
   const chosen: Pod[] = [];
   let left = pods;
@@ -70,7 +73,10 @@ function isBetter(one: Pod, than: Pod, needs: Needs): boolean {
   return difference < 0 || (difference === 0 && isSmaller(one, than));
 }
 
-/** Each need counts by the share that would remain open, so that bytes do not outweigh cores. */
+/**
+ * Each need is measured as the share that would remain unreleased, so that memory in bytes does not
+ * outweigh CPU in cores.
+ */
 function distance(pod: Pod, needs: Needs): number {
   let sum = 0;
   for (const [resource, need] of needs) {
@@ -97,8 +103,8 @@ function remaining(needs: Needs, pods: readonly Pod[]): Needs {
 }
 
 /**
- * Every pod counts as one of the resource `pods`; the overhead of the RuntimeClass is added to its
- * requests.
+ * Returns how much of a resource the pod requests. Every pod requests one of the resource `pods`;
+ * the overhead of the RuntimeClass is included.
  */
 function requestOf(pod: Pod, resource: string): bigint {
   if (resource === 'pods') return 1n;

@@ -1,12 +1,12 @@
 import type { Clock } from '../../lib/index.ts';
 
-/** The burst size; afterwards one rejection per interval. */
+/** How many pods may be rejected in a burst; afterwards one per interval. */
 const burst = 5;
 const refillMs = 10_000;
 
 /**
  * Limits the rate at which a node under pressure rejects pods: a controller that replaces each
- * rejected pod would fill the cluster with failed pods.
+ * rejected pod would otherwise fill the cluster with failed pods.
  */
 export class RejectionRateLimit {
   readonly #clock: Clock;
@@ -17,7 +17,7 @@ export class RejectionRateLimit {
     this.#clock = clock;
   }
 
-  /** Whether a pod may be rejected now; counts it. */
+  /** Whether a pod may be rejected for node pressure now; counts the rejection. */
   tryAcquire(): boolean {
     const nowMs = this.#clock.monotonicMs();
     const refilled = Math.floor((nowMs - this.#sinceMs) / refillMs);

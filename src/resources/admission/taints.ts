@@ -1,6 +1,9 @@
 import type { Taint, Toleration } from '../../kinds/index.ts';
 
-/** Whether the tolerations may use Lt and Gt, which require a feature gate. */
+/**
+ * Whether tolerations may use the operators Lt and Gt (`with-comparisons`), which require a feature
+ * gate.
+ */
 export type TolerationRules = 'plain' | 'with-comparisons';
 
 export function isTolerated(

@@ -8,7 +8,10 @@ export class AllocatedPods {
   readonly allocated: PodResourceFile;
   readonly actuated: PodResourceFile;
   readonly conditions: ResizeConditions;
-  /** One result per pod and allocation, because callers compare pods by identity. */
+  /**
+   * The pods with their allocated resources, one object per pod and allocation, because callers
+   * compare pods by identity.
+   */
   readonly #applied = new WeakMap<Pod, { readonly allocation: PodAllocation; readonly pod: Pod }>();
 
   constructor(
@@ -39,8 +42,8 @@ export class AllocatedPods {
   }
 
   /**
-   * Returns the pod with the resources it takes of the node: its allocation, or during a resize the
-   * maximum of allocated and actuated resources.
+   * Returns the pod with the resources it occupies on the node: its allocation, or during a resize
+   * the maximum of allocated and actuated resources.
    */
   counted(pod: Pod): Pod {
     const allocated = this.withAllocation(pod);

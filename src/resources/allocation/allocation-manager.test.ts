@@ -158,7 +158,7 @@ test('allocates a resize that fits immediately and reports it', async () => {
   assert.deepEqual(events, [
     'ResizeStarted Pod resize started: {"containers":[{"name":"main","resources":{"requests":{"cpu":"200m"}}}],"generation":2}',
   ]);
-  // The edited pod is synced by its caller.
+  // The manager requests no sync for the edited pod: its caller syncs it.
   assert.deepEqual(synced, []);
 });
 
@@ -236,7 +236,7 @@ test('retries decreases first, then by priority, then Guaranteed pods, then the 
   assert.deepEqual(order, ['less', 'vip', 'sure', 'early', 'late']);
 });
 
-test('reports an infeasible resize and does not retry it', async () => {
+test('reports an infeasible resize once and does not retry it', async () => {
   const { begin, events } = createHarness(1_000, {
     infeasibility: () => ({ message: 'not with swap', detail: 'swap_limitation' }),
   });
@@ -258,7 +258,7 @@ test('an edit that is reverted leaves no pending resize', async () => {
   assert.equal(node.manager.size, 0);
 });
 
-test('completes a resize when the pod has its allocation, but not by a stale observation', async () => {
+test('completes a resize when the pod runs with its allocation, but not after an observation older than the resize', async () => {
   const { begin, events } = createHarness(1_000);
   const node = await begin();
   const old = asking({ cpu: '100m' });
@@ -279,7 +279,7 @@ test('completes a resize when the pod has its allocation, but not by a stale obs
   );
 });
 
-test('prefers the allocation over the spec after a restart and keeps the pending resize', async () => {
+test('after a restart, prefers the persisted allocation over the spec and keeps the pending resize', async () => {
   const { begin, clock, events } = createHarness(1_000);
   const before = await begin();
   before.take(asking({ cpu: '500m' }));
@@ -303,7 +303,7 @@ test('prefers the allocation over the spec after a restart and keeps the pending
   await running;
 });
 
-test('restores a lost allocation from the pod status', async () => {
+test('restores an allocation lost from disk from the pod status', async () => {
   const { begin } = createHarness(1_000);
   const node = await begin();
   const pod = asking({ cpu: '700m', generation: 2 });

@@ -22,7 +22,7 @@ export interface AllocationManagerDeps {
   readonly allocatedPods: AllocatedPods;
   /** Returns the desired pod; undefined if it is not desired or is terminating. */
   readonly findPod: (uid: PodUid) => Pod | undefined;
-  /** Whether all sources have delivered their pods; before that the free capacity is unknown. */
+  /** Whether all pod sources have delivered their pods; until then the free capacity is unknown. */
   readonly areSourcesReady: () => boolean;
   readonly infeasibility: (pod: Pod, allocated: Pod) => Infeasible | undefined;
   /** Returns why the pod with the resources of its spec does not fit on the node now. */
@@ -32,7 +32,7 @@ export interface AllocationManagerDeps {
   readonly observer?: ResizeObserver | undefined;
 }
 
-/** The retry interval until the sources are ready, and afterwards. */
+/** The interval of resize retries until all pod sources are ready; then `retryMs` applies. */
 const firstRetryMs = 30_000;
 const retryMs = 180_000;
 
@@ -91,7 +91,7 @@ export class AllocationManager {
       return;
     }
     this.#pending.add(uid);
-    // The edited pod is synced in any case.
+    // The caller syncs the edited pod in any case, so no extra sync is requested.
     this.#retry('pod_updated', uid);
   }
 
@@ -112,8 +112,8 @@ export class AllocationManager {
   }
 
   /**
-   * Retries pending resizes when notified and every few minutes. Resolves when the signal is
-   * aborted.
+   * Retries pending resizes when capacity was released and every few minutes. Resolves when the
+   * signal is aborted.
    */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
@@ -125,7 +125,7 @@ export class AllocationManager {
     }
   }
 
-  /** Called at each sync of the pod: whether it runs with its allocated resources. */
+  /** Called at each sync of the pod with whether it runs with its allocated resources. */
   resizeObserved(pod: Pod, resize: 'in-progress' | 'none'): void {
     const { journal } = this.#deps;
     const { conditions } = this.#pods;

@@ -4,11 +4,11 @@ import fc from 'fast-check';
 import { type PodAllocation, type PodUid, podUid } from '../../pods/index.ts';
 import { decodeAllocations, encodeAllocations } from './checkpoint.ts';
 
-/** Written by the Go kubelet. */
+/** A checkpoint file written by the Go kubelet. */
 const foreign =
   '{"data":"{\\"entries\\":{\\"pod1\\":{\\"ContainerResources\\":{\\"container1\\":{\\"requests\\":{\\"cpu\\":\\"1Ki\\",\\"memory\\":\\"1Ki\\"}}}}}}","checksum":1178570812}';
 
-test('reads a file of the Go kubelet', () => {
+test('reads a pod allocation checkpoint of the Go kubelet', () => {
   const read = decodeAllocations(foreign);
   assert.ok(read.ok);
   assert.deepEqual(
@@ -17,7 +17,7 @@ test('reads a file of the Go kubelet', () => {
   );
 });
 
-test('writes the fields and the checksum of the Go kubelet', () => {
+test('writes a pod allocation checkpoint with the fields and checksum of the Go kubelet', () => {
   const entries = new Map<PodUid, PodAllocation>([
     [podUid('b'), { containers: {} }],
     [podUid('a'), { containers: { main: { limits: { cpu: '1' } } }, pod: { requests: { memory: '1Gi' } } }],
@@ -34,7 +34,7 @@ test('writes the fields and the checksum of the Go kubelet', () => {
   assert.equal(JSON.parse(encodeAllocations(new Map()).text).data, '{}');
 });
 
-test('reads back what it writes', () => {
+test('reads back any pod allocation checkpoint it writes', () => {
   const amount = fc.constantFrom('1', '100m', '1Gi', '0', '1e3', '5Mi');
   const list = fc.dictionary(fc.constantFrom('cpu', 'memory', 'example.com/card'), amount);
   const resources = fc.record({ limits: list, requests: list }, { requiredKeys: [] });
@@ -57,7 +57,7 @@ function plain(entries: ReadonlyMap<PodUid, PodAllocation>): unknown {
   return JSON.parse(JSON.stringify([...entries].toSorted(([a], [b]) => (a < b ? -1 : 1))));
 }
 
-test('rejects a file with any error and names the error', () => {
+test('rejects a pod allocation checkpoint with any error and names the error', () => {
   const inner = (data: string) =>
     encodeAllocations(new Map()).text.replace('"data":"{}"', `"data":${JSON.stringify(data)}`);
   const why = (text: string) => {

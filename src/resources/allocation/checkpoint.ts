@@ -9,7 +9,10 @@ export type ReadCheckpoint =
   | { readonly ok: true; readonly entries: Allocations }
   | { readonly ok: false; readonly why: string };
 
-/** Encodes the file like the Go kubelet: JSON in JSON, with a checksum of the inner one. */
+/**
+ * Encodes the checkpoint like the Go kubelet: a JSON string inside JSON, with a checksum of the
+ * inner JSON.
+ */
 export function encodeAllocations(entries: Allocations): {
   readonly text: string;
   readonly checksum: number;
@@ -25,7 +28,10 @@ function* written(entries: Allocations): Iterable<[string, object]> {
     yield [uid, { ContainerResources: containers, PodLevelResources: pod ?? null }];
 }
 
-/** One invalid entry invalidates the file, because incomplete allocations would be wrong. */
+/**
+ * One invalid entry invalidates the file, because resources computed from incomplete allocations
+ * would be wrong.
+ */
 export function decodeAllocations(text: string): ReadCheckpoint {
   try {
     const outer: unknown = JSON.parse(text);
@@ -48,7 +54,7 @@ export function decodeAllocations(text: string): ReadCheckpoint {
   }
 }
 
-/** The type name is part of the checksummed text. */
+/** The Go type name is part of the text that the checksum covers. */
 function checksumOf(data: string): number {
   return fnv1a32(`(string)${data}`);
 }

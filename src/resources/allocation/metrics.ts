@@ -28,7 +28,7 @@ export interface ResizeCounts {
   readonly inProgress: number;
 }
 
-/** Registers the metrics; call once per registry. */
+/** Registers the metrics of resizes; call once per registry. */
 export function resizeMetrics(registry: MetricRegistry, counts: () => ResizeCounts): ResizeObserver {
   const requested = registry.counter({
     name: 'kubelet_container_requested_resizes_total',

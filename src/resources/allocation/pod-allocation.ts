@@ -37,8 +37,8 @@ function allocationFromStatus(
 }
 
 /**
- * Returns the pod with the maximum of both allocations for each request: resources being released
- * are still in use.
+ * Returns the pod with the maximum of its allocated and actuated requests, because resources being
+ * released are still in use.
  */
 export function maxAllocation(pod: Pod, other: PodAllocation): Pod {
   const own = allocationOf(pod);

@@ -40,7 +40,10 @@ export class PodResizes {
     return { resize: conditions.of(pod.metadata.uid), actuated: runtime.actuatedOf(pod, observed) };
   }
 
-  /** Requests a full inspection after a resize, because only that shows its result. */
+  /**
+   * Requests a full inspection of the containers after a resize, because only that shows its
+   * result.
+   */
   synced(pod: Pod, { actions }: SyncPodResult): void {
     const { manager, reinspect } = this.#deps;
     const done = actions.filter(({ action }) => action === 'ResizePodInPlace');

@@ -42,14 +42,14 @@ function createHarness(text?: string) {
   return { files, writes, told: reported, logs, open, failing };
 }
 
-test('persists an allocation for the next kubelet', async () => {
+test('persists an allocation for the next kubelet process', async () => {
   const { open } = createHarness();
   const file = await open();
   await file.set(a, cpu('1'));
   assert.deepEqual((await open()).get(a), { ...cpu('1'), pod: undefined });
 });
 
-test('writes a batch once, and not at all without changes', async () => {
+test('writes a batch of allocations once, and nothing if no allocation changed', async () => {
   const { open, writes } = createHarness();
   const file = await open();
   await Promise.all([file.set(a, cpu('1')), file.set(b, cpu('2'))]);
@@ -57,7 +57,7 @@ test('writes a batch once, and not at all without changes', async () => {
   assert.equal(writes.length, 1);
 });
 
-test('also writes allocations that are set during a write', async () => {
+test('also writes an allocation that is set while the file is being written', async () => {
   for (let turns = 0; turns < 12; turns++) {
     const { open, files } = createHarness();
     const file = await open();
@@ -68,7 +68,7 @@ test('also writes allocations that are set during a write', async () => {
   }
 });
 
-test('makes a change durable across a power failure, a new pod only across a crash', async () => {
+test('makes a changed allocation durable across a power failure, a new pod only across a crash', async () => {
   const { open, writes } = createHarness();
   const file = await open();
   await file.set(a, cpu('1'));
@@ -80,7 +80,7 @@ test('makes a change durable across a power failure, a new pod only across a cra
   );
 });
 
-test('removes a deleted pod with the next change', async () => {
+test('removes a deleted pod from the file with the next change', async () => {
   const { open } = createHarness();
   const file = await open();
   await file.set(a, cpu('1'));

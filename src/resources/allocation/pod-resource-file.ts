@@ -2,11 +2,11 @@ import { describeError, type Logger, type WriteOptions } from '../../lib/index.t
 import { type PodAllocation, type PodUid, sameAllocation } from '../../pods/index.ts';
 import { decodeAllocations, encodeAllocations } from './checkpoint.ts';
 
-/** The file operations required. */
+/** The file operations that the checkpoint needs. */
 export interface AllocationFiles {
   /** Reads the end of a regular file; undefined if it does not exist. */
   readEnd(path: string, maxBytes: number): Promise<Buffer | undefined>;
-  /** Replaces a file atomically. */
+  /** Replaces the file atomically. */
   replace(path: string, text: string, options: WriteOptions): Promise<void>;
 }
 
@@ -18,12 +18,12 @@ export interface PodResourceFileDeps {
   readonly corrupted: (message: string) => void;
 }
 
-/** Far above the size for all pods of a node. */
+/** The maximum size of the file, far above what all pods of a node need. */
 const largestFile = 64 * 1024 * 1024;
 const mode = 0o600;
 
 /**
- * Checkpoint of the resources of all pods, allocated or actuated. A value takes effect immediately;
+ * The persisted resources of all pods, allocated or actuated. A value takes effect immediately;
  * concurrent changes are combined into one write at a time.
  */
 export class PodResourceFile {
@@ -33,8 +33,8 @@ export class PodResourceFile {
   #writing: Promise<void> | undefined;
   #isDirty = false;
   /**
-   * A new pod is known from other sources after a power failure; a changed allocation exists only
-   * here.
+   * What the next write must survive. After a power failure, the pod sources deliver a new pod
+   * again, but a changed allocation exists only in this file.
    */
   #survives: 'power-cut' | 'crash' = 'crash';
 
@@ -46,7 +46,7 @@ export class PodResourceFile {
     return this.#entries.size;
   }
 
-  /** Reads the file of a previous kubelet; call once, first. Never rejects. */
+  /** Reads the file of a previous kubelet. Call once, before any other method. Never rejects. */
   async open(): Promise<void> {
     const { path, files } = this.#deps;
     let text: string | undefined;
@@ -65,7 +65,7 @@ export class PodResourceFile {
     return this.#entries.get(uid);
   }
 
-  /** Resolves when the write has succeeded or failed; a failure is logged. */
+  /** Resolves when the value is written or the write has failed; a failure is logged. */
   set(uid: PodUid, allocation: PodAllocation): Promise<void> {
     const before = this.#entries.get(uid);
     if (before !== undefined && sameAllocation(before, allocation)) return this.flushed();
@@ -82,20 +82,22 @@ export class PodResourceFile {
   }
 
   /**
-   * A deleted pod is removed from the file with the next change; its leftover entry is harmless.
+   * Drops deleted pods. They are removed from the file with the next write; until then their
+   * entries are harmless.
    */
   retain(isKept: (uid: PodUid) => boolean): void {
     for (const uid of this.#entries.keys()) if (!isKept(uid)) this.#entries.delete(uid);
   }
 
   async #write(): Promise<void> {
-    // Yields first, so that a batch of pods is written once.
+    // Yields before writing, so that a batch of pods is written once.
     await Promise.resolve();
     while (this.#isDirty) {
       this.#isDirty = false;
       await this.#writeOnce();
     }
-    // Synchronous with the last check, so that a later change starts a new write.
+    // Reset in the same tick as the last check for changes, so that a later change starts a new
+    // write.
     this.#writing = undefined;
   }
 

@@ -4,12 +4,12 @@ import type { Pod, PodUid } from '../../pods/index.ts';
 
 export type PendingReason = 'Deferred' | 'Infeasible';
 
-/** One of the two resize conditions; it is either present or absent, never False. */
+/** One of the two resize conditions of a pod; it is either present or absent, never False. */
 interface ResizeCondition {
-  /** Empty for no reason. */
+  /** The reason of the condition; empty if it has none. */
   readonly reason: string;
   readonly message: string;
-  /** The pod generation of the resize. */
+  /** The pod generation that requested the resize. */
   readonly generation: number | undefined;
   /** The wall time at which the condition got this reason. */
   readonly sinceMs: number;
@@ -36,7 +36,7 @@ export class ResizeConditions {
     return this.#entries.size;
   }
 
-  /** Restores the conditions that a previous kubelet published. */
+  /** Restores the resize conditions that a previous kubelet published in the pod status. */
   restore({ metadata: { uid }, status }: Pod): void {
     const found = (type: string) => {
       const condition = status.conditions?.find((one) => one.type === type);
@@ -61,7 +61,10 @@ export class ResizeConditions {
     return this.#entries.get(uid)?.pending?.reason;
   }
 
-  /** The wall time since when the resize is pending; undefined if it is not. */
+  /**
+   * Returns the wall time since when the resize of the pod is pending; undefined if none is
+   * pending.
+   */
   pendingSinceMs(uid: PodUid): number | undefined {
     return this.#entries.get(uid)?.pending?.sinceMs;
   }
@@ -70,7 +73,7 @@ export class ResizeConditions {
     return this.#entries.get(uid)?.inProgress !== undefined;
   }
 
-  /** Returns whether the reason or the resize has changed. */
+  /** Marks a resize as pending; returns whether its reason or generation has changed. */
   setPending({ metadata: { uid, generation } }: Pod, reason: PendingReason, message: string): boolean {
     const entry = this.#entries.get(uid);
     const before = entry?.pending;
@@ -89,8 +92,8 @@ export class ResizeConditions {
   }
 
   /**
-   * Marks a pod that does not run with its allocation as in progress; keeps the error and the start
-   * time.
+   * Marks the resize as in progress while the pod does not run with its allocation; keeps its error
+   * and start time.
    */
   goOn({ metadata: { uid, generation } }: Pod): void {
     const entry = this.#entries.get(uid);
@@ -130,7 +133,7 @@ export class ResizeConditions {
     for (const uid of this.#entries.keys()) if (!isKept(uid)) this.#entries.delete(uid);
   }
 
-  /** Returns the number of pending resizes by reason, and of those in progress. */
+  /** Returns the number of pending resizes by reason, and the number of resizes in progress. */
   counts(): { readonly pending: ReadonlyMap<string, number>; readonly inProgress: number } {
     const all = [...this.#entries.values()];
     const reasons = Map.groupBy(

@@ -14,7 +14,7 @@ import type { RequestedResize } from './metrics.ts';
 export interface ResizeLimits {
   /** Whether a container may use swap, whose limit depends on the memory request. */
   readonly mayUseSwap: (pod: Pod, container: Container) => boolean;
-  /** The resources that a static policy allocates exclusively to Guaranteed pods. */
+  /** Whether a static policy allocates CPUs or memory exclusively to Guaranteed pods. */
   readonly exclusive: { readonly cpu: boolean; readonly memory: boolean };
   /** Whether pod-level resources can be resized. */
   readonly podLevel: boolean;
@@ -22,7 +22,7 @@ export interface ResizeLimits {
 
 export interface Infeasible {
   readonly message: string;
-  /** The metric label. */
+  /** The value of the metric label that tells why the resize is infeasible. */
   readonly detail: string;
 }
 
@@ -84,7 +84,7 @@ function isOther(a: Container, b: Container, resource: string): boolean {
   return compareQuantities(of(a), of(b)) !== 0;
 }
 
-/** Returns the requested resize of each resource. */
+/** Returns the requested changes of requests and limits, for each container and resource. */
 export function requestedResizes(before: Pod, after: Pod): readonly RequestedResize[] {
   const [was, is] = [allocationOf(before), allocationOf(after)];
   return Object.keys(is.containers).flatMap((name) =>

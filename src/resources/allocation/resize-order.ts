@@ -1,13 +1,13 @@
 import { compareQuantities, parseQuantity, type Quantity } from '../../lib/index.ts';
 import { type Pod, podRequests, qosClass } from '../../pods/index.ts';
 
-/** A pod whose spec requests other resources than are allocated. */
+/** A pod whose spec requests other resources than are allocated to it. */
 export interface WaitingResize {
-  /** The desired pod. */
+  /** The pod as desired, with the resources of its spec. */
   readonly pod: Pod;
-  /** The pod with its allocation. */
+  /** The pod with its allocated resources. */
   readonly allocated: Pod;
-  /** Since when the resize is pending; undefined for a new one. */
+  /** The time since when the resize is pending; undefined for a new one. */
   readonly sinceMs: number | undefined;
 }
 
@@ -20,7 +20,7 @@ export function sortResizes(waiting: readonly WaitingResize[]): readonly Waiting
   return ranked.toSorted((a, b) => compare(a.rank, b.rank)).map(({ one }) => one);
 }
 
-/** Compares lexicographically. */
+/** Compares two lists of numbers lexicographically. */
 function rankOf({ pod, allocated, sinceMs }: WaitingResize): readonly number[] {
   return [
     asksForMore(pod, allocated) ? 1 : 0,

@@ -29,15 +29,15 @@ export interface CgroupManagerDeps {
   readonly host: CgroupHost;
   readonly layout: CgroupLayout;
   readonly driver: CgroupDriver;
-  /** Creates the cgroups if the driver is systemd. */
+  /** Creates the cgroups as systemd slices; required if the driver is systemd. */
   readonly slices?: SliceManager | undefined;
   readonly clock: Clock;
   readonly observe?: CgroupObserver;
 }
 
 /**
- * The controllers whose trees a cgroup must be in to count as existing; the runtime may create
- * others such as devices.
+ * The controllers in whose cgroup v1 trees a cgroup must exist to count as existing. Others, such
+ * as devices, may be created by the runtime only.
  */
 const decisiveV1 = ['cpu', 'cpuacct', 'cpuset', 'memory', 'systemd', 'pids', 'hugetlb'];
 const decisiveV2 = ['cpu', 'cpuset', 'memory', 'hugetlb', 'pids'];
@@ -53,13 +53,17 @@ export class CgroupManager implements Disposable {
     this.#deps = deps;
   }
 
-  /** Addresses the same cgroups by their plain paths, whoever created them. */
+  /**
+   * Returns a manager that addresses cgroups by their plain paths, as with the cgroupfs driver,
+   * also those that systemd created.
+   */
   plain(): CgroupManager {
     return new CgroupManager({ ...this.#deps, driver: 'cgroupfs', slices: undefined });
   }
 
   /**
-   * The path of the cgroup below each tree; runtimes get it as cgroup parent with either driver.
+   * Returns the path of the cgroup below each controller tree; the CRI gets it as cgroup parent
+   * with either driver.
    */
   path(name: CgroupName): string {
     return cgroupPath(name, this.#deps.driver);
@@ -73,7 +77,7 @@ export class CgroupManager implements Disposable {
     return (await this.missing(name)).length === 0;
   }
 
-  /** Returns the missing directories and controllers of the cgroup. */
+  /** Returns the directories and controllers that the cgroup lacks. */
   async missing(name: CgroupName): Promise<readonly string[]> {
     const { host, layout } = this.#deps;
     if (layout.version === 2) return await this.#missingControllers(layout.root, name);
@@ -140,7 +144,9 @@ export class CgroupManager implements Disposable {
     if (problems.length > 0) throw new KubelingError('CGROUP_BUSY', problems.join('; '));
   }
 
-  /** Returns all processes in the cgroup and below it, in any tree. */
+  /**
+   * Returns the PIDs of all processes in the cgroup and its descendants, in any controller tree.
+   */
   async pids(name: CgroupName): Promise<readonly number[]> {
     return await cgroupPids(this.#deps.host, this.#directories(name));
   }
@@ -168,7 +174,10 @@ export class CgroupManager implements Disposable {
     }
   }
 
-  /** Returns the child cgroups in any tree, including those that only one controller still has. */
+  /**
+   * Returns the child cgroups found in any controller tree, including those left in only one of
+   * them.
+   */
   async children(name: CgroupName): Promise<readonly CgroupName[]> {
     const found = new Set<string>();
     for (const dir of this.#directories(name)) {
@@ -178,7 +187,7 @@ export class CgroupManager implements Disposable {
     return [...found].toSorted().map((child) => this.parse(`${path === '/' ? '' : path}/${child}`));
   }
 
-  /** Returns the limits as they are read back after they are set. */
+  /** Returns the limits as the kernel reports them after they were set. */
   kept(limits: CgroupLimits): CgroupLimits {
     const { layout, driver } = this.#deps;
     return asKept(limits, layout.version, driver);
@@ -207,8 +216,8 @@ export class CgroupManager implements Disposable {
   }
 
   /**
-   * Systemd is not called during a removal; a unit that still exists is handled at its next
-   * creation.
+   * Disconnects from systemd; systemd units that still exist are handled when their cgroups are
+   * created again.
    */
   [Symbol.dispose](): void {
     this.#deps.slices?.[Symbol.dispose]();
@@ -262,7 +271,10 @@ export class CgroupManager implements Disposable {
     return [...failures, ...(await writeValues(this.#place(name), counted))];
   }
 
-  /** Retried while the cgroup exists; without a cgroup, systemd has no unit to revert. */
+  /**
+   * Stops the slice before the cgroup is removed. A failure matters only if the cgroup still
+   * exists; without a cgroup, systemd has no unit to revert.
+   */
   async #stopSlice(name: CgroupName, signal: AbortSignal): Promise<void> {
     try {
       await this.#slices()?.stop(this.#slice(name), signal);
@@ -280,7 +292,7 @@ export class CgroupManager implements Disposable {
     return { ...sliceUnits(name), version: this.#deps.layout.version };
   }
 
-  /** Undefined with the cgroupfs driver. Throws CGROUP_DRIVER. */
+  /** Returns the systemd slices; undefined with the cgroupfs driver. Throws CGROUP_DRIVER. */
   #slices(): SliceManager | undefined {
     const { driver, slices } = this.#deps;
     if (driver === 'systemd' && slices === undefined) {
@@ -313,28 +325,28 @@ async function subdirectoriesIfThere(host: CgroupHost, dir: string): Promise<rea
   }
 }
 
-/** How to fix a systemd driver on a machine without systemd. */
+/** What the user can do if the systemd driver is configured on a machine without systemd. */
 export const withoutSystemd =
   'where it does not run set cgroupDriver: cgroupfs, and SystemdCgroup = false in containerd\'s configuration, or cgroup_manager = "cgroupfs" in CRI-O\'s';
 
-/** A cgroup as systemd unit, inside the slice of its parent. */
+/** A cgroup as systemd slice unit inside the slice of its parent. */
 export interface Slice {
   readonly unit: string;
   readonly parent: string;
-  /** The limits in systemd's units. */
+  /** The cgroup version, which decides the names and units of the limits in systemd. */
   readonly version: 1 | 2;
 }
 
 /**
- * Manages cgroups through systemd, which reverts changes made behind its back. Each call is
- * idempotent, has a deadline, and rejects with SYSTEMD_UNIT. Usable again after disposal.
+ * Manages cgroups through systemd, which would revert changes that bypass it. Each call is
+ * idempotent, has a deadline, and rejects with SYSTEMD_UNIT. Can be used again after disposal.
  */
 export interface SliceManager extends Disposable {
-  /** An existing unit counts as success. */
+  /** Starts the slice unit; an existing unit counts as success. */
   start(slice: Slice, signal: AbortSignal): Promise<void>;
-  /** Sets the values that systemd supports. */
+  /** Sets those values on the unit that systemd supports. */
   set(slice: Slice, values: CgroupValues, signal: AbortSignal): Promise<void>;
-  /** A missing unit counts as success. */
+  /** Stops the slice unit; a missing unit counts as success. */
   stop(slice: Slice, signal: AbortSignal): Promise<void>;
 }
 
@@ -345,7 +357,7 @@ export type CgroupObserver = (operation: CgroupOperation, durationMs: number) =>
 
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Registers the metric; call once per registry. */
+/** Registers the metric of cgroup operations; call once per registry. */
 export function cgroupMetrics(registry: MetricRegistry): CgroupObserver {
   const duration = registry.histogram({
     name: 'kubelet_cgroup_manager_duration_seconds',

@@ -5,12 +5,12 @@ import { cgroupName, cgroupPath, parseCgroupPath } from './cgroup-name.ts';
 const pod = cgroupName([], 'kubepods', 'burstable', 'pod1234-abcd-5678-efgh');
 
 describe('cgroupPath', () => {
-  it('is one directory per part with the cgroupfs driver', () => {
+  it('cgroupfs driver: a cgroup name is one directory per part', () => {
     assert.equal(cgroupPath(pod, 'cgroupfs'), '/kubepods/burstable/pod1234-abcd-5678-efgh');
     assert.equal(cgroupPath([], 'cgroupfs'), '/');
   });
 
-  it('is one slice per part with the systemd driver, prefixed with its parents', () => {
+  it('systemd driver: a cgroup name is one slice per part, prefixed with its parents', () => {
     assert.equal(
       cgroupPath(pod, 'systemd'),
       '/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1234_abcd_5678_efgh.slice',
@@ -18,7 +18,7 @@ describe('cgroupPath', () => {
     assert.equal(cgroupPath([], 'systemd'), '/');
   });
 
-  it('can be parsed with both drivers', () => {
+  it('a cgroup path is parsed back to its name with both drivers', () => {
     for (const driver of ['cgroupfs', 'systemd'] as const) {
       assert.deepEqual(parseCgroupPath(cgroupPath(pod, driver), driver), pod);
       assert.deepEqual(parseCgroupPath('/', driver), []);
@@ -28,7 +28,7 @@ describe('cgroupPath', () => {
 
 describe('cgroupName', () => {
   for (const part of ['a/b', 'a_b', '']) {
-    it(`rejects the part ${JSON.stringify(part)}`, () => {
+    it(`rejects a cgroup name with the part ${JSON.stringify(part)}`, () => {
       assert.throws(() => cgroupName([], part), { code: 'CGROUP_NAME' });
     });
   }

@@ -1,12 +1,12 @@
 import { KubelingError } from '../../lib/index.ts';
 
-/** The name of a cgroup, part by part from the root; the drivers spell it differently. */
+/** The name of a cgroup, part by part from the root; each driver derives its own path from it. */
 export type CgroupName = readonly string[];
 export type CgroupDriver = 'cgroupfs' | 'systemd';
 
 /**
- * Throws CGROUP_NAME. A part must not contain an underscore, because systemd's spelling writes one
- * for each dash and must be reversible.
+ * Creates a cgroup name; throws CGROUP_NAME. A part must not contain an underscore: systemd's slice
+ * names use it for a dash and must be reversible.
  */
 export function cgroupName(base: CgroupName, ...parts: readonly string[]): CgroupName {
   for (const part of parts) {
@@ -24,29 +24,29 @@ export function cgroupPath(name: CgroupName, driver: CgroupDriver): string {
   return driver === 'systemd' ? systemdPath(name) : `/${name.join('/')}`;
 }
 
-/** The cgroup of all pods. */
+/** The name of the cgroup of all pods. */
 export function kubepodsName(root: CgroupName): CgroupName {
   return cgroupName(root, 'kubepods');
 }
 
-/** Its path below each tree, under the configured root. */
+/** Returns the path of kubepods below each controller tree, under the configured root. */
 export function kubepodsPath(root: string, driver: CgroupDriver): string {
   return cgroupPath(kubepodsName(parseCgroupPath(root, driver)), driver);
 }
 
-/** The systemd units of the cgroup and its parent. */
+/** Returns the systemd slice units of the cgroup and its parent. */
 export function sliceUnits(name: CgroupName): { readonly unit: string; readonly parent: string } {
   return { unit: sliceUnit(name), parent: sliceUnit(name.slice(0, -1)) };
 }
 
-/** Parses such a path to a name. */
+/** Parses the path of a cgroup to its name. */
 export function parseCgroupPath(path: string, driver: CgroupDriver): CgroupName {
   if (driver === 'cgroupfs') return path.split('/').filter((part) => part !== '');
   const slice = path.slice(path.lastIndexOf('/') + 1).replace(/\.slice$/, '');
   return slice === '' || slice === '-' ? [] : slice.split('-').map((part) => part.replaceAll('_', '-'));
 }
 
-/** The name of a slice without its last part is its parent slice. */
+/** A slice is named after its parent slice plus its last part. */
 function systemdPath(name: CgroupName): string {
   return `/${name.map((_, index) => sliceUnit(name.slice(0, index + 1))).join('/')}`;
 }

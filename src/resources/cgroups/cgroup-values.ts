@@ -6,34 +6,34 @@ import type { CgroupTarget } from './write-values.ts';
 /** The values of a cgroup; undefined values are not written. */
 export interface CgroupValues {
   readonly cpuShares?: number | undefined;
-  /** -1 for no limit. */
+  /** The CPU quota in microseconds per period; -1 for no limit. */
   readonly cpuQuotaUs?: number | undefined;
   readonly cpuPeriodUs?: number | undefined;
-  /** -1 for no limit; 0 is not written. */
+  /** The memory limit; -1 for no limit, 0 is not written. */
   readonly memoryBytes?: number | undefined;
-  /** Memory plus swap with cgroups v1, swap alone with v2. -1 for no limit. */
+  /** The swap limit: memory plus swap with cgroups v1, swap alone with v2; -1 for no limit. */
   readonly swapBytes?: number | undefined;
-  /** -1 for no limit. */
+  /** The maximum number of PIDs; -1 for no limit. */
   readonly pidsLimit?: number | undefined;
   /**
    * A CPU list such as 0-3. Only with cgroups v2: with v1, a cgroup inherits the CPUs of its
    * parent.
    */
   readonly cpus?: string | undefined;
-  /** Bytes by page size in the kernel's spelling, such as 2MB. */
+  /** The huge page limits in bytes by page size, in the kernel's spelling, such as 2MB. */
   readonly hugePages?: ReadonlyMap<string, number> | undefined;
 }
 
-/** The resources of a container in the runtime, running or not. */
+/** The resources of a container as the CRI reports them, whether or not it is running. */
 export interface RuntimePlacement {
   readonly uid: PodUid;
   readonly container: string;
-  /** The CPUs it may use; empty for all. */
+  /** The CPUs that the container may use; empty for all. */
   readonly cpus: ReadonlySet<number>;
   readonly cpuShares: number;
   readonly cpuQuotaUs: number;
   readonly cpuPeriodUs: number;
-  /** The NUMA nodes of its memory; empty for all. */
+  /** The NUMA nodes from which the container gets memory; empty for all. */
   readonly mems: ReadonlySet<number>;
   /** The memory limits in bytes, by resource name. */
   readonly memory: ReadonlyMap<string, number>;
@@ -47,11 +47,11 @@ export interface CgroupLimits {
   readonly memoryBytes: number;
 }
 
-/** Values above this mean that there is no limit. */
+/** Memory limits above this value mean no limit. */
 const unlimited = 2 ** 62;
 const pageBytes = 4096;
 
-/** Reads the current limits from the kernel. */
+/** Reads the current limits of the cgroup from the kernel. */
 export async function readLimits({ host, layout, path }: CgroupTarget): Promise<CgroupLimits> {
   const read = async (dir: string, file: string) => (await host.read(`${dir}${path}/${file}`)).trim();
   if (layout.version === 2) {
@@ -94,7 +94,10 @@ export function asKept(limits: CgroupLimits, version: 1 | 2, driver: CgroupDrive
   };
 }
 
-/** Returns shares that convert to this weight again, which rounded-down shares may not. */
+/**
+ * Returns CPU shares for the cgroup v2 weight that convert to the same weight again, which
+ * rounded-down shares may not.
+ */
 function sharesBehind(weight: number): number {
   const shares = weightToShares(weight);
   return sharesToWeight(shares) < weight ? shares + 1 : shares;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type NodeCgroupDeps, type NodeCgroupSettings, nodeCgroups } from './node-cgroups.ts';
 
-test('without cgroups for pods there is nothing to keep up, and that goes on until it is ended', async () => {
+test('without pod cgroups, start does nothing and run resolves only when aborted', async () => {
   const settings = { cgroupsPerQos: false } as NodeCgroupSettings;
   const { upkeep, pods } = nodeCgroups(settings, {} as never, {} as NodeCgroupDeps);
   const stop = new AbortController();

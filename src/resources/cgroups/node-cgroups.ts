@@ -20,7 +20,7 @@ import { QosContainerManager } from './qos-container-manager.ts';
 import { enforceReservedCgroups, type ReservedCgroup } from './reserved-cgroups.ts';
 import { type ProcessFacts, SystemCgroups } from './system-cgroups.ts';
 
-/** The part of the kubelet's settings that concerns cgroups. */
+/** The settings of the kubelet that concern cgroups. */
 export interface NodeCgroupSettings {
   readonly cgroupRoot: string;
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
@@ -42,16 +42,19 @@ export interface NodeCgroupDeps {
   readonly logger: Logger;
   readonly journal: PodJournal;
   readonly node: Pick<NodeJournal, 'event'>;
-  /** None are moved unless given. */
+  /** Reads the facts of host processes; without it no process is moved to the system cgroups. */
   readonly processes?: ProcessFacts | undefined;
   readonly activePods: (quality: QosClass) => readonly Pod[];
   readonly hasExclusiveCpus?: (pod: Pod) => boolean;
 }
 
-/** The cgroups above those of pods: made at the start and kept up from then on. To be disposed of after all else. */
+/**
+ * Creates the cgroups above the pods at startup and restores them periodically. Dispose last, after
+ * all users of cgroups.
+ */
 export interface CgroupUpkeep extends Disposable {
   start(signal: AbortSignal): Promise<void>;
-  /** Ends with the signal, without an error. */
+  /** Resolves without an error when the signal is aborted. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -60,17 +63,20 @@ type UpkeepPart = Partial<Pick<CgroupUpkeep, 'start' | 'run'>>;
 export interface NodeCgroups {
   readonly upkeep: CgroupUpkeep;
   readonly pods: PodCgroups;
-  /** Undefined where pods have no cgroups of their own. */
+  /** Reads and sets the limits of pod cgroups; undefined if pod cgroups are disabled. */
   readonly limits: PodLimitsAccess | undefined;
 }
 
-/** What of the machine it takes. */
+/** What the cgroup manager needs from the machine. */
 interface CgroupMachine {
   readonly cgroups: CgroupHost;
   readonly openSlices?: (() => Promise<SliceManager>) | undefined;
 }
 
-/** Throws CGROUPS_UNUSABLE when the machine lacks what pods need. */
+/**
+ * Creates the cgroup manager. Throws CGROUPS_UNUSABLE if the machine lacks a cgroup feature that
+ * pods need.
+ */
 export async function openCgroups(
   { cgroupDriver: driver }: NodeCgroupSettings,
   {
@@ -138,7 +144,7 @@ function qosCgroups(
           message: `Failed to update Node Allocatable Limits "${cgroup}": ${describeError(error)}`,
         }),
     },
-    // The static policy of processors sees to it by itself.
+    // With a static CPU policy, the policy itself sets the CPUs.
     cpuset: cgroupDriver === 'systemd' && settings.exclusiveResources?.cpu === undefined ? 'all' : 'unsaid',
     hugePageSizes: settings.node.hugePageSizes,
     activePods,
@@ -163,14 +169,14 @@ function systemCgroups(
 ): UpkeepPart {
   const { kubelet: own, misc: system } = places ?? {};
   if ((own ?? system) === undefined || processes === undefined) return {};
-  // These are paths as they are, which may well be of no slice.
+  // The configured cgroups are plain paths, which need not be systemd slices.
   const mover = new SystemCgroups({ own, system, cgroups: cgroups.plain(), processes, clock, logger });
   return { run: (signal) => mover.run(signal) };
 }
 
 /**
- * The first run ends after the cgroups exist. Then it waits for the abort, because a loop that
- * returns counts as down.
+ * Runs all parts. `start` resolves when the cgroups exist; `run` waits for the abort, because a
+ * loop that returns counts as failed.
  */
 function together(parts: readonly UpkeepPart[], cgroups: CgroupManager): CgroupUpkeep {
   return {

@@ -22,12 +22,12 @@ describe('default PID limits', () => {
     [1_000, 500, 125],
     [2, 1, 1],
   ] as const) {
-    it(`reserve ${reserved} of ${capacity} PIDs and limit a pod to ${perPod}`, () => {
+    it(`${capacity} PIDs: reserves ${reserved} for the node and limits a pod to ${perPod}`, () => {
       assert.deepEqual(pidLimits(capacity), { reserved, perPod });
     });
   }
 
-  it('are derived from the limit of the container the node runs in', () => {
+  it('derives the default PID limits from the PID limit of the container the node runs in', () => {
     const { reserved } = pidLimits(32_768, 4_000);
     assert.equal(32_768 - reserved, 4_000 - 1_024);
   });
@@ -37,7 +37,7 @@ describe('default PID limits', () => {
     [1, v1, '/sys/fs/cgroup/pids/pids.max'],
     [2, v2, '/sys/fs/cgroup/pids.max'],
   ] as const) {
-    it(`are read from the kernel and the root cgroup with version ${version}`, async () => {
+    it(`reads the number of PIDs from the kernel and the root cgroup with version ${version}`, async () => {
       assert.deepEqual(await readPidLimits(aMachine(kernel), layout), pidLimits(32_768));
       const unlimited = aMachine({ ...kernel, [file]: 'max\n' });
       assert.deepEqual(await readPidLimits(unlimited, layout), pidLimits(32_768));
@@ -46,7 +46,7 @@ describe('default PID limits', () => {
     });
   }
 
-  it('are undefined if the kernel does not publish the number of PIDs', async () => {
+  it('sets no default PID limits if the kernel does not publish the number of PIDs', async () => {
     assert.equal(await readPidLimits(aMachine({}), v2), undefined);
   });
 });

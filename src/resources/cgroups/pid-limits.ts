@@ -3,16 +3,19 @@ import { leastNumber, type MachineFiles, readPidCapacity } from '../machine/mach
 
 /** The default PID limits of node and pods. */
 export interface PidLimits {
-  /** The PIDs reserved for the node, the runtime and root shells. */
+  /** The PIDs reserved for the node, the container runtime and login shells. */
   readonly reserved: number;
   readonly perPod: number;
 }
 
-/** The default of common distributions; sufficient for large Java and database processes. */
+/**
+ * The default PID limit of a process in common distributions; sufficient for large Java and
+ * database processes.
+ */
 const mostPerPod = 4_096;
 const leastReserved = 1_024;
 
-/** Undefined if the kernel does not publish the number of PIDs. */
+/** Computes the default PID limits; undefined if the kernel does not publish the number of PIDs. */
 export async function readPidLimits(
   files: Pick<MachineFiles, 'read'>,
   layout: CgroupLayout,
@@ -20,7 +23,7 @@ export async function readPidLimits(
   const capacity = await readPidCapacity(files);
   if (capacity === undefined) return undefined;
   const root = layout.version === 2 ? layout.root : layout.controllers.get('pids');
-  // The root cgroup has a limit only if the node runs in a container.
+  // The root cgroup has a PID limit only if the node runs in a container.
   const bound = root === undefined ? '' : await files.read(`${root}/pids.max`).catch(() => '');
   return pidLimits(capacity, leastNumber(String(capacity), bound));
 }

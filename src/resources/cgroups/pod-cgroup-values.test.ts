@@ -23,7 +23,10 @@ function valuesOf(spec: Partial<PodSpec>, over: Partial<typeof settings> = {}) {
   return plain(values);
 }
 
-/** Omits unset values, and huge pages without sizes. */
+/**
+ * Returns the cgroup values of the pod without unset values, and without huge pages if no page size
+ * is set.
+ */
 function plain({ hugePages, ...rest }: CgroupValues): unknown {
   const sizes = hugePages === undefined || hugePages.size === 0 ? undefined : Object.fromEntries(hugePages);
   return JSON.parse(JSON.stringify({ ...rest, hugePages: sizes })) as unknown;
@@ -76,7 +79,7 @@ describe('podCgroupValues', () => {
     assert.equal(values.cpuQuotaUs, -1);
   });
 
-  it('treats an init container after a limited sidecar as limited', () => {
+  it('limits a pod whose init containers run beside a limited sidecar', () => {
     const sidecar = { name: 's', restartPolicy: 'Always', resources: { limits: { memory: '64Mi' } } };
     const limited = withResources({ requests: { cpu: '1' }, limits: { memory: '64Mi' } });
     const memoryOf = (...initContainers: readonly Container[]) =>
@@ -85,7 +88,7 @@ describe('podCgroupValues', () => {
     assert.equal(memoryOf({ name: 'before' }, sidecar), undefined);
   });
 
-  it('limits huge pages to the requests and forbids all other sizes', () => {
+  it('limits huge pages to the requests of the pod and forbids all other page sizes', () => {
     const pages = { 'hugepages-2Mi': '64Mi' };
     const hugePageSizes = ['2MB', '1GB'];
     const asking = withResources({ requests: pages, limits: pages }, { requests: pages, limits: pages });
@@ -104,7 +107,7 @@ describe('podCgroupValues', () => {
 });
 
 describe('kubepodsValues', () => {
-  it('subtracts the reservations and never goes below zero', () => {
+  it('the kubepods cgroup gets the capacity minus the reservations, never less than zero', () => {
     const capacity = { milliCpu: 2000, memoryBytes: 4096, pids: 1000 };
     const reserved = { milliCpu: 500, memoryBytes: 8192, pids: 10 };
     const expected = { cpuShares: 1536, memoryBytes: 0, pidsLimit: 990 };
@@ -116,7 +119,7 @@ describe('kubepodsValues', () => {
     });
   });
 
-  it('derives the CPU weight from the reservations if configured, and never increases it', () => {
+  it('derives the CPU weight of kubepods from the reservations if configured, and never increases it', () => {
     const shares = (milliCpu: number, reserved: number, weight: Parameters<typeof kubepodsValues>[2]) =>
       kubepodsValues({ milliCpu, memoryBytes: 0 }, { milliCpu: reserved, memoryBytes: 0 }, weight).cpuShares;
     assert.equal(shares(16_000, 8_000, 'capacity'), 8192);

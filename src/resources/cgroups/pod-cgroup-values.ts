@@ -17,9 +17,9 @@ import type { CgroupValues } from './cgroup-values.ts';
 export interface PodCgroupSettings {
   readonly cpuCfsQuota: boolean;
   readonly cpuCfsQuotaPeriodUs: number;
-  /** Written only if positive. */
+  /** The PID limit of a pod; only a positive value is written. */
   readonly podPidsLimit: number;
-  /** All page sizes of the machine, in the kernel's spelling. */
+  /** All huge page sizes of the machine, in the kernel's spelling. */
   readonly hugePageSizes: readonly string[];
 }
 
@@ -40,7 +40,7 @@ export function podCgroupValues(pod: Pod, settings: PodCgroupSettings): CgroupVa
 }
 
 /**
- * Huge pages cannot be overcommitted, so the request is the limit; sizes without request are
+ * Huge pages cannot be overcommitted, so the limit is the request; page sizes without a request are
  * forbidden.
  */
 function hugePageLimits(
@@ -57,17 +57,17 @@ function quotaValues(limits: ResourceList, settings: PodCgroupSettings): CgroupV
   return { cpuPeriodUs, cpuQuotaUs: quotaUs };
 }
 
-/** Zero means unset. */
+/** A quantity of zero means that the value is not set. */
 function orNothing(amount: bigint): number | undefined {
   return amount === 0n ? undefined : Number(amount);
 }
 
-/** Resources of the machine. */
+/** An amount of CPU, memory, PIDs and huge pages of the machine. */
 export interface NodeAmount {
   readonly milliCpu: number;
   readonly memoryBytes: number;
   readonly pids?: number | undefined;
-  /** Bytes by page size, in the kernel's spelling. */
+  /** Huge page bytes by page size, in the kernel's spelling. */
   readonly hugePages?: ReadonlyMap<string, number> | undefined;
 }
 
@@ -110,11 +110,11 @@ function kubepodsShares(capacity: NodeAmount, reserved: NodeAmount, weight: Kube
   const fair =
     weight === 'proportional-v1'
       ? usualShares * ratio
-      : // Adds one, because the conversion back rounds down again.
+      : // Adds one share, because converting the weight to shares rounds down and converting back rounds down again.
         weightToShares(Math.max(1, Math.floor(usualWeight * ratio))) + 1;
   return Math.min(plain, Math.max(minShares, Math.floor(fair)));
 }
 
-/** The weight of a cgroup without a configured one. */
+/** The cgroup v2 weight of a cgroup without a configured one. */
 const usualShares = 1_024;
 const usualWeight = 100;

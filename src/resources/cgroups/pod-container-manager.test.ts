@@ -58,7 +58,7 @@ async function readAll(host: SimulatedCgroupHost, paths: readonly string[]) {
 
 describe('pod cgroups with cgroups v1', () => {
   for (const mode of ['v1', 'hybrid'] as const) {
-    it(`have their QoS class path and values in every tree (${mode})`, async () => {
+    it(`pod cgroups are created in their QoS class with their values in every tree (${mode})`, async () => {
       const { host, active, qos, pods } = await aNode(
         new SimulatedCgroupHost({ mode, unmounted: ['hugetlb'] }),
       );
@@ -89,7 +89,7 @@ describe('pod cgroups with cgroups v1', () => {
     });
   }
 
-  it('limit huge pages in kubepods and in each pod, but not in a QoS class', async () => {
+  it('huge pages are limited in kubepods and in each pod, but not in a QoS class', async () => {
     const mounts = ['cpu,cpuacct', 'cpuset', 'memory', 'pids', 'hugetlb', 'name=systemd'];
     const { host, qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'v1', mounts }));
     const pages = { memory: '64Mi', 'hugepages-2Mi': '8Mi' };
@@ -105,7 +105,7 @@ describe('pod cgroups with cgroups v1', () => {
     assert.deepEqual(await readAll(host, Object.keys(expected)), expected);
   });
 
-  it('contain pods that the runtime can add processes to', async () => {
+  it('the runtime can add processes to the cgroup of a created pod', async () => {
     const { host, qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await pods.ensureExists(bestEffort, signal);
@@ -114,7 +114,7 @@ describe('pod cgroups with cgroups v1', () => {
 });
 
 describe('pod cgroups with cgroups v2', () => {
-  it('get every controller from their parents', async () => {
+  it('cgroups v2: a pod cgroup gets every controller from its parents', async () => {
     const { host, active, qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'v2' }));
     await qos.start(signal);
     active.push(guaranteed, burstable);
@@ -135,7 +135,7 @@ describe('pod cgroups with cgroups v2', () => {
     assert.equal(await pods.exists(burstable), true);
   });
 
-  it('do not count as existing without their controllers', async () => {
+  it('cgroups v2: a pod cgroup without its controllers does not count as existing', async () => {
     const { host, cgroups } = await aNode(new SimulatedCgroupHost({ mode: 'v2' }));
     await host.mkdir('/sys/fs/cgroup/kubepods');
     assert.deepEqual(await cgroups.missing(['kubepods']), ['cpu', 'cpuset', 'memory', 'pids']);
@@ -143,14 +143,14 @@ describe('pod cgroups with cgroups v2', () => {
 });
 
 describe('creating a pod cgroup', () => {
-  it('happens once', async () => {
+  it('creates a pod cgroup once', async () => {
     const { qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     assert.equal(await pods.ensureExists(bestEffort, signal), 'created');
     assert.equal(await pods.ensureExists(bestEffort, signal), 'there');
   });
 
-  it('completes a cgroup that is missing in one tree', async () => {
+  it('completes a pod cgroup that is missing in one tree', async () => {
     const { host, qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await pods.ensureExists(bestEffort, signal);
@@ -160,7 +160,7 @@ describe('creating a pod cgroup', () => {
     assert.equal(await pods.exists(bestEffort), true);
   });
 
-  it('is measured, as are updates and removals', async () => {
+  it('measures the creation, update and removal of pod cgroups', async () => {
     const { clock } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     const metrics = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
     const host = new SimulatedCgroupHost({ mode: 'v1' });
@@ -177,14 +177,14 @@ describe('creating a pod cgroup', () => {
     }
   });
 
-  it('reports a failure as pod event', async () => {
+  it('reports a failed pod cgroup creation as pod event', async () => {
     const { pods, journal } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }), 'systemd');
     await assert.rejects(pods.ensureExists(bestEffort, signal), { code: 'CGROUP_DRIVER' });
     assert.equal(journal.events[0]?.reason, 'FailedCreatePodContainer');
     assert.match(String(journal.events[0]?.message), /SystemdCgroup = false/);
   });
 
-  it('continues without a value that the kernel rejects, and reports it', async () => {
+  it('creates a pod cgroup without a value that the kernel rejects, and reports the rejection', async () => {
     const { host, qos, pods, journal } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await pods.ensureExists(guaranteed, signal);
@@ -196,7 +196,7 @@ describe('creating a pod cgroup', () => {
 });
 
 describe('the kubepods cgroup', () => {
-  it('requires the configured root', async () => {
+  it('requires the configured cgroupRoot to exist for kubepods', async () => {
     const host = new SimulatedCgroupHost({ mode: 'v1' });
     const { cgroups, clock, active } = await aNode(host);
     const { logger } = collectLogs(clock);
@@ -213,7 +213,7 @@ describe('the kubepods cgroup', () => {
     await assert.rejects(new QosContainerManager(deps).start(signal), { code: 'CGROUP_ROOT' });
   });
 
-  it('is restored within a minute after a change or removal by another process', async () => {
+  it('restores kubepods within a minute after a change or removal by another process', async () => {
     const { host, qos, clock } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await host.rmdir('/sys/fs/cgroup/memory/kubepods/besteffort');
@@ -253,14 +253,14 @@ describe('node allocatable enforcement', () => {
     return { qos, clock, told: reported };
   }
 
-  it('is reported once', async () => {
+  it('reports the enforcement of node allocatable once', async () => {
     const { qos, told } = await anEnforcedNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await qos.start(signal);
     assert.deepEqual(told, ['enforced']);
   });
 
-  it('is retried every minute while pods use more, and blocks no pod', async () => {
+  it('retries node allocatable every minute while pods use more than that, and blocks no pod', async () => {
     const host = new SimulatedCgroupHost({ mode: 'v1' });
     const { qos, clock, told } = await anEnforcedNode(host);
     const kubepods = '/sys/fs/cgroup/memory/kubepods';
@@ -284,7 +284,7 @@ describe('node allocatable enforcement', () => {
 describe('cgroups of orphaned pods', () => {
   const rules = { mayRun: () => false, hasVolumes: () => false };
 
-  it('are removed with their processes, even if only one tree has them', async () => {
+  it('removes cgroups of orphaned pods with their processes, even if only one tree has them', async () => {
     const { host, qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'hybrid' }));
     await qos.start(signal);
     await pods.ensureExists(burstable, signal);
@@ -299,7 +299,7 @@ describe('cgroups of orphaned pods', () => {
     );
   });
 
-  it('are kept with the minimum CPU while volumes are mounted', async () => {
+  it('keeps the cgroup of an orphaned pod with the minimum CPU while its volumes are mounted', async () => {
     const { host, qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await pods.ensureExists(burstable, signal);
@@ -308,7 +308,7 @@ describe('cgroups of orphaned pods', () => {
     assert.equal(shares.trim(), '2');
   });
 
-  it('are kept while the pod may run', async () => {
+  it('keeps the cgroup of an orphaned pod while the pod may run', async () => {
     const { qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await pods.ensureExists(burstable, signal);
@@ -316,7 +316,7 @@ describe('cgroups of orphaned pods', () => {
     assert.equal(await pods.exists(burstable), true);
   });
 
-  it('are retried while a process does not exit', async () => {
+  it("retries the removal of an orphaned pod's cgroup while a process does not exit", async () => {
     const { host, qos, pods, clock, records } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await pods.ensureExists(burstable, signal);
@@ -328,7 +328,7 @@ describe('cgroups of orphaned pods', () => {
     assert.ok(records.toArray().some((record) => JSON.stringify(record).includes('4242')));
   });
 
-  it('are not removed if a pod with the same UID is created concurrently', async () => {
+  it('keeps the cgroup of an orphaned pod if a pod with the same UID is created concurrently', async () => {
     const { host, qos, pods, clock } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     await pods.ensureExists(burstable, signal);
@@ -351,7 +351,7 @@ describe('cgroups of orphaned pods', () => {
 });
 
 describe('a node without pod cgroups', () => {
-  it('uses the parent of the runtime and removes nothing', async () => {
+  it('without pod cgroups, uses the cgroup parent of the runtime and removes nothing', async () => {
     assert.equal(noPodCgroups.cgroupParent(burstable), '');
     assert.equal(await noPodCgroups.ensureExists(burstable, signal), 'there');
     await noPodCgroups.destroy(burstable, signal);
@@ -361,7 +361,7 @@ describe('a node without pod cgroups', () => {
 
 describe('the limits of a pod', () => {
   for (const mode of ['v1', 'hybrid', 'v2'] as const) {
-    it(`are read as they were set, and are lifted for an unlimited pod (${mode})`, async () => {
+    it(`reads back the limits of a pod as they were set, and lifts them for an unlimited pod (${mode})`, async () => {
       const { active, qos, pods } = await aNode(new SimulatedCgroupHost({ mode }));
       await qos.start(signal);
       const odd = { cpu: '333m', memory: '64000001' };

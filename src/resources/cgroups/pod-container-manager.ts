@@ -18,7 +18,7 @@ export interface PodContainerManagerDeps {
   readonly cgroups: CgroupManager;
   readonly qos: QosContainerManager;
   readonly settings: PodCgroupSettings;
-  /** Pods with exclusive CPUs have no CPU quota. */
+  /** Whether the pod has exclusive CPUs; such a pod has no CPU quota. */
   readonly hasExclusiveCpus?: ((pod: Pod) => boolean) | undefined;
   readonly journal: PodJournal;
   readonly logger: Logger;
@@ -27,10 +27,13 @@ export interface PodContainerManagerDeps {
 const classes: readonly QosClass[] = ['BestEffort', 'Burstable', 'Guaranteed'];
 const podPrefix = 'pod';
 
-/** Manages the pod cgroups, which are the parents of the container cgroups. */
+/** Manages the pod cgroups, in which the runtime creates the container cgroups. */
 export class PodContainerManager implements PodCgroups {
   readonly #deps: PodContainerManagerDeps;
-  /** A pod with the same UID may be created while its previous cgroup is being removed. */
+  /**
+   * Serializes the operations of one pod: a pod with the same UID may be created while its previous
+   * cgroup is being removed.
+   */
   readonly #lock = new KeyedMutex<PodUid>();
 
   constructor(deps: PodContainerManagerDeps) {
@@ -73,12 +76,12 @@ export class PodContainerManager implements PodCgroups {
     return cgroups.kept({ cpuShares, cpuQuotaUs, cpuPeriodUs, memoryBytes });
   }
 
-  /** Reads the current limits. */
+  /** Reads the current limits of the pod cgroup from the kernel. */
   async current(pod: Pod): Promise<CgroupLimits> {
     return await this.#deps.cgroups.limits(this.nameOf(pod));
   }
 
-  /** Sets some of the limits on the existing cgroup. Throws CGROUP_UPDATE. */
+  /** Sets some of the limits on the existing pod cgroup. Throws CGROUP_UPDATE. */
   async set(pod: Pod, limits: Partial<CgroupLimits>, signal: AbortSignal): Promise<void> {
     await this.#deps.cgroups.update(this.nameOf(pod), limits, signal);
   }
@@ -131,14 +134,14 @@ export class PodContainerManager implements PodCgroups {
   async #create(pod: Pod, signal: AbortSignal): Promise<'created'> {
     const { cgroups, qos, journal, logger } = this.#deps;
     const name = this.nameOf(pod);
-    // The weight of the QoS class is corrected within a minute, so the pod does not wait for it.
+    // Does not wait for the weight of the QoS class: a failed update is corrected within a minute.
     await qos.update(signal).catch((error: unknown) => {
       signal.throwIfAborted();
       logger.error('Failed to update the CPU weight of Burstable pods', error);
     });
     const failures = await cgroups.create(name, this.#valuesOf(pod), signal);
-    // A pod without one of its limits runs, as with the Go kubelet, but the missing limit is
-    // reported.
+    // A pod whose cgroup lacks a limit starts nevertheless, as with the Go kubelet; the missing
+    // limit is reported.
     for (const failure of failures) {
       logger.error('Failed to set a value of the pod cgroup', failure, { pod: describePod(pod) });
       const message = `The pod runs without one of its limits: ${describeError(failure)}`;
@@ -157,7 +160,7 @@ export class PodContainerManager implements PodCgroups {
     this.#deps.journal.event(pod, { type: 'Warning', reason: 'FailedCreatePodContainer', message });
   }
 
-  /** Returns whether it is removed. */
+  /** Removes the cgroup of an orphaned pod; returns whether it was removed. */
   async #removeOrphan(
     uid: PodUid,
     name: CgroupName,
@@ -167,7 +170,7 @@ export class PodContainerManager implements PodCgroups {
     const { cgroups, logger } = this.#deps;
     try {
       using _held = await this.#lock.acquire(uid, signal);
-      // The pod may have been created again after the list was read.
+      // The pod may have been created again after the list of orphaned pods was read.
       if (rules.mayRun(uid)) return false;
       if (!(await rules.hasVolumes(uid))) return await cgroups.destroy(name, signal).then(() => true);
       await cgroups.setMinimumCpu(name, signal);
@@ -189,23 +192,24 @@ function podOf(name: CgroupName): PodUid | undefined {
     : undefined;
 }
 
-/** The state of the pods that own the found cgroups. */
+/** What is known of the pods that own the found cgroups; decides whether a cgroup is orphaned. */
 export interface OrphanRules {
   mayRun(uid: PodUid): boolean;
   /**
-   * The cgroup is kept while volumes are mounted: the memory of a tmpfs would otherwise be charged
-   * to kubepods.
+   * Whether the pod still has mounted volumes. Its cgroup is then kept, because the memory of a
+   * tmpfs would otherwise be charged to kubepods.
    */
   hasVolumes(uid: PodUid): boolean | Promise<boolean>;
 }
 
-/** The pod cgroups as the pod sync uses them. */
+/** The operations on pod cgroups that the pod sync uses. */
 export interface PodCgroups {
   /**
-   * The cgroup parent of the sandbox and the containers: the path below each tree; empty for none.
+   * Returns the cgroup parent of the sandbox and the containers, the path below each controller
+   * tree; empty if pod cgroups are disabled.
    */
   cgroupParent(pod: Pod): string;
-  /** Idempotent. */
+  /** Creates the pod cgroup if it does not exist. Idempotent. */
   ensureExists(pod: Pod, signal: AbortSignal): Promise<'created' | 'there'>;
   destroy(pod: Pod, signal: AbortSignal): Promise<void>;
   /** Returns all pods that have a cgroup. */
@@ -213,7 +217,7 @@ export interface PodCgroups {
   removeOrphans(rules: OrphanRules, signal: AbortSignal): Promise<readonly PodUid[]>;
 }
 
-/** Used if pod cgroups are disabled: containers are placed by the runtime. */
+/** Used if pod cgroups are disabled: the runtime chooses the cgroup of each container. */
 export const noPodCgroups: PodCgroups = {
   cgroupParent: () => '',
   ensureExists: async () => 'there',

@@ -6,25 +6,31 @@ import type { CgroupValues } from './cgroup-values.ts';
 
 export interface QosContainerManagerDeps {
   readonly cgroups: CgroupManager;
-  /** The parent cgroup of kubepods; must exist. */
+  /** The existing parent cgroup of kubepods. */
   readonly cgroupRoot: CgroupName;
   /** The values of the kubepods cgroup. */
   readonly kubepods: CgroupValues;
-  /** Reports the enforcement of node allocatable; only logged if undefined. */
+  /** Reports the enforcement of node allocatable as event; it is only logged if undefined. */
   readonly enforcement?: EnforcementObserver | undefined;
   /**
-   * `all` sets all CPUs on pods, so that systemd keeps the cpuset controller; not set if undefined.
+   * `all` writes all CPUs to the cpuset of the pod cgroups, so that systemd keeps the cpuset
+   * controller enabled; `unsaid` and undefined write no cpuset.
    */
   readonly cpuset?: 'all' | 'unsaid' | undefined;
-  /** All page sizes of the machine: QoS classes are not limited, kubepods and pods are. */
+  /**
+   * All huge page sizes of the machine; kubepods and pods get a limit for each, QoS classes do not.
+   */
   readonly hugePageSizes: readonly string[];
-  /** The running and starting pods. */
+  /** Returns the running and starting pods of the QoS class. */
   readonly activePods: (quality: QosClass) => readonly Pod[];
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Called once when node allocatable is enforced, and at each failure. Never throws. */
+/**
+ * `enforced` is called once when the limits of kubepods are set, `failed` at each failure to set
+ * them. Neither throws.
+ */
 export interface EnforcementObserver {
   enforced(): void;
   failed(cgroup: string, error: unknown): void;
@@ -34,15 +40,15 @@ const upkeepMs = 60_000;
 const unboundPages = 2 ** 62;
 
 /**
- * The cgroups above the pods: kubepods, and below it burstable and besteffort. Guaranteed pods are
- * directly in kubepods.
+ * Manages the cgroups above the pods: kubepods, and below it burstable and besteffort. Guaranteed
+ * pods are directly in kubepods.
  */
 export class QosContainerManager {
   readonly #deps: QosContainerManagerDeps;
   readonly #names: Readonly<Record<QosClass, CgroupName>>;
-  /** The last written shares, to skip unchanged writes. */
+  /** The shares last written to the burstable cgroup; an unchanged value is not written again. */
   #burstableShares: number | undefined;
-  /** Whether the limits of kubepods were set since the last failure. */
+  /** Whether the limits of kubepods have been set since the last failure to set them. */
   #enforced = false;
   readonly #lock = new KeyedMutex<'burstable'>();
 
@@ -63,8 +69,8 @@ export class QosContainerManager {
 
   /**
    * Creates the missing cgroups and sets all values. Throws CGROUP_ROOT, CGROUP_CREATE or
-   * CGROUP_UPDATE. A failure to set the limits of kubepods is tolerated: running pods may exceed
-   * them and must remain terminable.
+   * CGROUP_UPDATE. A failure to set the limits of kubepods is tolerated: the running pods may
+   * already exceed them, and the kubelet must still be able to stop pods.
    */
   async start(signal: AbortSignal): Promise<void> {
     const { cgroups, cgroupRoot } = this.#deps;
@@ -80,8 +86,8 @@ export class QosContainerManager {
   }
 
   /**
-   * Call before a pod cgroup is created: sets the weight of the burstable cgroup to the sum of its
-   * pods.
+   * Call before a pod cgroup is created: sets the CPU weight of the burstable cgroup to the sum of
+   * the requests of its pods.
    */
   async update(signal: AbortSignal): Promise<void> {
     await this.#exclusively(async (shares) => {
@@ -91,8 +97,8 @@ export class QosContainerManager {
   }
 
   /**
-   * Restores every minute what other processes changed or removed. Resolves when the signal is
-   * aborted.
+   * Every minute restores the cgroups and values that other processes changed or removed. Resolves
+   * when the signal is aborted.
    */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
@@ -106,7 +112,10 @@ export class QosContainerManager {
     }
   }
 
-  /** Pods start concurrently: the last write must use the last count. */
+  /**
+   * Pods start concurrently, so the weights are computed and written one at a time: the last write
+   * has the newest pods.
+   */
   async #exclusively(write: (shares: number) => Promise<void>, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire('burstable', signal);
     const shares = this.#desiredShares();

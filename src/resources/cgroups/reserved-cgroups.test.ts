@@ -27,7 +27,7 @@ async function aMachine() {
 }
 
 describe('reserved cgroups', () => {
-  it('get all limits, the compressible ones, or none', () => {
+  it('reserved cgroups get all limits, only the compressible ones, or none, as configured', () => {
     const values = (enforceNodeAllocatable: readonly string[]) =>
       reservedCgroups({ ...config, enforceNodeAllocatable }).map((each) => [each.path, each.values]);
     assert.deepEqual(values(['pods', 'system-reserved', 'kube-reserved']), [
@@ -41,7 +41,7 @@ describe('reserved cgroups', () => {
     assert.deepEqual(values(['none']), []);
   });
 
-  it('get their limits, which is reported as events', async () => {
+  it('sets the limits of reserved cgroups and reports them as events', async () => {
     const { cgroups, told, tell, read } = await aMachine();
     for (const name of [['system.slice'], ['kube', 'own']]) await cgroups.create(name, {}, signal);
     await enforceReservedCgroups(cgroups, reservedCgroups(config), tell, signal);
@@ -57,7 +57,7 @@ describe('reserved cgroups', () => {
     );
   });
 
-  it('prevent the start of the node if they do not exist', async () => {
+  it('a missing reserved cgroup prevents the start of the node', async () => {
     const { cgroups, told, tell } = await aMachine();
     await assert.rejects(enforceReservedCgroups(cgroups, reservedCgroups(config), tell, signal), {
       code: 'RESERVED_CGROUP',

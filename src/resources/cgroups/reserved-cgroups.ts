@@ -6,13 +6,13 @@ import type { CgroupValues } from './cgroup-values.ts';
 /** An existing cgroup that is limited to a reservation. */
 export interface ReservedCgroup {
   readonly of: 'system' | 'kube';
-  /** As configured: the path below each tree. */
+  /** The configured path of the cgroup below each controller tree. */
   readonly path: string;
   readonly held: 'all' | 'compressible';
   readonly values: CgroupValues;
 }
 
-/** The configuration fields used. */
+/** The configuration fields that concern reserved cgroups. */
 export interface ReservedCgroupConfig {
   readonly systemReserved: Readonly<Record<string, string>>;
   readonly kubeReserved: Readonly<Record<string, string>>;
@@ -36,8 +36,8 @@ export function reservedCgroups(config: ReservedCgroupConfig): readonly Reserved
 }
 
 /**
- * Only reserved resources are limited; compressible means that an excess process is throttled, not
- * killed.
+ * Returns the limits of a reserved cgroup; resources without a reservation are not limited.
+ * `compressible` limits only CPU.
  */
 function valuesOf(reserved: Readonly<Record<string, string>>, held: ReservedCgroup['held']): CgroupValues {
   const list = readResources(reserved);
@@ -58,8 +58,8 @@ export interface AllocatableEvent {
 }
 
 /**
- * Throws RESERVED_CGROUP, also reported as event, for the first cgroup that is missing or rejects
- * its limits.
+ * Limits the reserved cgroups. Throws RESERVED_CGROUP, also reported as event, for the first cgroup
+ * that is missing or rejects its limits.
  */
 export async function enforceReservedCgroups(
   cgroups: Pick<CgroupManager, 'parse' | 'missing' | 'update'>,

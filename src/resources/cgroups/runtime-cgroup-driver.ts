@@ -19,7 +19,7 @@ export interface CgroupDriverDeps {
 
 const tries = 3;
 const pauseMs = 2_000;
-/** The version from which a runtime has to answer. */
+/** The Kubernetes version from which a runtime must report its cgroup driver. */
 const requiredFrom = '1.37.0';
 
 /**

@@ -34,7 +34,7 @@ async function aMachine(places: Pick<SystemCgroupsDeps, 'own' | 'system'>) {
   return { host, clock, mover, members, records, trees };
 }
 
-test('reads the facts of processes from the kernel', async (t) => {
+test('reads the facts of processes from the kernel: PID, cgroups and PID namespace', async (t) => {
   const proc = await mkdtemp(join(tmpdir(), 'klg-proc-'));
   t.after(() => rm(proc, { recursive: true }));
   const links = { '1/ns/pid': 'pid:[1]', '7/ns/pid': 'pid:[1]', '7/exe': '/bin/x', '8/ns/pid': 'pid:[2]' };
@@ -52,14 +52,14 @@ test('reads the facts of processes from the kernel', async (t) => {
 });
 
 describe('system processes', () => {
-  it('are moved to the system cgroup, except kernel threads, container processes and PID 1', async () => {
+  it('moves processes to the system cgroup, except kernel threads, container processes and PID 1', async () => {
     const { mover, members } = await aMachine({ system: '/system' });
     await mover.move(signal);
     assert.deepEqual(await members('system'), [ownPid, 70]);
     assert.deepEqual(await members(), [1, kernelThread, inContainer]);
   });
 
-  it('stay if they are outside the root in any tree', async () => {
+  it('leaves processes that are outside the root cgroup in any tree where they are', async () => {
     const { host, mover, members, trees } = await aMachine({ system: '/system' });
     const memory = trees.find((tree) => tree.endsWith('/memory')) ?? '';
     await host.mkdir(`${memory}/mine`);
@@ -68,7 +68,7 @@ describe('system processes', () => {
     assert.deepEqual(await members('system'), [ownPid]);
   });
 
-  it('moves the kubelet itself to its configured cgroup, again after a change by another process', async () => {
+  it('moves the kubelet to its configured cgroup, and again after another process has moved it', async () => {
     const { host, clock, mover, members, trees } = await aMachine({ own: '/kube/kubeling' });
     const stop = new AbortController();
     const running = mover.run(stop.signal);

@@ -3,12 +3,12 @@ import { type Clock, errnoOf, type Logger } from '../../lib/index.ts';
 import type { CgroupManager } from './cgroup-manager.ts';
 import type { CgroupName } from './cgroup-name.ts';
 
-/** The facts that decide whether a process may be moved. */
+/** The facts about a process that decide whether it may be moved to another cgroup. */
 export interface ProcessFacts {
   readonly ownPid: number;
-  /** Whether it is a kernel thread, which has no executable. */
+  /** Whether the process is a kernel thread; such a process has no executable. */
   isKernelThread(pid: number): Promise<boolean>;
-  /** Whether it is in the PID namespace of PID 1; container processes are not. */
+  /** Whether the process is in the PID namespace of PID 1, which a container process is not. */
   isOfHost(pid: number): Promise<boolean>;
 }
 
@@ -17,16 +17,16 @@ export interface SystemCgroupsDeps {
   readonly processes: ProcessFacts;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The configured cgroup of the kubelet; not moved if undefined. */
+  /** The configured cgroup of the kubelet; if undefined, the kubelet is not moved. */
   readonly own?: string | undefined;
-  /** The configured cgroup for the processes in the root; not moved if undefined. */
+  /** The configured cgroup for processes in the root cgroup; if undefined, they are not moved. */
   readonly system?: string | undefined;
   /** Reads the processes; replaced in tests. */
   readonly root?: CgroupName;
 }
 
 const upkeepMs = 60_000;
-/** Processes fork while they are moved. */
+/** How often the list of processes is read again, because processes fork while they are moved. */
 const rounds = 10;
 
 /** Moves the kubelet and the system processes to their configured cgroups every minute. */
@@ -50,7 +50,7 @@ export class SystemCgroups {
     }
   }
 
-  /** Throws CGROUP_CREATE or CGROUP_UPDATE. */
+  /** Moves the kubelet and the system processes once. Throws CGROUP_CREATE or CGROUP_UPDATE. */
   async move(signal: AbortSignal): Promise<void> {
     const { own, system } = this.#deps;
     if (own !== undefined) await this.#moveOwn(own, signal);
@@ -75,7 +75,7 @@ export class SystemCgroups {
       failure = undefined;
       for (const pid of pids) {
         await cgroups.attach(name, pid).catch((error: unknown) => {
-          // The process has exited meanwhile.
+          // ESRCH: the process has exited since it was listed.
           if (errnoOf((error as Error).cause) !== 'ESRCH') failure = error;
         });
       }
@@ -109,7 +109,7 @@ export function hostProcesses(procDir = '/proc'): ProcessFacts {
         () => false,
         (error: unknown) => errnoOf(error) === 'ENOENT',
       ),
-    // On any doubt it is treated as a container process.
+    // A process whose namespace cannot be read is treated as a container process.
     isOfHost: (pid) =>
       Promise.all([namespace(1), namespace(pid)]).then(
         ([first, own]) => first === own,

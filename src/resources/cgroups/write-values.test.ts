@@ -28,7 +28,7 @@ async function aCgroup(mode: 'v1' | 'v2', mounts?: readonly string[]) {
 }
 
 describe('values of cgroups v1', () => {
-  it('are written with the quota first if the period does not fit the old quota', async () => {
+  it('cgroups v1: writes the quota first if the new period does not fit the old quota', async () => {
     const { recorded, written, write } = await aCgroup('v1');
     let rejections = 1;
     const picky: CgroupHost = Object.assign(Object.create(recorded), {
@@ -42,7 +42,7 @@ describe('values of cgroups v1', () => {
     assert.deepEqual(written, ['cpu.cfs_quota_us=2000', 'cpu.cfs_period_us=5000']);
   });
 
-  it('increase swap before memory, and decrease memory before swap', async () => {
+  it('cgroups v1: increases swap before memory, and decreases memory before swap', async () => {
     const { written, write } = await aCgroup('v1');
     assert.deepEqual(await write({ memoryBytes: 8_388_608, swapBytes: 8_388_608 }), []);
     assert.deepEqual(await write({ memoryBytes: 16_777_216, swapBytes: 16_777_216 }), []);
@@ -52,13 +52,13 @@ describe('values of cgroups v1', () => {
     );
   });
 
-  it('are compared with the weight the kernel stored', async () => {
+  it('cgroups v1: reports CPU shares that the kernel stored with another value', async () => {
     const { write } = await aCgroup('v1');
     const [failure] = await write({ cpuShares: 1 });
     assert.match(String(failure?.message), /cpu\.shares to 1: the kernel keeps it at 2/);
   });
 
-  it('are written even if the kernel rejects others', async () => {
+  it('cgroups v1: writes the remaining values if the kernel rejects one', async () => {
     const { host, written, write } = await aCgroup('v1');
     host.setMemoryUsage(`${base}/memory/x`, 50_000_000);
     const failures = await write({ memoryBytes: 4096, pidsLimit: 5 });
@@ -66,7 +66,7 @@ describe('values of cgroups v1', () => {
     assert.deepEqual(written, ['pids.max=5']);
   });
 
-  it('of huge pages are written with the hugetlb controller', async () => {
+  it('cgroups v1: writes huge page limits in the tree of the hugetlb controller', async () => {
     const { written, write } = await aCgroup('v1', ['cpu,cpuacct', 'cpuset', 'memory', 'pids', 'hugetlb']);
     // The kernel of this machine does not support the second size.
     const hugePages = new Map([
@@ -77,7 +77,7 @@ describe('values of cgroups v1', () => {
     assert.deepEqual(written, ['hugetlb.2MB.limit_in_bytes=4611686018427387904']);
   });
 
-  it('of huge pages are skipped without the hugetlb controller', async () => {
+  it('cgroups v1: skips huge page limits without the hugetlb controller', async () => {
     const { written, write } = await aCgroup('v1');
     assert.deepEqual([await write({ hugePages: new Map([['2MB', 0]]) }), written], [[], []]);
   });
@@ -86,7 +86,7 @@ describe('values of cgroups v1', () => {
 describe('values of cgroups v2', () => {
   const mounts = ['cpu', 'memory', 'pids', 'hugetlb'];
 
-  it('write max for no limit', async () => {
+  it('cgroups v2: writes "max" for no limit', async () => {
     const { written, write } = await aCgroup('v2', mounts);
     assert.deepEqual(
       await write({ cpuShares: 1024, cpuQuotaUs: -1, cpuPeriodUs: 50_000, pidsLimit: -1 }),
@@ -95,7 +95,7 @@ describe('values of cgroups v2', () => {
     assert.deepEqual(written, ['cpu.weight=39', 'cpu.max=max 50000', 'pids.max=max']);
   });
 
-  it('limit swap separately from memory, and huge pages by size', async () => {
+  it('cgroups v2: limits swap separately from memory, and huge pages by size', async () => {
     const { written, write } = await aCgroup('v2', mounts);
     const hugePages = new Map([['2MB', 4_194_304]]);
     assert.deepEqual(await write({ memoryBytes: 8_388_608, swapBytes: 0, hugePages }), []);

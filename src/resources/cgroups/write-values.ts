@@ -12,14 +12,14 @@ import type { CgroupValues } from './cgroup-values.ts';
 
 type LayoutV1 = Extract<CgroupLayout, { version: 1 }>;
 
-/** The path of one cgroup below each tree. */
+/** Returns the directory of one cgroup in each controller tree. */
 export interface CgroupTarget {
   readonly host: CgroupHost;
   readonly layout: CgroupLayout;
   readonly path: string;
 }
 
-/** Sets all values; a failure does not skip the others. Returns the failures. */
+/** Sets all values of the cgroup, even if some fail; returns the failures. */
 export async function writeValues(
   place: CgroupTarget,
   values: CgroupValues,
@@ -51,7 +51,8 @@ function stepsV1(place: CgroupTarget & { readonly layout: LayoutV1 }, values: Cg
     ...(cpu === undefined ? [] : [() => writeShares(host, cpu, values), () => writeQuota(host, cpu, values)]),
     ...(memory === undefined ? [] : [() => writeMemoryV1(host, memory, values)]),
     ...(pids === undefined ? [] : [() => writePids(host, pids, values)]),
-    // Without the hugetlb controller there are no huge pages to limit.
+    // Without the hugetlb controller the machine cannot limit huge pages, so their limits are not
+    // written.
     ...(hugetlb === undefined ? [] : [() => writeHugePages(host, hugetlb, 'limit_in_bytes', values)]),
   ];
 }
@@ -69,7 +70,7 @@ function stepsV2({ host, path }: CgroupTarget, root: string, values: CgroupValue
   ];
 }
 
-/** The kernel silently clamps the value, so the stored one is read back. */
+/** The kernel silently clamps CPU shares, so the stored value is read back. */
 async function writeShares(host: CgroupHost, dir: string, { cpuShares }: CgroupValues): Promise<void> {
   if (cpuShares === undefined) return;
   const file = `${dir}/cpu.shares`;
@@ -133,10 +134,10 @@ async function lowerMemory(host: CgroupHost, dir: string, bytes: number | undefi
 async function writeIfThere(host: CgroupHost, file: string, value: number | undefined): Promise<void> {
   if (value === undefined) return;
   try {
-    // As bigint, because large numbers would lose digits.
+    // Parsed as bigint, because numbers above 2^53 would lose digits.
     await host.write(file, String(BigInt(value)));
   } catch (error) {
-    // Not all kernels account for swap or for every page size.
+    // Not all kernels can limit swap or every huge page size; a missing file is no failure.
     if (errnoOf(error) !== 'ENOENT') throw error;
   }
 }
@@ -200,7 +201,7 @@ export async function makeDirectories(place: CgroupTarget): Promise<void> {
   if (cpuset !== undefined) await inheritCpuset(host, cpuset, path);
 }
 
-/** From the bottom up: usually only the last directory is missing. */
+/** Creates directories from the bottom up: usually only the last one is missing. */
 async function makeBelow(host: CgroupHost, root: string, path: string): Promise<void> {
   try {
     await host.mkdir(`${root}${path}`);
@@ -212,7 +213,7 @@ async function makeBelow(host: CgroupHost, root: string, path: string): Promise<
   }
 }
 
-/** A new cpuset is empty and rejects processes (ENOSPC), so it is copied from the parent. */
+/** Copies the cpuset of the parent: a new cpuset is empty and rejects processes with ENOSPC. */
 async function inheritCpuset(host: CgroupHost, root: string, path: string): Promise<void> {
   if (path === '') return;
   const dir = `${root}${path}`;
@@ -227,7 +228,10 @@ async function inheritCpuset(host: CgroupHost, root: string, path: string): Prom
   }
 }
 
-/** From the top down: each level must delegate a controller before the next has it. */
+/**
+ * Creates directories from the top down: each level must delegate a controller before the next
+ * level has it.
+ */
 async function makeV2(host: CgroupHost, root: string, path: string): Promise<void> {
   const parts = path.split('/').filter((part) => part !== '');
   let dir = root;
@@ -261,7 +265,7 @@ export async function readWords(host: CgroupHost, file: string): Promise<string[
   return (await host.read(file)).split(/\s+/).filter((word) => word !== '');
 }
 
-/** Empty for the root. */
+/** Returns the path of the parent; empty for the root. */
 function parentOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/'));
 }

@@ -15,7 +15,7 @@ interface Shape {
   readonly threads: number;
 }
 
-/** The threads of a core are numbered far apart, as on most machines. */
+/** A machine whose two threads of a core have CPU numbers far apart, as on most machines. */
 function machine({ sockets, nodesPerSocket, coresPerNode, threads }: Shape): CpuTopology {
   const cores = sockets * nodesPerSocket * coresPerNode;
   const places = Array.from({ length: cores * threads }, (_, cpu): [number, CpuLocation] => {
@@ -33,32 +33,32 @@ const taken = (groups: CpuTopology, free: CpuSet, count: number, rules = packed)
 const without = (groups: CpuTopology, ...cpus: readonly number[]) => groups.all.difference(new Set(cpus));
 
 describe('takeCpus', () => {
-  it('takes both threads of a core, then of the next one', () => {
+  it('takeCpus takes both threads of a core, then those of the next core', () => {
     assert.equal(taken(smt, smt.all, 2), '0,8');
     assert.equal(taken(smt, smt.all, 4), '0-1,8-9');
   });
 
-  it('takes a complete socket for that many CPUs', () => {
+  it('takeCpus takes a complete socket for a request of that many CPUs', () => {
     assert.equal(taken(smt, without(smt, 0), 8), '4-7,12-15');
   });
 
-  it('fills partly used cores first', () => {
+  it('takeCpus takes the free threads of partly used cores first', () => {
     assert.equal(taken(smt, without(smt, 4), 1), '12');
     assert.equal(taken(smt, without(smt, 4), 2), '5,13');
   });
 
-  it('spreads over cores with distribute-cpus-across-cores', () => {
+  it('takeCpus spreads over cores with distribute-cpus-across-cores', () => {
     assert.equal(taken(smt, smt.all, 4, { threads: 'across-cores', uncoreCaches: 'ignored' }), '0-3');
   });
 
-  it('stays within one uncore cache with prefer-align-cpus-by-uncorecache', () => {
+  it('takeCpus stays within one uncore cache with prefer-align-cpus-by-uncorecache', () => {
     const split = machine({ sockets: 1, nodesPerSocket: 1, coresPerNode: 8, threads: 2 });
     const aligned: TakeCpusOptions = { threads: 'packed', uncoreCaches: 'aligned' };
     assert.equal(taken(split, without(split, 0, 8), 8, aligned), '4-7,12-15');
     assert.equal(taken(split, without(split, 0, 8), 4, aligned), '1-2,9-10');
   });
 
-  it('reports the available CPUs if there are too few', () => {
+  it('takeCpus reports the available CPUs if there are too few', () => {
     assert.throws(() => takeCpus(smt, new Set([1, 2]), 3, packed), {
       code: 'ALLOCATION_FAILED',
       message: 'not enough cpus available to satisfy request: requested=3, available=2',
@@ -71,12 +71,12 @@ describe('distributeCpus', () => {
   const perNode = (cpus: CpuSet) =>
     four.ids('numaNode').map((id) => cpus.intersection(four.cpusIn('numaNode', id)).size);
 
-  it('takes the same number from the fewest possible NUMA nodes', () => {
+  it('distributeCpus takes the same number of CPUs from the fewest possible NUMA nodes', () => {
     assert.deepEqual(perNode(distributeCpus(four, four.all, 12, 1, packed)).toSorted(), [0, 0, 6, 6]);
     assert.deepEqual(perNode(distributeCpus(four, four.all, 8, 1, packed)), [8, 0, 0, 0]);
   });
 
-  it('takes the remainder from the NUMA node with the most free CPUs', () => {
+  it('distributeCpus takes the remainder from the NUMA node with the most free CPUs', () => {
     const counts = perNode(distributeCpus(four, without(four, 0), 15, 1, packed));
     assert.equal(
       counts.reduce((sum, count) => sum + count, 0),
@@ -85,13 +85,13 @@ describe('distributeCpus', () => {
     assert.deepEqual(counts.filter((count) => count > 0).toSorted(), [7, 8]);
   });
 
-  it('takes complete cores with full-pcpus-only', () => {
+  it('distributeCpus takes complete cores with full-pcpus-only', () => {
     const cpus = distributeCpus(four, four.all, 18, 2, packed);
     assert.equal(four.idsWith('core', cpus).length, 9);
   });
 });
 
-describe('for any free CPUs', () => {
+describe('takeCpus with random free CPUs', () => {
   const shape = fc.record({
     sockets: fc.integer({ min: 1, max: 2 }),
     nodesPerSocket: fc.integer({ min: 1, max: 4 }),
@@ -109,7 +109,7 @@ describe('for any free CPUs', () => {
     spread: fc.boolean(),
   });
 
-  it('takes exactly the requested number of distinct free CPUs', () => {
+  it('takeCpus takes exactly the requested number of distinct free CPUs', () => {
     fc.assert(
       fc.property(taking, ({ shape, busy, count, rules, spread }) => {
         const groups = machine(shape);
@@ -125,11 +125,11 @@ describe('for any free CPUs', () => {
     );
   });
 
-  it('touches the minimum number of cores and sockets', () => {
+  it('takeCpus uses the minimum number of cores and sockets', () => {
     fc.assert(
       fc.property(taking, ({ shape, busy, count }) => {
         const groups = machine(shape);
-        // Complete cores are in use, as with full-pcpus-only.
+        // Each core is either completely free or completely used, as with full-pcpus-only.
         const busyCores = groups.idsWith('core', new Set(busy));
         const free = groups.all.difference(groups.cpusInAll('core', busyCores));
         const expected = count * shape.threads;
@@ -142,7 +142,8 @@ describe('for any free CPUs', () => {
           groups.count('socket') >= groups.count('numaNode')
             ? ['numaNode', 'socket']
             : ['socket', 'numaNode'];
-        // Complete cores may come from anywhere; otherwise partly used ones are filled first.
+        // If a complete inner group is taken, it may belong to any outer group; otherwise partly
+        // used outer groups are filled first.
         const isWholeTaken = left(inner).some(
           (size) => size <= expected && size === groups.all.size / groups.count(inner),
         );

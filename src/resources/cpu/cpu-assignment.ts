@@ -4,7 +4,7 @@ import { type CpuSet, sortedCpus } from './cpu-set.ts';
 import type { CpuTopology, TopologyLevel } from './cpu-topology.ts';
 
 export interface TakeCpusOptions {
-  /** `packed` uses the fewest cores, `spread` the most. */
+  /** Whether CPUs are taken from the fewest cores (`packed`) or from the most cores (`spread`). */
   readonly threads: 'packed' | 'across-cores';
   readonly uncoreCaches: 'aligned' | 'ignored';
 }
@@ -30,7 +30,9 @@ function notEnoughCpus(count: number, free: CpuSet): KubelingError {
   return new KubelingError('ALLOCATION_FAILED', message);
 }
 
-/** Returns the NUMA nodes in allocation order: the fewest free CPUs first. */
+/**
+ * Returns the NUMA nodes in the order in which their CPUs are taken: the fewest free CPUs first.
+ */
 function numaNodesInOrder(groups: CpuTopology, free: CpuSet): readonly number[] {
   return new CpuTaker(groups, free, 0).inOrder('numaNode');
 }
@@ -56,8 +58,8 @@ class CpuTaker {
   }
 
   /**
-   * Returns the groups with free CPUs, outer groups first, among equals the one with the fewest
-   * free CPUs.
+   * Returns the groups of CPUs that have free CPUs: outer groups first, and among equals the one
+   * with the fewest free CPUs.
    */
   inOrder(level: TopologyLevel): readonly number[] {
     const [outer, inner] = this.outerLevels;
@@ -76,8 +78,8 @@ class CpuTaker {
   }
 
   /**
-   * Takes complete caches while enough CPUs are needed; the rest from the first cache that has all
-   * of them.
+   * Takes complete uncore caches while at least that many CPUs are needed, and the remaining CPUs
+   * from the first cache that has all of them.
    */
   takeUncoreCaches(): void {
     for (const id of this.inOrder('uncoreCache')) {
@@ -99,7 +101,7 @@ class CpuTaker {
     const cores = this.#groups.idsWith('core', this.#freeIn('uncoreCache', id));
     const enough = cores.slice(0, Math.ceil(this.#needed / cpusPerCore));
     const cpus = sortedCpus(enough.flatMap((core) => [...this.#freeIn('core', core)]));
-    // The last core may be needed only partly.
+    // With an odd number of CPUs, only one thread of the last core is needed.
     const isOneOver = this.#needed % 2 !== 0 && cpusPerCore > 1 && cpus.length > this.#needed;
     const kept = isOneOver ? cpus.slice(0, -1) : cpus;
     if (kept.length === this.#needed) this.#take(kept);
@@ -125,7 +127,10 @@ class CpuTaker {
   }
 }
 
-/** The number of CPUs to take from each NUMA node in order; a node may be repeated. */
+/**
+ * The number of CPUs to take from each NUMA node, in this order; a NUMA node may occur more than
+ * once.
+ */
 type Shares = readonly (readonly [numaNode: number, count: number])[];
 
 /**
@@ -194,7 +199,10 @@ class Distribution {
     };
   }
 
-  /** Returns undefined if the NUMA nodes cannot provide equal numbers, except for the remainder. */
+  /**
+   * Rates a set of NUMA nodes by the balance of the CPUs that would stay free; undefined if the
+   * nodes cannot provide equal numbers of CPUs, except for the remainder.
+   */
   rate(chosen: readonly number[]): Rated | undefined {
     const unit = this.#unit;
     const whole = chosen.reduce((sum, id) => sum + Math.floor(this.#leftOn(id) / unit) * unit, 0);
@@ -207,7 +215,8 @@ class Distribution {
   }
 
   /**
-   * The remainder is distributed to as many nodes as possible, so that the free CPUs stay balanced.
+   * The remainder is distributed to as many NUMA nodes as possible, so that the free CPUs stay
+   * balanced.
    */
   #withRest(shares: Shares, rest: number): Rated | undefined {
     const able = shares.flatMap(([id, each]) => (this.#leftOn(id) - each >= this.#unit ? [id] : []));
@@ -249,7 +258,7 @@ class Distribution {
   }
 }
 
-/** Rounds to three digits, so that small differences are ignored. */
+/** Rounds the standard deviation to three digits, so that small differences are ignored. */
 function standardDeviation(numbers: readonly number[]): number {
   const mean = rounded(numbers.reduce((sum, number) => sum + number, 0) / numbers.length);
   const squares = numbers.reduce((sum, number) => sum + (number - mean) ** 2, 0);

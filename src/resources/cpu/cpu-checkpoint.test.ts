@@ -7,14 +7,14 @@ import { decodeCpuCheckpoint, encodeCpuCheckpoint } from './cpu-state.ts';
 describe('cpu_manager_state', () => {
   const state = { defaultCpuSet: parseCpuSet('4-6'), assignments: new Map() };
 
-  it('has the checksum of the Go kubelet', () => {
+  it('cpu_manager_state has the checksum of the Go kubelet', () => {
     assert.equal(
       encodeCpuCheckpoint({ policyName: 'none', state }),
       '{"policyName":"none","defaultCpuSet":"4-6","checksum":354655845}',
     );
   });
 
-  it('is read back as written', () => {
+  it('cpu_manager_state is read back as written', () => {
     const assignments = new Map([
       [podUid('pod-b'), new Map([['c2', parseCpuSet('1,3')]])],
       [podUid('pod-a'), new Map([['c1', parseCpuSet('7-9')]])],
@@ -25,7 +25,7 @@ describe('cpu_manager_state', () => {
     assert.match(text, /"entries":\{"pod-a":\{"c1":"7-9"\},"pod-b":\{"c2":"1,3"\}\}/);
   });
 
-  it('is rejected after any change or truncation', () => {
+  it('cpu_manager_state is rejected after any change or truncation', () => {
     const text = encodeCpuCheckpoint({ policyName: 'static', state });
     assert.throws(() => decodeCpuCheckpoint(text.replace('4-6', '4-7')), /checksum does not match/);
     assert.throws(() => decodeCpuCheckpoint(text.slice(0, -5)));
@@ -33,7 +33,7 @@ describe('cpu_manager_state', () => {
       assert.throws(() => decodeCpuCheckpoint(other), Error, other);
   });
 
-  it('is accepted without a checksum, as in old files', () => {
+  it('cpu_manager_state is accepted without a checksum, as in old files', () => {
     const text = '{"policyName":"static","defaultCpuSet":"0-3","checksum":0}';
     assert.deepEqual([...decodeCpuCheckpoint(text).state.defaultCpuSet], [0, 1, 2, 3]);
   });

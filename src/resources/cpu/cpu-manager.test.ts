@@ -20,7 +20,7 @@ const plain: CpuPolicyOptions = {
   alignBySocket: false,
   distributeAcrossCores: false,
 };
-/** Two threads per core, numbered four apart. */
+/** A machine with two threads per core, whose CPU numbers differ by four. */
 const cpus = new Map(
   Array.from({ length: 8 }, (_, cpu) => [cpu, { numaNode: 0, socket: 0, core: cpu % 4, uncoreCache: 0 }]),
 );
@@ -108,7 +108,7 @@ describe('the CPU manager', () => {
     assert.equal(harness.manager.cpusetFor(podUid('part'), 'main'), '0,2-4,6-7');
   });
 
-  it('persists an allocation before it returns and restores it', async () => {
+  it('persists an allocation of CPUs before it returns, and restores it', async () => {
     const harness = new Rig();
     await harness.add(guaranteed('one', '2'));
     const noted = decodeCpuCheckpoint(harness.text ?? '').state;
@@ -118,7 +118,7 @@ describe('the CPU manager', () => {
     assert.equal(await harness.add(guaranteed('one', '2')), '1,5', 'a repeated allocation changes nothing');
   });
 
-  it('continues while the disk rejects writes and persists later', async () => {
+  it('allocates CPUs while the disk rejects writes, and persists them later', async () => {
     const harness = new Rig();
     harness.failing = true;
     assert.equal(await harness.add(guaranteed('one', '2')), '1,5');
@@ -127,14 +127,14 @@ describe('the CPU manager', () => {
     assert.equal(decodeCpuCheckpoint(harness.text ?? '').state.assignments.size, 1);
   });
 
-  it('reuses the CPUs of init containers', async () => {
+  it('reuses the exclusive CPUs of init containers that have exited', async () => {
     const harness = new Rig();
     await harness.add(guaranteed('one', '2', '4'));
     assert.equal(harness.own('one', 'init'), '1-2,5-6');
     assert.equal(harness.own('one'), '1,5');
   });
 
-  it('rejects a request of partial cores with full-pcpus-only', async () => {
+  it('rejects a request for a part of a core with full-pcpus-only', async () => {
     const harness = new Rig({ fullPcpusOnly: true });
     assert.equal(
       await harness.add(guaranteed('odd', '3')),
@@ -159,7 +159,7 @@ describe('the CPU manager', () => {
     assert.deepEqual(harness.updates.slice(1), ['s1 0,2-4,6-7']);
   });
 
-  it('does not update a container created with the right CPUs', async () => {
+  it('does not update the cpuset of a container that was created with the right CPUs', async () => {
     const harness = new Rig();
     await harness.add(guaranteed('one', '2'));
     assert.equal(harness.manager.cpusetFor(podUid('one'), 'main'), '1,5');
@@ -193,7 +193,7 @@ describe('for any sequence of pods', () => {
     init: fc.option(fc.integer({ min: 1, max: 4 })),
   });
 
-  it('assigns each CPU to one pod at most, exactly as requested, and loses none', async () => {
+  it('for any sequence of pods, assigns each CPU to at most one pod, exactly as requested, and loses none', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 25 }), fc.boolean(), async (steps, fullPcpusOnly) => {
         const harness = new Rig({ fullPcpusOnly });

@@ -23,7 +23,7 @@ export interface CpuManagerDeps extends StateCheckpointDeps {
   readonly runningContainers: (uid: PodUid) => readonly RunningContainer[];
   /** Updates the cpuset of a running container. */
   readonly update: (containerId: string, cpusetCpus: string, signal: AbortSignal) => Promise<void>;
-  /** The interval of the reconciliation. */
+  /** The interval at which the cpusets of running containers are reconciled. */
   readonly reconcileMs: number;
   readonly observer?: CpuObserver | undefined;
 }
@@ -41,9 +41,9 @@ export class CpuManager implements HintProvider {
   readonly #deps: CpuManagerDeps;
   readonly #checkpoint: StateCheckpoint<CpuState>;
   readonly #changes: HintLatch;
-  /** The last applied cpuset of running containers, by ID. */
+  /** The cpuset last applied to each running container, by container ID. */
   #appliedCpusets: ReadonlyMap<string, string> = new Map();
-  /** The cpuset that the next instance of a container was created with. */
+  /** The cpuset that the next instance of each container was or will be created with. */
   readonly #plannedCpusets = new Map<PodUid, Map<string, string>>();
 
   constructor(deps: CpuManagerDeps) {
@@ -63,7 +63,7 @@ export class CpuManager implements HintProvider {
     });
   }
 
-  /** Restores the state of a previous kubelet. */
+  /** Restores the CPU assignments of a previous kubelet. */
   async restore(signal: AbortSignal): Promise<void> {
     await this.#checkpoint.open(signal);
   }
@@ -133,7 +133,10 @@ export class CpuManager implements HintProvider {
     return this.#deps.policy.allocatable;
   }
 
-  /** Reconciles soon after each assignment and periodically, until aborted. */
+  /**
+   * Reconciles cpusets soon after each assignment and periodically. Resolves when the signal is
+   * aborted.
+   */
   async run(signal: AbortSignal): Promise<void> {
     for (;;) {
       await this.reconcile(signal);
@@ -160,7 +163,10 @@ export class CpuManager implements HintProvider {
     this.#appliedCpusets = placed;
   }
 
-  /** Returns the applied cpuset; undefined if it is not certain. */
+  /**
+   * Updates the cpuset of a running container if necessary; returns the applied cpuset, or
+   * undefined if the update has failed.
+   */
   async #applyCpuset(
     uid: PodUid,
     { name, id }: RunningContainer,

@@ -5,10 +5,12 @@ export type CpuSet = ReadonlySet<number>;
 
 export const noCpus: CpuSet = new Set();
 
-/** The upper limit of CPU numbers, so that a list cannot exhaust the memory. */
+/**
+ * The highest possible CPU number, so that a malicious or damaged list cannot exhaust the memory.
+ */
 const mostCpus = 65_536;
 
-/** Parses a list in the kernel's format, such as 0-3,8. Throws CPU_SET_INVALID. */
+/** Parses a list of CPUs in the kernel's format, such as 0-3,8. Throws CPU_SET_INVALID. */
 export function parseCpuSet(list: string): CpuSet {
   const parts = list.trim() === '' ? [] : list.trim().split(',');
   return new Set(parts.flatMap((part) => range(part, list)));
@@ -29,7 +31,7 @@ export function sortedCpus(cpus: Iterable<number>): readonly number[] {
   return [...cpus].toSorted((one, other) => one - other);
 }
 
-/** Formats the set in the kernel's format. */
+/** Formats the set of CPUs in the kernel's format. */
 export function formatCpuSet(cpus: CpuSet): string {
   const ranges: [number, number][] = [];
   for (const cpu of sortedCpus(cpus)) {

@@ -16,7 +16,7 @@ export function assignedTo({ assignments }: CpuState, uid: PodUid, container: st
   return assignments.get(uid)?.get(container);
 }
 
-/** Returns all exclusive CPUs. */
+/** Returns all CPUs that are assigned exclusively. */
 export function exclusiveCpus({ assignments }: CpuState): CpuSet {
   return new Set([...assignments.values()].flatMap((own) => [...own.values()].flatMap((cpus) => [...cpus])));
 }
@@ -29,7 +29,7 @@ export function withAssignment(state: CpuState, uid: PodUid, container: string, 
   };
 }
 
-/** CPUs shared with other containers of the pod stay assigned. */
+/** Only those CPUs are returned to the shared pool that no other container of the pod uses. */
 export function withoutAssignment(state: CpuState, uid: PodUid, container: string): CpuState {
   const own = new Map(state.assignments.get(uid));
   const released = own.get(container) ?? noCpus;
@@ -41,7 +41,9 @@ export function withoutAssignment(state: CpuState, uid: PodUid, container: strin
   return { defaultCpuSet: state.defaultCpuSet.union(released.difference(kept)), assignments };
 }
 
-/** In the root directory; shared with the Go kubelet. */
+/**
+ * The checkpoint file of the CPU manager in the root directory; the Go kubelet uses the same file.
+ */
 export const cpuStateFile = 'cpu_manager_state';
 
 type Entries = ReadonlyMap<string, ReadonlyMap<string, string>>;
@@ -57,7 +59,10 @@ export interface CpuCheckpoint {
   readonly state: CpuState;
 }
 
-/** The Go type names that different kubelet versions hash for the same content. */
+/**
+ * The Go type names of the checkpoint: different kubelet versions include different names in the
+ * checksum.
+ */
 const typeNames = ['CPUManagerCheckpoint', 'CPUManagerCheckpointV2'];
 
 export function encodeCpuCheckpoint({ policyName, state }: CpuCheckpoint): string {
@@ -77,7 +82,7 @@ export function encodeCpuCheckpoint({ policyName, state }: CpuCheckpoint): strin
   });
 }
 
-/** Throws an error that describes the damage. */
+/** Decodes the checkpoint; throws an error that describes the damage. */
 export function decodeCpuCheckpoint(text: string): CpuCheckpoint {
   const json = jsonObject(JSON.parse(text), 'it');
   const { policyName, defaultCpuSet, checksum } = json;
@@ -89,7 +94,7 @@ export function decodeCpuCheckpoint(text: string): CpuCheckpoint {
   )
     throw new Error('it has assignments of whole pods, which are not supported');
   const checkpoint = { policyName, defaultCpuSet, entries: readEntries(json['entries'] ?? {}) };
-  // Old files have no checksum.
+  // Files of old kubelets have no checksum.
   if (checksum !== 0 && !checksumsOf(checkpoint).includes(checksum))
     throw new Error('its checksum does not match');
   return { policyName, state: stateOf(checkpoint) };
@@ -154,7 +159,7 @@ export async function restoreCpuState(
   return await restoreState(text, how, fromRuntime);
 }
 
-/** A CPU is never assigned to two pods. */
+/** Each CPU is restored for at most one pod. */
 function granted(
   policy: StaticCpuPolicy,
   state: CpuState,
@@ -165,7 +170,10 @@ function granted(
   return share.size > 0 && share.isSubsetOf(free) ? withAssignment(state, uid, container, share) : state;
 }
 
-/** Only containers with exclusive CPUs have shares for exactly their CPUs and no lower quota. */
+/**
+ * Only containers with exclusive CPUs have CPU shares for exactly the number of their CPUs, and no
+ * lower quota.
+ */
 function looksPinned({ cpus, cpuShares, cpuQuotaUs, cpuPeriodUs }: RuntimePlacement): boolean {
   const isUnbound = cpuQuotaUs <= 0 || cpuQuotaUs === cpus.size * cpuPeriodUs;
   return cpus.size > 0 && cpuShares === cpus.size * 1_024 && isUnbound;

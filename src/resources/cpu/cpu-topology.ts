@@ -25,7 +25,7 @@ export class CpuTopology {
     return this.#groups[level].size;
   }
 
-  /** All IDs of the level, ascending. */
+  /** Returns all IDs of the given level, such as all sockets, ascending. */
   ids(level: TopologyLevel): readonly number[] {
     return [...this.#groups[level].keys()];
   }
@@ -38,7 +38,7 @@ export class CpuTopology {
     return this.#places.get(cpu)?.[level];
   }
 
-  /** The IDs of the groups that contain any of these CPUs, ascending. */
+  /** Returns the IDs of the groups of the given level that contain any of these CPUs, ascending. */
   idsWith(level: TopologyLevel, cpus: Iterable<number>): readonly number[] {
     const ids = new Set<number>();
     for (const cpu of cpus) {
@@ -52,7 +52,10 @@ export class CpuTopology {
     return new Set(ids.flatMap((id) => [...this.cpusIn(level, id)]));
   }
 
-  /** The average: machines with different kinds of cores have no single number. */
+  /**
+   * Returns the average number of CPUs per core: machines with different kinds of cores have no
+   * single number.
+   */
   get cpusPerCore(): number {
     return Math.floor(this.all.size / this.count('core'));
   }

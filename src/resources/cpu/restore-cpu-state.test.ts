@@ -44,7 +44,7 @@ async function restored(text: string | undefined, runtime: readonly RuntimePlace
 }
 
 describe('restored CPU assignments', () => {
-  it('are used without querying the runtime', async () => {
+  it('uses restored CPU assignments without querying the runtime', async () => {
     const text = noted('static', '0,3', assigned([one, '1-2']));
     assert.deepEqual(await restored(text), {
       own: [['one', '1-2']],
@@ -56,7 +56,7 @@ describe('restored CPU assignments', () => {
     assert.equal((await restored(noted('static', ''))).mended, undefined);
   });
 
-  it('are reset if none existed under another policy or on another machine', async () => {
+  it('resets the state to no assignments if the checkpoint has none and is of another policy or machine', async () => {
     for (const text of [noted('none', ''), noted('static', '0-7'), noted('static', '1-3')]) {
       const { own, rest, mended, asked } = await restored(text);
       assert.deepEqual([own, rest, asked], [[], '0-3', 0]);
@@ -64,7 +64,7 @@ describe('restored CPU assignments', () => {
     }
   });
 
-  it('are kept as far as the machine and the runtime still have them', async () => {
+  it('keeps restored CPU assignments as far as the machine has the CPUs and the runtime has the containers', async () => {
     const text = noted('static', '0', assigned([one, '1'], [two, '2-7']));
     const { own, rest, mended } = await restored(text, [seen(one, '1'), seen(two, '2-3')]);
     assert.deepEqual([own, rest], [[['one', '1']], '0,2-3']);
@@ -72,7 +72,7 @@ describe('restored CPU assignments', () => {
     assert.deepEqual((await restored(text, [])).own, [], 'the runtime has nothing of these pods');
   });
 
-  it('are derived from the runtime if the file cannot be read', async () => {
+  it('derives the CPU assignments from the runtime if the checkpoint cannot be read', async () => {
     const runtime = [
       seen(one, '2-3'),
       seen(podUid('shares'), '0-1', { cpuShares: 2_048 }),

@@ -29,7 +29,7 @@ export interface CpuPolicyOptions {
 
 export interface StaticCpuPolicyDeps {
   readonly groups: CpuTopology;
-  /** The number of reserved CPUs, and which; the first cores if undefined. */
+  /** How many CPUs are reserved and which ones; those of the first cores if `cpus` is undefined. */
   readonly reserved: { readonly count: number; readonly cpus: CpuSet | undefined };
   readonly options: CpuPolicyOptions;
 }
@@ -44,13 +44,16 @@ export type CpuAllocation =
  */
 export class StaticCpuPolicy {
   readonly reserved: CpuSet;
-  /** Includes all threads of the reserved cores. */
+  /** The reserved CPUs together with all other threads of their cores. */
   readonly #reservedCores: CpuSet;
   readonly #groups: CpuTopology;
   readonly #options: CpuPolicyOptions;
   readonly #rules: TakeCpusOptions;
 
-  /** Throws ALLOCATION_CONFIG if the machine does not support the options. */
+  /**
+   * Creates the static policy. Throws ALLOCATION_CONFIG if the machine does not support the
+   * options.
+   */
   constructor({ groups, reserved, options }: StaticCpuPolicyDeps) {
     this.#groups = groups;
     this.#options = options;
@@ -63,7 +66,7 @@ export class StaticCpuPolicy {
     this.#reservedCores = groups.cpusInAll('core', groups.idsWith('core', this.reserved));
   }
 
-  /** The state before any assignment. */
+  /** Returns the state in which no CPU is assigned exclusively. */
   get initialState(): CpuState {
     return { defaultCpuSet: this.#pool, assignments: new Map() };
   }
@@ -77,12 +80,15 @@ export class StaticCpuPolicy {
     return this.#options.strictCpuReservation ? this.allocatable : this.#groups.all;
   }
 
-  /** The CPUs that can be assigned exclusively now. */
+  /** Returns the CPUs that can be assigned exclusively now. */
   available({ defaultCpuSet }: CpuState): CpuSet {
     return defaultCpuSet.difference(this.reserved);
   }
 
-  /** Returns why the state does not match this machine and these options. */
+  /**
+   * Returns why restored assignments do not match this machine and these options; undefined if they
+   * match.
+   */
   problemOf(state: CpuState): string | undefined {
     const { defaultCpuSet, assignments } = state;
     if (defaultCpuSet.size === 0 && assignments.size > 0) return 'default cpuset cannot be empty';
@@ -111,7 +117,10 @@ export class StaticCpuPolicy {
       : `some of strictly reserved cpus: "${formatCpuSet(inDefault)}" are present in defaultCpuSet: "${formatCpuSet(defaultCpuSet)}"`;
   }
 
-  /** Throws ALLOCATION_FAILED if there are not enough CPUs. */
+  /**
+   * Allocates the exclusive CPUs of a container. Throws ALLOCATION_FAILED if there are not enough
+   * CPUs.
+   */
   allocate(state: CpuState, pod: Pod, container: Container, affinity: TopologyHint): CpuAllocation {
     const count = exclusiveCpuCount(pod, container);
     if (count === 0 || hasPodLevelResources(pod)) return { kind: 'shared' };
@@ -147,7 +156,7 @@ export class StaticCpuPolicy {
     return this.#hints(this.available(state), reusableCpus(state, pod).union(assigned), count);
   }
 
-  /** All sets of NUMA nodes that contain the CPUs to reuse and enough free ones. */
+  /** Returns all sets of NUMA nodes that contain the CPUs to reuse and have enough free ones. */
   #hints(available: CpuSet, reusable: CpuSet, count: number): TopologyHints {
     const groups = this.#groups;
     const numaNodes = groups.ids('numaNode');
@@ -187,7 +196,7 @@ export class StaticCpuPolicy {
     return { reason, message };
   }
 
-  /** As many CPUs as possible from these NUMA nodes, the rest from any. */
+  /** Takes as many CPUs as possible from the given NUMA nodes, and the rest from any NUMA node. */
   #takeNear(free: CpuSet, count: number, numaNodes: readonly number[] | undefined): CpuSet {
     if (numaNodes === undefined) return this.#take(free, count);
     const near = this.#near(numaNodes).intersection(free);
@@ -242,7 +251,9 @@ export function exclusiveCpuCount(pod: Pod, container: Container): number {
   return milli % 1_000 === 0 ? milli / 1_000 : 0;
 }
 
-/** Returns the peak demand of the pod. */
+/**
+ * Returns the maximum number of exclusive CPUs that containers of the pod need at the same time.
+ */
 function podCpuCount(pod: Pod): number {
   let sidecars = 0;
   let initializing = 0;
@@ -256,8 +267,8 @@ function podCpuCount(pod: Pod): number {
 }
 
 /**
- * Returns the CPUs of init containers, which have exited before the others start, unless a sidecar
- * uses them as well.
+ * Returns the CPUs of exited init containers, which the next containers can reuse, except those
+ * that a sidecar uses.
  */
 function reusableCpus(state: CpuState, pod: Pod): CpuSet {
   const own = (container: Container) => assignedTo(state, pod.metadata.uid, container.name) ?? noCpus;

@@ -4,27 +4,33 @@ import { join } from 'node:path';
 import { type Clock, errnoOf, type Random } from '../../lib/index.ts';
 import { GrpcChannel, type ServiceAdder, serveOnDemand } from '../../protocols/grpc/index.ts';
 
-/** The services of a socket. */
+/** The gRPC services of one unix socket. */
 export interface OnDemand {
   readonly fill: (server: ServiceAdder) => Promise<void>;
-  /** Called for calls that failed by an internal error. */
+  /** Called when a call of another program has failed with an internal error. */
   readonly failed: (path: string, error: unknown) => void;
 }
 
 export type DeviceChannel = Pick<GrpcChannel, 'client' | 'close'>;
 
-/** The operations for device plugin sockets. */
+/** The operations on device plugin sockets. */
 export interface DeviceHost {
   /**
    * Creates the directory and removes the sockets in it, by which plugins detect a restart of the
    * kubelet.
    */
   clear(directory: string): Promise<void>;
-  /** Listens until the result is disposed; the services are loaded with the first connection. */
+  /**
+   * Listens on the socket until the result is disposed; the services are loaded with the first
+   * connection.
+   */
   serve(socket: string, service: OnDemand): Promise<AsyncDisposable>;
-  /** Connects at the first call; the caller closes the channel. */
+  /** Opens a gRPC channel, which connects at the first call; the caller closes it. */
   open(socket: string): DeviceChannel;
-  /** Identifies the socket at the path, which changes when it is replaced; undefined for none. */
+  /**
+   * Returns an identity of the socket file, which changes when the socket is replaced; undefined if
+   * the file does not exist.
+   */
   identity(socket: string): string | undefined;
 }
 
@@ -45,7 +51,7 @@ export function hostDeviceHost(clock: Clock, random: Random): DeviceHost {
   };
 }
 
-/** Regular files are kept, for example the checkpoint. */
+/** Regular files in the directory are kept, for example the checkpoint. */
 async function removeSocketAt(path: string): Promise<void> {
   try {
     if ((await lstat(path)).isSocket()) await rm(path, { force: true });

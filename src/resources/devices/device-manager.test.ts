@@ -10,7 +10,7 @@ const failed = (why: string) => `Allocate failed due to ${why}, which is unexpec
 const sidecar = { restartPolicy: 'Always' };
 
 describe('devices', () => {
-  it('are allocated to one pod each until none is free', async () => {
+  it('allocates each device to one pod only, until none is free', async () => {
     await using harness = new DeviceRig();
     await harness.startWith(gadget, three);
     const [one, two, third] = [podOf('one', 2), podOf('two', 1), podOf('three', 1)];
@@ -22,7 +22,7 @@ describe('devices', () => {
     assert.equal(await harness.admit(podOf('four', 2)), undefined);
   });
 
-  it('are counted as healthy and as total', async () => {
+  it('reports healthy devices as allocatable and all devices as capacity', async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, [{ id: 'a' }, { id: 'b', health: 'Unhealthy' }]);
     const is = () => {
@@ -48,7 +48,7 @@ describe('devices', () => {
     assert.equal(is(), '3 of 3');
   });
 
-  it('of an init container are reused by later containers; those of a sidecar are not', async () => {
+  it('later containers reuse the devices of an init container, but not those of a sidecar', async () => {
     await using harness = new DeviceRig();
     await harness.startWith(gadget, three);
     const pod = aPod({
@@ -66,7 +66,7 @@ describe('devices', () => {
     );
   });
 
-  it('are those the plugin prefers, as far as they are free', async () => {
+  it('allocates the devices that the plugin prefers, as far as they are free', async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, three, { getPreferredAllocationAvailable: true });
     plugin.preferred = ['c', 'nonsense', 'b'];
@@ -85,7 +85,7 @@ describe('devices', () => {
     assert.equal(await harness.admit(podOf('two', 1)), failed(why));
   });
 
-  it('are taken from the NUMA nodes of the affinity first, then from others, then from those without a NUMA node', async () => {
+  it('takes devices from the NUMA nodes of the affinity first, then from others, then those without a NUMA node', async () => {
     await using harness = new DeviceRig();
     const placed = [
       { id: 'nowhere' },
@@ -101,7 +101,7 @@ describe('devices', () => {
     assert.deepEqual([harness.devicesOf(one), harness.devicesOf(two)], [['near'], ['both', 'far']]);
   });
 
-  it('stay free if the plugin rejects the allocation', async () => {
+  it('leaves devices free if the plugin rejects the allocation', async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, [{ id: 'a' }]);
     plugin.troubles.set('allocate', GrpcError.fromPeer('UNKNOWN', 'not today'));
@@ -110,7 +110,7 @@ describe('devices', () => {
     assert.equal(await harness.admit(podOf('two', 1)), undefined);
   });
 
-  it('report health changes to the pods that have them', async () => {
+  it('reports a health change of a device for the pods that have it', async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, three);
     const pod = podOf('one', 2);
@@ -138,7 +138,7 @@ describe('devices', () => {
     assert.equal(harness.unwell.length, 2);
   });
 
-  it('are prepared before each start of their container, if the plugin requires that', async () => {
+  it('calls PreStartContainer before each start of a container with devices, if the plugin requires that', async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, three, { preStartRequired: true });
     const pod = podOf('one', 1);
@@ -165,7 +165,7 @@ describe('devices', () => {
     await assert.rejects(grants(), { message: `endpoint ${gadget} has been stopped` });
   });
 
-  it('are allocated again at the container start if their record was lost', async () => {
+  it('allocates devices again at the container start if their checkpoint entry was lost', async () => {
     await using harness = new DeviceRig();
     await harness.startWith(gadget, three);
     const pod = podOf('one', 1);
@@ -174,7 +174,7 @@ describe('devices', () => {
     assert.deepEqual(harness.devicesOf(pod), ['a']);
   });
 
-  it('of terminating pods are waited for if they are sufficient', async () => {
+  it('waits for the devices of terminating pods if they are sufficient', async () => {
     await using harness = new DeviceRig();
     await harness.startWith(gadget, three);
     const [first, second] = [podOf('first', 2), podOf('second', 1)];
@@ -206,7 +206,7 @@ describe('devices', () => {
     assert.equal(late.state, 'ready');
   });
 
-  it('without a plugin are ignored', async () => {
+  it('ignores extended resources without a device plugin', async () => {
     await using harness = new DeviceRig();
     await harness.start();
     const pod = podOf('one', 1);
@@ -215,7 +215,7 @@ describe('devices', () => {
     assert.equal(await harness.manager.grants(pod, container('main', 1), signal), undefined);
   });
 
-  it('of a resource claim are not allocated here', async () => {
+  it('allocates no plugin devices for the extended resources of a resource claim', async () => {
     await using harness = new DeviceRig();
     await harness.startWith(gadget, three);
     const requestMappings = [{ containerName: 'main', resourceName: gadget, requestName: 'r' }];

@@ -49,13 +49,15 @@ export interface DeviceManagerDeps {
   readonly random: Random;
   readonly logger: Logger;
   readonly observer: DeviceObserver;
-  /** The NUMA nodes of the machine; those named by plugins if undefined. */
+  /** The NUMA nodes of the machine; if undefined, the NUMA nodes that plugins report. */
   readonly numaNodes?: readonly number[] | undefined;
-  /** Whether the pod or its containers may still use its devices; true while that is unknown. */
+  /** Whether the pod may still use its devices; true while the state of the pod is unknown. */
   readonly mayUse: (uid: PodUid) => boolean;
   /** Whether the pod is terminating, so that its devices are free soon. */
   readonly isTerminating: (uid: PodUid) => boolean;
-  /** Whether the container runs or has finished for good, so that it needs no further devices. */
+  /**
+   * Whether the container is running or has completed permanently, so that it needs no new devices.
+   */
   readonly isRunningOrFinished: (pod: Pod, container: Container) => boolean;
   /** Called when the capacity or the allocatable devices have changed. */
   readonly changed: () => void;
@@ -63,9 +65,7 @@ export interface DeviceManagerDeps {
   readonly healthChanged: (uid: PodUid) => void;
 }
 
-/**
- * The time in which plugins re-register after a restart of the kubelet; pods do not wait longer.
- */
+/** How long pods wait for plugins to register again after a restart of the kubelet. */
 const expectedForMs = 45_000;
 
 /** Allocates the devices of device plugins to containers. */
@@ -76,14 +76,15 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
   readonly #hints: DeviceHints;
   readonly #checkpoint: DeviceCheckpoint;
   readonly #plugins: PluginEndpoints;
-  /** Serializes the allocations of a resource. */
+  /** Allows one allocation at a time for each resource. */
   readonly #resourceLocks = new KeyedMutex<string>();
   /**
-   * Serializes pods by resource. A holder may wait for a resource lock, never the other way around.
+   * Allows one admission at a time for each resource. To avoid deadlocks, a resource lock may be
+   * acquired while this lock is held, never the reverse.
    */
   readonly #podLocks = new KeyedMutex<string>();
   readonly #waits: DeviceWaits;
-  /** The plugins discovered by their sockets. */
+  /** The plugins that the kubelet found by their sockets. */
   readonly #discovered = new Map<string, PluginConnection>();
   #pruneTimer: Timer | undefined;
 
@@ -108,7 +109,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     });
   }
 
-  /** Restores the checkpoint of a previous kubelet; call once, first. */
+  /** Restores the device allocations of a previous kubelet. Call once, before any other method. */
   async restore(): Promise<void> {
     try {
       const { allocations = [], registered = new Map() } = (await this.#checkpoint.read()) ?? {};
@@ -120,7 +121,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     }
   }
 
-  /** Whether a checkpoint exists. */
+  /** Whether a checkpoint file of device allocations exists. */
   get hasCheckpoint(): boolean {
     return this.#checkpoint.exists;
   }
@@ -169,14 +170,14 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     return this.#podDevices.ofPod(uid).length > 0;
   }
 
-  /** Whether the pod requests devices of a plugin. */
+  /** Whether the pod requests devices of a registered plugin. */
   isRequestedBy(pod: Pod): boolean {
     return containersOf(pod).some((container) => this.#requests(pod, container).length > 0);
   }
 
   /**
-   * Waits for plugins that are expected to register, and for the devices of terminating pods, for a
-   * limited time.
+   * Waits for a limited time for the plugins that are expected to register and for the devices of
+   * terminating pods.
    */
   async ready(pod: Pod, signal: AbortSignal): Promise<void> {
     const resources = containersOf(pod)
@@ -225,19 +226,22 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     await this.#allocateAll(pod, container, affinity.numaNodes, signal);
   }
 
-  /** Returns the run options for the devices of the container, which are prepared for its start. */
+  /**
+   * Returns the run options for the devices of the container, after the plugins have prepared the
+   * devices for its start.
+   */
   async grants(pod: Pod, container: Container, signal: AbortSignal): Promise<DeviceGrants | undefined> {
     const { uid } = pod.metadata;
     const requests = this.#requests(pod, container);
     const hasAll = requests.every(([resource]) => this.#podDevices.get(uid, container.name, resource));
-    // The allocation of the container was lost with the checkpoint.
+    // The checkpoint entry of this container was lost, so its devices are allocated again.
     if (!hasAll) await this.#allocateAll(pod, container, undefined, signal);
     const allocations = this.#podDevices.ofContainer(uid, container.name);
     for (const allocation of allocations) await this.#preStart(allocation, signal);
     return allocations.length === 0 ? undefined : containerGrants(allocations, this.#deps.logger);
   }
 
-  /** Returns the device health for the container status. */
+  /** Returns the health of the devices of the container, for its status. */
   statusOf(uid: PodUid, container: string): readonly ResourceStatus[] {
     return deviceStatus(this.#podDevices.ofContainer(uid, container), this.#table);
   }
@@ -259,7 +263,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     );
   }
 
-  /** Releases the devices of pods that cannot use them any more. */
+  /** Releases the devices of terminated pods. */
   free(): void {
     const gone = this.#podDevices.uids().filter((uid) => !this.#deps.mayUse(uid));
     for (const uid of gone) this.#podDevices.remove(uid);
@@ -272,7 +276,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     await this.#checkpoint.flushed();
   }
 
-  /** The requests for resources of device plugins. */
+  /** The requests of a container for resources of device plugins. */
   #requests(pod: Pod, container: Container): readonly (readonly [string, number])[] {
     return [...deviceRequests(pod, container)].filter(
       ([resource, count]) => count > 0 && this.#isGivenOut(resource),
@@ -334,7 +338,10 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     await this.#checkpoint.save();
   }
 
-  /** Returns the healthy devices; throws if a device of the container is not healthy. */
+  /**
+   * Returns the healthy devices of the resource; throws if a device that the container already has
+   * is not healthy.
+   */
   #usable(resource: string, had: DeviceAllocation | undefined): readonly Device[] {
     if (!this.#table.has(resource)) throw unavailable(`cannot allocate unregistered device ${resource}`);
     const healthy = this.#table.healthy(resource);
@@ -382,7 +389,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     this.#deps.changed();
   }
 
-  /** A failed write is repeated with the next change. */
+  /** A failed write is logged; the next change writes the checkpoint again. */
   #saveSoon(): void {
     this.#checkpoint
       .save()

@@ -15,7 +15,7 @@ function told(table: DeviceTable): string {
   return `${allocatable[resource]} of ${capacity[resource]}`;
 }
 
-test('a plugin that re-registers has no devices until it lists them', () => {
+test('has no devices for a plugin that has re-registered until it lists them', () => {
   const table = new DeviceTable(() => 0, 45_000);
   const [first, second] = [aPlugin(), aPlugin()];
   table.connect(first);

@@ -4,7 +4,7 @@ import type { Pod } from '../../pods/index.ts';
 import type { Device as ListedDevice } from './gen/device-plugin.ts';
 import type { PluginConnection } from './plugin-connection.ts';
 
-/** Amounts by resource name. */
+/** The amounts of devices for the node status, by resource name. */
 export interface DeviceAmounts {
   readonly capacity: Readonly<Record<string, string>>;
   readonly allocatable: Readonly<Record<string, string>>;
@@ -12,37 +12,43 @@ export interface DeviceAmounts {
 }
 
 /*
- * restored ──> connected ──> listed <──> disconnected ──> (after the grace period) removed
- *       │ ^ │ │
- *       └── removed └────────────┴────────────┴──> connected again
+ * The states of a resource:
+ *
+ *     restored ──> connected ──> listed ──> disconnected ──(after the grace period)──> removed
+ *
+ * A restored resource whose plugin does not register is also removed after the grace period. A
+ * plugin that registers makes a disconnected or removed resource connected again.
  */
 interface Resource {
   devices: ReadonlyMap<string, Device>;
   plugin: PluginConnection | undefined;
-  /** As the last plugin requested. */
+  /** Whether the last registered plugin requires PreStartContainer calls. */
   preStart: 'required' | 'not-required';
-  /** Whether the list is from a connected plugin. */
+  /** Whether the device list was received from a plugin that is connected now. */
   isLive: boolean;
-  /** Whether no plugin has ever listed devices. */
+  /** Whether no plugin has listed devices for this resource so far. */
   isNew: boolean;
-  /** Since when no connected plugin has listed devices. */
+  /**
+   * The time since when no connected plugin has listed devices of this resource; undefined while
+   * one has.
+   */
   unlistedSinceMs: number | undefined;
 }
 
-/** How long the devices of a disconnected plugin count as capacity. */
+/** How long the devices of a disconnected plugin still count as capacity. */
 export const graceMs = 300_000;
-/** The time in which a connected plugin lists its devices; pods do not wait longer. */
+/** How long pods wait for a connected plugin to list its devices. */
 const firstListMs = 10_000;
 
 /** The resources of device plugins and their devices. */
 export class DeviceTable {
   readonly #nowMs: () => number;
-  /** Until then the restored plugins are expected to register. */
+  /** The time until which the plugins of restored resources are expected to register. */
   readonly #expectedUntilMs: number;
   readonly #resources = new Map<string, Resource>();
   /**
-   * Removed resources: reported with zero devices, so that the scheduler does not treat them as
-   * cluster resources.
+   * The names of removed resources. They are reported with zero devices, so that the scheduler does
+   * not treat them as cluster-level extended resources.
    */
   readonly #removed = new Set<string>();
 
@@ -60,7 +66,10 @@ export class DeviceTable {
     return this.#resources.get(resource)?.plugin;
   }
 
-  /** Whether the plugin must be called before a container with its devices starts. */
+  /**
+   * Whether the plugin requires a PreStartContainer call before a container with its devices
+   * starts.
+   */
   needsPreStart(resource: string): boolean {
     return this.#resources.get(resource)?.preStart === 'required';
   }
@@ -69,7 +78,10 @@ export class DeviceTable {
     return [...this.#resources.values()].flatMap(({ plugin }) => (plugin === undefined ? [] : [plugin]));
   }
 
-  /** Returns the replaced plugin, whose list stays valid until the new one lists its devices. */
+  /**
+   * Connects a plugin to its resource. Returns the plugin that it replaces, whose device list stays
+   * valid until the new plugin lists its devices.
+   */
   connect(plugin: PluginConnection): PluginConnection | undefined {
     const resource = this.#resources.get(plugin.resource) ?? this.#newResource('new');
     const before = resource.plugin;
@@ -80,7 +92,10 @@ export class DeviceTable {
     return before;
   }
 
-  /** Returns the previous list; undefined if the plugin was replaced. */
+  /**
+   * Stores the devices that the plugin listed. Returns the previous list; undefined if another
+   * plugin has replaced this one.
+   */
   list(
     plugin: PluginConnection,
     devices: ReadonlyMap<string, Device>,
@@ -93,7 +108,7 @@ export class DeviceTable {
     return before;
   }
 
-  /** Returns whether it was the current plugin of its resource. */
+  /** Disconnects the plugin; returns whether it was the current plugin of its resource. */
   disconnect(plugin: PluginConnection): boolean {
     const resource = this.#resources.get(plugin.resource);
     if (resource?.plugin !== plugin) return false;
@@ -113,18 +128,21 @@ export class DeviceTable {
     return [...(this.#resources.get(resource)?.devices.values() ?? [])];
   }
 
-  /** Empty while no plugin is connected. */
+  /** Returns the healthy devices of the resource; empty while no plugin is connected. */
   healthy(resource: string): readonly Device[] {
     const isLive = this.#resources.get(resource)?.isLive === true;
     return isLive ? this.devices(resource).filter(({ isHealthy }) => isHealthy) : [];
   }
 
-  /** Returns the healthy devices by resource. */
+  /** Returns the healthy devices of all resources, by resource name. */
   registered(): ReadonlyMap<string, readonly string[]> {
     return new Map([...this.#resources.keys()].map((name) => [name, this.healthy(name).map(({ id }) => id)]));
   }
 
-  /** Returns how long pods should wait for the plugin to list its devices; 0 for not at all. */
+  /**
+   * Returns how long pods should wait for the plugin to list its devices; 0 if they should not
+   * wait.
+   */
   expectedForMs(resource: string): number {
     const known = this.#resources.get(resource);
     if (known === undefined || known.isLive) return 0;
@@ -134,8 +152,8 @@ export class DeviceTable {
   }
 
   amounts(): DeviceAmounts {
-    // A new resource is omitted until its plugin has listed devices. A restored one is included
-    // with zero, because the Node object keeps omitted values.
+    // The node status omits a new resource until its plugin has listed devices. It contains a restored
+    // resource with zero devices, because the Node object keeps the values of omitted resources.
     const shown = [...this.#resources].filter(([, one]) => !one.isNew || one.plugin === undefined);
     const count = (number: number) => `${number}`;
     return {
@@ -157,7 +175,10 @@ export class DeviceTable {
     return gone;
   }
 
-  /** When the next resource may be removed; undefined if all plugins are connected. */
+  /**
+   * Returns the monotonic time at which the next resource may be removed; undefined if all plugins
+   * are connected.
+   */
   nextPruneMs(): number | undefined {
     const away = [...this.#resources.values()].filter(({ plugin }) => plugin === undefined);
     if (away.length === 0) return undefined;
@@ -168,7 +189,10 @@ export class DeviceTable {
     return unlistedSinceMs !== undefined && this.#nowMs() >= unlistedSinceMs + graceMs;
   }
 
-  /** Only a plugin registered before the restart is expected to register again. */
+  /**
+   * Only the plugin of a restored resource, which has no devices yet, is expected to register
+   * again.
+   */
   #awaitedUntilMs({ devices }: Resource): number {
     return devices.size === 0 ? this.#expectedUntilMs : 0;
   }
@@ -188,7 +212,7 @@ export class DeviceTable {
 export interface Device {
   readonly id: string;
   readonly isHealthy: boolean;
-  /** The NUMA nodes of the device; empty if unknown or irrelevant. */
+  /** Returns the NUMA nodes of the device; empty if the plugin or the machine names none. */
   readonly numaNodes: readonly number[];
 }
 
@@ -199,7 +223,10 @@ export interface PlacedDevice {
   readonly numaNodes: readonly number[];
 }
 
-/** In the order of the plugin's list; a later device replaces one with the same ID. */
+/**
+ * Parses the devices in the order of the plugin's list; a later device replaces one with the same
+ * ID.
+ */
 export function readDevices(listed: readonly ListedDevice[]): ReadonlyMap<string, Device> {
   return new Map(
     listed.map(({ ID: id, health, topology }) => {

@@ -8,7 +8,7 @@ export interface DeviceWaitsDeps {
   readonly table: DeviceTable;
   readonly podDevices: PodDevices;
   readonly isTerminating: (uid: PodUid) => boolean;
-  /** Releases the devices of inactive pods. */
+  /** Releases the devices of terminated pods. */
   readonly releaseInactive: () => void;
 }
 
@@ -17,8 +17,8 @@ const terminationWaitMs = 30_000;
 const terminationPollMs = 1_000;
 
 /**
- * The waits of a starting pod, so that it is not rejected for devices that are available a moment
- * later.
+ * Lets a starting pod wait for plugins and terminating pods, so that it is not rejected for devices
+ * that are available shortly afterwards.
  */
 export class DeviceWaits {
   readonly #deps: DeviceWaitsDeps;
@@ -28,12 +28,12 @@ export class DeviceWaits {
     this.#deps = deps;
   }
 
-  /** Notifies the waiting pods of a change. */
+  /** Wakes the waiting pods after a change of devices or plugins. */
   notify(): void {
     this.#waiting.resolveAll('told');
   }
 
-  /** Waits until the expected plugins have listed their devices, or are late. */
+  /** Waits until the expected plugins have listed their devices or their time has expired. */
   async forPlugins(resources: readonly string[], signal: AbortSignal): Promise<void> {
     const { table, clock } = this.#deps;
     for (;;) {
@@ -43,7 +43,7 @@ export class DeviceWaits {
     }
   }
 
-  /** Waits for the devices of terminating pods if they would be sufficient. */
+  /** Waits until terminating pods release their devices, if these would be sufficient. */
   async forTerminatingPods(pod: Pod, resources: readonly string[], signal: AbortSignal): Promise<void> {
     const { clock, releaseInactive, isTerminating } = this.#deps;
     const untilMs = clock.monotonicMs() + terminationWaitMs;
@@ -57,7 +57,10 @@ export class DeviceWaits {
     }
   }
 
-  /** Whether there are too few devices for the pod beside the remaining pods. */
+  /**
+   * Whether there are too few devices for the pod, given the devices of the pods that are not
+   * terminating.
+   */
   #isShort(pod: Pod, resource: string, stays: (uid: PodUid) => boolean): boolean {
     const { table, podDevices } = this.#deps;
     const { uid } = pod.metadata;

@@ -8,7 +8,7 @@ export interface DeviceObserver {
 
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Registers the metrics; call once per registry. */
+/** Registers the metrics of device plugins; call once per registry. */
 export function deviceMetrics(registry: MetricRegistry): DeviceObserver {
   const registrations = registry.counter({
     name: 'kubelet_device_plugin_registration_total',

@@ -11,7 +11,7 @@ import { NodeDevices } from './node-devices.ts';
 const { signal } = new AbortController();
 const node = { status: { allocatable: { cpu: '2', [gadget]: '1' } } };
 
-/** A node whose kubelets restart; the plugins and files remain. */
+/** A node whose kubelet is restarted while the plugins and files remain. */
 class Rig implements AsyncDisposable {
   readonly clock = new VirtualClock();
   readonly host = new SimulatedDevices(this.clock);
@@ -43,7 +43,7 @@ class Rig implements AsyncDisposable {
     await this.settle();
   }
 
-  /** What is loaded only now takes real time. */
+  /** Loads the modules that the code under test imports lazily, because imports take real time. */
   async settle(): Promise<void> {
     await import('./index.ts');
     await import('../../pods/validation/index.ts');
@@ -67,7 +67,7 @@ class Rig implements AsyncDisposable {
 }
 
 describe('the devices of a node', () => {
-  it('are none before the first plugin, and amounts of a previous Node object are removed', async () => {
+  it('reports no devices before the first plugin registers', async () => {
     await using rig = new Rig();
     await rig.start();
     const { devices } = rig;
@@ -77,7 +77,7 @@ describe('the devices of a node', () => {
     assert.equal(await devices.grants(podOf('one', 1), { name: 'main' }, signal), undefined);
   });
 
-  it('count for a pod that has some, whatever the Node object contains', async () => {
+  it('counts allocated devices of a pod as allocatable, whatever the Node object contains', async () => {
     await using rig = new Rig();
     rig.host.add(gadget, [{ id: 'a' }, { id: 'b' }, { id: 'c' }]);
     await rig.start();
@@ -93,7 +93,7 @@ describe('the devices of a node', () => {
     assert.equal(devices.size, 0);
   });
 
-  it('are restored after a restart, and a health change is reported for the pods that have them', async () => {
+  it('restores devices after a restart, and reports a health change for the pods that have them', async () => {
     const files = memoryRuntimeFiles();
     {
       await using before = new Rig(files);
@@ -118,7 +118,7 @@ describe('the devices of a node', () => {
     );
   });
 
-  it('are counted under the names dashboards know', async () => {
+  it('counts plugin registrations in the metrics of the Go kubelet', async () => {
     await using rig = new Rig();
     rig.host.add(gadget, [{ id: 'a' }]);
     await rig.start();

@@ -27,8 +27,9 @@ export interface NodeDevicesDeps
 }
 
 /**
- * The devices that plugins offer on this node. A node without plugins only has a listening socket:
- * the device manager is loaded with the first plugin, or at the start when a checkpoint exists.
+ * The devices of device plugins on this node. A node without plugins only has a listening socket:
+ * the device manager is loaded when the first plugin registers, or at startup when a checkpoint
+ * exists.
  */
 export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHandler, AsyncDisposable {
   readonly #deps: NodeDevicesDeps;
@@ -43,13 +44,13 @@ export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHa
     this.#directory = posix.join(deps.rootDir, 'device-plugins');
   }
 
-  /** Reads the checkpoint of previous kubelets; called before any pod is admitted. */
+  /** Reads the device checkpoint of previous kubelets; called before any pod is admitted. */
   async open(): Promise<void> {
     const names = await this.#deps.files.names(this.#directory);
     if (names.includes('kubelet_internal_checkpoint')) await this.#load();
   }
 
-  /** Plugins can make themselves known as long as it runs. */
+  /** Serves the registration socket for device plugins until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     const { logger } = this.#deps;
     await serveNodeSocket(
@@ -65,7 +66,7 @@ export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHa
     );
   }
 
-  /** Returns the next pod with a changed device health. */
+  /** Resolves with the UID of the next pod with a changed device health. */
   async next(signal: AbortSignal): Promise<string> {
     for (;;) {
       const [uid] = this.#unhealthy;
@@ -94,7 +95,7 @@ export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHa
     return await this.#manager?.allocatePod(pod, signal);
   }
 
-  /** Waits for plugins that are expected, as long as that is worth while. */
+  /** Waits for a limited time for the plugins whose devices the pod requests. */
   async ready(pod: Pod, signal: AbortSignal): Promise<void> {
     await this.#manager?.ready(pod, signal);
   }
@@ -111,7 +112,10 @@ export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHa
     await this.#manager?.allocate(pod, container, terms);
   }
 
-  /** What the container is given for its devices. */
+  /**
+   * Returns the run options for the allocated devices of the container, such as device nodes,
+   * mounts and environment variables.
+   */
   async grants(pod: Pod, container: Container, signal: AbortSignal): Promise<DeviceGrants | undefined> {
     return await this.#manager?.grants(pod, container, signal);
   }
@@ -124,12 +128,15 @@ export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHa
     return this.#manager?.amounts() ?? { capacity: {}, allocatable: {}, removed: [] };
   }
 
-  /** Whether nothing is known of devices that the machine had before. */
+  /** Whether no checkpoint of earlier device allocations exists. */
   get areForgotten(): boolean {
     return this.#manager?.hasCheckpoint !== true;
   }
 
-  /** Adds the devices of the pod to the Node object, even if their plugin is disconnected. */
+  /**
+   * Returns the Node object with at least the allocated devices as allocatable if the pod has
+   * devices, even if their plugin is disconnected.
+   */
   nodeFor({ metadata: { uid } }: Pod, node: Node): Node {
     const manager = this.#manager;
     if (manager?.hasDevices(uid) !== true) return node;
@@ -141,7 +148,7 @@ export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHa
     return { ...node, status: { ...node.status, allocatable: { ...allocatable, ...raised } } };
   }
 
-  /** What was given to whom, and all that can be. */
+  /** Returns the allocated devices of each container, and all allocatable devices. */
   given(): GivenResources['devices'] {
     return {
       of: (uid, container) => this.#manager?.devicesOf(uid, container) ?? [],
@@ -149,12 +156,12 @@ export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHa
     };
   }
 
-  /** Takes their devices from pods that cannot use them any more. */
+  /** Releases the devices of terminated pods. */
   free(): void {
     this.#manager?.free();
   }
 
-  /** How many pods have devices. */
+  /** The number of pods with allocated devices. */
   get size(): number {
     return this.#manager?.size ?? 0;
   }

@@ -6,16 +6,19 @@ import type { DeviceHost } from './device-host.ts';
 export interface NodeSocket {
   readonly host: Pick<DeviceHost, 'clear' | 'serve'>;
   readonly logger: Logger;
-  /** Sockets that are left in it are removed. */
+  /** The directory of the socket; existing sockets in it are removed. */
   readonly directory: string;
   /** Loads the server on the first connection. */
   readonly fill: (server: ServiceAdder) => Promise<void>;
 }
 
-/** Of the path of a unix socket. */
+/** The maximum length of a unix socket path in bytes. */
 const longestPath = 107;
 
-/** Answers other programs of the machine at `kubelet.sock` in a directory of its own, until the signal ends it. */
+/**
+ * Serves gRPC calls of other programs of the node at the socket `kubelet.sock` in the given
+ * directory, until the signal is aborted.
+ */
 export async function serveNodeSocket(
   { host, logger, directory, fill }: NodeSocket,
   signal: AbortSignal,
@@ -27,7 +30,7 @@ export async function serveNodeSocket(
     return await untilAborted(signal);
   }
   const failed = (path: string, error: unknown) =>
-    logger.error('A call from the machine failed', error, { socket, path });
+    logger.error('Failed to serve a call on the node socket', error, { socket, path });
   await using _server = await host.serve(socket, { fill, failed });
   return await untilAborted(signal);
 }

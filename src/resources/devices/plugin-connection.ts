@@ -12,7 +12,7 @@ export interface ConnectionDeps {
 
 const dialMs = 10_000;
 const dialPauseMs = 250;
-/** A plugin may reset a device before it responds. */
+/** The deadline of Allocate: a plugin may reset a device before it responds. */
 const allocateMs = 120_000;
 const preferredMs = 30_000;
 const preStartMs = 30_000;
@@ -20,16 +20,16 @@ const preStartMs = 30_000;
 export interface PluginAddress {
   readonly resource: string;
   readonly socket: string;
-  /** The deadline of the connection. */
+  /** The deadline for connecting to a plugin. */
   readonly withinMs?: number;
 }
 
-/** One connection to a plugin of one resource. */
+/** A connection to the plugin of one resource. */
 export class PluginConnection implements Disposable {
   readonly resource: string;
   readonly socket: string;
   readonly options: DevicePluginOptions;
-  /** Identifies the socket at the time of the connection. */
+  /** The identity of the plugin's socket file when the connection was opened. */
   readonly identity: string | undefined;
   readonly #deps: ConnectionDeps;
   readonly #channel: DeviceChannel;
@@ -49,7 +49,10 @@ export class PluginConnection implements Disposable {
     this.identity = deps.host.identity(socket);
   }
 
-  /** Throws DEVICE_PLUGIN if the plugin is unreachable or does not return its options. */
+  /**
+   * Connects to the plugin. Throws DEVICE_PLUGIN if it is unreachable or does not return its
+   * options.
+   */
   static async open(
     deps: ConnectionDeps,
     { resource, socket, withinMs = dialMs }: PluginAddress,
@@ -74,8 +77,8 @@ export class PluginConnection implements Disposable {
   }
 
   /**
-   * Delivers each list until the stream ends. Never rejects: returns whether the plugin ended the
-   * stream.
+   * Delivers each device list until the stream ends. Never rejects; resolves with whether the
+   * plugin itself ended the stream.
    */
   async follow(told: (devices: ReadonlyMap<string, Device>) => void): Promise<'ended' | 'lost'> {
     const { signal } = this.#end;
@@ -92,7 +95,7 @@ export class PluginConnection implements Disposable {
     }
   }
 
-  /** Calls Allocate; returns the encoded response. */
+  /** Calls Allocate; returns the encoded response of the plugin. */
   async allocate(ids: readonly string[], signal: AbortSignal): Promise<Uint8Array> {
     const request = { containerRequests: [{ devicesIds: ids }] };
     const { containerResponses } = await this.#call(
@@ -106,7 +109,7 @@ export class PluginConnection implements Disposable {
     return ContainerAllocateResponse.encode(response);
   }
 
-  /** Empty for a plugin without preferences. */
+  /** Returns the devices that the plugin prefers; empty for a plugin without preferences. */
   async preferred(question: PreferredAllocationRequest, signal: AbortSignal): Promise<readonly string[]> {
     if (!this.options.getPreferredAllocationAvailable) return [];
     const { available, mustInclude, size } = question;
@@ -127,7 +130,7 @@ export class PluginConnection implements Disposable {
     return containerResponses[0]?.deviceIDs ?? [];
   }
 
-  /** Does nothing if the plugin does not require the call. */
+  /** Calls PreStartContainer; does nothing if the plugin does not require the call. */
   async preStart(ids: readonly string[], signal: AbortSignal): Promise<void> {
     if (!this.options.preStartRequired) return;
     const failed = 'device plugin PreStartContainer rpc failed with err: ';
@@ -138,7 +141,7 @@ export class PluginConnection implements Disposable {
     );
   }
 
-  /** Aborts all calls in flight. */
+  /** Closes the connection and aborts its calls in flight. */
   [Symbol.dispose](): void {
     this.#end.abort(new KubelingError('CANCELLED', 'The connection to the plugin was closed'));
     this.#channel.close();
@@ -158,7 +161,7 @@ export class PluginConnection implements Disposable {
   }
 }
 
-/** A plugin may register a moment before it listens. */
+/** Retries the connection, because a plugin may register before it listens on its socket. */
 async function askOptions(
   channel: DeviceChannel,
   deadline: DeadlineOptions,
@@ -187,7 +190,7 @@ async function askOptions(
   }
 }
 
-/** In the error format of the Go kubelet. */
+/** Creates an error in the format of the Go kubelet. */
 function pluginError(failed: string, error: unknown): KubelingError {
   return new KubelingError('DEVICE_PLUGIN', `${failed}${describeCallError(error)}`, { cause: error });
 }

@@ -11,14 +11,14 @@ function amountsIn(harness: DeviceRig): string {
 }
 
 describe('device plugins', () => {
-  it('are asked for their options and followed, once per registration', async () => {
+  it('calls GetDevicePluginOptions and ListAndWatch once per registration of a plugin', async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, two);
     assert.deepEqual(plugin.calls, ['getDevicePluginOptions {}', 'listAndWatch']);
     assert.deepEqual(harness.registered, [gadget]);
   });
 
-  it('with another version or an invalid resource name are rejected with the upstream message', async () => {
+  it('rejects a plugin with another API version or an invalid resource name with the message of the Go kubelet', async () => {
     await using harness = new DeviceRig();
     await harness.start();
     const register = (version: string, resourceName: string) =>
@@ -44,7 +44,7 @@ describe('device plugins', () => {
     });
   });
 
-  it('that do not return their options provide no devices', async () => {
+  it('provides no devices of a plugin that does not return its options', async () => {
     await using harness = new DeviceRig();
     await harness.start();
     const plugin = harness.host.add(gadget, two);
@@ -55,7 +55,7 @@ describe('device plugins', () => {
     assert.deepEqual(harness.manager.amounts(), { capacity: {}, allocatable: {}, removed: [] });
   });
 
-  it('that are unreachable for ten seconds are rejected', async () => {
+  it('rejects a plugin that is unreachable for ten seconds', async () => {
     await using harness = new DeviceRig();
     await harness.start();
     const plugin = harness.host.add(gadget, two);
@@ -74,7 +74,7 @@ describe('device plugins', () => {
     assert.match(String(await late), /^failed to dial device plugin: /);
   });
 
-  it('whose list call fails immediately are kept without devices and not called again', async () => {
+  it('keeps a plugin whose ListAndWatch call fails immediately without devices, and does not call it again', async () => {
     await using harness = new DeviceRig();
     await harness.start();
     const plugin = harness.host.add(gadget, two);
@@ -85,7 +85,7 @@ describe('device plugins', () => {
     assert.equal(plugin.calls.filter((call) => call === 'listAndWatch').length, 1);
   });
 
-  it('that end their list stream are not called again', async () => {
+  it('does not call a plugin again that ended its ListAndWatch stream', async () => {
     for (const error of [undefined, GrpcError.fromPeer('UNAVAILABLE', 'I leave')]) {
       await using harness = new DeviceRig();
       const plugin = await harness.startWith(gadget, two);
@@ -96,7 +96,7 @@ describe('device plugins', () => {
     }
   });
 
-  it('that lost only their connection are called again', async () => {
+  it('calls ListAndWatch again for a plugin that lost only its connection', async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, two);
     plugin.breakConnections();
@@ -107,7 +107,7 @@ describe('device plugins', () => {
     assert.equal(plugin.calls.filter((call) => call === 'listAndWatch').length, 2);
   });
 
-  it('that were restarted are not called before they register', async () => {
+  it('does not call a restarted plugin before it registers', async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, two);
     plugin.die();
@@ -119,7 +119,7 @@ describe('device plugins', () => {
     assert.equal(amountsIn(harness), '2 of 2');
   });
 
-  it('that register again lose nothing when their previous connection ends', async () => {
+  it('keeps the devices of a plugin that registers again when its previous connection ends', async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, two);
     await harness.pass(harness.host.register(plugin));
@@ -132,7 +132,7 @@ describe('device plugins', () => {
     assert.equal(amountsIn(harness), '1 of 2');
   });
 
-  it('discovered by their sockets are removed with them', async () => {
+  it('removes a plugin that was discovered by its socket when the socket is removed', async () => {
     await using harness = new DeviceRig();
     await harness.start();
     const plugin = harness.host.add(gadget, two);
@@ -148,7 +148,7 @@ describe('device plugins', () => {
     assert.equal(plugin.isListenedTo, 0);
   });
 
-  it('that register again during a call are called again', async () => {
+  it('completes an allocation for a plugin that registers again during the Allocate call', async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, two);
     plugin.delaysMs.set('allocate', 500);
@@ -159,7 +159,7 @@ describe('device plugins', () => {
     assert.equal(plugin.calls.filter((call) => call.startsWith('allocate')).length, 1);
   });
 
-  it('allocate all devices to one of two concurrent pods', async () => {
+  it('allocates all devices to one of two pods that are admitted concurrently', async () => {
     await using harness = new DeviceRig();
     const other = 'example.com/other';
     harness.host.add(other, [{ id: 'x' }]);
@@ -183,7 +183,7 @@ describe('device plugins', () => {
     );
   });
 
-  it('that hang do not block the allocation of other resources', async () => {
+  it('allocates other resources while one plugin hangs', async () => {
     await using harness = new DeviceRig();
     harness.host.add('example.com/other', [{ id: 'x' }]);
     const plugin = await harness.startWith(gadget, two);

@@ -18,9 +18,9 @@ export interface PluginEndpointsDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** Called when a plugin has listed its devices; `before` is the previous list. */
+  /** Called when a plugin has listed its devices; `before` is its previous list. */
   readonly listed: (resource: string, before: ReadonlyMap<string, Device>) => void;
-  /** Called when the available devices have changed. */
+  /** Called when the set of available devices has changed. */
   readonly changed: () => void;
 }
 
@@ -28,8 +28,8 @@ const again = { baseMs: 1_000, maxMs: 30_000 };
 const againMs = 1_000;
 
 /**
- * The connections to the plugins. The end of a previous connection never removes devices of a later
- * one.
+ * The connections to all plugins. The end of a previous connection never removes devices of a later
+ * connection.
  */
 export class PluginEndpoints {
   readonly #deps: PluginEndpointsDeps;
@@ -41,8 +41,8 @@ export class PluginEndpoints {
   }
 
   /**
-   * Throws DEVICE_PLUGIN unless the plugin responds; then it replaces the previous plugin of its
-   * resource.
+   * Connects to a registered plugin, which then replaces the previous plugin of its resource.
+   * Throws DEVICE_PLUGIN if the plugin does not respond.
    */
   async connect(place: PluginAddress, signal: AbortSignal): Promise<PluginConnection> {
     const plugin = await PluginConnection.open(this.#deps, place, signal);
@@ -52,8 +52,8 @@ export class PluginEndpoints {
   }
 
   /**
-   * Calls the plugin of a resource, and calls it again if it re-registered meanwhile. Throws
-   * DEVICE_PLUGIN, also if there is no plugin.
+   * Calls the plugin of a resource, and repeats the call if the plugin re-registered meanwhile.
+   * Throws DEVICE_PLUGIN, also if the resource has no plugin.
    */
   async call<Answer>(
     resource: string,
@@ -73,7 +73,7 @@ export class PluginEndpoints {
     }
   }
 
-  /** A deregistered plugin is not expected to reconnect. */
+  /** A deregistered plugin is not expected to register again. */
   disconnect(plugin: PluginConnection): void {
     plugin[Symbol.dispose]();
     this.#disconnected(plugin, 'it was deregistered');
@@ -116,9 +116,9 @@ export class PluginEndpoints {
   }
 
   /**
-   * Reconnects after a lost connection while the same socket exists. A restarted plugin has another
-   * socket and registers itself; a list call before that could end the stream of its own
-   * registration.
+   * Calls ListAndWatch again after a lost connection while the same socket file exists. A restarted
+   * plugin has another socket and registers itself; a ListAndWatch call before that could end the
+   * stream of its own registration.
    */
   async #reconnect({ resource, socket, identity }: PluginConnection, signal: AbortSignal): Promise<void> {
     const { host, table, clock, random, logger } = this.#deps;

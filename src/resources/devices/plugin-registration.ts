@@ -7,7 +7,7 @@ import { Registration } from './gen/device-plugin.ts';
 
 const pluginVersion = 'v1beta1';
 
-/** Throws PLUGIN_REFUSED with the message for the plugin. */
+/** Validates a registration; throws PLUGIN_REFUSED with the message for the plugin. */
 export async function validateRegistration(request: {
   readonly version: string;
   readonly resourceName: string;
@@ -29,7 +29,10 @@ export async function validateDiscovered({ name, versions }: Plugin): Promise<vo
     throw rejected(`invalid name of device plugin socket: ${invalidName(name)}`);
 }
 
-/** Its quota is named requests.<name>, which must be a valid name as well. */
+/**
+ * The quota of an extended resource is named requests.<name>, which must be a valid qualified name
+ * as well.
+ */
 async function isResourceName(name: string): Promise<boolean> {
   if (!isExtendedResource(name)) return false;
   const { qualifiedName } = await import('../../pods/validation/index.ts');
@@ -44,7 +47,7 @@ function rejected(message: string): KubelingError {
   return new KubelingError('PLUGIN_REFUSED', message);
 }
 
-/** Serves the Registration service. */
+/** Serves the gRPC service Registration of device plugins. */
 export function serveRegistration(
   server: ServiceAdder,
   manager: Pick<DeviceManager, 'registerEndpoint'>,

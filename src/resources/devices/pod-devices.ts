@@ -11,8 +11,8 @@ export interface DeviceAllocation {
   readonly container: string;
   readonly resource: string;
   /**
-   * Device IDs by NUMA node; `noNumaNode` for those without one. A device may have several NUMA
-   * nodes.
+   * The device IDs by NUMA node; `noNumaNode` for devices without one. A device may have several
+   * NUMA nodes.
    */
   readonly devices: ReadonlyMap<number, readonly string[]>;
   /** The encoded Allocate response of the plugin. */
@@ -37,7 +37,7 @@ export function byNumaNode(
   return new Map([...nodes].map(([node, devices]) => [node, devices.map(({ id }) => id)]));
 }
 
-/** The device allocations of all pods. A device is never allocated to two pods. */
+/** The device allocations of all pods. A device is never allocated to two pods at the same time. */
 export class PodDevices {
   readonly #pods = new Map<PodUid, DeviceAllocation[]>();
 
@@ -45,7 +45,7 @@ export class PodDevices {
     return this.#pods.size;
   }
 
-  /** Replaces the allocation of the container for that resource. */
+  /** Replaces the allocation of this resource for the container. */
   add(allocation: DeviceAllocation): void {
     const { uid, container, resource } = allocation;
     const others = this.ofPod(uid).filter((one) => one.container !== container || one.resource !== resource);
@@ -80,27 +80,27 @@ export class PodDevices {
     return this.all().some((one) => one.resource === resource);
   }
 
-  /** Returns all allocated devices of the resource, of the selected pods. */
+  /** Returns all allocated devices of the resource, of all pods or only of the selected ones. */
   allocated(resource: string, isMeant: (uid: PodUid) => boolean = () => true): ReadonlySet<string> {
     const meant = this.all().filter((one) => one.resource === resource && isMeant(one.uid));
     return new Set(meant.flatMap((one) => [...idsOf(one)]));
   }
 
-  /** Returns the number of allocated devices by resource. */
+  /** Returns the number of devices allocated to the pod, by resource. */
   counts(): ReadonlyMap<string, number> {
     const resources = new Set(this.all().map(({ resource }) => resource));
     return new Map([...resources].map((resource) => [resource, this.allocated(resource).size]));
   }
 
-  /** Returns the pods with any of these devices. */
+  /** Returns the UIDs of the pods that have any of these devices. */
   owners(resource: string, ids: ReadonlySet<string>): readonly PodUid[] {
     const isOwner = (one: DeviceAllocation) => one.resource === resource && !idsOf(one).isDisjointFrom(ids);
     return [...this.#pods].filter(([, all]) => all.some(isOwner)).map(([uid]) => uid);
   }
 
   /**
-   * Returns the devices of init containers that have exited when this container runs and that no
-   * concurrent container uses. Devices of sidecars are excluded.
+   * Returns the devices that the container can reuse: those of exited init containers, except
+   * devices of sidecars and of concurrent containers.
    */
   reusable(pod: Pod, container: string, resource: string): ReadonlySet<string> {
     let free: ReadonlySet<string> = new Set();
@@ -116,8 +116,8 @@ export class PodDevices {
 }
 
 /**
- * Combines the Allocate responses of all resources to the run options of the container. The first
- * of two conflicting entries wins.
+ * Combines the Allocate responses of all resources into the run options of the container. Of two
+ * conflicting entries, the first one is used.
  */
 export function containerGrants(allocations: readonly DeviceAllocation[], logger: Logger): DeviceGrants {
   const responses = allocations.map(({ response }) => ContainerAllocateResponse.decode(response));
@@ -169,7 +169,7 @@ export function containerGrants(allocations: readonly DeviceAllocation[], logger
   };
 }
 
-/** Returns the device health for the container status. */
+/** Returns the health of the allocated devices of the container, for its status. */
 export function deviceStatus(
   allocations: readonly DeviceAllocation[],
   table: Pick<DeviceTable, 'device' | 'devices'>,
@@ -187,7 +187,7 @@ export function deviceStatus(
 function healthOf(resource: string, id: string, table: Pick<DeviceTable, 'device' | 'devices'>): string {
   const device = table.device(resource, id);
   if (device !== undefined) return device.isHealthy ? 'Healthy' : 'Unhealthy';
-  // A device whose plugin has not listed yet keeps its health; one missing from the list is
-  // Unknown.
+  // A device keeps its health until the plugin has listed its devices; a device missing from the
+  // list is Unknown.
   return table.devices(resource).length === 0 ? 'Healthy' : 'Unknown';
 }

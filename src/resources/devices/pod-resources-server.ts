@@ -13,8 +13,8 @@ export interface PodResourcesServerDeps extends Pick<PodResourcesDeps, 'pods' | 
 }
 
 /**
- * Serves the pod resources API, which reports allocated resources to agents of the node. Its code
- * is loaded at the first request.
+ * Serves the PodResources API, which reports allocated resources to monitoring agents of the node.
+ * Its code is loaded at the first request.
  */
 export class PodResourcesServer {
   readonly #deps: PodResourcesServerDeps;

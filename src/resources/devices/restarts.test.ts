@@ -15,8 +15,8 @@ import { initContainersOf, isSidecar, type Pod, podUid } from '../../pods/index.
 const three = [{ id: 'a' }, { id: 'b' }, { id: 'c' }];
 const unexpected = (why: string) => `Allocate failed due to ${why}, which is unexpected`;
 
-describe('after a restart of the kubelet', () => {
-  it('containers keep their devices and no other pod gets them', async () => {
+describe('device allocations after a restart of the kubelet', () => {
+  it('after a restart, containers keep their devices and no other pod gets them', async () => {
     await using harness = new DeviceRig();
     await harness.startWith(gadget, three);
     const pod = podOf('one', 2);
@@ -30,7 +30,7 @@ describe('after a restart of the kubelet', () => {
     assert.deepEqual([harness.devicesOf(pod), harness.devicesOf(next)], [['a', 'b'], ['c']]);
   });
 
-  it('restored resources have zero devices until their plugin registers, and pods wait for it for a limited time', async () => {
+  it('after a restart, a restored resource has zero devices until its plugin registers, and pods wait a limited time for it', async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, three);
     const pod = podOf('one', 1);
@@ -56,7 +56,7 @@ describe('after a restart of the kubelet', () => {
     assert.deepEqual(harness.devicesOf(pod), ['a']);
   });
 
-  it('pods are rejected if their plugin does not register in time, except running and finished containers', async () => {
+  it('after a restart, pods are rejected if their plugin does not register in time, except running and finished containers', async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, three);
     const [pod, served] = [podOf('one', 1), podOf('served', 1)];
@@ -81,7 +81,7 @@ describe('after a restart of the kubelet', () => {
     );
   });
 
-  it('a container is rejected if its devices are unhealthy or its request has changed', async () => {
+  it('after a restart, a container is rejected if its devices are unhealthy or its request has changed', async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, three);
     const pod = podOf('one', 1);
@@ -101,7 +101,7 @@ describe('after a restart of the kubelet', () => {
     );
   });
 
-  it('a damaged checkpoint is not used, which is logged', async () => {
+  it('after a restart, a damaged checkpoint is ignored and logged', async () => {
     await using harness = new DeviceRig();
     await harness.startWith(gadget, three);
     await harness.admit(podOf('one', 1));
@@ -178,7 +178,7 @@ function assertOneOwner(harness: DeviceRig, pods: readonly Pod[]): void {
 }
 
 describe('for any order of events', () => {
-  it('no device is allocated twice and no container changes its devices', async () => {
+  it('for any order of events, no device is allocated twice and no container changes its devices', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(shape, { minLength: 6, maxLength: 6 }),
@@ -189,7 +189,7 @@ describe('for any order of events', () => {
             gadget,
             ids.map((id) => ({ id })),
           );
-          // A pod may be created again after it has ended.
+          // A pod that has terminated may be created again with another UID.
           const lives = shapes.map(() => 0);
           const podAt = (index: number) =>
             shaped(`p${index}-${lives[index]}`, shapes[index] ?? { init: 0, side: 0, main: 0 });

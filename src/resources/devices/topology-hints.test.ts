@@ -13,7 +13,7 @@ function written(hints: TopologyHints | undefined): readonly string[] | undefine
 }
 
 describe('topology hints of devices', () => {
-  it('are all sets of NUMA nodes with enough devices; the smallest sets that could satisfy the request on an empty machine are preferred', async () => {
+  it('hints are all sets of NUMA nodes with enough devices; the smallest sets that could satisfy the request on an empty machine are preferred', async () => {
     await using harness = new DeviceRig();
     await harness.startWith(gadget, four);
     const hints = (count: number) =>
@@ -26,7 +26,7 @@ describe('topology hints of devices', () => {
     assert.deepEqual(hints(2), ['1!', '0+1']);
   });
 
-  it('are unrestricted for devices without NUMA nodes, and absent without a request', async () => {
+  it('gives no hints without a request, and unrestricted hints for devices without NUMA nodes', async () => {
     await using harness = new DeviceRig();
     await harness.startWith(gadget, [{ id: 'a' }]);
     const pod = podOf('p', 1);
@@ -37,7 +37,7 @@ describe('topology hints of devices', () => {
     assert.equal(harness.manager.getTopologyHints(pod, { name: 'main' }), undefined);
   });
 
-  it('match the devices a container already has', async () => {
+  it('hints match the NUMA nodes of the devices that a container already has', async () => {
     await using harness = new DeviceRig();
     await harness.startWith(gadget, four);
     const pod = podOf('p', 1);
@@ -47,7 +47,7 @@ describe('topology hints of devices', () => {
     assert.deepEqual(written(harness.manager.getPodTopologyHints(pod)), ['1!', '0+1']);
   });
 
-  it('include reusable devices of init containers', async () => {
+  it('hints include the reusable devices of init containers', async () => {
     await using harness = new DeviceRig();
     await harness.startWith(gadget, four);
     const pod = aPod({
@@ -60,7 +60,7 @@ describe('topology hints of devices', () => {
     assert.deepEqual(written(harness.manager.getTopologyHints(pod, container('main', 2))), ['1!', '0+1']);
   });
 
-  it('exclude NUMA nodes the machine does not have', async () => {
+  it('hints exclude NUMA nodes that the machine does not have', async () => {
     await using harness = new DeviceRig();
     harness.numaNodes = [0, 1];
     await harness.startWith(gadget, [{ id: 'a', numaNodes: [0, 7] }]);

@@ -3,14 +3,14 @@ import type { TopologyHint, TopologyHints } from '../topology/index.ts';
 import type { Device, DeviceTable } from './device-table.ts';
 import { type DeviceAllocation, idsOf, noNumaNode, type PodDevices } from './pod-devices.ts';
 
-/** The devices of the resource that the container already has. */
+/** The devices of one resource that the container already has or may reuse. */
 export interface CurrentDevices {
   readonly had: Pick<DeviceAllocation, 'devices'> | undefined;
-  /** Its own devices that it may reuse. */
+  /** The devices of exited init containers of the pod that the container may reuse. */
   readonly reusable: ReadonlySet<string>;
 }
 
-/** Computes the topology hints of devices. */
+/** Computes the topology hints for the requested devices. */
 export class DeviceHints {
   readonly #table: DeviceTable;
   readonly #podDevices: PodDevices;
@@ -22,7 +22,9 @@ export class DeviceHints {
     this.#numaNodes = numaNodes;
   }
 
-  /** Undefined without requests. */
+  /**
+   * Returns the hints for each requested resource; undefined if the container requests no devices.
+   */
   of(
     requests: readonly (readonly [string, number])[],
     earlier: (resource: string) => CurrentDevices,
@@ -51,7 +53,7 @@ export class DeviceHints {
   }
 }
 
-/** Merges the devices of several allocations. */
+/** Merges the devices of several allocations into one. */
 export function mergeDevices(
   allocations: readonly DeviceAllocation[],
 ): Pick<DeviceAllocation, 'devices'> | undefined {
@@ -61,12 +63,15 @@ export function mergeDevices(
 
 interface HintQuestion {
   readonly count: number;
-  /** All devices including allocated ones: they show what an empty machine could provide. */
+  /**
+   * All devices of the resource, including allocated ones: they show what an empty machine could
+   * provide.
+   */
   readonly all: readonly Device[];
   readonly available: readonly Device[];
-  /** Devices the container gets in any case. */
+  /** The devices that the container reuses from exited init containers. */
   readonly reusable: readonly Device[];
-  /** The NUMA nodes of the machine; those of the devices if undefined. */
+  /** The NUMA nodes of the machine; if undefined, the NUMA nodes of the devices. */
   readonly numaNodes: readonly number[] | undefined;
 }
 
@@ -90,7 +95,7 @@ function deviceHints({ count, all, available, reusable, numaNodes }: HintQuestio
     .map((set) => ({ numaNodes: set, preferred: set.length === fewest }));
 }
 
-/** All non-empty sets. */
+/** Returns all non-empty subsets of the NUMA nodes. */
 function subsets(nodes: readonly number[]): readonly (readonly number[])[] {
   const sets: (readonly number[])[] = [];
   for (const node of nodes) sets.push([node], ...sets.map((set) => [...set, node]));
@@ -100,13 +105,13 @@ function subsets(nodes: readonly number[]): readonly (readonly number[])[] {
 export interface DeviceRequest {
   readonly resource: string;
   readonly count: number;
-  /** Devices of init containers that have exited by then, which are taken first. */
+  /** The devices of exited init containers, which are taken first. */
   readonly reusable: readonly string[];
-  /** Healthy and free. */
+  /** The healthy devices that are not allocated. */
   readonly available: readonly Device[];
-  /** The NUMA nodes all devices should come from; undefined for any. */
+  /** The NUMA nodes from which all devices should be taken; undefined for any. */
   readonly affinity: readonly number[] | undefined;
-  /** Returns the preference of the plugin; empty for none. */
+  /** Returns the devices that the plugin prefers; empty if it has no preference. */
   readonly preferred: (question: PreferredAllocationRequest) => Promise<readonly string[]>;
 }
 
@@ -138,8 +143,8 @@ export async function chooseDevices(request: DeviceRequest): Promise<readonly st
     const wishes = await preferred({ available: [...from, ...mustInclude], mustInclude, size: count });
     choice.take(wishes.filter((id) => from.includes(id)));
   };
-  // All aligned devices are used first, so that the topology decision holds; the plugin chooses
-  // among them.
+  // All devices on the chosen NUMA nodes are used first, so that the decision of the topology
+  // manager is respected; the plugin chooses among them.
   if (choice.missing < near.length) await ask(near);
   choice.take(near);
   if (choice.missing > 0) await ask(available.map(({ id }) => id));
@@ -168,7 +173,7 @@ class Choice {
   }
 }
 
-/** Devices without NUMA nodes come last. */
+/** Devices without NUMA nodes are taken last. */
 function byNearness({ available, affinity }: DeviceRequest) {
   const isPlaced = (device: Device) => device.numaNodes.length > 0;
   const isNear = ({ numaNodes }: Device) => numaNodes.some((node) => affinity?.includes(node));

@@ -7,27 +7,27 @@ import type { Pod } from '../../pods/index.ts';
 export interface ClaimDevice {
   readonly poolName: string;
   readonly deviceName: string;
-  /** Undefined for a device that is not shared. */
+  /** The share ID of the device; undefined if the device is not shared. */
   readonly shareId: string | undefined;
-  /** The requests of the claim; empty for all. */
+  /** The requests of the claim that the device satisfies; empty for all requests. */
   readonly requestNames: readonly string[];
   readonly cdiDeviceIds: readonly string[];
 }
 
-/** The state of a claim used by pods of this node. */
+/** The state of a resource claim that pods of this node use. */
 export interface ClaimInfo {
   readonly uid: string;
   readonly name: string;
   readonly namespace: string;
-  /** The UIDs of the pods that use it. */
+  /** The UIDs of the pods that use the claim. */
   readonly pods: ReadonlySet<string>;
-  /** All drivers of the allocation, with the devices prepared so far. */
+  /** The devices prepared so far, for each driver of the claim's allocation. */
   readonly drivers: ReadonlyMap<string, readonly ClaimDevice[]>;
 }
 
 class CheckpointError extends Error {}
 
-/** Encodes the checkpoint of the Go kubelet, so that either kubelet can continue. */
+/** Encodes the claims as checkpoint of the Go kubelet, so that either kubelet can read it. */
 export function encodeClaims(claims: readonly ClaimInfo[]): string {
   const Data = JSON.stringify({
     kind: 'DRACheckpoint',
@@ -55,7 +55,7 @@ function written(device: ClaimDevice) {
   };
 }
 
-/** Throws CheckpointError for a damaged checkpoint. */
+/** Decodes a claim checkpoint; throws CheckpointError if it is damaged. */
 export function decodeClaims(text: string): readonly ClaimInfo[] {
   try {
     const { Data, Checksum } = JSON.parse(text) as { Data: string; Checksum: number };
@@ -122,18 +122,21 @@ export interface ResourceClaim {
   };
 }
 
-/** A claim of the pod, by the name its containers use. */
+/** A resource claim of the pod, by the name that its containers use for it. */
 export interface PodClaim {
-  /** Undefined for the claim of extended resources. */
+  /**
+   * The name of the claim in the pod spec; undefined for the claim that the scheduler creates for
+   * extended resources.
+   */
   readonly podClaimName: string | undefined;
   readonly name: string;
-  /** Created for this pod from a template. */
+  /** Whether the claim was created for this pod from a template. */
   readonly isFromTemplate: boolean;
 }
 
 /**
- * Returns the claims of the pod, without those a template did not need. Throws for a claim that is
- * not created yet.
+ * Returns the resource claims of the pod; a template may need no claim. Throws if a claim has not
+ * been created yet.
  */
 export function claimsOf({ metadata, spec, status }: Pod): readonly PodClaim[] {
   const named = (spec.resourceClaims ?? []).flatMap((claim): readonly PodClaim[] => {
@@ -150,7 +153,7 @@ export function claimsOf({ metadata, spec, status }: Pod): readonly PodClaim[] {
   return name === undefined ? named : [...named, { podClaimName: undefined, name, isFromTemplate: false }];
 }
 
-/** A request of a claim; all requests if empty. */
+/** A request of a claim by a container; an empty request means all requests of the claim. */
 export interface ClaimRequest {
   readonly claim: string;
   readonly request: string;
@@ -173,7 +176,10 @@ function namedRequests(pod: Pod, { resources }: Pick<Container, 'resources'>): r
   });
 }
 
-/** The scheduler maps extended resources of containers to requests of the claim. */
+/**
+ * Returns the claim requests for the container's extended resources, which the scheduler maps to
+ * requests of one claim.
+ */
 function resourceRequests(
   { status }: Pod,
   { name, resources }: Pick<Container, 'name' | 'resources'>,
@@ -205,7 +211,7 @@ export function checkClaim(pod: Pod, { isFromTemplate }: PodClaim, claim: Resour
   );
 }
 
-/** Returns all drivers of the allocation. Throws for a claim without allocation. */
+/** Returns all drivers of the claim's allocation. Throws if the claim is not allocated. */
 export function driversOf({ metadata, status }: ResourceClaim): readonly string[] {
   if (status?.allocation === undefined) throw new Error(`ResourceClaim ${metadata.name}: not allocated`);
   return [...new Set((status.allocation.devices?.results ?? []).map(({ driver }) => driver))];

@@ -22,7 +22,7 @@ export interface DraPlugin {
   readonly versions: readonly string[];
 }
 
-/** The connection to a driver; the caller closes it. */
+/** A gRPC connection to a driver; the caller closes it. */
 export interface DraChannel {
   client(service: ServiceType<DRAPluginMethods>): {
     nodePrepareResources(
@@ -53,7 +53,9 @@ export interface DraDriversDeps {
 }
 
 const callMs = 45_000;
-/** The newest version first; they differ only in the service name. */
+/**
+ * The supported versions of the DRA service, newest first; they differ only in the service name.
+ */
 const services: ReadonlyMap<string, ServiceType<DRAPluginMethods>> = new Map([
   ['v1.DRAPlugin', DRAPlugin],
   ['v1beta1.DRAPlugin', { ...DRAPlugin, fullName: 'k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin' }],
@@ -61,15 +63,15 @@ const services: ReadonlyMap<string, ServiceType<DRAPluginMethods>> = new Map([
 
 interface Registered {
   readonly endpoint: string;
-  /** The full service name. */
+  /** The full gRPC service name. */
   readonly service: string;
   readonly channel: DraChannel;
   readonly client: ReturnType<DraChannel['client']>;
 }
 
 /**
- * The registered DRA drivers. During a rolling update a driver may be registered twice; the newer
- * one is used.
+ * The registered DRA drivers. During a rolling update a driver may be registered twice; then the
+ * newer registration is used.
  */
 export class DraDrivers {
   readonly #deps: DraDriversDeps;
@@ -100,7 +102,7 @@ export class DraDrivers {
     else this.#registered.set(name, left);
   }
 
-  /** Throws DRA_DRIVER if the driver is not registered or fails. */
+  /** Calls the driver. Throws DRA_DRIVER if the driver is not registered or the call fails. */
   async prepare(driver: string, claims: readonly Claim[], signal: AbortSignal) {
     const ask = ({ client }: Registered, inner: AbortSignal) =>
       client.nodePrepareResources({ claims }, { signal: inner, timeoutMs: callMs });

@@ -31,19 +31,24 @@ function podWith(uid: string, ...claims: readonly string[]): Pod {
   });
 }
 
-/** A node with fake drivers, and files that survive a restart. */
+/** A node with fake DRA drivers, and with files that survive a restart. */
 class Node {
   readonly clock = new VirtualClock();
   readonly logs = collectLogs(this.clock);
   readonly calls: string[] = [];
   readonly claims = new Map<string, ResourceClaim>();
   readonly alive = new Set<string>();
-  /** The response of a driver that replaces the default one. */
+  /**
+   * The error that a driver returns for a call, such as "prepare gpu"; without one the call
+   * succeeds.
+   */
   readonly errors = new Map<string, string>();
   readonly metrics = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
   readonly observer = draMetrics(this.metrics, () => this.#manager?.inUse ?? []);
   text: string | undefined;
-  /** The duration of each write in order; others complete immediately. */
+  /**
+   * The durations of the next checkpoint writes in order; all further writes complete immediately.
+   */
   writesMs: number[] = [];
   #manager: DraManager | undefined;
   drivers = this.#drivers();
@@ -101,7 +106,7 @@ class Node {
 }
 
 describe('resource claims of pods', () => {
-  it('are prepared before the pod starts, passed to its containers, and unprepared after it', async () => {
+  it('prepares claims before the pod starts, passes them to its containers, and unprepares them after it', async () => {
     const node = new Node();
     node.claims.set('gpu', aClaim('gpu', ['a']));
     const manager = await node.start();
@@ -137,7 +142,7 @@ describe('resource claims of pods', () => {
     assert.deepEqual(decodeClaims(node.text ?? ''), []);
   });
 
-  it('shared by several pods are unprepared after the last pod', async () => {
+  it('unprepares a claim shared by several pods after the last pod', async () => {
     const node = new Node();
     node.claims.set('gpu', aClaim('gpu', ['a', 'b']));
     const manager = await node.start();
@@ -148,7 +153,7 @@ describe('resource claims of pods', () => {
     assert.deepEqual(node.calls, ['prepare gpu', 'unprepare gpu']);
   });
 
-  it('of extended resources are prepared and passed to the containers that request them', async () => {
+  it('prepares the claim for extended resources and passes it to the containers that request them', async () => {
     const node = new Node();
     node.claims.set('of-a', aClaim('of-a', ['a']));
     const manager = await node.start();
@@ -176,7 +181,7 @@ describe('resource claims of pods', () => {
     assert.deepEqual(node.calls, ['prepare of-a', 'unprepare of-a']);
   });
 
-  it('are rejected if they are missing, not reserved for the pod, or without a registered driver', async () => {
+  it('rejects claims that are missing, not reserved for the pod, or without a registered driver', async () => {
     const node = new Node();
     node.claims.set('others', aClaim('others', ['b']));
     node.claims.set('strange', aClaim('strange', ['a'], ['nobody.example.com']));
@@ -207,7 +212,7 @@ describe('resource claims of pods', () => {
     assert.deepEqual([node.calls, manager.size], [[], 0]);
   });
 
-  it('are retried after a driver error, and unprepared nevertheless', async () => {
+  it('retries claims after a driver error, and unprepares claims whose preparation has failed', async () => {
     const node = new Node();
     node.claims.set('gpu', aClaim('gpu', ['a']));
     node.errors.set('prepare gpu', 'on fire');
@@ -224,7 +229,7 @@ describe('resource claims of pods', () => {
     assert.equal(manager.size, 0);
   });
 
-  it('are counted and measured by driver', async () => {
+  it('measures claim operations and counts prepared claims by driver', async () => {
     const node = new Node();
     node.claims.set('gpu', aClaim('gpu', ['a']));
     node.errors.set('unprepare gpu', 'busy');
@@ -250,7 +255,7 @@ describe('resource claims of pods', () => {
     assert.deepEqual(left, ['dra_resource_claims_in_use{driver_name="<any>"} 0']);
   });
 
-  it('survive a restart, and those of orphaned pods are unprepared within a minute', async () => {
+  it('claims survive a restart, and those of orphaned pods are unprepared within a minute', async () => {
     const node = new Node();
     for (const name of ['gpu', 'nic']) node.claims.set(name, aClaim(name, ['a', 'b']));
     const first = await node.start();
@@ -271,7 +276,7 @@ describe('resource claims of pods', () => {
     assert.equal(node.clock.pendingTimers, 0);
   });
 
-  it('of concurrent pods are persisted with slow writes', async () => {
+  it('persists the claims of concurrent pods while checkpoint writes are slow', async () => {
     const node = new Node();
     for (const name of ['a', 'b']) node.claims.set(name, aClaim(name, [name]));
     const manager = await node.start();
@@ -294,7 +299,7 @@ describe('resource claims of pods', () => {
     assert.deepEqual(decodeClaims(node.text ?? ''), []);
   });
 
-  it('with an unreadable checkpoint are dropped, which is logged', async () => {
+  it('starts without claims if the checkpoint cannot be read, and logs that', async () => {
     const node = new Node();
     node.text = '{"Data":"{}","Checksum":1}';
     assert.equal((await node.start()).size, 0);
@@ -303,7 +308,7 @@ describe('resource claims of pods', () => {
 });
 
 describe('the claim checkpoint', () => {
-  it('has the format of the Go kubelet', () => {
+  it('the claim checkpoint has the format of the Go kubelet', () => {
     const device = {
       poolName: 'p',
       deviceName: 'd',
@@ -326,7 +331,7 @@ describe('the claim checkpoint', () => {
     assert.deepEqual(decodeClaims(encodeClaims([claim])), [claim]);
   });
 
-  it('is consistent for any order of operations and empty in the end', async () => {
+  it('the claim checkpoint is consistent for any order of operations and empty in the end', async () => {
     const step = fc.record({
       pod: fc.constantFrom('a', 'b', 'c'),
       verb: fc.constantFrom('prepare', 'unprepare', 'restart'),

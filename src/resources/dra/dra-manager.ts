@@ -15,9 +15,9 @@ import {
 import type { DraDrivers } from './dra-drivers.ts';
 import type { DraObserver } from './metrics.ts';
 
-/** The file of the claim checkpoint. */
+/** The file operations for the claim checkpoint. */
 export interface ClaimFile {
-  /** Undefined if it does not exist. */
+  /** Reads the claim checkpoint; undefined if the file does not exist. */
   read(): Promise<string | undefined>;
   write(text: string): Promise<void>;
 }
@@ -38,7 +38,7 @@ const operations = {
   UnprepareResources: { code: 'DRA_UNPREPARE', words: 'unprepare dynamic resources' },
 } as const;
 
-/** The claims by container. */
+/** The prepared claims of each container. */
 export interface AllocatedClaims {
   of(pod: Pod, container: Pick<Container, 'name' | 'resources'>): readonly ClaimInfo[];
 }
@@ -47,21 +47,21 @@ const reconcileMs = 60_000;
 
 interface Entry extends ClaimInfo {
   /**
-   * The claims prepared by this process: after a restart the drivers are called once more, which is
-   * idempotent.
+   * The claims prepared by this kubelet process. Claims restored from the checkpoint are prepared
+   * once more, which is idempotent.
    */
   readonly prepared: boolean;
 }
 
 /**
- * Prepares the resource claims of pods through their drivers, and unprepares them after the last
- * pod.
+ * Prepares the resource claims of pods through their DRA drivers, and unprepares them after the
+ * last pod that uses them.
  */
 export class DraManager {
   readonly #deps: DraManagerDeps;
   readonly #claims = new Map<string, Entry>();
   readonly #locks = new KeyedMutex<string>();
-  /** Resolves when no write is in progress; never rejects. */
+  /** Resolves when no checkpoint write is in progress; never rejects. */
   #writing: Promise<void> = Promise.resolve();
 
   constructor(deps: DraManagerDeps) {
@@ -72,7 +72,10 @@ export class DraManager {
     return this.#claims.size;
   }
 
-  /** Restores the checkpoint of a previous kubelet; starts empty if it cannot be read. */
+  /**
+   * Restores the claims from the checkpoint of a previous kubelet; starts without claims if it
+   * cannot be read.
+   */
   async restore(): Promise<void> {
     try {
       const text = await this.#deps.file.read();
@@ -83,26 +86,29 @@ export class DraManager {
     }
   }
 
-  /** Returns the drivers of each prepared claim. */
+  /** Returns, for each prepared claim, the names of its drivers. */
   get inUse(): readonly (readonly string[])[] {
     const ready = [...this.#claims.values()].filter(({ prepared }) => prepared);
     return ready.map(({ drivers }) => [...drivers.keys()]);
   }
 
   /**
-   * Call before the sandbox is created; idempotent. Rejects with DRA_PREPARE, which is to be
-   * retried.
+   * Prepares all claims of the pod; called before the sandbox is created. Idempotent. Rejects with
+   * DRA_PREPARE; the caller retries.
    */
   async prepare(pod: Pod, signal: AbortSignal): Promise<void> {
     await this.#operation('PrepareResources', () => this.#prepare(pod, signal), signal);
   }
 
-  /** Call once no container of the pod runs. Rejects with DRA_UNPREPARE while a driver fails. */
+  /**
+   * Unprepares the claims of the pod; called when no container of the pod runs. Rejects with
+   * DRA_UNPREPARE while a driver fails.
+   */
   async unprepare(uid: string, signal: AbortSignal): Promise<void> {
     await this.#operation('UnprepareResources', () => this.#unprepare(uid, signal), signal);
   }
 
-  /** Returns the CDI devices of the container. */
+  /** Returns the CDI device IDs for the container. */
   cdiDevices(pod: Pod, container: Pick<Container, 'name' | 'resources'>): readonly string[] {
     return requestsOf(pod, container).flatMap(({ claim, request }) => {
       const known = this.#claims.get(keyOf({ namespace: pod.metadata.namespace, name: claim }));
@@ -112,7 +118,7 @@ export class DraManager {
     });
   }
 
-  /** Returns the prepared devices of the claims that a container uses. */
+  /** Returns the prepared devices of the claims that the container uses. */
   allocated(): AllocatedClaims {
     return {
       of: (pod, container) => {
@@ -172,8 +178,8 @@ export class DraManager {
         return claim;
       }),
     );
-    // Checked before the claim is recorded: without a registered driver, nothing has to be
-    // unprepared.
+    // All drivers are looked up before the claim is recorded: if one is not registered, nothing has
+    // to be unprepared.
     for (const claim of claims) for (const driver of driversOf(claim)) this.#deps.drivers.find(driver);
     await this.#prepareAll(pod.metadata.uid, claims, signal);
   }
@@ -233,7 +239,8 @@ export class DraManager {
     for (const { metadata } of claims) {
       const { devices = [] } = answers[metadata.uid] ?? {};
       const ready = devices.map(({ shareId, ...device }) => ({ ...device, shareId: shareId || undefined }));
-      // The response contains all prepared devices, also after repeated calls.
+      // The response of a driver contains all prepared devices of the claim, also after repeated
+      // calls.
       this.#change(keyOf(metadata), (entry) => ({
         ...entry,
         drivers: new Map([...entry.drivers, [driver, ready]]),
@@ -262,8 +269,8 @@ export class DraManager {
   }
 
   /**
-   * Writes are serialized and use the state at their start, so an older state never replaces a
-   * newer one.
+   * Checkpoint writes are serialized, and each writes the state at its start, so an older state
+   * never replaces a newer one.
    */
   async #save(): Promise<void> {
     const write = () => this.#deps.file.write(encodeClaims([...this.#claims.values()]));
@@ -273,7 +280,7 @@ export class DraManager {
   }
 }
 
-/** Returns no claims for a pod whose claims are not created yet. */
+/** Returns the requests of the container; none for a pod whose claims have not been created yet. */
 function requestsMade(...of: Parameters<typeof requestsOf>): ReturnType<typeof requestsOf> {
   try {
     return requestsOf(...of);
@@ -287,8 +294,8 @@ function keyOf({ namespace, name }: { readonly namespace: string; readonly name:
 }
 
 /**
- * A request may name one of several alternatives, as in request/alternative; containers use only
- * the request.
+ * The name of a prepared request may contain one of several alternatives, as in
+ * request/alternative; containers name only the request.
  */
 function idsFor({ requestNames, cdiDeviceIds }: ClaimDevice, request: string): readonly string[] {
   const isFor = request === '' || requestNames.length === 0 || requestNames.includes(request);

@@ -1,24 +1,24 @@
 import type { MetricRegistry } from '../../lib/index.ts';
 
-/** Observes the duration of claim operations. Never throws. */
+/** Observes the duration of DRA claim operations. Never throws. */
 export interface DraObserver {
   operation(name: 'PrepareResources' | 'UnprepareResources', outcome: 'done' | 'failed', ms: number): void;
-  /** A driver call; the code is in the API's spelling. */
+  /** Observes a driver call; `code` is the gRPC status code in the API's spelling. */
   called(driver: string, method: string, code: string, ms: number): void;
 }
 
 const least = 0.1;
 const most = 40;
 const count = 15;
-/** Exponential buckets. */
+/** Creates exponential histogram buckets. */
 const buckets = Array.from({ length: count }, (_, at) => least * (most / least) ** (at / (count - 1)));
 
-/** The label under which all claims are counted. */
+/** The value of the driver label under which the claims of all drivers are counted. */
 const anyDriver = '<any>';
 
 /**
- * Registers the metrics; call once per registry. `inUse` returns the drivers of each prepared
- * claim.
+ * Registers the metrics of DRA claims; call once per registry. `inUse` returns the drivers of each
+ * prepared claim.
  */
 export function draMetrics(
   registry: MetricRegistry,

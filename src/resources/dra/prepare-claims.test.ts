@@ -4,7 +4,7 @@ import { RecordedJournal } from '../../../test/fakes/journal.ts';
 import { aPod } from '../../../test/fakes/pods.ts';
 import { prepareClaims } from './prepare-claims.ts';
 
-test('users hear why what a pod claims cannot be made ready, and the sync fails', async () => {
+test('a failure to prepare claims is reported as pod event and fails the sync', async () => {
   const journal = new RecordedJournal();
   const failing = { prepare: () => Promise.reject(new Error('no driver')) };
   const { signal } = new AbortController();
@@ -21,7 +21,7 @@ test('reports nothing for a pod that is terminated while its claims are prepared
   const claims = {
     async prepare() {
       stop.abort(new Error('ended'));
-      throw new Error('given up');
+      throw new Error('preparation aborted');
     },
   };
   await assert.rejects(prepareClaims({ claims, journal }, aPod(), stop.signal), /ended/);

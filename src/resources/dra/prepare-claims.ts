@@ -7,7 +7,10 @@ export interface PrepareClaimsDeps {
   readonly journal: Pick<PodJournal, 'event'>;
 }
 
-/** What the pod claims is made ready before its sandbox; users hear why it cannot be. */
+/**
+ * Prepares the resource claims of the pod before its sandbox is created; reports a failure as pod
+ * event and rejects.
+ */
 export async function prepareClaims(
   { claims, journal }: PrepareClaimsDeps,
   pod: Pod,

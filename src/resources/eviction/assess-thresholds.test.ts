@@ -26,7 +26,7 @@ function left(amounts: Partial<Record<EvictionSignal, number>>, atMs = stamp++):
   return new Map(all.map(([signal, available]) => [signal, { atMs, available, capacity: 1_000 }]));
 }
 
-/** Runs the given rounds, ten seconds apart. */
+/** Evaluates the thresholds with each of the observations, ten seconds apart. */
 function rounds(
   thresholds: readonly EvictionThreshold[],
   seen: readonly Observations[],
@@ -52,7 +52,7 @@ const memory = (...amounts: readonly number[]) =>
   amounts.map((amount) => left({ 'memory.available': amount }));
 
 describe('assessThresholds', () => {
-  it('acts on a hard threshold immediately, but not at its exact value', () => {
+  it('acts on a hard threshold immediately when available is below it, but not at its exact value', () => {
     assert.deepEqual(acted(rounds([below(100)], memory(100, 99))), ['', 'memory.available']);
     assert.deepEqual(told(rounds([below(100)], memory(100, 99))), ['', 'MemoryPressure']);
   });
@@ -63,13 +63,13 @@ describe('assessThresholds', () => {
     assert.deepEqual(told(all), ['MemoryPressure', 'MemoryPressure', '', ...Array(3).fill('MemoryPressure')]);
   });
 
-  it('acts until the minimum reclaim is reached', () => {
+  it('acts on a threshold until its minimum reclaim is reached', () => {
     const all = rounds([below(100, { reclaim: 50 })], memory(120, 99, 149, 150, 149), 1_000);
     assert.deepEqual(acted(all), ['', 'memory.available', 'memory.available', '', '']);
     assert.deepEqual(told(all), ['', 'MemoryPressure', 'MemoryPressure', '', '']);
   });
 
-  it('ignores the minimum reclaim of a soft threshold that was not met', () => {
+  it('ignores the minimum reclaim of a soft threshold whose grace period had not passed', () => {
     const soft = below(100, { gracePeriodMs: 20_000, reclaim: 50 });
     assert.deepEqual(told(rounds([soft], memory(99, 120), 1_000)), ['MemoryPressure', '']);
   });
@@ -88,11 +88,11 @@ describe('assessThresholds', () => {
     assert.deepEqual(acted(rounds([below(100)], observed)), ['memory.available', '', 'memory.available']);
   });
 
-  it('ignores signals without an observation', () => {
+  it('ignores thresholds whose signal has no observation', () => {
     assert.deepEqual(acted(rounds([below(100)], [left({})])), ['']);
   });
 
-  it('acts on memory first, and on hard thresholds before soft ones', () => {
+  it('acts on memory thresholds first, and on hard thresholds before soft ones', () => {
     const thresholds = [
       below(100, { signal: 'nodefs.available' }),
       below(500, { gracePeriodMs: 1 }),
@@ -109,7 +109,7 @@ describe('assessThresholds', () => {
     assert.deepEqual(last?.conditions, ['MemoryPressure', 'DiskPressure', 'PIDPressure']);
   });
 
-  it('applies a percentage to the capacity', () => {
+  it('applies a percentage threshold to the capacity', () => {
     const ten = { ...below(0), value: { percent: 10 }, minimumReclaim: { percent: 5 } };
     const met = (available: number, against: 'threshold' | 'reclaim-too') =>
       thresholdsMet([ten], left({ 'memory.available': available }), against).length;
@@ -135,7 +135,7 @@ describe('assessThresholds, for any observations', () => {
     'pid.available': fc.nat(1_000),
   });
 
-  it('acts only on thresholds met for their complete grace period, with the condition set meanwhile', () => {
+  it('acts only on thresholds met for their complete grace period, and sets the condition in that period', () => {
     fc.assert(
       fc.property(
         fc.array(threshold, { maxLength: 5 }),

@@ -9,20 +9,19 @@ import {
 } from './observations.ts';
 
 /**
- * The state of the thresholds between rounds. The threshold objects are the keys: they are created
- * once.
+ * The state of the thresholds between two evaluations, by threshold object:
  *
- *     below ──> observed (condition true) ──grace──> met ──> acts, once per new stats
- *                   ^ │
- *                   └── above threshold + reclaim ────┘ (condition stays true for the transition
- *                   period)
+ *     not met ──> met (condition true) ──(after the grace period)──> acts, once per new stats
+ *
+ * A threshold that acted is met until the signal is above the threshold plus the minimum reclaim.
+ * The condition then stays true for the transition period.
  */
 export interface PressureState {
-  /** Since when each threshold has been met without interruption. */
+  /** The time since when each threshold has been met without interruption. */
   readonly firstObserved: ReadonlyMap<EvictionThreshold, number>;
   /** The thresholds that acted and whose minimum reclaim is not reached yet. */
   readonly met: readonly EvictionThreshold[];
-  /** When each condition was last observed. */
+  /** The time at which each condition was last observed. */
   readonly lastObserved: ReadonlyMap<PressureCondition, number>;
   readonly observations: Observations;
 }
@@ -39,7 +38,7 @@ export interface AssessmentInput {
   readonly observations: Observations;
   /** How long a condition stays set after it was last observed. */
   readonly transitionMs: number;
-  /** Monotonic. */
+  /** The current monotonic time. */
   readonly nowMs: number;
 }
 
@@ -72,7 +71,7 @@ export function assessThresholds(before: PressureState, input: AssessmentInput):
   };
 }
 
-/** Returns when the next condition expires; infinite if all conditions are still observed. */
+/** Returns when the next condition expires; infinite if no set condition can expire. */
 export function nextConditionExpiryMs(
   { firstObserved, lastObserved }: PressureState,
   transitionMs: number,
@@ -85,7 +84,7 @@ export function nextConditionExpiryMs(
   return Math.min(...ends.filter((endMs) => endMs > nowMs), Number.POSITIVE_INFINITY);
 }
 
-/** Returns the thresholds that are met, or whose minimum reclaim is not reached. */
+/** Returns the thresholds that are met, or those whose minimum reclaim is not reached. */
 export function thresholdsMet(
   thresholds: readonly EvictionThreshold[],
   observations: Observations,
@@ -101,14 +100,17 @@ export function thresholdsMet(
 }
 
 /**
- * A pod is evicted only once per observation. The clock may have been set back, so any other
- * timestamp counts as new.
+ * Whether the stats are new: only one pod is evicted per observation. The clock may have been set
+ * back, so any other timestamp counts as new.
  */
 function hasNewStats({ signal }: EvictionThreshold, now: Observations, before: Observations): boolean {
   return now.get(signal) !== undefined && now.get(signal)?.atMs !== before.get(signal)?.atMs;
 }
 
-/** Memory first, because the OOM killer does not rank pods. Hard thresholds before soft ones. */
+/**
+ * Sorts thresholds by urgency: memory first, because the OOM killer does not rank pods; hard
+ * thresholds before soft ones.
+ */
 function memoryFirst(a: EvictionThreshold, b: EvictionThreshold): number {
   return urgency(a) - urgency(b);
 }
@@ -117,18 +119,19 @@ function urgency({ signal, kind }: EvictionThreshold): number {
   return (isMemory(signal) ? 0 : 2) + (kind === 'hard' ? 0 : 1);
 }
 
-/** The default interval of the rounds. */
+/** The default interval between evaluations of the thresholds. */
 export const defaultRoundMs = 10_000;
 const nearThresholdCheckMs = 1_000;
 /**
- * Memory is near a threshold while the margin is below the threshold itself or this share of the
- * capacity.
+ * Memory is near a threshold while less than the threshold itself, or than this share of the
+ * capacity, is available above it.
  */
 const nearShare = 0.05;
 
 /**
- * Returns when to check again: at the next round, or earlier if a signal is near its threshold or
- * approaches it at the current rate. No notification exists for this.
+ * Returns when to evaluate the thresholds again: after the normal interval, or earlier if a signal
+ * is near its threshold or would reach it at the current rate. The kernel has no notification for
+ * this.
  */
 export function nextCheckMs(
   thresholds: readonly EvictionThreshold[],

@@ -20,8 +20,8 @@ function table(of: (signal: EvictionSignal, layout: DiskLayout) => readonly stri
   );
 }
 
-describe('image and container file systems', () => {
-  it('decide which usage of a pod counts', () => {
+describe('nodefs, imagefs and containerfs', () => {
+  it('the disk layout decides which disk usage of a pod counts for a signal', () => {
     assert.deepEqual(table(diskParts), {
       single: ['rootfs logs volumes', 'rootfs logs volumes', 'rootfs logs volumes'],
       dedicated: ['logs volumes', 'rootfs', 'rootfs'],
@@ -30,7 +30,7 @@ describe('image and container file systems', () => {
     assert.deepEqual(diskParts('memory.available', 'single'), []);
   });
 
-  it('decide what is reclaimed first', () => {
+  it('the disk layout decides what is reclaimed first', () => {
     const both = 'dead-containers unused-images';
     assert.deepEqual(table(reclaimSteps), {
       single: [both, both, both],
@@ -63,7 +63,7 @@ describe('withContainerDisk', () => {
       .filter(({ signal }) => signal.startsWith('containerfs'))
       .map(({ signal, kind, value }) => `${kind} ${signal} ${(value as { percent: number }).percent}`);
 
-  it('copies the thresholds of the equal file system and ignores its own', () => {
+  it('containerfs gets the thresholds of the file system it is equal to; its own ones are ignored', () => {
     const asNode = [
       'hard containerfs.available 10',
       'hard containerfs.inodesFree 5',
@@ -74,7 +74,7 @@ describe('withContainerDisk', () => {
     assert.deepEqual(shown('dedicated'), ['hard containerfs.available 15']);
   });
 
-  it('keeps all other thresholds', () => {
+  it('keeps the thresholds of all other file systems than containerfs', () => {
     const rest = withContainerDisk(written, 'single').filter((each) => written.includes(each));
     assert.deepEqual(rest, written.toSpliced(4, 1));
   });

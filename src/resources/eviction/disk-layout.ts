@@ -23,19 +23,25 @@ const steps: Readonly<Record<DiskLayout, Readonly<Record<Disk, readonly ReclaimS
   split: { nodefs: ['dead-containers'], imagefs: ['unused-images'], containerfs: ['dead-containers'] },
 };
 
-/** Returns the disk usage of a pod that counts for the signal; empty for other signals. */
+/**
+ * Returns the parts of a pod's disk usage that count for the signal; empty for signals that are not
+ * about disks.
+ */
 export function diskParts(signal: EvictionSignal, layout: DiskLayout): readonly DiskPart[] {
   const disk = diskOf(signal);
   return disk === undefined ? [] : parts[layout][disk];
 }
 
-/** Returns the reclaim steps in order. */
+/** Returns the steps to reclaim disk space without evicting pods, in order. */
 export function reclaimSteps(signal: EvictionSignal, layout: DiskLayout): readonly ReclaimStep[] {
   const disk = diskOf(signal);
   return disk === undefined ? [] : steps[layout][disk];
 }
 
-/** containerfs always has the thresholds of the file system it is equal to. */
+/**
+ * Returns the thresholds with those of containerfs replaced: it always has the thresholds of the
+ * file system it is equal to.
+ */
 export function withContainerDisk(
   thresholds: readonly EvictionThreshold[],
   layout: DiskLayout,

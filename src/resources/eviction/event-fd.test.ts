@@ -21,7 +21,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe('EventFd', { skip }, () => {
-  it('reports the first event and is closed', { timeout: 20_000 }, async () => {
+  it('EventFd reports the first event and is closed', { timeout: 20_000 }, async () => {
     const event = opened();
     const { promise, resolve } = Promise.withResolvers<void>();
     event.onEvent(resolve);
@@ -31,7 +31,7 @@ describe('EventFd', { skip }, () => {
     event[Symbol.dispose]();
   });
 
-  it('stops waiting and reports nothing when disposed', { timeout: 20_000 }, async () => {
+  it('EventFd stops waiting and reports nothing when disposed', { timeout: 20_000 }, async () => {
     const event = opened();
     event.onEvent(() => assert.fail('no event has occurred'));
     event[Symbol.dispose]();
@@ -39,7 +39,7 @@ describe('EventFd', { skip }, () => {
     event[Symbol.dispose]();
   });
 
-  it('is closed immediately if there is no waiter', () => {
+  it('EventFd is closed immediately on disposal if nothing waits for events', () => {
     const event = opened();
     event[Symbol.dispose]();
     assert.ok(!isOpen(event));

@@ -4,7 +4,10 @@ import { libcFunctions } from '../../lib/index.ts';
 const countBytes = 8;
 const closeOnExec = 0o2_000_000;
 
-/** An eventfd of the kernel: its counter is incremented by watched events and can be waited for. */
+/**
+ * An eventfd of the kernel: the kernel increments its counter at watched events, and a reader can
+ * wait for that.
+ */
 export class EventFd implements Disposable {
   readonly fd: number;
   #use: 'unused' | 'waited-for' | 'closed' = 'unused';
@@ -13,7 +16,7 @@ export class EventFd implements Disposable {
     this.fd = fd;
   }
 
-  /** Undefined if Node cannot create one. */
+  /** Opens an eventfd; undefined if Node.js cannot create one. */
   static open(): EventFd | undefined {
     const { eventfd } = libcFunctions({ eventfd: { arguments: ['uint32', 'int32'], return: 'int32' } });
     const fd = eventfd?.(0, closeOnExec) ?? -1;
@@ -21,8 +24,8 @@ export class EventFd implements Disposable {
   }
 
   /**
-   * Calls back at the first event, never after disposal; call once. Until then it occupies one
-   * thread of the libuv pool.
+   * Calls the callback at the first event, never after disposal. Call once. Until the event it
+   * occupies one thread of the libuv pool.
    */
   onEvent(happened: () => void): void {
     if (this.#use !== 'unused') throw new Error('EventFd.onEvent must be called only once');
@@ -35,7 +38,7 @@ export class EventFd implements Disposable {
     });
   }
 
-  /** The blocked reader keeps the descriptor open; it is woken and closes it. */
+  /** The blocked reader uses the descriptor: it is woken, and closes the descriptor itself. */
   [Symbol.dispose](): void {
     const use = this.#use;
     this.#use = 'closed';

@@ -49,13 +49,13 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
     images: 0,
     pods: [] as Using[],
     gone: new Set<string>(),
-    /** The durations of pod termination and clean-up. */
+    /** How long the termination and the clean-up of a pod take. */
     killMs: 500,
     cleanupMs: 1_000,
     looks: [] as number[],
     podLooks: 0,
     layersNeeded: [] as (number | undefined)[],
-    /** The requested memory notifications and their trigger. */
+    /** The memory thresholds set for notification, and a function that fires the notification. */
     alarm: undefined as
       | { readonly rooms: readonly MemoryHeadroom[]; readonly goesOff: () => void }
       | undefined,
@@ -149,7 +149,7 @@ const kills = (story: readonly string[]) =>
 const soft = below(200, { kind: 'soft', gracePeriodMs: 30_000 });
 
 describe('EvictionManager', () => {
-  it('evicts one pod after another, each after the previous one is cleaned up', async () => {
+  it('evicts pods one by one, each after the previous one is cleaned up', async () => {
     const { clock, world, manager, stop } = aNode();
     world.pods = [
       { name: 'a', memory: 300 },
@@ -181,7 +181,7 @@ describe('EvictionManager', () => {
     assert.equal(world.story.at(-1), '60 conditions []');
   });
 
-  it('does not check more often for a condition without transition period', async () => {
+  it('checks at the normal interval for a condition without transition period', async () => {
     const { clock, world, stop } = aNode({
       transitionMs: 0,
       thresholds: [below(100, { signal: 'nodefs.available' })],
@@ -189,7 +189,7 @@ describe('EvictionManager', () => {
     world.disk = 50;
     await clock.advance(60_000);
     await stop();
-    // Each round observes once, and once more after reclaiming.
+    // Each evaluation observes once, and once more after reclaiming.
     assert.ok(world.looks.length <= 14, world.looks.join(' '));
   });
 
@@ -206,7 +206,7 @@ describe('EvictionManager', () => {
     ]);
   });
 
-  it('evicts if the minimum reclaim is not reached', async () => {
+  it('evicts a pod if reclaiming does not reach the minimum reclaim', async () => {
     const reclaim = { minimumReclaim: { quantity: quantityOf(1_000) } };
     const { clock, world, stop } = aNode({
       thresholds: [below(100, { signal: 'nodefs.available', ...reclaim })],
@@ -217,7 +217,7 @@ describe('EvictionManager', () => {
     assert.deepEqual(kills(world.story), ['a']);
   });
 
-  it('skips critical pods', async () => {
+  it('does not evict critical pods', async () => {
     const { clock, world, stop, records } = aNode();
     const critical = { spec: { priority: 2_000_000_000 } };
     world.pods = [
@@ -246,7 +246,7 @@ describe('EvictionManager', () => {
     await stop();
   });
 
-  it("uses the pod's own grace period for a soft threshold without eviction-max-pod-grace-period", async () => {
+  it("uses the pod's termination grace period for a soft threshold without eviction-max-pod-grace-period", async () => {
     const { clock, world, stop } = aNode({ thresholds: [soft], maxPodGraceSeconds: -1 });
     world.pods = [{ name: 'long', memory: 850, spec: { terminationGracePeriodSeconds: 300 } }];
     await clock.advance(30_100);
@@ -254,7 +254,7 @@ describe('EvictionManager', () => {
     assert.match(world.story.find((line) => line.includes('kill')) ?? '', /^30 kill long within 300 s/);
   });
 
-  it('shortens the grace period of a pod when a hard threshold is met meanwhile', async () => {
+  it('shortens the grace period of an evicted pod when a hard threshold is met', async () => {
     const { clock, world, stop } = aNode({ thresholds: [soft, below(100)] });
     world.killMs = 60_000;
     world.pods = [{ name: 'slow', memory: 850 }];
@@ -270,7 +270,7 @@ describe('EvictionManager', () => {
     assert.deepEqual(world.story.at(-1)?.split(' ').slice(1), ['counted', 'memory.available']);
   });
 
-  it('continues with another pod if one does not terminate', async () => {
+  it('evicts another pod if an evicted one does not terminate', async () => {
     const { clock, world, stop } = aNode();
     world.killMs = 2_000_000;
     world.pods = [
@@ -283,7 +283,7 @@ describe('EvictionManager', () => {
     assert.equal(world.story.filter((line) => line.endsWith('counted memory.available')).length, 2);
   });
 
-  it('evicts all pods above their storage limits together, before any threshold', async () => {
+  it('evicts all pods above their storage limits together, before acting on any threshold', async () => {
     const { clock, world, stop } = aNode();
     const limited = { spec: { volumes: [{ name: 'v', emptyDir: { sizeLimit: '10' } }] } };
     world.pods = [
@@ -304,7 +304,7 @@ describe('EvictionManager', () => {
     assert.deepEqual(kills(world.story), ['a', 'c', 'd']);
   });
 
-  it('ignores storage limits if local storage isolation is disabled', async () => {
+  it('does not enforce storage limits if local storage isolation is disabled', async () => {
     const { clock, world, stop } = aNode({ localStorage: 'unlimited' });
     world.pods = [
       { name: 'a', volume: 11, spec: { volumes: [{ name: 'v', emptyDir: { sizeLimit: '10' } }] } },
@@ -314,7 +314,7 @@ describe('EvictionManager', () => {
     assert.deepEqual(kills(world.story), []);
   });
 
-  it('waits until the runtime reports its file systems and continues after any failure', async () => {
+  it('does nothing until the runtime reports its file systems, and continues after any failure', async () => {
     const { clock, world, stop } = aNode();
     world.layout = new Error('the runtime does not respond');
     world.pods = [{ name: 'a', memory: 950 }];
@@ -330,7 +330,7 @@ describe('EvictionManager', () => {
     assert.deepEqual(kills(world.story), ['a']);
   });
 
-  it('ranks by priority alone if pod stats are unavailable', async () => {
+  it('ranks pods by priority alone if pod stats are unavailable', async () => {
     const { clock, world, stop } = aNode();
     world.podsError = new Error('no response');
     world.pods = [
@@ -375,7 +375,7 @@ describe('EvictionManager', () => {
       assert.deepEqual(world.layersNeeded, [layout === 'single' ? sinceMs : undefined]);
     });
 
-  it('checks immediately after a kernel notification and requests another one in the next round', async () => {
+  it('evaluates immediately after a kernel notification and requests the next notification', async () => {
     const { clock, world, stop } = aNode();
     world.memory = 60_000;
     await clock.advance(4_000);
@@ -404,7 +404,7 @@ describe('EvictionManager', () => {
     assert.equal(world.looks.length, 10);
   });
 
-  it('applies the thresholds of the equal file system to containerfs', async () => {
+  it('applies the thresholds of nodefs to containerfs when they are the same file system', async () => {
     const nodefs = below(100, { signal: 'nodefs.available' });
     const written = below(99_000, { signal: 'containerfs.available' });
     const { clock, world, stop } = aNode({ thresholds: [written, nodefs] });
@@ -415,7 +415,7 @@ describe('EvictionManager', () => {
   });
 
   for (const guard of ['on', 'off'] as const) {
-    it(`applies the memory guard: ${guard}`, async () => {
+    it(`memory guard ${guard}: MemAvailable of the kernel counts as available memory only with the guard on`, async () => {
       const signal: EvictionSignal = 'memory.available';
       const { observationsOf } = await import('./observations.ts');
       const memory = { atMs: 0, available: 10, capacity: 100, kernelAvailable: 60 };

@@ -24,14 +24,17 @@ export interface EvictionSettings {
   readonly thresholds: readonly EvictionThreshold[];
   /** How long a node condition stays set after it was last observed. */
   readonly transitionMs: number;
-  /** The maximum grace period of a pod for a soft threshold; negative for the pod's own one. */
+  /**
+   * The maximum grace period of an evicted pod for a soft threshold; negative for the grace period
+   * of the pod's spec.
+   */
   readonly maxPodGraceSeconds: number;
   /** Whether the local storage limits of pods are enforced. */
   readonly localStorage: 'limited' | 'unlimited';
   readonly memoryGuard: MemoryGuard;
-  /** `kernel` enables memory notifications of the kernel; polling only if undefined. */
+  /** `kernel` enables memory notifications of the kernel; undefined means polling only. */
   readonly memoryNotification?: 'kernel' | undefined;
-  /** The interval of the rounds; ten seconds by default. */
+  /** The interval between evaluations of the thresholds; ten seconds by default. */
   readonly roundMs?: number | undefined;
 }
 
@@ -40,7 +43,7 @@ export interface EvictionDeps {
   readonly logger: Logger;
   readonly settings: EvictionSettings;
   readonly stats: EvictionStats;
-  /** Memory is only polled between the rounds if undefined. */
+  /** Notifies when memory falls below a threshold; if undefined, memory is only polled. */
   readonly memoryNotifier?: MemoryThresholdNotifier | undefined;
   /** The pods that use or will use resources of the node. */
   readonly activePods: () => readonly Pod[];
@@ -49,7 +52,7 @@ export interface EvictionDeps {
    * shorter grace period.
    */
   readonly kill: (pod: Pod, kill: EvictionKill, signal: AbortSignal) => Promise<void>;
-  /** Whether all resources of the pod are cleaned up. */
+  /** Whether all resources of the evicted pod are cleaned up. */
   readonly isCleanedUp: (uid: PodUid) => boolean;
   readonly reclaim: {
     deleteAllUnusedContainers(signal: AbortSignal): Promise<void>;
@@ -79,15 +82,15 @@ interface Eviction {
   readonly urgency: Urgency;
 }
 
-/** The evicted pods of a round. */
+/** The pods evicted in one evaluation. */
 interface Evicted {
   readonly pods: readonly Pod[];
   readonly urgency: Urgency;
 }
 
-/** The grace period for hard thresholds and storage limits. */
+/** The grace period of pods evicted for a hard threshold or a storage limit. */
 const shortGraceSeconds = 1;
-/** The default grace period of a pod. */
+/** The default termination grace period of a pod. */
 const usualGraceSeconds = 30;
 const cleanupMs = 30_000;
 const cleanupPollMs = 1_000;
@@ -95,8 +98,8 @@ const cleanupPollMs = 1_000;
 const reclaimMs = 120_000;
 
 /**
- * Protects the node: reclaims unused resources, then evicts pods one by one before the kernel's OOM
- * killer acts.
+ * Protects the node under resource pressure: reclaims unused resources, then evicts pods one by one
+ * before the kernel's OOM killer acts.
  */
 export class EvictionManager {
   readonly #deps: EvictionDeps;
@@ -104,7 +107,7 @@ export class EvictionManager {
   #thresholds: readonly EvictionThreshold[];
   #state: PressureState = noPressure;
   #conditions: readonly PressureCondition[] = [];
-  /** Evicted pods that are still terminating, which are not evicted again. */
+  /** The UIDs of evicted pods that are still terminating; they are not evicted again. */
   #evicting: ReadonlySet<PodUid> = new Set();
   readonly #notified: HintLatch;
 
@@ -114,12 +117,12 @@ export class EvictionManager {
     this.#notified = new HintLatch(deps.clock);
   }
 
-  /** The current pressure conditions. */
+  /** The current pressure conditions of the node. */
   get conditions(): readonly PressureCondition[] {
     return this.#conditions;
   }
 
-  /** Resolves when the signal is aborted. */
+  /** Evaluates the thresholds periodically. Resolves when the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     using _ = this.#deps.memoryNotifier;
     while (!signal.aborted) {
@@ -151,7 +154,7 @@ export class EvictionManager {
     return await this.#reclaimOrEvict(threshold, acting, { pods, layout }, signal);
   }
 
-  /** No action before the runtime has reported its file systems. */
+  /** Nothing is evicted before the runtime has reported its file systems. */
   async #findLayout(signal: AbortSignal): Promise<DiskLayout> {
     if (this.#layout !== undefined) return this.#layout;
     const { stats, settings, logger } = this.#deps;
@@ -207,7 +210,7 @@ export class EvictionManager {
     return await Promise.all(evictions);
   }
 
-  /** Pod stats may be unavailable: the node must not wait for them. */
+  /** Pod stats may be unavailable: the eviction must not wait for them. */
   async #measure(
     pods: readonly Pod[],
     needed: StatsRequirements,
@@ -223,7 +226,7 @@ export class EvictionManager {
     }
   }
 
-  /** Acts on one threshold. */
+  /** Acts on one threshold: reclaims unused resources, then evicts the first ranked pod. */
   async #reclaimOrEvict(
     threshold: EvictionThreshold,
     acting: readonly EvictionThreshold[],
@@ -249,7 +252,8 @@ export class EvictionManager {
       logger.warn('No pod can be evicted under resource pressure', { resource, pods: pods.length });
       return undefined;
     }
-    // Stale sizes would select the wrong pod after another one has just filled the disk.
+    // Requests new layer sizes: stale ones would select the wrong pod after another one has just
+    // filled the disk.
     const layersAtMs = diskParts(name, layout).includes('rootfs') ? observations.get(name)?.atMs : undefined;
     const measures = await this.#measure(candidates, { layersAtMs }, signal);
     const [pod] = rankPods(candidates, { signal: name, layout, measures });
@@ -268,7 +272,7 @@ export class EvictionManager {
     return { pods: [pod], urgency };
   }
 
-  /** Whether no threshold is met after the reclaim. */
+  /** Reclaims unused resources; returns whether no threshold is met afterwards. */
   async #reclaim(steps: readonly ReclaimStep[], signal: AbortSignal): Promise<boolean> {
     if (steps.length === 0) return false;
     const { clock, logger, reclaim, stats, settings } = this.#deps;
@@ -304,7 +308,10 @@ export class EvictionManager {
     this.#evicting = new Set([...this.#evicting].filter((uid) => uids.has(uid)));
   }
 
-  /** A pod that does not terminate in time still counts as evicted: it is never started again. */
+  /**
+   * Evicts the pod. A pod that does not terminate in time still counts as evicted: it is never
+   * started again.
+   */
   async #evict(eviction: Eviction, signal: AbortSignal): Promise<void> {
     const { logger, podEvent, kill } = this.#deps;
     const { pod, decision, annotations, graceSeconds, urgency } = eviction;
@@ -322,15 +329,13 @@ export class EvictionManager {
     }
   }
 
-  /**
-   * A long grace period must not delay the eviction: it is shortened when a hard threshold is met.
-   */
+  /** Kills the pod with its long grace period, which is shortened when a hard threshold is met. */
   async #killUnlessUrgent(pod: Pod, request: EvictionKill, signal: AbortSignal): Promise<void> {
     const { kill, logger, clock } = this.#deps;
     using slow = new LinkedController(signal);
     const ended = new HintLatch(clock);
     const slowly = kill(pod, request, slow.signal).finally(() => ended.raise());
-    // The rejection is handled by the loop below.
+    // The loop below handles the rejection.
     slowly.catch(() => {});
     while ((await ended.wait(cleanupPollMs, signal)) === 'time') {
       if (!(await this.#isHardThresholdMet(signal))) continue;
@@ -352,7 +357,7 @@ export class EvictionManager {
     }
   }
 
-  /** The resources of a pod are free only after its clean-up. */
+  /** Waits for the clean-up of evicted pods, because only then their resources are free. */
   async #awaitCleanup({ pods, urgency }: Evicted, signal: AbortSignal): Promise<void> {
     const { clock, isCleanedUp, logger } = this.#deps;
     const untilMs = clock.monotonicMs() + cleanupMs;
@@ -366,7 +371,7 @@ export class EvictionManager {
     });
   }
 
-  /** Removes its containers and logs, which also use disk space. */
+  /** Removes the containers and logs of evicted pods, which also use disk space. */
   async #removeLeftovers(signal: AbortSignal): Promise<void> {
     const { clock, logger, collectGarbage } = this.#deps;
     const limit = { clock, ms: cleanupMs, what: 'remove the leftovers of evicted pods' };
@@ -377,7 +382,8 @@ export class EvictionManager {
   }
 
   /**
-   * Waits for the next round, which starts early when a threshold is met or a condition expires.
+   * Waits until the next evaluation, which starts early when a threshold is met or a condition
+   * expires.
    */
   async #waitForNextRound(signal: AbortSignal): Promise<void> {
     const { clock, stats, settings, memoryNotifier } = this.#deps;
@@ -410,7 +416,7 @@ export class EvictionManager {
   }
 }
 
-/** A soft threshold without a grace period counts as hard. */
+/** A soft threshold without a grace period is treated as a hard one. */
 function urgencyOf({ gracePeriodMs }: EvictionThreshold): Urgency {
   return gracePeriodMs === 0 ? 'hard' : 'soft';
 }

@@ -52,7 +52,7 @@ const measures: PodResourceUsage = {
 };
 
 describe('evictionMessage', () => {
-  it('names the resource and the containers above their requests', () => {
+  it('an eviction message names the resource and the containers above their requests', () => {
     const story = evictionMessage({ resource: 'memory', pod, measures, acting: [memory], observations });
     assert.deepEqual(story, {
       message:
@@ -68,7 +68,7 @@ describe('evictionMessage', () => {
     });
   });
 
-  it('includes layers and logs for disks, and converts percentages to amounts', () => {
+  it('an eviction message includes layers and logs for disks, and converts percentages to amounts', () => {
     const acting = [threshold('nodefs.available', { percent: 10 })];
     const { message } = evictionMessage({
       resource: 'ephemeral-storage',
@@ -83,7 +83,7 @@ describe('evictionMessage', () => {
     );
   });
 
-  it('names no containers for inodes and PIDs', () => {
+  it('an eviction message names no containers for inodes and PIDs', () => {
     const acting = [threshold('nodefs.inodesFree', { percent: 5 })];
     const story = evictionMessage({ resource: 'inodes', pod, measures, acting, observations });
     assert.deepEqual(story, {
@@ -92,12 +92,12 @@ describe('evictionMessage', () => {
     });
   });
 
-  it('names only the resource without pod stats', () => {
+  it('an eviction message names only the resource without pod stats', () => {
     const story = evictionMessage({ resource: 'memory', pod, measures: undefined, acting: [], observations });
     assert.deepEqual(story, { message: 'The node was low on resource: memory. ', annotations: {} });
   });
 
-  it('names a pod with pod-level memory requests', () => {
+  it('an eviction message names a pod with pod-level memory requests', () => {
     const whole = aPod({
       spec: { containers: [{ name: 'main' }], resources: { requests: { memory: '64Mi' } } },
     });

@@ -12,7 +12,10 @@ import {
 } from './observations.ts';
 
 export interface EvictionMessage {
-  /** Part of the API, like the names of the annotations. */
+  /**
+   * The message of the event and the pod status; part of the API, like the names of the
+   * annotations.
+   */
   readonly message: string;
   readonly annotations: Readonly<Record<string, string>>;
 }
@@ -20,7 +23,7 @@ export interface EvictionMessage {
 export interface EvictionMessageInput {
   readonly resource: StarvedResource;
   readonly pod: Pod;
-  /** Undefined without pod stats. */
+  /** The resource usage of the pod; undefined if its stats are unavailable. */
   readonly measures: PodResourceUsage | undefined;
   readonly acting: readonly EvictionThreshold[];
   readonly observations: Observations;
@@ -32,7 +35,7 @@ interface Offender {
   readonly request: string;
 }
 
-/** Builds the message of the eviction for the pod status and the event. */
+/** Builds the eviction message, which is used in the pod status and the event. */
 export function evictionMessage(input: EvictionMessageInput): EvictionMessage {
   const { resource, pod, measures } = input;
   const why = `The node was low on resource: ${resource}. ${shortage(input)}`;
@@ -54,7 +57,7 @@ export function evictionMessage(input: EvictionMessageInput): EvictionMessage {
   };
 }
 
-/** The first threshold of the resource is named. */
+/** The message names the first threshold of the resource. */
 function shortage({ resource, acting, observations }: EvictionMessageInput): string {
   const crossed = acting.find(({ signal }) => resourceOf(signal) === resource && observations.has(signal));
   const left = crossed && observations.get(crossed.signal);
@@ -76,7 +79,7 @@ function offendingPod(pod: Pod, { memoryBytes }: PodResourceUsage): Offender | u
   return { name: pod.metadata.name, usage, request: formatQuantity(request) };
 }
 
-/** Ephemeral containers have no requests and are not named. */
+/** Ephemeral containers have no requests, so the message does not name them. */
 function offendingContainers(
   pod: Pod,
   { containers }: PodResourceUsage,
@@ -109,7 +112,8 @@ export const evictedReason = 'Evicted';
 export interface EvictionDecision {
   readonly message: string;
   /**
-   * `told` adds the condition DisruptionTarget, which is omitted for pods above their own limits.
+   * `told` adds the condition DisruptionTarget to the pod status; it is omitted for pods above
+   * their own limits.
    */
   readonly disruption: 'told' | 'not-told';
 }

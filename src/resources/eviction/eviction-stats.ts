@@ -8,26 +8,29 @@ export interface SignalObservation {
 }
 
 export interface MemoryObservation extends SignalObservation {
-  /** MemAvailable of the kernel, if it is published. */
+  /**
+   * The available memory by MemAvailable of the kernel; undefined if the kernel does not publish
+   * it.
+   */
   readonly kernelAvailable?: number | undefined;
 }
 
 export interface DiskObservation {
   readonly bytes: SignalObservation;
-  /** Undefined for file systems without an inode limit. */
+  /** The free and total inodes; undefined for file systems without an inode limit. */
   readonly inodes: SignalObservation | undefined;
 }
 
-/** The available resources of the node; undefined if unknown. */
+/** The available resources of the node; a resource whose amount is unknown is undefined. */
 export interface NodeObservation {
   readonly memory?: MemoryObservation | undefined;
-  /** The memory of kubepods. */
+  /** The available memory of kubepods. */
   readonly podsMemory?: SignalObservation | undefined;
-  /** The file system of pods. */
+  /** The file system of pods: volumes and logs. */
   readonly nodefs?: DiskObservation | undefined;
   /** The file system of images. */
   readonly imagefs?: DiskObservation | undefined;
-  /** The file system of writable layers. */
+  /** The file system of writable container layers. */
   readonly containerfs?: DiskObservation | undefined;
   readonly pids?: SignalObservation | undefined;
 }
@@ -44,33 +47,36 @@ export interface ContainerResourceUsage {
   readonly logs: FilesUsage | undefined;
 }
 
-/** The resource usage of a pod; undefined if unknown. */
+/** The resource usage of a pod; a value that is unknown is undefined. */
 export interface PodResourceUsage {
-  /** The working set. */
+  /** The working set memory of the pod. */
   readonly memoryBytes: number | undefined;
   readonly processes: number | undefined;
   readonly containers: readonly ContainerResourceUsage[];
-  /** By volume name. */
+  /** The disk usage by volume name. */
   readonly volumes: ReadonlyMap<string, FilesUsage>;
-  /** Other files on the disk, such as the hosts file. */
+  /** The usage of other files of the pod on the disk, such as its hosts file. */
   readonly others?: FilesUsage | undefined;
 }
 
 /**
- * The file systems of images and containers: the node's one for both, a dedicated one for both, or
- * a dedicated one for images only.
+ * The layout of file systems: `single` has images and containers on nodefs, `dedicated` both on one
+ * other file system, `split` only the images on another one.
  */
 export type DiskLayout = 'single' | 'dedicated' | 'split';
 
-/** Reads the current resource usage at each call. */
+/** Provides the current resource usage, read at each call. */
 export interface EvictionStats {
   /**
-   * Retried until it succeeds, then called no more: file systems do not change while a node runs.
+   * Returns the layout of file systems. Retried until it succeeds and then not called again,
+   * because the layout does not change while a node runs.
    */
   layout(signal: AbortSignal): Promise<DiskLayout>;
-  /** Cheap: called every second near a threshold. */
+  /**
+   * Reads the available resources of the node. Must be cheap: called every second near a threshold.
+   */
   node(signal: AbortSignal): Promise<NodeObservation>;
-  /** Pods without stats are omitted. */
+  /** Reads the usage of pods; pods without stats are omitted. */
   pods(
     pods: readonly Pod[],
     needed: StatsRequirements,
@@ -80,8 +86,8 @@ export interface EvictionStats {
 
 export interface StatsRequirements {
   /**
-   * The layer sizes must be at least from this time; runtimes update them only periodically. The
-   * wait is limited.
+   * The layer sizes must have been measured at or after this time; runtimes measure them only
+   * periodically. The wait for them is limited.
    */
   readonly layersAtMs?: number | undefined;
 }

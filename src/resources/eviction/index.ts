@@ -1,4 +1,4 @@
-/** The eviction manager. */
+/** The entry point of the eviction manager. */
 export type { DiskPart } from './disk-layout.ts';
 export {
   type EvictionDeps,

@@ -6,13 +6,13 @@ export interface KernelMemoryAlarmDeps {
   readonly logger: Logger;
   readonly cgroups: CgroupHost;
   readonly watch: WatchMemory;
-  /** Of all pods, below the tree. */
+  /** The cgroup of all pods, below the controller tree. */
   readonly podsCgroup: string;
 }
 
 /**
- * Uses notifications of the kernel where they exist; without them, the periodic check is frequent
- * enough.
+ * Watches memory with notifications of the kernel (cgroups v1). Without them, for example with
+ * cgroups v2, memory is only polled.
  */
 export class KernelMemoryAlarm implements MemoryThresholdNotifier {
   readonly #deps: KernelMemoryAlarmDeps;
@@ -47,7 +47,7 @@ export class KernelMemoryAlarm implements MemoryThresholdNotifier {
     this.#watched = undefined;
   }
 
-  /** Undefined where the kernel has no way to tell. */
+  /** Returns the cgroup directory to watch; undefined if the kernel has no memory notifications. */
   async #findRoot(): Promise<string | undefined> {
     this.#root ??= this.#lookForRoot();
     return await this.#root;

@@ -50,7 +50,7 @@ describe('overStorageLimit', () => {
     assert.equal(overStorageLimit(limited, measured({})), undefined, 'unknown usage is no violation');
   });
 
-  it('enforces the sum of the container limits, including disk-backed volumes', () => {
+  it('enforces the sum of the storage limits of all containers, including disk-backed volumes', () => {
     const [pod, bytes] = [holding('1Mi'), mebi / 4];
     const over = measured({ rootfs: bytes, logs: bytes, others: bytes, volumes: { v: bytes + 1, m: mebi } });
     assert.deepEqual(overStorageLimit(pod, over), {
@@ -61,7 +61,7 @@ describe('overStorageLimit', () => {
     assert.equal(overStorageLimit(pod, within), undefined);
   });
 
-  it('enforces the limit of a container for its layer and logs', () => {
+  it('enforces the storage limit of a container for its writable layer and logs', () => {
     const pod = withSpec({
       containers: [
         { name: 'main', resources: { limits: { 'ephemeral-storage': '1Mi' } } },

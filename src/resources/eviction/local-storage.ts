@@ -3,12 +3,12 @@ import { initContainersOf, isPositive, type Pod, podLimits, readResources } from
 import type { PodResourceUsage } from './eviction-stats.ts';
 import { diskUsage } from './rank.ts';
 
-/** The signal names of limits in metrics. */
+/** The signal names of local storage limits in metrics. */
 export type LimitSignal = 'emptydirfs.limit' | 'ephemeralpodfs.limit' | 'ephemeralcontainerfs.limit';
 
 export interface OverLimit {
   readonly signal: LimitSignal;
-  /** Part of the API. */
+  /** The eviction message for the exceeded limit; part of the API. */
   readonly message: string;
 }
 
@@ -44,7 +44,7 @@ function overPod(pod: Pod, measures: PodResourceUsage): OverLimit | undefined {
   };
 }
 
-/** The writable layer counts on any file system. */
+/** Adds the writable layers, which count on any file system. */
 function overContainer(pod: Pod, { containers }: PodResourceUsage): OverLimit | undefined {
   const used = new Map(
     containers.map(({ name, rootfs, logs }) => [name, (rootfs?.bytes ?? 0) + (logs?.bytes ?? 0)]),
@@ -76,7 +76,7 @@ function isOver(bytes: number | undefined, limit: Quantity): boolean {
   return bytes !== undefined && BigInt(Math.trunc(bytes)) > quantityValue(limit);
 }
 
-/** Quotes like Go's %q: names and amounts contain nothing to escape. */
+/** Quotes like Go's %q; names and amounts contain no characters that need escaping. */
 function quoted(text: string): string {
   return `"${text}"`;
 }

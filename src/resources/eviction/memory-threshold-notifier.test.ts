@@ -11,11 +11,11 @@ const MiB = 1 << 20;
 const tree = '/sys/fs/cgroup/memory';
 const skip = !existsSync(join(tree, 'cgroup.event_control')) && 'the kernel has no memory cgroup v1';
 
-/** Allocates memory as requested on its standard input. */
+/** A child program that allocates memory as requested on its standard input. */
 const eater = 'process.stdin.on("data", (text) => { globalThis.eaten = Buffer.alloc(Number(text), 1); });';
 
 describe('memoryHeadrooms', () => {
-  it('returns the margin above each memory threshold that is not met', () => {
+  it('returns the margin of memory above each threshold that is not met', () => {
     const value = (text: string) => ({ quantity: parseQuantity(text) });
     const hard = { kind: 'hard', gracePeriodMs: 0, minimumReclaim: undefined } as const;
     const left = (available: number) => ({ atMs: 0, capacity: 1_000, available });
@@ -40,7 +40,7 @@ describe('memoryHeadrooms', () => {
 });
 
 describe('watchMemory', { skip, timeout: 60_000 }, () => {
-  it('is notified once the usage of a cgroup has grown by the given amount, not before', async (t) => {
+  it('notifies once the memory usage of a cgroup has grown by the given amount, not before', async (t) => {
     const directory = join(tree, `kubeling-alarm-${process.pid}`);
     mkdirSync(directory);
     const child = spawn(process.execPath, ['-e', eater], { stdio: ['pipe', 'inherit', 'inherit'] });
@@ -59,7 +59,7 @@ describe('watchMemory', { skip, timeout: 60_000 }, () => {
     tooEarly[Symbol.dispose]();
   });
 
-  it('reports a missing cgroup', () => {
+  it('watchMemory reports a missing cgroup', () => {
     assert.throws(() => watchMemory([{ directory: join(tree, 'none'), bytes: 1 }], () => {}), /ENOENT/);
   });
 });

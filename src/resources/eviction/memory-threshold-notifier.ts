@@ -12,11 +12,13 @@ export interface MemoryHeadroom {
 
 /** Notifies when available memory falls below a threshold between two checks. */
 export interface MemoryThresholdNotifier extends Disposable {
-  /** Replaces the previous thresholds; fires once. */
+  /** Watches the given thresholds instead of the previous ones; calls `goesOff` once. */
   set(rooms: readonly MemoryHeadroom[], goesOff: () => void): Promise<void>;
 }
 
-/** A threshold that is already met needs no notification. */
+/**
+ * Returns the margin above each memory threshold; one that is already met needs no notification.
+ */
 export function memoryHeadrooms(
   thresholds: readonly EvictionThreshold[],
   observations: Observations,
@@ -28,20 +30,21 @@ export function memoryHeadrooms(
   });
 }
 
-/** A cgroup, by its directory in the memory tree, and the growth to watch for. */
+/** The directory of a cgroup in the memory tree, and the growth of its usage to watch for. */
 export interface MemoryGrowth {
   readonly directory: string;
   readonly bytes: number;
 }
 
 /**
- * Notifies when memory usage grows; one watch is active at a time, until its result is disposed.
+ * Notifies when the memory usage of a cgroup grows. Only one watch is active at a time, until its
+ * result is disposed.
  */
 export type WatchMemory = (growths: readonly MemoryGrowth[], grown: () => void) => Disposable;
 
 /**
- * Uses the kernel's usage notifications of cgroups v1. They count all usage including reclaimable
- * cache, so they may fire too early, but not too late.
+ * Watches with the usage notifications of cgroups v1. They count all memory including reclaimable
+ * cache, so they may fire too early, but never too late.
  */
 export const watchMemory: WatchMemory = (growths, grown) => {
   const event = EventFd.open();

@@ -4,11 +4,11 @@ import type { LimitSignal } from './local-storage.ts';
 
 export interface EvictionObserver {
   evicted(signal: EvictionSignal | LimitSignal): void;
-  /** The age of the stats that led to the eviction. */
+  /** Observes the age of the stats that led to the eviction. */
   statsAge(signal: EvictionSignal, seconds: number): void;
 }
 
-/** Registers the metrics; call once per registry. */
+/** Registers the metrics of evictions; call once per registry. */
 export function evictionMetrics(registry: MetricRegistry): EvictionObserver {
   const evictions = registry.counter({
     name: 'kubelet_evictions',

@@ -41,7 +41,7 @@ describe('nextCheckMs', () => {
     assert.equal(waitMs('nodefs.available', 2_000, 9_000, 0), 10_000, 'one observation gives no rate');
   });
 
-  it('waits for the next round without observations', () => {
+  it('waits for the normal interval when there are no observations', () => {
     assert.equal(nextCheckMs([threshold('memory.available')], new Map(), new Map()), 10_000);
     assert.equal(nextCheckMs([], seen('memory.available', 0), new Map()), 10_000);
   });

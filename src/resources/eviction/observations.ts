@@ -8,7 +8,7 @@ import type {
 } from './eviction-stats.ts';
 export type Observations = ReadonlyMap<EvictionSignal, SignalObservation>;
 
-/** Whether reclaimable memory of the kernel (MemAvailable) counts as available. */
+/** Whether the kernel's MemAvailable, which includes reclaimable memory, counts as available. */
 export type MemoryGuard = 'on' | 'off';
 
 /** Returns the observation of each signal. */
@@ -38,12 +38,12 @@ function diskSignals(disk: 'nodefs' | 'imagefs' | 'containerfs', left: DiskObser
   ] as const;
 }
 
-/** Returns the absolute value of a threshold. */
+/** Returns the absolute value of a threshold as number. */
 export function amountOf(value: ThresholdValue, capacity: number): number {
   return Number(quantityValue(quantityFor(value, capacity)));
 }
 
-/** The same as a quantity. */
+/** Returns the absolute value of a threshold as quantity. */
 export function quantityFor(value: ThresholdValue, capacity: number): Quantity {
   if ('quantity' in value) return value.quantity;
   return quantityOf(Math.trunc((capacity * value.percent) / 100), 'BinarySI');
@@ -58,10 +58,10 @@ export function availableQuantity(signal: EvictionSignal, { available }: SignalO
   );
 }
 
-/** The starved resource in messages. */
+/** The name of the starved resource in eviction messages. */
 export type StarvedResource = 'memory' | 'ephemeral-storage' | 'inodes' | 'pids';
 
-/** In the order of the node status. */
+/** The pressure conditions in their order in the node status. */
 export const pressureConditions = ['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const;
 
 export type PressureCondition = (typeof pressureConditions)[number];

@@ -41,7 +41,7 @@ interface Told {
   readonly figures?: Partial<NodeUsage>;
   readonly pods?: NodeStats['pods'];
   readonly answers?: (wish: StatsScope) => Promise<unknown>;
-  /** When the runtime has counted what containers have written, as it says at a time. */
+  /** The time of the newest layer sizes that the runtime reports at the given time. */
   readonly layersAtMs?: (nowMs: number) => number;
 }
 
@@ -102,16 +102,16 @@ const web = {
 const asked = ['a', 'b'].map((name) => aPod({ metadata: { name, uid: podUid(name) } }));
 
 describe('ProvidedStats', () => {
-  it('knows where images and containers lie', async () => {
+  it('derives the disk layout from the file systems that the runtime reports', async () => {
     assert.equal(await layoutOf('sda'), 'single');
     assert.equal(await layoutOf('sdb'), 'dedicated');
     assert.equal(await layoutOf('sdb', 'sda'), 'split');
-    // Out of sight.
+    // The runtime reports no device for the images.
     assert.equal(await layoutOf(undefined), 'single');
   });
 
-  it('does not guess where they lie when the runtime has not said it', async () => {
-    await assert.rejects(rig({ figures: { disk: disk('sda') } }).stats.layout(signal), /does not say/);
+  it('does not guess the disk layout when the runtime reports no image file system', async () => {
+    await assert.rejects(rig({ figures: { disk: disk('sda') } }).stats.layout(signal), /does not report/);
   });
 
   it('returns the current free resources of the node', async () => {
@@ -137,8 +137,8 @@ describe('ProvidedStats', () => {
     assert.deepEqual(one.asked, [{ wish: 'node', maxAgeMs: 0 }]);
   });
 
-  it('leaves out what cannot be known', async () => {
-    // Without a limit of their own nothing is left to pods in particular.
+  it('omits resources of the node whose amount is unknown', async () => {
+    // Without a memory limit of kubepods, the available memory of pods is unknown.
     const system = [{ name: 'pods', startTime: undefined, usage: using(4_000) }];
     const found = await rig({ figures: { usage: using(60, 0), system } }).stats.node(signal);
     assert.deepEqual(Object.values(found), Array(6).fill(undefined));
@@ -174,7 +174,7 @@ describe('ProvidedStats', () => {
   });
 
   for (const [how, answer] of [
-    ['does not answer', never],
+    ['does not respond', never],
     ['fails', () => Promise.reject(new Error('gone'))],
   ] as const)
     it(`returns the memory usage from the kernel when the runtime ${how}`, async () => {
@@ -188,10 +188,10 @@ describe('ProvidedStats', () => {
     });
 
   for (const [how, everyMs, tookMs] of [
-    ['waits until the runtime has counted', 10_000, 7_000],
-    ['does not wait for ever until the runtime has counted', 3_600_000, 12_000],
+    ['waits until the runtime has measured', 10_000, 7_000],
+    ['waits at most 12 seconds until the runtime has measured', 3_600_000, 12_000],
   ] as const)
-    it(`${how} what containers have written by a time`, async () => {
+    it(`${how} the layer sizes at the requested time`, async () => {
       const one = rig({ pods: [web], layersAtMs: (nowMs) => nowMs - (nowMs % everyMs) });
       await one.clock.advance(everyMs * 2 + 3_000 - (one.clock.now() % everyMs));
       const [now, began] = [one.clock.now(), one.clock.monotonicMs()];

@@ -27,15 +27,15 @@ export interface ProvidedStatsDeps {
   readonly provider: () => Promise<Provider | undefined>;
 }
 
-/** Logs may take nearly as long to be counted. */
+/** The deadline of complete pod stats; measuring log sizes may take nearly as long. */
 const wholeMs = 25_000;
-/** Runtimes count what containers have written every ten seconds. */
+/** The deadline for newer layer sizes; runtimes measure them every ten seconds. */
 const layersMs = 12_000;
 const layersPollMs = 1_000;
 
 /**
- * The usage of the node and its pods from the statistics of the kubelet API, but never a cached
- * value.
+ * Provides the usage of the node and its pods from the stats provider of the kubelet API, never
+ * from its cache.
  */
 export class ProvidedStats implements EvictionStats {
   readonly #deps: ProvidedStatsDeps;
@@ -46,9 +46,9 @@ export class ProvidedStats implements EvictionStats {
 
   async layout(signal: AbortSignal): Promise<DiskLayout> {
     const { disk, images, containers } = await this.#figures(signal);
-    if (images === undefined) throw new Error('The container runtime does not say where images lie');
+    if (images === undefined) throw new Error('The container runtime does not report the image file system');
     const [ofImages, ofContainers] = [images.disk?.device, containers?.disk?.device];
-    // Volumes whose usage is unknown here use no local disk.
+    // An image file system without a known device counts as nodefs.
     if (ofImages === undefined || ofImages === disk?.device) return 'single';
     return ofContainers === undefined || ofContainers === ofImages ? 'dedicated' : 'split';
   }
@@ -69,7 +69,10 @@ export class ProvidedStats implements EvictionStats {
     };
   }
 
-  /** An unresponsive runtime must not delay the values of the kernel. */
+  /**
+   * Reads the usage of pods. If the runtime does not respond in time, only CPU and memory are read,
+   * which come from the kernel.
+   */
   async pods(
     pods: readonly Pod[],
     { layersAtMs }: StatsRequirements,
@@ -90,7 +93,10 @@ export class ProvidedStats implements EvictionStats {
     return new Map(requested.map((pod) => [pod.uid as PodUid, measuresOf(pod)]));
   }
 
-  /** Uses the stale values if no newer ones arrive in time. */
+  /**
+   * Waits for layer sizes measured at or after the given time; if none arrive in time, the stale
+   * ones are used.
+   */
   async #awaitLayers(
     provider: Provider,
     uids: ReadonlySet<string>,
@@ -111,7 +117,7 @@ export class ProvidedStats implements EvictionStats {
 
   async #provider(): Promise<Provider> {
     const provider = await this.#deps.provider();
-    if (provider === undefined) throw new Error('The machine reports no usage');
+    if (provider === undefined) throw new Error('The machine reports no resource usage');
     return provider;
   }
 }
@@ -137,7 +143,7 @@ function diskLeft(disk: DiskUsage | undefined): DiskObservation | undefined {
   const { atMs, availableBytes, capacityBytes, inodes, inodesFree } = disk;
   return {
     bytes: { atMs, available: availableBytes, capacity: capacityBytes },
-    // Some file systems do not count them.
+    // Some file systems do not count inodes.
     inodes: inodes === 0 ? undefined : { atMs, available: inodesFree, capacity: inodes },
   };
 }

@@ -11,7 +11,7 @@ interface Sketch {
   readonly name: string;
   readonly priority?: number;
   readonly requests?: Readonly<Record<string, string>>;
-  /** Undefined without stats. */
+  /** The resource usage of the pod; undefined for a pod without stats. */
   readonly measures?: Partial<PodResourceUsage> | undefined;
 }
 
@@ -65,7 +65,7 @@ describe('rankPods', () => {
     assert.equal(ranked('allocatableMemory.available', sketches), 'unknown above within');
   });
 
-  it('then by priority, then by the usage above the request', () => {
+  it('ranks pods by priority and then by the usage above the request', () => {
     const sketches = [
       { name: 'much', requests: { memory: '100' }, ...using(900), priority: 1 },
       { name: 'little', ...using(10) },
@@ -83,7 +83,7 @@ describe('rankPods', () => {
     assert.equal(ranked('memory.available', sketches), 'one exact');
   });
 
-  it('counts the usage on the disk under pressure', () => {
+  it('ranks by the usage of the disk under pressure', () => {
     const sketches = [
       { name: 'layers', ...wrote(300, 0) },
       { name: 'logs', ...wrote(0, 200) },
@@ -97,14 +97,14 @@ describe('rankPods', () => {
     assert.equal(ranked('imagefs.available', sketches.toReversed(), 'split'), 'volumes logs layers');
   });
 
-  it('applies ephemeral-storage requests to bytes, not to inodes', () => {
+  it('compares ephemeral-storage requests with bytes, not with inodes', () => {
     const requested = { name: 'asked', requests: { 'ephemeral-storage': '1000' }, ...wrote(500, 0) };
     const other = { name: 'other', ...wrote(400, 0) };
     assert.equal(ranked('nodefs.available', [requested, other]), 'other asked');
     assert.equal(ranked('nodefs.inodesFree', [other, requested]), 'asked other');
   });
 
-  it('ranks by priority and then by the number of processes for PIDs', () => {
+  it('ranks by priority and then by the number of processes under PID pressure', () => {
     const running = (processes: number) => ({ measures: { processes, memoryBytes: 1_000 - processes } });
     const sketches = [
       { name: 'few', ...running(3) },
@@ -114,7 +114,7 @@ describe('rankPods', () => {
     assert.equal(ranked('pid.available', sketches), 'many few dear');
   });
 
-  it('never ranks a pod within its requests before one above them, and loses none', () => {
+  it('never ranks a pod within its requests before one above them, and omits no pod', () => {
     const sketch = fc.record({
       name: fc.uuid(),
       priority: fc.integer({ min: -3, max: 3 }),

@@ -14,12 +14,12 @@ export interface RankInput {
 interface Standing {
   readonly pod: Pod;
   readonly priority: number;
-  /** Undefined without stats. */
+  /** The usage of the starved resource; undefined without stats. */
   readonly usage: number | undefined;
   readonly request: number;
 }
 
-/** Returns the pods in eviction order; stable among equals. */
+/** Returns the pods in eviction order; equal pods keep their order. */
 export function rankPods(pods: readonly Pod[], input: RankInput): readonly Pod[] {
   const resource = resourceOf(input.signal);
   const order = resource === 'pids' ? byProcesses : byExcess;
@@ -27,7 +27,7 @@ export function rankPods(pods: readonly Pod[], input: RankInput): readonly Pod[]
   return all.toSorted(order).map(({ pod }) => pod);
 }
 
-/** There are no requests for PIDs. */
+/** Pods cannot request PIDs, so only the priority and the number of processes count. */
 function byProcesses(a: Standing, b: Standing): number {
   return a.priority - b.priority || unknownFirst(a, b) || (b.usage ?? 0) - (a.usage ?? 0);
 }
@@ -75,13 +75,13 @@ function usageOf(
   return resource === 'inodes' ? inodes : bytes;
 }
 
-/** In whole units; there are no requests for inodes. */
+/** Returns the request of the pod in whole units; 0 for inodes, which cannot be requested. */
 function requestOf(pod: Pod, resource: StarvedResource): number {
   const requested = podRequests(pod).get(resource);
   return requested === undefined ? 0 : Number(quantityValue(requested));
 }
 
-/** Returns the disk usage of the given parts of a pod. */
+/** Returns the sum of the given parts of a pod's disk usage. */
 export function diskUsage(pod: Pod, measures: PodResourceUsage, parts: readonly DiskPart[]): FilesUsage {
   const { containers, volumes } = measures;
   const has = (part: DiskPart) => parts.includes(part);
@@ -96,7 +96,7 @@ export function diskUsage(pod: Pod, measures: PodResourceUsage, parts: readonly 
   };
 }
 
-/** The volumes on the node's file system. */
+/** Returns the names of the volumes on the node's own file system. */
 function localVolumeNames({ spec }: Pod): readonly string[] {
   return (spec.volumes ?? [])
     .filter(

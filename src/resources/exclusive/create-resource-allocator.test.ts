@@ -8,7 +8,7 @@ import { type Pod, podUid } from '../../pods/index.ts';
 import type { ExclusiveResourceSettings } from './create-resource-allocator.ts';
 import { createResourceAllocator } from './create-resource-allocator.ts';
 
-/** The given number of NUMA nodes with two CPUs each. */
+/** A machine with the given number of NUMA nodes with two CPUs each. */
 function machineOf(count: number): SketchedMachine {
   const ids = Array.from({ length: count }, (_, id) => id);
   return {
@@ -61,7 +61,7 @@ function asking(name: string, cpus: number, devices: number): Pod {
 }
 
 describe('devices and CPUs of one container', () => {
-  it('come from the same NUMA node', async () => {
+  it('allocates devices and CPUs of one container on the same NUMA node', async () => {
     await using harness = new DeviceRig();
     harness.numaNodes = [0, 1];
     await harness.startWith(gadget, [
@@ -79,7 +79,7 @@ describe('devices and CPUs of one container', () => {
 });
 
 describe('a configuration the machine does not support', () => {
-  it('is rejected at startup', async () => {
+  it('rejects a configuration at startup that the machine does not support', async () => {
     await using harness = new DeviceRig();
     const refused = (settings: ExclusiveResourceSettings, message: RegExp, count?: number) =>
       assert.rejects(open(harness, settings, count), (error: { code?: string; message: string }) => {

@@ -39,16 +39,19 @@ export interface CreateResourceAllocatorDeps
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: MetricRegistry;
-  /** Reads the machine topology. */
+  /** The files from which the machine topology is read. */
   readonly files: MachineFiles;
-  /** A file in the root directory, by name. */
+  /** Returns the checkpoint file of that name in the root directory. */
   readonly stateFile: (name: string) => StateFile;
-  /** The other hint providers, which are called first. */
+  /**
+   * The hint providers besides CPU and memory, such as the device manager; they are called first.
+   */
   readonly providers?: (() => readonly HintProvider[]) | undefined;
 }
 
 /**
- * Throws ALLOCATION_CONFIG or MACHINE_TOPOLOGY if the machine does not support the configuration.
+ * Creates the resource allocator. Throws ALLOCATION_CONFIG or MACHINE_TOPOLOGY if the machine does
+ * not support the configuration.
  */
 export async function createResourceAllocator(
   settings: ExclusiveResourceSettings,
@@ -118,7 +121,10 @@ function switches(options: Readonly<Record<string, string>>): (name: string) => 
   return (name) => Object.hasOwn(options, name) && tryParseBool(options[name] ?? '') === true;
 }
 
-/** The default maximum: the number of combinations grows exponentially. */
+/**
+ * The default maximum number of NUMA nodes for alignment: the number of combinations grows
+ * exponentially.
+ */
 const mostNumaNodes = 8;
 
 function alignmentOf(
@@ -159,10 +165,12 @@ export interface ExclusiveResourceSettings {
         readonly reservedCount: number;
         /** The reserved CPUs, such as 0-1,4; empty for the first ones. */
         readonly reservedCpus: string;
-        /** cpuManagerPolicyOptions, unparsed. */
+        /** The cpuManagerPolicyOptions as configured, not parsed yet. */
         readonly options: Readonly<Record<string, string>>;
         readonly reconcileMs: number;
-        /** Whether containers with exclusive CPUs keep their CPU quota; lifted by default. */
+        /**
+         * Whether containers with exclusive CPUs keep their CPU quota; by default they have none.
+         */
         readonly quota?: 'kept' | 'lifted' | undefined;
       }
     | undefined;
@@ -174,7 +182,9 @@ export interface ExclusiveResourceSettings {
           readonly numaNode: number;
           readonly limits: ReadonlyMap<string, bigint>;
         }[];
-        /** The required sums of the reserved memory. */
+        /**
+         * The amount that the reserved memory of all NUMA nodes must add up to, by resource name.
+         */
         readonly required: ReadonlyMap<string, bigint>;
       }
     | undefined;

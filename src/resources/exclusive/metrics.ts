@@ -3,7 +3,7 @@ import type { CpuSet } from '../cpu/cpu-set.ts';
 import type { CpuTopology } from '../cpu/cpu-topology.ts';
 import type { TopologyObserver } from '../topology/topology-manager.ts';
 
-/** Registers the metrics; call once per registry. */
+/** Registers the metrics of alignment; call once per registry. */
 export function alignmentMetrics(registry: MetricRegistry): AlignmentCounter {
   const labels = ['scope', 'boundary'] as const;
   const done = registry.counter({
@@ -19,10 +19,10 @@ export function alignmentMetrics(registry: MetricRegistry): AlignmentCounter {
   return (scope, boundary, outcome) => (outcome === 'done' ? done : failed).with({ scope, boundary }).inc();
 }
 
-/** From 0.05 ms, doubling. */
+/** The histogram buckets, from 0.05 ms, doubling. */
 const buckets = Array.from({ length: 15 }, (_, power) => 0.05 * 2 ** power);
 
-/** Registers the metrics; call once per registry. */
+/** Registers the metrics of topology decisions; call once per registry. */
 export function topologyMetrics(registry: MetricRegistry, count: AlignmentCounter): TopologyObserver {
   const requests = registry
     .counter({
@@ -65,7 +65,7 @@ export interface CpuObserver {
   changed(sharedCpus: number, exclusive: CpuSet): void;
 }
 
-/** Registers the metrics; call once per registry. */
+/** Registers the metrics of exclusive CPUs; call once per registry. */
 export function cpuMetrics(
   registry: MetricRegistry,
   groups: CpuTopology,
@@ -132,7 +132,7 @@ export interface MemoryObserver {
   failed(): void;
 }
 
-/** Registers the metrics; call once per registry. */
+/** Registers the metrics of exclusive memory; call once per registry. */
 export function memoryMetrics(registry: MetricRegistry): MemoryObserver {
   const requests = registry
     .counter({

@@ -16,7 +16,7 @@ export interface ResetStaticPoliciesDeps {
   readonly logger: Logger;
   readonly files: MachineFiles;
   readonly stateFile: (name: string) => StateFile;
-  /** Returns the running containers. */
+  /** Returns the running containers with their CPUs and NUMA nodes. */
   readonly placed: (signal: AbortSignal) => Promise<readonly PlacedContainer[]>;
   readonly update: (
     containerId: string,

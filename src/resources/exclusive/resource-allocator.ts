@@ -8,16 +8,18 @@ import type { MemoryBlock } from '../memory/memory-state.ts';
 import type { HintProvider } from '../topology/hint-provider.ts';
 import type { TopologyManager } from '../topology/topology-manager.ts';
 
-/** The placement settings of a new container. */
+/** The CPU and memory placement of a new container. */
 export interface ContainerPlacement {
   readonly exclusiveCpus?: boolean;
   readonly cpusetCpus?: string;
   readonly cpusetMems?: string;
 }
 
-/** The allocated resources, by manager; undefined without that manager. */
+/**
+ * The allocated and allocatable resources of each manager; undefined if the manager is disabled.
+ */
 export interface AllocatedResources {
-  /** The exclusive CPUs. */
+  /** The exclusive CPUs of each container. */
   readonly cpus?: ResourceAllocations<readonly number[]> | undefined;
   readonly memory?: ResourceAllocations<readonly AllocatedMemory[]> | undefined;
 }
@@ -35,21 +37,21 @@ export interface ResourceAllocations<Share> {
 
 /** Allocates exclusive CPUs, memory and devices to pods. */
 export interface ExclusiveResources extends PodResourceAllocator {
-  /** The NUMA nodes of the machine, ascending; undefined if unknown. */
+  /** The numbers of the NUMA nodes of the machine, ascending; undefined if unknown. */
   readonly numaNodes: readonly number[] | undefined;
-  /** Restores the state of a previous kubelet; call first. */
+  /** Restores the allocations of a previous kubelet. Call before any other method. */
   restore(signal: AbortSignal): Promise<void>;
   /**
-   * Allocates the resources of a pod that runs since before this kubelet, if possible; the pod is
-   * not rejected.
+   * Allocates the exclusive resources of a pod that a previous kubelet started. If that fails, the
+   * pod continues unchanged.
    */
   adopt(pod: Pod): void;
-  /** Returns the settings of a container about to be created. */
+  /** Returns the CPU and memory placement of a container that is about to be created. */
   placementFor(pod: Pod, container: string): ContainerPlacement;
   hasExclusiveCpus(pod: Pod): boolean;
-  /** Returns the allocated and the allocatable resources. */
+  /** Returns the allocated and the allocatable resources of all managers. */
   allocated(): AllocatedResources;
-  /** The background loops, by name. */
+  /** Returns the background loops of the managers, by name. */
   loops(): Readonly<Record<string, { run(signal: AbortSignal): Promise<void> }>>;
 }
 
@@ -60,23 +62,26 @@ export interface ResourceAllocatorDeps {
   readonly numaNodes: readonly number[];
   readonly providers: () => readonly HintProvider[];
   readonly cpu: CpuManager | undefined;
-  /** The CPU quota of containers with exclusive CPUs. */
+  /** Whether containers with exclusive CPUs have a CPU quota. */
   readonly quota: 'kept' | 'lifted';
   readonly memory: MemoryManager | undefined;
-  /** Reverts the effects of a previous policy; called first. */
+  /** Reverts the effects of a previously configured policy; called before the restore. */
   readonly resetPolicies?: ((signal: AbortSignal) => Promise<void>) | undefined;
-  /** Whether another pod with exclusive resources is terminating. */
+  /** Whether a pod other than the given one is terminating and has exclusive resources. */
   readonly isAnyEnding: (besides: Pod) => boolean;
 }
 
-/** The maximum wait for the resources of terminating pods. */
+/** The longest time that a pod waits for the exclusive resources of terminating pods. */
 const terminationWaitMs = 30_000;
 const retryMs = 1_000;
 
-/** The resources of a pod stay allocated until it is inactive. */
+/**
+ * Allocates exclusive CPUs, memory and devices to pods; they stay allocated until the pod is
+ * inactive.
+ */
 export class ResourceAllocator implements ExclusiveResources {
   readonly #deps: ResourceAllocatorDeps;
-  /** The pods whose adoption is in progress. */
+  /** The running pods whose resources are being allocated. */
   readonly #adopting = new Set<PodUid>();
   /** Aborted when the kubelet stops. */
   #stopped: AbortSignal | undefined;
@@ -153,7 +158,7 @@ export class ResourceAllocator implements ExclusiveResources {
     return cpu === undefined ? {} : { 'CPU manager': cpu };
   }
 
-  /** Whether the container is limited only by its exclusive CPUs. */
+  /** Whether the container has no CPU quota because its exclusive CPUs are its only limit. */
   #isUnbound(uid: PodUid, container: string): boolean {
     const { cpu, quota } = this.#deps;
     return quota === 'lifted' && cpu !== undefined && cpu.exclusiveCpus(uid, container).size > 0;

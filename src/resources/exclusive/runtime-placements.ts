@@ -3,10 +3,7 @@ import { hugePageResource, type PodUid } from '../../pods/index.ts';
 import type { RuntimePlacement } from '../cgroups/cgroup-values.ts';
 import { parseCpuSet } from '../cpu/cpu-set.ts';
 
-/**
- * Returns the CPUs, NUMA nodes and memory of a container from the resources that the runtime
- * reports.
- */
+/** Returns the CPUs, NUMA nodes and memory of a container, as the CRI reports them. */
 export function runtimePlacement(
   { uid, container }: { readonly uid: PodUid; readonly container: string },
   linux: LinuxContainerResources | undefined,

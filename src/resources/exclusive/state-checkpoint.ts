@@ -7,16 +7,17 @@ export interface StateCheckpointDeps {
   readonly logger: Logger;
   readonly file: StateFile;
   /**
-   * The pods that use or will use resources of the node; undefined before all sources are ready.
+   * Returns the pods that use or will use resources of the node; undefined until all pod sources
+   * are ready.
    */
   readonly activePods: () => readonly Pod[] | undefined;
-  /** Whether containers of a pod that is not active may run. */
+  /** Whether containers of a pod that is no longer active may still run. */
   readonly mayRun: (uid: PodUid) => boolean;
   readonly fromRuntime: (signal: AbortSignal) => Promise<readonly RuntimePlacement[]>;
 }
 
 export interface StateCheckpointOptions<State> {
-  /** The manager's name in log messages. */
+  /** The name of the resource manager in log messages. */
   readonly owner: string;
   readonly initialState: State;
   readonly encode: (state: State) => string;
@@ -25,13 +26,13 @@ export interface StateCheckpointOptions<State> {
     fromRuntime: () => Promise<readonly RuntimePlacement[]>,
   ) => Promise<Restored<State>>;
   readonly without: (state: State, uid: PodUid, container: string) => State;
-  /** Called with each state after the restored one. */
+  /** Called with each new state, but not with the restored one. */
   readonly onChange?: (state: State) => void;
 }
 
 /**
- * The state of a resource manager: persisted, restored by the next kubelet, and released for
- * inactive pods.
+ * The persisted state of a resource manager. The next kubelet restores it; the resources of
+ * inactive pods are released.
  */
 export class StateCheckpoint<State extends Assignments<unknown>> {
   readonly #deps: StateCheckpointDeps;
@@ -50,7 +51,7 @@ export class StateCheckpoint<State extends Assignments<unknown>> {
     return this.#state;
   }
 
-  /** Restores the state of a previous kubelet. */
+  /** Restores the persisted state of a previous kubelet. */
   async open(signal: AbortSignal): Promise<void> {
     const { file, logger, fromRuntime } = this.#deps;
     const { state, problem } = await this.#kind.restore(await file.read(), () => fromRuntime(signal));
@@ -65,19 +66,21 @@ export class StateCheckpoint<State extends Assignments<unknown>> {
     await this.save();
   }
 
-  /** Persisted once `save` has resolved. */
+  /** Sets the state, which is persisted once `save` resolves. */
   put(state: State): void {
     if (state === this.#state) return;
     this.#set(state);
     void this.save();
   }
 
-  /** Resolves when the current state is written. */
+  /** Resolves when the current state is written to the checkpoint. */
   async save(): Promise<void> {
     await this.#keeper.save();
   }
 
-  /** Returns the state after releasing inactive pods and removed containers. */
+  /**
+   * Releases the resources of inactive pods and removed containers; returns the resulting state.
+   */
   current(): State {
     const active = this.#deps.activePods();
     if (active !== undefined) this.put(this.#withoutStale(active));
@@ -105,11 +108,11 @@ function namesIn(pod: Pod): ReadonlySet<string> {
   return new Set([...initContainersOf(pod), ...pod.spec.containers].map(({ name }) => name));
 }
 
-/** The checkpoint file of a manager. */
+/** The checkpoint file of a resource manager. */
 export interface StateFile {
-  /** Undefined if it does not exist. */
+  /** Reads the checkpoint file; undefined if it does not exist. */
   read(): Promise<string | undefined>;
-  /** Atomic. */
+  /** Replaces the checkpoint file atomically. */
   write(text: string): Promise<void>;
 }
 
@@ -128,7 +131,7 @@ class CheckpointWriter {
   }
 
   /**
-   * Resolves when the current state is written. A failed write is logged and repeated by the next
+   * Resolves when the current state is written. A failed write is logged and retried by the next
    * call.
    */
   async save(): Promise<void> {
@@ -151,7 +154,7 @@ class CheckpointWriter {
   }
 }
 
-/** The exclusive resources of each container, by pod UID and container name. */
+/** The exclusive resources (`Share`) of each container, by pod UID and container name. */
 export interface Assignments<Share> {
   readonly assignments: ReadonlyMap<PodUid, ReadonlyMap<string, Share>>;
 }
@@ -164,22 +167,25 @@ export interface Assignment<Share> {
 
 export interface Restored<State> {
   readonly state: State;
-  /** Why the checkpoint could not be used unchanged. */
+  /** Why the checkpoint could not be used without changes; undefined if it could. */
   readonly problem?: string;
 }
 
 export interface RestoreOptions<State, Share> {
   readonly policyName: string;
   readonly initialState: State;
-  /** Throws an error that describes the damage. */
+  /** Decodes the checkpoint; throws an error that describes the damage. */
   readonly decode: (text: string) => { readonly policyName: string; readonly state: State };
-  /** Whether the state was initialized: other policies write an empty one. */
+  /** Whether a static policy has initialized the state; other policies write an empty state. */
   readonly isInitialized: (state: State) => boolean;
-  /** Returns why the state does not match this machine. */
+  /** Returns why the state does not match this machine; undefined if it does. */
   readonly problemOf: (state: State) => string | undefined;
   /** Derives the exclusive resources of a container from the runtime; undefined if it has none. */
   readonly shareOf: (placement: RuntimePlacement) => Share | undefined;
-  /** Returns the state with the assignment, or unchanged if that is impossible. */
+  /**
+   * Returns the state with the assignment added, or the unchanged state if the resources are not
+   * available.
+   */
   readonly assign: (state: State, claim: Assignment<Share>) => State;
 }
 
@@ -205,7 +211,10 @@ export async function restoreState<Share, State extends Assignments<Share>>(
   return { state: restored.reduce(how.assign, initialState), problem };
 }
 
-/** Returns the valid state, or only its assignments. */
+/**
+ * Returns the state of the checkpoint if it is valid, otherwise the reason and the assignments that
+ * can still be read.
+ */
 function tryRead<Share, State extends Assignments<Share>>(
   text: string,
   { decode, policyName: expected, isInitialized, problemOf }: RestoreOptions<State, Share>,

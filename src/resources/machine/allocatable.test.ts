@@ -17,18 +17,18 @@ const written = (node: Parameters<typeof allocatableOf>[1]) =>
   );
 
 describe('the allocatable resources', () => {
-  it('are the capacity without reservations, before the Node object is known', () => {
+  it('without a Node object, allocatable is the capacity minus the reservations', () => {
     assert.deepEqual(written(undefined), { cpu: '3500m', memory: '900' });
   });
 
-  it('is without all that is kept from them, also where they are not held to it', () => {
+  it('without a Node object, allocatable excludes all withheld amounts, even if reservations are not enforced', () => {
     const nothing = { milliCpu: 0, memoryBytes: 0 };
     const kept = { ...settings, reserved: nothing, withheld: { milliCpu: 1_000, memoryBytes: 300 } };
     const [cpu, memory] = ['cpu', 'memory'].map((name) => allocatableOf(kept, undefined).get(name));
     assert.deepEqual([cpu && formatQuantity(cpu), memory && formatQuantity(memory)], ['3', '700']);
   });
 
-  it('are those of the Node object, including ephemeral storage', () => {
+  it('with a Node object, allocatable is taken from it, including ephemeral storage', () => {
     const said = { cpu: '3', memory: '800', 'ephemeral-storage': '70Gi' };
     assert.deepEqual(written(nodeWith(said)), said);
     assert.deepEqual(written(nodeWith({ memory: '800' })), { cpu: '3500m', memory: '800' });

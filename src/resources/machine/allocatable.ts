@@ -8,7 +8,10 @@ export interface AllocatableSettings {
   readonly withheld?: NodeAmount | undefined;
 }
 
-/** The allocatable resources: those of the Node object, completed by the values known here. */
+/**
+ * Returns the allocatable resources of the Node object; those it does not contain are computed from
+ * the capacity and the reservations.
+ */
 export function allocatableOf(
   { capacity, reserved, withheld = reserved }: AllocatableSettings,
   node: Node | undefined,

@@ -28,13 +28,13 @@ function aKernel(texts: Readonly<Record<string, string>>, readOnly: readonly str
 }
 
 describe('kernel tunables', () => {
-  it('are set if they differ', async () => {
+  it('sets the kernel tunables that differ', async () => {
     const kernel = aKernel({ ...asWanted, 'vm/overcommit_memory': '0', 'kernel/panic': '1' });
     await setupKernelTunables({ ...kernel, mismatch: 'set' });
     assert.deepEqual(kernel.written, ['/proc/sys/vm/overcommit_memory=1', '/proc/sys/kernel/panic=10']);
   });
 
-  it('are only checked with protectKernelDefaults, naming all that differ', async () => {
+  it('only checks the kernel tunables with protectKernelDefaults, and names all that differ', async () => {
     const kernel = aKernel({ ...asWanted, 'vm/overcommit_memory': '0', 'kernel/panic_on_oops': '0' });
     await assert.rejects(setupKernelTunables({ ...kernel, mismatch: 'refuse' }), {
       code: 'MACHINE_UNFIT',
@@ -45,7 +45,7 @@ describe('kernel tunables', () => {
     await setupKernelTunables({ ...fit, mismatch: 'refuse' });
   });
 
-  it('do not prevent the start if they cannot be read or set', async () => {
+  it('starts although kernel tunables cannot be read or set', async () => {
     const { 'kernel/keys/root_maxkeys': _, ...rest } = asWanted;
     const kernel = aKernel({ ...rest, 'kernel/panic': '1', 'vm/panic_on_oom': '1' }, ['kernel/panic']);
     await setupKernelTunables({ ...kernel, mismatch: 'set' });

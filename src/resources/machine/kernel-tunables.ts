@@ -1,6 +1,6 @@
 import { describeError, KubelingError, type Logger } from '../../lib/index.ts';
 
-/** The values below /proc/sys that Kubernetes nodes require. */
+/** The kernel tunables below /proc/sys, with the values that Kubernetes nodes require. */
 const expected: ReadonlyMap<string, number> = new Map([
   ['vm/overcommit_memory', 1],
   ['vm/panic_on_oom', 0],
@@ -10,7 +10,7 @@ const expected: ReadonlyMap<string, number> = new Map([
   ['kernel/keys/root_maxbytes', 25_000_000],
 ]);
 
-/** Both fail like the functions of `node:fs`. */
+/** Reads and writes kernel tunables; both methods fail like the functions of `node:fs`. */
 export interface TunableFiles {
   read(path: string): Promise<string>;
   write(path: string, text: string): Promise<void>;
@@ -19,16 +19,16 @@ export interface TunableFiles {
 export interface KernelTunablesDeps {
   readonly files: TunableFiles;
   readonly logger: Logger;
-  /** What to do about a different value: report an error, or set it. */
+  /** Whether a tunable with another value is an error or is set. */
   readonly mismatch: 'refuse' | 'set';
   /** The directory of the tunables; replaced in tests. */
   readonly directory?: string;
 }
 
 /**
- * Sets the kernel tunables for pods: memory overcommit, and a reboot after a kernel panic. Failures
- * are logged and tolerated. Throws MACHINE_UNFIT with protectKernelDefaults, naming all that
- * differ.
+ * Sets the kernel tunables that pods require: memory overcommit, and a reboot after a kernel panic.
+ * Failures are logged and tolerated. With protectKernelDefaults it only checks them, and throws
+ * MACHINE_UNFIT with all that differ.
  */
 export async function setupKernelTunables(deps: KernelTunablesDeps): Promise<void> {
   const differing: string[] = [];

@@ -2,19 +2,21 @@ import type { CgroupLayout } from '../../lib/index.ts';
 import { KubelingError } from '../../lib/index.ts';
 import { hugePageSizeName } from '../../pods/index.ts';
 
-/** Reads the facts of the machine; both methods fail like the functions of `node:fs`. */
+/** Reads files of the machine; both methods fail like the functions of `node:fs`. */
 export interface MachineFiles {
   read(path: string): Promise<string>;
   list(directory: string): Promise<readonly string[]>;
 }
 
-/** The facts of the machine that affect resources. What cannot be read counts as missing. */
+/** The facts of the machine that affect resources. A fact that cannot be read counts as missing. */
 export interface MachineFacts {
-  /** The maximum number of processes and threads; undefined if unknown. */
+  /** The maximum number of PIDs; undefined if the kernel does not publish it. */
   readonly pids: number | undefined;
-  /** Huge page bytes by page size, in the kernel's cgroup spelling. */
+  /**
+   * The bytes of huge pages by page size, which is spelled as in cgroup file names, such as 2MB.
+   */
   readonly hugePages: ReadonlyMap<string, number>;
-  /** The swap devices. */
+  /** The paths of the active swap devices and files. */
   readonly swaps: readonly string[];
   readonly swapBytes: bigint;
   /** Whether cgroups can limit swap. */
@@ -44,13 +46,16 @@ export async function readMachineFacts(files: MachineFiles, layout: CgroupLayout
   };
 }
 
-/** Returns the maximum number of processes and threads; undefined if unknown. */
+/** Returns the maximum number of PIDs; undefined if the kernel does not publish it. */
 export async function readPidCapacity({ read }: Pick<MachineFiles, 'read'>): Promise<number | undefined> {
   const files = ['/proc/sys/kernel/pid_max', '/proc/sys/kernel/threads-max'];
   return leastNumber(...(await Promise.all(files.map((path) => read(path).catch(() => '')))));
 }
 
-/** The root cgroup of v2 has no such file, so the cgroup of this process is read. */
+/**
+ * Whether cgroups can limit swap. With cgroups v2 the root cgroup has no swap file, so the cgroup
+ * of this process is read.
+ */
 async function swapController(files: MachineFiles, layout: CgroupLayout): Promise<'present' | 'absent'> {
   try {
     if (layout.version === 1) {
@@ -65,7 +70,7 @@ async function swapController(files: MachineFiles, layout: CgroupLayout): Promis
   }
 }
 
-/** Ignores texts that are not numbers. */
+/** Returns the number in the text; undefined if the text is not a number. */
 export function leastNumber(...texts: readonly string[]): number | undefined {
   const numbers = texts.map((text) => Number.parseInt(text, 10)).filter((number) => number > 0);
   return numbers.length === 0 ? undefined : Math.min(...numbers);
@@ -78,7 +83,9 @@ function pagesOf(kind: string, count: string): [string, number][] {
   return [[hugePageSizeName(bytes), Number(bytes) * (Number.parseInt(count, 10) || 0)]];
 }
 
-/** The first line is a heading. zram is swap as well, although it uses no disk. */
+/**
+ * Reads /proc/swaps, whose first line is a heading. zram counts as swap, although it uses no disk.
+ */
 function swapNames(text: string): readonly string[] {
   return text
     .split('\n')
@@ -86,16 +93,22 @@ function swapNames(text: string): readonly string[] {
     .flatMap((line) => line.trim().split(/\s+/)[0] || []);
 }
 
-/** The configuration fields with requirements on the machine. */
+/** The configuration fields that set requirements for the machine. */
 export interface MachineRequirements {
   readonly failSwapOn: boolean;
   readonly failCgroupV1: boolean;
   readonly swapBehavior: string;
-  /** Undefined if the machine decides. */
+  /**
+   * Whether the OOM killer kills only one process of a container; if undefined, the machine
+   * decides.
+   */
   readonly singleProcessOomKill: boolean | undefined;
 }
 
-/** Throws MACHINE_UNFIT, naming all requirements that the machine does not meet. */
+/**
+ * Checks the requirements of the configuration. Throws MACHINE_UNFIT with all requirements that the
+ * machine does not meet.
+ */
 export function checkMachine(
   demands: MachineRequirements,
   { swaps }: Pick<MachineFacts, 'swaps'>,

@@ -6,15 +6,18 @@ import type { NodeAmount } from '../cgroups/pod-cgroup-values.ts';
 export interface Reservations {
   readonly systemReserved: Readonly<Record<string, string>>;
   readonly kubeReserved: Readonly<Record<string, string>>;
-  /** A CPU list such as 0-1,4, which takes precedence over CPU amounts; empty for none. */
+  /**
+   * The CPUs reserved for the system, such as 0-1,4, which take precedence over reserved CPU
+   * amounts; empty for none.
+   */
   readonly reservedSystemCPUs: string;
   readonly enforceNodeAllocatable: readonly string[];
 }
 
-/** The hard eviction threshold: an amount or a percentage. */
+/** The value of a hard eviction threshold: an amount or a percentage of the capacity. */
 export type FreeAmount = { readonly quantity: Quantity } | { readonly percent: number };
 
-/** The amounts kept free in addition to the reservations. */
+/** The amounts that hard eviction thresholds keep free in addition to the reservations. */
 export interface KeptFree {
   readonly memory?: FreeAmount | undefined;
   readonly disk?: FreeAmount | undefined;
@@ -23,14 +26,17 @@ export interface KeptFree {
 const nothing: NodeAmount = { milliCpu: 0, memoryBytes: 0 };
 
 /**
- * The reservation that the limits of kubepods enforce; zero unless enforceNodeAllocatable includes
- * pods.
+ * Returns the reservation that the limits of kubepods enforce; zero unless enforceNodeAllocatable
+ * includes pods.
  */
 export function reservedAmount(reservations: Reservations): NodeAmount {
   return reservations.enforceNodeAllocatable.includes('pods') ? allReserved(reservations) : nothing;
 }
 
-/** The capacity that is not allocatable: reserved, kept free, or set aside for huge pages. */
+/**
+ * Returns the capacity that is not allocatable: reserved, kept free by eviction thresholds, or set
+ * aside for huge pages.
+ */
 export function withheldAmount(
   reservations: Reservations,
   capacity: NodeAmount,
@@ -68,14 +74,16 @@ function amountOf(list: ResourceList): NodeAmount {
 }
 
 /**
- * The capacity to reserve from. The disk is omitted if its size is unknown or it is not
- * allocatable.
+ * The capacity of the machine. The disk is omitted if its size is unknown or it is not allocatable.
  */
 export interface ReservableAmount extends NodeAmount {
   readonly diskBytes?: number | undefined;
 }
 
-/** Throws RESERVATION_TOO_LARGE if the reservations exceed the capacity, enforced or not. */
+/**
+ * Throws RESERVATION_TOO_LARGE if the reservations exceed the capacity, even if they are not
+ * enforced.
+ */
 export function checkReservations(
   reservations: Reservations,
   capacity: ReservableAmount,
@@ -89,7 +97,7 @@ export function checkReservations(
     disk: (disk === undefined ? 0 : Number(quantityValue(disk))) + keptFree(free.disk, diskBytes),
   };
   const pages = Array.from(reserved.hugePages ?? [], ([size, bytes]) => {
-    // Reservations of unsupported page sizes are ignored.
+    // Reservations of huge page sizes that the machine does not support are ignored.
     const all = capacity.hugePages?.get(size) ?? Number.POSITIVE_INFINITY;
     return [`huge pages of ${size}`, bytes, all, 'bytes'] as const;
   });
@@ -108,7 +116,10 @@ export function checkReservations(
   );
 }
 
-/** Returns the maximum number of pods: maxPods, and podsPerCore per CPU unless 0. */
+/**
+ * Returns the maximum number of pods: maxPods, or podsPerCore times the number of CPUs if that is
+ * lower and not 0.
+ */
 export function maxPods(
   { maxPods, podsPerCore }: { readonly maxPods: number; readonly podsPerCore: number },
   milliCpu: number,

@@ -6,7 +6,10 @@ import type { MemoryBlock, MemoryState, MemoryTable, NumaMemory } from './memory
 import { reserve, withBlocks } from './memory-state.ts';
 import type { StaticMemoryPolicy } from './static-memory-policy.ts';
 
-/** In the root directory; shared with the Go kubelet. */
+/**
+ * The checkpoint file of the memory manager in the root directory; the Go kubelet uses the same
+ * file.
+ */
 export const memoryStateFile = 'memory_manager_state';
 
 export interface MemoryCheckpoint {
@@ -14,7 +17,10 @@ export interface MemoryCheckpoint {
   readonly state: MemoryState;
 }
 
-/** The Go type names that different kubelet versions hash for the same content. */
+/**
+ * The Go type names of the checkpoint: different kubelet versions include different names in the
+ * checksum.
+ */
 const typeNames = ['MemoryManagerCheckpoint', 'MemoryManagerCheckpointV1'];
 
 export function encodeMemoryCheckpoint(checkpoint: MemoryCheckpoint): string {
@@ -41,7 +47,7 @@ export function encodeMemoryCheckpoint(checkpoint: MemoryCheckpoint): string {
   });
 }
 
-/** Throws an error that describes the damage. */
+/** Decodes the memory checkpoint; throws an error that describes the damage. */
 export function decodeMemoryCheckpoint(text: string): MemoryCheckpoint {
   const json = jsonObject(JSON.parse(text), 'it');
   const { policyName, checksum } = json;
@@ -61,7 +67,7 @@ export function decodeMemoryCheckpoint(text: string): MemoryCheckpoint {
       assignments: new Map([...assignments].map(([uid, own]) => [podUid(uid), own])),
     },
   };
-  // Old files have no checksum.
+  // Files of old kubelets have no checksum.
   if (checksum !== 0 && !checksumsOf(checkpoint).includes(checksum))
     throw new Error('its checksum does not match');
   return checkpoint;
@@ -190,7 +196,10 @@ export async function restoreMemoryState(
   return await restoreState(text, how, fromRuntime);
 }
 
-/** Only containers with exclusive memory are pinned to NUMA nodes. */
+/**
+ * Only containers with exclusive memory are restricted to NUMA nodes, so no other container is
+ * derived from the runtime.
+ */
 function shareOf({ mems, memory }: RuntimePlacement): Blocks | undefined {
   const numaAffinity = [...mems].toSorted((one, other) => one - other);
   const blocks = [...memory].flatMap(([type, size]) => (size > 0 ? [{ numaAffinity, type, size }] : []));

@@ -10,12 +10,12 @@ const on = (numaNode: number, memory: number) => ({
 const required = new Map([['memory', 300n]]);
 
 describe('reserved memory of NUMA nodes', () => {
-  it('is accepted if its sum equals the reservations of the node', () => {
+  it('accepts reserved memory whose sum over the NUMA nodes equals the reservations of the node', () => {
     const retained = validateReservedMemory({ reserved: [on(0, 100), on(1, 200)], required }, nodes);
     assert.equal(retained.get(1)?.get('memory'), 200n);
   });
 
-  it('is rejected for another sum or an unknown NUMA node', () => {
+  it('rejects reserved memory with another sum or an unknown NUMA node', () => {
     const refused = (reserved: readonly ReturnType<typeof on>[], expected: RegExp) =>
       assert.throws(() => validateReservedMemory({ reserved, required }, nodes), expected);
     refused([on(0, 100)], /total amount "100" of type "memory" is not equal to the value "300"/);
@@ -27,7 +27,7 @@ describe('reserved memory of NUMA nodes', () => {
     );
   });
 
-  it('names huge pages like pod resources', () => {
+  it('spells huge pages in reserved memory like pod resources', () => {
     assert.deepEqual([2 ** 16, 2 ** 21, 2 ** 30].map(hugePageResourceOf), [
       'hugepages-64Ki',
       'hugepages-2Mi',

@@ -21,7 +21,7 @@ export interface MemoryManagerDeps extends StateCheckpointDeps {
   readonly observer?: MemoryObserver | undefined;
 }
 
-/** Applies the static policy and persists the assignments. */
+/** Applies the static policy of the memory manager and persists its assignments. */
 export class MemoryManager implements HintProvider {
   readonly #deps: MemoryManagerDeps;
   readonly #checkpoint: StateCheckpoint<MemoryState>;
@@ -38,7 +38,7 @@ export class MemoryManager implements HintProvider {
     });
   }
 
-  /** Restores the state of a previous kubelet. */
+  /** Restores the memory assignments of a previous kubelet. */
   async restore(signal: AbortSignal): Promise<void> {
     await this.#checkpoint.open(signal);
   }
@@ -74,7 +74,7 @@ export class MemoryManager implements HintProvider {
     return undefined;
   }
 
-  /** All allocatable memory by NUMA node. */
+  /** Returns all allocatable memory by NUMA node. */
   get allocatable(): readonly MemoryBlock[] {
     return [...this.#deps.policy.initialState.machine].flatMap(([id, { memoryMap }]) =>
       [...memoryMap].flatMap(([type, { allocatable: size }]) =>
@@ -83,14 +83,14 @@ export class MemoryManager implements HintProvider {
     );
   }
 
-  /** Returns the memory blocks of the container. */
+  /** Returns the memory blocks assigned to the container. */
   memoryOf(uid: PodUid, container: string): readonly MemoryBlock[] {
     return blocksOf(this.#checkpoint.state, uid, container) ?? [];
   }
 
   /**
-   * Returns the NUMA nodes of a container about to be created, such as 0,1; empty for any. Releases
-   * the memory of init containers before it, which have exited.
+   * Returns the NUMA nodes for a container that is about to be created, such as 0,1; empty for any.
+   * Releases the memory of exited init containers of the pod.
    */
   memsFor(pod: Pod, container: string): string {
     this.#releaseBefore(pod, container);

@@ -1,6 +1,6 @@
 import type { PodUid } from '../../pods/index.ts';
 
-/** One memory type of one NUMA node, in bytes. */
+/** The amounts of one memory type on one NUMA node, in bytes. */
 export interface MemoryTable {
   readonly total: number;
   readonly systemReserved: number;
@@ -11,15 +11,15 @@ export interface MemoryTable {
 
 export interface NumaMemory {
   readonly numberOfAssignments: number;
-  /** By resource name. */
+  /** The memory by resource name, such as memory or hugepages-2Mi. */
   readonly memoryMap: ReadonlyMap<string, MemoryTable>;
-  /** The NUMA nodes that allocate memory together with this one. */
+  /** The NUMA nodes with which this one allocates memory as a group, including itself. */
   readonly cells: readonly number[];
 }
 
 export type MachineMemory = ReadonlyMap<number, NumaMemory>;
 
-/** The assigned memory of a container of one type. */
+/** Memory of one type that is assigned to a container. */
 export interface MemoryBlock {
   readonly numaAffinity: readonly number[];
   readonly type: string;
@@ -49,7 +49,7 @@ export function withBlocks(
   return { machine, assignments: new Map(assignments).set(uid, own) };
 }
 
-/** Releases the memory of the container. */
+/** Returns the state without the memory of the container. */
 export function withoutBlocks(state: MemoryState, uid: PodUid, container: string): MemoryState {
   const own = new Map(state.assignments.get(uid));
   const machine = (own.get(container) ?? []).reduce(released, state.machine);
@@ -61,8 +61,8 @@ export function withoutBlocks(state: MemoryState, uid: PodUid, container: string
 }
 
 /**
- * The block counts as an assignment on all its NUMA nodes; the size is taken from the first nodes
- * with free memory.
+ * Adds the assignment to all NUMA nodes of the block, and takes the memory from the first nodes
+ * that have some free.
  */
 export function reserve(machine: MachineMemory, block: MemoryBlock, size = block.size): MachineMemory {
   let left = size;
@@ -101,7 +101,7 @@ function changed(
   return after;
 }
 
-/** Moves memory from free to reserved. */
+/** Moves memory of one NUMA node from free to reserved. */
 function moved(node: NumaMemory, type: string, size: number): NumaMemory {
   const table = node.memoryMap.get(type);
   if (table === undefined || size === 0) return node;

@@ -15,7 +15,7 @@ const nodes = [0, 1].map((id) => ({
   memoryBytes: 1_124 * mib,
   hugePages: [{ type: 'hugepages-2Mi', bytes: 64 * mib }],
 }));
-/** 1000 MiB on the first NUMA node, 60 MiB more on the second. */
+/** A machine with 1000 MiB on the first NUMA node and 60 MiB more on the second. */
 const machine = initialMachineMemory(nodes, (id, type) => (id === 0 && type === 'memory' ? 60 * mib : 0));
 const policy = new StaticMemoryPolicy(machine);
 
@@ -33,7 +33,7 @@ const freeOf = (state: MemoryState) =>
   [...state.machine.values()].map(({ memoryMap }) => (memoryMap.get('memory')?.free ?? 0) / mib);
 
 describe('the static memory policy', () => {
-  it('uses one NUMA node while one has enough memory', () => {
+  it('assigns memory of one NUMA node while one node has enough', () => {
     const after = given(policy.initialState, asking('one', 600));
     assert.deepEqual(freeOf(after), [400, 1_060]);
     const both = given(after, asking('two', 600));
@@ -43,7 +43,7 @@ describe('the static memory policy', () => {
     ]);
   });
 
-  it('uses several NUMA nodes if one could never be sufficient', () => {
+  it('assigns memory of several NUMA nodes if one node could never be sufficient', () => {
     const after = given(policy.initialState, asking('wide', 1_500));
     assert.deepEqual(freeOf(after), [0, 560]);
     assert.deepEqual(
@@ -58,19 +58,19 @@ describe('the static memory policy', () => {
     assert.throws(() => given(after, asking('large', 600)), /no NUMA nodes with enough memory is available/);
   });
 
-  it('never mixes single and grouped NUMA nodes', () => {
+  it('never uses a NUMA node both alone and in a group', () => {
     const after = given(policy.initialState, asking('one', 100));
     assert.throws(() => given(after, asking('wide', 1_500)), { code: 'ALLOCATION_FAILED' });
   });
 
-  it('assigns nothing to pods that are not Guaranteed', () => {
+  it('assigns no memory to pods that are not Guaranteed', () => {
     const pod = aPod();
     const before = policy.initialState;
     assert.equal(given(before, pod), before);
     assert.equal(policy.podHints(policy.initialState, pod), undefined);
   });
 
-  it('does not allocate again for init containers that have exited', () => {
+  it('allocates no new memory for init containers that have exited', () => {
     const whole = asking('one', 100);
     const [main = { name: 'main' }] = whole.spec.containers;
     const init = ['first', 'second'].map((name) => ({ ...main, name }));
@@ -88,14 +88,14 @@ describe('the static memory policy', () => {
     assert.deepEqual(freeOf(state), [900, 1_060]);
   });
 
-  it('counts huge pages separately', () => {
+  it('assigns huge pages separately from other memory', () => {
     const after = given(policy.initialState, asking('pages', 100, { 'hugepages-2Mi': '64Mi' }));
     assert.equal(after.machine.get(0)?.numberOfAssignments, 2);
     const hints = policy.podHints(after, asking('more', 100, { 'hugepages-2Mi': '64Mi' }));
     assert.deepEqual(hints?.get('hugepages-2Mi'), [{ numaNodes: [1], preferred: true }]);
   });
 
-  it('never overcommits a NUMA node and releases everything, for any sequence of pods', () => {
+  it('for any sequence of pods, never overcommits a NUMA node and releases all memory in the end', () => {
     const step = fc.record({
       name: fc.constantFrom('a', 'b', 'c', 'd'),
       mib: fc.integer({ min: 1, max: 1_800 }),
@@ -142,12 +142,12 @@ describe('restored memory assignments', () => {
   const restored = (noted: string | undefined, runtime: readonly RuntimePlacement[] = []) =>
     restoreMemoryState(noted, policy, async () => runtime);
 
-  it('are used', async () => {
+  it('uses the memory assignments of the checkpoint', async () => {
     assert.deepEqual(await restored(text), { state: one });
     assert.deepEqual(await restored(undefined), { state: policy.initialState });
   });
 
-  it('are reset under another policy, and derived from the runtime if unreadable', async () => {
+  it('resets memory assignments of another policy, and derives them from the runtime if the checkpoint is unreadable', async () => {
     const empty = { machine: new Map(), assignments: new Map() };
     const none = encodeMemoryCheckpoint({ policyName: 'None', state: empty });
     assert.deepEqual((await restored(none)).state, policy.initialState);
@@ -157,7 +157,7 @@ describe('restored memory assignments', () => {
     assert.notEqual(found.problem, undefined);
   });
 
-  it('are kept as far as they fit on the machine', async () => {
+  it('keeps restored memory assignments as far as they fit on the machine', async () => {
     const small = new StaticMemoryPolicy(
       initialMachineMemory(nodes, (_, type) => (type === 'memory' ? 600 * mib : 0)),
     );

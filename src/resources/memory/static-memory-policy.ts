@@ -21,7 +21,7 @@ import {
   withBlocks,
 } from './memory-state.ts';
 
-/** Bytes by resource name. */
+/** Amounts of memory in bytes by resource name. */
 type Amounts = ReadonlyMap<string, number>;
 
 interface Choice {
@@ -29,7 +29,10 @@ interface Choice {
   readonly preferred: boolean;
 }
 
-/** The static policy: Guaranteed pods get memory from the fewest possible NUMA nodes. Pure. */
+/**
+ * The static policy of the memory manager: Guaranteed pods get memory from the fewest possible NUMA
+ * nodes. Pure.
+ */
 export class StaticMemoryPolicy {
   readonly #initial: MachineMemory;
 
@@ -41,7 +44,10 @@ export class StaticMemoryPolicy {
     return { machine: this.#initial, assignments: new Map() };
   }
 
-  /** Returns why the state does not match this machine and these settings. */
+  /**
+   * Returns why restored assignments do not match this machine and these settings; undefined if
+   * they match.
+   */
   problemOf(state: MemoryState): string | undefined {
     let expected = this.#initial;
     for (const [uid, own] of state.assignments) {
@@ -63,8 +69,8 @@ export class StaticMemoryPolicy {
   }
 
   /**
-   * Returns the same state if the container gets no memory or already has it. Throws
-   * ALLOCATION_FAILED.
+   * Assigns memory to the container. Returns the same state if the container needs no memory or
+   * already has it. Throws ALLOCATION_FAILED.
    */
   allocate(state: MemoryState, pod: Pod, container: Container, affinity: TopologyHint): MemoryState {
     const { uid } = pod.metadata;
@@ -122,7 +128,10 @@ export class StaticMemoryPolicy {
     return best;
   }
 
-  /** The merged hint may provide less memory than a hint for memory alone. */
+  /**
+   * Extends the merged hint, whose NUMA nodes may have less memory than those of a hint for memory
+   * alone.
+   */
   #extendedAffinity(
     state: MemoryState,
     pod: Pod,
@@ -139,7 +148,7 @@ export class StaticMemoryPolicy {
     return best.numaNodes;
   }
 
-  /** A NUMA node allocates memory either alone or always in the same group. */
+  /** A NUMA node allocates memory either alone or always in the same group of nodes. */
   #choices({ machine, assignments }: MemoryState, pod: Pod, requested: Amounts): readonly Choice[] {
     const ids = [...machine.keys()].toSorted((one, other) => one - other);
     const possible: (readonly number[])[] = [];
@@ -161,7 +170,7 @@ export class StaticMemoryPolicy {
   }
 }
 
-/** The machine state before any assignment. */
+/** Returns the memory state of the machine before any assignment. */
 export function initialMachineMemory(
   nodes: readonly {
     readonly id: number;
@@ -204,7 +213,10 @@ function requestedBy(container: Container): Amounts {
   );
 }
 
-/** The peak demand of the pod, for the types its regular containers request. */
+/**
+ * Returns the maximum memory that the pod needs at one time, for the memory types that its main
+ * containers request.
+ */
 function requestedByPod(pod: Pod): Amounts {
   const sidecars = new Map<string, number>();
   const initializing = new Map<string, number>();
@@ -226,7 +238,9 @@ function requestedByPod(pod: Pod): Amounts {
   );
 }
 
-/** Returns the memory of init containers on exactly these NUMA nodes that is not reused yet. */
+/**
+ * Returns how much memory of init containers on exactly these NUMA nodes has not been reused yet.
+ */
 function reusable(state: MemoryState, pod: Pod, numaNodes: readonly number[], type: string): number {
   const blocks = initContainersOf(pod)
     .filter((container) => !isSidecar(container))
@@ -260,9 +274,9 @@ function withoutReused(state: MemoryState, pod: Pod, container: Container, block
 }
 
 /**
- * Whether the init container has exited: its memory was reused by containers that were assigned
- * later. Without this check, a later sync, for example after a restart, would assign more memory
- * than the pod ever uses.
+ * Whether the init container has exited, which is certain if a later container reuses its memory.
+ * Without this check, a later sync, for example after a restart, would assign more memory than the
+ * pod ever uses.
  */
 function hasReleasedToLater(state: MemoryState, pod: Pod, container: Container): boolean {
   const { uid } = pod.metadata;
@@ -277,7 +291,10 @@ function asHints(choices: readonly Choice[], requested: Amounts): TopologyHints 
   return new Map(choices.length === 0 ? [] : [...requested.keys()].map((type) => [type, choices] as const));
 }
 
-/** Returns the hint of existing blocks; undefined if they do not match the request any more. */
+/**
+ * Returns the hint for the blocks that the container already has; undefined if they no longer match
+ * its request.
+ */
 function existingHints(blocks: readonly MemoryBlock[], requested: Amounts): TopologyHints | undefined {
   const isRequested =
     blocks.length === requested.size && blocks.every(({ type, size }) => requested.get(type) === size);
@@ -288,7 +305,7 @@ function existingHints(blocks: readonly MemoryBlock[], requested: Amounts): Topo
 }
 
 function bestOf(choices: readonly Choice[]): Choice | undefined {
-  // Choices with the fewest NUMA nodes come first.
+  // Preferred choices are better than others, then choices with fewer NUMA nodes.
   return choices.reduce<Choice | undefined>(
     (best, choice) => (best === undefined || isBetter(choice, best) ? choice : best),
     undefined,
@@ -309,7 +326,7 @@ function hasEnough(machine: MachineMemory, numaNodes: readonly number[], request
   return [...requested].every(([type, size]) => free(type) >= size);
 }
 
-/** Whether a node of the group is used alone or in another group. */
+/** Whether a NUMA node of the set is already used alone or in another group. */
 function mixesGroups(machine: MachineMemory, numaNodes: readonly number[]): boolean {
   if (numaNodes.length === 1) return false;
   return numaNodes
@@ -324,7 +341,7 @@ function isSameGroup(one: readonly number[], other: readonly number[]): boolean 
   return one.length === other.length && one.every((id) => other.includes(id));
 }
 
-/** Nodes of a group need to agree only in their sums. */
+/** Whether both states are equal. Within a group of NUMA nodes only the sums must be equal. */
 function isSameMachine(one: MachineMemory, other: MachineMemory): boolean {
   const sum = (machine: MachineMemory, { cells }: NumaMemory, type: string, what: 'free' | 'reserved') =>
     cells.reduce((all, id) => all + (machine.get(id)?.memoryMap.get(type)?.[what] ?? 0), 0);

@@ -1,21 +1,21 @@
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { errnoOf } from '../../lib/index.ts';
 
-/** The kernel log, read record by record from the oldest one. */
+/** Reads the kernel log (/dev/kmsg) record by record from the oldest one. */
 export interface KernelLog {
-  /** Fails like `node:fs` without permission. */
+  /** Opens the kernel log; without permission it fails like the functions of `node:fs`. */
   open(): KernelLogReader;
 }
 
 export interface KernelLogReader extends Disposable {
-  /** Returns the next raw record; undefined if there is none. Never blocks. */
+  /** Returns the next raw record; undefined if there is no new record. Never blocks. */
   next(): string | undefined;
 }
 
-/** The maximum length of a record. */
+/** The maximum length of a kernel log record. */
 const recordBytes = 8_192;
 
-/** Non-blocking: a blocking read would occupy a thread of the libuv pool. */
+/** Opened as non-blocking: a blocking read would occupy a thread of the libuv pool. */
 export function hostKernelLog(path = '/dev/kmsg'): KernelLog {
   return {
     open() {
@@ -36,26 +36,26 @@ function readRecord(file: number, buffer: Buffer): string | undefined {
       return length === 0 ? undefined : buffer.toString('utf8', 0, length);
     } catch (error) {
       if (errnoOf(error) === 'EAGAIN') return undefined;
-      // Older records were overwritten before they were read; the next read continues after the
-      // gap.
+      // EPIPE: older records were overwritten before they were read; the next read continues after
+      // the gap.
       if (errnoOf(error) !== 'EPIPE') throw error;
     }
   }
 }
 
 export interface KernelRecord {
-  /** Counted since boot, without gaps. */
+  /** The number of the record since boot; numbers have no gaps. */
   readonly sequence: number;
   readonly from: 'kernel' | 'others';
   readonly message: string;
 }
 
-/** Undefined for continuation lines. */
+/** Parses a raw record; undefined for continuation lines. */
 export function parseRecord(text: string): KernelRecord | undefined {
   const parts = /^(\d+),(\d+),\d+,[^;]*;(.*)/.exec(text);
   if (parts === null) return undefined;
   const [, priority, sequence, message = ''] = parts;
-  // The lowest three bits are the severity, the others the facility; user space can write any
-  // facility but the kernel's.
+  // The lowest three bits are the severity, the others the facility. Facility 0 is the kernel's;
+  // user space can write any other.
   return { sequence: Number(sequence), from: Number(priority) < 8 ? 'kernel' : 'others', message };
 }

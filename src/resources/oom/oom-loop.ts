@@ -32,7 +32,9 @@ export interface OomParts {
   readonly bootFile: string;
 }
 
-/** The loop that reports OOM kills; none on a machine without access to the kernel log. */
+/**
+ * Creates the loop that reports OOM kills; undefined on a machine without access to the kernel log.
+ */
 export function oomLoop(
   { rootDir }: { readonly rootDir: string },
   { machine, clock, logger }: OomDeps,
@@ -43,7 +45,7 @@ export function oomLoop(
   const watcher = new OomWatcher({
     log,
     note: positionNote(join(rootDir, 'kernel-log.json'), files, (error) =>
-      logger.warn('Cannot read how far the log of the kernel was read', { why: describeError(error) }),
+      logger.warn('Failed to read the kernel log position', { why: describeError(error) }),
     ),
     readBoot: () => machine.readFile(bootFile),
     clock,
@@ -76,7 +78,10 @@ const limits: Readonly<Record<PodOom['limit'], string>> = {
   node: 'ran out of memory as the node had none left for pods',
 };
 
-/** The same for each process of a container, so that events of the same thing are one. */
+/**
+ * Returns the event message. It is the same for each killed process of a container, so that their
+ * events are combined.
+ */
 function podMessage({ limit, process }: PodOom, name: string | undefined): string {
   const who = name === undefined ? 'A container' : `Container ${name}`;
   return `${who} ${limits[limit]}: the kernel killed its process ${process === '' ? 'of unknown name' : process}`;

@@ -13,7 +13,7 @@ function killsIn(...lines: readonly string[]): readonly OomKill[] {
 const begin = 'stress invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=999';
 
 describe('OOM lines of the kernel log', () => {
-  it('report a cgroup limit', () => {
+  it('parses an OOM kill by a cgroup limit', () => {
     const line = `oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=${id},mems_allowed=0,oom_memcg=/kubepods/pod${uid},task_memcg=/kubepods/pod${uid}/${id},task=stress, really,pid=4242,uid=0`;
     const again = 'Memory cgroup out of memory: Killed process 4242 (stress) total-vm:1kB';
     assert.deepEqual(killsIn('usb 1-1: new device', begin, 'Call Trace:', line, again), [
@@ -26,7 +26,7 @@ describe('OOM lines of the kernel log', () => {
     ]);
   });
 
-  it('report a system OOM', () => {
+  it('parses a system OOM kill', () => {
     const line =
       'oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/system.slice/x,task=x,pid=7,uid=0';
     assert.deepEqual(killsIn(begin, line), [
@@ -34,7 +34,7 @@ describe('OOM lines of the kernel log', () => {
     ]);
   });
 
-  it('of older kernels are combined', () => {
+  it('combines the two OOM lines of older kernels to one kill', () => {
     const place = 'Task in /kubepods/pod1/abc killed as a result of limit of /kubepods/pod1';
     const killed = 'Killed process 99 (ruby (worker)) total-vm:1kB, anon-rss:1kB';
     assert.deepEqual(killsIn(begin, place, killed, begin, killed), [
@@ -43,13 +43,13 @@ describe('OOM lines of the kernel log', () => {
     ]);
   });
 
-  it('of other subsystems are ignored', () => {
+  it('ignores kernel log lines of other subsystems', () => {
     assert.deepEqual(killsIn('Killed process 1 (by hand)', 'oom-kill:constraint=x'), []);
   });
 });
 
 describe('the container of a cgroup', () => {
-  it('is parsed with either driver', () => {
+  it('parses the pod and container of a cgroup with either driver', () => {
     const slice = `kubepods-burstable-pod${uid.replaceAll('-', '_')}.slice`;
     const paths = [
       `/kubepods/burstable/pod${uid}/${id}`,

@@ -1,10 +1,10 @@
 /** A process killed by the OOM killer. */
 export interface OomKill {
-  /** The cgroup whose limit was reached: / for the machine. */
+  /** The cgroup whose memory limit was reached; / if the machine was out of memory. */
   readonly cgroup: string;
-  /** The cgroup of the process. */
+  /** The cgroup of the killed process. */
   readonly victimCgroup: string;
-  /** Empty and 0 if the kernel does not report it. */
+  /** The name of the killed process; empty, with PID 0, if the kernel does not report it. */
   readonly process: string;
   readonly pid: number;
 }
@@ -15,19 +15,19 @@ const modern =
 const legacy = /Task in (.*) killed as a result of limit of (.*)/;
 const last = /Killed process (\d+) \((.+)\)(?: |,|$)/;
 
-/** Half of the kernel's line limit. */
+/** The maximum length of a parsed line, half of the kernel's limit. */
 const longestLine = 2_048;
 
 const nothingKnown: OomKill = { cgroup: '/', victimCgroup: '/', process: '', pid: 0 };
 
 /**
- * Combines the lines of one kill; older kernels report the cgroups and the process in separate
- * lines.
+ * Combines the kernel log lines of one OOM kill; older kernels report the cgroups and the process
+ * in separate lines.
  */
 export class OomParser {
   #begun: OomKill | undefined;
 
-  /** Returns the kill that this line completes. */
+  /** Returns the OOM kill that this line completes; undefined if it completes none. */
   take(record: string): OomKill | undefined {
     const line = record.slice(0, longestLine);
     if (first.test(line)) this.#begun = nothingKnown;

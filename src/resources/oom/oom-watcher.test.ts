@@ -35,7 +35,7 @@ class Machine {
     );
   }
 
-  /** The oldest records are overwritten. */
+  /** Removes the oldest records, as the kernel does when its log buffer is full. */
   forget(): void {
     this.#first += this.#records.length;
     this.#records = [];
@@ -58,7 +58,7 @@ class Machine {
     };
   }
 
-  /** Runs the watcher until it is aborted. */
+  /** Runs the watcher; the result aborts it. */
   async begin(): Promise<() => Promise<void>> {
     const watcher = new OomWatcher({
       log: this.log(),
@@ -86,7 +86,7 @@ class Machine {
 }
 
 describe('a system OOM', () => {
-  it('is reported once, also across a restart', async () => {
+  it('reports a system OOM once, also across a restart', async () => {
     const machine = new Machine();
     const end = await machine.begin();
     machine.systemOom();
@@ -96,7 +96,7 @@ describe('a system OOM', () => {
     assert.deepEqual(machine.told, ['system hog 7']);
   });
 
-  it('is reported after a restart if it happened meanwhile, but not from before the first start', async () => {
+  it('reports a system OOM that happened between two runs, but none from before the first run', async () => {
     const machine = new Machine();
     machine.systemOom('old');
     await (await machine.begin())();
@@ -105,7 +105,7 @@ describe('a system OOM', () => {
     assert.deepEqual(machine.told, ['system new 7']);
   });
 
-  it('is counted from the start after a reboot', async () => {
+  it('reads the kernel log from its start after a reboot', async () => {
     const machine = new Machine();
     for (let count = 0; count < 1_000; count++) machine.say('noise');
     await (await machine.begin())();
@@ -120,7 +120,7 @@ describe('a system OOM', () => {
     await end();
   });
 
-  it('is reported even if the log was overwritten before it was read', async () => {
+  it('reports a system OOM even if older records were overwritten before they were read', async () => {
     const machine = new Machine();
     const end = await machine.begin();
     for (let count = 0; count < 100; count++) machine.say('noise');
@@ -131,7 +131,7 @@ describe('a system OOM', () => {
     await end();
   });
 
-  it('is accepted only from the kernel', async () => {
+  it('ignores OOM messages that are not from the kernel', async () => {
     const machine = new Machine();
     const end = await machine.begin();
     machine.say('joke invoked oom-killer: ', 14);
@@ -143,7 +143,7 @@ describe('a system OOM', () => {
 });
 
 describe('a container OOM', () => {
-  it('is reported once for all processes of a container, and again after an interval', async () => {
+  it('reports an OOM of a container once for all its processes, and again after an interval', async () => {
     const machine = new Machine();
     const end = await machine.begin();
     machine.podOom(ids[0]);
@@ -161,7 +161,7 @@ describe('a container OOM', () => {
   });
 });
 
-it('an unreadable kernel log is logged once and blocks nothing', async () => {
+it('logs an unreadable kernel log once and blocks nothing', async () => {
   const clock = new VirtualClock();
   const { logger, records } = collectLogs(clock);
   const refuse = () => {

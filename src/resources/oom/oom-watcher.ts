@@ -2,15 +2,15 @@ import { type Clock, describeError, type Logger, LruMap, untilAborted } from '..
 import { type KernelLog, type KernelLogReader, type KernelRecord, parseRecord } from './kernel-log.ts';
 import { containerAt, type OomKill, OomParser } from './oom-parser.ts';
 
-/** The position in the log of one boot. */
+/** The read position in the kernel log of one boot. */
 export interface LogPosition {
   readonly boot: string;
   readonly sequence: number;
 }
 
-/** The file of the position. */
+/** The checkpoint file of the read position. */
 export interface PositionFile {
-  /** Undefined if it is missing or unreadable. */
+  /** Reads the position; undefined if the file is missing or unreadable. */
   read(): Promise<LogPosition | undefined>;
   write(position: LogPosition): Promise<void>;
 }
@@ -19,24 +19,24 @@ export interface PodOom {
   readonly uid: string;
   readonly containerId: string;
   readonly process: string;
-  /** The scope of the OOM: container, pod or node. */
+  /** Whether the memory limit of the container, of the pod or of the node was reached. */
   readonly limit: 'container' | 'pod' | 'node';
 }
 
 export interface OomWatcherDeps {
   readonly log: KernelLog;
   readonly note: PositionFile;
-  /** Identifies the boot. */
+  /** The ID of the current boot. */
   readonly readBoot: () => Promise<string>;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Called for a system OOM. */
+  /** Called for an OOM kill because the machine was out of memory. */
   readonly systemOom: (kill: OomKill) => void;
   readonly podOom: (oom: PodOom) => void;
 }
 
 const lookMs = 2_000;
-/** The number of records to read before yielding. */
+/** The number of kernel log records to read before yielding. */
 const burst = 256;
 /** OOM kills of one container within this interval are reported once. */
 const quietMs = 60_000;
@@ -56,8 +56,8 @@ export class OomWatcher {
   }
 
   /**
-   * Resolves when the signal is aborted. An unreadable log is logged once, and no kills are
-   * reported.
+   * Reports OOM kills until the signal is aborted. If the kernel log is unreadable, logs that once
+   * and reports nothing.
    */
   async run(signal: AbortSignal): Promise<void> {
     const { log, logger } = this.#deps;
@@ -79,7 +79,7 @@ export class OomWatcher {
     const boot = (await readBoot().catch(() => '')).trim();
     const before = await note.read();
     const known = before?.boot === boot ? before.sequence : undefined;
-    // Records from before the first start are skipped.
+    // Records from before the first start of the kubelet are skipped.
     let past = known === undefined;
     let sequence = known ?? -1;
     while (!signal.aborted) {

@@ -5,7 +5,7 @@ import { collectLogs } from '../../lib/index.ts';
 import { OwnOomScore } from './own-oom-score.ts';
 
 describe('oom_score_adj of the kubelet', () => {
-  it('is set as configured', async () => {
+  it('sets oom_score_adj of the kubelet to the configured value', async () => {
     const written: string[] = [];
     const { logger } = collectLogs(new VirtualClock());
     const own = new OwnOomScore({ score: -999, logger, write: async (score) => void written.push(score) });
@@ -13,7 +13,7 @@ describe('oom_score_adj of the kubelet', () => {
     assert.deepEqual(written, ['-999']);
   });
 
-  it('logs once if it cannot be lowered', async () => {
+  it('logs once if oom_score_adj of the kubelet cannot be lowered', async () => {
     const { logger, records } = collectLogs(new VirtualClock());
     const write = () =>
       Promise.reject(Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' }));

@@ -4,7 +4,7 @@ import { errnoOf, type Logger } from '../../lib/index.ts';
 export interface OwnOomScoreDeps {
   readonly score: number;
   readonly logger: Logger;
-  /** Writes the file of this process; replaced in tests. */
+  /** Writes oom_score_adj of this process; replaced in tests. */
   readonly write?: (score: string) => Promise<void>;
 }
 
@@ -19,7 +19,7 @@ export class OwnOomScore {
     this.#write = deps.write ?? ((score) => writeFile('/proc/self/oom_score_adj', score));
   }
 
-  /** Idempotent; a failure is logged once. Never throws. */
+  /** Sets oom_score_adj of the kubelet. Idempotent. A failure is logged once. Never throws. */
   async apply(): Promise<'set' | 'refused'> {
     try {
       await this.#write(String(this.#deps.score));

@@ -1,4 +1,4 @@
-/** The pod resources API for monitoring agents. Loaded at the first request. */
+/** The PodResources API for monitoring agents. Loaded at the first request. */
 export {
   type GivenResources,
   type PodResourcesDeps,

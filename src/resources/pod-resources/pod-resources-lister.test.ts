@@ -51,7 +51,7 @@ const given: GivenResources = {
   },
 };
 
-/** Served on a real socket. */
+/** Serves the PodResources API on a real socket. */
 async function createHarness(pods: readonly Pod[], active = pods) {
   const stack = new AsyncDisposableStack();
   const folder = stack.use(socketFolder());
@@ -88,8 +88,8 @@ const entry = (id: string, node?: bigint) => ({
   topology: node === undefined ? undefined : at(node),
 });
 
-describe('the pod resources API', () => {
-  it('returns active pods: sidecars first, one entry per NUMA node of a device', async () => {
+describe('the PodResources API', () => {
+  it('List returns active pods: sidecars first, one entry per NUMA node of a device', async () => {
     await using environment = await createHarness([withSidecar, over], [withSidecar]);
     const { podResources } = await environment.client.list({}, { signal });
     const ofX = { driverName: 'x.com', poolName: 'p', deviceName: 'd', shareId: 's' };
@@ -112,7 +112,7 @@ describe('the pod resources API', () => {
     assert.deepEqual(one.podResources, expected);
   });
 
-  it('returns pods without sidecars to v1alpha1 clients', async () => {
+  it('List returns pods without sidecars to v1alpha1 clients', async () => {
     await using environment = await createHarness([withSidecar, over], [withSidecar]);
     const { podResources } = await environment.first.list({}, { signal });
     assert.deepEqual(
@@ -127,7 +127,7 @@ describe('the pod resources API', () => {
     });
   });
 
-  it('rejects and counts requests for unknown pods', async () => {
+  it('Get rejects and counts requests for unknown pods', async () => {
     await using environment = await createHarness([withSidecar]);
     await assert.rejects(environment.client.get({ podNamespace: 'n', podName: 'x' }, { signal }), {
       grpcCode: 'UNKNOWN',
@@ -144,7 +144,7 @@ describe('the pod resources API', () => {
       assert.ok(text.includes(`kubelet_pod_resources_endpoint_${line}\n`), line);
   });
 
-  it('returns the allocatable resources', async () => {
+  it('GetAllocatableResources returns the allocatable resources', async () => {
     await using environment = await createHarness([]);
     assert.deepEqual(await environment.client.getAllocatableResources({}, { signal }), {
       devices: [entry('free', 1n)],
@@ -153,7 +153,7 @@ describe('the pod resources API', () => {
     });
   });
 
-  it('allows a hundred requests per second', async () => {
+  it('allows a hundred PodResources requests per second', async () => {
     await using environment = await createHarness([]);
     const ask = () =>
       environment.client.list({}, { signal }).then(

@@ -13,7 +13,7 @@ import {
   PodResourcesLister,
 } from './gen/pod-resources.ts';
 
-/** Devices by resource, with their NUMA nodes. */
+/** The allocated devices by resource, with their NUMA nodes. */
 export type ListedDevices = readonly {
   readonly resource: string;
   readonly id: string;
@@ -26,11 +26,11 @@ export type ListedMemory = readonly {
   readonly numaNodes: readonly number[];
 }[];
 
-/** The prepared devices of a container's claims. */
+/** The prepared devices of the resource claims of a container. */
 export type ListedClaims = readonly {
   readonly name: string;
   readonly namespace: string;
-  /** By driver. */
+  /** The prepared devices by driver. */
   readonly drivers: ReadonlyMap<
     string,
     readonly {
@@ -45,7 +45,7 @@ export type ListedClaims = readonly {
 /** The sources of the allocated resources; undefined if a manager is disabled. */
 export interface GivenResources {
   readonly devices?: GivenOut<ListedDevices> | undefined;
-  /** The exclusive CPUs by number. */
+  /** The numbers of the exclusive CPUs. */
   readonly cpus?: GivenOut<readonly number[]> | undefined;
   readonly memory?: GivenOut<ListedMemory> | undefined;
   readonly claims?: { of(pod: Pod, container: Container): ListedClaims } | undefined;
@@ -70,7 +70,7 @@ export interface PodResourcesDeps {
 const perSecond = 100;
 const burst = 10;
 
-/** Serves the pod resources API. */
+/** Serves the PodResources API. */
 export function servePodResources(server: ServiceAdder, deps: PodResourcesDeps): void {
   const { pods, given, observer } = deps;
   const rate = new CallRate(deps.clock);
@@ -100,7 +100,7 @@ export function servePodResources(server: ServiceAdder, deps: PodResourcesDeps):
         return { podResources: resourcesOf(pod, given()) };
       }),
   });
-  // v1alpha1 returns a subset with the same field numbers.
+  // The v1alpha1 messages are a subset of v1 with the same field numbers.
   const first = {
     fullName: 'v1alpha1.PodResourcesLister',
     methods: { list: PodResourcesLister.methods.list },
@@ -147,7 +147,7 @@ function allocatableOf({ devices, cpus, memory }: GivenResources): MessageInit<A
   };
 }
 
-/** One entry per NUMA node of the device. */
+/** A device with several NUMA nodes has one entry per NUMA node. */
 function deviceEntries({
   resource: resourceName,
   id,
@@ -179,7 +179,7 @@ function topologyOf(numaNodes: readonly number[]) {
   return { nodes: numaNodes.map((node) => ({ ID: BigInt(node) })) };
 }
 
-/** A token bucket; requests are rejected when it is empty. */
+/** A token bucket that limits requests; a request is rejected when the bucket is empty. */
 class CallRate {
   readonly #clock: Clock;
   #tokens = burst;
@@ -202,7 +202,7 @@ class CallRate {
 
 type Method = 'list' | 'get' | 'get_allocatable';
 
-/** Observes each call. Never throws. */
+/** Observes each PodResources call. Never throws. */
 export interface PodResourcesObserver {
   /** v1alpha1 calls are not counted by method. */
   asked(version: string, method: Method | undefined): void;
@@ -211,7 +211,7 @@ export interface PodResourcesObserver {
 
 const methods: readonly Method[] = ['list', 'get', 'get_allocatable'];
 
-/** Registers the metrics; call once per registry. */
+/** Registers the metrics of the PodResources API; call once per registry. */
 export function podResourcesMetrics(registry: MetricRegistry): PodResourcesObserver {
   const counter = (name: string, help: string) =>
     registry.counter({

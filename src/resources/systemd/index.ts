@@ -3,7 +3,10 @@ import { DbusConnection } from '../../protocols/dbus/index.ts';
 import type { SliceManager } from '../cgroups/cgroup-manager.ts';
 import { isJobRemoved, SystemdSlices } from './systemd-slices.ts';
 
-/** Connects to systemd through the message bus at the socket; opened at the first use. */
+/**
+ * Creates the slice manager, which connects to systemd through the message bus at the socket at its
+ * first use.
+ */
 export function systemdSlices({
   clock,
   busPath,

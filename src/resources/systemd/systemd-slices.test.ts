@@ -10,7 +10,10 @@ const slice = { unit: 'kubepods-podx.slice', parent: 'kubepods.slice', version: 
 
 type Answer = (call: DbusCall, bus: ScriptedBus) => Promise<readonly DbusValue[]> | readonly DbusValue[];
 
-/** Replies to configured calls, and with an empty reply to others. */
+/**
+ * A message bus that replies to configured calls as configured, and to all others with an empty
+ * reply.
+ */
 class ScriptedBus implements SystemdBus {
   readonly calls: DbusCall[] = [];
   readonly matches: string[] = [];
@@ -69,7 +72,7 @@ function refuse(name: string): never {
   });
 }
 
-/** Finishes the job after the reply. */
+/** Replies with the job and reports its result after that. */
 const later =
   (result: string): Answer =>
   ({ body = [] }, bus) => {
@@ -92,7 +95,7 @@ function aSystemd(responses: Readonly<Record<string, Answer>>) {
 }
 
 describe('starting a slice', () => {
-  it('resolves when its job has finished', async () => {
+  it('start resolves when the systemd job has finished', async () => {
     const { slices, buses, clock } = aSystemd({ StartTransientUnit: () => ['/job/1'] });
     let isOver = false;
     const starting = slices.start(slice, signal).then(() => {
@@ -112,7 +115,7 @@ describe('starting a slice', () => {
     assert.deepEqual([buses[0]?.listeners, clock.pendingTimers], [0, 0]);
   });
 
-  it('handles a job that finishes before the reply', async () => {
+  it('start handles a job that finishes before the reply to the call', async () => {
     const { slices } = aSystemd({
       StartTransientUnit: (_call, bus) => {
         bus.removed('/job/1', slice.unit, 'done');
@@ -122,7 +125,7 @@ describe('starting a slice', () => {
     await slices.start(slice, signal);
   });
 
-  it('starts an existing unit, which may not be running', async () => {
+  it('start also starts an existing unit, which may be stopped', async () => {
     const exists = { StartTransientUnit: () => refuse('org.freedesktop.systemd1.UnitExists') };
     const { slices, buses } = aSystemd({ ...exists, StartUnit: later('done') });
     await slices.start(slice, signal);
@@ -131,7 +134,7 @@ describe('starting a slice', () => {
     await assert.rejects(failing.start(slice, signal), /its job ended with "failed"/);
   });
 
-  it('rejects with the unit and the result of a failed job', async () => {
+  it('start rejects with the unit and the result of a failed job', async () => {
     const { slices } = aSystemd({ StartTransientUnit: later('dependency') });
     await assert.rejects(slices.start(slice, signal), {
       code: 'SYSTEMD_UNIT',
@@ -139,14 +142,14 @@ describe('starting a slice', () => {
     });
   });
 
-  it('rejects with the error of systemd', async () => {
+  it('start rejects with the error of systemd', async () => {
     const { slices } = aSystemd({
       StartTransientUnit: () => refuse('org.freedesktop.DBus.Error.InvalidArgs'),
     });
     await assert.rejects(slices.start(slice, signal), /unit kubepods-podx\.slice .*InvalidArgs: it says so/);
   });
 
-  it('times out if the job does not finish', async () => {
+  it('start times out if the job does not finish', async () => {
     const { slices, clock, buses } = aSystemd({ StartTransientUnit: () => ['/job/1'] });
     const failed = assert.rejects(slices.start(slice, signal), /Cannot have it done within 30000 ms/);
     await clock.advance(30_000);
@@ -154,7 +157,7 @@ describe('starting a slice', () => {
     assert.equal(buses[0]?.listeners, 0);
   });
 
-  it('is aborted by the signal', async () => {
+  it('an aborted signal cancels the start of a slice', async () => {
     const { slices, buses } = aSystemd({ StartTransientUnit: () => ['/job/1'] });
     const stop = new AbortController();
     const starting = slices.start(slice, stop.signal);
@@ -165,7 +168,7 @@ describe('starting a slice', () => {
 });
 
 describe('setting slice properties', () => {
-  it('is one runtime-only call, and none without values', async () => {
+  it('set uses one runtime-only call for all properties, and none without values', async () => {
     const { slices, buses } = aSystemd({});
     await slices.set(slice, { cpuShares: 2 }, signal);
     await slices.set(slice, {}, signal);
@@ -177,25 +180,25 @@ describe('setting slice properties', () => {
 });
 
 describe('stopping a slice', () => {
-  it('waits for the job whatever its result', async () => {
+  it('stop waits for the job, whatever its result', async () => {
     const { slices, buses } = aSystemd({ StopUnit: later('timeout') });
     await slices.stop(slice, signal);
     assert.deepEqual(buses[0]?.calls.at(-1)?.body, [slice.unit, 'replace']);
   });
 
-  it('succeeds for a missing unit', async () => {
+  it('stop succeeds for a missing unit', async () => {
     const { slices } = aSystemd({ StopUnit: () => refuse('org.freedesktop.systemd1.NoSuchUnit') });
     await slices.stop(slice, signal);
   });
 
-  it('fails on other errors', async () => {
+  it('stop fails on errors other than a missing unit', async () => {
     const { slices } = aSystemd({ StopUnit: () => refuse('org.freedesktop.systemd1.UnitExists') });
     await assert.rejects(slices.stop(slice, signal), /Cannot stop the unit kubepods-podx\.slice by systemd/);
   });
 });
 
 describe('the connection to systemd', () => {
-  it('is shared and subscribes to jobs once', async () => {
+  it('all calls share one connection to systemd, which subscribes to jobs once', async () => {
     const { slices, buses } = aSystemd({ StartTransientUnit: later('done'), StopUnit: later('done') });
     const other = { ...slice, unit: 'other.slice' };
     await Promise.all([slices.start(slice, signal), slices.start(other, signal), slices.stop(other, signal)]);
@@ -206,7 +209,7 @@ describe('the connection to systemd', () => {
     assert.equal(buses[0]?.members.filter((member) => member === 'Subscribe').length, 1);
   });
 
-  it('rejects waiting calls when it is lost and is opened again by the next call', async () => {
+  it('a lost connection to systemd rejects waiting calls, and the next call connects again', async () => {
     let isFirst = true;
     const { slices, buses } = aSystemd({
       StartTransientUnit: (call, bus) => {
@@ -221,7 +224,7 @@ describe('the connection to systemd', () => {
     assert.equal(buses.length, 2);
   });
 
-  it('is retried after a failure, and an aborted caller does not cancel it for others', async () => {
+  it('connects to systemd again after a failure, and one aborted caller does not cancel the connecting for other callers', async () => {
     const clock = new VirtualClock();
     const opening = Promise.withResolvers<SystemdBus>();
     let opened = 0;
@@ -245,7 +248,7 @@ describe('the connection to systemd', () => {
     assert.equal(opened, 2);
   });
 
-  it('is closed on disposal', async () => {
+  it('disposal closes the connection to systemd', async () => {
     const { slices, buses } = aSystemd({});
     await slices.set(slice, { cpuShares: 2 }, signal);
     slices[Symbol.dispose]();

@@ -18,7 +18,7 @@ import { type Slice, type SliceManager, withoutSystemd } from '../cgroups/cgroup
 import type { CgroupValues } from '../cgroups/cgroup-values.ts';
 import { startProperties, valueProperties } from './unit-properties.ts';
 
-/** The part of a message bus connection that is used. */
+/** The methods of a message bus connection that the slices need. */
 export type SystemdBus = Pick<DbusConnection, 'call' | 'addMatch' | 'onMessage' | 'closed'> & Disposable;
 
 export interface SystemdSlicesOptions {
@@ -36,27 +36,27 @@ const rejections = {
   exists: 'org.freedesktop.systemd1.UnitExists',
   unknown: 'org.freedesktop.systemd1.NoSuchUnit',
 };
-/** The deadline of a call including its job and the connection. */
+/** The deadline of a systemd call, including its job and the connection. */
 const workMs = 30_000;
 
-/** The systemd behind a connection. */
+/** An open connection to systemd. */
 interface Systemd {
   readonly bus: SystemdBus;
   readonly version: number;
 }
 
-/** A connection, or an attempt to connect. */
+/** A connection to systemd, or an attempt to connect. */
 interface Session {
   readonly systemd: Promise<Systemd>;
-  /** Aborted when the connection is lost or closed. */
+  /** Aborted when the connection to systemd is lost or closed. */
   readonly end: AbortController;
 }
 
 type Work = (systemd: Systemd, signal: AbortSignal) => Promise<void>;
 
 /**
- * Manages slices through D-Bus. One connection is opened by the first call, and again after it was
- * lost.
+ * Manages slices through the D-Bus API of systemd. The first call opens one connection, which is
+ * opened again if it is lost.
  */
 export class SystemdSlices implements SliceManager {
   readonly #options: SystemdSlicesOptions;
@@ -71,7 +71,8 @@ export class SystemdSlices implements SliceManager {
     const start: Work = async ({ bus }, inner) => {
       const body = [unit, 'replace', startProperties(slice), []];
       const fresh = { member: 'StartTransientUnit', signature: 'ssa(sv)a(sa(sv))', body };
-      // An existing unit may not be running: it may be left over or have a unit file.
+      // An existing unit is started too: it may be left over from before or have a unit file, and
+      // be stopped.
       const again = { member: 'StartUnit', signature: 'ss', body: [unit, 'replace'] };
       const result =
         (await unless(rejections.exists, runJob(bus, fresh, unit, inner))) ??
@@ -94,7 +95,7 @@ export class SystemdSlices implements SliceManager {
   async stop(slice: Slice, signal: AbortSignal): Promise<void> {
     const stop: Work = async ({ bus }, inner) => {
       const call = { member: 'StopUnit', signature: 'ss', body: [slice.unit, 'replace'] };
-      // The caller checks whether the cgroup is gone, whatever the result of the job.
+      // The result of the job is ignored: the caller checks whether the cgroup still exists.
       await unless(rejections.unknown, runJob(bus, call, slice.unit, inner));
     };
     await this.#ask(`stop the unit ${slice.unit}`, stop, signal);
@@ -121,7 +122,10 @@ export class SystemdSlices implements SliceManager {
     }
   }
 
-  /** Shared by concurrent callers, so that an abort of one does not cancel it. */
+  /**
+   * Connecting is shared by concurrent callers, so an aborted caller does not cancel it for the
+   * others.
+   */
   #begin(): Session {
     const end = new AbortController();
     const session = { end, systemd: this.#connect(end) };
@@ -157,12 +161,12 @@ async function meet(bus: SystemdBus, signal: AbortSignal): Promise<Systemd> {
   const properties = { ...manager, interface: 'org.freedesktop.DBus.Properties' };
   const body = [manager.interface, 'Version'];
   const [answer] = await bus.call({ ...properties, member: 'Get', signature: 'ss', body }, signal);
-  // Such as v245.4-1.fc32 or 257.
+  // The version of systemd is a text such as v245.4-1.fc32 or 257.
   const version = Number(/\d+/.exec(String((answer as DbusVariant).value))?.[0] ?? 0);
   return { bus, version };
 }
 
-/** Returns the result of the job; it may finish before the reply. */
+/** Resolves with the result of the job, which may finish before the reply to the call. */
 async function runJob(
   bus: SystemdBus,
   call: Omit<DbusCall, 'destination' | 'path' | 'interface'>,
@@ -188,9 +192,7 @@ async function runJob(
   }
 }
 
-/**
- * Whether a signal reports a finished job; other signals are ignored without decoding their body.
- */
+/** Whether a signal reports a finished job; the body of other signals is not decoded. */
 export function isJobRemoved({ type, member, interface: from, signature }: DbusMessage): boolean {
   return type === 'signal' && member === jobRemoved && from === manager.interface && signature === 'uoss';
 }
@@ -201,7 +203,7 @@ function endedJob(message: DbusMessage) {
   return { job, of, result };
 }
 
-/** Undefined if the unit does not exist. */
+/** Returns undefined if systemd reports that the unit does not exist. */
 async function unless(rejection: string, work: Promise<string>): Promise<string | undefined> {
   try {
     return await work;

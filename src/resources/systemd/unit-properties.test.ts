@@ -12,7 +12,7 @@ const spelled = (properties: readonly UnitProperty[]) =>
 describe('properties of a new slice', () => {
   const slice = { unit: 'kubepods-burstable.slice', parent: 'kubepods.slice' };
 
-  it('include its parent and all accounting', () => {
+  it('a new slice has its parent and all accounting as properties', () => {
     assert.deepEqual(spelled(startProperties({ ...slice, version: 2 })), {
       'Description s': 'kubelet cgroup kubepods-burstable.slice',
       'Wants as': ['kubepods.slice'],
@@ -24,7 +24,7 @@ describe('properties of a new slice', () => {
     });
   });
 
-  it('use BlockIOAccounting with cgroups v1', () => {
+  it('a new slice has BlockIOAccounting with cgroups v1', () => {
     const names = startProperties({ ...slice, version: 1 }).map(([name]) => name);
     assert.ok(names.includes('BlockIOAccounting') && !names.includes('IOAccounting'));
   });
@@ -42,7 +42,7 @@ describe('values of a slice', () => {
     hugePages: new Map([['2MB', 0]]),
   };
 
-  it('with cgroups v1', () => {
+  it('converts cgroup values to slice properties with cgroups v1', () => {
     assert.deepEqual(spelled(valueProperties(values, 1, 257)), {
       'MemoryLimit t': 67_108_864n,
       'CPUShares t': 512n,
@@ -52,7 +52,7 @@ describe('values of a slice', () => {
     });
   });
 
-  it('with cgroups v2', () => {
+  it('converts cgroup values to slice properties with cgroups v2', () => {
     assert.deepEqual(spelled(valueProperties(values, 2, 257)), {
       'MemoryMax t': 67_108_864n,
       'MemorySwapMax t': 0n,
@@ -64,7 +64,7 @@ describe('values of a slice', () => {
     });
   });
 
-  it('omit properties unsupported by an old systemd', () => {
+  it('omits slice properties that an old systemd does not support', () => {
     const known = (version: number) =>
       valueProperties(values, 2, version)
         .map(([name]) => name)
@@ -74,7 +74,7 @@ describe('values of a slice', () => {
     assert.deepEqual(known(244), ['AllowedCPUs', 'CPUQuotaPeriodUSec']);
   });
 
-  it('are infinity without a limit, and omitted if unset', () => {
+  it('slice properties are infinity without a limit, and omitted if unset', () => {
     const none = { cpuQuotaUs: -1, memoryBytes: -1, swapBytes: -1, pidsLimit: -1 };
     assert.deepEqual(spelled(valueProperties(none, 2, 257)), {
       'MemoryMax t': infinity,
@@ -88,7 +88,7 @@ describe('values of a slice', () => {
 });
 
 describe('the CPU quota property', () => {
-  it('is rounded up to whole percents', () => {
+  it('rounds the CPU quota property up to whole percents', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1_000, max: 1_000_000 }), fc.nat(100_000_000), (periodUs, more) => {
         const quotaUs = 1_000 + more;
@@ -104,7 +104,7 @@ describe('the CPU quota property', () => {
     );
   });
 
-  it('is exact for whole percents, and unset without a quota', () => {
+  it('keeps a CPU quota of whole percents exactly, and omits the property without a quota', () => {
     assert.equal(wholePercentQuotaUs(33_300, 100_000), 34_000);
     assert.equal(wholePercentQuotaUs(50_000, 100_000), 50_000);
     assert.equal(wholePercentQuotaUs(-1, 100_000), -1);
@@ -112,7 +112,7 @@ describe('the CPU quota property', () => {
 });
 
 describe('CPU bit masks', () => {
-  it('contain exactly the given CPUs', () => {
+  it('a CPU bit mask contains exactly the given CPUs', () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.nat(300), { minLength: 1 }), (cpus) => {
         const properties = valueProperties({ cpus: formatCpuSet(new Set(cpus)) }, 2, 257);

@@ -4,11 +4,11 @@ import type { Slice } from '../cgroups/cgroup-manager.ts';
 import type { CgroupValues } from '../cgroups/cgroup-values.ts';
 import { parseCpuSet } from '../cpu/cpu-set.ts';
 
-/** A unit property as D-Bus argument: its name and typed value. */
+/** A property of a systemd unit as D-Bus argument: its name and typed value. */
 export type UnitProperty = readonly [string, { readonly signature: string; readonly value: DbusValue }];
 
 const infinity = 2n ** 64n - 1n;
-/** The systemd versions that introduced a property; others reject it. */
+/** The systemd versions that introduced a property; older versions reject it. */
 const periodsFrom = 242;
 const cpusetsFrom = 244;
 
@@ -16,9 +16,9 @@ const flag = (name: string, value: boolean): UnitProperty => [name, { signature:
 const count = (name: string, value: bigint): UnitProperty => [name, { signature: 't', value }];
 
 /**
- * The properties of a new slice. All accounting is enabled from the start, because the kernel does
- * not account earlier usage. Default dependencies are off, so that the slice survives the start of
- * a shutdown like its pods.
+ * Returns the properties of a new slice. All accounting is enabled from the start, because the
+ * kernel does not account usage retroactively. Default dependencies are off, because systemd would
+ * otherwise stop the slice and its pods at the start of a shutdown.
  */
 export function startProperties({ unit, parent, version }: Slice): readonly UnitProperty[] {
   return [
@@ -32,7 +32,10 @@ export function startProperties({ unit, parent, version }: Slice): readonly Unit
   ];
 }
 
-/** Converts the values that systemd supports; the others are only written to the cgroup files. */
+/**
+ * Converts the cgroup values that systemd supports to unit properties; the others are only written
+ * to the cgroup files.
+ */
 export function valueProperties(
   values: CgroupValues,
   version: 1 | 2,
@@ -42,7 +45,8 @@ export function valueProperties(
   return [
     ...(version === 2 ? propertiesV2(values, systemdVersion) : propertiesV1(values)),
     ...quotaProperties(values, systemdVersion),
-    // Zero is rejected, and no process runs in the slice itself.
+    // systemd rejects TasksMax=0. One task is equivalent, because no process runs in the slice
+    // itself.
     ...(pidsLimit === undefined ? [] : [count('TasksMax', orInfinity(pidsLimit === 0 ? 1 : pidsLimit))]),
   ];
 }
@@ -80,7 +84,7 @@ function quotaProperties(
   ];
 }
 
-/** Zero means unset. */
+/** Returns the property with this limit; none for an unset limit or for zero, which means unset. */
 function limit(name: string, value: number | undefined): readonly UnitProperty[] {
   return value === undefined || value === 0 ? [] : [count(name, orInfinity(value))];
 }
@@ -89,7 +93,7 @@ function orInfinity(value: number): bigint {
   return value < 0 ? infinity : BigInt(value);
 }
 
-/** One bit per CPU, lowest first, up to the last CPU. */
+/** Returns a bit mask with one bit per CPU, lowest CPU first, up to the last CPU. */
 function cpuBits(list: string): readonly number[] {
   const cpus = parseCpuSet(list);
   const bytes = new Array<number>(Math.floor(Math.max(...cpus) / 8) + 1).fill(0);

@@ -2,11 +2,14 @@ import type { Container } from '../../kinds/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import type { Rejection } from '../admission/index.ts';
 
-/** One set of NUMA nodes that can satisfy a request. */
+/** A set of NUMA nodes that can satisfy a request, in the topology manager. */
 export interface TopologyHint {
-  /** Ascending and unique. Undefined for any NUMA node. */
+  /** The NUMA nodes, ascending and unique; undefined for any NUMA node. */
   readonly numaNodes: readonly number[] | undefined;
-  /** Whether it uses the minimum number of NUMA nodes of an empty machine. */
+  /**
+   * Whether the hint uses the minimum number of NUMA nodes that the request would need on an empty
+   * machine.
+   */
   readonly preferred: boolean;
 }
 
