@@ -16,8 +16,9 @@ const clock = realClock();
 const signal = new AbortController().signal;
 
 /**
- * Process 1 of a machine that has just booted: its own processes, mounts, network and boot id, and an empty /run, on the
- * disk of the machine around it. One interface carries the default route, as kubeling wants an address for its node.
+ * The script of process 1 of a freshly booted machine: with its own processes, mounts, network and
+ * boot ID, and an empty /run, on the disk of the host. One interface has the default route, because
+ * kubeling requires an address for its node.
  */
 const boot = `set -eu
 mount --make-rprivate /
@@ -33,19 +34,19 @@ ip route add default via 10.215.0.2
 echo booted
 exec sleep infinity`;
 
-/** A program that runs on the machine, and what it has written so far. */
+/** A program that runs on the simulated machine, and its output so far. */
 export interface MachineProcess {
   readonly child: ChildProcess;
   readonly output: () => string;
-  /** Waits until what it writes matches; fails when it ends before. */
+  /** Waits until the output of the program matches; fails when the program exits before. */
   says(pattern: RegExp): Promise<void>;
 }
 
-/** A machine to be booted, cut off from power, and booted again with the same disk. */
+/** A simulated machine that can be booted, lose power, and be booted again with the same disk. */
 export class BootedMachine implements AsyncDisposable {
   readonly scratch: string;
   readonly #dataDirs = new Set<string>();
-  /** Process 1, as this machine numbers it, and the program that waits for it. */
+  /** The PID of process 1 on the host, and the `unshare` program that waits for it. */
   #first: number | undefined;
   #waiting: ChildProcess | undefined;
 
@@ -73,20 +74,25 @@ export class BootedMachine implements AsyncDisposable {
     this.#first = Number(await readFile(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8'));
   }
 
-  /** Everything that runs is killed at once; what is not on the disk is gone. */
+  /**
+   * Kills all processes of the machine at the same time; everything that is not on its disk is
+   * lost.
+   */
   async losePower(): Promise<void> {
     const [first, waiting] = [this.#first, this.#waiting];
     if (first === undefined || waiting === undefined) return;
     this.#first = undefined;
     const gone = once(waiting, 'exit');
     process.kill(first, 'SIGKILL');
-    // The kernel ends process 1 last.
+    // The kernel kills the other processes of the PID namespace before process 1 exits.
     await gone;
     for (const dataDir of this.#dataDirs)
       await removeTopCgroup(`/${networkName(dataDir)}`, { clock, procDir: '/proc' }, signal);
   }
 
-  /** A directory on the disk, known to `losePower`, which removes the cgroups of its pods. */
+  /**
+   * Returns the path of a data directory on the disk; `losePower` removes the cgroups of its pods.
+   */
   dataDirectory(name: string): string {
     const path = join(this.scratch, name);
     this.#dataDirs.add(path);
@@ -123,7 +129,7 @@ export class BootedMachine implements AsyncDisposable {
     return this.start(kubeling, ...args);
   }
 
-  /** Answers what the command wrote; rejects when it fails. */
+  /** Runs a command on the machine. Returns its output; rejects when it fails. */
   run(file: string, ...args: readonly string[]): Promise<string> {
     return new Promise((resolve, reject) => {
       execFile('nsenter', this.#inside(file, args), { timeout: 60_000 }, (error, stdout, stderr) => {

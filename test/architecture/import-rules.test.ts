@@ -4,7 +4,7 @@ import { breaches } from './import-rules.ts';
 
 const check = (files: Readonly<Record<string, string>>) => breaches(new Map(Object.entries(files)));
 
-test('imports that point down, through doors, are fine', () => {
+test('allows imports of a lower-ranked package through its entry point', () => {
   const files = {
     'src/main.ts': `import { main } from './cli/index.ts';`,
     'src/cli/index.ts': `import { start } from '../kubelet/index.ts';`,
@@ -18,7 +18,7 @@ test('imports that point down, through doors, are fine', () => {
   assert.deepEqual(check(files), []);
 });
 
-test('an import that points up is a breach, even of a type', () => {
+test('rejects an import of a higher-ranked package, even if only of a type', () => {
   assert.match(
     check({ 'src/pleg/a.ts': `import { x } from '../kubelet/index.ts';` })[0] ?? '',
     /pleg is below kubelet/,
@@ -34,18 +34,18 @@ test('an import that points up is a breach, even of a type', () => {
   assert.match(check({ 'src/cli/a.ts': `import '../main.ts';` })[0] ?? '', /cli is below main/);
 });
 
-test('rooms of one rank share types only', () => {
+test('allows packages of the same rank to import only types of each other', () => {
   const runtime = check({ 'src/pleg/a.ts': `import { x } from '../status/index.ts';` });
   assert.match(runtime[0] ?? '', /pleg and status are of one rank/);
   assert.equal(check({ 'src/pods/a.ts': `import { x } from '../api/index.ts';` }).length, 1);
   assert.deepEqual(check({ 'src/pleg/a.ts': `import type { X } from '../status/index.ts';` }), []);
 });
 
-test('a list of inline types still loads the file, so it counts', () => {
+test('counts a list of inline types as an import that loads the file', () => {
   assert.equal(check({ 'src/pleg/a.ts': `import { type X } from '../status/index.ts';` }).length, 1);
 });
 
-test('a room is entered through its index, also for types and for lib', () => {
+test('rejects imports that bypass the index of a package, also of types and of lib', () => {
   assert.match(
     check({ 'src/pleg/a.ts': `import type { X } from '../cri/client.ts';` })[0] ?? '',
     /through its index/,
@@ -55,7 +55,7 @@ test('a room is entered through its index, also for types and for lib', () => {
   assert.equal(check({ 'src/pleg/deep/a.ts': `await import('../../cri/client.ts');` }).length, 1);
 });
 
-test('a circle is a breach, unless types close it', () => {
+test('rejects an import cycle, unless a type-only import closes it', () => {
   const circle = {
     'src/pleg/a.ts': `import { b } from './b.ts';`,
     'src/pleg/b.ts': `import { c } from './c.ts';`,
@@ -68,7 +68,7 @@ test('a circle is a breach, unless types close it', () => {
   assert.match(check({ 'src/pleg/a.ts': `import './a.ts';` })[0] ?? '', /a\.ts -> .*a\.ts is a circle/);
 });
 
-test('the HTTP of Node is reached through lib, which loads no more than is used', () => {
+test('rejects imports of node:http outside lib, which provides nodeHttp', () => {
   assert.match(
     check({ 'src/server/a.ts': `import { request } from 'node:http';` })[0] ?? '',
     /nodeHttp of lib/,
@@ -76,7 +76,7 @@ test('the HTTP of Node is reached through lib, which loads no more than is used'
   assert.deepEqual(check({ 'src/server/a.ts': `import type { Server } from 'node:http';` }), []);
 });
 
-test('time and chance outside lib are breaches, each named', () => {
+test('rejects each use of time and randomness outside lib by name', () => {
   const uses = [
     'Date.now()',
     'new Date()',
@@ -93,7 +93,7 @@ test('time and chance outside lib are breaches, each named', () => {
   for (const use of uses) assert.match(check({ 'src/pleg/a.ts': use })[0] ?? '', /belongs in lib only/, use);
 });
 
-test('dates from a value, methods of sockets, words in comments and tests are no breaches', () => {
+test('accepts dates built from a value, methods of sockets, words in comments, and tests', () => {
   const fine = [
     'new Date(ms).toISOString()',
     'socket.setTimeout(0)',
@@ -105,7 +105,7 @@ test('dates from a value, methods of sockets, words in comments and tests are no
   assert.deepEqual(check({ 'src/pleg/a.test.ts': 'Date.now()', 'src/cri/gen/a.ts': 'new Date()' }), []);
 });
 
-test('a room without a rank, and an import from the tests, are breaches', () => {
+test('rejects a package without a rank, and an import of the tests by the program', () => {
   assert.match(check({ 'src/utils/a.ts': '' })[0] ?? '', /has no rank/);
   assert.match(
     check({ 'src/pleg/a.ts': `import '../../test/fakes/x.ts';` })[0] ?? '',

@@ -2,12 +2,15 @@ import { posix } from 'node:path';
 import { codeOnly, type Import, importsOf } from './source-text.ts';
 
 /**
- * The directions imports may take, as a function over a map from path to source, so that each rule can be shown to
- * fail on a small example. Paths are relative to the root of the repository.
+ * The allowed directions of imports, checked on a map from path to source, so that each rule can be
+ * shown to fail on a small example. Paths are relative to the root of the repository.
  */
 export type Sources = ReadonlyMap<string, string>;
 
-/** Higher may import lower. Every room must be here: a new one is placed on purpose. */
+/**
+ * The ranks of the packages: a package may import those of lower rank. Every package must be
+ * listed, so that a new one gets its rank deliberately.
+ */
 const ranks: Readonly<Record<string, number>> = {
   main: 5,
   cli: 4,
@@ -40,12 +43,15 @@ const ranks: Readonly<Record<string, number>> = {
   lib: 0,
 };
 
-/** Rooms of one rank that may import each other at run time, with the reason. Empty is best. */
+/**
+ * Pairs of packages of one rank of which the first may import the second at run time, with the
+ * reason. Ideally empty.
+ */
 const peersAllowed: ReadonlyMap<string, string> = new Map<string, string>([
   ['checkpoints -> volumes', 'the format of a bound volume is checked where it is defined'],
 ]);
 
-/** Doors besides a room's own index, with the reason. */
+/** Entry points of packages besides their index, with the reason. */
 const extraDoors: ReadonlyMap<string, string> = new Map([
   ['src/kubelet/cluster/index.ts', 'only a node of a cluster should pay for loading what ties it there'],
   [
@@ -77,15 +83,18 @@ const extraDoors: ReadonlyMap<string, string> = new Map([
   ],
 ]);
 
-/** Each protocol is loaded by those that speak it only. */
+/** Each protocol has its own entry point, so that only its users load it. */
 const protocolDoor = /^src\/protocols\/[^/]+\/index\.ts$/;
 
-/** Whatever reads time or chance, or waits, does so through the clock and the random source of `lib`. */
+/**
+ * Uses of time, randomness and timers that are allowed in `lib` only; other packages use its clock
+ * and random source.
+ */
 const forbiddenWords: readonly (readonly [string, RegExp])[] = [
   ['Date.now', /\bDate\.now\b/],
   ['new Date()', /\bnew Date\s*(?:\(\s*\)|(?![\s(\w]))/],
   ['Math.random', /\bMath\.random\b/],
-  // A method of that name, as sockets have it, is something else.
+  // Methods of this name, such as that of sockets, are allowed.
   ['setTimeout', /(?<!\.)\bsetTimeout\b(?!\s*\??:)|\bglobalThis\.setTimeout\b/],
   ['setInterval', /(?<!\.)\bsetInterval\b|\bglobalThis\.setInterval\b/],
   ['performance.now', /\bperformance\.now\b/],
@@ -93,7 +102,10 @@ const forbiddenWords: readonly (readonly [string, RegExp])[] = [
   ['AbortSignal.timeout', /\bAbortSignal\.timeout\b/],
 ];
 
-/** Costs memory for what nobody uses; `nodeHttp` of `lib` does not. */
+/**
+ * Reports imports of node:http, which load parts that kubeling never uses; `nodeHttp` of `lib` does
+ * not load them.
+ */
 function dearImport(path: string, imports: readonly Import[]): string[] {
   return imports.some(({ from, typeOnly }) => from === 'node:http' && !typeOnly)
     ? [`${path} imports node:http, but nodeHttp of lib is the way to it`]
@@ -106,7 +118,10 @@ interface Edge {
   readonly typeOnly: boolean;
 }
 
-/** Every breach of the rules, one sentence each; none when all is well. Tests are free to import what they like. */
+/**
+ * Returns one sentence for each violation of the import rules; none if the sources comply. Tests
+ * may import any file.
+ */
 export function breaches(sources: Sources): string[] {
   const files = [...sources.keys()].filter((path) => path.startsWith('src/') && !path.endsWith('.test.ts'));
   const edges = files.flatMap((path) => edgesOf(path, importsOf(sources.get(path) ?? '')));
@@ -125,7 +140,9 @@ function edgesOf(path: string, imports: readonly Import[]): Edge[] {
     .map(({ from, typeOnly }) => ({ from: path, to: posix.join(posix.dirname(path), from), typeOnly }));
 }
 
-/** `src/main.ts` counts as a room of its own, above all others. */
+/**
+ * Returns the package of a file. `src/main.ts` counts as a separate package of the highest rank.
+ */
 function roomOf(path: string): string {
   return path.replace(/^src\//, '').replace(/[/.].*$/, '');
 }
@@ -167,7 +184,10 @@ function forbiddenUse(path: string, source: string): string[] {
   return words.map((word) => `${path} uses ${word}, which belongs in lib only`);
 }
 
-/** One sentence for each file that closes a circle, found by walking what is loaded at run time. */
+/**
+ * Returns one sentence for each import cycle, found by following the imports that exist at run
+ * time.
+ */
 function cycles(files: readonly string[], edges: readonly Edge[]): string[] {
   const next = Map.groupBy(
     edges.filter((edge) => !edge.typeOnly),

@@ -14,7 +14,7 @@ async function sources(): Promise<Map<string, string>> {
   return found;
 }
 
-test('imports keep their directions, rooms their doors, and time its one place', async () => {
+test('imports follow the ranks of packages and their entry points, and only lib uses time and randomness', async () => {
   const found = await sources();
   assert.ok(found.has('src/lib/index.ts'));
   assert.deepEqual(breaches(found), []);

@@ -5,15 +5,18 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-/** Those that are gone when the program runs, and those that wait until somebody asks, are none of them. */
+/**
+ * Matches imports that load a file immediately: no type-only imports, which are erased, and no
+ * dynamic imports.
+ */
 const atOnce = /^(?:import|export)(?! type\b)[^;]*?from '(\.[^']+)';/gm;
 
-/** `run` and `up` have folders of their own. */
+/** Returns the file of a command; `run` and `up` have separate directories. */
 function commandFile(command: string): string {
   return `src/cli/${['run', 'up'].includes(command) ? `${command}/` : ''}${command}.ts`;
 }
 
-/** All files that are loaded with the given one. */
+/** Returns all files that are loaded together with the given one. */
 async function loadedWith(path: string, found = new Set<string>()): Promise<ReadonlySet<string>> {
   if (found.has(path)) return found;
   found.add(path);
@@ -24,7 +27,7 @@ async function loadedWith(path: string, found = new Set<string>()): Promise<Read
 }
 
 for (const command of ['run', 'up', 'status', 'explain']) {
-  test(`kubeling ${command} does not load the embedded API before it is asked for`, async () => {
+  test(`kubeling ${command} does not load the embedded API at its start`, async () => {
     const loaded = await loadedWith(commandFile(command));
     assert.ok(loaded.has('src/lib/index.ts'), 'imports are followed');
     assert.deepEqual(
@@ -35,7 +38,7 @@ for (const command of ['run', 'up', 'status', 'explain']) {
 }
 
 for (const command of ['run', 'up']) {
-  test(`kubeling ${command} does not load what serves devices before there is a plugin`, async () => {
+  test(`kubeling ${command} does not load the device manager and the PodResources API at its start`, async () => {
     const loaded = await loadedWith(commandFile(command));
     const lazy = /^src\/resources\/(?:devices\/device-manager|pod-resources\/)/;
     assert.deepEqual(
@@ -46,7 +49,7 @@ for (const command of ['run', 'up']) {
 }
 
 for (const command of ['run', 'up']) {
-  test(`kubeling ${command} does not load what gives out processors before it is asked for`, async () => {
+  test(`kubeling ${command} does not load the CPU and memory managers at its start`, async () => {
     const loaded = await loadedWith(commandFile(command));
     const parts = /^src\/resources\/(?:exclusive|cpu|memory)\//;
     assert.deepEqual(
@@ -56,18 +59,18 @@ for (const command of ['run', 'up']) {
   });
 }
 
-test('what gives out processors is found where it is loaded at once', async () => {
+test('the search for loaded files finds the CPU manager behind the entry point of exclusive resources', async () => {
   const loaded = await loadedWith('src/resources/exclusive/index.ts');
   assert.ok(loaded.has('src/resources/cpu/cpu-manager.ts'));
 });
 
-test('the embedded API is found where it is loaded at once', async () => {
+test('the search for loaded files finds the embedded API behind the command that starts it', async () => {
   const loaded = await loadedWith('src/cli/up/up-api.ts');
   assert.ok(loaded.has('src/local-api/index.ts') && loaded.has('src/local-api/persistence/index.ts'));
 });
 
 for (const command of ['run', 'up']) {
-  test(`kubeling ${command} does not load who speaks to systemd before cgroups are left to it`, async () => {
+  test(`kubeling ${command} does not load the D-Bus client of systemd at its start`, async () => {
     const loaded = await loadedWith(commandFile(command));
     assert.ok(loaded.has('src/resources/cgroups/cgroup-manager.ts'), 'imports are followed');
     assert.deepEqual(

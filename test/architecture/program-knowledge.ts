@@ -1,8 +1,9 @@
 import type { Knowledge } from './program-rules.ts';
 
 /**
- * What the sources do not say of the programs they start. Essential packages are those that Debian 12 and 13 both mark
- * `Essential: yes`: mount, e2fsprogs, procps, iproute2 and Python are not among them.
+ * Programs that the sources start without naming them, and where they come from. Essential packages
+ * are those that both Debian 12 and 13 mark `Essential: yes`: mount, e2fsprogs, procps, iproute2
+ * and Python are not among them.
  */
 export const knowledge: Knowledge = {
   declared: {
@@ -14,14 +15,14 @@ export const knowledge: Knowledge = {
       starts: ['apt-cache', 'busybox', 'kubectl', 'npm', 'tar'],
     },
     'scripts/setup/lock.mjs': { places: ["'flock'"], starts: ['cat', 'sh'] },
-    // The pinned Node.js.
+    // Runs npm with the pinned Node.js.
     'scripts/setup/npm-packages.mjs': { places: ["join(pinned, 'bin/node')"], starts: ['npm'] },
-    // The commands of the other files of the set-up.
+    // Runs the commands of the other set-up scripts.
     'scripts/setup/task.mjs': { places: ['command'], starts: [] },
     'scripts/setup/units.mjs': { starts: ['update-rc.d'] },
-    // The credential program that a kubeconfig names.
+    // Runs the credential plugin that a kubeconfig names.
     'src/api/client/wire-client-set.ts': { places: ['runChecked'], starts: [] },
-    // The programs whose versions the checks report: containerd, runc, iptables.
+    // Runs the programs whose versions the doctor checks report: containerd, runc, iptables.
     'src/cli/doctor/real-machine.ts': { places: ['file'], starts: [] },
     'src/cli/doctor/checks/network.ts': {
       wrappers: ['machine.run'],
@@ -31,7 +32,7 @@ export const knowledge: Knowledge = {
     'src/cli/doctor/checks/runtime.ts': { wrappers: ['machine.run'], places: ['path'], starts: ['runc'] },
     'src/cli/down.test.ts': { places: ["'/bin/sh'"], starts: ['sh'] },
     'src/cli/inherited-descriptors.test.ts': { places: ["'bash'"], starts: ['ls'] },
-    // The programs of src/runtime/containers/subpaths.ts and src/containerd/mounts.ts.
+    // Runs the programs of src/runtime/containers/subpaths.ts and src/containerd/mounts.ts.
     'src/cli/down.ts': { places: ['file'], starts: [] },
     'src/cli/data-directory/firewall.ts': { places: ['file'], starts: [] },
     'src/node/host-firewall.ts': { starts: ['iptables', 'ip6tables'] },
@@ -44,13 +45,14 @@ export const knowledge: Knowledge = {
     'src/cli/kubelet/volume-support.ts': { places: ["'unshare'"], starts: [] },
     'src/cli/kubelet/user-ids.ts': { places: ['command'], starts: ['getsubids'] },
     'src/containerd/launch.ts': { places: ['file'], starts: ['containerd'] },
-    // The programs of the other files of the directory, found on the PATH and beside containerd.
+    // Runs the programs of the other files of the directory, found on the PATH and beside
+    // containerd.
     'src/containerd/machine.ts': {
       places: ['file'],
       starts: ['containerd', 'ctr', 'ip', 'iptables', 'runc'],
     },
     'src/containerd/mounts.ts': { starts: [], wrappers: ['run'] },
-    // A file with the first bytes of a script.
+    // Contains a file that begins like a script and is never run.
     'src/containerd/oci-image.test.ts': { places: ['a script'], starts: [] },
     'src/lib/run-command.test.ts': {
       places: [
@@ -73,14 +75,14 @@ export const knowledge: Knowledge = {
       starts: ['sleep'],
     },
     'src/lib/run-command.ts': { places: ['command', 'command.file'], starts: [] },
-    // Credential plugins that the configuration names.
+    // Runs the credential plugins that the configuration names.
     'src/runtime/images/credentials/exec-plugin.ts': { places: ['command'], starts: [] },
     'src/runtime/containers/subpaths.ts': { places: ['file'], starts: [], wrappers: ['run'] },
     'src/server/system-logs/journal.ts': {
       places: ['program', '{ ...command, ...limits }'],
       starts: ['journalctl'],
     },
-    // Node.js itself.
+    // Runs Node.js itself.
     'src/volumes/ownership/run-group-walk.ts': { places: ['command'], starts: [] },
     'src/node/shutdown/logind.ts': { starts: ['cat', 'sh'] },
     'src/volumes/block/host-block-devices.ts': { places: ['file'], starts: [], wrappers: ['.#run'] },
@@ -96,7 +98,7 @@ export const knowledge: Knowledge = {
     },
     'src/volumes/nfs/host-network-mounts.ts': { places: ['command'], starts: [], wrappers: ['.#run'] },
     'src/volumes/files/host-volume-files.ts': { places: ['file'], starts: [], wrappers: ['.#run'] },
-    // A sample script.
+    // Contains a sample script.
     'test/architecture/programs.test.ts': { places: ['a script'], starts: [] },
     'test/booted-machine.ts': {
       places: ["'nsenter'", "'nsenter'", "'unshare'"],
@@ -104,13 +106,13 @@ export const knowledge: Knowledge = {
     },
     'test/chaos/fragile-containerd.ts': { places: ['a script'], starts: ['containerd', 'sed', 'sh'] },
     'test/cluster/cluster-node.ts': { places: ["'setpriv'", 'file'], starts: [] },
-    // kubectl, alone or in a terminal.
+    // Runs kubectl, directly or in a terminal.
     'test/cluster/control-plane.ts': { places: ["'setpriv'"], starts: ['kubectl'] },
-    // Parts of a control plane, built from source where the tests of clusters run.
+    // Runs control plane components that are built from source where the cluster tests run.
     'test/cluster/part.ts': { places: ["'setpriv'"], starts: [] },
     'test/cluster/programs.ts': { places: ['etcd'], starts: [] },
     'test/cluster/terminal.ts': { places: ['command'], starts: ['script', 'stty'] },
-    // Node.js itself, in another network.
+    // Runs Node.js itself in a network namespace.
     'test/connection-attempt.ts': { places: ['file'], starts: [] },
     'test/isolated-network.ts': { places: ['file'], starts: ['ip', 'sh'] },
     'test/disks/loop-disk.ts': {
@@ -118,9 +120,9 @@ export const knowledge: Knowledge = {
       starts: ['mkfs.ext4', 'mkfs.xfs'],
       wrappers: ['run'],
     },
-    // Stand-ins for the programs of quotas.
+    // Contains fake quota programs.
     'test/disks/quota-tools.ts': { places: ['a script'], starts: ['cat', 'ls', 'rm', 'sh', 'tr'] },
-    // Stand-ins for any program.
+    // Contains fakes of any program.
     'test/fakes/argument-recorder.ts': { places: ['a script'], starts: ['sh'] },
     'test/fresh/enter.sh': {
       places: ['a script'],
@@ -130,12 +132,12 @@ export const knowledge: Knowledge = {
     'test/fresh/inside.mjs': { places: ['file', 'file'], starts: ['dpkg-query', 'git', 'npm'] },
     'test/integration/containerd-access.test.ts': { places: ["'setpriv'"], starts: ['test'] },
     'test/integration/containerd-fixture.ts': { places: ['beside'], starts: ['ctr'] },
-    // The programs that the file lists with their arguments.
+    // Runs the programs that the file lists with their arguments.
     'test/integration/hostile-volumes.test.ts': {
       places: ['program'],
       starts: ['blkid', 'lsattr', 'mkfs.ext4', 'resize2fs', 'stat'],
     },
-    // Stand-ins for containerd.
+    // Contains fakes of containerd.
     'test/integration/containerd.test.ts': {
       places: ["'/bin/sh'", 'a script', 'program'],
       starts: ['sh', 'sleep'],
@@ -147,20 +149,20 @@ export const knowledge: Knowledge = {
       starts: ['ip', 'iptables'],
       wrappers: ['said'],
     },
-    // kubeling and ip in another network.
+    // Runs kubeling and ip in a network namespace.
     'test/integration/listeners.test.ts': { places: ['file', 'file'], starts: ['ip', 'setpriv'] },
     'test/listeners/find-listeners.ts': { places: ['file'], starts: ['ss'] },
-    // Node.js itself in another network, and an iptables that writes down how it is called.
+    // Runs Node.js itself in a network namespace, and an iptables wrapper that records its calls.
     'test/integration/loopback-services.test.ts': {
       places: ['a script', 'file', 'file'],
       starts: ['ip', 'iptables', 'sh'],
     },
-    // A stand-in for a credential plugin.
+    // Contains a fake credential plugin.
     'test/integration/images.test.ts': { places: ['a script'], starts: ['cat', 'sh'] },
     'test/integration/launcher.test.ts': { places: ["'/bin/sh'", 'a script'], starts: ['readlink'] },
     'test/integration/logs.test.ts': { places: ["'bash'", 'kubeling'], starts: ['head'] },
     'test/integration/pause-program.test.ts': { places: ["'nsenter'", "'unshare'"], starts: ['sh', 'sleep'] },
-    // A stand-in for crun.
+    // Contains a fake crun.
     'test/integration/pod-config.test.ts': { places: ['a script'], starts: ['runc', 'sh'] },
     'test/integration/process.test.ts': { places: ['launcher', 'launcher', 'launcher'], starts: [] },
     'test/integration/remove-tree.test.ts': { places: ["'sh'", "'sh'"], starts: ['mkdir', 'touch'] },
@@ -178,12 +180,12 @@ export const knowledge: Knowledge = {
       starts: ['cat', 'chmod', 'cp', 'gzip', 'ln', 'mkdir', 'rm', 'seq', 'sh', 'sleep', 'tar'],
     },
     'test/integration/shared-root.test.ts': { places: ["'unshare'", 'file'], starts: ['nsenter', 'sleep'] },
-    // The script runs in a container; the programs outside follow.
+    // The script runs in a container; `starts` lists the programs started outside of it.
     'test/integration/streaming.test.ts': {
       places: ['a script', 'program'],
       starts: ['bash', 'head', 'kubectl', 'script', 'sh', 'yes'],
     },
-    // Stand-ins for journalctl.
+    // Contains fakes of journalctl.
     'test/integration/system-logs.test.ts': { places: ['a script'], starts: ['sh'] },
     'test/integration/up-down.test.ts': { places: ['kubeling', 'kubeling'], starts: [] },
     'test/kubeling-node.ts': { places: ['file', 'file', 'file'], starts: [] },

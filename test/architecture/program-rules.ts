@@ -3,19 +3,22 @@ import { programStarts } from './program-starts.ts';
 
 type Purpose = 'start' | 'test' | 'fresh';
 
-/** An entry of the set-up's table of packages. */
+/** An entry of the table of packages that the set-up installs. */
 export interface PackageEntry {
   readonly packages: { readonly apt: string };
   readonly present: { readonly commands?: readonly string[]; readonly anyFile?: readonly string[] };
   readonly for: readonly Purpose[];
 }
 
-/** What a file starts at places where its source does not name the program, or names one that starts others. */
+/**
+ * The programs that a file starts at places where its source does not name the program, or names
+ * one that starts other programs.
+ */
 export interface Declared {
-  /** As they stand in the source; one for each place. */
+  /** The program arguments as written in the source, one for each such place. */
   readonly places?: readonly string[];
   readonly starts: readonly string[];
-  /** Functions of this file, `.name` for methods, whose first argument is the program. */
+  /** Functions of this file whose first argument is the program to start; `.name` for methods. */
   readonly wrappers?: readonly string[];
 }
 
@@ -23,21 +26,33 @@ export interface Knowledge {
   readonly declared: Readonly<Record<string, Declared>>;
   /** Programs of Debian's essential packages, by package. */
   readonly essential: Readonly<Record<string, readonly string[]>>;
-  /** Programs that a package of the table brings besides those by which the set-up finds it, by package. */
+  /**
+   * Programs that a package of the table contains besides those by which the set-up recognizes it,
+   * by package.
+   */
   readonly alongside: Readonly<Record<string, readonly string[]>>;
-  /** Programs that are there before the set-up or come otherwise, with the reason. */
+  /** Programs that exist before the set-up or are installed otherwise, with the reason. */
   readonly given: Readonly<Record<string, string>>;
-  /** Programs that kubeling can do without, with what is lost; the tests have them all the same. */
+  /**
+   * Programs that kubeling can run without, with the feature that is lost; the tests require them
+   * all the same.
+   */
   readonly optional: Readonly<Record<string, string>>;
-  /** Programs and files of the table that no place of the sources starts, with who uses them. */
+  /** Programs and files of the table that are not started by the sources, with their user. */
   readonly indirect: Readonly<Record<string, string>>;
 }
 
-/** They start a program of their own, so a place that names them does not name all that it starts. */
+/**
+ * Programs that start another program, so a place that starts one of them must declare the other
+ * program.
+ */
 const launchers = ['bash', 'env', 'flock', 'nsenter', 'script', 'setpriv', 'sh', 'unshare'];
 const scriptPlace = 'a script';
 
-/** Every breach, one sentence each; none when the set-up installs all that is started and nothing else. */
+/**
+ * Returns one sentence for each violation; none if the set-up installs exactly the programs that
+ * are started.
+ */
 export function programBreaches(
   sources: Sources,
   table: readonly PackageEntry[],
@@ -79,14 +94,17 @@ function isOpen({ program }: { readonly program: string | undefined }): boolean 
   return program === undefined || launchers.includes(program);
 }
 
-/** A shell script, or a source with one inside. */
+/** Returns whether the file is, or contains, a shell script. */
 function scripts(path: string, source: string): string[] {
   const isSource = /\.(?:ts|mjs)$/.test(path);
   const text = isSource ? source.replace(/^#!.*/, '') : source;
   return /#!\/(?:usr\/)?bin\//.test(text) ? [scriptPlace] : [];
 }
 
-/** `mkfs.ext4` may stand there as `mkfs.${type}` and `ext4`. */
+/**
+ * The source may contain `mkfs.ext4` as `mkfs.${type}` and `ext4`, so only the last part is
+ * searched.
+ */
 function lastPart(name: string): string {
   return name.replace(/^mkfs\./, '');
 }

@@ -2,9 +2,9 @@ import { codeOnly } from './source-text.ts';
 
 /** A place in the source that starts a program. */
 export interface Start {
-  /** The name of the program, without its directory; undefined where the source computes it. */
+  /** The name of the program without its directory; undefined if the source computes it. */
   readonly program: string | undefined;
-  /** What stands in the place of the program. */
+  /** The program argument as written in the source. */
   readonly written: string;
 }
 
@@ -12,10 +12,11 @@ const startFunctions = ['exec', 'execFile', 'execFileSync', 'execSync', 'spawn',
 const libraryFunctions = ['runCommand', 'runChecked'];
 
 /**
- * The places of a file that start a program: calls of what is imported from `node:child_process` or promisified, of
- * `runCommand` and `runChecked`, and of the wrappers given, as `name` or as `.name` for a method. A use of a function
- * that is not a call counts as a place too, as a program may be started by whatever it is given to. `process.execPath`
- * and `fork`, which start the Node.js that runs, are left out.
+ * Returns the places of a file that start a program: calls of functions imported from
+ * `node:child_process` or promisified, of `runCommand` and `runChecked`, and of the given wrappers,
+ * as `name` or as `.name` for a method. A use of such a function that is not a call counts as well,
+ * because the function may be called elsewhere. `process.execPath` and `fork`, which start the
+ * running Node.js, are excluded.
  */
 export function programStarts(source: string, wrappers: readonly string[] = []): Start[] {
   const code = codeOnly(source);
@@ -75,7 +76,10 @@ function usesOf(source: string, code: string, name: string): Start[] {
   });
 }
 
-/** In a list of imports or exports, as a key of an object or type, or where a function or method is defined. */
+/**
+ * The name occurs in a list of imports or exports, as a key of an object or type, or as the name of
+ * a function or method, so it is no call.
+ */
 function isDeclaration(before: string, after: string): boolean {
   if (/\bfunction\s*\*?\s*$/.test(before) || /^\(\s*\w+\??:/.test(after)) return true;
   if (/^\s*\??:(?!:)/.test(after)) return true;
@@ -94,7 +98,7 @@ function firstArgument(source: string, code: string, open: number): string {
   return source.slice(open + 1, at).trim();
 }
 
-/** The program is the argument itself, the `file` of an object, or the first of a list. */
+/** The program is the argument itself, the `file` of an object, or the first element of a list. */
 function startOf(argument: string): Start {
   const inObject = /^\{\s*file(?::\s*([^,}]*))?/.exec(argument);
   const inList = /^\[\s*([^,\]]*)/.exec(argument)?.[1];

@@ -9,7 +9,7 @@ import { type Knowledge, type PackageEntry, programBreaches } from './program-ru
 import { programStarts } from './program-starts.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-// Plain JavaScript by design, so its types are stated here.
+// The set-up is plain JavaScript by design, so its types are declared here.
 const tableUrl = new URL('../../scripts/setup/system-packages.mjs', import.meta.url).href;
 const { systemPackages } = (await import(tableUrl)) as { readonly systemPackages: readonly PackageEntry[] };
 
@@ -22,8 +22,8 @@ async function sources(): Promise<Map<string, string>> {
   return found;
 }
 
-describe('the set-up installs every program that is started, and no other', () => {
-  it('in this repository', async () => {
+describe('the check that the set-up installs every started program and no other', () => {
+  it('finds no violation in this repository', async () => {
     const found = await sources();
     assert.ok(found.has('src/lib/run-command.ts') && found.has('test/fresh/enter.sh'));
     assert.deepEqual(programBreaches(found, systemPackages, knowledge), []);
@@ -51,7 +51,7 @@ describe('the set-up installs every program that is started, and no other', () =
 
   const spawned = `import { spawn } from 'node:child_process';\nspawn('mkfs.xfs', []);`;
 
-  it('names a program that nothing installs', () => {
+  it('reports a started program that no package provides', () => {
     const lacks = (path: string, purpose: string) =>
       `${path} starts mkfs.xfs, which the set-up does not install for ${purpose}`;
     assert.deepEqual(breaches({ 'test/a.ts': spawned }), [lacks('test/a.ts', 'test')]);
@@ -65,7 +65,7 @@ describe('the set-up installs every program that is started, and no other', () =
     assert.deepEqual(breaches({ 'src/a.ts': spawned }, { table }), [lacks('src/a.ts', 'start')]);
   });
 
-  it('accepts it from the table, from an essential package and along with a package', () => {
+  it('accepts a started program from the table, from an essential package, and from alongside another package', () => {
     const files = { 'test/a.ts': spawned };
     assert.deepEqual(breaches(files, { table: [entry('mkfs.xfs', 'test')] }), []);
     assert.deepEqual(breaches(files, { essential: { xfsprogs: ['mkfs.xfs'] } }), []);
@@ -75,14 +75,14 @@ describe('the set-up installs every program that is started, and no other', () =
     assert.deepEqual(breaches(both, { table, alongside: { xfs_io: ['mkfs.xfs'] } }), []);
   });
 
-  it('accepts what the program can do without when the tests have it', () => {
+  it('accepts an optional program if the tests install it', () => {
     const optional = { 'mkfs.xfs': 'a reason' };
     const files = { 'src/a.ts': spawned };
     assert.deepEqual(breaches(files, { optional, table: [entry('mkfs.xfs', 'test')] }), []);
     assert.equal(breaches(files, { optional }).length, 1);
   });
 
-  it('names what is listed and never started', () => {
+  it('reports a listed program that is never started', () => {
     const lists: Partial<Knowledge> = {
       essential: { bash: ['bash'] },
       alongside: { mount: ['losetup'] },
@@ -100,7 +100,7 @@ describe('the set-up installs every program that is started, and no other', () =
     ]);
   });
 
-  it('asks for a declaration where the source does not name the program, or names one that starts others', () => {
+  it('requires a declaration where the source does not name the program, or names one that starts other programs', () => {
     const dynamic = `import { spawn } from 'node:child_process';\nspawn(file, []);\nspawn('sh', ['-c', 'git']);`;
     const known = { given: { git: 'a reason', sh: 'a reason' } };
     const declared = { 'test/a.ts': { places: ['file', "'sh'"], starts: ['git'] } };
@@ -116,7 +116,7 @@ describe('the set-up installs every program that is started, and no other', () =
     assert.match(breaches(script, known)[0] ?? '', /^test\/a\.sh has places to declare \["a script"\]/);
   });
 
-  it('names declarations that are no longer true', () => {
+  it('reports declarations that no longer match the source', () => {
     const declared = { 'test/a.ts': { starts: ['git'] }, 'test/b.ts': { starts: [] } };
     assert.deepEqual(breaches({ 'test/a.ts': '' }, { declared, given: { git: 'a reason' } }), [
       'test/a.ts is declared to start git, which it does not name',
@@ -124,14 +124,14 @@ describe('the set-up installs every program that is started, and no other', () =
     ]);
   });
 
-  it('reads the wrappers of a file', () => {
+  it('finds the programs passed to the wrappers of a file', () => {
     const source = `class A { #run(file: string) { return runCommand({ file, args }, signal); } go() { this.#run('strace'); } }`;
     const declared = { 'test/a.ts': { places: ['file'], starts: [], wrappers: ['.#run'] } };
     assert.match(breaches({ 'test/a.ts': source }, { declared }).join(), /starts strace/);
   });
 });
 
-describe('the places that start a program', () => {
+describe('the search for places that start a program', () => {
   const child = (names: string, body: string) => `import { ${names} } from 'node:child_process';\n${body}`;
   const cases: readonly (readonly [string, string, readonly (string | undefined)[]])[] = [
     ['a call', child('spawn', `spawn('/bin/ls', []); spawn("git")`), ['ls', 'git']],
@@ -156,12 +156,12 @@ describe('the places that start a program', () => {
     ['types', `import type { ChildProcess } from 'node:child_process';`, []],
   ];
   for (const [name, source, expected] of cases)
-    it(`are found: ${name}`, () => {
+    it(`finds or ignores ${name}`, () => {
       const programs = programStarts(source).map(({ program }) => program);
       assert.deepEqual(programs, expected);
     });
 
-  it('cannot be hidden by another way to load node:child_process', () => {
+  it('rejects every form of loading node:child_process that it cannot follow', () => {
     for (const source of [
       `import * as child from 'node:child_process';`,
       `import child from 'child_process';`,
@@ -172,12 +172,12 @@ describe('the places that start a program', () => {
   });
 });
 
-describe('essential packages', () => {
+describe('the essential packages of Debian', () => {
   const query = (...args: readonly string[]) => spawnSync('dpkg-query', args, { encoding: 'utf8' });
   const isDebian = query('--version').status === 0;
 
   for (const [name, programs] of Object.entries(knowledge.essential))
-    it(`of this Debian bring ${programs.join(', ')} with ${name}`, {
+    it(`contain ${programs.join(', ')} in ${name}`, {
       skip: isDebian ? false : 'this machine has no dpkg',
     }, () => {
       assert.equal(query('-W', '-f', '${Essential}', name).stdout, 'yes');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { codeOnly, importsOf } from './source-text.ts';
 
-test('every form of import is found', () => {
+test('finds every form of import', () => {
   const source = `
     import a, { b, type C } from './named.ts';
     import * as all from "./all.ts";
@@ -42,7 +42,7 @@ test('every form of import is found', () => {
   );
 });
 
-test('what only looks like an import is not one', () => {
+test('ignores text that only resembles an import', () => {
   const source = [
     "// import { a } from './comment.ts';",
     "/* import './block.ts'; */",
@@ -55,20 +55,20 @@ test('what only looks like an import is not one', () => {
   assert.deepEqual(importsOf(source), []);
 });
 
-test('code in the holes of a template is code, its text is not', () => {
+test('treats the expressions in a template literal as code, and its text as text', () => {
   const code = codeOnly('`a setTimeout \u0024{ run({ b: `c \u0024{Date.now()} d` }) } e`; setInterval');
   assert.match(code, /Date\.now/);
   assert.match(code, /setInterval/);
   assert.doesNotMatch(code, /setTimeout/);
 });
 
-test('a division is not taken for a pattern, nor a pattern for a division', () => {
+test('distinguishes a division from a regular expression', () => {
   assert.match(codeOnly('const a = b / c; Date.now(); d / e'), /Date\.now/);
   assert.doesNotMatch(codeOnly('return /Date.now/.test(x)'), /Date\.now/);
   assert.match(codeOnly('x.replace(/[/"]/g, y); Date.now()'), /Date\.now/);
 });
 
-test('everything keeps its place', () => {
+test('keeps the position of every character', () => {
   const source = "const a = '😀'; // y\nb(`z`, /w/);\n";
   const code = codeOnly(source);
   assert.equal(code.length, source.length);

@@ -1,20 +1,27 @@
 /**
- * Just enough reading of TypeScript to find its imports and its words without being fooled by comments and strings.
+ * Scans TypeScript just far enough to find its imports and words without confusing them with
+ * comments and strings.
  */
 
 export interface Import {
-  /** What stands between the quotes. */
+  /** The module specifier, without its quotes. */
   readonly from: string;
-  /** Gone when the program runs. A list of inline `type` names is not: the file is still loaded. */
+  /**
+   * Whether the import is erased at run time. A list of inline `type` names is not: the file is
+   * still loaded.
+   */
   readonly typeOnly: boolean;
 }
 
-/** The program with comments blanked and the inside of strings replaced by `_`; every character keeps its place. */
+/**
+ * The program with comments blanked and the content of strings replaced by `_`; every character
+ * keeps its position.
+ */
 export function codeOnly(source: string): string {
   return scan(source).code;
 }
 
-/** Every regular expression that is written as a literal, with its place. */
+/** Every regular expression literal, with its position. */
 export function patternsOf(source: string): readonly Pattern[] {
   return scan(source).patterns;
 }
@@ -31,7 +38,7 @@ function scan(source: string): { readonly code: string; readonly patterns: reado
   const blank = (from: number, to: number, by: string) => {
     for (let at = from; at < to; at++) if (source[at] !== '\n') out[at] = by;
   };
-  /** How many braces are open inside each template hole we are in. */
+  /** The number of open braces inside each enclosing template expression. */
   const holes: number[] = [];
   let at = 0;
   while (at < source.length) {
@@ -79,7 +86,10 @@ function endOfQuoted(source: string, at: number): number {
   return end + 1;
 }
 
-/** From a backtick or the end of a hole, to just after the closing backtick or the brace of the next hole. */
+/**
+ * Skips from a backtick or the end of a template expression to just after the closing backtick or
+ * the brace of the next expression.
+ */
 function endOfTemplatePart(source: string, at: number): number {
   let end = at + 1;
   while (end < source.length && source[end] !== '`') {
@@ -89,7 +99,7 @@ function endOfTemplatePart(source: string, at: number): number {
   return end + 1;
 }
 
-/** A slash divides after a value, and starts a pattern anywhere else. */
+/** A slash after a value is a division; anywhere else it starts a regular expression. */
 function startsPattern(out: readonly string[], at: number): boolean {
   const before = out
     .slice(Math.max(0, at - 40), at)

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { codeOnly } from './source-text.ts';
 import { sourcesOf, startedPrograms, startsIn } from './started-programs.ts';
 
-test('the table of started programs is what the source starts', () => {
+test('the table of started programs matches the programs started in the source', () => {
   const inSource = sourcesOf().flatMap(([file, source]) => {
     const { programs, hasMeans } = startsIn(source);
     const named = programs.size === 0 && hasMeans ? [''] : [...programs];
@@ -17,7 +17,7 @@ test('the table of started programs is what the source starts', () => {
   );
 });
 
-test('arguments from outside have a check, and say why they are no options', () => {
+test('every started program with arguments from outside has a check, and a reason why they cannot be options', () => {
   for (const { file, program, outside, check, end } of startedPrograms)
     assert.equal(
       outside === '' || check === '',
@@ -41,7 +41,7 @@ for (const [what, source, programs] of [
     assert.deepEqual([...startsIn(source).programs], programs);
   });
 
-test('a file with the means to start programs is found however it does so', () => {
+test('a file that can start programs is found however it loads node:child_process', () => {
   for (const source of [
     "import * as all from 'node:child_process';",
     "import { runCommand as go } from './run-command.ts';",
@@ -50,7 +50,7 @@ test('a file with the means to start programs is found however it does so', () =
     assert.equal(startsIn(source).hasMeans, true, source);
 });
 
-test('no shell reads text from outside: there is one, and its script is fixed', () => {
+test('no shell reads text from outside: only one shell is started, with a fixed script', () => {
   const [shells, options]: [string[], string[]] = [[], []];
   for (const [file, source] of sourcesOf()) {
     const { programs, hasMeans } = startsIn(source);

@@ -2,21 +2,27 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { codeOnly, importsOf } from './source-text.ts';
 
-/** A place of the source that starts a program, or hands on what starts one. */
+/**
+ * A place in the source that starts a program, or passes a program to a function that starts it.
+ */
 export interface StartedProgram {
   readonly file: string;
-  /** As the call names it. */
+  /** The program argument as written in the call. */
   readonly program: string;
-  /** Which arguments a manifest, an API object, a driver, a name of a file or another program decides on. */
+  /**
+   * The arguments that depend on a manifest, an API object, a driver, a file name or the output of
+   * another program.
+   */
   readonly outside: string;
-  /** How those are kept from being anything else. */
+  /** The check that keeps those arguments from having another meaning. */
   readonly check: string;
   readonly end: End;
 }
 
 /**
- * Why no argument from outside is an option: it stands behind `--`; it is a path with a leading slash; it stands behind
- * words of ours in the same argument, or behind an option that takes the next argument whatever it is; there is none.
+ * Why no argument from outside can be parsed as an option: it follows `--`; it is a path with a
+ * leading slash; it follows a fixed prefix in the same argument, or an option that always consumes
+ * the next argument; or there is no such argument.
  */
 type End = '--' | 'absolute path' | 'own words first' | 'nothing from outside';
 
@@ -39,7 +45,10 @@ function at(file: string, program: string, facts: Omit<StartedProgram, 'file' | 
   return { file, program, ...facts };
 }
 
-/** All there are; a test compares it with the source, and another one gives each place hostile arguments. */
+/**
+ * All places that start programs. One test compares the table with the source, another one passes
+ * hostile arguments to each place.
+ */
 export const startedPrograms: readonly StartedProgram[] = [
   at('src/lib/run-command.ts', 'command.file', { ...none, check: 'refuses NUL; never a shell' }),
   at('src/lib/run-command.ts', 'file', handsOn),
@@ -220,17 +229,17 @@ export const startedPrograms: readonly StartedProgram[] = [
 const root = join(import.meta.dirname, '../..');
 const starters = 'run|runCommand|runChecked|spawn|spawnSync|execFile|execFileSync|fork|command';
 const first = `(?<program>'[^'\\n]*'|"[^"\\n]*"|\`[^\`\\n]*\`|[\\w.$]+)`;
-/** Calls with a program and its arguments, and objects that hold both. */
+/** Matches calls with a program and its arguments, and objects that contain both. */
 const forms = [
   new RegExp(`(?<!function )(?:\\b|#)(?:${starters})\\(\\s*${first},\\s*(?:\\[|\\w*[aA]rg)`, 'g'),
   /\bfile(?::(?!\s*string\b)\s*(?<program>(?:[^,(){};]|\([^()]*\))+))?,\s*(?:\w+,\s*)*args\b/g,
 ];
-/** An object without its arguments, which are added later. */
+/** Matches an object with a program whose arguments are added later. */
 const later = /\bfile:\s*(?<program>'[^'\n]*'),\s*env\b/g;
 
 export interface Found {
   readonly programs: ReadonlySet<string>;
-  /** Whether the file has the means to start programs by itself. */
+  /** Whether the file can start programs itself. */
   readonly hasMeans: boolean;
 }
 
@@ -250,7 +259,7 @@ export function startsIn(source: string): Found {
   return { programs: new Set(found), hasMeans };
 }
 
-/** Of all that is no test; the simulator's programs run in no process. */
+/** Returns the sources except tests and the simulator, whose programs do not run in processes. */
 export function sourcesOf(): readonly (readonly [string, string])[] {
   const files = globSync('src/**/*.ts', { cwd: root }).toSorted();
   return files

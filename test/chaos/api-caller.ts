@@ -47,7 +47,7 @@ export class ApiCaller implements Disposable {
     return { status: response.statusCode ?? 0, body: JSON.parse(Buffer.concat(chunks).toString()) };
   }
 
-  /** The lines of a watch; it stays open as long as the server runs. */
+  /** Returns the response of a watch request; its stream stays open as long as the server runs. */
   async stream(path: string, signal: AbortSignal): Promise<IncomingMessage> {
     return await this.#send('GET', path, undefined, signal);
   }

@@ -17,7 +17,10 @@ export interface FlapsPlan {
 
 const mebibyte = 1_048_576;
 
-/** Values that may be higher afterwards: idle connections and timers vary all the time. */
+/**
+ * Metrics of the process that may be higher afterwards: the numbers of idle connections and timers
+ * vary all the time.
+ */
 const allowance: Partial<Record<keyof ProcessFigures, number>> = {
   descriptors: 3,
   sockets: 3,
@@ -51,7 +54,8 @@ export class ApiFlaps {
     const containers = await this.#cluster.containersOf(this.#names);
     const watched = watchedBy(node.name);
     using insight = await ProcessInsight.open(node.pid, () => node.out);
-    // All later watches are counted from here. The first restarts fill the process's caches.
+    // All later watches are counted from here, because the first restarts fill the caches of the
+    // process.
     const begin = await audit.now();
     await this.#flap(2);
     await this.#settled();
@@ -67,7 +71,7 @@ export class ApiFlaps {
     await plane.kubectl('delete', 'configmap/flapping', 'secret/flapping');
   }
 
-  /** With config maps and secrets, because each of them has a separate watch. */
+  /** The pods use config maps and secrets, because the kubelet watches each of these separately. */
   async #prepare(): Promise<void> {
     const { plane } = this.#cluster;
     await plane.kubectl('create', 'configmap', 'flapping', '--from-literal=a=b');
@@ -80,7 +84,10 @@ export class ApiFlaps {
     await this.#cluster.allAre(this.#names, 'Ready', isReady);
   }
 
-  /** Returns the position in the audit log since which the server stays up. */
+  /**
+   * Stops and restarts the API server repeatedly. Returns the position in the audit log after which
+   * the server stays up.
+   */
   async #flap(times: number): Promise<number> {
     const { door, audit } = this.#cluster;
     let place = 0;
@@ -117,7 +124,7 @@ export class ApiFlaps {
     assert.ok(await plane.get(`/api/v1/nodes/${node.name}`));
   }
 
-  /** Each object is watched exactly once, though some watches may have been idle for a while. */
+  /** Each object must be watched exactly once; some watches may be older than the last restart. */
   async #watchedAgain(before: readonly string[], begin: number): Promise<void> {
     const { audit } = this.#cluster;
     let now: readonly string[] = [];
@@ -132,7 +139,10 @@ export class ApiFlaps {
     );
   }
 
-  /** The same objects as before, each by one watch that started once since the server stays up. */
+  /**
+   * The same objects as before must each be watched by one watch, started once since the server
+   * stays up.
+   */
   async #watchedOnce(
     before: readonly string[],
     { begin, lastOpen }: { readonly begin: number; readonly lastOpen: number },
@@ -145,7 +155,7 @@ export class ApiFlaps {
     for (const [watched, times] of begun) assert.equal(times, 1, `${watched} began ${times} times`);
   }
 
-  /** Idle connections are closed within a minute. */
+  /** Compares the metrics of the process; idle connections are closed within a minute. */
   async #sameFigures(before: ProcessFigures, insight: ProcessInsight): Promise<void> {
     let after = before;
     const told = () => tableOf(before, after);
@@ -171,7 +181,7 @@ function tableOf(before: ProcessFigures, after: ProcessFigures): string {
   return names.map((name) => `  ${name.padEnd(14)} ${before[name]} -> ${after[name]}`).join('\n');
 }
 
-/** All watches of a node whose pods use that config map and that secret. */
+/** Returns the watches of a node whose pods use that config map and that secret. */
 function watchedBy(node: string): readonly string[] {
   return [
     '/api/v1/namespaces/default/configmaps?metadata.name=flapping',

@@ -8,7 +8,7 @@ import { bound, execProbe, manifoldPod, marked, markedPod } from './faulty-pods.
 
 export interface OutagePlan {
   readonly awayMs: number;
-  /** Pods that only run. */
+  /** The number of pods that run without restarts or changes. */
   readonly calm: number;
 }
 
@@ -19,23 +19,23 @@ interface PodEvent {
 }
 
 const lookMs = 1_000;
-/** The crash back-off before each restart; the first restart has none. */
+/** The crash back-off before each restart, in seconds; the first restart has none. */
 const backoffSeconds = [10, 20, 40, 80, 160, 300];
 /**
- * Back-offs have up to half of jitter, so that pods do not restart in step; and a machine may be
- * busy.
+ * The tolerance for back-offs: they have a jitter of up to one half, so that pods do not restart at
+ * the same time, and a busy machine adds delays.
  */
 const latest = (waitSeconds: number) => waitSeconds * 1.5 + 15;
 
 /**
- * Stops the API server under pods that run, crash, are probed, are created and deleted: all work
- * that does not need it continues, no other changes occur, and after its restart it gets all
- * statuses and its requests are executed.
+ * Stops the API server of a node with pods that run, crash and are probed, and with pods that are
+ * created and deleted. All work that does not need the API must continue, and nothing else may
+ * change; after the restart of the server all statuses are published and its requests are executed.
  */
 export class ApiOutage {
   readonly #cluster: FaultyCluster;
   readonly #plan: OutagePlan;
-  /** Pods of which no container may be restarted. */
+  /** Pods whose containers must not restart. */
   readonly #healthy: readonly string[];
   readonly #fixed: string;
   readonly #late: string;
@@ -120,7 +120,7 @@ export class ApiOutage {
     return this.#healthy.map((name) => pods.get(name)?.metadata?.uid);
   }
 
-  /** Changes that need no API: manifests, and the state of containers. */
+  /** Makes changes that need no API: to manifests, and to the state of containers. */
   async #changeOnNode(): Promise<void> {
     const { node } = this.#cluster;
     await this.#cluster.unmark('probed.well');
@@ -129,7 +129,7 @@ export class ApiOutage {
     await node.put('late.json', markedPod(this.#cluster, 'late'));
   }
 
-  /** Until the time is over; returns how often a pod was probed. */
+  /** Observes the node until the outage ends; returns how often a pod was probed. */
   async #watchNode(before: readonly string[]): Promise<number> {
     const { awayMs } = this.#plan;
     const endMs = performance.now() + awayMs;
@@ -140,7 +140,7 @@ export class ApiOutage {
       await delay(lookMs);
     }
     const probes = (await this.#cluster.marks('probed.probes')).length - first;
-    // Every second on an idle machine.
+    // On an idle machine the pod is probed every second.
     assert.ok(probes >= awayMs / 5_000, `the pod was probed ${probes} times in ${seconds(awayMs)}`);
     return probes;
   }
@@ -173,7 +173,7 @@ export class ApiOutage {
     assert.ok(gaps.length > 0, 'what crashes is started again');
   }
 
-  /** Before the node receives any of the changes. */
+  /** These changes are made while the node cannot receive them. */
   async #changeInApi(): Promise<void> {
     const { node, plane } = this.#tools();
     const make = (name: string) => bound(markedPod(this.#cluster, name), node.name);
@@ -228,7 +228,7 @@ export class ApiOutage {
     await patiently(`the file to say ${word}`, look, undefined, longMs);
   }
 
-  /** All status changes during the outage. */
+  /** Checks the pod events of the outage. */
   async #events(startedMs: number, restarts: number): Promise<void> {
     const count = (events: readonly PodEvent[], reason: string) =>
       events.filter((event) => event.reason === reason).reduce((sum, event) => sum + (event.count ?? 1), 0);

@@ -5,7 +5,7 @@ import { ApiSlowness, type SlownessPlan } from './api-slowness.ts';
 import { FaultyCluster } from './faulty-cluster.ts';
 import { NodeRestarts, type RestartsPlan } from './node-restarts.ts';
 
-/** The faults of a node's API server, and of the node. */
+/** The faults of the API server and restarts of the node in one test run. */
 export interface ApiRoundsPlan {
   readonly outage: OutagePlan;
   readonly flaps: FlapsPlan;
@@ -34,7 +34,7 @@ export interface ApiRoundsOptions {
   readonly interrupted: Promise<never>;
 }
 
-/** Sequentially on one cluster, which is always removed at the end. */
+/** Runs the rounds sequentially on one cluster, which is always removed at the end. */
 export async function runApiRounds({ plan, rounds, tell, interrupted }: ApiRoundsOptions): Promise<void> {
   const cluster = await FaultyCluster.open(tell);
   const all = async () => {

@@ -7,18 +7,19 @@ import { type FaultyCluster, longMs } from './faulty-cluster.ts';
 import { bound, markedPod } from './faulty-pods.ts';
 
 export interface SilencePlan {
-  /** How long no data passes at all. */
+  /** For how long no data is transferred at all. */
   readonly frozenMs: number;
 }
 
 /**
- * Watches time out within five to ten minutes: a client that waits for that has waited too long.
+ * The limit for recovery: watches time out within five to ten minutes, and a client must not wait
+ * for that.
  */
 const noticedWithinMs = 120_000;
 
 /**
- * No data arrives from the API server, and no connection reports an error: first for a while, then
- * permanently on the existing connections. Pods keep running, and the node recovers.
+ * Blocks all data from the API server without closing connections: first temporarily, then
+ * permanently on the existing connections. Pods must keep running, and the node must recover.
  */
 export class ApiSilence {
   readonly #cluster: FaultyCluster;
@@ -57,7 +58,7 @@ export class ApiSilence {
     await this.#cluster.allAreGone([`alone-${node.name}`]);
   }
 
-  /** Existing connections stay open and silent; only new ones work. */
+  /** Leaves the existing connections open without data; only new connections work. */
   async #abandoned(): Promise<void> {
     const { door } = this.#cluster;
     const lostMs = performance.now();

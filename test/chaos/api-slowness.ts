@@ -7,9 +7,9 @@ import { type FaultyCluster, longMs, uptimeSeconds } from './faulty-cluster.ts';
 import { bound, markedPod } from './faulty-pods.ts';
 
 export interface SlownessPlan {
-  /** The delay of every response, including watch events. */
+  /** The delay of every response of the API server, including watch events. */
   readonly delayMs: number;
-  /** How many pods are started sequentially, from the API and from manifests each. */
+  /** The numbers of pods that are started sequentially, from the API and from manifests each. */
   readonly pods: number;
   /** The minimum time for which the API server is slow. */
   readonly slowMs: number;
@@ -24,7 +24,7 @@ interface Starts {
   readonly atOnce: number;
 }
 
-/** A slow API server delays only the changes that it delivers. */
+/** Checks that a slow API server delays only the changes that it delivers. */
 export class ApiSlowness {
   readonly #cluster: FaultyCluster;
   readonly #plan: SlownessPlan;
@@ -41,7 +41,7 @@ export class ApiSlowness {
   async #all(): Promise<void> {
     const { door } = this.#cluster;
     const { delayMs, slowMs } = this.#plan;
-    // The checks cost time too, so they run in both measurements.
+    // The checks themselves take time, so they run in both measurements.
     const usual = await this.#watched(0, () => this.#measure('usual'));
     door.answerDelayMs = delayMs;
     const slow = await this.#watched(slowMs, () => this.#measure('slow'));
@@ -76,7 +76,7 @@ export class ApiSlowness {
     for (const name of files) fromManifest.push(await this.#started([name], () => this.#put(name)));
     const atOnce = await this.#started(many, () => this.#create(many));
     const mirrors = files.map((name) => `${name}-${this.#cluster.node.name}`);
-    // Every change eventually arrives.
+    // Every change eventually reaches the node.
     await this.#cluster.allAre([...api, ...many, ...mirrors], 'Ready', isReady);
     for (const name of files) await this.#cluster.node.take(`${name}.json`);
     await this.#cluster.remove([...api, ...many]);
@@ -95,7 +95,7 @@ export class ApiSlowness {
     await this.#cluster.node.put(`${name}.json`, markedPod(this.#cluster, name));
   }
 
-  /** From the request until the last pod runs, in seconds. */
+  /** Returns the time from the request until the last pod runs, in seconds. */
   async #started(names: readonly string[], ask: () => Promise<void>): Promise<number> {
     const askedAt = await uptimeSeconds();
     await ask();
@@ -113,7 +113,7 @@ export class ApiSlowness {
   }
 
   /**
-   * Until stopped, and for at least the given time; returns the maximum age of the lease, in
+   * Observes the lease until stopped, at least for the given time; returns its maximum age in
    * seconds.
    */
   async #watchNode(leastMs: number, signal: AbortSignal): Promise<number> {

@@ -2,9 +2,9 @@ import { after, before, describe, it } from 'node:test';
 import { type ApiRound, type ApiRoundsPlan, apiRounds } from './api-rounds.ts';
 import type { FaultyCluster } from './faulty-cluster.ts';
 
-/** The environment of the fault rounds. */
+/** The environment in which the fault rounds run. */
 export interface TroubledPlace {
-  /** For example `a real cluster`. */
+  /** A name for the test, for example `a real cluster`. */
   readonly name: string;
   readonly skip: string | false;
   open(tell: (text: string) => void): Promise<FaultyCluster>;
@@ -19,7 +19,7 @@ const reported: Readonly<Record<ApiRound, string>> = {
   restarts: 'is restarted, and no pod is, and nothing is written of any',
 };
 
-/** All fault rounds of an API server, sequentially. */
+/** Runs all fault rounds of an API server, sequentially. */
 export function apiTrouble(place: TroubledPlace, plan: ApiRoundsPlan): void {
   describe(`a node whose API server fails, on ${place.name}`, {
     skip: place.skip,
@@ -38,8 +38,8 @@ export function apiTrouble(place: TroubledPlace, plan: ApiRoundsPlan): void {
 
     for (const [round, name] of Object.entries(reported) as [ApiRound, string][])
       it(name, async () => {
-        // A round after a failed one would only find its leftovers.
-        if (cluster === undefined || end === 'after-failure') throw new Error('What came before has failed');
+        // After a failed round, another round would fail because of its leftovers.
+        if (cluster === undefined || end === 'after-failure') throw new Error('An earlier round has failed');
         end = 'after-failure';
         await apiRounds[round](cluster, plan);
         end = 'in-order';

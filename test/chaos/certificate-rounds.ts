@@ -22,7 +22,7 @@ export interface CertificatePlan {
 }
 
 export interface CertificateReport {
-  /** The number of certificates, including the first. */
+  /** The number of client certificates, including the first one. */
   readonly client: number;
   readonly server: number;
   readonly looks: number;
@@ -44,9 +44,9 @@ const toldCharacters = 6_000;
 const speaks = 'trap "exit 0" TERM; i=0; while true; do echo "line $i"; i=$((i+1)); sleep 0.2; done';
 
 /**
- * A node that joined with a bootstrap token and has both its certificates from the cluster. While
- * these are rotated, a log is followed all the time and new requests are sent: no request may fail
- * and no stream may break. The API server trusts the node only by a certificate of the cluster.
+ * Tests a node that joined with a bootstrap token and has both its certificates from the cluster.
+ * While these are rotated, a log is followed all the time and new requests are sent: no request may
+ * fail and no stream may end. The API server trusts the node only by a certificate of the cluster.
  */
 export class CertificateRounds {
   readonly #plane: ControlPlane;
@@ -121,7 +121,10 @@ export class CertificateRounds {
     this.#stop.abort();
   }
 
-  /** Until both certificates were rotated often enough, and then a few times more. */
+  /**
+   * Repeats the requests until both certificates were rotated often enough, and then a few times
+   * more.
+   */
   async #ask(log: FollowedLog): Promise<void> {
     const end = performance.now() + limitMs;
     for (let more = 5; more > 0; more -= this.#isDone() ? 1 : 0) {
@@ -149,7 +152,7 @@ export class CertificateRounds {
     return [this.#client, this.#server].every(({ seen }) => seen.length > this.#plan.rotations);
   }
 
-  /** New connections get the current certificate, and never an expired one. */
+  /** Each new connection must present the current certificate, and never an expired one. */
   async #shown(): Promise<void> {
     const wanted = (shown: string) =>
       this.#server.seen.slice(-2).some(({ fingerprint256 }) => fingerprint256 === shown);
@@ -168,8 +171,8 @@ export class CertificateRounds {
   }
 
   /**
-   * Requests for serving certificates wait for approval; here an administrator approves them
-   * immediately.
+   * Approves requests for serving certificates immediately, as an administrator does in a real
+   * cluster.
    */
   async #approve(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
@@ -208,12 +211,12 @@ function assertAllDifferent(seen: readonly X509Certificate[]): void {
   assert.equal(serials.size, seen.length, 'each certificate must be new');
 }
 
-/** The certificate that a server presents on new connections. */
+/** Returns the certificate that a server presents on a new connection. */
 async function peerOf(port: number): Promise<DetailedPeerCertificate> {
   const { promise, resolve, reject } = Promise.withResolvers<DetailedPeerCertificate>();
   const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, timeout: 10_000 });
   socket.on('secureConnect', () => resolve(socket.getPeerCertificate(true)));
-  socket.on('timeout', () => reject(new Error('the server did not shake hands in time')));
+  socket.on('timeout', () => reject(new Error('the server did not complete the TLS handshake in time')));
   socket.on('error', reject);
   try {
     return await promise;

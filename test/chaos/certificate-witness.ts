@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const lookEveryMs = 100;
-/** The current pair and the previous one. */
+/** kubeling keeps the current certificate pair and the previous one. */
 const keptPairs = 2;
 
 /**
@@ -26,7 +26,7 @@ export class CertificateWitness {
     this.#tell = tell;
   }
 
-  /** Every certificate so far, the current one last. */
+  /** All certificates so far, the current one last. */
   get seen(): readonly X509Certificate[] {
     return this.#seen;
   }
@@ -35,7 +35,7 @@ export class CertificateWitness {
     return this.#looks;
   }
 
-  /** Starts when there is one; rejects with the problem of the files. */
+  /** Starts when a certificate exists; rejects with the problem if the files are inconsistent. */
   async watch(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#look();
@@ -65,7 +65,7 @@ export class CertificateWitness {
     this.#tell(`${basename(target)} holds until ${certificate.validTo}`);
     const names = await readdir(this.#directory);
     const pairs = names.filter((name) => name.startsWith(`${this.#prefix}-2`));
-    // The newest may be written before the oldest is deleted.
+    // A new pair may be written before the oldest one is deleted.
     assert.ok(pairs.length <= keptPairs + 1, `old pairs pile up: ${pairs.join(', ')}`);
   }
 }

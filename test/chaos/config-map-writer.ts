@@ -8,7 +8,7 @@ export class Gate {
   #opened: PromiseWithResolvers<void> | undefined = Promise.withResolvers<void>();
   #waiting = 0;
 
-  /** The number of blocked writers. */
+  /** The number of writers that are blocked. */
   get waiting(): number {
     return this.#waiting;
   }
@@ -32,9 +32,9 @@ export class Gate {
 
 export interface WriterOptions {
   readonly api: ApiCaller;
-  /** The states of all config maps of the namespace. */
+  /** The API path of all config maps of the namespace. */
   readonly path: string;
-  /** The config maps that only this writer changes. */
+  /** The names of the config maps that only this writer changes. */
   readonly names: readonly string[];
   readonly ledger: WriteLedger;
   readonly gate: Gate;
@@ -43,7 +43,7 @@ export interface WriterOptions {
 
 const filling = 'x'.repeat(200);
 
-/** Creates, updates and deletes config maps, one request at a time, until it is stopped. */
+/** Creates, updates and deletes config maps, one request at a time, until the writer is stopped. */
 export async function writeConfigMaps(options: WriterOptions, signal: AbortSignal): Promise<void> {
   const { names, random, gate } = options;
   for (let number = 1; !signal.aborted; number++) {

@@ -1,17 +1,17 @@
 import { pick, type Random, randomInt } from '../../src/lib/index.ts';
 import type { MadeRequest } from './request-maker.ts';
 
-/** A request that is meant to be expensive, and the reason. */
+/** A request that is designed to be expensive for the server, and the reason. */
 export interface CostlyRequest extends MadeRequest {
   readonly kind: string;
 }
 
 export const costlyNamespace = 'costly';
-/** The maximum size of one body, minus some room for the fields around it. */
+/** The maximum size of a request body, minus some space for the fields around it. */
 const mostBytes = 3 * 1024 * 1024 - 2_000;
 const maps = `/api/v1/namespaces/${costlyNamespace}/configmaps`;
 const pods = `/api/v1/namespaces/${costlyNamespace}/pods`;
-/** The objects any caller may create. */
+/** API paths at which any authenticated caller may create objects. */
 const reviews = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 const patchTypes = ['json-patch', 'merge-patch', 'strategic-merge-patch'] as const;
 
@@ -419,13 +419,14 @@ const pumped: Readonly<Record<string, (text: string) => Omit<CostlyRequest, 'kin
     ),
 };
 
-/** The request line and headers have a megabyte in total. */
+/** The maximum length of a path: the request line and headers share a limit of one megabyte. */
 const mostPath = 900_000;
 const query = (path: string, name: string, value: string) =>
   get(`${path}?${name}=${encodeURIComponent(value).slice(0, mostPath)}`);
 
 /**
- * Objects created by the requests are deleted regularly, or the server would store more and more.
+ * Objects created by the requests are deleted regularly; otherwise the server would store more and
+ * more of them.
  */
 const leftBehind: readonly string[] = [
   maps,
@@ -636,12 +637,12 @@ export class CostlyMaker {
     this.#random = random;
   }
 
-  /** The number of requests until each kind has been sent. */
+  /** The number of kinds of expensive requests, each of which is sent once per cycle. */
   get kinds(): number {
     return kinds.length + Object.keys(pumped).length;
   }
 
-  /** Each kind in turn, of any size. */
+  /** Returns the next request: the kinds in rotation, with random sizes. */
   next(): CostlyRequest {
     const turn = this.#turn++ % this.kinds;
     const size = (least: number, most: number) => least + randomInt(this.#random, most - least + 1);
@@ -657,7 +658,7 @@ export class CostlyMaker {
     );
   }
 
-  /** The objects to read, list, patch and watch. */
+  /** Returns requests that create the objects to read, list, patch and watch. */
   fixtures(): readonly CostlyRequest[] {
     const wideMap = Object.fromEntries(times(20_000, (i) => [`k${i}`, 'v']));
     const labels = { keep: 'yes' };
@@ -682,7 +683,7 @@ export class CostlyMaker {
   }
 }
 
-/** A body that is rejected for its size tests nothing. */
+/** Checks the size of the body: one that the server rejects for its size tests nothing. */
 function bounded(kind: string, request: Omit<CostlyRequest, 'kind'>): CostlyRequest {
   const isTooLarge = (request.body?.length ?? 0) > mostBytes + 1_000;
   return { kind: isTooLarge ? `${kind}, over the limit` : kind, ...request };

@@ -3,7 +3,7 @@ import { it } from 'node:test';
 import { manifest } from '../races/pods.ts';
 import { RaceNode } from '../races/race-node.ts';
 
-it('a static pod edited while no kubelet ran starts when its previous version has terminated, not beside it', async () => {
+it('a static pod edited while no kubelet runs starts only after its previous version has terminated', async () => {
   await using node = await RaceNode.start();
   const first = await node.runsStatic('web', manifest('web', { graceSeconds: 5, onTerm: 'ignore' }));
   await node.restartKubelet(() => node.write('web', manifest('web', { revision: 1 })));

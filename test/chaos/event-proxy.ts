@@ -11,20 +11,20 @@ import {
 } from 'node:http2';
 import { connect as connectSocket } from 'node:net';
 
-/** Calls with a stream of events as response: the CRI's and containerd's. */
+/** The gRPC calls of the CRI and of containerd that return a stream of events. */
 const eventCalls: ReadonlySet<string> = new Set([
   '/runtime.v1.RuntimeService/GetContainerEvents',
   '/containerd.services.events.v1.Events/Subscribe',
 ]);
 
 /**
- * A proxy between a client and containerd on unix sockets. Events can be dropped: their streams
- * stay open then, and all other calls work, as when a runtime loses its subscribers.
+ * A proxy between a client and containerd on Unix sockets. It can drop events: their streams then
+ * stay open, and all other calls work, as when a runtime loses its subscribers.
  */
 export class EventProxy implements AsyncDisposable {
   events: 'pass' | 'swallow' = 'pass';
   swallowed = 0;
-  /** Called for each complete request. */
+  /** Called for each complete request, with its message. */
   sent: ((call: string, message: Buffer) => void) | undefined;
   readonly #target: string;
   readonly #server: Http2Server;
@@ -52,7 +52,7 @@ export class EventProxy implements AsyncDisposable {
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
   }
 
-  /** One server connection for each client connection, so that closing one closes the other. */
+  /** Each client connection has its own server connection, so that closing one closes the other. */
   #connect(near: ServerHttp2Session): void {
     const far = connect('http://localhost', { createConnection: () => connectSocket(this.#target) });
     this.#behind.set(near, far);
@@ -98,8 +98,8 @@ function tellOf(near: ServerHttp2Stream, tell: (message: Buffer) => void): void 
 }
 
 /**
- * Headers at the beginning and trailers at the end; gRPC may send all of it in one frame, without a
- * body.
+ * Copies headers at the beginning and trailers at the end; gRPC may send both in one frame, without
+ * a body.
  */
 function passAnswer(near: ServerHttp2Stream, far: ClientHttp2Stream): void {
   let trailers: IncomingHttpHeaders = {};
@@ -114,7 +114,7 @@ function passAnswer(near: ServerHttp2Stream, far: ClientHttp2Stream): void {
   });
 }
 
-/** A cancelled call is cancelled on the other side too. */
+/** Cancels the server's stream when the client cancels the call, and vice versa. */
 function tieEnds(near: ServerHttp2Stream, far: ClientHttp2Stream): void {
   near.on('error', () => {});
   far.on('error', () => {});

@@ -8,10 +8,10 @@ import { EventProxy } from './event-proxy.ts';
 import { keepLogs } from './kept-logs.ts';
 
 export interface EventPlan {
-  /** How many containers exit sequentially, in each part. */
+  /** How many containers exit sequentially in each phase. */
   readonly exits: number;
   /**
-   * Whether to wait until Evented PLEG is used again after the events were cut off, which takes
+   * Whether to wait until Evented PLEG is used again after events were dropped, which takes
    * minutes.
    */
   readonly until: 'cut' | 'restored';
@@ -25,7 +25,7 @@ const relistCount = 'kubelet_pleg_relist_duration_seconds_count';
 const lastListed = 'kubelet_pleg_last_seen_seconds';
 const trusted = 'kubeling_pleg_events_trusted';
 /**
- * A periodic relist happens every half minute, and one of them may coincide with one of the exits.
+ * A periodic relist happens every half minute, so one of them may coincide with one of the exits.
  */
 const disturbed = 1;
 
@@ -36,8 +36,9 @@ interface Exit {
 }
 
 /**
- * Lets containers exit with runtime events and without: with them each runs again before the next
- * relist of all pods; without them the loss is detected, and all pods are relisted every second.
+ * Lets containers exit with and without runtime events. With events each container must run again
+ * before the next relist of all pods; without events the loss must be detected, and all pods are
+ * then relisted every second.
  */
 export class EventRounds {
   readonly #node: KubelingNode;
@@ -61,7 +62,7 @@ export class EventRounds {
     }
   }
 
-  /** Puts the proxy in containerd's place, which listens under another name. */
+  /** Puts the proxy at containerd's socket path; containerd itself listens at another path. */
   static async #on(node: KubelingNode, plan: EventPlan): Promise<void> {
     const socket = join(node.dataDir, 'containerd', 'containerd.sock');
     const behind = join(node.dataDir, 'containerd', 'behind.sock');
@@ -111,7 +112,7 @@ export class EventRounds {
       const exit = await this.#exit(name);
       exits.push(exit);
       const now = await this.#metrics();
-      // The relist happened after the container had been restarted, so it cannot have caused the
+      // The relist happened after the container had restarted, so it cannot have caused the
       // restart.
       const looks = (now[relistCount] ?? 0) - before;
       const lookMs = 1_000 * (now[lastListed] ?? 0);
@@ -138,7 +139,7 @@ export class EventRounds {
     );
     assert.ok(this.#proxy.swallowed > 0, 'events must have been swallowed');
     const before = (await this.#metrics())[relistCount] ?? 0;
-    // With one relist each half minute this would take minutes.
+    // With one relist every half minute this condition would take minutes.
     await eventually(
       'all pods to be looked at every second',
       async () => (((await this.#metrics())[relistCount] ?? 0) >= before + 5 ? true : undefined),
@@ -160,7 +161,7 @@ export class EventRounds {
     this.#plan.tell(`events back: relied on after ${((performance.now() - startMs) / 1_000).toFixed(0)} s`);
   }
 
-  /** Starts pods meanwhile: the events of the CRI cannot be provoked otherwise. */
+  /** Starts pods while it waits, because only their changes cause CRI events. */
   async #becomesTrusted(): Promise<void> {
     await eventually(
       'events to be trusted',
@@ -185,7 +186,7 @@ export class EventRounds {
     );
   }
 
-  /** The number of relists, once none happens for a while. */
+  /** Waits until no relist happens for a while; returns the number of relists. */
   async #quiet(): Promise<number> {
     let last = -1;
     let same = 0;
@@ -197,7 +198,7 @@ export class EventRounds {
     });
   }
 
-  /** Pods that have not been restarted yet: only the first restart has no back-off. */
+  /** Uses pods that have not restarted yet, because only the first restart has no back-off. */
   async #newPods(count: number): Promise<readonly string[]> {
     const names = Array.from({ length: count }, () => `e${this.#pods++}`);
     for (const name of names) await this.#node.put(`${name}.yaml`, this.#manifest(name));
@@ -205,7 +206,7 @@ export class EventRounds {
     return names;
   }
 
-  /** Makes the container exit by itself, and waits until the runtime reports that it runs again. */
+  /** Lets the container exit by itself, and waits until the runtime reports that it runs again. */
   async #exit(name: string): Promise<Exit> {
     const [before] = await this.#node.containersOf(name);
     assert.ok(before);

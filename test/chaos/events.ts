@@ -1,4 +1,4 @@
-/** Cuts off the runtime's events and restores them. usage: events.ts */
+/** Drops the runtime's events for a while. usage: events.ts */
 import { EventRounds } from './event-rounds.ts';
 import { runScript } from './script-end.ts';
 

@@ -12,26 +12,26 @@ import { SmallCluster } from '../cluster/small-cluster.ts';
 type Tell = (text: string) => void;
 
 interface Parts {
-  /** For mark files of containers. */
+  /** The directory of the containers' mark files. */
   readonly dir: string;
   readonly cluster: SmallCluster;
   readonly tell: Tell;
 }
 
-/** Opens the inspector of the node's process, see ProcessInsight. */
+/** Opens the inspector of the node's process, which ProcessInsight uses. */
 export const insightful = { NODE_OPTIONS: '--inspect-port=0' };
 
-/** For tests with high load on a busy machine. */
+/** A timeout for tests with high load on a busy machine. */
 export const longMs = 300_000;
 
 /**
  * A cluster with one node, which reaches its API server only through a proxy; the test connects
- * directly. Containers leave marks, so that their starts are known whether or not an API responds.
+ * directly. Containers write mark files, so that their starts are known even when no API responds.
  */
 export class FaultyCluster {
   readonly #parts: Parts;
 
-  /** A real one unless given. */
+  /** Starts a real cluster unless another one is given. */
   static async open(
     tell: Tell,
     openCluster: () => Promise<SmallCluster> = () => SmallCluster.open({}, { environment: insightful }),
@@ -70,12 +70,12 @@ export class FaultyCluster {
     this.#parts.tell(text);
   }
 
-  /** The directory of the containers' `/marks`. */
+  /** The directory that containers mount as `/marks`. */
   get marksDir(): string {
     return join(this.#parts.dir, 'marks');
   }
 
-  /** The content of a mark file. */
+  /** Returns the content of a mark file. */
   async text(name: string): Promise<string> {
     return await readFile(join(this.marksDir, name), 'utf8').catch(() => '');
   }
@@ -84,7 +84,7 @@ export class FaultyCluster {
     return (await this.text(name)).split('\n').slice(0, -1);
   }
 
-  /** The start times of all containers with that mark, in seconds since boot. */
+  /** Returns the start times of all containers with that mark, in seconds since boot. */
   async starts(name: string): Promise<readonly number[]> {
     return (await this.marks(name)).map(Number);
   }
@@ -97,14 +97,14 @@ export class FaultyCluster {
     await rm(join(this.marksDir, name), { force: true });
   }
 
-  /** All pods of the API except system pods; by name. */
+  /** Returns all pods of the API except system pods, by name. */
   async pods(): Promise<ReadonlyMap<string, Pod>> {
     const path = '/api/v1/namespaces/default/pods';
     const list = await this.plane.get<{ readonly items: readonly Pod[] }>(path);
     return new Map((list?.items ?? []).map((pod) => [pod.metadata?.name ?? '', pod]));
   }
 
-  /** Waits until all pods meet their conditions; returns them in their order. */
+  /** Waits until all named pods meet their conditions; returns them in the given order. */
   async allAre(names: readonly string[], what: string, wanted: (pod: Pod) => boolean): Promise<Pod[]> {
     let missing: readonly string[] = [];
     return await patiently(
@@ -120,7 +120,7 @@ export class FaultyCluster {
     );
   }
 
-  /** Waits until these pods are completely removed from the API and the runtime. */
+  /** Waits until the named pods are completely removed from the API and the runtime. */
   async allAreGone(names: readonly string[]): Promise<void> {
     await patiently(
       `${names.length} pods to be gone`,
@@ -139,7 +139,7 @@ export class FaultyCluster {
     await this.allAreGone(names);
   }
 
-  /** The running containers according to the runtime. */
+  /** Returns the running containers as reported by the runtime. */
   async containers(): Promise<readonly { readonly pod: string; readonly id: string }[]> {
     const filter = { state: { state: 'CONTAINER_RUNNING' } } as const;
     const { containers } = await this.node.cri.listContainers({ filter }, AbortSignal.timeout(longMs));
@@ -153,19 +153,19 @@ export class FaultyCluster {
     return all.filter(({ pod }) => names.includes(pod)).map(({ pod, id }) => `${pod} ${id}`);
   }
 
-  /** Removes the cluster, and checks that the machine is unchanged. */
+  /** Removes the cluster, and checks that it left nothing on the machine. */
   async close(how: 'in-order' | 'after-failure'): Promise<void> {
     const { dir, cluster, tell } = this.#parts;
     await using stack = new AsyncDisposableStack();
     stack.defer(() => rm(dir, { recursive: true, force: true }));
     if (how === 'after-failure') tell(cluster.told());
     const left = cluster[Symbol.asyncDispose]();
-    // Leftovers of a failed test are not its failure.
+    // After a failed test, problems during the removal are ignored.
     await (how === 'in-order' ? left : left.catch(() => {}));
   }
 }
 
-/** On the clock of the containers' marks. */
+/** Returns the time in seconds since boot, the clock of the mark files. */
 export async function uptimeSeconds(): Promise<number> {
   return Number((await readFile('/proc/uptime', 'utf8')).split(' ')[0]);
 }

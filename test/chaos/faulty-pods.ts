@@ -1,11 +1,11 @@
 import { container, pod, podSpec } from '../cluster/cluster-pods.ts';
 import type { FaultyCluster } from './faulty-cluster.ts';
 
-/** Exits immediately on SIGTERM, and uses no CPU until then. */
+/** A script that exits immediately on SIGTERM, and uses no CPU until then. */
 const stays = 'trap "exit 0" TERM; sleep 100000 & wait';
 const mounts = { volumeMounts: [{ name: 'marks', mountPath: '/marks' }] };
 
-/** Appends a line with the time to its mark file whenever it starts. */
+/** Builds a container that appends a line with the time to its mark file whenever it starts. */
 export function marked(mark: string, script = stays, fields: object = {}): object {
   const command = ['sh', '-c', `cut -d " " -f 1 /proc/uptime >> /marks/${mark}; ${script}`];
   return container('main', { command, ...mounts, ...fields });
@@ -17,14 +17,14 @@ interface PodFields {
   readonly volumes?: readonly object[];
 }
 
-/** Unless containers are given it has one, `main`, whose mark has the pod's name. */
+/** Unless containers are given, the pod has one, `main`, whose mark has the pod's name. */
 export function markedPod({ marksDir }: FaultyCluster, name: string, fields: PodFields = {}): object {
   const { containers = [marked(name)], volumes = [], ...others } = fields;
   const marks = { name: 'marks', hostPath: { path: marksDir } };
   return pod(name, podSpec(containers, { ...others, volumes: [marks, ...volumes] }));
 }
 
-/** Every second, and one success is enough. */
+/** A probe that runs every second and passes after one success. */
 export function execProbe(script: string): object {
   return {
     exec: { command: ['sh', '-c', script] },
@@ -34,7 +34,7 @@ export function execProbe(script: string): object {
   };
 }
 
-/** With an init container, a sidecar and two containers, one of them with a probe. */
+/** Builds a pod with an init container, a sidecar and two containers, one of them with a probe. */
 export function manifoldPod(cluster: FaultyCluster, name: string): object {
   const readinessProbe = execProbe('true');
   return markedPod(cluster, name, {
@@ -49,7 +49,7 @@ export function manifoldPod(cluster: FaultyCluster, name: string): object {
   });
 }
 
-/** It is bound without a scheduler. */
+/** Binds the pod to the node, because the cluster has no scheduler. */
 export function bound<T extends object>(made: T, nodeName: string): object {
   const { spec } = made as { readonly spec?: object };
   return { ...made, spec: { ...spec, nodeName } };

@@ -15,7 +15,7 @@ export class FragileContainerd {
     this.#dataDir = dataDir;
   }
 
-  /** To be prepended to the PATH. */
+  /** The directory of the script, to be prepended to the PATH. */
   get path(): string {
     return join(this.#dataDir, 'fragile');
   }
@@ -44,14 +44,14 @@ exec containerd "$@"
     return JSON.parse(text).pid;
   }
 
-  /** Returns the killed process ID. */
+  /** Kills containerd and returns the killed process. */
   async kill(): Promise<ProcessIdentity | undefined> {
     const found = await processes.find(await this.pid());
     if (found !== undefined) await processes.signal(found, 'SIGKILL');
     return found;
   }
 
-  /** It cannot be started until it is enabled again. */
+  /** Prevents containerd from starting until it is enabled again. */
   async keepAway(): Promise<void> {
     await writeFile(this.#awayFile, '');
   }

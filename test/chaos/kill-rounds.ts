@@ -19,26 +19,26 @@ export interface KillPlan {
 
 export interface KillReport {
   readonly kills: number;
-  /** Kills before kubeling was ready. */
+  /** The number of kills before kubeling was ready. */
   readonly killsAtStart: number;
   readonly versions: number;
   readonly starts: number;
-  /** Containers of unchanged pods that were still running after a kill. */
+  /** The number of containers of unchanged pods that were still running after a kill. */
   readonly kept: number;
-  /** Starts that the runtime aborted because their caller was killed. */
+  /** The number of starts that the runtime aborted because kubeling was killed. */
   readonly cutShort: number;
   readonly restarts: number;
 }
 
 const pods = 10;
 const signal = new AbortController().signal;
-/** From ready to the kill; about the time for a few changes. */
+/** The maximum time from ready to the kill; enough for a few changes. */
 const longestLifeMs = 3_000;
 const longestStartMs = 1_500;
 const longestGapMs = 500;
 /** After this many restarts the node gets the time to reach the desired state. */
 const settleEvery = 4;
-/** One in three crashes, exits or is otherwise not at rest. */
+/** The behaviours of new pods. One in three pods crashes, exits or is otherwise unstable. */
 const behaviours: readonly Behaviour[] = [
   'stays',
   'stays',
@@ -52,15 +52,15 @@ const behaviours: readonly Behaviour[] = [
 ];
 const runs: ReadonlySet<Behaviour> = new Set(['stays', 'prepares', 'lingers'] as const);
 
-/** A desired version of a pod, and how many kills it has survived. */
+/** A desired version of a pod, and the number of kills it has survived. */
 interface Wanted extends MarkedPod {
   readonly sinceKill: number;
 }
 
 /**
- * Kills kubeling repeatedly while pods are added, crash, are edited and removed, and compares the
- * runtime's state with the desired one: no container is started twice, no unchanged container is
- * restarted, and restart counts are correct.
+ * Kills kubeling repeatedly while pods are added, crash, are edited and are removed, and compares
+ * the runtime's state with the desired one: no container may start twice, no unchanged container
+ * may restart, and restart counts must be correct.
  */
 export class KillRounds {
   readonly #node: KubelingNode;
@@ -72,7 +72,7 @@ export class KillRounds {
   readonly #marks: string;
   /** The highest reported restart count of each version's container. */
   readonly #counts = new Map<string, number>();
-  /** The actions since the last kill, to be printed with a failure. */
+  /** The actions since the last kill, printed when a check fails. */
   #moment: string[] = [];
   #versions = 0;
   #kills = 0;
@@ -116,7 +116,7 @@ export class KillRounds {
 
   async #all(): Promise<void> {
     for (let index = 0; index < pods; index++) await this.#put(`p${index}`);
-    // With probability one half the first kill happens while all pods start.
+    // In half of the runs the first kill happens while all pods start.
     if (randomInt(this.#random, 2) === 0) await this.#settle();
     for (let life = 1; this.#kills < this.#plan.kills; life++) {
       await this.#life();
@@ -126,7 +126,7 @@ export class KillRounds {
     await this.#empty();
   }
 
-  /** The time between kills, as long as kubeling becomes ready in between. */
+  /** Changes pods until the kill, which follows after a random time once kubeling is ready. */
   async #life(): Promise<void> {
     for (let changes = randomInt(this.#random, 4); changes > 0; changes--) {
       await this.#change();
@@ -200,8 +200,8 @@ export class KillRounds {
   }
 
   /**
-   * Containers that run now and must keep running: of desired, unchanged pods that do not exit by
-   * themselves.
+   * Returns the containers that run now and must keep running: those of desired, unchanged pods
+   * that do not exit by themselves.
    */
   async #resting() {
     await this.#witness.idle();
@@ -237,7 +237,7 @@ export class KillRounds {
     return expected !== undefined && markOf(expected) === mark ? expected : undefined;
   }
 
-  /** Holds at any moment, whether kubeling runs or not. */
+  /** Checks the invariants that hold at any moment, whether kubeling runs or not. */
   async #check(): Promise<void> {
     await this.#witness.idle();
     assert.deepEqual(this.#witness.problems, []);
@@ -249,13 +249,16 @@ export class KillRounds {
     for (const pod of this.#wanted.values()) await this.#checkStarts(pod, marks);
   }
 
-  /** The starts of each desired pod, by the runtime's events and by the containers' marks. */
+  /**
+   * Compares the starts of each desired pod according to the runtime's events with the containers'
+   * marks.
+   */
   async #checkStarts(pod: Wanted, marks: ReadonlyMap<string, string>): Promise<void> {
     const mark = markOf(pod);
     const instances = this.#witness.instances.filter(({ uid }) => marks.get(uid) === mark);
     for (const [container, list] of Map.groupBy(instances, (each) => each.container)) {
       if (pod.behaviour === 'crashes') continue;
-      // Only an interrupted start may be repeated.
+      // Only a start that was interrupted by a kill may be repeated.
       const again = list.slice(0, -1).filter(({ end }) => !wasCutShort(end));
       const reported = list.map(({ attempt, end }) => `${attempt}: ${end ?? 'runs'}`).join('; ');
       assert.equal(again.length, 0, `${container} of ${mark} was started again without need: ${reported}`);
@@ -269,7 +272,7 @@ export class KillRounds {
     return text.split('\n').filter((line) => line !== '');
   }
 
-  /** Waits until the state is as desired, then counts. */
+  /** Waits until the actual state is the desired one, then compares the counts. */
   async #settle(): Promise<void> {
     let missing = '';
     await eventually(
@@ -300,8 +303,8 @@ export class KillRounds {
   }
 
   /**
-   * The pods of /pods, once they match the runtime: a crashing container may be restarted at any
-   * moment.
+   * Returns the pods of kubeling's /pods endpoint once they match the runtime: a crashing container
+   * may be restarted at any moment.
    */
   async #checkCounts(pod: Wanted): Promise<void> {
     const key = markOf(pod);
@@ -326,8 +329,8 @@ export class KillRounds {
     this.#counts.set(key, restartCount);
     const lives = this.#kills - pod.sinceKill;
     let starts = 0;
-    // A running container has no mark before its program has started. A container created but not
-    // started before a kill costs an attempt.
+    // A running container has no mark before its program has started, and a container that was
+    // created but not started before a kill counts as a restart.
     await eventually(
       'all starts to be marked',
       async () => {
@@ -337,7 +340,7 @@ export class KillRounds {
       15_000,
       () => `${reported}, ${starts} starts marked, ${lives} kills lived through`,
     );
-    // A container may start between the two reads.
+    // A container may start between reading the status and reading the marks.
     assert.ok(starts <= after + 2, `${reported}, ${starts} starts marked, ${lives} kills lived through`);
     if (pod.behaviour !== 'crashes') assert.ok(restartCount <= lives, reported);
   }
@@ -385,8 +388,8 @@ export class KillRounds {
 }
 
 /**
- * The runtime aborts a start whose caller was killed, even when the process has begun to run, and
- * reports it.
+ * Whether the runtime reports an aborted start: it aborts a start whose caller was killed, even
+ * when the process has begun to run.
  */
 function wasCutShort(end: string | undefined): boolean {
   return end?.startsWith('StartError') ?? false;
@@ -408,7 +411,7 @@ function keyOf({ metadata }: NodePod): string {
   return markAs(metadata.name, metadata.annotations?.['version']);
 }
 
-/** kubeling appends its node name to the names of static pods. */
+/** kubeling appends the node name to the names of static pods, so it is removed here. */
 function markAs(podName: string, version: string | undefined): string {
   return `${podName.split('-')[0]}.${version}`;
 }

@@ -17,14 +17,14 @@ const signal = new AbortController().signal;
 
 const shimCommand = /containerd-shim-runc-v2 -namespace k8s\.io -id (\w+) -address (\S+)/;
 
-/** The leftovers of pods on a running node, compared with the state before there were any. */
+/** Finds leftovers of pods on a running node by comparing it with its state before any pod ran. */
 export class Leftovers {
   readonly #node: KubelingNode;
   readonly #before: MachineSnapshot;
 
   /**
-   * Must be called while the node has no pods. The node's shared state, for example its QoS
-   * cgroups, exists once it is ready.
+   * Records the state; must be called while the node has no pods. Shared state of the node, for
+   * example the QoS cgroups, exists once the node is ready.
    */
   static async before(node: KubelingNode): Promise<Leftovers> {
     const ready = async () => ((await node.get('/readyz')) === 'ok' ? true : undefined);
@@ -37,7 +37,7 @@ export class Leftovers {
     this.#before = before;
   }
 
-  /** One line for each leftover; `words` are additional IDs that identify the pods. */
+  /** Returns one line for each leftover; `words` are additional IDs that identify the pods. */
   async find(words: readonly string[]): Promise<readonly string[]> {
     const { dataDir } = this.#node;
     const all = [dataDir, networkName(dataDir), ...words];
@@ -51,9 +51,9 @@ export class Leftovers {
   }
 
   /**
-   * Without shims that containerd itself has lost: when its caller is killed while it waits for a
-   * new shim, it drops the sandbox and leaves the process, which cannot be found through its API.
-   * Its log contains the shim's socket.
+   * Excludes shims that containerd itself has lost: when its caller is killed while it waits for a
+   * new shim, it drops the sandbox but leaves the process, which its API does not list. Its log
+   * contains the shim's socket.
    */
   async #withoutForgotten(processes: readonly string[]): Promise<readonly string[]> {
     if (!processes.some((line) => shimCommand.test(line))) return processes;

@@ -1,8 +1,8 @@
 import { threadCpuMs } from './thread-cpu.ts';
 
 /**
- * The longest turn of the event loop, in CPU time of its thread: excludes the time of other
- * programs on the machine, includes garbage collection on this thread.
+ * Measures the longest turn of the event loop in CPU time of its thread. This excludes the time of
+ * other programs on the machine, and includes garbage collection on this thread.
  */
 export class LoopMonitor {
   #lastCpuMs = threadCpuMs();
@@ -13,7 +13,7 @@ export class LoopMonitor {
     this.#timer = setInterval(() => this.#turn(), 1);
   }
 
-  /** The longest turn since the previous call. */
+  /** Returns the duration of the longest turn since the previous call. */
   takeLongestMs(): number {
     const longest = this.#longestMs;
     this.#longestMs = 0;

@@ -1,12 +1,12 @@
 import { busyboxImageName } from '../../src/containerd/index.ts';
 
-/** The behaviour of a pod. */
+/** The behaviour of a test pod. */
 export type Behaviour =
   /** Runs until it is stopped, and exits immediately on SIGTERM. */
   | 'stays'
-  /** The same, after an init container. */
+  /** Like `stays`, after an init container. */
   | 'prepares'
-  /** Runs, and ignores SIGTERM. */
+  /** Runs until it is killed, because it ignores SIGTERM. */
   | 'lingers'
   /** Exits with an error, and is always restarted. */
   | 'crashes'
@@ -14,8 +14,8 @@ export type Behaviour =
   | 'ends';
 
 /**
- * One version of one pod. All are different, so each has its own UID and its starts can be told
- * apart.
+ * One version of a test pod. Each version is unique, so it has its own UID and its starts can be
+ * attributed to it.
  */
 export interface MarkedPod {
   readonly name: string;
@@ -33,11 +33,12 @@ const scripts: Readonly<Record<Behaviour, string>> = {
 };
 
 /**
- * The last part of its cgroup path is a container's ID; it is not visible in a cgroup namespace.
+ * The ID of a container is the last part of its cgroup path, which the container cannot read in a
+ * cgroup namespace.
  */
 const ownId = 'sed -n "s,.*/,,p" /proc/self/cgroup | sort | tail -n 1';
 
-/** Each container appends one line to this file of the marks directory when it starts. */
+/** The mark file, to which each container appends a line when it starts. */
 export function markOf({ name, version }: MarkedPod): string {
   return `${name}.${version}`;
 }

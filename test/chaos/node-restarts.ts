@@ -12,7 +12,7 @@ export interface RestartsPlan {
   readonly pods: number;
 }
 
-/** The state of a pod that a kubelet restart must not change. */
+/** The parts of a pod's state that a kubelet restart must not change. */
 interface Left {
   readonly name: string | undefined;
   readonly version: string | undefined;
@@ -20,19 +20,19 @@ interface Left {
   readonly restarts: readonly (number | undefined)[];
 }
 
-/** After this many lease renewals every status has been checked twice. */
+/** After this many lease renewals the kubelet has checked every status twice. */
 const renewals = 3;
-/** Any action on pods that are not desired would have happened by then. */
+/** After this time the kubelet would have acted on pods that are not desired. */
 const aloneMs = 15_000;
 
-/** kubeling is killed or stopped, and restarted under many pods: no effect is visible. */
+/** Kills or stops kubeling and restarts it on a node with many pods: the pods must not change. */
 export class NodeRestarts {
   readonly #cluster: FaultyCluster;
-  /** Number of API pods. */
+  /** The names of the API pods. */
   readonly #made: readonly string[];
-  /** Number of static pods. */
+  /** The names of the static pods. */
   readonly #fixed: readonly string[];
-  /** Of all pods, according to the API. */
+  /** The names of all pods in the API. */
   readonly #names: readonly string[];
 
   static async run(cluster: FaultyCluster, { pods }: RestartsPlan): Promise<void> {
@@ -81,7 +81,10 @@ export class NodeRestarts {
     });
   }
 
-  /** While the API server is down, so that it is unknown which of the pods are still desired. */
+  /**
+   * Restarts kubeling while the API server is down, so that it cannot know which API pods are still
+   * desired.
+   */
   async #restartAlone(): Promise<void> {
     const { node, door } = this.#cluster;
     const alone = `alone-${node.name}`;
@@ -102,7 +105,10 @@ export class NodeRestarts {
     await this.#cluster.allAreGone([alone]);
   }
 
-  /** After every action all containers are the same, and no pod was written. */
+  /**
+   * Performs the action and checks that all containers are the same afterwards, and that no pod was
+   * written.
+   */
   async #unnoticed(what: string, act: () => Promise<void>): Promise<void> {
     const { audit } = this.#cluster;
     const [before, containers] = [await this.#left(), await this.#cluster.containersOf(this.#names)];
@@ -124,7 +130,10 @@ export class NodeRestarts {
     );
   }
 
-  /** A new status is published; pods may be Ready a moment before the status is complete. */
+  /**
+   * Waits until the statuses no longer change: a pod may be Ready a moment before its status is
+   * complete.
+   */
   async #quiet(): Promise<void> {
     let last = JSON.stringify(await this.#left());
     await patiently(

@@ -4,7 +4,7 @@ import type { ResourceEntry } from '../../src/local-api/api/api-types.ts';
 import { type Catalogue, createCatalogue } from '../../src/local-api/registry/catalogue.ts';
 import { anyObject, encodeObject } from '../fakes/protobuf-objects.ts';
 
-/** A request that is unlikely or common. */
+/** A generated request, valid or not. */
 export interface MadeRequest {
   readonly method: string;
   readonly path: string;
@@ -130,7 +130,7 @@ const selectors = [
   ',',
 ];
 
-/** Generates random requests: the same seed gives the same requests. */
+/** Generates random requests; the same seed generates the same requests. */
 export class RequestMaker {
   readonly #random: Random;
   readonly #table = new KindTable();
@@ -155,7 +155,7 @@ export class RequestMaker {
     return this.#withBody(created, entry);
   }
 
-  /** Upgrade requests into existing and missing pods, with valid and invalid protocols. */
+  /** Generates upgrade requests for existing and missing pods, with valid and invalid protocols. */
   #stream(): MadeRequest {
     const resource = this.#any(['pods', 'pods', 'pods', 'nodes', 'services']);
     const inside = resource === 'nodes' ? '' : `/namespaces/${this.#any(namespaces)}`;
@@ -174,7 +174,7 @@ export class RequestMaker {
     return { method, path, headers: this.#chance(4) ? this.#headers() : headers, body: undefined };
   }
 
-  /** Bytes that resemble a request less and less. */
+  /** Generates bytes that resemble a request less and less. */
   garbage(): Buffer {
     const lines = [
       `${this.#any(methods)} ${this.#page()} HTTP/1.1`,
@@ -283,9 +283,7 @@ export class RequestMaker {
     return Buffer.from(JSON.stringify(this.#chance(3) ? this.#bent(headed) : headed));
   }
 
-  /**
-   * An object with an invalid name tests little behind that check: most objects get a valid name.
-   */
+  /** Most objects get a valid name, because a server that rejects the name checks nothing else. */
   #likely(object: JsonMap, kind: string): JsonMap {
     if (kind === 'DeleteOptions' || this.#chance(10)) return object;
     const metadata = { name: this.#any(names.slice(0, 4)), labels: { a: 'b' } };
@@ -333,7 +331,7 @@ export class RequestMaker {
     return { ...value, metadata: this.#any<unknown>(directives), spec: this.#any<unknown>(directives) };
   }
 
-  /** Changes a random nested field. */
+  /** Changes a random nested field of an object. */
   #bent(value: JsonMap): JsonMap {
     const copy = structuredClone(value);
     let at: JsonMap = copy;
@@ -355,7 +353,7 @@ export class RequestMaker {
     return Array.from({ length: randomInt(this.#random, 20) }, () => this.#any([...signs])).join('');
   }
 
-  /** Deeper than a recursive algorithm can handle. */
+  /** Generates JSON that is nested deeper than a recursive algorithm can handle. */
   #deep(): Buffer {
     const [open, close] = this.#any([
       ['[', ']'],
@@ -384,7 +382,7 @@ export class RequestMaker {
   }
 }
 
-/** Paths that exist, those for writes first. */
+/** Returns the methods to send to a resource, supported writes first. */
 function methodsOf({ verbs }: ResourceEntry): readonly string[] {
   const all = verbs.map((verb) => methodOfVerb[verb] ?? 'GET');
   return all.includes('POST') ? [...all, 'POST', 'POST'] : all;

@@ -18,19 +18,18 @@ export interface RequestRoundsOptions {
 }
 
 const atOnce = 16;
-/** Requests of both sorts alternate. */
+/** Rounds of expensive requests and rounds of ordinary random requests alternate. */
 const ordinaryPerRound = 245;
 const costlyPerRound = 5;
-/** One in this many is raw bytes instead of a request. */
+/** One in this many ordinary requests is raw bytes instead of an HTTP request. */
 const garbageEvery = 25;
 const answerWithinMs = 30_000;
-/**
- * The growth of memory allowed at the end compared with the warm state; events are stored for a
- * while.
- */
+/** The maximum growth of memory after the warm-up; events are stored for a while. */
 const mostGrowthBytes = 96 * 2 ** 20;
 
-/** Requests for which the reference responds with 500 as well; they are no failures. */
+/**
+ * Requests for which kube-apiserver responds with 500 as well, so such a response is no failure.
+ */
 const saidByOthersToo =
   /"resourceVersion should not be set on objects to be created"|"\[?target\.(?:name|kind): (?:Required|Unsupported) value/;
 
@@ -51,14 +50,14 @@ export class RequestRounds {
   readonly #directory = mkdtempSync(join(tmpdir(), 'kubeling-requests-'));
   readonly #codes = new Map<number, number>();
   readonly #failures: string[] = [];
-  /** The longest turn of the server's event loop, by request. */
+  /** The longest turn of the server's event loop for each request. */
   readonly #holds = new Map<string, number>();
 
   private constructor(options: RequestRoundsOptions) {
     this.#options = options;
   }
 
-  /** Throws when a check failed. */
+  /** Runs the rounds; throws when a check failed. */
   static async run(options: RequestRoundsOptions): Promise<void> {
     const rounds = new RequestRounds(options);
     try {
@@ -75,7 +74,8 @@ export class RequestRounds {
       return await api.ask('kept');
     });
     const found = new Map(await this.#withApi(async (api) => await api.ask('kept')));
-    // The server itself may have changed some objects since then, but none may be older or missing.
+    // The server itself may have changed some objects since then, but no object may be older or
+    // missing.
     for (const [key, version] of retained)
       if (!(Number(found.get(key)) >= Number(version)))
         this.#failures.push(`${key} was at ${version}, and is at ${found.get(key)}`);
@@ -106,7 +106,8 @@ export class RequestRounds {
     for (let done = 0; done < requests; done += ordinaryPerRound + costlyPerRound) {
       await this.#ordinary(way, maker, done);
       this.#held('ordinary requests, several at once', await api.ask('hold'));
-      // Sequentially, so that a slow turn can be attributed to its request.
+      // Expensive requests are sent sequentially, so that a slow turn can be attributed to its
+      // request.
       for (let count = 0; count < costlyPerRound; count++) {
         const created = costly.next();
         await this.#answered(way, created);
@@ -130,7 +131,7 @@ export class RequestRounds {
   }
 
   /**
-   * The given number of requests run concurrently; each client sends the next when it has its
+   * Sends a given number of requests concurrently; each client sends its next request after a
    * response.
    */
   async #ordinary(way: Way, maker: RequestMaker, from: number): Promise<void> {
@@ -176,7 +177,7 @@ export class RequestRounds {
     ];
     if (all.length === 0) return;
     throw new Error(
-      `Of ${this.#options.requests} requests with the seed ${this.#options.seed}, ${all.length} went wrong:\n${all
+      `${all.length} of ${this.#options.requests} requests with the seed ${this.#options.seed} failed:\n${all
         .slice(0, 20)
         .map((each) => each.slice(0, 2_000))
         .join('\n')}`,
@@ -194,7 +195,10 @@ function wayTo(api: ServedApi): Way {
   };
 }
 
-/** Deletes all objects but those that expensive requests refer to, so that the memory of the server can be compared. */
+/**
+ * Deletes all objects except those that expensive requests refer to, so that the memory of the
+ * server can be compared.
+ */
 async function deleteObjects(way: Way, paths: readonly string[]): Promise<void> {
   const headers = { accept: 'application/json' };
   for (const path of paths)
@@ -220,7 +224,7 @@ function namespace(): MadeRequest {
   };
 }
 
-/** A client that disconnects during a watch is valid too. */
+/** Sends one request. A client that disconnects during a watch is a valid case too. */
 function one(
   way: Way,
   { method, path, headers, body }: MadeRequest,
@@ -243,7 +247,7 @@ function one(
       socket.on('error', () => {}).destroy();
       resolve({ code: response.statusCode ?? 0, text: '' });
     });
-    sent.on('timeout', () => sent.destroy(new Error('there was no answer in time')));
+    sent.on('timeout', () => sent.destroy(new Error('no response arrived in time')));
     sent.on('error', reject);
     sent.end(body);
   });

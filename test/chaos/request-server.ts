@@ -1,5 +1,6 @@
 /**
- * The embedded API in its own process, whose event loop is monitored. Its parent sends messages.
+ * Runs the embedded API in a separate process whose event loop is monitored. The parent process
+ * controls it by messages.
  */
 import { join } from 'node:path';
 import { collectLogs, realClock, systemRandom, Verbosity } from '../../src/lib/index.ts';
@@ -13,10 +14,10 @@ export interface ServerQuestion {
 }
 
 export interface ServerAnswers {
-  /** Milliseconds of the longest turn since the last request. */
+  /** The duration in milliseconds of the longest turn since the last request. */
   hold: number;
   memory: { readonly heldBytes: number; readonly residentBytes: number };
-  /** Versions by object: enough to check that all exist. */
+  /** Each stored object and its resource version: enough to check that all exist. */
   kept: readonly (readonly [string, string])[];
   /** The API paths of all objects that requests have created, except the server's own. */
   paths: readonly string[];
@@ -33,7 +34,8 @@ const api = await openLocalApi(
     adminKubeconfig: join(directory, 'admin.kubeconfig'),
     listen: { host: '127.0.0.1', port: 0 },
     nodeName: 'node',
-    // Short, so that the memory of the server can be compared during the run.
+    // Events are deleted after a short time, so that the memory of the server can be compared
+    // during the run.
     history: { limit: 1_000, ms: 10_000 },
     hostnames: () => [],
     addresses: () => [],
@@ -50,7 +52,8 @@ const running = api.run(stop.signal).catch(() => {});
 const monitor = new LoopMonitor();
 
 process.on('message', ({ id, ask }: ServerQuestion) => {
-  // Pending work of the last request is done in this turn: the reply is sent after the next ones.
+  // Waits for several turns, so that pending work of the last request is included before the reply
+  // is sent.
   setTimeout(() => void answer(id, ask), 3);
 });
 process.on('disconnect', () => process.exit());
@@ -104,7 +107,10 @@ function kept({ objects }: OpenLocalApi): readonly (readonly [string, string])[]
   );
 }
 
-/** Without them the server would create the object again, or the next requests would all fail. */
+/**
+ * The server's own objects are kept: it would create them again, or the next requests would all
+ * fail.
+ */
 const ofTheServer: ReadonlySet<string> = new Set([
   'namespaces',
   'nodes',

@@ -1,7 +1,7 @@
 import { test } from 'node:test';
 import { RequestRounds } from './request-rounds.ts';
 
-test('two thousand random requests get responses, none fails, and stored objects exist afterwards', {
+test('the API responds in time to two thousand random requests without failures, and keeps its stored objects', {
   timeout: 300_000,
 }, async (t) => {
   // The goal is 100 ms; the limit allows for a slow or busy machine.

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { RequestRounds } from './request-rounds.ts';
 import { runScript } from './script-end.ts';
 
-/** No request may block the event loop for longer. */
+/** The maximum duration for which a request may block the event loop. */
 const mostHoldMs = 100;
 
 const { values } = parseArgs({
@@ -14,6 +14,6 @@ await runScript(async () => {
   const [requests, seed] = [Number(values.requests), Number(values.seed)];
   await RequestRounds.run({ requests, seed, mostHoldMs, tell: console.log });
   console.log(`${requests} requests: all were answered, none failed, and what was kept is there`);
-  // Leftovers after the last response must not keep the script from exiting.
+  // Exits explicitly, because leftovers of the requests could keep the process running.
   process.exit();
 });

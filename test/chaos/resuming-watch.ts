@@ -12,7 +12,10 @@ interface WatchedObject {
 
 const againMs = 20;
 
-/** Watches config maps and resumes at its last version, whatever happens to the server. */
+/**
+ * Watches config maps and resumes at the last received version after every interruption by the
+ * server.
+ */
 export class ResumingWatch {
   readonly #api: ApiCaller;
   readonly #path: string;
@@ -20,7 +23,7 @@ export class ResumingWatch {
   readonly #states = new Map<string, State>();
   readonly #seen = new Set<number>();
   #version: number;
-  /** The version up to which a list is complete. */
+  /** The version of the last list, which contains all earlier changes. */
   #listed: number;
   #resumed = 0;
   #expired = 0;
@@ -54,7 +57,10 @@ export class ResumingWatch {
     }
   }
 
-  /** The watch need not have delivered the states in a list. */
+  /**
+   * Returns the acknowledged versions that the watch has not delivered; versions contained in a
+   * list are excluded.
+   */
   missing(): readonly number[] {
     return [...this.#ledger.acknowledged].filter(
       (version) => version > this.#listed && !this.#seen.has(version),

@@ -33,8 +33,9 @@ interface Kept {
 }
 
 /**
- * Kills the runtime under running pods, shortly and for long: they must keep running unchanged, all
- * clients must get errors, and changes requested meanwhile must be applied afterwards.
+ * Kills the runtime under running pods, for a short and for a long downtime: the pods must keep
+ * running unchanged, all clients must get errors, and changes requested during the downtime must be
+ * applied afterwards.
  */
 export class RuntimeRounds {
   readonly #node: KubelingNode;
@@ -95,7 +96,7 @@ export class RuntimeRounds {
     await this.#node.take(`${name}.yaml`);
   }
 
-  /** Killed, and restarted immediately by kubeling, which owns it. */
+  /** Kills containerd, which kubeling restarts immediately because it started it. */
   async #killed(round: number): Promise<void> {
     const before = await this.#kept();
     const processesBefore = await this.#processes();
@@ -113,7 +114,7 @@ export class RuntimeRounds {
     );
   }
 
-  /** Killed and kept down; all desired pods are changed meanwhile. */
+  /** Kills containerd and keeps it down while all desired pods are changed. */
   async #away(): Promise<void> {
     const { absenceMs, tell } = this.#plan;
     const before = await this.#kept();
@@ -139,7 +140,10 @@ export class RuntimeRounds {
     tell(`what was asked for meanwhile is done after ${((performance.now() - backMs) / 1_000).toFixed(1)} s`);
   }
 
-  /** One pod is removed, one edited, one added, and the process of one is killed. */
+  /**
+   * During the downtime one pod is removed, one edited and one added, and the process of one is
+   * killed.
+   */
   async #changeMeanwhile(before: ReadonlyMap<string, ProcessIdentity>): Promise<void> {
     const dies = before.get('r2');
     assert.ok(dies);
@@ -176,7 +180,7 @@ export class RuntimeRounds {
     );
   }
 
-  /** The running pods, as kubeling reports them. */
+  /** Returns the running pods as reported by kubeling. */
   async #kept(): Promise<readonly Kept[]> {
     const shown = (await this.#node.pods()).filter(
       ({ status: { containerStatuses = [] } }) =>
@@ -185,7 +189,7 @@ export class RuntimeRounds {
     return shown.map(keptOf).toSorted((each, other) => (each.mark < other.mark ? -1 : 1));
   }
 
-  /** The process of each pod's container, by the pod's name. */
+  /** Returns the process of each pod's container by the pod's name. */
   async #processes(): Promise<ReadonlyMap<string, ProcessIdentity>> {
     const filter = { state: { state: 'CONTAINER_RUNNING' } } as const;
     const { containers } = await this.#node.cri.listContainers({ filter }, signal);
@@ -221,7 +225,7 @@ export class RuntimeRounds {
     }
   }
 
-  /** While the runtime is down: kubeling reports the last known state, and the processes run. */
+  /** During the downtime kubeling must report the last known state, and the processes must run. */
   async #stillThere(before: readonly Kept[], were: ReadonlyMap<string, ProcessIdentity>): Promise<void> {
     for (const [name, process] of were)
       if (name !== 'r2') assert.ok(await processes.isAlive(process), `the process of ${name} must live`);
@@ -243,7 +247,7 @@ export class RuntimeRounds {
     assert.match(readyz, /\[-\]runtime failed: .*readyz check failed/s);
   }
 
-  /** The result of one readiness check, once it has that value. */
+  /** Waits until one readiness check has the given result. */
   async #ready(check: string, says: string): Promise<void> {
     let last = '';
     await eventually(
@@ -279,7 +283,7 @@ function keptOf({ metadata, status }: NodePod): Kept {
   };
 }
 
-/** By mark, or by the pod name in kubeling. */
+/** Returns the pod name of a mark, or of a pod name reported by kubeling. */
 function nameOf(text: string): string {
   return text.split(/[.-]/)[0] ?? '';
 }

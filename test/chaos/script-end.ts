@@ -1,7 +1,4 @@
-/**
- * Runs a script whose work cleans up after itself when it fails; a stop signal counts as a failure
- * too.
- */
+/** Runs a test script that cleans up after a failure; a stop signal counts as a failure too. */
 export async function runScript(work: (interrupted: Promise<never>) => Promise<void>): Promise<void> {
   const interrupted = new Promise<never>((_resolve, reject) => {
     for (const name of ['SIGINT', 'SIGTERM'] as const)

@@ -9,7 +9,7 @@ interface Told {
   readonly answer: unknown;
 }
 
-/** An embedded API in another process: its clients do not use its event loop. */
+/** Runs an embedded API in a separate process, so that its clients do not use its event loop. */
 export class ServedApi {
   readonly url: string;
   readonly #directory: string;
@@ -32,7 +32,7 @@ export class ServedApi {
     const child = fork(script, [directory], { execArgv: [...process.execArgv, '--expose-gc'] });
     const url = await new Promise<string>((resolve, reject) => {
       child.once('message', ({ answer }: Told) => resolve(String(answer)));
-      child.once('exit', (code) => reject(new Error(`The server ended with ${code}`)));
+      child.once('exit', (code) => reject(new Error(`The API server exited with ${code}`)));
     });
     return new ServedApi(url, directory, child);
   }
@@ -40,7 +40,7 @@ export class ServedApi {
   ask<A extends ServerQuestion['ask']>(ask: A): Promise<ServerAnswers[A]> {
     const id = ++this.#lastId;
     return new Promise((resolve, reject) => {
-      const ended = () => reject(new Error('The server ended while it was asked'));
+      const ended = () => reject(new Error('The API server exited during a request'));
       this.#child.once('exit', ended);
       this.#waiting.set(id, (answer) => {
         this.#child.off('exit', ended);
@@ -50,7 +50,7 @@ export class ServedApi {
     });
   }
 
-  /** The base64 data of its kubeconfig. */
+  /** Returns base64 data from the kubeconfig of the API. */
   credential(name: string): string {
     const config = readFileSync(join(this.#directory, 'admin.kubeconfig'), 'utf8');
     const found = new RegExp(`${name}: "?([A-Za-z0-9+/=]+)`).exec(config)?.[1];
@@ -64,7 +64,7 @@ export class ServedApi {
     await exited;
   }
 
-  /** For failures: does not wait. */
+  /** Kills the server after a failure, without waiting for its exit. */
   kill(): void {
     this.#child.kill('SIGKILL');
   }

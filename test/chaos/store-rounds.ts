@@ -23,20 +23,27 @@ export interface StoreReport {
   readonly fileBytes: number;
 }
 
-/** The last acknowledged value of one object; no number if its deletion was acknowledged. */
+/**
+ * The last acknowledged value of one object; `number` is undefined if its deletion was
+ * acknowledged.
+ */
 interface Known {
   readonly version: number;
   readonly number: number | undefined;
 }
 
 const writer = join(import.meta.dirname, 'store-writer.ts');
-/** After the writer is ready, or for some kills after its start. */
+/**
+ * The maximum time before a kill, counted from when the writer is ready, or for some kills from its
+ * start.
+ */
 const longestLifeMs = 700;
 const startLimitMs = 60_000;
 
 /**
- * Kills a store's writer repeatedly, and reads the file independently: all acknowledged changes
- * exist, no version was used twice, and the log has no gap except where a writer started.
+ * Kills the writer of a store repeatedly, and reads the file independently: all acknowledged
+ * changes must exist, no version may be used twice, and the log may have gaps only where a writer
+ * started.
  */
 export class StoreRounds {
   readonly #options: StoreRoundsOptions;
@@ -124,7 +131,7 @@ export class StoreRounds {
 
   /** Returns how many changes the log contains. */
   #look(): number {
-    // Killed before it could write.
+    // The writer was killed before it could write.
     if (this.#newest === 1) return 0;
     const db = new DatabaseSync(this.#path, { readOnly: true });
     try {
@@ -152,7 +159,7 @@ export class StoreRounds {
     }
   }
 
-  /** A missing object was acknowledged as deleted, or its deletion was pending at the kill. */
+  /** If the object is missing, its deletion must have been acknowledged, or pending at the kill. */
   #lookForEnd(db: DatabaseSync, name: string, { version, number }: Known): void {
     if (number === undefined) return;
     const end = db.prepare(`SELECT rev FROM log WHERE key LIKE ? AND op = 'DELETED' AND rev > ?`);
@@ -166,7 +173,7 @@ export class StoreRounds {
       .map((row) => Number(row['rev']));
     versions.reduce(
       (last, next) => {
-        // The first version of a writer follows the version that the writer found.
+        // The first version of a writer must follow the version that it found.
         assert.ok(
           next === last + 1 || this.#starts.has(next - 1),
           `between ${last} and ${next} there is a gap`,

@@ -1,10 +1,10 @@
 /**
- * Writes to a store, some thousand changes per second, and reports each when it is durable, until
- * it is killed. usage: store-writer.ts FILE SEED
+ * Writes some thousand changes per second to a store, and reports each when it is durable, until it
+ * is killed. usage: store-writer.ts FILE SEED
  *
  *     open VERSION the version at its start
- *     put VERSION NAME NUMBER an object has this number now
- *     gone VERSION NAME an object is deleted
+ *     put VERSION NAME NUMBER the object has this number now
+ *     gone VERSION NAME the object is deleted
  */
 import { apiResources } from '../../src/api/index.ts';
 import { pick, realClock, seededRandom } from '../../src/lib/index.ts';
@@ -18,7 +18,7 @@ const random = seededRandom(Number(seed));
 const names = Array.from({ length: 500 }, (_, index) => `o${index}`);
 const padding = 'x'.repeat(1_500);
 
-// A small log, so that it is compacted all the time.
+// The store keeps few log rows, so that the log is compacted all the time.
 const harness = await StoreRig.open(path, { clock, log: { keepRows: 2_000 }, lockWaitMs: 5_000 });
 process.stdout.write(`open ${harness.store.restored.version}\n`);
 let number = harness.store.restored.version * 1_000;
@@ -32,7 +32,7 @@ for (let ticks = 1; ; ticks++) {
 
 async function writeOne(): Promise<void> {
   const name = pick(random, names) ?? '';
-  // Every second object is of a kind that is not synced on each write.
+  // Every second object is of a kind whose writes are not synced immediately.
   const resource = Number(name.slice(1)) % 2 === 0 ? apiResources.pods : apiResources.events;
   const isGoing = harness.get(name, resource) !== undefined && random.next() < 0.2;
   const value = ++number;

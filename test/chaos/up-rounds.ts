@@ -31,16 +31,19 @@ const image = 'localhost/kubeling/busybox:1';
 const writers = 64;
 const namesOfWriter = 8;
 const watchers = 4;
-/** After the API responds, or for some kills after the start. */
+/**
+ * The maximum time before a kill, counted from when the API responds, or for some kills from the
+ * start.
+ */
 const longestLifeMs = 1_500;
 const path = '/api/v1/namespaces/default/configmaps';
 const podsPath = '/api/v1/namespaces/default/pods';
 const podNames = ['kept-1', 'kept-2', 'kept-3'];
 
 /**
- * Kills `kubeling up` repeatedly while clients write to its API and watch: acknowledged writes
- * exist, no version has two states, watches resume without a gap, and the containers of its pods
- * keep running.
+ * Kills `kubeling up` repeatedly while clients write to its API and watch: acknowledged writes must
+ * exist, no version may have two states, watches must resume without a gap, and the containers of
+ * its pods must keep running.
  */
 export class UpRounds {
   readonly #node: KubelingNode;
@@ -147,7 +150,7 @@ export class UpRounds {
     await this.#watchesCatchUp();
   }
 
-  /** Their connections are new after each start; only events after it count. */
+  /** The watchers connect again after each start; only later events count. */
   async #connect(): Promise<void> {
     const before = this.#ledger.writes;
     this.#gate.open();
@@ -156,7 +159,7 @@ export class UpRounds {
     );
   }
 
-  /** During writes: writers notice it by a missing response. */
+  /** Kills the server during writes, whose writers then miss a response. */
   async #kill(): Promise<void> {
     await this.#node.end('SIGKILL');
     this.#gate.close();

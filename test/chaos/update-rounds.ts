@@ -15,14 +15,14 @@ export interface UpdateRoundsOptions {
 
 export interface UpdateReport {
   readonly updates: number;
-  /** How often all files were read. */
+  /** How often the reader in the pod read all files. */
   readonly looks: number;
   readonly slowestMs: number;
 }
 
 const own = '/api/v1/namespaces/default';
 const lines = 200;
-/** The order in which the reader reports them. */
+/** The volumes in the order in which the reader reports them. */
 const volumes: readonly NumberVolume[] = [
   { name: 'config', lines },
   { name: 'secret', lines },
@@ -33,8 +33,8 @@ const tellEvery = 50;
 
 /**
  * Updates a config map, a secret and a label of a pod through the API sequentially: each update
- * reaches the files of the running pod before the next one, and a reader in the pod never sees a
- * torn, missing or older file.
+ * must reach the files of the running pod before the next one, and the reader in the pod must never
+ * read a torn, missing or older file.
  */
 export class UpdateRounds {
   readonly #api: ApiCaller;
@@ -93,7 +93,7 @@ export class UpdateRounds {
     return { updates, looks, slowestMs: this.#slowest() };
   }
 
-  /** Waits until every volume contains the update. */
+  /** Waits until the files of every volume contain the update. */
   async #read(number: number): Promise<void> {
     let last = '';
     const look = async () => {

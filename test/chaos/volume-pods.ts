@@ -5,7 +5,10 @@ import { join } from 'node:path';
 const image = 'localhost/kubeling/busybox:1';
 const alive = 'alive\n';
 
-/** Reads all volumes and writes to the writable ones; `ok` exists once all of it succeeded. */
+/**
+ * A script that reads all volumes and writes to the writable ones; it creates `ok` once everything
+ * succeeded.
+ */
 const script = [
   'set -e',
   'for file in /config/key /secret/key /projected/key /projected/token /downward/name; do [ -s $file ]; done',
@@ -15,12 +18,12 @@ const script = [
   'trap "exit 0" TERM; while true; do sleep 0.1; done',
 ].join('\n');
 
-/** The name of the pods' driver. */
+/** The name of the pods' CSI driver. */
 export const driverName = 'disks.chaos.kubeling';
-/** The volume of the driver that all pods share. */
+/** The CSI volume that all pods share. */
 export const drivenVolume = 'driven';
 
-/** A pod with a volume of each kind that works on any machine, and subpaths of some. */
+/** Builds a pod with a volume of each kind that works on any machine, and subpaths of some. */
 export function volumePod(name: string, hostPath: string): object {
   const mount = (volume: string, at = `/${volume}`, more: object = {}) => ({
     name: volume,
@@ -75,7 +78,7 @@ export function volumePod(name: string, hostPath: string): object {
   };
 }
 
-/** The objects that the pods refer to, each with its API path. */
+/** Returns the objects that the pods refer to, each with its API path. */
 export function referred(places: {
   readonly local: string;
   readonly claimed: string;
@@ -104,7 +107,7 @@ export function referred(places: {
   ];
 }
 
-/** A volume, and the claim bound to it. */
+/** Returns a PersistentVolume, and the claim bound to it. */
 function claimOf(name: string, source: object): readonly (readonly [path: string, object: object])[] {
   const shared = { accessModes: ['ReadWriteOnce'], storageClassName: name };
   const volume = { ...shared, capacity: { storage: '1Gi' }, ...source };
@@ -116,11 +119,11 @@ function claimOf(name: string, source: object): readonly (readonly [path: string
   ];
 }
 
-/** Files outside of the node that its pods mount, and that must not be deleted. */
+/** Files outside of the node that its pods mount; kubeling must not delete them. */
 export class Canaries {
   readonly #files: readonly string[];
 
-  /** In each directory one at the top and one in a nested directory. */
+  /** Creates one file at the top of each directory and one in a subdirectory. */
   static async put(directories: readonly string[]): Promise<Canaries> {
     for (const directory of directories) await mkdir(join(directory, 'very/deep'), { recursive: true });
     const files = directories.flatMap((each) => [join(each, 'canary'), join(each, 'very/deep/canary')]);

@@ -7,15 +7,15 @@ export interface NumberVolume {
   readonly lines: number;
 }
 
-/** The content of such a file. */
+/** Returns the content of such a file. */
 export function numberLines(number: number, lines: number): string {
   return `${number}\n`.repeat(lines);
 }
 
 /**
- * Reads the files of each volume continuously: each is complete, contains one number in all lines,
- * and never an older one than the previous read. The last state is in `looks` of the volume `said`,
- * errors in `wrong`.
+ * A container that reads the files of each volume continuously: each must be complete, contain one
+ * number in all lines, and never an older one than the previous read. The volume `said` receives
+ * the current state in the file `looks`, and errors in the file `wrong`.
  */
 export function readerScript(volumes: readonly NumberVolume[]): string {
   const awk = `NR == 1 { first = $1 } $1 != first { torn = 1 } END { if (torn || NR != lines) print "torn"; else print first }`;
@@ -38,7 +38,7 @@ export function readerScript(volumes: readonly NumberVolume[]): string {
   ].join('\n');
 }
 
-/** The reader's reports, given the directory of the volume `said` on the machine. */
+/** Reads the reader's reports from the directory of the volume `said` on the host. */
 export async function readerLooks(
   said: string,
 ): Promise<{ readonly count: number; readonly numbers: readonly number[]; readonly wrong: string }> {

@@ -20,9 +20,12 @@ export interface VolumeRoundsOptions {
 export interface VolumeReport {
   readonly kills: number;
   readonly killsAtStart: number;
-  /** Kills of the driver, together with kubeling. */
+  /** The number of kills of the CSI driver, each together with kubeling. */
   readonly driverKills: number;
-  /** By the last operation on the mounts of a pod. */
+  /**
+   * The number of kills after a mount of a pod was added; `unmounting` counts those after one was
+   * removed.
+   */
   readonly mounting: number;
   readonly unmounting: number;
   readonly made: number;
@@ -32,11 +35,11 @@ export interface VolumeReport {
 const mostPods = 4;
 const longestPauseMs = 900;
 const longestStartMs = 1_200;
-/** How long to wait for the mounts of a pod before the kill. */
+/** How long to wait for a change of the mounts before the kill. */
 const momentWithinMs = 2_000;
 const settleEvery = 5;
 /**
- * How many mounts of a pod are added and removed sequentially: kubeling is killed at any of them.
+ * The number of mounts that a pod adds and removes sequentially; kubeling is killed at any of them.
  */
 const mountsOfPod = 10;
 const driverKillEvery = 4;
@@ -51,8 +54,8 @@ const moments = ['mounting', 'unmounting', 'any'] as const;
 
 /**
  * Kills kubeling during mounts, unmounts and in between, with pods that use volumes of every kind:
- * afterwards every desired pod runs, no leftovers of the others exist, and no foreign file was
- * changed.
+ * afterwards every desired pod must run, no leftovers of other pods may exist, and no foreign file
+ * may be changed.
  */
 export class VolumeRounds {
   readonly #node: KubelingNode;
@@ -62,7 +65,7 @@ export class VolumeRounds {
   readonly #hostPath: string;
   readonly #canaries: Canaries;
   readonly #driver: DriverProcess;
-  /** UIDs by name. */
+  /** The UIDs of the desired pods by name. */
   readonly #wanted = new Map<string, string>();
   #figures = { kills: 0, killsAtStart: 0, driverKills: 0, mounting: 0, unmounting: 0, made: 0, removed: 0 };
 
@@ -157,7 +160,7 @@ export class VolumeRounds {
     await this.#settle();
   }
 
-  /** A pod that begins to mount, or one that is about to unmount. */
+  /** Creates a pod, which begins to mount, or deletes one, which begins to unmount. */
   async #change(moment: (typeof moments)[number]): Promise<void> {
     const names = [...this.#wanted.keys()];
     const leaving =
@@ -173,7 +176,7 @@ export class VolumeRounds {
     this.#wanted.set(name, (body['metadata'] as { readonly uid: string }).uid);
   }
 
-  /** Half of them are force-deleted: then they are not in the API when kubeling restarts. */
+  /** Half of the pods are force-deleted, so they are missing in the API when kubeling restarts. */
   async #delete(name: string): Promise<void> {
     const seconds = randomInt(this.#random, 2);
     const { status } = await this.#api.call('DELETE', `${podsPath}/${name}?gracePeriodSeconds=${seconds}`);
@@ -189,7 +192,7 @@ export class VolumeRounds {
       const now = new Set(await this.#mounts());
       return moment === 'mounting' ? !now.isSubsetOf(before) : !before.isSubsetOf(now);
     };
-    // Sometimes at a later mount than the first.
+    // The kill sometimes follows a later mount than the first.
     for (let more = randomInt(this.#random, mountsOfPod); more >= 0; more--) {
       const came = await eventually(moment, async () => ((await isNow()) ? true : undefined), momentWithinMs)
         .then(() => true)
@@ -217,7 +220,7 @@ export class VolumeRounds {
     this.#figures.killsAtStart++;
   }
 
-  /** Waits until the state is as desired, without leftovers or duplicates. */
+  /** Waits until the actual state is the desired one, without leftovers or duplicate mounts. */
   async #settle(): Promise<void> {
     const root = join(this.#node.dataDir, 'kubelet/pods');
     let last = '';
@@ -249,13 +252,15 @@ export class VolumeRounds {
   }
 }
 
-/** A volume is staged for the node as long as any pod uses it. */
+/**
+ * Whether the mount is expected: a CSI volume is staged for the node as long as any pod uses it.
+ */
 function isWanted(point: string, uids: readonly string[]): boolean {
   if (point.endsWith('/globalmount')) return uids.length > 0;
   return uids.some((uid) => point.includes(`/pods/${uid}/`));
 }
 
-/** None in a directory that was never created. */
+/** Returns the names in a directory; none if the directory does not exist. */
 async function namesIn(directory: string): Promise<readonly string[]> {
   return await readdir(directory).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
@@ -263,7 +268,7 @@ async function namesIn(directory: string): Promise<readonly string[]> {
   });
 }
 
-/** Its container has found all its volumes. */
+/** Whether the pod's container has successfully used all its volumes. */
 async function isReady(podDir: string): Promise<boolean> {
   return await stat(join(podDir, 'volumes/kubernetes.io~empty-dir/disk/ok')).then(
     () => true,

@@ -2,15 +2,15 @@ import type { ContainerdEvent, ContainerStatus, CriClient } from '../../src/cri/
 import { isKind } from '../../src/lib/index.ts';
 import { eventually } from '../kubeling-node.ts';
 
-/** A started container of a pod, as the runtime reported it. */
+/** A container of a pod that the runtime has started. */
 export interface Instance {
   readonly id: string;
   readonly uid: string;
-  /** The pod's name in kubeling. */
+  /** The name of the pod in kubeling's status. */
   readonly podName: string;
   readonly container: string;
   readonly attempt: number;
-  /** Why it exited, in the runtime's words; undefined while it runs. */
+  /** The reason of the exit as reported by the runtime; undefined while the container runs. */
   readonly end: string | undefined;
 }
 
@@ -25,8 +25,8 @@ const looks = 50;
 const lookAgainMs = 20;
 
 /**
- * Reads the runtime's own events from the first pod to the last, independent of kubeling and its
- * restarts, and so observes every start: a container that was started twice, or beside another
+ * Reads the runtime's own events from the first pod to the last, independently of kubeling and its
+ * restarts. So it observes every start: a container that was started twice, or beside another
  * instance, may leave no other trace.
  */
 export class Witness implements AsyncDisposable {
@@ -57,26 +57,26 @@ export class Witness implements AsyncDisposable {
     return this.#problems;
   }
 
-  /** In the order of their starts. */
+  /** All started containers in the order of their starts. */
   get instances(): readonly Instance[] {
     return [...this.#started.values()].flatMap(({ id, status, end }) =>
       status === undefined ? [] : [{ id, ...nameOf(status), attempt: status.metadata?.attempt ?? 0, end }],
     );
   }
 
-  /** IDs that identify leftovers of earlier containers and pods. */
+  /** The IDs by which leftovers of removed containers and pods are found. */
   get words(): readonly string[] {
     const uids = this.instances.map(({ uid }) => uid);
     return [...new Set([...this.#started.keys(), ...this.#sandboxes, ...uids])];
   }
 
-  /** Waits until all events are processed. */
+  /** Waits until all received events are processed. */
   async idle(): Promise<void> {
     while (this.#looking.size > 0) await Promise.all(this.#looking);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#controller.abort(new Error('the witness leaves'));
+    this.#controller.abort(new Error('the witness stops'));
     await this.#reading;
     await this.idle();
   }
@@ -85,7 +85,7 @@ export class Witness implements AsyncDisposable {
     const { signal } = this.#controller;
     try {
       for await (const event of this.#cri.containerdEvents(signal)) this.#heard(event);
-      throw new Error('the stream of events ended');
+      throw new Error('the event stream ended');
     } catch (error) {
       if (!signal.aborted) this.#problems.push(`The witness became blind: ${error}`);
     }
@@ -128,8 +128,8 @@ export class Witness implements AsyncDisposable {
   }
 
   /**
-   * Two pods of one name: the earlier must have terminated when the later started, also after an
-   * edit of the manifest.
+   * Of two pods with one name, the earlier must have terminated when the later started, also after
+   * an edit of the manifest.
    */
   async #compare(earlier: Started, later: Started, status: ContainerStatus): Promise<void> {
     const { uid, podName, container } = nameOf(status);
@@ -144,7 +144,7 @@ export class Witness implements AsyncDisposable {
       this.#problems.push(`${container} of ${podName} ran twice at a time: ${earlier.id} and ${later.id}`);
   }
 
-  /** The event is sent a moment before the runtime reports the exit. */
+  /** The exit event is sent a moment before the runtime's status reports the exit. */
   async #exit(id: string): Promise<void> {
     for (let look = 0; look < looks; look++) {
       const status = await this.#status(id);
@@ -159,7 +159,10 @@ export class Witness implements AsyncDisposable {
     this.#problems.push(`${id} ended, but the runtime does not say so`);
   }
 
-  /** undefined if the runtime has no such container: it is a sandbox, or removed. */
+  /**
+   * Returns undefined if the runtime has no such container: the ID is that of a sandbox, or the
+   * container was removed.
+   */
   async #status(containerId: string): Promise<ContainerStatus | undefined> {
     try {
       return (await this.#cri.containerStatus({ containerId }, this.#controller.signal)).status;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 
-/** One state of one object; no number if it does not exist. */
+/** One state of one object; `number` is undefined if the object does not exist. */
 export interface State {
   readonly version: number;
   readonly number: number | undefined;
@@ -9,13 +9,13 @@ export interface State {
 export const absent: State = { version: 0, number: undefined };
 
 /**
- * The known state of all objects: the last acknowledged write of each, and the writes without a
+ * The expected state of all objects: the last acknowledged write of each, and the writes without a
  * response.
  */
 export class WriteLedger {
   readonly #last = new Map<string, State>();
   readonly #trying = new Map<string, number | undefined>();
-  /** By version. */
+  /** The observed states by version. */
   readonly #given = new Map<number, string>();
   readonly #acknowledged = new Set<number>();
   #newest = 0;
@@ -38,12 +38,14 @@ export class WriteLedger {
     return this.#last.get(name) ?? absent;
   }
 
-  /** Must be called before a write is sent. Without a number it is a deletion. */
+  /**
+   * Records a write; must be called before it is sent. Without a number the write is a deletion.
+   */
   trying(name: string, number: number | undefined): void {
     this.#trying.set(name, number);
   }
 
-  /** A deletion returns no version. */
+  /** The response of a deletion contains no version. */
   wrote(name: string, { version, number }: State): void {
     this.#trying.delete(name);
     this.#last.set(name, { version, number });
@@ -53,7 +55,7 @@ export class WriteLedger {
     this.#acknowledged.add(version);
   }
 
-  /** A version has one state, for every reader at any time. */
+  /** Records an observed state: a version must have the same state for every reader at any time. */
   saw(version: number, name: string, number: number | undefined): void {
     const reported = `${name} ${number === undefined ? 'gone' : number}`;
     const before = this.#given.get(version) ?? reported;
@@ -63,8 +65,8 @@ export class WriteLedger {
   }
 
   /**
-   * Compares the actual state with the acknowledged one: it is that, or the result of the last
-   * write without a response. From then on it is the known state.
+   * Compares the actual state with the expected one: the last acknowledged write, or the last write
+   * without a response. The actual state is the expected one afterwards.
    */
   settle(found: ReadonlyMap<string, State>): void {
     for (const name of new Set([...this.#last.keys(), ...this.#trying.keys(), ...found.keys()])) {

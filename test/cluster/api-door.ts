@@ -3,7 +3,10 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { setTimeout as delay } from 'node:timers/promises';
 import { patiently } from './patiently.ts';
 
-/** Between a client and the API server, with TLS as it is: bytes pass both ways, or neither while it is blocked. */
+/**
+ * One connection between a client and the API server. Bytes, including TLS, are forwarded both
+ * ways, or not at all while the proxy is blocked.
+ */
 class Passage {
   readonly #near: Socket;
   readonly #far: Socket;
@@ -15,7 +18,8 @@ class Passage {
     this.#relay(near, far, () => 0);
     this.#relay(far, near, answerDelayMs);
     near.on('close', () => far.destroy());
-    // Behind a network that has gone silent nobody hears that the other side is gone.
+    // While the network is blocked, neither side learns that the other one has closed the
+    // connection.
     far.on('close', () => void this.#whenFree(() => near.destroy()));
   }
 
@@ -33,7 +37,10 @@ class Passage {
     this.#far.destroy();
   }
 
-  /** Each piece is late by what applied when it came, and none overtakes another. */
+  /**
+   * Each chunk is delayed by the delay that was set when it arrived, and the order of the chunks is
+   * kept.
+   */
   #relay(from: Socket, to: Socket, delayMs: () => number): void {
     let last: Promise<unknown> = Promise.resolve();
     const inTurn = (act: () => void) => {
@@ -51,11 +58,15 @@ class Passage {
 }
 
 /**
- * The door through which a node reaches its API server; others go past it. Shut, it refuses; frozen, it takes everything
- * and passes nothing on; and it can be slow. Connections are passed on as they are, so that certificates hold.
+ * The proxy through which a node reaches its API server; other clients connect directly. It can
+ * refuse connections, accept them without forwarding data, and delay data. It forwards TLS
+ * unchanged, so certificates remain valid.
  */
 export class ApiDoor implements AsyncDisposable {
-  /** How late everything comes that the server says, from now on. A new connection costs one such delay more. */
+  /**
+   * Sets the delay of all data that the server sends from now on. A new connection is delayed once
+   * more.
+   */
   answerDelayMs = 0;
   readonly #target: number;
   readonly #passages = new Set<Passage>();
@@ -64,7 +75,7 @@ export class ApiDoor implements AsyncDisposable {
   #state: 'passing' | 'frozen' = 'passing';
   #accepted = 0;
 
-  /** To the server at this address of loopback. */
+  /** Opens a proxy to the server at this loopback address. */
   static async open(url: string): Promise<ApiDoor> {
     const door = new ApiDoor(Number(new URL(url).port));
     await door.reopen();
@@ -75,22 +86,22 @@ export class ApiDoor implements AsyncDisposable {
     this.#target = target;
   }
 
-  /** The server's address for whoever should go through the door. */
+  /** The URL of the proxy, to be used instead of the server's. */
   get url(): string {
     return `https://127.0.0.1:${this.#port}`;
   }
 
-  /** How many connections there are through it. */
+  /** The number of open connections through the proxy. */
   get connections(): number {
     return this.#passages.size;
   }
 
-  /** How many there have ever been. */
+  /** The number of connections accepted so far. */
   get accepted(): number {
     return this.#accepted;
   }
 
-  /** Cuts all connections and refuses new ones. */
+  /** Closes all connections and refuses new ones. */
   async shut(): Promise<void> {
     const server = this.#server;
     this.#server = undefined;
@@ -98,13 +109,13 @@ export class ApiDoor implements AsyncDisposable {
     if (server !== undefined) await new Promise((resolve) => server.close(resolve));
   }
 
-  /** At the address it had. */
+  /** Listens again at the same address. */
   async reopen(): Promise<void> {
     if (this.#server !== undefined) return;
     await patiently('the door to open', async () => {
       const server = createServer({ allowHalfOpen: true }, (near) => this.#accept(near));
       server.listen(this.#port, '127.0.0.1');
-      // Somebody may have a connection that goes out from the port just then.
+      // Another connection of the machine may use the port as its source port at that moment.
       const opened = await once(server, 'listening').catch(() => undefined);
       if (opened === undefined) return undefined;
       this.#port = (server.address() as AddressInfo).port;
@@ -117,19 +128,25 @@ export class ApiDoor implements AsyncDisposable {
     for (const passage of this.#passages) passage.cut();
   }
 
-  /** Nobody is told anything: connections stay, new ones are taken, and nothing comes through. */
+  /**
+   * Blocks all data without closing anything: existing connections stay open, new ones are
+   * accepted.
+   */
   freeze(): void {
     this.#state = 'frozen';
     for (const passage of this.#passages) passage.block();
   }
 
-  /** What waited comes through. */
+  /** Forwards the blocked data and unblocks the proxy. */
   thaw(): void {
     this.#state = 'passing';
     for (const passage of this.#passages) passage.unblock();
   }
 
-  /** New connections work; those there are stay silent for ever, as after a balancer has lost them. */
+  /**
+   * Accepts new connections, while existing ones stay open without data forever, as after a restart
+   * of a load balancer.
+   */
   abandon(): void {
     for (const passage of this.#passages) passage.block();
     this.#state = 'passing';

@@ -1,7 +1,7 @@
 import { open, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** One request of a node, as the API server noted it down. */
+/** One request of a node, as recorded in the audit log of the API server. */
 export interface AuditedCall {
   readonly auditID: string;
   readonly stage: 'ResponseStarted' | 'ResponseComplete' | 'Panic';
@@ -22,11 +22,11 @@ const policy = {
   rules: [{ level: 'Metadata', userGroups: ['system:nodes'] }, { level: 'None' }],
 };
 
-/** What nodes ask of the API server, by its own account. */
+/** Reads the requests of nodes from the audit log of the API server. */
 export class AuditLog {
-  /** Where it is. */
+  /** The path of the audit log. */
   readonly file: string;
-  /** For a real API server. */
+  /** The flags that make a real API server write the log. */
   readonly flags: readonly string[];
 
   static async prepare(dir: string): Promise<AuditLog> {
@@ -40,7 +40,7 @@ export class AuditLog {
     this.flags = [`--audit-policy-file=${policyFile}`, `--audit-log-path=${log}`];
   }
 
-  /** A place to read from later. */
+  /** Returns the current position in the log. */
   async now(): Promise<number> {
     return (await stat(this.file)).size;
   }
@@ -50,12 +50,12 @@ export class AuditLog {
     const { size } = await file.stat();
     const { buffer } = await file.read({ buffer: Buffer.alloc(size - place), position: place });
     const lines = buffer.toString().split('\n');
-    // The last one is empty, or not whole yet.
+    // The last line is empty, or not completely written yet.
     return lines.slice(0, -1).map((line) => JSON.parse(line));
   }
 }
 
-/** Writes to pods, of whatever kind, each told as one line. */
+/** Returns all requests that write pods or their subresources, each as one line. */
 export function writesToPods(calls: readonly AuditedCall[]): readonly string[] {
   return calls
     .filter(({ verb, objectRef }) => objectRef?.resource === 'pods' && !readingVerbs.has(verb))
@@ -64,7 +64,10 @@ export function writesToPods(calls: readonly AuditedCall[]): readonly string[] {
 
 const readingVerbs: ReadonlySet<string> = new Set(['get', 'list', 'watch']);
 
-/** How often each thing began to be watched; what differs from one watch of it to the next is left out. */
+/**
+ * Returns how often a watch of each path was started; parameters that differ between watches of the
+ * same objects are ignored.
+ */
 export function watchesBegun(calls: readonly AuditedCall[]): ReadonlyMap<string, number> {
   const begun = new Map<string, number>();
   for (const call of calls) {
@@ -74,7 +77,7 @@ export function watchesBegun(calls: readonly AuditedCall[]): ReadonlyMap<string,
   return begun;
 }
 
-/** What is watched now, each thing as often as it is. */
+/** Returns the paths of the open watches, once for each open watch. */
 export function openWatches(calls: readonly AuditedCall[]): readonly string[] {
   const open = new Map<string, string>();
   for (const call of calls) {

@@ -1,4 +1,6 @@
-/** Keeps a control plane up until Ctrl-C, for trying things: `node test/cluster/by-hand.ts [NODE_NAME]`. */
+/**
+ * Runs a control plane until Ctrl-C, for manual tests: `node test/cluster/by-hand.ts [NODE_NAME]`.
+ */
 import { once } from 'node:events';
 import { ControlPlane } from './control-plane.ts';
 import { clusterAssets, noCluster } from './programs.ts';

@@ -1,12 +1,12 @@
 import { container, pod, podSpec } from './cluster-pods.ts';
 
 export const driverName = 'gpu.test';
-/** By which a pod may ask for a device instead. */
+/** The extended resource name with which a pod may request a device instead of a claim. */
 export const resourceName = 'test.example/gpu';
 const group = 'resource.k8s.io/v1';
 const claims = '/apis/resource.k8s.io/v1/namespaces/default/resourceclaims';
 
-/** Of a ResourceClaim, what is looked at. */
+/** The fields of a ResourceClaim that the tests read. */
 export interface Claim {
   readonly metadata: { readonly uid: string };
   readonly status?: { readonly allocation?: object };
@@ -30,7 +30,7 @@ export function claimTemplate(name: string, ...names: readonly string[]): object
   return { apiVersion: group, kind: 'ResourceClaimTemplate', metadata, spec: { spec: requests(...names) } };
 }
 
-/** What the driver has on a node, as it would tell the scheduler itself. */
+/** The DeviceClass and ResourceSlice of the driver on a node, as it would publish them. */
 export function devicesOn(nodeName: string, ...names: readonly string[]): readonly object[] {
   const pool = { name: nodeName, generation: 1, resourceSliceCount: 1 };
   const spec = { driver: driverName, nodeName, pool, devices: names.map((name) => ({ name })) };
@@ -45,11 +45,11 @@ export function devicesOn(nodeName: string, ...names: readonly string[]): readon
   ];
 }
 
-/** A status as the scheduler would write it. */
+/** Builds the status of an allocated claim, as the scheduler would write it. */
 export function allocated(allocation: {
   readonly driver: string;
   readonly pool: string;
-  /** Of each request its device. */
+  /** The allocated device of each request. */
   readonly results: Readonly<Record<string, string>>;
   readonly users: readonly { readonly name: string; readonly uid: string }[];
 }): object {
@@ -63,7 +63,10 @@ export function allocated(allocation: {
   };
 }
 
-/** A pod with one container that uses all it claims, or one request of it; `more` is of its spec. */
+/**
+ * Builds a pod with one container that uses the whole claim, or one request of it; `more` contains
+ * further fields of the pod spec.
+ */
 export function podWithClaim(
   name: string,
   from: { readonly resourceClaimName: string } | { readonly resourceClaimTemplateName: string },

@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto';
 
-/** Who may do what in the cluster, beside what every API server knows from its start. */
+/**
+ * Returns the RBAC objects and secrets that tests need in addition to the defaults of every API
+ * server.
+ */
 export function accessOfNodes(): readonly object[] {
   const user = { kind: 'User', name: 'kube-apiserver-kubelet-client' };
   const bootstrappers = { kind: 'Group', name: 'system:bootstrappers' };
@@ -27,7 +30,7 @@ function binding(name: string, role: string, subject: { readonly kind: string; r
 
 export interface BootstrapToken {
   readonly token: string;
-  /** The secret that makes the API server believe it. */
+  /** The token secret that authenticates the service account. */
   readonly secret: object;
 }
 
@@ -54,7 +57,7 @@ export function serviceAccount(name: string): object {
   return { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: 'default' } };
 }
 
-/** A role and who has it: a user, and where given a service account too. */
+/** Builds a role and its binding to a user and, if given, to a service account. */
 export function accessTo(
   name: string,
   verbs: readonly string[],

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { CertificateRounds } from '../chaos/certificate-rounds.ts';
 import { noCluster } from './programs.ts';
 
-test('certificates of ten minutes are replaced three times while a log is followed and new requests are made', {
+test('rotates certificates with a validity of ten minutes three times without failed requests while a log is followed', {
   skip: noCluster(),
   timeout: 5_400_000,
 }, async (t) => {

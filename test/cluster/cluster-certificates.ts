@@ -10,10 +10,10 @@ import {
   type KeyPair,
 } from '../fakes/certificate-authority.ts';
 
-/** How a kubeconfig's user proves who it is. */
+/** How the user of a kubeconfig authenticates: a client certificate or a token. */
 export type Credential = KeyPair | { readonly token: string };
 
-/** The first address of the services' range: the API server's, as pods know it. */
+/** The first address of the service range, which is the API server's in pods. */
 const serviceAddress = '10.96.0.1';
 const serverNames = [
   'localhost',
@@ -23,7 +23,10 @@ const serverNames = [
   'kubernetes.default.svc.cluster.local',
 ];
 
-/** Keys and certificates of one cluster, all vouched for by one authority, as files for its programs. */
+/**
+ * Creates the keys and certificates of one cluster, all signed by one CA, as files for its
+ * programs.
+ */
 export class ClusterCertificates implements Disposable {
   readonly #folder: CertificateFolder;
   readonly #authority: Authority;
@@ -31,7 +34,7 @@ export class ClusterCertificates implements Disposable {
   constructor() {
     this.#folder = new CertificateFolder();
     this.#authority = this.#folder.authority('/CN=kubernetes');
-    // The folder is new: the only key in it is the authority's.
+    // The folder is new, so its only key file is that of the CA.
     const key = readdirSync(this.#folder.directory).filter((name) => name.endsWith('.key'));
     this.#write('ca.key', this.#folder.read(key.join()));
     this.#write('ca.crt', this.#authority.pem);
@@ -73,7 +76,9 @@ export class ClusterCertificates implements Disposable {
   }
 }
 
-/** Self-contained, as kubeadm writes them; only its owner may read it. */
+/**
+ * Writes a kubeconfig that contains its certificates, as kubeadm does; only its owner may read it.
+ */
 export function writeKubeconfig(
   path: string,
   { url: server, ca }: { readonly url: string; readonly ca: string },
@@ -90,13 +95,19 @@ export function writeKubeconfig(
   writeFileSync(path, stringify(config), { mode: 0o600 });
 }
 
-/** The machine's addresses too, for a server that is told to listen on more than loopback. */
+/**
+ * The subject alternative names of the server certificate, including the addresses of the machine,
+ * because the server may listen on them.
+ */
 function serverSan(): string {
   const addresses = ['127.0.0.1', serviceAddress, ...machineAddresses()];
   return [...serverNames.map((name) => `DNS:${name}`), ...addresses.map((ip) => `IP:${ip}`)].join(',');
 }
 
-/** By which others on the machine, such as pods, reach it; IPv4 only, and none of bridges of pods. */
+/**
+ * Returns the IPv4 addresses by which pods and other hosts reach the machine, without those of pod
+ * bridges.
+ */
 export function machineAddresses(): readonly string[] {
   return Object.entries(networkInterfaces())
     .filter(([name]) => !/^(klg|veth|docker|cni|kbr)/.test(name))

@@ -32,18 +32,24 @@ interface Events {
 const createContainer = '/runtime.v1.RuntimeService/CreateContainer';
 const onNode = { nodeName: 'node-a' };
 const start = 'Failed to prepare dynamic resources: prepare dynamic resources: ';
-/** What is left of pods that nobody saw ending is looked for once a minute. */
+/** The kubelet reconciles the claims of pods that ended unobserved once a minute. */
 const reconciledWithinMs = 180_000;
 
-describe('resource claims of pods in a real cluster', { skip: noCluster(), timeout: 900_000 }, () => {
+describe('the kubelet handles resource claims of pods in a real cluster', {
+  skip: noCluster(),
+  timeout: 900_000,
+}, () => {
   const scratch = scratchFolder('klg-claims-');
-  /** By the name of the pod, each time one of its containers was made. */
+  /** For each pod name the CDI devices of each CreateContainer request. */
   const cdiDevices = new Map<string, string[][]>();
   let cluster: SmallCluster;
   let proxy: EventProxy | undefined;
   let driver: PluginProcess;
 
-  /** containerd may be too old to know what CDI is: what it is asked for is seen on the way to it. */
+  /**
+   * Starts a proxy that records the CDI devices of requests to containerd, because old versions of
+   * containerd do not support CDI.
+   */
   async function watchedSocket(real: string): Promise<string> {
     const socket = join(scratch.path, 'cri.sock');
     proxy = new EventProxy(real);
@@ -77,7 +83,7 @@ describe('resource claims of pods in a real cluster', { skip: noCluster(), timeo
   const unprepared = (uid: string) =>
     driver.calls('NodeUnprepareResources').filter((line) => line.includes(uid));
 
-  /** UIDs of the claims that are noted, each with its pods. */
+  /** Returns the UIDs of the claims in the kubelet's checkpoint, each with its pods. */
   function noted(): Readonly<Record<string, readonly string[]>> {
     const { Data } = JSON.parse(readFileSync(join(cluster.node.rootDir, 'dra_manager_state'), 'utf8'));
     const { ClaimInfoStateList: list } = JSON.parse(Data) as {
@@ -86,7 +92,7 @@ describe('resource claims of pods in a real cluster', { skip: noCluster(), timeo
     return Object.fromEntries(list.map(({ ClaimUID, PodUIDs }) => [ClaimUID, Object.keys(PodUIDs)]));
   }
 
-  /** What agents of the node hear of the claims of a pod. */
+  /** Returns the claims of a pod as the PodResources API reports them. */
   async function toldToAgents(podName: string) {
     const target = `unix://${join(cluster.node.rootDir, 'pod-resources/kubelet.sock')}`;
     using channel = new GrpcChannel({ target, clock: realClock(), random: systemRandom() });
@@ -101,7 +107,10 @@ describe('resource claims of pods in a real cluster', { skip: noCluster(), timeo
     return metadata.uid;
   }
 
-  /** The claim is given these devices, one for each request, and reserved for the pods, in the scheduler's place. */
+  /**
+   * Allocates a device to each request of the claim and reserves the claim for the pods, as the
+   * scheduler would.
+   */
   async function allocate(
     name: string,
     results: Readonly<Record<string, string>>,
@@ -118,7 +127,10 @@ describe('resource claims of pods in a real cluster', { skip: noCluster(), timeo
     assert.equal(response.status, 200, response.body);
   }
 
-  /** A claim of its own and a pod that uses it, Ready; answers the UID of the claim. */
+  /**
+   * Creates a claim and a pod that uses it, and waits until the pod is Ready. Returns the UID of
+   * the claim.
+   */
   async function runWithClaim(name: string): Promise<string> {
     await cluster.plane.apply(
       claim(`${name}-gpu`, 'any'),
@@ -144,7 +156,7 @@ describe('resource claims of pods in a real cluster', { skip: noCluster(), timeo
     );
   }
 
-  it('are made by a template, given by the scheduler, prepared before the pod runs, and taken back after it', async () => {
+  it('prepares a claim created from a template before its pod runs, and unprepares it afterwards', async () => {
     const { plane } = cluster;
     await plane.apply(podWithClaim('scheduled', { resourceClaimTemplateName: 'one-gpu' }));
     const { metadata, status } = await cluster.ready('scheduled');
@@ -171,7 +183,7 @@ describe('resource claims of pods in a real cluster', { skip: noCluster(), timeo
   });
 
   for (const resource of [resourceName, `deviceclass.resource.kubernetes.io/${driverName}`]) {
-    it(`are made by the scheduler for pods that ask for ${resource}`, async () => {
+    it(`supports the claims that the scheduler creates for pods that request ${resource}`, async () => {
       const { plane } = cluster;
       const asking = container('main', { resources: { limits: { [resource]: '1' } } });
       await plane.apply(pod('asking', podSpec([container('idle'), asking])));
@@ -187,7 +199,7 @@ describe('resource claims of pods in a real cluster', { skip: noCluster(), timeo
     });
   }
 
-  it('give a container what it asks for by request, and are shared by pods', async () => {
+  it('gives each container the devices of the requests it names, also if pods share the claim', async () => {
     const { plane } = cluster;
     const shared = { resourceClaimName: 'shared' };
     await plane.apply(
@@ -208,7 +220,7 @@ describe('resource claims of pods in a real cluster', { skip: noCluster(), timeo
     assert.deepEqual([prepared(uid).length, unprepared(uid).length], [1, 1]);
   });
 
-  it('outlive a kubelet that is killed: nothing is prepared twice, and all is taken back once', async () => {
+  it('prepares no claim twice and unprepares each once after the kubelet was killed', async () => {
     const { plane, node } = cluster;
     const uid = await runWithClaim('survivor');
     const before = await node.containersOf('survivor');
@@ -230,7 +242,7 @@ describe('resource claims of pods in a real cluster', { skip: noCluster(), timeo
     assert.deepEqual(noted(), {});
   });
 
-  it('that were being prepared when the kubelet was killed are prepared by the next one', async () => {
+  it('prepares claims again whose preparation was interrupted by a kill of the kubelet', async () => {
     const { plane, node } = cluster;
     driver.trouble({ NodePrepareResources: 'hang' });
     await plane.apply(
@@ -251,7 +263,7 @@ describe('resource claims of pods in a real cluster', { skip: noCluster(), timeo
     assert.equal(unprepared(uid).length, 1);
   });
 
-  it('of a pod that went while no kubelet ran are taken back by the next one', async () => {
+  it('unprepares the claims of a pod that was deleted while no kubelet ran', async () => {
     const { plane, node } = cluster;
     const uid = await runWithClaim('lost');
     await node.kill('SIGKILL');
@@ -269,7 +281,7 @@ describe('resource claims of pods in a real cluster', { skip: noCluster(), timeo
     assert.deepEqual(noted(), {});
   });
 
-  it('keep a pod from being gone until the driver has taken back what it gave', async () => {
+  it('keeps the API object of a pod until the driver has unprepared its claims', async () => {
     const { plane, node } = cluster;
     const uid = await runWithClaim('held');
     driver.trouble({ NodeUnprepareResources: 'still in use' });
@@ -286,7 +298,7 @@ describe('resource claims of pods in a real cluster', { skip: noCluster(), timeo
     assert.deepEqual(noted(), {});
   });
 
-  it('that are missing, not for the pod, or given by a driver that is not here, are told of', async () => {
+  it('reports missing claims, claims reserved for other pods, and claims of unregistered drivers as events', async () => {
     const { plane } = cluster;
     await plane.apply(
       claim('of-nobody', 'any'),
@@ -310,13 +322,13 @@ describe('resource claims of pods in a real cluster', { skip: noCluster(), timeo
       await told('wants-unallocated', /unallocated/),
       `${start}pod wants-unallocated (${podUid}) is not allowed to use ResourceClaim unallocated (${claimUid})`,
     );
-    // Nobody has to take back what nobody gave.
+    // The driver is not needed for claims that were never prepared.
     await driver.kill();
     await removePods(plane, 'wants-missing', 'wants-of-nobody', 'wants-unallocated');
     await driver.start();
   });
 
-  it('wait for a driver that fails', async () => {
+  it('waits for a driver that returns errors', async () => {
     const { plane } = cluster;
     driver.trouble({ NodePrepareResources: 'on fire' });
     await plane.apply(

@@ -9,7 +9,7 @@ import { SmallCluster } from './small-cluster.ts';
 
 const { signal } = new AbortController();
 
-describe('a node that keeps copies of the pods of its API', { skip: noCluster() }, () => {
+describe('a node with checkpoints of its API pods', { skip: noCluster() }, () => {
   let cluster: SmallCluster;
 
   before(async () => {
@@ -20,7 +20,7 @@ describe('a node that keeps copies of the pods of its API', { skip: noCluster() 
   const running = async (name: string) =>
     (await cluster.node.containersOf(name)).filter(({ state }) => state === 'CONTAINER_RUNNING');
 
-  it('starts them without the API server, with their secrets, and follows it once it is back', async () => {
+  it('starts the pods with their secrets without the API server, and syncs with it once it is back', async () => {
     const { plane, node } = cluster;
     await plane.apply({
       apiVersion: 'v1',

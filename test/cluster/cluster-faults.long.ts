@@ -3,7 +3,7 @@ import { FaultyCluster, insightful } from '../chaos/faulty-cluster.ts';
 import { noCluster } from './programs.ts';
 import { SmallCluster } from './small-cluster.ts';
 
-/** Five minutes without an API server, a minute of flapping, and fifty pods. */
+/** The parameters: five minutes without an API server, a minute of flapping, and fifty pods. */
 apiTrouble(
   { name: 'a real cluster', skip: noCluster(), open: (tell) => FaultyCluster.open(tell) },
   {

@@ -33,28 +33,38 @@ import type { ControlPlane } from './control-plane.ts';
 import { nodeConfig } from './node-config.ts';
 import { patiently } from './patiently.ts';
 
-/** All of it is made in the folder, if one is given. */
+/** Creates all files in `folder`, if given. */
 export interface ClusterNodeOptions extends Pick<PrivateRuntimeOptions, 'folder'> {
   readonly name?: string;
-  /** Whether it has its certificate already or only a token to ask for one. */
+  /**
+   * Whether the node has a client certificate already, or only a bootstrap token to request one.
+   */
   readonly joins?: 'with-certificate' | 'by-bootstrap';
-  /** Fields of the KubeletConfiguration that go over the usual ones. */
+  /** Fields of the KubeletConfiguration that override the defaults of the tests. */
   readonly config?: object;
   readonly flags?: readonly string[];
-  /** The address of the API server in its kubeconfig, when it should not go there directly. */
+  /**
+   * The address of the API server in the node's kubeconfig, if it should connect through a proxy.
+   */
   readonly server?: string;
-  /** Answers the socket of the runtime in its configuration, given the real one, when it should not go there directly. */
+  /**
+   * Returns the runtime socket for the node's configuration, given the real one, if it should
+   * connect through a proxy.
+   */
   readonly runtimeSocket?: (real: string) => Promise<string>;
-  /** Beside the environment of the test. */
+  /** Variables added to the environment of the test. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Another kubelet in kubeling's place, to see how it does; `KUBELET` in the environment names one too. */
+  /**
+   * The program of another kubelet to run instead of kubeling, for comparison; the variable
+   * `KUBELET` sets it as well.
+   */
   readonly kubelet?: string;
 }
 
 interface NodeFacts {
   readonly name: string;
   readonly dir: string;
-  /** Undefined for a node of no cluster. */
+  /** The control plane; undefined for a standalone node. */
   readonly plane: ControlPlane | undefined;
   readonly runtime: PrivateRuntime;
   readonly flags: readonly string[];
@@ -70,24 +80,24 @@ const unmountWithinMs = 30_000;
 const toldCharacters = 6_000;
 
 /**
- * A node of a test's cluster: a containerd of its own and the process `kubeling run`, which can be killed and started
- * again. Everything on the machine that is its own goes when it is left.
+ * A node of a test cluster: a private containerd and the process `kubeling run`, which can be
+ * killed and restarted. When it is disposed, everything it created on the machine is removed.
  */
 export class ClusterNode implements AsyncDisposable {
   readonly #facts: NodeFacts;
-  /** The program of another kubelet; kubeling when there is none. */
+  /** The program of another kubelet; kubeling if undefined. */
   #kubelet: string | undefined;
   #moreFlags: readonly string[] = [];
   #process: ChildProcess | undefined;
   #out = '';
   #left: Promise<readonly string[]> | undefined;
 
-  /** Prepares all it needs; `start` starts it. */
+  /** Prepares the node; `start` starts its kubelet. */
   static async open(plane: ControlPlane, options: ClusterNodeOptions = {}): Promise<ClusterNode> {
     return await ClusterNode.#open(plane, options);
   }
 
-  /** As `open`, of no cluster: it has the pods of its manifests. */
+  /** Like `open`, but without a cluster: the node runs only the pods of its manifests. */
   static async openAlone(options: Omit<ClusterNodeOptions, 'joins' | 'server'> = {}): Promise<ClusterNode> {
     return await ClusterNode.#open(undefined, options);
   }
@@ -118,7 +128,7 @@ export class ClusterNode implements AsyncDisposable {
     return this.#facts.name;
   }
 
-  /** Of the HTTPS server. */
+  /** The port of the kubelet's HTTPS server. */
   get port(): number {
     return this.#facts.port;
   }
@@ -127,7 +137,7 @@ export class ClusterNode implements AsyncDisposable {
     return this.#process?.pid ?? 0;
   }
 
-  /** What all processes so far have said. */
+  /** The output of all kubelet processes so far. */
   get out(): string {
     return this.#out;
   }
@@ -140,27 +150,27 @@ export class ClusterNode implements AsyncDisposable {
     return placesIn(this.#facts.dir).root;
   }
 
-  /** The kubeconfig it runs with; one that joins by bootstrap writes it itself. */
+  /** The path of the node's kubeconfig; a node that joins by bootstrap writes it itself. */
   get kubeconfig(): string {
     return placesIn(this.#facts.dir).kubeconfig;
   }
 
-  /** Of the node's runtime, to see what is really there. */
+  /** A client of the node's runtime, to inspect the actual containers. */
   get cri(): CriClient {
     return this.#facts.runtime.cri;
   }
 
-  /** Below which all of its pods are, in each hierarchy. */
+  /** The cgroup that contains all pods of the node, in each hierarchy. */
   get cgroup(): string {
     return this.#facts.runtime.containerd.layout.cgroup;
   }
 
-  /** Of the image that its runtime has. */
+  /** The name of the image that the runtime has. */
   get image(): string {
     return this.#facts.runtime.image;
   }
 
-  /** Starts the process without waiting for anything. */
+  /** Starts the kubelet process without waiting. */
   launch(): void {
     assert.equal(this.#left, undefined, 'a node that was left cannot be started again');
     assert.ok(!this.#isRunning(), 'the node runs already');
@@ -176,7 +186,7 @@ export class ClusterNode implements AsyncDisposable {
     this.#process = child;
   }
 
-  /** Starts the process and waits until it calls itself healthy. */
+  /** Starts the kubelet process and waits until it reports that it is healthy. */
   async start(): Promise<void> {
     this.launch();
     const url = `http://127.0.0.1:${this.#facts.healthzPort}/healthz`;
@@ -191,7 +201,7 @@ export class ClusterNode implements AsyncDisposable {
     );
   }
 
-  /** Waits until the API server has it as a node that is Ready. */
+  /** Waits until the Node object is Ready. */
   async ready(): Promise<Node> {
     let last: Node | undefined;
     return await patiently(
@@ -205,7 +215,10 @@ export class ClusterNode implements AsyncDisposable {
     );
   }
 
-  /** Waits until the API server reaches it, which takes until it has a certificate that counts there. */
+  /**
+   * Waits until the API server can connect to the kubelet, which requires a serving certificate
+   * that it trusts.
+   */
   async reachable(): Promise<void> {
     let last = '';
     await patiently(
@@ -219,7 +232,7 @@ export class ClusterNode implements AsyncDisposable {
     );
   }
 
-  /** Ends the process with a signal and waits until it is gone; containers run on. */
+  /** Sends a signal to the kubelet and waits until it has exited; containers keep running. */
   async kill(how: NodeJS.Signals): Promise<void> {
     const child = this.#process;
     if (child === undefined || !this.#isRunning()) return;
@@ -234,7 +247,7 @@ export class ClusterNode implements AsyncDisposable {
     await this.kill('SIGTERM');
   }
 
-  /** It forgets who it is and asks for its certificates anew; only for one that joined by bootstrap. */
+  /** Deletes the certificates of a node that joined by bootstrap and requests new ones. */
   async rejoin(): Promise<void> {
     const { kubeconfig, certificates } = placesIn(this.#facts.dir);
     await this.stop();
@@ -243,7 +256,10 @@ export class ClusterNode implements AsyncDisposable {
     await this.ready();
   }
 
-  /** Another kubelet goes on in the place of this one, with the same flags and these, the same files and runtime. */
+  /**
+   * Replaces this node's kubelet by another one, with the same flags plus the given ones, the same
+   * files and the same runtime.
+   */
   async changeTo(kubelet: string | 'kubeling', ...flags: readonly string[]): Promise<void> {
     await this.stop();
     this.#moreFlags = flags;
@@ -251,7 +267,7 @@ export class ClusterNode implements AsyncDisposable {
     await this.start();
   }
 
-  /** In one step, so that nobody reads half a manifest. */
+  /** Replaces the manifest atomically, so that the kubelet never reads half of it. */
   async put(file: string, manifest: unknown): Promise<void> {
     const temporary = join(this.#facts.dir, `${file}.new`);
     await writeFile(temporary, typeof manifest === 'string' ? manifest : JSON.stringify(manifest));
@@ -262,13 +278,13 @@ export class ClusterNode implements AsyncDisposable {
     await rm(join(this.manifestDir, file), { force: true });
   }
 
-  /** The containers, running or not, of the pod with this name. */
+  /** Returns the containers, running or not, of the pod with this name. */
   async containersOf(podName: string): Promise<readonly Container[]> {
     const { containers } = await this.cri.listContainers({}, new AbortController().signal);
     return containers.filter(({ labels }) => labels['io.kubernetes.pod.name'] === podName);
   }
 
-  /** Takes everything down; answers what of this node is still on the machine. May be called twice. */
+  /** Removes the node. Returns what it left on the machine. May be called twice. */
   async leave(): Promise<readonly string[]> {
     this.#left ??= this.#leave();
     return await this.#left;
@@ -286,7 +302,7 @@ export class ClusterNode implements AsyncDisposable {
     await removeLogLinks(dir);
     const words = [dir, runtime.dataDir, runtime.containerd.layout.network];
     const left = listSnapshot(mentioning(await takeSnapshot(), words));
-    // What is behind a mount that stayed may be anybody's.
+    // Files behind a mount that could not be removed may belong to others.
     if (problems.length === 0) await rm(dir, { recursive: true, force: true });
     return [...left, ...problems];
   }
@@ -317,7 +333,7 @@ function placesIn(dir: string) {
   };
 }
 
-/** Writes its files; answers its flags. */
+/** Writes the configuration files of the node; returns the flags. */
 async function prepare(
   facts: Omit<NodeFacts, 'flags'>,
   options: ClusterNodeOptions,
@@ -344,7 +360,10 @@ async function prepare(
   ];
 }
 
-/** There is no cluster that could say who somebody is. */
+/**
+ * The authentication settings of a standalone node, which has no API server to authenticate
+ * clients.
+ */
 const openToNobody = {
   authentication: { anonymous: { enabled: false }, webhook: { enabled: false } },
   authorization: { mode: 'AlwaysAllow' },
@@ -366,14 +385,17 @@ async function joining(
   ];
 }
 
-/** A kubelet wants the cgroup below which it works to be there: in every hierarchy, or in the one there is. */
+/**
+ * Creates the cgroup of the node, which a kubelet expects to exist: in every v1 hierarchy, or in
+ * the single v2 one.
+ */
 async function makeCgroup(path: string): Promise<void> {
   const mounts = parseMountinfo(await readFile('/proc/self/mountinfo', 'utf8'));
   const places = mounts.filter(({ fsType }) => fsType === 'cgroup' || fsType === 'cgroup2');
   for (const { mountPoint } of places) await mkdir(join(mountPoint, path), { recursive: true });
 }
 
-/** Volumes of pods that were not taken down in order. */
+/** Unmounts volumes of pods that were not removed regularly. */
 async function unmountAll(dir: string): Promise<readonly string[]> {
   const clock = realClock();
   const run = (file: string, args: readonly string[], signal: AbortSignal) =>
@@ -385,7 +407,7 @@ async function unmountAll(dir: string): Promise<readonly string[]> {
   return problems;
 }
 
-/** Of logs in the folder; those of pods that were not removed in order are left over. */
+/** Removes the container log links of pods that were not removed regularly. */
 async function removeLogLinks(dir: string): Promise<void> {
   const names = await readdir(logLinksDir).catch(() => []);
   for (const name of names) {

@@ -3,15 +3,18 @@ import type { Pod } from '../../src/kinds/index.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { patiently } from './patiently.ts';
 
-/** Ends at once when told to; costs nothing meanwhile. */
+/** A script that exits immediately on SIGTERM and uses no CPU. */
 const stays = 'trap "exit 0" TERM; sleep 100000 & wait';
 
-/** A container of an image that the node has, which stays unless told otherwise. */
+/**
+ * Builds a container with an image that the node has; it runs until stopped unless `fields` changes
+ * the command.
+ */
 export function container(name: string, fields: object = {}): object {
   return { name, image: busyboxImageName, command: ['sh', '-c', stays], ...fields };
 }
 
-/** Without a token of its service account, so that it needs no volume. */
+/** Builds a pod spec without a service account token, so that it needs no volume. */
 export function podSpec(containers: readonly object[], fields: object = {}): object {
   return { automountServiceAccountToken: false, terminationGracePeriodSeconds: 2, containers, ...fields };
 }
@@ -29,7 +32,7 @@ export function isReady({ status }: Pod): boolean {
   return condition?.status === 'True';
 }
 
-/** Waits for a pod of the API that is as wanted; `told` adds to what is shown when it was in vain. */
+/** Waits until a pod of the API meets the condition; `told` adds details to the timeout error. */
 export function podIs(
   plane: ControlPlane,
   name: string,
@@ -48,14 +51,14 @@ export function podIs(
   );
 }
 
-/** Waits until the API knows no such pod any more. */
+/** Waits until the API has no pod of this name. */
 export async function podIsGone(plane: ControlPlane, name: string): Promise<void> {
   await patiently(`the pod ${name} to be gone`, async () =>
     (await plane.get(podPath(name))) === undefined ? true : undefined,
   );
 }
 
-/** Deletes pods in order and waits until the API knows them no more; without a kubectl. */
+/** Deletes pods gracefully and waits until the API has removed them; does not use kubectl. */
 export async function removePods(plane: ControlPlane, ...names: readonly string[]): Promise<void> {
   for (const name of names) {
     const { status, body } = await plane.send(podPath(name), { method: 'DELETE' });

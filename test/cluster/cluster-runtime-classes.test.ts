@@ -9,7 +9,7 @@ interface Events {
   readonly items: readonly { readonly reason?: string; readonly message?: string }[];
 }
 
-describe('classes of pods in a real cluster', { skip: noCluster() }, () => {
+describe('the kubelet handles RuntimeClasses of pods in a real cluster', { skip: noCluster() }, () => {
   let cluster: SmallCluster;
 
   before(async () => {
@@ -24,12 +24,12 @@ describe('classes of pods in a real cluster', { skip: noCluster() }, () => {
   });
   after(() => cluster?.[Symbol.asyncDispose]());
 
-  it('a pod is run by the handler its class names', async () => {
+  it('runs a pod with the handler of its RuntimeClass', async () => {
     await cluster.plane.apply(pod('plain', podSpec([container('main')], { runtimeClassName: 'plain' })));
     await podIs(cluster.plane, 'plain', 'ready', isReady);
   });
 
-  it('a pod of a class whose handler the runtime lacks waits, and says for what', async () => {
+  it('keeps a pod waiting whose RuntimeClass names a handler that the runtime lacks, and reports the handler', async () => {
     const { plane } = cluster;
     await plane.apply(pod('odd', podSpec([container('main')], { runtimeClassName: 'odd' })));
     const path = '/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=odd';

@@ -24,7 +24,7 @@ interface Summary {
   })[];
 }
 
-describe('what a node and its pods use, as the API server passes it on', {
+describe('the API server proxies the usage of a node and its pods', {
   skip: noCluster(),
   timeout: 600_000,
 }, () => {
@@ -56,7 +56,7 @@ describe('what a node and its pods use, as the API server passes it on', {
 
   const raw = (path: string) => plane.kubectl('get', '--raw', `/api/v1/nodes/${node.name}/proxy${path}`);
 
-  it('the summary has the node and its pods, and their use once it was seen twice', async () => {
+  it('serves a summary with the node and its pods, with CPU rates after two samples', async () => {
     let last = '';
     const summary = await patiently(
       'rates of use',
@@ -66,7 +66,7 @@ describe('what a node and its pods use, as the API server passes it on', {
         const found = read.pods.find(({ podRef }) => podRef.name === 'busy');
         const used = [read.node, found, found?.containers[0]];
         const isFull = used.every((each) => (each?.cpu?.usageNanoCores ?? 0) > 0);
-        // How much a layer holds the runtime counts now and then only.
+        // The runtime updates the size of a container's writable layer only periodically.
         const written = found?.['ephemeral-storage']?.usedBytes ?? 0;
         return isFull && written > 20_000_000 ? read : undefined;
       },
@@ -84,7 +84,7 @@ describe('what a node and its pods use, as the API server passes it on', {
     assert.ok((one.memory?.workingSetBytes ?? 0) < 100 * 1_024 ** 2);
   });
 
-  it('the page of metrics has every container, and counts on', async () => {
+  it('serves metrics of every container, whose counters increase', async () => {
     const read = async () => {
       const page = await raw('/metrics/resource');
       const row = /^container_cpu_usage_seconds_total\{container="main",pod="busy",.*\} (\S+) (\d+)$/m.exec(
@@ -103,7 +103,7 @@ describe('what a node and its pods use, as the API server passes it on', {
     );
   });
 
-  it('the page of cgroups has the pod, its sandbox and its container', async () => {
+  it('serves cgroup metrics of the pod, its sandbox and its container', async () => {
     const page = await raw('/metrics/cadvisor');
     const has = (name: string, container: string, more = '') => {
       const row = new RegExp(`^${name}\\{container="${container}",.*pod="busy".*${more}\\} (\\S+)`, 'm').exec(

@@ -8,7 +8,10 @@ import { SmallCluster } from './small-cluster.ts';
 
 const exec = (...command: readonly string[]) => ({ exec: { command }, periodSeconds: 2 });
 
-/** What a pod can have that a kubelet must find again: init containers, sidecars, probes and volumes. */
+/**
+ * A pod spec with features that a new kubelet must restore: init containers, sidecars, probes and
+ * volumes.
+ */
 function richSpec(more: object = {}): object {
   const init = [
     container('first', {
@@ -37,7 +40,10 @@ function mounts(...names: readonly string[]): readonly object[] {
   return names.map((name) => ({ name, mountPath: `/${name}` }));
 }
 
-describe('a node that changes its kubelet', { skip: noCluster() || noGoKubelet(), timeout: 900_000 }, () => {
+describe('a node switches between kubeling and the Go kubelet', {
+  skip: noCluster() || noGoKubelet(),
+  timeout: 900_000,
+}, () => {
   let cluster: SmallCluster;
   const names: string[] = [];
 
@@ -80,7 +86,10 @@ describe('a node that changes its kubelet', { skip: noCluster() || noGoKubelet()
     names.push(...pods);
   }
 
-  /** All that would be another after a restart: containers and sandboxes with their numbers, and the objects of the API. */
+  /**
+   * Returns what a container restart would change: containers and sandboxes with their attempts,
+   * and the API objects.
+   */
   async function picture(): Promise<readonly object[]> {
     const pictures = names.map(async (name) => {
       const { metadata, status } = await cluster.ready(name);
@@ -111,8 +120,8 @@ describe('a node that changes its kubelet', { skip: noCluster() || noGoKubelet()
   }
 
   /**
-   * Waits until the kubelet has looked at all pods: it has run new ones of both sources and taken them down again, which
-   * it does only after it has judged what it found.
+   * Waits until the kubelet has synced all pods: it has run new pods of both sources and removed
+   * them, which requires that the existing pods were evaluated.
    */
   async function lived(): Promise<void> {
     const { plane, node } = cluster;
@@ -128,7 +137,7 @@ describe('a node that changes its kubelet', { skip: noCluster() || noGoKubelet()
     }
   }
 
-  /** Of the pods of the API; nobody tells a kubelet since when its static pods are ready. */
+  /** Returns since when each API pod is Ready; for static pods a kubelet does not restore this. */
   async function readySince(): Promise<readonly (string | undefined)[]> {
     const ofApi = names.filter((name) => !name.endsWith(cluster.node.name));
     const pods = await Promise.all(ofApi.map((name) => cluster.ready(name)));
@@ -144,7 +153,7 @@ describe('a node that changes its kubelet', { skip: noCluster() || noGoKubelet()
     await cluster.node.ready();
     await lived();
     assert.deepEqual(await picture(), before);
-    // The other one forgets whether young containers were ready.
+    // The Go kubelet does not restore the readiness of recently started containers.
     if (kubelet === 'kubeling') assert.deepEqual(await readySince(), since);
     const starts = await cluster.plane.kubectl(
       'exec',
@@ -164,7 +173,7 @@ describe('a node that changes its kubelet', { skip: noCluster() || noGoKubelet()
     await runStaticPods('go');
   });
 
-  it('goes on under kubeling: same containers, same mirror pods', async () => {
+  it('keeps the same containers and mirror pods after a switch to kubeling', async () => {
     await changeTo('kubeling');
   });
 
@@ -173,15 +182,15 @@ describe('a node that changes its kubelet', { skip: noCluster() || noGoKubelet()
     await runStaticPods('ours');
   });
 
-  it('goes back to the Go kubelet with all of them', async () => {
+  it('keeps all containers after a switch back to the Go kubelet', async () => {
     await changeTo(goKubelet());
   });
 
-  it('and comes to kubeling again', async () => {
+  it('keeps all containers after another switch to kubeling', async () => {
     await changeTo('kubeling');
   });
 
-  it('whose pods end as ever, whoever started them', async () => {
+  it('terminates all pods normally, whichever kubelet started them', async () => {
     const { plane, node } = cluster;
     for (const prefix of ['go', 'ours']) {
       await plane.kubectl(

@@ -8,10 +8,13 @@ import { ControlPlane } from './control-plane.ts';
 import { patiently } from './patiently.ts';
 import { clusterAssets, noCluster } from './programs.ts';
 
-/** Says something on both streams at its start, answers what it is told, and serves the word it was given. */
+/** A script that writes to both streams at its start, echoes its input, and serves a given text. */
 const talks = 'echo out; echo err >&2; nc -ll -p 8080 -e echo served & cat';
 
-describe('a node that takes WebSockets of the API server', { skip: noCluster(), timeout: 600_000 }, () => {
+describe('a node to which the API server connects by WebSocket', {
+  skip: noCluster(),
+  timeout: 600_000,
+}, () => {
   let plane: ControlPlane;
   let node: ClusterNode;
 
@@ -43,12 +46,12 @@ describe('a node that takes WebSockets of the API server', { skip: noCluster(), 
     return { out, complaint, code };
   }
 
-  it('declares that it does', async () => {
+  it('declares the feature in its Node object', async () => {
     const { status } = await node.ready();
     assert.ok(status?.declaredFeatures?.includes('ExtendWebSocketsToKubelet'));
   });
 
-  it('passes both streams, the input to its end, and the exit code', async () => {
+  it('transfers both output streams, the input to its end, and the exit code of exec', async () => {
     const child = plane.spawnKubectl(
       ...['exec', '-i', 'talker', '--', 'sh', '-c', 'cat; echo wrong >&2; exit 7'],
     );
@@ -58,13 +61,13 @@ describe('a node that takes WebSockets of the API server', { skip: noCluster(), 
     assert.equal(code, 7);
   });
 
-  it('passes much without loss', async () => {
+  it('transfers a large output without loss', async () => {
     const lines = await plane.kubectl('exec', 'talker', '--', 'seq', '1', '200000');
     assert.equal(lines.split('\n').length, 200_001);
     assert.ok(lines.endsWith('\n200000\n'));
   });
 
-  it('attaches to what runs', async () => {
+  it('attaches to a running container', async () => {
     const child = plane.spawnKubectl('attach', '-i', 'talker');
     let output = '';
     child.stdout?.setEncoding('utf8').on('data', (chunk) => {

@@ -42,8 +42,8 @@ describe('workloads on a node of a real cluster', { skip: noCluster(), timeout: 
   const podNames = async (label: string) =>
     (await cluster.podsWith(label)).map(({ metadata }) => metadata?.name ?? '');
 
-  describe('at the same time', { concurrency: true }, () => {
-    it('a Job runs as often as it shall, so many at a time', async () => {
+  describe('run concurrently', { concurrency: true }, () => {
+    it('runs a Job with the requested completions and parallelism', async () => {
       const spec = jobSpec('six', 'echo "$JOB_COMPLETION_INDEX"', {
         completions: 6,
         parallelism: 3,
@@ -64,7 +64,7 @@ describe('workloads on a node of a real cluster', { skip: noCluster(), timeout: 
       await cluster.plane.kubectl('delete', 'job', 'six', '--cascade=foreground');
     });
 
-    it('a Job whose pods fail is tried as often as its limit says', async () => {
+    it('retries a Job whose pods fail up to its backoffLimit', async () => {
       await cluster.plane.apply(job('fails', jobSpec('fails', 'exit 5', { backoffLimit: 1 })));
       const failed = await jobIs('fails', 'Failed');
       assert.equal(reasonOf(failed, 'Failed'), 'BackoffLimitExceeded');
@@ -77,7 +77,7 @@ describe('workloads on a node of a real cluster', { skip: noCluster(), timeout: 
       await cluster.plane.kubectl('delete', 'job', 'fails', '--cascade=foreground');
     });
 
-    it('a Job may have its container restarted in the same pod', async () => {
+    it('restarts the container of a Job in the same pod if the restart policy allows it', async () => {
       const volumes = [{ name: 'dir', emptyDir: {} }];
       const main = container('main', {
         command: ['sh', '-c', '[ -e /dir/was ] || { touch /dir/was; exit 1; }'],
@@ -93,7 +93,7 @@ describe('workloads on a node of a real cluster', { skip: noCluster(), timeout: 
       await cluster.plane.kubectl('delete', 'job', 'again', '--cascade=foreground');
     });
 
-    it('a Job that takes too long is ended with its pods', async () => {
+    it('terminates the pods of a Job that exceeds its deadline', async () => {
       await cluster.plane.apply(job('late', jobSpec('late', 'sleep 1000', { activeDeadlineSeconds: 3 })));
       const names = await patiently('a pod of the job', async () => {
         const found = await podNames('app=late');
@@ -107,7 +107,7 @@ describe('workloads on a node of a real cluster', { skip: noCluster(), timeout: 
       await cluster.plane.kubectl('delete', 'job', 'late');
     });
 
-    it('a Job that is over goes after a while with its pods and their containers', async () => {
+    it('removes a finished Job with its pods and their containers after its TTL', async () => {
       await cluster.plane.apply(job('passes', jobSpec('passes', 'true', { ttlSecondsAfterFinished: 1 })));
       const names = await patiently('a pod of the job', async () => {
         const found = await podNames('app=passes');
@@ -124,7 +124,7 @@ describe('workloads on a node of a real cluster', { skip: noCluster(), timeout: 
       }
     });
 
-    it('a Job may be made from a CronJob by hand', async () => {
+    it('runs a Job that was created manually from a CronJob', async () => {
       await cluster.plane.apply(cronJob('yearly', '0 0 1 1 *', jobSpec('yearly', 'echo now')));
       await cluster.plane.kubectl('create', 'job', '--from=cronjob/yearly', 'by-hand');
       await jobIs('by-hand', 'Complete');
@@ -132,7 +132,7 @@ describe('workloads on a node of a real cluster', { skip: noCluster(), timeout: 
       await cluster.plane.kubectl('delete', 'cronjob', 'yearly', '--cascade=foreground');
     });
 
-    it('a DaemonSet has its pod, and another one after a change', async () => {
+    it('runs the pod of a DaemonSet, and replaces it after a change', async () => {
       await cluster.plane.apply(app('DaemonSet', 'everywhere'));
       await rolledOut('daemonset/everywhere');
       const [first = ''] = await podNames('app=everywhere');
@@ -147,7 +147,7 @@ describe('workloads on a node of a real cluster', { skip: noCluster(), timeout: 
       await cluster.noContainersOf(second);
     });
 
-    it('a Service is known to containers that start after it, unless their pod wants none', async () => {
+    it('sets the variables of a Service in containers that start after it, unless their pod disables them', async () => {
       const port = { name: 'http', port: 8_080 };
       const metadata = { name: 'the-web', namespace: 'default' };
       await cluster.plane.apply({ apiVersion: 'v1', kind: 'Service', metadata, spec: { ports: [port] } });
@@ -180,7 +180,7 @@ describe('workloads on a node of a real cluster', { skip: noCluster(), timeout: 
       await cluster.plane.kubectl('delete', 'pod/linked', 'pod/unlinked', 'service/the-web');
     });
 
-    it('a StatefulSet has its pods by their names, one after the other', async () => {
+    it('starts the pods of a StatefulSet sequentially under their names', async () => {
       await cluster.plane.apply(app('StatefulSet', 'named', { replicas: 2, serviceName: 'named' }));
       await rolledOut('statefulset/named');
       const [zero, one] = await Promise.all([cluster.ready('named-0'), cluster.ready('named-1')]);
@@ -195,7 +195,7 @@ describe('workloads on a node of a real cluster', { skip: noCluster(), timeout: 
     });
   });
 
-  it('a Deployment of thirty runs, and is rolled over to another edition with enough of it there all the time', async () => {
+  it('runs a Deployment of thirty pods, and rolls out a change with enough pods available all the time', async () => {
     await cluster.plane.apply(app('Deployment', 'thirty', { replicas: 30 }));
     const path = appPath('deployments', 'thirty');
     const available = ({ status }: DeploymentObject) => status?.availableReplicas ?? 0;

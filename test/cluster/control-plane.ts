@@ -11,18 +11,21 @@ import type { PlaneBackend } from './plane-backend.ts';
 import type { PlaneFlags } from './plane-parts.ts';
 import { RealBackend } from './real-backend.ts';
 
-/** A control plane of the test's own on loopback, real or embedded, and an administrator's hands on it. */
+/** A private control plane of the test on loopback, real or embedded, with administrator access. */
 export class ControlPlane implements AsyncDisposable {
   readonly #backend: PlaneBackend;
   #written = 0;
 
-  /** A real one. `assetsDir` holds the programs; etcd and kubectl may also be on the PATH. */
+  /**
+   * Starts a real control plane. `assetsDir` contains the programs; etcd and kubectl may also be on
+   * the PATH.
+   */
   static async open(assetsDir: string, flags: PlaneFlags = {}): Promise<ControlPlane> {
     const plane = new ControlPlane(await RealBackend.open(assetsDir, flags));
     return await plane.#prepared(() => plane.apply(...accessOfNodes()));
   }
 
-  /** kubeling's own API, with nothing beside it. */
+  /** Starts kubeling's embedded API, without other components. */
   static async openEmbedded(options: EmbeddedOptions = {}): Promise<ControlPlane> {
     const plane = new ControlPlane(await EmbeddedBackend.open(options));
     return await plane.#prepared(async () => {});
@@ -40,7 +43,7 @@ export class ControlPlane implements AsyncDisposable {
     return this.#backend.serverUrl;
   }
 
-  /** The file with the authority that vouches for everybody in the cluster. */
+  /** The file with the CA that signs all certificates of the cluster. */
   get ca(): string {
     return this.#backend.caFile;
   }
@@ -49,32 +52,37 @@ export class ControlPlane implements AsyncDisposable {
     return this.#backend.adminKubeconfig;
   }
 
-  /** Where the logs of its parts are, each named after the program. */
+  /** The directory with the logs of the components, each named after its program. */
   get folder(): string {
     return this.#backend.folder;
   }
 
-  /** Where the program is. */
+  /** The path of kubectl. */
   get kubectlProgram(): string {
     return this.#backend.kubectl;
   }
 
-  /** What a node must have in its configuration to be reached. */
+  /** The fields that a node's configuration requires so that the API server can connect to it. */
   get nodeConfig(): object {
     return this.#backend.nodeConfig;
   }
 
-  /** As a cluster's administrator; answers what it printed, and throws with what it complained about. */
+  /** Runs kubectl as cluster administrator. Returns its output; throws its error output. */
   async kubectl(...args: readonly string[]): Promise<string> {
     return await this.#kubectl(args, '');
   }
 
-  /** A kubectl that goes on, such as one that follows a log; whoever asked for it ends it. */
+  /**
+   * Starts a kubectl that keeps running, such as one that follows a log; the caller must stop it.
+   */
   spawnKubectl(...args: readonly string[]): ChildProcess {
     return this.spawn((program) => [program, ...args]);
   }
 
-  /** Any program that is given kubectl and the administrator's environment, such as a terminal with it inside. */
+  /**
+   * Starts any program with the administrator's environment and the path of kubectl, such as a
+   * terminal with kubectl in it.
+   */
   spawn(commandWith: (kubectl: string) => readonly string[]): ChildProcess {
     const { folder, kubectl, adminKubeconfig } = this.#backend;
     const env = {
@@ -91,17 +99,20 @@ export class ControlPlane implements AsyncDisposable {
     return await this.#kubectl(['apply', '-f', '-'], JSON.stringify(list));
   }
 
-  /** Makes objects that are not there yet, each where its kind and namespace say; without a kubectl. */
+  /**
+   * Creates objects that do not exist yet at the paths of their kinds and namespaces; does not use
+   * kubectl.
+   */
   async make(...objects: readonly object[]): Promise<void> {
     for (const object of objects) await this.create(collectionOf(object as Sketch), object);
   }
 
-  /** Asks the API server directly, which costs far less than a kubectl. */
+  /** Sends a GET request to the API server, which is much cheaper than running kubectl. */
   async ask(path: string): Promise<Answer> {
     return await httpsGet(`${this.serverUrl}${path}`, this.#identity());
   }
 
-  /** The object at a path such as `/api/v1/nodes/a`; undefined when there is none. */
+  /** Returns the object at a path such as `/api/v1/nodes/a`; undefined if it does not exist. */
   async get<T>(path: string): Promise<T | undefined> {
     const { status, body } = await this.ask(path);
     if (status === 404) return undefined;
@@ -109,29 +120,35 @@ export class ControlPlane implements AsyncDisposable {
     return JSON.parse(body);
   }
 
-  /** A certificate that the cluster's authority vouches for. */
+  /** Creates a certificate signed by the CA of the cluster. */
   issue(options: CertificateWish): KeyPair {
     return this.#backend.issue(options);
   }
 
-  /** Makes an object in a collection such as `/api/v1/namespaces/default/pods`. */
+  /** Creates an object in a collection such as `/api/v1/namespaces/default/pods`. */
   async create(path: string, object: object): Promise<void> {
     const { status, body } = await httpsPost(`${this.serverUrl}${path}`, this.#identity(), object);
     if (status !== 201) throw new Error(`Cannot create in ${path}: ${status} ${body}`);
   }
 
-  /** Asks for anything, and answers whatever the API server answers. */
+  /** Sends any request and returns the response of the API server. */
   async send(path: string, sent: Sent): Promise<Answer> {
     return await httpsSend(`${this.serverUrl}${path}`, this.#identity(), sent);
   }
 
-  /** With a certificate for the node of this name; it goes to the API server directly unless told otherwise. */
+  /**
+   * Writes a kubeconfig with a certificate for the node of this name. It contains the address of
+   * the API server unless another one is given.
+   */
   async nodeKubeconfig(nodeName: string, server = this.serverUrl): Promise<string> {
     const pair = this.issue({ subject: `/O=system:nodes/CN=system:node:${nodeName}` });
     return this.#writeKubeconfig(`node-${nodeName}.conf`, pair, server);
   }
 
-  /** With what a node of this name may show to ask for its first certificate, which is then approved. */
+  /**
+   * Writes a kubeconfig with a bootstrap token, with which a node of this name requests its first
+   * certificate; the request is approved.
+   */
   async bootstrapKubeconfig(nodeName = 'node-a', server = this.serverUrl): Promise<string> {
     const credential = await this.#backend.firstCredential(nodeName);
     this.#written += 1;
@@ -139,24 +156,27 @@ export class ControlPlane implements AsyncDisposable {
   }
 
   /**
-   * The rest of the control plane goes on and waits for it. It ends at once unless told otherwise: in order it would
-   * wait for its watchers, some longer than a test wants to.
+   * Stops the API server; the other components keep running and wait for it. It is killed by
+   * default, because a graceful stop waits for its watchers, some longer than a test does.
    */
   async stopApiServer(how: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     await this.#backend.stopApiServer(how);
   }
 
-  /** How long certificates hold that it signs from now on, as Go writes durations. */
+  /** Sets the validity of certificates that the cluster signs from now on, as a Go duration. */
   async signFor(duration: string): Promise<void> {
     await this.#backend.signFor(duration);
   }
 
-  /** At the same address with the same data; waits until it is ready. */
+  /** Starts the API server at the same address with the same data, and waits until it is ready. */
   async startApiServer(): Promise<void> {
     await this.#backend.startApiServer();
   }
 
-  /** Versions from before are too old for watches from now on; who watches has to begin again. */
+  /**
+   * Compacts the history, so that earlier versions cannot be watched any more and watchers must
+   * list again.
+   */
   async forgetHistory(): Promise<void> {
     await this.#backend.forgetHistory();
   }
@@ -168,7 +188,7 @@ export class ControlPlane implements AsyncDisposable {
   async #prepared(prepare: () => Promise<unknown>): Promise<ControlPlane> {
     try {
       await prepare();
-      // Pods are refused before their service account is there.
+      // Waits for the service account, because pods are rejected before it exists.
       const account = '/api/v1/namespaces/default/serviceaccounts/default';
       await patiently('the default service account', () => this.get(account));
       return this;
@@ -192,8 +212,8 @@ export class ControlPlane implements AsyncDisposable {
   async #kubectl(args: readonly string[], input: string): Promise<string> {
     const child = this.spawnKubectl(...args);
     const { stdin, stdout, stderr } = child;
-    if (stdin === null || stdout === null || stderr === null) throw new Error('Cannot talk to kubectl');
-    // One that does not read its input may be gone before all is written.
+    if (stdin === null || stdout === null || stderr === null) throw new Error('Cannot write to kubectl');
+    // A kubectl that does not read its input may exit before everything is written.
     stdin.on('error', () => {});
     stdin.end(input);
     const ended = new Promise<number | null>((resolve, reject) => {

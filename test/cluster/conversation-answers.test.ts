@@ -8,11 +8,14 @@ import { readRecording } from '../local-api/differential/recording.ts';
 import type { Server } from '../local-api/differential/server.ts';
 import { noCluster, withoutStreamedLists } from './programs.ts';
 
-/** The chapter that asks for lists as watches. */
+/** The chapter that streams lists as watches. */
 const streamed = 'watches';
 
-/** What is recorded of a real API server is still what it says; after a change of it, record again. */
-describe('a real API server says to the script what is recorded', { skip: noCluster() }, () => {
+/**
+ * The recorded responses of a real API server must still be current; after a change, record them
+ * again.
+ */
+describe('a real API server responds to the recorded requests as recorded', { skip: noCluster() }, () => {
   let server: Server;
   before(async () => {
     server = await openRealServer();
@@ -24,7 +27,8 @@ describe('a real API server says to the script what is recorded', { skip: noClus
       const recorded = readRecording(chapter.name);
       const reported = await Conversation.runAll(server, chapter);
       for (const [at, one] of reported.entries()) {
-        // Words that nobody imitates may hold anything.
+        // Responses that the embedded API deliberately does not reproduce may differ from the
+        // recording.
         const isFree = differenceOf(chapter.name, one.what) !== undefined;
         if (isFree) assert.equal(one.code, recorded[at]?.code, one.what);
         else assert.deepEqual(one, recorded[at], one.what);

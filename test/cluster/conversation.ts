@@ -3,7 +3,7 @@ import { patiently } from './patiently.ts';
 
 const askedAgainMs = 2_000;
 
-/** A process that is talked with: what it is told, and all it says, complaints included. */
+/** A child process with its input and all its output, including standard error. */
 export class Conversation implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #closed: Promise<void>;
@@ -17,7 +17,7 @@ export class Conversation implements AsyncDisposable {
         this.#out += chunk;
       });
     }
-    // One that has ended hears nothing more.
+    // Writing to a process that has exited fails; this is ignored.
     child.stdin?.on('error', () => {});
     this.#closed = new Promise((resolve) => {
       const end = (how: string) => {
@@ -33,7 +33,7 @@ export class Conversation implements AsyncDisposable {
     return this.#child.pid ?? 0;
   }
 
-  /** All of it so far. */
+  /** The output of the process so far. */
   get out(): string {
     return this.#out;
   }
@@ -42,12 +42,12 @@ export class Conversation implements AsyncDisposable {
     this.#child.stdin?.write(text);
   }
 
-  /** Nothing more will be said to it. */
+  /** Closes the standard input of the process. */
   close(): void {
     this.#child.stdin?.end();
   }
 
-  /** Waits until it has said this. */
+  /** Waits until the output matches. */
   async says(what: RegExp): Promise<void> {
     await patiently(
       `${what} to be said`,
@@ -57,8 +57,9 @@ export class Conversation implements AsyncDisposable {
   }
 
   /**
-   * Says it until this is answered, to it or to another who hears the same: a runtime may pass on what is typed to a
-   * container before it listens to what the container says.
+   * Repeats the input until the response appears in the output of this process, or of another one
+   * attached to the same container: a runtime may forward input to a container before it reads the
+   * container's output.
    */
   async asks(text: string, response: RegExp, hears: Conversation = this): Promise<void> {
     let nextMs = 0;
@@ -75,7 +76,10 @@ export class Conversation implements AsyncDisposable {
     );
   }
 
-  /** Waits until it has ended by itself; answers its exit code, or the signal that ended it. */
+  /**
+   * Waits until the process has exited by itself; returns its exit code, or the signal that killed
+   * it.
+   */
   async ends(): Promise<string> {
     return await patiently(
       'the process to end',

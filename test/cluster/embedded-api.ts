@@ -1,6 +1,6 @@
 /**
- * The embedded API as a process of its own, so that it can be ended and started again under a node that joined it:
- * `embedded-api.ts FACTS`, the facts in JSON. It goes on until SIGTERM.
+ * Runs the embedded API in a separate process, so that it can be stopped and started again under a
+ * node that joined it: `embedded-api.ts FACTS`, with the facts as JSON. Runs until SIGTERM.
  */
 import { hostname } from 'node:os';
 import { kubernetesVersion, ownVersion } from '../../src/cli/version.ts';
@@ -21,9 +21,9 @@ export interface EmbeddedApiFacts {
   readonly adminKubeconfig: string;
   readonly port: number;
   readonly nodeName: string;
-  /** How long certificates hold that it signs. */
+  /** The maximum validity of certificates that the API signs. */
   readonly maxCertificateLifetimeMs?: number | undefined;
-  /** Where calls of nodes are noted down, if anywhere. */
+  /** The audit log of requests by nodes; not written if undefined. */
   readonly auditFile?: string | undefined;
 }
 
@@ -38,7 +38,7 @@ const { logger } = openLog({
   output: descriptorOutput(process.stderr.fd, clock),
   verbosity: new Verbosity(3),
 });
-const metrics = new MetricRegistry({ onError: (error) => logger.error('Cannot count', error) });
+const metrics = new MetricRegistry({ onError: (error) => logger.error('Failed to update metrics', error) });
 if (facts.auditFile !== undefined) recordCalls(facts.auditFile);
 
 {
@@ -48,7 +48,7 @@ if (facts.auditFile !== undefined) recordCalls(facts.auditFile);
       listen: { host: '127.0.0.1', port: facts.port },
       hostnames: () => [hostname()],
       addresses: machineAddresses,
-      // Nodes say themselves where they are.
+      // Addresses of kubelets are read from their Node objects.
       kubeletAt: () => undefined,
       version: { kubernetes: kubernetesVersion, own: await ownVersion() },
       exposeMetrics: () => metrics.expose(root.signal),

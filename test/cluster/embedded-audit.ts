@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import type { AuditedCall } from './audit-log.ts';
 
-/** Of each request that a server of this process is sent, before it is looked at. */
+/** Published by Node.js for each request to a server of this process, before it is handled. */
 const begun = 'http.server.request.start';
 
 interface Begun {
@@ -13,8 +13,8 @@ interface Begun {
 }
 
 /**
- * Notes down what nodes ask of the HTTPS servers of this process, in the words of the real API server's log: who it
- * is goes by the certificate of the connection.
+ * Records the requests of nodes to the HTTPS servers of this process, in the audit log format of
+ * the real API server. The user is that of the client certificate.
  */
 export function recordCalls(file: string): void {
   let requestCount = 0;
@@ -65,7 +65,10 @@ function callOf({ method = '', url = '' }: IncomingMessage, auditID: string): Om
   };
 }
 
-/** `/api/v1/...` or `/apis/GROUP/VERSION/...`, then perhaps a namespace, then resource, name and subresource. */
+/**
+ * Parses `/api/v1/...` or `/apis/GROUP/VERSION/...`, followed by an optional namespace, resource,
+ * name and subresource.
+ */
 function objectAt(pathname: string): NonNullable<AuditedCall['objectRef']> {
   const [first, ...rest] = pathname.split('/').slice(1);
   const inGroup = rest.slice(first === 'apis' ? 2 : 1);

@@ -19,17 +19,17 @@ import type { PlaneBackend } from './plane-backend.ts';
 import { findKubectl } from './programs.ts';
 
 export interface EmbeddedOptions {
-  /** The node that may join; `node-a` unless given. */
+  /** The name of the node that may join; `node-a` if undefined. */
   readonly nodeName?: string | undefined;
-  /** How long certificates hold that it signs, as Go writes durations; a year unless given. */
+  /** The validity of certificates that it signs, as a Go duration; a year if undefined. */
   readonly signingDuration?: string | undefined;
-  /** Where calls of nodes are noted down, if anywhere. */
+  /** The audit log of requests by nodes; not written if undefined. */
   readonly auditFile?: string | undefined;
 }
 
 const program = fileURLToPath(new URL('embedded-api.ts', import.meta.url));
 
-/** kubeling's own API as a process of its own, in place of a whole control plane. */
+/** Runs kubeling's embedded API in a separate process, in place of a complete control plane. */
 export class EmbeddedBackend implements PlaneBackend {
   readonly kind = 'embedded';
   /** It believes only certificates of its own authority, also of kubelets. */

@@ -1,18 +1,22 @@
 import { type Automaton, buildAutomaton, type Edge, UnknownPattern } from './automaton.ts';
 
 /**
- * A backtracking matcher takes time linear in the text unless there are two ways to read it: two ways around a loop
- * (exponential), or two loops one behind the other that read the same (polynomial). The search for a start is a loop, too.
+ * A backtracking matcher takes time linear in the text unless it can match the same text in two
+ * ways: by two paths through one loop (exponential), or by two consecutive loops that match the
+ * same characters (polynomial). The search for the start of a match counts as a loop.
  */
 export interface Ambiguity {
   readonly degree: 'exponential' | 'polynomial' | 'unknown';
-  /** A text that shows it when it is repeated, and what leads to it. */
+  /** Repeating `pump` after `prefix` makes the matcher slow. */
   readonly prefix: string;
   readonly pump: string;
   readonly why: string;
 }
 
-/** Undefined for a pattern that is linear. Where it is not certain, this says that a pattern is not. */
+/**
+ * Returns the ambiguity of a pattern; undefined if the pattern takes linear time. A pattern that
+ * cannot be analyzed counts as ambiguous.
+ */
 export function findAmbiguity(source: string, flags: string): Ambiguity | undefined {
   try {
     const looped = buildAutomaton(source, flags, { counted: 'looped' });
@@ -24,7 +28,10 @@ export function findAmbiguity(source: string, flags: string): Ambiguity | undefi
   }
 }
 
-/** Loops of a pattern: what leads to each and what goes around it once. */
+/**
+ * Returns for each loop of a pattern a text that leads to it, and a text that passes through it
+ * once.
+ */
 export function loopsOf(source: string, flags: string): readonly { prefix: string; pump: string }[] {
   const automaton = buildAutomaton(source, flags, { counted: 'looped' });
   const search = new Search(automaton);
@@ -80,7 +87,7 @@ class Search {
     });
   }
 
-  /** States from which a way leads back to them. */
+  /** Returns the states that are part of a loop. */
   #looping(numbers: readonly number[]): readonly number[] {
     return this.#automaton.edges.flatMap((edges, state) => {
       const isLoop = edges.some(({ to }) => numbers[to] === numbers[state] && numbers[state] !== -1);
@@ -105,7 +112,10 @@ class Search {
     );
   }
 
-  /** A text that leads from the first around to itself, from the first to the second, and around the second. */
+  /**
+   * Returns a text that leads from the first state back to itself, from the first to the second,
+   * and from the second back to itself.
+   */
   #overlap(first: number, second: number): string | undefined {
     const { safe } = this.#automaton;
     const inFirst = (state: number) => this.#components[state] === this.#components[first];
@@ -150,7 +160,10 @@ class Search {
     return this.#automaton.edges[state] ?? [];
   }
 
-  /** The shortest text that leads from a place to one that is meant, by at least one step. */
+  /**
+   * Returns the shortest text, at least one character long, that leads from a state to one that
+   * satisfies `isMeant`.
+   */
   #walk(
     from: readonly number[],
     isMeant: (place: readonly number[]) => boolean,
@@ -184,7 +197,7 @@ class Search {
 
 interface Step {
   readonly to: readonly number[];
-  /** The class of characters that is read. */
+  /** The character class that the step consumes. */
   readonly by: number;
 }
 
@@ -194,7 +207,7 @@ function common(...sets: readonly ReadonlySet<number>[]): number | undefined {
   return undefined;
 }
 
-/** The strongly connected component of each state; -1 for those that are left out. */
+/** Returns the number of the strongly connected component of each state; -1 for excluded states. */
 function components({ edges }: Automaton, isIn: (state: number) => boolean): readonly number[] {
   const numbers: number[] = edges.map(() => -1);
   const observed: number[] = edges.map(() => -1);

@@ -1,6 +1,9 @@
 import { lastUnit, type ParsedPattern, type PatternNode, parsePattern, type Range } from './syntax.ts';
 
-/** One way to read one character: where from, which characters (as numbers of classes), where to. */
+/**
+ * A transition between two states that consumes one character of any of the given character
+ * classes.
+ */
 export interface Edge {
   readonly from: number;
   readonly to: number;
@@ -8,22 +11,25 @@ export interface Edge {
 }
 
 /**
- * What a backtracking matcher may do with a text, as a graph: each path is one attempt. Two ways to the same character
- * without reading another one between are two edges.
+ * The possible steps of a backtracking matcher, as a graph in which each path is one attempt. Two
+ * paths to the same character that consume no other character in between are two edges.
  */
 export interface Automaton {
   readonly states: number;
   readonly start: number;
   readonly edges: readonly (readonly Edge[])[];
-  /** States from which the pattern matches whatever follows: no attempt that comes here fails. */
+  /**
+   * The states from which the pattern matches any remaining text: no attempt fails after it has
+   * reached one.
+   */
   readonly safe: ReadonlySet<number>;
-  /** One character of each class. */
+  /** One sample character of each character class. */
   readonly samples: readonly string[];
 }
 
-/** Beyond so many a counted repetition is taken for one without end. */
+/** A repetition with a higher count is treated as unlimited. */
 const mostCopies = 128;
-/** From so many on it is judged as one without end as well. */
+/** A repetition with at least this count is analyzed as an unlimited one too. */
 export const manyCopies = 10;
 
 type Link = { readonly to: number; readonly when?: 'start' | 'other' };
@@ -33,7 +39,7 @@ interface CharacterLink {
 }
 
 export interface BuildOptions {
-  /** Whether repetitions with a high count become loops. */
+  /** Whether repetitions with a high count are copied or become loops. */
   readonly counted: 'copied' | 'looped';
 }
 
@@ -41,7 +47,7 @@ export function buildAutomaton(source: string, flags: string, options: BuildOpti
   return new Builder(parsePattern(source, flags), flags, options).build();
 }
 
-/** Refused: nothing is known about how long it takes. */
+/** Thrown for a pattern whose matching time cannot be determined. */
 export class UnknownPattern extends Error {}
 
 class Builder {
@@ -59,7 +65,8 @@ class Builder {
 
   build(): Automaton {
     const accept = this.#node();
-    // At the start of the text, and at any later place; only the first may stand at a `^`.
+    // A match begins at the start of the text or at any later position; only the first may match a
+    // `^`.
     const first = this.#add(this.#parsed.tree, accept);
     const search = this.#node();
     const later = this.#node();
@@ -88,7 +95,7 @@ class Builder {
     return this.#automaton(start, accept);
   }
 
-  /** A copy of a node that reaches what it reaches, but not by way of a `^`. */
+  /** Returns a copy of a node and of all nodes reachable from it except through a `^`. */
   #withoutStart(node: number, accept: number): number {
     const copies = new Map([[accept, accept]]);
     const copy = (from: number): number => {
@@ -106,7 +113,7 @@ class Builder {
     return copy(node);
   }
 
-  /** Adds the nodes of a tree that go on at `next`, and says where they begin. */
+  /** Adds the nodes of a syntax tree, which continue at `next`. Returns the first node. */
   #add(tree: PatternNode, next: number): number {
     switch (tree.kind) {
       case 'set':
@@ -145,12 +152,14 @@ class Builder {
     if (most >= manyCopies && most !== Number.POSITIVE_INFINITY && shortest(item) === 0)
       throw new UnknownPattern('repeats up to a number of times what may be empty');
     if (isLoop) {
-      // Coming into a loop and going around it are two ways, or a loop in a loop would look like one.
+      // The entry of a loop and its repetition are separate nodes; otherwise one path through
+      // nested loops would count as two.
       const loop = this.#node();
       const body = this.#add(item, loop);
       this.#link(loop, body);
       this.#link(loop, next);
-      // What must come several times is read once at least; more of them change nothing.
+      // A repetition with a minimum count is entered at least once; higher minimums do not change
+      // the result.
       return least === 0 ? this.#branch([body, next]) : this.#branch([body]);
     }
     let at = next;
@@ -167,7 +176,10 @@ class Builder {
     return node;
   }
 
-  /** What is looked at is read and given up, and then the rest is tried. */
+  /**
+   * A look-ahead is tried and then discarded, and the rest of the pattern is tried from the same
+   * position.
+   */
   #look(direction: 'ahead' | 'behind', item: PatternNode, next: number): number {
     if (direction === 'behind' && longest(item) > 1)
       throw new UnknownPattern('looks behind at more than one character');
@@ -176,7 +188,7 @@ class Builder {
     return node;
   }
 
-  /** The text of a group again is one of the texts the group could have. */
+  /** A back-reference matches one of the texts that its group could match. */
   #again(reference: string, next: number): number {
     const group = this.#parsed.groups.get(reference);
     if (group === undefined) throw new UnknownPattern(`refers to a group ${reference}, which is not there`);
@@ -217,7 +229,10 @@ class Builder {
     return { states: order.length, start: 0, edges, safe, samples: alphabet.samples };
   }
 
-  /** Every character that may be next, once for each way to it; two ways are as bad as more. */
+  /**
+   * Returns each character link that may be next, once for each path to it, at most twice: more
+   * paths do not change the result.
+   */
   #charactersFrom(node: number): readonly CharacterLink[] {
     const found: CharacterLink[] = [];
     const ways = new Map<CharacterLink, number>();
@@ -247,7 +262,10 @@ class Builder {
   }
 }
 
-/** Characters that no set tells apart are one class. */
+/**
+ * Divides the characters into classes, so that each set of the pattern contains either all or none
+ * of a class.
+ */
 class Alphabet {
   readonly samples: readonly string[];
   readonly #starts: readonly number[];
@@ -271,7 +289,7 @@ class Alphabet {
   }
 }
 
-/** The number of characters a tree reads at least, or 0 where that is not known. */
+/** Returns the minimum number of characters that a syntax tree consumes; 0 if unknown. */
 function shortest(tree: PatternNode): number {
   switch (tree.kind) {
     case 'set':
@@ -291,7 +309,7 @@ function shortest(tree: PatternNode): number {
   }
 }
 
-/** The number of characters a tree reads at most. */
+/** Returns the maximum number of characters that a syntax tree consumes. */
 function longest(tree: PatternNode): number {
   switch (tree.kind) {
     case 'set':

@@ -1,9 +1,9 @@
-/** A regular expression that may take more than linear time, and why that holds nothing up. */
+/** A regular expression that may take more than linear time, and why this is harmless. */
 export interface ExemptPattern {
   readonly file: string;
-  /** As it is written between the slashes. */
+  /** The pattern as written between the slashes. */
   readonly source: string;
-  /** No text that is matched is longer. */
+  /** The maximum length of the texts that it is matched against. */
   readonly mostCharacters: number;
   readonly why: string;
 }
@@ -79,7 +79,10 @@ export const exemptPatterns: readonly ExemptPattern[] = [
   },
 ];
 
-/** Where regular expressions are made of texts while the program runs. The key is the file, the value says why it is fine. */
+/**
+ * Files that build regular expressions from text at run time, each with the reason why this is
+ * safe.
+ */
 export const patternsOfTexts: ReadonlyMap<string, string> = new Map([
   ['src/lib/logging/verbosity.ts', '--vmodule of the command line, on the paths of source files'],
   ['src/runtime/images/image-name.ts', 'one set of characters, on one character'],

@@ -7,7 +7,10 @@ export interface MadePattern {
   readonly line: number;
 }
 
-/** Every `new RegExp` that runs while a module is loaded. Modules that were loaded before are not seen. */
+/**
+ * Returns every `new RegExp` that is executed while a module is loaded. Modules that were loaded
+ * earlier are not observed.
+ */
 export async function patternsMadeBy(root: string, file: string): Promise<readonly MadePattern[]> {
   const created: MadePattern[] = [];
   const original = globalThis.RegExp;
@@ -21,7 +24,7 @@ export async function patternsMadeBy(root: string, file: string): Promise<readon
   });
   globalThis.RegExp = watched;
   try {
-    // Another address is another module, even where it was loaded before.
+    // A different URL loads the module again even if it was loaded earlier.
     await import(`${pathToFileURL(join(root, file)).href}?patterns`);
   } finally {
     globalThis.RegExp = original;
@@ -29,7 +32,7 @@ export async function patternsMadeBy(root: string, file: string): Promise<readon
   return created;
 }
 
-/** The line of the file that is running. */
+/** Returns the line of the file that is currently executed. */
 function lineIn(file: string): number | undefined {
   const caller = (new Error().stack ?? '').split('\n').find((each) => each.includes(`${file}?patterns:`));
   const line = caller?.split(`${file}?patterns:`)[1]?.split(':')[0];

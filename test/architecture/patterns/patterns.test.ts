@@ -43,7 +43,7 @@ function exemptionOf({ file, source }: Found) {
 
 const { patterns, unreached } = await allPatterns();
 
-test('every regular expression of the program takes time linear in its text, or has a bound', () => {
+test('every regular expression of the program takes time linear in its text, or its text has a maximum length', () => {
   assert.ok(patterns.length > 400, 'the patterns are found');
   const wrong = patterns
     .filter((pattern) => exemptionOf(pattern) === undefined)
@@ -56,11 +56,11 @@ test('every regular expression of the program takes time linear in its text, or 
   assert.deepEqual(wrong, []);
 });
 
-test('every regular expression that is put together is seen, or makes nothing of texts from outside', () => {
+test('every regular expression built at run time is checked, or contains no text from outside the program', () => {
   assert.deepEqual(unreached, []);
 });
 
-test('no exemption is left over', () => {
+test('every exemption matches an existing regular expression that is not linear', () => {
   for (const { file, source } of exemptPatterns) {
     const pattern = patterns.find((each) => each.file === file && each.source === source);
     assert.ok(pattern !== undefined, `${file} has no /${source}/ any more`);
@@ -68,7 +68,7 @@ test('no exemption is left over', () => {
   }
 });
 
-/** A quadratic pattern takes seconds for so much, a linear one a millisecond. */
+/** For a text of this length a quadratic pattern takes seconds, and a linear one a millisecond. */
 const pumpedCharacters = 60_000;
 const mostMs = 1_000;
 const ends = ['', '\0', '\n', '!', 'ü'];
@@ -85,7 +85,7 @@ function match(source: string, flags: string, text: string): void {
   text.replace(pattern, '');
 }
 
-test('no text that goes around a loop of a regular expression again and again holds it up', () => {
+test('every regular expression matches a text that repeats one of its loops within a second', () => {
   const slow: string[] = [];
   for (const pattern of patterns) {
     const { source, flags } = pattern;
@@ -132,7 +132,7 @@ const known: readonly (readonly [string, string, string | undefined])[] = [
   ['^a{0,500}a{0,500}b', '', 'polynomial'],
 ];
 
-test('the judgement on patterns that are known', () => {
+test('findAmbiguity classifies known linear, polynomial and exponential patterns', () => {
   for (const [source, flags, degree] of known)
     assert.equal(findAmbiguity(source, flags)?.degree, degree, `/${source}/${flags}`);
 });

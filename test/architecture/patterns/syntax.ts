@@ -1,6 +1,8 @@
-/** Regular expressions as trees, as far as it takes to say how long matching may take. */
+/**
+ * Parses regular expressions to syntax trees, in enough detail to determine their matching time.
+ */
 
-/** Code units from the first to the second, both included. */
+/** A range of UTF-16 code units, including both ends. */
 export type Range = readonly [number, number];
 
 export type PatternNode =
@@ -15,7 +17,7 @@ export type PatternNode =
 
 export interface ParsedPattern {
   readonly tree: PatternNode;
-  /** Groups by number and by name. */
+  /** The capture groups by number and by name. */
   readonly groups: ReadonlyMap<string, PatternNode>;
 }
 
@@ -94,7 +96,7 @@ class Parser {
   #repeated(item: PatternNode): PatternNode {
     const [least, most] = this.#quantifier() ?? [1, 1];
     if (least === 1 && most === 1) return item;
-    // Whether a loop is greedy or lazy decides which way is tried first, not how many there are.
+    // Greedy and lazy loops try the same paths in different order, so the difference is ignored.
     this.#take('?');
     return { kind: 'repeat', item, least, most };
   }
@@ -146,7 +148,8 @@ class Parser {
 
   #escaped(): readonly Range[] {
     const property = this.#match(/[pP]\{[^}]*\}/y);
-    // Larger than it is: what overlaps with it is not told apart.
+    // The set of a Unicode property is treated as all characters, so an overlap with it is
+    // overestimated.
     if (property !== undefined) return [[0, lastUnit]];
     const hex = this.#match(/x([\da-fA-F]{2})|u([\da-fA-F]{4})|u\{([\da-fA-F]+)\}/y);
     if (hex !== undefined) {
