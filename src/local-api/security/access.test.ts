@@ -444,7 +444,7 @@ describe('a granted role', () => {
       namespace: 'c',
     });
     for (const text of ['', 'a=view', 'a/b=root', 'a/b', 'a/b=view@', 'A/b=view', 'a/b=view@c d'])
-      assert.throws(() => parseGrant(text), /must have the form/, text);
+      assert.throws(() => parseGrant(text), /--grant must be/, text);
   });
 });
 

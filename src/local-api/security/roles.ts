@@ -119,7 +119,7 @@ export function parseGrant(text: string): Grant {
   if (namespace === undefined || account === undefined || role === undefined) {
     throw new KubelingError(
       'FLAG_INVALID',
-      `Cannot give a role as it must have the form namespace/account=view|edit|admin[@namespace|@*]: current value is ${JSON.stringify(text)}`,
+      `Cannot grant a role as --grant must be namespace/account=view|edit|admin[@namespace|@*]: current value is ${JSON.stringify(text)}`,
     );
   }
   const to =
