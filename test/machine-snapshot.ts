@@ -5,17 +5,17 @@ import { promisify } from 'node:util';
 
 const execute = promisify(execFile);
 
-/** What a test may leave behind on the machine, one readable line for each thing. */
+/** Everything that a test could leave behind on the machine, one readable line for each item. */
 export interface MachineSnapshot {
-  /** Command lines; kernel threads have none. */
+  /** The command lines of all processes; kernel threads have none and are omitted. */
   readonly processes: readonly string[];
   readonly mounts: readonly string[];
   readonly links: readonly string[];
-  /** The ids of all network namespaces that a process or a mount holds. */
+  /** The IDs of all network namespaces that a process or a mount holds. */
   readonly networkNamespaces: readonly string[];
   readonly cgroups: readonly string[];
   readonly firewallRules: readonly string[];
-  /** Files in the directories that containerd and CNI share among all. */
+  /** Files in the directories that all users of containerd and CNI share. */
   readonly sharedFiles: readonly string[];
 }
 
@@ -50,20 +50,21 @@ export async function takeSnapshot(): Promise<MachineSnapshot> {
   };
 }
 
-/** What is in one and not in the other, counting repeated lines. */
+/** The lines that only one of two snapshots contains, counting repeated lines. */
 export function compareSnapshots(before: MachineSnapshot, after: MachineSnapshot): SnapshotDifference {
   return { added: subtract(after, before), removed: subtract(before, after) };
 }
 
 /**
- * Only the lines that mention one of the words: a machine that does other work at the same time changes all the time.
- * Choose words that nobody else uses: a data directory, a bridge, a container's id.
+ * Keeps only the lines that contain one of the words, because unrelated work on the machine changes
+ * the other lines. The words should be unique to the test: a data directory, a bridge, a container
+ * ID.
  */
 export function mentioning(snapshot: MachineSnapshot, words: readonly string[]): MachineSnapshot {
   return mapParts(snapshot, (lines) => lines.filter((line) => words.some((word) => line.includes(word))));
 }
 
-/** Every line, each with the part it is from; empty when there is nothing. */
+/** Every line of a snapshot with the name of its part. */
 export function listSnapshot(snapshot: MachineSnapshot): readonly string[] {
   return Object.entries(snapshot).flatMap(([part, lines]) =>
     (lines as readonly string[]).map((line) => `${part}: ${line}`),

@@ -11,14 +11,17 @@ import {
 } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 
-/** The services of a wire definition below src. */
+/** Loads the gRPC services of a .proto file below src. */
 export function load(file: string): Record<string, unknown> {
   const proto = fileURLToPath(new URL(`../src/${file}`, import.meta.url));
   const definition = loadSync(proto, { keepCase: true, defaults: true, enums: String });
   return loadPackageDefinition(definition) as Record<string, unknown>;
 }
 
-/** Each call is a line in the log of the plugin's folder; a control file there makes calls fail or hang. */
+/**
+ * Records each gRPC call as a line in a log in the plugin's directory; a control file in this
+ * directory makes calls fail or hang.
+ */
 export class CallLog {
   readonly #folder: string;
 
@@ -30,7 +33,10 @@ export class CallLog {
     appendFileSync(join(this.#folder, 'calls.log'), `${line}\n`);
   }
 
-  /** What the test wants of this call; nothing while it is still writing that down. */
+  /**
+   * The failure that the test requests for this method; undefined when there is none or the file is
+   * still being written.
+   */
   trouble(method: string): string | undefined {
     try {
       return JSON.parse(readFileSync(join(this.#folder, 'trouble.json'), 'utf8'))[method];
@@ -68,12 +74,15 @@ export async function serve(
 export interface PluginFacts {
   readonly type: string;
   readonly name: string;
-  /** Where it serves. */
+  /** The path of the plugin's own gRPC socket. */
   readonly endpoint: string;
   readonly supported_versions: readonly string[];
 }
 
-/** To be found by the kubelet at a socket in its registry, and to note what it says then. */
+/**
+ * Serves the plugin registration API on a socket in the kubelet's registry directory and records
+ * the kubelet's notifications.
+ */
 export async function serveRegistration(at: string, facts: PluginFacts, calls: CallLog): Promise<void> {
   const { pluginregistration } = load('plugins/proto/registration.proto') as {
     readonly pluginregistration: { readonly Registration: { readonly service: ServiceDefinition } };

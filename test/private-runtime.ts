@@ -6,13 +6,16 @@ import { busyboxImageName, openPrivateContainerd, type PrivateContainerd } from 
 import { type CriClient, createCriClient, wireTransport } from '../src/cri/index.ts';
 import { realClock, systemRandom, withDeadline } from '../src/lib/index.ts';
 
-/** A containerd of the test's own under a temporary folder; disposing leaves nothing of it on the machine. */
+/**
+ * A containerd only for one test in a temporary directory; disposing removes all of it from the
+ * machine.
+ */
 export interface PrivateRuntime extends AsyncDisposable {
   readonly dataDir: string;
   readonly containerd: PrivateContainerd;
   readonly cri: CriClient;
   readonly image: string;
-  /** containerd's version as it says it, such as 1.6.20. */
+  /** The version that containerd reports, such as 1.6.20. */
   readonly version: string;
 }
 
@@ -20,17 +23,23 @@ const clock = realClock();
 const random = systemRandom();
 const busybox = '/bin/busybox';
 
-/** Bounds each piece of set-up and clean-up, so that a stuck machine fails the test instead of hanging it. */
+/**
+ * Applies a deadline to a set-up or clean-up step, so that a stuck machine fails the test instead
+ * of hanging it.
+ */
 export function within<T>(ms: number, what: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   return withDeadline({ clock, ms, what }, work, new AbortController().signal);
 }
 
 export interface PrivateRuntimeOptions {
-  /** In which programs are looked for; our own unless given. */
+  /** The environment whose PATH is searched for programs; by default that of this process. */
   readonly env?: NodeJS.ProcessEnv;
-  /** In which its data directory is made; that of temporary files unless given. */
+  /** The parent of the data directory; by default the directory of temporary files. */
   readonly folder?: string;
-  /** How often it counts what containers have written over their images; as it does by itself unless given. */
+  /**
+   * The interval in which containerd measures the writable layers of containers; by default that of
+   * containerd.
+   */
   readonly countsEverySeconds?: number | undefined;
 }
 
@@ -78,7 +87,10 @@ export async function openPrivateRuntime({
   };
 }
 
-/** In which the containerd that is found is the same with a line more in its config; one given by path is as it is. */
+/**
+ * An environment in whose PATH containerd is a wrapper that adds the measuring interval to the
+ * config. It has no effect on a containerd given by path.
+ */
 async function counting(
   env: NodeJS.ProcessEnv,
   dataDir: string,

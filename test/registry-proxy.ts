@@ -1,23 +1,26 @@
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 
 export interface ProxyOptions {
-  /** The registry behind it. */
+  /** The port of the registry to which requests are forwarded. */
   readonly port: number;
-  /** How fast layers pass; as fast as they can unless given. */
+  /** The rate limit for layers; by default unlimited. */
   readonly bytesPerSecond?: number;
 }
 
 const sliceMs = 50;
 
-/** What has yet to go to the client, and whom to tell before the last of it goes. */
+/**
+ * The bytes of a response that are not sent yet, and a callback for the moment before the last byte
+ * is sent.
+ */
 interface Passage {
   bytes: number;
   readonly passed: () => void;
 }
 
-/** Stands before a registry, makes it slow, and counts what is asked of it. */
+/** A proxy of a registry that limits its speed and counts concurrent image downloads. */
 export class RegistryProxy implements AsyncDisposable {
-  /** The most images of which something was on its way at the same time. */
+  /** The maximum number of images that were downloaded concurrently. */
   most = 0;
   bytesPerSecond: number;
   readonly #options: ProxyOptions;
@@ -38,7 +41,8 @@ export class RegistryProxy implements AsyncDisposable {
 
   get host(): string {
     const address = this.#server.address();
-    if (address === null || typeof address === 'string') throw new Error('The proxy does not listen');
+    if (address === null || typeof address === 'string')
+      throw new Error('The registry proxy does not listen on a port');
     return `127.0.0.1:${address.port}`;
   }
 
@@ -55,7 +59,8 @@ export class RegistryProxy implements AsyncDisposable {
     const behind = request(
       { host: '127.0.0.1', port: this.#options.port, method, path, headers },
       (found) => {
-        // The client goes on as soon as it has the last byte, whenever we hear of that.
+        // The count is updated before the last byte is sent, because the client continues as soon
+        // as it has received it.
         const left: Passage = {
           bytes: method === 'HEAD' ? 0 : Number(found.headers['content-length']),
           passed,
@@ -70,7 +75,10 @@ export class RegistryProxy implements AsyncDisposable {
     asked.pipe(behind);
   }
 
-  /** To be told once that all of it has passed, or will not; more often does no harm. */
+  /**
+   * Counts a request of an image; the returned function ends the count and may be called
+   * repeatedly.
+   */
   #count(image: string): () => void {
     this.#underWay.set(image, (this.#underWay.get(image) ?? 0) + 1);
     this.most = Math.max(this.most, this.#underWay.size);

@@ -11,19 +11,21 @@ const execute = promisify(execFile);
 
 export const registryUser = 'alice';
 export const registryPassword = 'sesame';
-/** Of the password, as the registry wants it: there is no bcrypt in Node. */
+/**
+ * An htpasswd line with the bcrypt hash of the password, precomputed because Node.js has no bcrypt.
+ */
 const htpasswd = `${registryUser}:$2b$05$abcdefghijklmnopqrstuuKcS.CYWVYVaLiiCKrrc0A5s3mGesJ9O\n`;
 
 export interface RegistryOptions {
-  /** For its files; whoever made it removes it. */
+  /** The directory for the registry's files; the caller removes it. */
   readonly directory: string;
   readonly access?: 'anybody' | 'password';
   readonly transport?: 'http' | 'tls';
 }
 
-/** A real registry on loopback, as a process that can be stopped and started again. */
+/** A real registry on loopback, in a process that can be stopped and started again. */
 export class Registry implements AsyncDisposable {
-  /** HOST:PORT, as image names begin. */
+  /** The registry's HOST:PORT, as in image names. */
   readonly host: string;
   readonly port: number;
   readonly #options: RegistryOptions;
@@ -45,7 +47,7 @@ export class Registry implements AsyncDisposable {
     this.host = `127.0.0.1:${port}`;
   }
 
-  /** The certificate of the authority that signed the registry's own. */
+  /** The certificate file of the authority that signed the registry's certificate. */
   get authority(): string {
     return this.#at('authority/ca.crt');
   }
@@ -54,7 +56,7 @@ export class Registry implements AsyncDisposable {
     const child = spawn('docker-registry', ['serve', this.#at('config.json')], { stdio: 'ignore' });
     this.#process = child;
     await eventually('the registry to answer', async () => {
-      if (child.exitCode !== null) throw new Error(`The registry ended with ${child.exitCode}`);
+      if (child.exitCode !== null) throw new Error(`The registry process exited with ${child.exitCode}`);
       return (await isListening(this.port)) ? true : undefined;
     });
   }
@@ -67,7 +69,10 @@ export class Registry implements AsyncDisposable {
     await gone;
   }
 
-  /** Makes an image of a busybox and that much padding, and pushes it. Answers the image's name. */
+  /**
+   * Builds an image with busybox and the given number of random padding bytes, and pushes it;
+   * returns the image name.
+   */
   async push(path: string, paddingBytes = 0): Promise<string> {
     const name = `${this.host}/${path}`;
     const archive = this.#at('image.tar');
@@ -114,7 +119,7 @@ export class Registry implements AsyncDisposable {
   }
 }
 
-/** Tells containerd how to reach a registry: a directory of its own beside those of others. */
+/** Configures containerd for a registry with a hosts.toml in a separate directory. */
 export async function allowRegistry(
   certsDir: string,
   host: string,
@@ -131,7 +136,7 @@ export async function allowRegistry(
 async function isListening(port: number): Promise<boolean> {
   return await fetch(`http://127.0.0.1:${port}/v2/`).then(
     () => true,
-    // A registry over TLS breaks off what is not TLS, but it is there.
+    // A registry with TLS closes the plain HTTP connection, which also proves that it listens.
     (error) => !JSON.stringify(error.cause ?? {}).includes('ECONNREFUSED'),
   );
 }
@@ -155,7 +160,8 @@ async function testImage(name: string, paddingBytes: number): Promise<Uint8Array
 }
 
 async function makeCertificates(directory: string): Promise<void> {
-  // What clients are given is by itself: some take every key beside it for their own.
+  // The authority's certificate has a separate directory, because some clients use every key file
+  // beside it.
   await mkdir(join(directory, 'authority'));
   const run = (...args: readonly string[]) => execute('openssl', args, { cwd: directory });
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];

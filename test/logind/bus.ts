@@ -3,7 +3,9 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A message bus of the test's own, as a machine with systemd has one: Debian's dbus-daemon. */
+/**
+ * Starts a D-Bus daemon only for one test: Debian's dbus-daemon as a machine with systemd runs it.
+ */
 export async function openBus(directory: string): Promise<AsyncDisposable & { readonly path: string }> {
   const path = join(directory, 'bus');
   const config = join(directory, 'bus.conf');
@@ -29,7 +31,7 @@ export async function openBus(directory: string): Promise<AsyncDisposable & { re
   };
 }
 
-/** Why there can be none here, or false. */
+/** The reason why this machine cannot run a D-Bus daemon, or false when it can. */
 export function busSkipReason(): string | false {
   try {
     for (const program of ['dbus-daemon', 'systemd-inhibit'])

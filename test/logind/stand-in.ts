@@ -7,11 +7,15 @@ import { promisify } from 'node:util';
 import { type DbusMessage, DbusMessageReader, encodeMessage } from '../../src/protocols/dbus/index.ts';
 
 /*
- * Stands in for systemd's logind and systemd itself on a real message bus: grants delay locks as descriptors, announces
- * shutdowns, and reads its configuration when systemd is asked to have it do so.
+ * A fake of logind and systemd on a real D-Bus daemon: grants delay inhibitor locks as file
+ * descriptors, announces shutdowns, and reads its configuration when systemd is requested to reload
+ * it.
  */
 
-/** What of Node.js sends a descriptor over a socket; nothing that is documented does. */
+/**
+ * Internal classes of Node.js that send a file descriptor over a socket; no documented API can send
+ * one.
+ */
 interface PipeHandle {
   connect(request: object, path: string): number;
   open(descriptor: number): void;
@@ -34,19 +38,19 @@ const microseconds = 1_000_000;
 
 export interface StandInOptions {
   readonly busPath: string;
-  /** For the locks it gives, and the configuration it reads. */
+  /** The directory of the lock files and of the configuration. */
   readonly directory: string;
   readonly delaySeconds: number;
 }
 
 export class StandInLogind implements AsyncDisposable {
-  /** Arguments of each call of Inhibit. */
+  /** The arguments of each call of Inhibit. */
   readonly inhibits: (readonly unknown[])[] = [];
   readonly #options: StandInOptions;
   readonly #pipe: PipeHandle;
   readonly #socket: Socket;
   readonly #reader = new DbusMessageReader();
-  /** The reading ends of the locks that were given. */
+  /** The read ends of the pipes whose write ends were handed out as locks. */
   readonly #locks: number[] = [];
   #serial = 0;
   #delaySeconds: number;
@@ -73,7 +77,7 @@ export class StandInLogind implements AsyncDisposable {
     this.#socket = new Socket({ handle: pipe } as unknown as { fd?: number });
   }
 
-  /** How many of the locks it gave are held. */
+  /** The number of inhibitor locks that clients still hold. */
   get held(): number {
     return this.#locks.filter(isHeld).length;
   }
@@ -122,7 +126,7 @@ export class StandInLogind implements AsyncDisposable {
       this.#socket.once('data', (bytes) => resolve(bytes.toString()));
     });
     this.#socket.write(line);
-    if (!expected.test(await answer)) throw new Error(`The bus answers ${await answer} to ${line}`);
+    if (!expected.test(await answer)) throw new Error(`The D-Bus daemon replied ${await answer} to ${line}`);
   }
 
   async #called({ member, body = [], serial: replySerial, sender: destination }: DbusMessage): Promise<void> {
@@ -144,7 +148,7 @@ export class StandInLogind implements AsyncDisposable {
     }
   }
 
-  /** As the real one reads its drop-in. */
+  /** Reads InhibitDelayMaxSec from the drop-in file, as logind does. */
   async #reload(): Promise<void> {
     const text = await readFile(join(this.#options.directory, '99-kubelet.conf'), 'utf8');
     this.#delaySeconds = Number(/^InhibitDelayMaxSec=(\d+)$/m.exec(text)?.[1]);
@@ -166,13 +170,16 @@ export class StandInLogind implements AsyncDisposable {
     const { WriteWrap } = internals.binding('stream_wrap');
     const request = new WriteWrap();
     request.handle = this.#pipe;
-    // The pipe keeps it open until it is sent, however that goes.
+    // Closes this process's copy of the descriptor after the attempt to send it.
     request.oncomplete = () => handle.close();
     this.#pipe.writeLatin1String(request, bytes.toString('latin1'), handle);
   }
 }
 
-/** There is nothing to read while somebody may still write, and an end when nobody may. */
+/**
+ * Whether a lock is still held: reading its pipe fails while a writer exists and returns the end of
+ * file afterwards.
+ */
 function isHeld(descriptor: number): boolean {
   try {
     return readSync(descriptor, Buffer.alloc(1)) > 0;

@@ -5,8 +5,9 @@ import { fileURLToPath } from 'node:url';
 const mountProgram = fileURLToPath(new URL('mount-nfs.ts', import.meta.url));
 
 /**
- * Replaces the NFS client, which not every kernel has, and its server: a directory of programs that
- * precedes those of the machine. They mount a real file system, which can be made unresponsive.
+ * A fake NFS client and server for machines whose kernel has no NFS: wrappers of mount and umount
+ * that precede the real programs in the PATH. They mount a real file system, which can be made
+ * unresponsive.
  */
 export class FakeNfs {
   readonly #control: string;
@@ -28,12 +29,12 @@ export class FakeNfs {
     ]);
   }
 
-  /** The environment of a process that uses it. */
+  /** The PATH for processes that should use the fake NFS client. */
   get path(): string {
     return `${this.#programs}:${process.env['PATH']}`;
   }
 
-  /** The recorded commands with their arguments. */
+  /** The recorded mount or umount commands with their arguments. */
   calls(of: 'mount' | 'umount', part = ''): readonly string[] {
     const log = join(this.#control, 'calls.log');
     const lines = existsSync(log) ? readFileSync(log, 'utf8').split('\n') : [];
@@ -49,8 +50,8 @@ export class FakeNfs {
   }
 
   /**
-   * A caller of an unresponsive server is stuck in the kernel and cannot be killed. Calls to a
-   * server that has exited fail.
+   * Sets the state of the server. A caller of a silent server is stuck in the kernel and cannot be
+   * killed; calls to a server that has exited fail.
    */
   server(what: 'answers' | 'silent' | 'gone'): void {
     for (const name of ['silent', 'gone']) this.#flag(name, what === name);
@@ -64,7 +65,7 @@ export class FakeNfs {
 
   #write(name: string, lines: readonly string[]): void {
     const path = join(this.#programs, name);
-    // The machine's own program is the next one on the PATH.
+    // The real program is found in the rest of the PATH.
     const rest = [`PATH="\${PATH#*:}"`, `exec ${name} "$@"`];
     writeFileSync(path, `${['#!/bin/sh', ...lines, ...rest].join('\n')}\n`);
     chmodSync(path, 0o755);

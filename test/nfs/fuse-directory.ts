@@ -1,7 +1,7 @@
 /**
- * A FUSE directory with one file, served by this process: real to the kernel. While the control
- * directory has a file `silent` nothing is answered and every caller is stuck; with a file `gone`
- * the server exits. usage: fuse-directory.ts <directory> <control directory>
+ * A FUSE file system with one file, served by this process and mounted in the real kernel. While
+ * the control directory contains a file `silent`, no request is answered and every caller is stuck;
+ * with a file `gone` the server exits. Usage: fuse-directory.ts <directory> <control directory>
  */
 import { spawn } from 'node:child_process';
 import { constants, existsSync, openSync, read, writeSync } from 'node:fs';
@@ -71,7 +71,10 @@ function initialized(request: Buffer): Buffer {
   return buffer;
 }
 
-/** The reply to the kernel; a number for an error, undefined where it expects no reply. */
+/**
+ * The reply to a request of the kernel: data, an error number, or undefined for requests without a
+ * reply.
+ */
 function answerTo(code: number, node: bigint, request: Buffer): Buffer | number | undefined {
   switch (code) {
     case operation.init:
@@ -122,7 +125,7 @@ function answer(request: Buffer): void {
   try {
     writeSync(device, Buffer.concat([head, body]));
   } catch {
-    // The caller was killed.
+    // The process that made the request was killed.
   }
 }
 
@@ -133,21 +136,21 @@ setInterval(() => {
   if (!isSilent()) for (const request of retained.splice(0)) answer(request);
 }, lookEveryMs).unref();
 
-/** The next request of the kernel; undefined when it was withdrawn while it was read. */
+/** The next request of the kernel; undefined when the kernel withdrew it during the read. */
 async function nextRequest(buffer: Buffer): Promise<Buffer | undefined> {
   try {
     const { bytesRead } = await promisify(read)(device, buffer, 0, buffer.length, null);
     return Buffer.from(buffer.subarray(0, bytesRead));
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
-    // Nothing is mounted yet.
+    // The file system is not mounted yet.
     if (code === 'EPERM') await sleep(lookEveryMs);
     else if (!['ENOENT', 'EINTR', 'EAGAIN'].includes(code)) throw error;
     return undefined;
   }
 }
 
-/** Until nothing is mounted any more. */
+/** Serves requests until the file system is unmounted. */
 async function serve(): Promise<void> {
   const buffer = Buffer.alloc(1024 * 1024);
   for (;;) {

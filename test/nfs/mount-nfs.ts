@@ -1,8 +1,8 @@
 /**
- * Replaces `mount -t nfs` in a test: records its arguments and mounts a directory of a server of
- * the test. The file `trouble` in the control directory selects a failure: `fail`, `half` (mounted,
- * but failed), or `hang` as long as the file says so. usage: mount-nfs.ts <control directory>
- * <arguments of mount>
+ * Replaces `mount -t nfs` in a test: records its arguments and mounts a directory of the fake
+ * server. The file `problem` in the control directory selects a failure: `fail`, `half` (mounted,
+ * but exits with an error), or `hang` while the file contains this word. Usage: mount-nfs.ts
+ * <control directory> <arguments of mount>
  */
 import { spawn } from 'node:child_process';
 import { appendFileSync, readFileSync } from 'node:fs';

@@ -7,12 +7,13 @@ import { RaceNode } from './race-node.ts';
 
 const mirror = 'etcd-node';
 
-it('a mirror deleted by force is there again at once, and shows what its static pod has been for long', async () => {
+it('a mirror pod deleted by force is recreated within two seconds with the current status of its static pod', async () => {
   await using node = await RaceNode.start({ cluster: 'joined' });
   const phase = () => node.cluster.pod(mirror)?.status?.['phase'];
   const uid = await node.runsStatic('etcd', manifest('etcd'));
   await node.until('the mirror shows that it runs', () => phase() === 'Running');
-  // Right after a pass over all statuses, so that it is not the next one that brings it.
+  // Deletes the mirror pod shortly after a periodic sync of all statuses, so that this sync cannot
+  // be what restores it.
   await node.pass(60_500);
   const before = node.cluster.pod(mirror)?.metadata.uid;
   node.cluster.delete(mirror, 0);
@@ -22,7 +23,7 @@ it('a mirror deleted by force is there again at once, and shows what its static 
   assert.deepEqual(node.running(uid), ['app']);
 });
 
-it('a mirror deleted while the kubelet was down shows its static pod soon after the start', async () => {
+it('a mirror pod deleted while the kubelet was down is recreated with the current status soon after the start', async () => {
   await using node = await RaceNode.start({ cluster: 'joined' });
   const phase = () => node.cluster.pod(mirror)?.status?.['phase'];
   const uid = await node.runsStatic('etcd', manifest('etcd'));
@@ -48,7 +49,10 @@ async function endContainers(cri: CriClient): Promise<void> {
   for (const { id: containerId } of containers) await cri.stopContainer({ containerId, timeout: 0n }, signal);
 }
 
-/** A node whose one pod has ended while the kubelet was down, which then starts without its API server. */
+/**
+ * A cluster node whose only pod exited while the kubelet was down; the kubelet then starts while
+ * the API server is unreachable.
+ */
 async function startedAlone(copies: 'kept' | undefined) {
   const node = await RaceNode.start({ cluster: 'joined', copies });
   node.cluster.create(web);
@@ -64,7 +68,7 @@ async function startedAlone(copies: 'kept' | undefined) {
   return { node, uid };
 }
 
-it('pods of an API that does not answer at the start are started from their copies, and follow it once it does', async () => {
+it('a kubelet that starts without its API server starts pods from cached copies, and deletes them later as the API requests', async () => {
   const { node, uid } = await startedAlone('kept');
   await using _node = node;
   assert.deepEqual(node.running(uid), []);
@@ -79,7 +83,7 @@ it('pods of an API that does not answer at the start are started from their copi
   assert.deepEqual(node.running(uid), []);
 });
 
-it('without copies pods of an API that does not answer at the start wait for it', async () => {
+it('a kubelet without cached copies starts API pods only after the API server is reachable', async () => {
   const { node, uid } = await startedAlone(undefined);
   await using _node = node;
   await node.pass(120_000);

@@ -7,7 +7,7 @@ import { RaceNode } from './race-node.ts';
 
 const deaf = scriptedFaults({ events: [{ topic: '*', fault: { kind: 'drop' } }] });
 
-/** Kills the process of the pod's container; answers which it was. */
+/** Kills the container process of the pod. */
 function crash(node: RaceNode, uid: PodUid): void {
   const [victim] = node.world.runtime.runningContainers().filter(({ podUid }) => podUid === uid);
   assert.ok(victim !== undefined, `${uid} does not run`);
@@ -30,7 +30,7 @@ it("container lives and is GC'd within one relist: converges by resync", async (
   const listen = node.world.runtime.trace.subscribe((entry) => {
     if (entry.kind === 'container-started') stolen.resolve(entry.id);
   });
-  // No look is answered until nothing is left of the container.
+  // No list call returns until the container is completely removed.
   const looks = Promise.withResolvers<void>();
   let hold = false;
   node.toll = { before: ({ method }) => (hold && method.startsWith('list') ? looks.promise : undefined) };
@@ -55,7 +55,8 @@ it('relist that started before sync end: must not release the worker', async () 
   await using node = await RaceNode.start();
   node.world.setFaults(deaf, 'no event arrives');
   await node.pass(5_000);
-  // Answers to lists wait: those asked for before the sync ended come later, those after it not at all for now.
+  // List calls sent during the sync return late; list calls sent after it do not return until the
+  // end of the test.
   const [early, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   let phase: 'before' | 'syncing' | 'synced' = 'before';
   let held = 0;
@@ -100,7 +101,7 @@ it('PLEG queue full: state converges', async () => {
   await using node = await RaceNode.start();
   const noisy = await node.runsStatic('noisy', manifest('noisy'));
   const quiet = await node.runsStatic('quiet', manifest('quiet'));
-  // The loop does not come to take events, and they pile up.
+  // The sync loop is blocked and takes no events, so the event queue fills.
   const stuck = Promise.withResolvers<void>();
   const next = node.kubelet.runtime.pleg.nextEvent.bind(node.kubelet.runtime.pleg);
   node.kubelet.runtime.pleg.nextEvent = async (signal) => {
@@ -184,7 +185,7 @@ it('wall clock jumps +-1h: no stuck or skipped sync', async () => {
   for (const jumpMs of [3_600_000, -3_600_000, -3_600_000, 3_600_000]) {
     node.world.clock.jumpWall(jumpMs);
     crash(node, steady);
-    // At most the wait of the back-off, of which the longest is a minute here.
+    // The longest wait is the maximum crash back-off, which is one minute in this test.
     await startedAgain(node, steady, 65_000);
     await startedAgain(node, looping, 95_000);
     const name = `new${node.nowMs}`.replace('.', '-');

@@ -20,7 +20,8 @@ it('pod arrives after cgroup snapshot: its cgroup survives', async () => {
       if (part === 'cgroups' && method === 'rmdir') removed.push(String(args[0]));
       return method === 'runPodSandbox' ? started.promise : undefined;
     },
-    // What the answer shows is what was there when it was asked for.
+    // The response is delayed after it was computed, so it contains the cgroups that existed at the
+    // time of the call.
     after: ({ part, method, args }) => {
       if (part !== 'cgroups' || method !== 'subdirectories' || snapshot === undefined) return undefined;
       if (!String(args[0]).endsWith('besteffort')) return undefined;
@@ -28,10 +29,11 @@ it('pod arrives after cgroup snapshot: its cgroup survives', async () => {
       return snapshot.promise;
     },
   };
-  // Something that is really to be removed: only then are cgroups looked at once more.
+  // An orphaned cgroup: only if one must be removed are the cgroups listed again.
   const left = 'f'.repeat(32);
   await node.world.cgroups.mkdir(cgroupOf(other)[0]?.replace(other, left) ?? '');
-  // The same UID ends and begins anew behind a snapshot that still shows its old cgroup; another comes for the first time.
+  // One pod terminates and restarts with the same UID while the delayed snapshot still contains its
+  // old cgroup; another pod starts for the first time.
   node.remove('web');
   await node.pass(500);
   node.write('web', text);
@@ -100,7 +102,7 @@ it('1000 pods in one SET: creation order, no starvation', async () => {
     const created = new Date(Date.UTC(2025, 11, 31) + age * 1_000).toISOString().replace('.000', '');
     return apiPod(`web${age}`, `uid-${age}`, { metadata: { creationTimestamp: created } });
   });
-  // Neither in the order they were created in nor in the reverse.
+  // The pods are delivered in an order that is neither their creation order nor its reverse.
   await node.api(...pods.toSorted((each, other) => (each.metadata.uid < other.metadata.uid ? 1 : -1)));
   await node.pass(50);
   node.write('late', manifest('late'));
@@ -140,7 +142,8 @@ it('runtime list fails mid-housekeeping: nothing deleted', async () => {
     node.remove('gone');
     failing = true;
   });
-  // Once the kubelet works at all, lists begin to fail: nobody wants the pod, but nobody knows what is left of it either.
+  // The runtime's list calls fail only after the kubelet has started: the pod is no longer desired,
+  // but the kubelet cannot know what is left of it.
   failing = false;
   await node.until('it works', () => node.kubelet.control.problems().length === 0, 10_000);
   failing = true;

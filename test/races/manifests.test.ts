@@ -8,7 +8,7 @@ import { manifestDirectory } from '../simulation/manifests.ts';
 import { manifest } from './pods.ts';
 import { RaceNode } from './race-node.ts';
 
-/** The names of all pods of which something runs. */
+/** The names of all pods with a running sandbox. */
 function running(node: RaceNode): string {
   const names = node.world.runtime.sandboxes().flatMap((each) => (each.running ? [each.podName] : []));
   return names
@@ -31,7 +31,7 @@ it('manifest dir deleted, recreated, renamed over, emptied, retargeted: converge
     await becomes('one');
     manifests.remove(manifestDirectory);
     await becomes('');
-    // A directory of that name again, another one each time.
+    // Creates a directory with the same name again, with another inode.
     node.write('two', manifest('two'));
     await becomes('two');
     manifests.remove(manifestDirectory);
@@ -45,7 +45,7 @@ it('manifest dir deleted, recreated, renamed over, emptied, retargeted: converge
   }
 });
 
-it('manifest dir deleted, recreated, renamed over, emptied, retargeted: so it is with real files and their watcher', async () => {
+it('manifest dir deleted, recreated, renamed over, emptied, retargeted: converges also with real files and inotify watches', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'kubeling-races-'));
   const at = (...names: readonly string[]) => join(directory, ...names);
   const put = async (folder: string, name: string, revision = 0) => {
@@ -56,7 +56,7 @@ it('manifest dir deleted, recreated, renamed over, emptied, retargeted: so it is
   await put('first', 'one');
   await symlink('first', at('manifests'));
   try {
-    // So rarely looked at that only the watcher can tell of changes.
+    // The directory is listed only once an hour, so that only the watches can report changes.
     const settings = { staticPodPath: at('manifests'), fileCheckMs: 3_600_000 };
     await using node = await RaceNode.start({ settings, machine: { manifests: hostManifestFiles() } });
     const becomes = async (expected: string) => {
@@ -97,7 +97,7 @@ it('manifest dir deleted, recreated, renamed over, emptied, retargeted: so it is
   }
 });
 
-/** Lets virtual time pass, and real time for what waits for real files. */
+/** Advances virtual time, and waits in real time for operations on real files. */
 async function breathe(node: RaceNode, ms: number): Promise<void> {
   await node.pass(ms);
   await new Promise((resolve) => setTimeout(resolve, 1));
@@ -123,7 +123,7 @@ it('empty, binary, 11 MiB, wrong kind, no name, long name, BOM, CRLF: logged, ot
   await using node = await RaceNode.start();
   const well = await node.runsStatic('well', manifest('well'));
   for (const [name, content] of Object.entries(bad)) node.write(name, content);
-  // These two are only unusual.
+  // These two manifests are unusual but valid.
   node.write('marked', `\uFEFF${text('marked')}`);
   node.write('dos', text('dos', '\r\n'));
   await node.until('the unusual ones run', () => running(node) === 'dos marked well', 5_000);
@@ -139,7 +139,8 @@ it('empty, binary, 11 MiB, wrong kind, no name, long name, BOM, CRLF: logged, ot
   assert.deepEqual([told('marked'), told('dos'), told('well')], [0, 0, 0]);
   assert.equal(running(node), 'dos marked well');
   assert.equal(node.of(well, 'container-started', 'container-exited').length, 1);
-  // A manifest that turns bad stops nothing; mended, it is as before.
+  // A manifest that becomes invalid stops no container; when it is valid again the pod is
+  // unchanged.
   for (const content of Object.values(bad)) {
     node.write('well', content);
     await node.pass(25_000);

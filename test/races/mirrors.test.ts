@@ -6,7 +6,7 @@ import { RaceNode } from './race-node.ts';
 
 const withApi = { settings: { apiPods: 'expected' } } as const;
 
-/** A node with a static pod that runs, and the pod. */
+/** Starts a node with a running static pod. */
 async function withStatic(): Promise<{ readonly node: RaceNode; readonly pod: Pod; readonly uid: PodUid }> {
   const node = await RaceNode.start(withApi);
   await node.api();
@@ -44,9 +44,10 @@ it('mirror deleted, grace 30 and 0; stale mirror event: new UID once, no ping-po
       await node.api(...mirrors);
       await node.pass(grace * 1_000 + 500);
     }
-    // Its static pod hears of each once, so that a mirror that is gone is made anew promptly, and only then.
+    // The pod worker of the static pod gets exactly one update per change of the mirror pod, so
+    // that a deleted mirror pod is recreated promptly.
     assert.deepEqual(updates, ['mirror-1', 'mirror-1', 'none', 'mirror-2']);
-    // A list that is older than the last one shows the mirror that is gone once more.
+    // A stale list shows the deleted mirror pod again.
     await node.api(deleting);
     await node.api(mirrorOf(pod, 'mirror-2'));
     await node.pass(60_000);
@@ -71,7 +72,7 @@ it('mirror before/after its static pod: translated both ways', async () => {
   assert.equal(node.kubelet.control.workers.activePod(uid)?.mirrorPod?.metadata.uid, 'mirror-1');
   assert.equal(node.phase(podUid('mirror-1')), 'Running');
 
-  // A kubelet that starts anew may hear of the mirror first.
+  // A restarted kubelet may receive the mirror pod before the static pod.
   node.world.manifests.fail('/etc/kubeling/manifests', new Error('EIO'));
   await node.restartKubelet();
   await node.api(mirrorOf(pod, 'mirror-1'));
@@ -87,7 +88,7 @@ it('mirror before/after its static pod: translated both ways', async () => {
   assert.equal(node.kubelet.control.workers.activePod(uid)?.mirrorPod?.metadata.uid, 'mirror-1');
   assert.equal(node.of(uid, 'container-started', 'container-exited').length, 1);
 
-  // What a static pod that is gone still has to say belongs to its mirror; that ends with the mirror.
+  // The UID of a removed static pod is translated as long as its mirror pod exists.
   node.remove('etcd');
   await node.becomesClean(20_000);
   assert.equal(again.translatePodUid(podUid('mirror-1')), uid);

@@ -5,7 +5,7 @@ import { manifestText } from '../simulation/manifests.ts';
 import { type Behaviour, images, type PodSketch } from '../simulation/sketch.ts';
 
 export interface PodShape extends Behaviour {
-  /** `app` unless given, each of the same behaviour. */
+  /** The names of the containers, all with the same behaviour; by default only `app`. */
   readonly containers?: readonly string[];
   readonly image?: string;
   readonly revision?: number;
@@ -16,12 +16,15 @@ export interface PodShape extends Behaviour {
   readonly status?: PodStatus;
 }
 
-/** The manifest of a pod that runs for ever, dies when asked to and mounts all its volumes, unless told otherwise. */
+/**
+ * The manifest of a pod that by default runs permanently, exits on SIGTERM and mounts all its
+ * volumes.
+ */
 export function manifest(name: string, shape: PodShape = {}): string {
   return JSON.stringify(written(name, shape));
 }
 
-/** A pod as the API server would hand it out. */
+/** A pod as an API server would return it. */
 export function apiPod(name: string, uid: string, shape: PodShape = {}): Pod {
   const { metadata, spec } = withPodDefaults(written(name, shape), () => false);
   return {
@@ -31,7 +34,7 @@ export function apiPod(name: string, uid: string, shape: PodShape = {}): Pod {
   };
 }
 
-/** The mirror of a static pod, as the API would hand it out under that UID. */
+/** The mirror pod of a static pod, with the given UID, as an API server would return it. */
 export function mirrorOf(pod: Pod, uid: string, metadata: Partial<PodMeta> = {}): Pod {
   const hash = pod.metadata.annotations?.[annotations.hash] ?? '';
   const own = { ...pod.metadata.annotations, [annotations.mirror]: hash };

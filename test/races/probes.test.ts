@@ -10,7 +10,7 @@ import { RaceNode, type RaceOptions } from './race-node.ts';
 
 type Script = (question: ProbeRequest) => ScriptedAnswer;
 
-/** A node whose containers answer probes as the test says at the moment. */
+/** A node whose containers respond to probes as the test currently defines. */
 async function probedNode(options: RaceOptions = {}) {
   const state = { answer: (() => ({ is: 'success' })) as Script, asked: [] as ProbeRequest[] };
   let node: RaceNode | undefined;
@@ -41,7 +41,7 @@ function readyOf(node: RaceNode, uid: PodUid): string | undefined {
   return conditions.find(({ type }) => type === 'Ready')?.status;
 }
 
-it('a container that fails its liveness probe is stopped within the grace of the probe, and comes back', async () => {
+it('a container that fails its liveness probe is stopped with the grace period of the probe, and restarted', async () => {
   const { node, state } = await probedNode({ tolerates: ['nothing stops that its manifest asks for'] });
   await using _end = node;
   const command = ['app', JSON.stringify({ onTerm: 'ignore' })];
@@ -66,7 +66,7 @@ it('a container that fails its liveness probe is stopped within the grace of the
   assert.equal(containerOf(node, uid)?.restartCount, 1);
 });
 
-it('a container that is restarted for its probe is made once, however long its postStart hook takes', async () => {
+it('a container that fails its liveness probe is recreated only once, even with a slow postStart hook', async () => {
   const { node, state } = await probedNode({ tolerates: ['nothing stops that its manifest asks for'] });
   await using _end = node;
   const lifecycle = { postStart: { sleep: { seconds: 2 } } };
@@ -82,7 +82,7 @@ it('a container that is restarted for its probe is made once, however long its p
   assert.equal(node.of(uid, 'container-created').length, 2);
 });
 
-it('readiness shows in the moment the probe answers, both ways', async () => {
+it('the Ready condition changes at the same moment as the probe result, in both directions', async () => {
   const { node, state } = await probedNode();
   await using _end = node;
   const uid = await node.runsStatic('web', probed({ readinessProbe: probe }));
@@ -102,7 +102,7 @@ it('readiness shows in the moment the probe answers, both ways', async () => {
   }
 });
 
-it('nothing but the startup probe is asked before it succeeds; then readiness at once', async () => {
+it('only the startup probe runs until it succeeds; then the readiness probe runs immediately', async () => {
   const { node, state } = await probedNode();
   await using _end = node;
   state.answer = ({ type }) => ({ is: type === 'startup' ? 'failure' : 'success' });
@@ -133,7 +133,7 @@ it('a failed startup probe restarts the container', async () => {
   await node.until('it was started again', () => containerOf(node, uid)?.restartCount === 1, 30_000);
 });
 
-it('a restart of the kubelet changes no readiness until a probe says otherwise', async () => {
+it('a kubelet restart changes no readiness until a probe has a different result', async () => {
   const { node, state } = await probedNode();
   await using _end = node;
   const text = (name: string) => probed({ readinessProbe: probe, startupProbe: probe }, name);
@@ -156,7 +156,7 @@ it('a restart of the kubelet changes no readiness until a probe says otherwise',
           observed.add(`${uid === well ? 'well' : 'ill'} ${status.started} ${status.ready}`);
       });
     };
-    // Nobody answers for a while: what was published has to stand.
+    // Probes fail with errors for a while; the published readiness must not change.
     state.answer = () => ({ is: 'error' });
     await node.restartKubelet();
     await node.pass(30_000);
@@ -171,7 +171,7 @@ it('a restart of the kubelet changes no readiness until a probe says otherwise',
   assert.deepEqual(node.restartCount(well), 0);
 });
 
-it('a pod that ends is not killed by its probes, and nothing of them is left', async () => {
+it('a terminating pod is not killed by its liveness probe, and no probe state is left afterwards', async () => {
   const { node, state } = await probedNode();
   await using _end = node;
   const command = ['app', JSON.stringify({ onTerm: 8_000 })];
@@ -205,7 +205,7 @@ it('a pod that ends is not killed by its probes, and nothing of them is left', a
   );
 });
 
-it('a command that the runtime does not end is one failure after the other, and never two at once', async () => {
+it('a probe command that never returns counts as consecutive failures and never runs twice concurrently', async () => {
   const { node } = await probedNode({ tolerates: ['nothing stops that its manifest asks for'] });
   await using _end = node;
   let under = 0;
@@ -230,7 +230,7 @@ it('a command that the runtime does not end is one failure after the other, and 
   assert.ok(node.logged('Runtime did not end the probe command') >= 1);
 });
 
-it('a restart of the kubelet takes readiness of API pods from what they were published with', async () => {
+it('a restarted kubelet restores the readiness of API pods from their published status', async () => {
   const { node, state } = await probedNode({ settings: { apiPods: 'expected' } });
   await using _end = node;
   const uid = 'uid-web' as PodUid;
@@ -249,7 +249,7 @@ it('a restart of the kubelet takes readiness of API pods from what they were pub
   assert.equal(containerOf(node, uid)?.restartCount, 0);
 });
 
-it('after a restart of the kubelet a sidecar that had started holds nobody up, asked or not', async () => {
+it('after a kubelet restart a sidecar that had started does not block the main container, even if its startup probe has no result', async () => {
   const { node, state } = await probedNode();
   await using _end = node;
   const sidecar = { name: 'side', image: images.present, command: ['app', '{}'], restartPolicy: 'Always' };
@@ -265,7 +265,7 @@ it('after a restart of the kubelet a sidecar that had started holds nobody up, a
   );
 });
 
-it('a container that was made and waits to be started has not failed its probes', async () => {
+it('a created container that is not started yet does not fail its probes', async () => {
   const { node } = await probedNode();
   await using _end = node;
   const command = ['app', JSON.stringify({ runMs: 15_000 })];

@@ -13,30 +13,36 @@ import { prepareSimulation } from '../simulation/simulate.ts';
 import { type Witness, World } from '../simulation/world.ts';
 import type { TraceEntry } from '../simulator/index.ts';
 
-/** A call of the kubelet to what is around it. */
+/** A call of the kubelet to the runtime, the file system or the cgroups. */
 export interface Call {
   readonly part: 'cri' | 'files' | 'cgroups';
   readonly method: string;
   readonly args: readonly unknown[];
 }
 
-/** What happens to calls on their way. What is answered is waited for; a rejection is what the kubelet gets. */
+/**
+ * Delays or fails calls of the kubelet: the call waits for the returned promise and fails when it
+ * rejects.
+ */
 export interface Toll {
   readonly before?: (call: Call) => Promise<void> | undefined;
-  /** It has happened, but the answer is still on its way. */
+  /** Delays the response after the call has taken effect. */
   readonly after?: (call: Call) => Promise<void> | undefined;
 }
 
 export interface RaceOptions {
   readonly settings?: Partial<KubeletSettings>;
   readonly machine?: Partial<NodeMachine>;
-  /** Rules of the simulation that the race is about to break. */
+  /** Names of simulation rules that the test violates on purpose. */
   readonly tolerates?: readonly string[];
-  /** With very many pods the rules of the simulation take too long. */
+  /** Whether the rules of the simulation are checked, which takes too long with very many pods. */
   readonly rules?: 'checked' | 'unchecked';
-  /** Whether the node belongs to a cluster with an API server of its own; it is alone unless given. */
+  /** Whether the node belongs to a cluster with its own API server; by default it is standalone. */
   readonly cluster?: 'joined' | 'alone';
-  /** Whether what the API says is kept for a start without it; it is not unless given. */
+  /**
+   * Whether the kubelet caches API objects for a start without the API server; by default it does
+   * not.
+   */
   readonly copies?: 'kept' | undefined;
 }
 
@@ -48,11 +54,14 @@ export interface RuntimeCall {
   readonly atMs: number;
 }
 
-/** A whole kubelet on a simulated node under virtual time, with a hand on everything that passes between the two. */
+/**
+ * A complete kubelet on a simulated node under virtual time; the test can delay and fail all calls
+ * between the two.
+ */
 export class RaceNode implements Witness, AsyncDisposable {
   readonly world: World;
   readonly happened: Happened[] = [];
-  /** Those that change something. */
+  /** The runtime calls that change state. */
   readonly calls: RuntimeCall[] = [];
   toll: Toll = {};
   readonly #rules: readonly Rule[];
@@ -117,7 +126,7 @@ export class RaceNode implements Witness, AsyncDisposable {
     return this.world.clock.monotonicMs();
   }
 
-  /** Puts a manifest into the directory, as a rename does. */
+  /** Replaces a manifest atomically, as a rename does. */
   write(name: string, text: string | Uint8Array): void {
     this.world.manifests.replace(manifestPath(name), text);
   }
@@ -126,7 +135,7 @@ export class RaceNode implements Witness, AsyncDisposable {
     this.world.remove(name);
   }
 
-  /** What the API has now. */
+  /** Sets the pods that the API source delivers. */
   api(...pods: readonly Pod[]): void {
     this.kubelet.state.config.set('api', pods);
   }
@@ -135,7 +144,10 @@ export class RaceNode implements Witness, AsyncDisposable {
     await this.world.clock.advance(ms);
   }
 
-  /** Lets time pass until the condition holds, which it must within the limit; answers how long that took. */
+  /**
+   * Advances virtual time until the condition holds, and fails at the limit; resolves with the
+   * elapsed milliseconds.
+   */
   async until(what: string, condition: () => boolean, limitMs = 60_000): Promise<number> {
     const startMs = this.nowMs;
     if (await this.world.clock.advanceUntil(condition, limitMs)) return this.nowMs - startMs;
@@ -143,7 +155,7 @@ export class RaceNode implements Witness, AsyncDisposable {
     return assert.fail(`Not within ${limitMs} ms: ${what}\n${history}`);
   }
 
-  /** Lets time pass until the promise is settled. */
+  /** Advances virtual time until the promise is settled. */
   async settled<T>(promise: Promise<T>, limitMs = 60_000): Promise<T> {
     let over = false;
     const done = promise.finally(() => {
@@ -154,7 +166,7 @@ export class RaceNode implements Witness, AsyncDisposable {
     return await done;
   }
 
-  /** The pod of that name that is wanted now. */
+  /** The currently desired static pod with this name. */
   podOf(name: string): Pod | undefined {
     const { pods } = this.kubelet.state;
     return pods.getPodByFullName(`${name}-${nodeName}_default` as PodFullName);
@@ -165,7 +177,7 @@ export class RaceNode implements Witness, AsyncDisposable {
     return this.podOf(name)?.metadata.uid ?? podUid('');
   }
 
-  /** The names of the containers of the pod that really run. */
+  /** The names of the pod's containers that run according to the runtime. */
   running(uid: string): readonly string[] {
     return this.world.runtime.runningContainers().flatMap((each) => (each.podUid === uid ? [each.name] : []));
   }
@@ -184,7 +196,7 @@ export class RaceNode implements Witness, AsyncDisposable {
     return uid;
   }
 
-  /** Whether nothing at all of any pod but these is on the machine. */
+  /** Whether the machine holds no state of any pod except the given ones. */
   async isClean(...but: readonly string[]): Promise<boolean> {
     return (await leftovers(this.world, new Set(but))).length === 0;
   }
@@ -206,7 +218,7 @@ export class RaceNode implements Witness, AsyncDisposable {
     );
   }
 
-  /** The reasons of the pod's events, each time one is told. */
+  /** The reasons of the pod's events, once per occurrence. */
   events(uid: string): readonly string[] {
     return this.kubelet.state.flights
       .find(uid)
@@ -221,13 +233,13 @@ export class RaceNode implements Witness, AsyncDisposable {
     return this.kubelet.state.statuses.getPodStatus(uid)?.containerStatuses?.[0]?.restartCount;
   }
 
-  /** What was logged, as text. */
+  /** The number of log records whose message contains the text. */
   logged(message: string): number {
     const records = this.world.logs?.records.toArray() ?? [];
     return records.filter((record) => record.message.includes(message)).length;
   }
 
-  /** A way to the runtime that the kubelet knows nothing of. */
+  /** A runtime client that bypasses the kubelet. */
   behindTheBack(): CriClient {
     return createCriClient({ transport: this.world.runtime.transport(), clock: this.world.clock });
   }

@@ -9,7 +9,7 @@ const kernel = {
   appArmor: 'disabled',
 } as const;
 
-it('a pod that asks for a forbidden sysctl is refused before anything of it is made, others run', async () => {
+it('a pod with a forbidden sysctl is rejected before any part of it is created, and other pods run', async () => {
   await using node = await RaceNode.start({ settings: { kernel } });
   const withSysctl = (name: string) => ({ spec: { securityContext: { sysctls: [{ name, value: '1' }] } } });
   node.write('bad', manifest('bad', withSysctl('kernel.sem')));
@@ -25,7 +25,7 @@ it('a pod that asks for a forbidden sysctl is refused before anything of it is m
   assert.deepEqual(node.of(bad), []);
 });
 
-it('a pod that wants users or a runtime class of its own waits, and says why', async () => {
+it('a pod that requires unsupported user namespaces or an unknown runtime class stays pending and reports the reason', async () => {
   await using node = await RaceNode.start({ settings: { kernel } });
   node.write('users', manifest('users', { spec: { hostUsers: false } }));
   node.write('class', manifest('class', { spec: { runtimeClassName: 'gvisor' } }));
@@ -48,7 +48,7 @@ function asking(name: string, more: Partial<Pod['spec']> = {}): Pod {
   return { ...pod, spec: { ...pod.spec, containers, ...more } };
 }
 
-it('a pod that waits for the room of one that is ending has it at once', async () => {
+it('a pod that waits for the resources of a terminating pod starts as soon as that pod has terminated', async () => {
   for (const laterMs of [0, 300, 600]) {
     await using node = await RaceNode.start({ settings: { apiPods: 'expected' } });
     const [old, next] = [asking('old'), asking('next')];
@@ -65,7 +65,7 @@ it('a pod that waits for the room of one that is ending has it at once', async (
   }
 });
 
-it('a pod that ends for another one while it waits itself is over', async () => {
+it('a pod that is preempted while it waits for resources fails as Preempting', async () => {
   await using node = await RaceNode.start({ settings: { apiPods: 'expected' } });
   const [old, waiting] = [asking('old'), asking('waiting')];
   node.api(old);

@@ -8,7 +8,7 @@ const deletion = { deletionTimestamp: '2026-01-01T00:00:30Z', deletionGracePerio
 
 it('restart with many Succeeded pods: no OutOfcpu', async () => {
   await using node = await RaceNode.start({ settings: { apiPods: 'expected', maxPods: 5 } });
-  // Those that have ended are older, so that they are admitted first.
+  // The succeeded pods are older than the running ones, so they are admitted first.
   const meta = (hour: number, number: number) => ({
     metadata: { creationTimestamp: `2025-12-31T0${hour}:00:${10 + number}Z` },
   });
@@ -59,13 +59,13 @@ it('restart: terminal + deletionTimestamp; inadmissible + deleted: API object go
   });
   await node.api(keeper, ended, second, refused, refusedFirst);
   const { statuses } = node.kubelet.state;
-  // What is finished here is what a writer of statuses removes from the API.
+  // A finished pod here is one that the status manager would delete from the API.
   const isOver = (uid: string) => statuses.isFinished(uid as PodUid);
   await node.until('both may go', () => isOver('uid-job') && isOver('uid-late'), 10_000);
   assert.ok(node.events('uid-late').includes('OutOfpods'));
   assert.equal(node.phase('uid-late' as PodUid), 'Failed');
   assert.equal(node.phase('uid-job' as PodUid), 'Succeeded');
-  // One that is refused before its deletion is asked for must go as well.
+  // A pod that is rejected before it is deleted must be finished as well.
   await node.until('it was refused', () => node.events('uid-soon').includes('OutOfpods'));
   const deletedLater = { ...refusedFirst, metadata: { ...refusedFirst.metadata, ...deletion } };
   await node.api(keeper, ended, second, refused, deletedLater);
@@ -91,7 +91,7 @@ it('force-deleted while kubelet down: containers and mirror gone', async () => {
   await node.pass(2_000);
   await node.restartKubelet(() => node.remove('etcd'));
   await node.pass(5_000);
-  // As long as the API has not been heard nobody knows that its pod is gone.
+  // The kubelet cannot know that its API pod was deleted until the API source is ready.
   assert.deepEqual(node.running('uid-gone'), ['app']);
   await node.api(stays, mirror);
   await node.becomesClean(30_000, 'uid-stays');
@@ -104,7 +104,7 @@ it('force-deleted while kubelet down: containers and mirror gone', async () => {
   assert.equal(node.of('uid-stays', 'container-started', 'container-exited').length, 1);
 });
 
-it('an ephemeral container that was made when the kubelet was killed still runs, once', async () => {
+it('an ephemeral container created when the kubelet was killed is started once by the next kubelet', async () => {
   await using node = await RaceNode.start({ settings: { apiPods: 'expected' } });
   const pod = apiPod('web', 'uid-web');
   node.api(pod);

@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { it } from 'node:test';
 import { rows } from './rows.ts';
 
-it('every race has a test of its name', async () => {
+it('every listed race has a test with its name', async () => {
   const folder = import.meta.dirname;
   const files = (await readdir(folder)).filter((name) => name.endsWith('.test.ts'));
   const texts = await Promise.all(files.map((name) => readFile(`${folder}/${name}`, 'utf8')));

@@ -1,4 +1,7 @@
-/** The races every kubelet has to win: each is the beginning of the name of a test in this folder. */
+/**
+ * Race conditions that the kubelet must handle; a test in this directory begins with each of these
+ * names.
+ */
 export const rows: readonly string[] = [
   '300 edits in 30s during a 20s grace',
   'rm + identical recreate in grace',

@@ -4,7 +4,7 @@ import { scriptedFaults } from '../simulator/index.ts';
 import { manifest } from './pods.ts';
 import { RaceNode } from './race-node.ts';
 
-it('kill while RunPodSandbox is under way: no sandbox is left, whatever the runtime makes of it', async () => {
+it('kill while RunPodSandbox is under way: no sandbox is left, however the runtime completes the call', async () => {
   for (const fault of [
     { kind: 'delay', ms: 2_000 },
     { kind: 'delay', ms: 9_000 },
@@ -31,7 +31,7 @@ it('kill while RunPodSandbox is under way: no sandbox is left, whatever the runt
   }
 });
 
-it('a pod is told its address, and that its containers may start, before the first image is there', async () => {
+it('the status of a pod has its IP and PodReadyToStartContainers before the first image is pulled', async () => {
   await using node = await RaceNode.start();
   const slow = { kind: 'delay', ms: 20_000 } as const;
   node.world.setFaults(scriptedFaults({ calls: [{ method: 'imageStatus', fault: slow }] }), 'slow images');

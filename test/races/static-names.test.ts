@@ -6,7 +6,7 @@ import { RaceNode } from './race-node.ts';
 
 const stubborn = { graceSeconds: 20, onTerm: 'ignore' } as const;
 
-/** Edits the pod again and again; answers the UID it had before and the one it has in the end. */
+/** Edits a pod 300 times; returns its first and last UID and the UIDs of the started sandboxes. */
 async function editOften(node: RaceNode, everyMs: number) {
   const first = await node.runsStatic('web', manifest('web', stubborn));
   for (let revision = 1; revision <= 300; revision++) {
@@ -25,7 +25,8 @@ it('300 edits in 30s during a 20s grace: only the last starts, no overlap, other
   const inGrace = await editOften(quick, 60);
   assert.deepEqual(inGrace.started, [inGrace.first, inGrace.last]);
 
-  // The name is free for a moment while the edits still go on: who has it then must end before the last may start.
+  // The name of the pod becomes free between two edits: the pod that then takes it must terminate
+  // before the last one may start.
   await using slow = await RaceNode.start();
   const { first, last, started } = await editOften(slow, 100);
   assert.deepEqual([started.at(0), started.at(-1), started.length], [first, last, 3]);
@@ -120,7 +121,8 @@ it('static removed while api unseen: not lost, it ends and can come back', async
   await node.runs('uid-db');
   await node.pass(2_000);
 
-  // A kubelet that starts anew knows from which source each pod was: only that one has to be heard.
+  // A restarted kubelet has the source of each pod in its checkpoints, so it needs to wait only for
+  // that source.
   await node.restartKubelet(() => node.remove('web'));
   await node.becomesClean(20_000, 'uid-db');
   await node.pass(60_000);
@@ -130,7 +132,7 @@ it('static removed while api unseen: not lost, it ends and can come back', async
   await node.becomesClean(20_000);
 });
 
-/** Numbers of any size as text. */
+/** Converts big integers to text for JSON. */
 function plain(_key: string, value: unknown): unknown {
   return typeof value === 'bigint' ? String(value) : value;
 }

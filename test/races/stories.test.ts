@@ -8,7 +8,7 @@ function story(node: RaceNode, key: string): readonly string[] {
   return node.kubelet.state.flights.find(key).flatMap(({ entries }) => entries.map(({ message }) => message));
 }
 
-it('the story of a pod says no more than was checked, and where its sandbox is', async () => {
+it("the timeline of a pod records its admission, and whether its sandbox has an IP or uses the node's network", async () => {
   await using node = await RaceNode.start();
   await node.runsStatic('own', manifest('own'));
   await node.runsStatic('shared', manifest('shared', { spec: { hostNetwork: true } }));
@@ -17,7 +17,7 @@ it('the story of a pod says no more than was checked, and where its sandbox is',
   assert.ok(story(node, 'shared').includes("Sandbox is ready on the node's network"));
 });
 
-it('a pod with a volume that cannot be had does not start, says why, and starts once it can', async () => {
+it('a pod with an unavailable volume does not start, reports the reason, and starts when the volume is available', async () => {
   await using node = await RaceNode.start();
   const hostPath = { path: '/data/in', type: 'Directory' };
   node.write('typed', manifest('typed', { spec: { volumes: [{ name: 'in', hostPath }] } }));
@@ -39,7 +39,7 @@ it('a pod with a volume that cannot be had does not start, says why, and starts 
   await node.becomesClean(30_000, typed);
 });
 
-it('the directory of manifests being gone is an event of the node, and a note when it is back', async () => {
+it('a missing manifest directory is reported on the node, and its return is recorded', async () => {
   await using node = await RaceNode.start();
   await node.runsStatic('web', manifest('web'));
   node.world.manifests.remove(manifestDirectory);
@@ -56,7 +56,7 @@ it('the directory of manifests being gone is an event of the node, and a note wh
   ]);
 });
 
-it('who asks for a pod hears of the problems of its own manifest', async () => {
+it('the problems shown for a pod include those of its own manifest and exclude those of other pods', async () => {
   await using node = await RaceNode.start();
   await node.runsStatic('web', manifest('web'));
   node.write('web', '{');

@@ -13,7 +13,7 @@ function failedAs(reason: string): StatusFn {
   return (status) => ({ ...status, phase: 'Failed', reason });
 }
 
-/** The seconds each StopContainer was given. */
+/** The timeout in seconds of each StopContainer call. */
 function graces(node: RaceNode): readonly number[] {
   return node.calls.flatMap(({ method, request }) =>
     method === 'stopContainer' ? [Number(request['timeout'])] : [],
@@ -182,7 +182,7 @@ it('stale runtime-only kill after terminated: ignored', async () => {
   assert.equal(reported, 1);
   cleaned.resolve();
   await node.until('it is finished', () => workers.queries.shouldPodBeFinished(uid));
-  // Once more, now that all is done.
+  // Sends the stale kill again after the pod is finished.
   workers.updatePod({ updateType: 'kill', runningPod, kill });
   await node.pass(30_000);
   assert.deepEqual([reported, cleanups], [2, 1]);

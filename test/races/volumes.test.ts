@@ -10,7 +10,7 @@ function isOn(volume: 'empty-dir', method: string, call: Call): boolean {
 }
 
 for (const trouble of ['hangs', 'fails'] as const) {
-  it(`unmount hangs 5m, heals, manifest re-added: dir kept, then removed, pod runs; it ${trouble}`, async () => {
+  it(`unmount hangs 5m, heals, manifest re-added: dir kept, then removed, pod runs; the unmount ${trouble}`, async () => {
     await using node = await RaceNode.start();
     const text = manifest('web', withVolume);
     const uid = await node.runsStatic('web', text);
@@ -53,7 +53,7 @@ it('kill during volume wait: cancelled, nothing starts', async () => {
   await node.becomesClean(10_000);
 });
 
-it('a volume that is waited for in vain is named in an event, and comes in the end', async () => {
+it('a volume that is not mounted in time is named in an event, and the pod starts when the volume is mounted', async () => {
   await using node = await RaceNode.start();
   const healed = Promise.withResolvers<void>();
   node.toll = {
@@ -82,11 +82,11 @@ it('a volume that is waited for in vain is named in an event, and comes in the e
   await node.runs(await node.uidOf('web'));
 });
 
-it('a mount that is read-only to its last submount says so in the status', async () => {
+it('a recursively read-only mount is reported as such in the status', async () => {
   await using node = await RaceNode.start();
   const able = { recursiveReadOnly: true, userNamespaces: false };
   const abilities = { handlers: new Map([['', able]]), strictGroups: false };
-  // As a newer runtime tells.
+  // The runtime reports support for recursive read-only mounts, as newer runtimes do.
   Object.defineProperty(node.kubelet.state.runtimeState, 'abilities', { get: () => abilities });
   const mounts = ['Enabled', 'IfPossible', 'Disabled'].map((recursiveReadOnly) => ({
     name: 'scratch',

@@ -16,7 +16,10 @@ import { aPod } from '../fakes/pods.ts';
 import { type SketchedMachine, sysTree, treeFiles } from '../fakes/sketched-machine.ts';
 import { VirtualClock } from '../fakes/virtual-clock.ts';
 
-/** What the managers of the Go kubelet decided and noted, step by step, on machines of every shape. */
+/**
+ * Recorded decisions and checkpoints of the Go kubelet's CPU, memory and topology managers, step by
+ * step, on machines of different topologies.
+ */
 interface Scenario {
   readonly machine: string;
   readonly cpuOptions: Readonly<Record<string, string>>;
@@ -124,7 +127,7 @@ async function replay(scenario: Scenario): Promise<void> {
       assert.deepEqual([rejection?.reason, rejection?.message], [step.reason, step.message], where);
       if (rejection !== undefined) active.delete(step.add.uid);
     }
-    // Whoever comes next finds what is nobody's any more.
+    // Allocates for another pod, which first releases the resources of removed pods.
     await allocator.allocatePod(idle, signal);
     await new Promise((resolve) => setImmediate(resolve));
     assert.deepEqual(JSON.parse(written.get('cpu_manager_state') ?? ''), step.cpu, where);
@@ -137,7 +140,10 @@ async function replay(scenario: Scenario): Promise<void> {
   }
 }
 
-/** Go notes the blocks of a container in any order, which is in the checksum as well. */
+/**
+ * Drops the checksum and sorts the memory blocks, because Go writes the blocks of a container in
+ * random order.
+ */
 function comparable(text: string): unknown {
   const {
     checksum: _sum,
@@ -152,7 +158,7 @@ function comparable(text: string): unknown {
   return { ...rest, entries };
 }
 
-describe('processors and memory go where the Go kubelet gives them', () => {
+describe('CPUs and memory are assigned as by the Go kubelet', () => {
   for (const [index, scenario] of scenarios.entries()) {
     const { machine, cpuOptions, memoryPolicy, topologyPolicy, topologyScope } = scenario;
     const options = Object.keys(cpuOptions).join(' ');
@@ -161,10 +167,10 @@ describe('processors and memory go where the Go kubelet gives them', () => {
   }
 });
 
-describe('checkpoints of the Go kubelet', () => {
+describe("checkpoints of the Go kubelet's CPU and memory managers", () => {
   const steps = scenarios.flatMap((scenario) => scenario.steps);
 
-  it('are read, and written again to the byte', () => {
+  it('checkpoints are read, and written again with identical bytes', () => {
     for (const { cpu, memory } of steps) {
       const text = JSON.stringify(cpu);
       assert.equal(encodeCpuCheckpoint(decodeCpuCheckpoint(text)), text);
@@ -174,7 +180,7 @@ describe('checkpoints of the Go kubelet', () => {
     }
   });
 
-  it('are refused when a number in them was changed', () => {
+  it('checkpoints with a changed number are rejected by their checksum', () => {
     const noted = steps.flatMap(({ memory }) => (memory === undefined ? [] : [JSON.stringify(memory)]));
     for (const text of noted.slice(0, 20))
       assert.throws(() => decodeMemoryCheckpoint(text.replace('"free":', '"free":1')), /checksum/);

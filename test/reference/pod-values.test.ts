@@ -17,8 +17,8 @@ import { SimulatedCgroupHost } from '../fakes/simulated-cgroup-host.ts';
 import { VirtualClock } from '../fakes/virtual-clock.ts';
 
 /**
- * Pods with what the Go kubelet, version 1.36.4, makes of them on a machine of 8 GiB: its own functions were run on
- * these specs, and this is what they answered. -1 stands for a value it does not set.
+ * A pod with the values that the functions of the Go kubelet, version 1.36.4, computed from its
+ * spec on a machine with 8 GiB. -1 means that the Go kubelet does not set the value.
  */
 interface ReferencePod {
   readonly what: string;
@@ -31,7 +31,7 @@ interface ReferencePod {
     readonly quota: number;
     readonly memory: number;
     readonly pages: number;
-    /** Of init containers, then of regular ones. */
+    /** The OOM scores of the init containers, then of the regular containers. */
     readonly oomScores: readonly number[];
   };
 }
@@ -351,7 +351,7 @@ async function placesOf(pod: ReturnType<typeof aPod>, driver: CgroupDriver): Pro
 }
 
 for (const { what, spec, expected } of referencePods) {
-  test(`a pod that ${what} is placed, weighed and limited as by the Go kubelet`, async () => {
+  test(`a pod that ${what} has the cgroup, resource limits and OOM scores of the Go kubelet`, async () => {
     const pod = aPod({ metadata: { uid }, spec });
     const { cpuShares, cpuQuotaUs = -1, memoryBytes = -1, hugePages } = podCgroupValues(pod, settings);
     const containers = [...initContainersOf(pod), ...pod.spec.containers];

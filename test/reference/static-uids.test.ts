@@ -6,19 +6,22 @@ import { specHash } from '../../src/runtime/containers/spec-hash.ts';
 import { type ManifestOrigin, ManifestReader } from '../../src/sources/index.ts';
 
 /**
- * Manifests with what the Go kubelet, version 1.36.4, makes of them: its own functions read these very files. Never
- * change a UID here: it restarts that pod on every node, and again on each change between the two kubelets.
+ * Manifests with the UIDs and hashes that the functions of the Go kubelet, version 1.36.4, computed
+ * from them. Never change a UID here: it would restart that static pod on every node, and whenever
+ * a node switches between the two kubelets.
  */
 const folder = new URL('./manifests/', import.meta.url);
 const url = 'http://manifests.example/pods?node=a';
 
 interface Reference {
   readonly manifest: string;
-  /** By default the file in the folder of a kubeadm node, on node-a. */
+  /**
+   * Where the manifest was read; by default the manifest directory of a kubeadm node named node-a.
+   */
   readonly place?: Partial<ManifestOrigin>;
-  /** Of its pods, in their order. */
+  /** The UIDs of the manifest's pods in their order. */
   readonly uids: readonly string[];
-  /** Of the containers of its pods, init containers first. */
+  /** The hashes of the manifest's containers, init containers first. */
   readonly hashes: readonly string[];
 }
 
@@ -107,7 +110,7 @@ for (const { manifest, place, uids, hashes } of references) {
   });
 }
 
-test('every manifest beside this test is judged by it', async () => {
+test('every manifest in the manifests directory has an expectation in this test', async () => {
   const names = new Set(references.map(({ manifest }) => manifest));
   assert.deepEqual((await readdir(folder)).sort(), [...names].sort());
 });

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { registryPassword, registryUser } from '../registry.ts';
 
 /**
- * Test files that run concurrently push images with this password, so it also occurs in the
- * arguments of their programs.
+ * The password of the test registry, also used by other test files that run concurrently: it may
+ * occur in the arguments of their programs.
  */
 export const sharedPassword = 'registry password';
 
@@ -16,7 +16,7 @@ export class Canaries {
     this.#watch(sharedPassword, `${registryUser}:${registryPassword}`);
   }
 
-  /** The secret of that name; different in each run. */
+  /** The secret of that name; its value differs in each run. */
   of(name: string): string {
     const known = this.#texts.get(name);
     if (known !== undefined) return known;
@@ -32,7 +32,7 @@ export class Canaries {
     this.#watch(name, text);
   }
 
-  /** The names of the secrets in a text or a file, plain or in Base64. */
+  /** The names of the secrets that a text or file contains, in plain text or Base64. */
   in(content: string | Buffer): readonly string[] {
     const bytes = typeof content === 'string' ? Buffer.from(content) : content;
     return [...new Set(this.#forms.flatMap(([name, form]) => (bytes.includes(form) ? [name] : [])))];
@@ -40,7 +40,8 @@ export class Canaries {
 
   #watch(name: string, text: string): void {
     this.#forms.push([name, Buffer.from(text)]);
-    // For any offset in the encoded text: characters shared with adjacent bytes are omitted.
+    // The Base64 forms of the secret for any offset in the encoded text, without the characters
+    // that depend on adjacent bytes.
     for (const shift of [0, 1, 2]) {
       const encoded = Buffer.from(`${'x'.repeat(shift)}${text}`)
         .toString('base64')

@@ -16,13 +16,13 @@ interface User {
   readonly user: Readonly<Record<string, string>>;
 }
 
-/** Where secrets may be below the node's own directory, each readable by root only. */
+/** The paths below the node's directory where secrets may be stored, each readable by root only. */
 const allowed: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/^kubelet\.conf$/, 'how the API is reached'],
   [/^kubelet\/(?:pods|pki)\//, 'volumes in memory, and certificates'],
 ];
 
-/** A cluster node with the most detailed log. */
+/** A cluster node that logs at the most detailed level. */
 describe('secrets on a cluster node with full logging', {
   timeout: 400_000,
   skip: withoutKubectl(),
@@ -57,7 +57,8 @@ describe('secrets on a cluster node with full logging', {
   }
 
   /**
-   * Prints the flags for a credential provider plugin; no server listens at the image's registry.
+   * Creates a credential provider plugin and returns the kubelet flags for it; no server listens at
+   * the image's registry.
    */
   async function credentialProvider(): Promise<readonly string[]> {
     const apiVersion = 'credentialprovider.kubelet.k8s.io/v1';
@@ -80,7 +81,7 @@ describe('secrets on a cluster node with full logging', {
     ];
   }
 
-  /** Its certificate comes from an exec plugin from now on. */
+  /** Restarts the node with a kubeconfig that gets the client certificate from an exec plugin. */
   async function useCredentialPlugin(): Promise<void> {
     const { node } = cluster;
     await node.stop();
@@ -129,7 +130,7 @@ describe('secrets on a cluster node with full logging', {
     await plane.kubectl('delete', 'pod', 'app', 'probe');
   }
 
-  it('are not in the output of kubeling', () => {
+  it('secrets are not in the output of kubeling', () => {
     const { out } = cluster.node;
     assert.ok(out.length > 10_000);
     const lines = out.split('\n').flatMap((line) => {
@@ -139,7 +140,7 @@ describe('secrets on a cluster node with full logging', {
     assert.deepEqual(lines, []);
   });
 
-  it('are on no endpoint of the node and in no event', async () => {
+  it("secrets are not in responses of the node's endpoints or in events", async () => {
     const { plane } = cluster;
     const proxy = `/api/v1/nodes/${cluster.node.name}/proxy`;
     const pages = [
@@ -163,11 +164,11 @@ describe('secrets on a cluster node with full logging', {
     assert.deepEqual(leaks, []);
   });
 
-  it('are in no arguments and no environment of a host process', () => {
+  it('secrets are not in the arguments or environment of host processes', () => {
     assert.deepEqual([...watch.found], []);
   });
 
-  it('are on disk only at allowed paths, readable by root only', (t) => {
+  it('secrets are on disk only at allowed paths, readable by root only', (t) => {
     assert.ok(files.some(({ path }) => path.includes('kubernetes.io~secret')));
     for (const { path, mode, canaries: found } of files) t.diagnostic(`${mode} ${path}: ${found.join(', ')}`);
     const isAllowed = (path: string) => allowed.some(([pattern]) => pattern.test(path));

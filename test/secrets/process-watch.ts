@@ -31,7 +31,7 @@ export class ProcessWatch implements Disposable {
   #inspect(pid: string): void {
     try {
       if (Number(pid) === process.pid || readlinkSync(`/proc/${pid}/ns/pid`) !== this.#own) return;
-      // Commands typed by a user are excluded, also before setpriv has executed kubectl.
+      // Excludes kubectl commands typed by a user, also before setpriv has executed kubectl.
       if (
         readFileSync(`/proc/${pid}/cmdline`, 'utf8')
           .split('\0')
@@ -45,7 +45,7 @@ export class ProcessWatch implements Disposable {
           if (name !== sharedPassword) this.found.add(`${program} has ${name} in its ${part}`);
       }
     } catch {
-      // The process has exited.
+      // The process has exited since it was listed.
     }
   }
 }

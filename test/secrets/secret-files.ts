@@ -3,17 +3,17 @@ import { dirname, join, relative } from 'node:path';
 import type { Canaries } from './canaries.ts';
 
 export interface SecretFile {
-  /** Below the directory that was searched. */
+  /** The path relative to the searched directory. */
   readonly path: string;
   readonly canaries: readonly string[];
-  /** Which users besides root can read it. */
+  /** Whether users other than root can read the file. */
   readonly readableBy: 'root' | 'others';
   readonly mode: string;
 }
 
 const largestBytes = 64 << 20;
 
-/** All files below the directory that contain a secret, across mounts. */
+/** All files below the directory, including its mounts, that contain a secret. */
 export function secretFilesBelow(directory: string, canaries: Canaries): readonly SecretFile[] {
   return filesBelow(directory).flatMap((path) => {
     const found = canariesIn(path, canaries);
@@ -39,14 +39,17 @@ function canariesIn(path: string, canaries: Canaries): readonly string[] {
   return unlessGone(() => canaries.in(readFileSync(path)), []);
 }
 
-/** A user can read a file only if every directory above it is accessible. */
+/**
+ * Which users can read a file: it is protected if the file itself or any directory above it is
+ * accessible to root only.
+ */
 function readersOf(path: string, top: string): SecretFile['readableBy'] {
   const { mode, uid } = lstatSync(path);
   if (uid === 0 && (mode & 0o077) === 0) return 'root';
   for (let at = dirname(path); at.startsWith(top); at = dirname(at)) {
     const way = lstatSync(at);
     if (way.uid === 0 && (way.mode & 0o011) === 0) return 'root';
-    // The group root counts as root.
+    // Access for the group root counts as access for root only.
     if (way.uid === 0 && way.gid === 0 && (way.mode & 0o001) === 0) return 'root';
   }
   return uid === 0 && lstatSync(path).gid === 0 && (mode & 0o007) === 0 ? 'root' : 'others';

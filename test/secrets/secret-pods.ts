@@ -3,7 +3,7 @@ import type { Canaries } from './canaries.ts';
 
 export const busybox = 'localhost/kubeling/busybox:1';
 
-/** A secret with everything that pods use of one, and an image pull secret. */
+/** A Secret with all keys that the test pods use, and an image pull secret. */
 export function secretObjects(
   canaries: Canaries,
   registry: { host: string; login: string },
@@ -93,7 +93,9 @@ export function secretPod(canaries: Canaries, name: string, image: string): obje
   };
 }
 
-/** Pods in which each of these fails: a hook, a probe, a missing program, a variable, a pull. */
+/**
+ * Pods that use secrets and fail by: a hook, a probe, a missing program, a variable, an image pull.
+ */
 export function failingPods(canaries: Canaries, image: string): readonly object[] {
   const pod = (name: string, container: object, spec: object = {}) => ({
     apiVersion: 'v1',
@@ -124,7 +126,7 @@ export function failingPods(canaries: Canaries, image: string): readonly object[
   ];
 }
 
-/** Objects that are rejected, by their mistake; responses must not repeat their secrets. */
+/** Invalid objects that contain secrets; the error responses must not repeat the secrets. */
 export function wrongObjects(canaries: Canaries): readonly object[] {
   const secret = (name: string, rest: object) => ({
     apiVersion: 'v1',

@@ -15,9 +15,9 @@ import { secretFilesBelow } from './secret-files.ts';
 import { failingPods, secretObjects, secretPod, wrongObjects } from './secret-pods.ts';
 
 /**
- * Where secrets may be below the data directory, each readable by root only; every other path must
- * have none. Containers read them in their own file systems, whose directories are closed to other
- * users too.
+ * The paths below the data directory where secrets may be stored, each readable by root only; no
+ * other path may contain one. Containers read secrets in their own file systems, whose directories
+ * are closed to other users as well.
  */
 const allowed: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/^api\//, 'the objects of the API, its keys and its copies'],
@@ -28,7 +28,7 @@ const allowed: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/^containerd\//, "containerd's container specs"],
 ];
 
-/** With the real containerd, a real registry and kubectl. */
+/** Uses the real containerd, a real registry and kubectl. */
 describe('secrets on kubeling up', { timeout: 400_000, skip: withoutKubectl() }, () => {
   const canaries = new Canaries();
   let cluster: LocalCluster;
@@ -60,7 +60,7 @@ describe('secrets on kubeling up', { timeout: 400_000, skip: withoutKubectl() },
     assert.deepEqual(left, []);
   });
 
-  /** Uses secrets in every way, including failures. */
+  /** Creates pods that use secrets in every way, including failures. */
   async function live(): Promise<void> {
     const { node } = cluster;
     await cluster.apply(...secretObjects(canaries, { host: registry.host, login: registryPassword }));
@@ -115,11 +115,11 @@ describe('secrets on kubeling up', { timeout: 400_000, skip: withoutKubectl() },
   const leaks = (pages: ReadonlyMap<string, string>) =>
     [...pages].flatMap(([page, text]) => canaries.in(text).map((name) => `${page} has ${name}`));
 
-  it('are not in the response of a rejected request', () => {
+  it('secrets are not in the response of a rejected request', () => {
     assert.deepEqual(leaks(responses), [], [...responses].map(String).join('\n'));
   });
 
-  it('are in no event, no timeline of a pod and on no endpoint of the node', async () => {
+  it("secrets are not in events, pod timelines or responses of the node's endpoints", async () => {
     const { node } = cluster;
     const pages = new Map<string, string>([
       ['events', await cluster.kubectl('get', 'events', '-A', '-o', 'json')],
@@ -137,7 +137,7 @@ describe('secrets on kubeling up', { timeout: 400_000, skip: withoutKubectl() },
     assert.deepEqual(leaks(pages), []);
   });
 
-  it('are in no log and no output of kubeling', async () => {
+  it('secrets are not in logs or output of kubeling', async () => {
     const { dataDir, out } = cluster.node;
     const logs = new Map([
       ['output', out],
@@ -147,12 +147,12 @@ describe('secrets on kubeling up', { timeout: 400_000, skip: withoutKubectl() },
     assert.deepEqual(leaks(logs), []);
   });
 
-  it('are in no arguments and no environment of a host process', () => {
+  it('secrets are not in the arguments or environment of host processes', () => {
     assert.ok(watch.samples > 10);
     assert.deepEqual([...watch.found], []);
   });
 
-  it('are on disk only at allowed paths, readable by root only', (t) => {
+  it('secrets are on disk only at allowed paths, readable by root only', (t) => {
     const files = secretFilesBelow(cluster.node.dataDir, canaries);
     for (const { path, mode, canaries: found } of files) t.diagnostic(`${mode} ${path}: ${found.join(', ')}`);
     const astray = files.filter(({ path }) => !allowed.some(([pattern]) => pattern.test(path)));
@@ -167,7 +167,7 @@ describe('secrets on kubeling up', { timeout: 400_000, skip: withoutKubectl() },
   });
 });
 
-/** A line that only this key has. */
+/** A line of a PEM key that no other key contains. */
 function keyLine(pem: string): string {
   return pem.split('\n').at(2) ?? pem;
 }

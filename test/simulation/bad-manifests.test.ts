@@ -57,7 +57,7 @@ it('reports each invalid manifest once, as a Node event and in the log, and runs
   const [before] = environment.runtime.runningContainers();
   for (const { file, content } of manifests)
     environment.manifests.write(`${manifestDirectory}/${file}`, content);
-  // Many relists: a reported problem must not be reported again at each one.
+  // Enough time for many relists, none of which may report the problem again.
   await environment.clock.advance(120_000);
   for (const { file, told } of manifests.filter(({ file }) => file !== 'first.yaml')) {
     const lines = toldOf(file);

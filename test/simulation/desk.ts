@@ -7,12 +7,12 @@ interface Sheet {
   readonly state: 'good' | 'broken';
 }
 
-/** The contents of the manifest directory, and the pods that they request. */
+/** The manifests and API pods of the simulation, which define the desired pods. */
 export class Desk {
   readonly #nowMs: () => number;
   readonly #sheets = new Map<string, Sheet>();
   readonly #sketches = new Map<string, PodSketch>();
-  /** The grace of deleted pods, where it is shorter than their spec requests. */
+  /** The grace of deleted pods for which the delete request gave less than their spec. */
   readonly #graces = new Map<string, number>();
   /** When each pod was last not desired. */
   readonly #unwantedMs = new Map<string, number>();
@@ -37,23 +37,25 @@ export class Desk {
     this.#sheets.delete(name);
   }
 
-  /** A delete request may give a pod less grace than its spec. */
+  /** Records that a delete request gave a pod less grace than its spec. */
   shorten(uid: string, graceSeconds: number): void {
     this.#graces.set(uid, Math.min(graceSeconds, this.graceOf(uid)));
   }
 
-  /** How long a pod that was ever desired has to terminate. */
+  /** The grace period of a pod that is or was desired. */
   graceOf(uid: string): number {
     return this.#graces.get(uid) ?? this.#sketches.get(uid)?.graceSeconds ?? 0;
   }
 
-  /** Pods that were already desired stay desired for every later kubelet. */
+  /**
+   * Makes a manifest invalid. A pod that was desired before stays desired for every later kubelet.
+   */
   spoil(name: string): void {
     const sheet = this.#sheets.get(name);
     if (sheet !== undefined) this.#sheets.set(name, { ...sheet, state: 'broken' });
   }
 
-  /** The manifest is valid again, with its previous content. */
+  /** Makes a manifest valid again, with its previous content. */
   restore(name: string): void {
     const sheet = this.#sheets.get(name);
     if (sheet !== undefined) this.#sheets.set(name, { ...sheet, state: 'good' });
@@ -63,12 +65,12 @@ export class Desk {
     return [...this.#sketches.keys()];
   }
 
-  /** The pods whose manifest is valid. */
+  /** The desired pods: those whose manifest is valid. */
   wanted(): readonly { readonly uid: string; readonly sketch: PodSketch }[] {
     return [...this.#sheets.values()].filter(({ state }) => state === 'good');
   }
 
-  /** Every pod that was ever desired. */
+  /** All pods that are or were desired. */
   *all(): Iterable<{ readonly uid: string; readonly sketch: PodSketch }> {
     for (const [uid, sketch] of this.#sketches) yield { uid, sketch };
   }
@@ -85,12 +87,12 @@ export class Desk {
     return this.#sheets.get(name)?.sketch;
   }
 
-  /** Any pod that was ever desired. */
+  /** The sketch of a pod that is or was desired. */
   known(uid: string): PodSketch | undefined {
     return this.#sketches.get(uid);
   }
 
-  /** Whether the pod has been desired without interruption since then. */
+  /** Whether the pod has been desired without interruption since the given time. */
   wantedSince(uid: string, sinceMs: number): boolean {
     const isThere = [...this.#sheets.values()].some((sheet) => sheet.uid === uid);
     return isThere && (this.#unwantedMs.get(uid) ?? Number.NEGATIVE_INFINITY) < sinceMs;

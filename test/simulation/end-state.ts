@@ -9,8 +9,8 @@ const farMs = 10 * 60_000;
 const phases = { running: 'Running', succeeded: 'Succeeded', failed: 'Failed' } as const;
 
 /**
- * Differences between a desired pod and its expected state; `disturbed` if its containers exited
- * differently from the sketch.
+ * Differences between a desired pod and its expected state; the fate is `disturbed` if its
+ * containers exited differently from the sketch.
  */
 export function unsettled(
   environment: World,
@@ -30,7 +30,7 @@ export function unsettled(
   };
   const told = (problems: readonly string[]) =>
     problems.map((problem) => `${uid} of ${sketch.name} ${problem}`);
-  // A pod that was rejected because there were too few devices stays rejected.
+  // A pod rejected for lack of devices stays rejected.
   if (status?.reason === 'UnexpectedAdmissionError' && everyContainer(sketch).some(hasDevices))
     return told(unsound(observed));
   if (outcome === 'never-settles')
@@ -58,19 +58,28 @@ function stillThere({ runtime }: World, uid: string): readonly string[] {
   ];
 }
 
-/** Ephemeral containers are never restarted, however they exited. */
+/**
+ * Removes ephemeral containers from the expectation of a disturbed pod, because they are never
+ * restarted.
+ */
 function withFate(sketch: PodSketch, fate: 'left-alone' | 'disturbed'): PodSketch {
   return fate === 'left-alone' ? sketch : { ...sketch, ephemeral: [] };
 }
 
-/** After the clock was set back a pod may have far more grace than its manifest requests. */
+/**
+ * Whether the active deadline is far away: after the clock was set back it may be much later than
+ * the spec requests.
+ */
 export function isFarFromDeadline(environment: World, uid: string, { deadlineSeconds }: PodSketch): boolean {
   const startTime = environment.life?.kubelet.state.statuses.getPodStatus(uid as PodUid)?.startTime;
   if (deadlineSeconds === undefined || startTime === undefined) return false;
   return Date.parse(startTime) + deadlineSeconds * 1_000 - environment.clock.now() > farMs;
 }
 
-/** A running pod has mounted all volumes of its spec; a terminated pod has mounted none. */
+/**
+ * Differences from the expected mounts: a running pod has all volumes of its spec mounted, a
+ * terminated pod none.
+ */
 function unlikeItsVolumes({ volumes }: World, uid: string, { phase, running }: Seen): readonly string[] {
   if (volumes === undefined) return [];
   if (phase === 'Succeeded' || phase === 'Failed')
@@ -85,7 +94,7 @@ interface Seen {
 }
 
 function unlike(seen: Seen, sketch: PodSketch, outcome: keyof typeof phases): readonly string[] {
-  // A container that is about to fail only appears to stay.
+  // An attempt that will fail runs only temporarily and does not count.
   const stays = ({ name, failsBefore = 0 }: ContainerSketch) =>
     seen.running.filter((each) => each.name === name && each.attempt >= failsBefore).length;
   const expected = outcome === 'running' ? lastingOf(sketch) : [];
@@ -102,8 +111,8 @@ function unlike(seen: Seen, sketch: PodSketch, outcome: keyof typeof phases): re
 }
 
 /**
- * A pod that is not restarted may have terminated early, or been restarted because the runtime lost
- * it.
+ * Contradictions in the state of a disturbed pod, which may have terminated early or been restarted
+ * because the runtime lost it.
  */
 function unsound({ phase, running: instances, sandboxes }: Seen): readonly string[] {
   const running = instances.map(({ name }) => name);
@@ -115,7 +124,7 @@ function unsound({ phase, running: instances, sandboxes }: Seen): readonly strin
   ];
 }
 
-/** All state of pods except that of the desired pods. */
+/** All state on the node of pods that are not desired. */
 export async function leftovers(
   environment: World,
   expected: ReadonlySet<string>,
@@ -142,7 +151,7 @@ export async function leftovers(
   ];
 }
 
-/** State that a kubelet without pods still holds. */
+/** The in-memory entries that a kubelet without pods still holds. */
 export function remembered(environment: World): readonly string[] {
   const kubelet = environment.life?.kubelet;
   if (kubelet === undefined) return ['no kubelet is running'];

@@ -7,7 +7,7 @@ import { type SketchedMachine, sysTree, treeFiles } from '../fakes/sketched-mach
 import { apiPod } from '../races/pods.ts';
 import { RaceNode } from '../races/race-node.ts';
 
-/** Two NUMA nodes of two cores with two threads each. */
+/** A machine with two NUMA nodes of two cores with two threads each. */
 const machine: SketchedMachine = {
   name: 'small',
   sockets: 2,
@@ -55,7 +55,7 @@ interface Placed {
   readonly isAlone: boolean;
 }
 
-/** Running containers as the runtime reports them; it lists them in any order. */
+/** The running containers in random order, as the runtime may list them. */
 async function placed(node: RaceNode): Promise<readonly Placed[]> {
   const cri = node.behindTheBack();
   const { signal } = new AbortController();
@@ -77,7 +77,7 @@ async function placed(node: RaceNode): Promise<readonly Placed[]> {
 }
 
 describe('exclusive CPUs on a simulated node', () => {
-  it('pins exclusive CPUs, restores them after a restart, and releases them', async () => {
+  it('pins exclusive CPUs, restores them after a kubelet restart, and releases them', async () => {
     await using node = await start();
     node.api(asking('alone', '2'), asking('shared', undefined));
     await node.runs('uid-alone');
@@ -96,7 +96,7 @@ describe('exclusive CPUs on a simulated node', () => {
     assert.equal((await placed(node))[0]?.cpus.size, 8);
   });
 
-  it('a pod that waits for a terminating pod gets the CPUs which that pod releases', async () => {
+  it('a pod that waits for a terminating pod gets the CPUs that the terminating pod releases', async () => {
     await using node = await start();
     node.api(asking('first', '6'));
     await node.runs('uid-first');
@@ -106,7 +106,7 @@ describe('exclusive CPUs on a simulated node', () => {
   });
 
   for (let seed = 1; seed <= 12; seed++) {
-    it(`assigns no CPU to two containers through starts, stops and crashes: seed ${seed}`, () =>
+    it(`assigns no CPU to two containers during starts, stops and crashes: seed ${seed}`, () =>
       shuffled(seed));
   }
 });

@@ -5,12 +5,12 @@ import { RaceNode } from '../races/race-node.ts';
 
 const minutes = 5;
 /**
- * A relist and a housekeeping round each half minute, and a status query for each of two pods each
- * minute.
+ * The allowed runtime calls on an idle node: one relist and one housekeeping round every half
+ * minute, and one status query per minute for each of two pods.
  */
 const mostListings = minutes * (2 + 2 + 2) + 5;
 
-test("sends an idle node's runtime few requests, and still notices changes", async () => {
+test('sends few runtime calls on an idle node, and still notices changes', async () => {
   await using node = await RaceNode.start();
   for (const name of ['one', 'two']) await node.runsStatic(name, manifest(name));
   await node.pass(60_000);

@@ -7,8 +7,8 @@ const repeatedSeeds = 5;
 const hardSeeds = [205];
 const joined = { cluster: 'joined' } as const;
 /**
- * Sandboxes are lost under containers with their own restart policies: a container with policy
- * Never was restarted.
+ * Options for a seed in which sandboxes are lost under containers with their own restart policies,
+ * and a container with policy Never was once restarted.
  */
 const ownPolicies = { ...joined, always: ['policies'], trouble: 'runtime' } as const;
 
@@ -16,12 +16,15 @@ describe('the whole kubelet in simulation, in a cluster', () => {
   const lives: Lives = new Map();
   before(prepareSimulation);
 
-  it(`holds its invariants under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), joined, lives));
+  it(`a cluster node holds its invariants under ${seeds} seeds`, () =>
+    playSeeds(seedsUpTo(seeds), joined, lives));
 
-  it('holds its invariants under seeds that once violated one', () => playSeeds(hardSeeds, joined));
+  it('a cluster node holds its invariants under seeds that once violated one', () =>
+    playSeeds(hardSeeds, joined));
 
-  it('holds its invariants with restart policies per container', () => playSeeds([3], ownPolicies));
+  it('a cluster node holds its invariants with restart policies per container', () =>
+    playSeeds([3], ownPolicies));
 
-  it('replays the same history under the same seed', () =>
+  it('the same seed replays the same history in a cluster', () =>
     playAgain(seedsUpTo(repeatedSeeds), joined, lives));
 });

@@ -19,15 +19,15 @@ import type { ClusterWorld } from './cluster/cluster-world.ts';
 import { manifestDirectory, nodeName } from './manifests.ts';
 import { ProcessGate } from './process-gate.ts';
 
-/** A bug that is put into a kubelet on purpose, to show that the simulation finds it. */
+/** A bug that is injected into the kubelet to show that the simulation finds it. */
 export interface Mutation {
-  /** Changes the kubelet before it starts. */
+  /** Modifies the kubelet before it starts. */
   readonly kubelet?: (kubelet: Kubelet) => void;
-  /** Changes calls to the runtime, or their results. */
+  /** Modifies calls to the runtime, or their results. */
   readonly cri?: (client: CriClient) => CriClient;
-  /** Changes operations on the machine. */
+  /** Modifies operations on the machine, or their results. */
   readonly machine?: (machine: NodeMachine) => NodeMachine;
-  /** Changes requests to the API, or their responses. */
+  /** Modifies requests to the API, or their responses. */
   readonly api?: (client: ApiClient, kubelet: () => Kubelet | undefined) => ApiClient;
 }
 
@@ -37,27 +37,27 @@ export interface LifeOptions {
   readonly logger: Logger;
   readonly runtime: SimulatedRuntime;
   readonly machine: NodeMachine;
-  /** The cluster the node belongs to; the node is standalone unless given. */
+  /** The cluster the node belongs to; undefined for a standalone node. */
   readonly cluster?: ClusterWorld | undefined;
   readonly mutate?: Mutation | undefined;
-  /** The responses of containers to network probes; success unless given. */
+  /** The responses of containers to network probes; by default all succeed. */
   readonly probes?: ScriptedProberOptions['script'];
-  /** Replaces the default settings of every seed. */
+  /** Settings that replace the defaults of all seeds. */
   readonly settings?: Partial<KubeletSettings> | undefined;
   /** Wraps the runtime client of the kubelet. */
   readonly aroundCri?: ((client: CriClient) => CriClient) | undefined;
-  /** Called for each runtime call before it is sent. */
+  /** Called before each runtime call is sent. */
   readonly calling: (method: string, request: unknown) => void;
-  /** Called for each result of a command executed in a container. */
+  /** Called with each result of a command executed in a container. */
   readonly answered: (request: ExecSyncRequest, answer: ExecSyncResponse | undefined) => void;
-  /** Runs beside the kubelet, in its process. */
+  /** Runs concurrently with the kubelet in its process and is aborted with it. */
   readonly beside?: ((kubelet: Kubelet, clock: Clock, signal: AbortSignal) => Promise<void>) | undefined;
   readonly died: () => void;
-  /** Called when the kubelet exits by itself, which it must never do. */
+  /** Called when the kubelet exits without being stopped, which is always a bug. */
   readonly ended: (error: unknown) => void;
 }
 
-/** The feature gates that are on by default and change which manifests are valid. */
+/** The feature gates that are on by default and affect the validation of manifests. */
 const enabledGates: ReadonlySet<string> = new Set([
   'ContainerRestartRules',
   'RestartAllContainersOnContainerExits',
@@ -104,7 +104,7 @@ export const settings: KubeletSettings = {
   isGateEnabled: (gate) => enabledGates.has(gate),
 };
 
-/** Time to deliver pending events when the kubelet exits. */
+/** How long an exiting kubelet may deliver pending events. */
 const lastWordsMs = 1_000;
 
 /** One kubelet process from its start until it is stopped or killed. */
@@ -179,26 +179,26 @@ export class KubeletLife {
     return this.#gate.alive;
   }
 
-  /** Like kill -9. */
+  /** Kills the process as SIGKILL does. */
   kill(): void {
     this.#gate.die();
   }
 
-  /** Kills the process between two later steps. */
+  /** Kills the process after the given number of its calls and responses. */
   killSoon(crossings: number): void {
     this.#gate.dieAfter(crossings);
   }
 
   /**
-   * Like SIGTERM; resolves when the shutdown is complete. Returns how many timers and watches are
-   * left.
+   * Stops the process as SIGTERM does; resolves after the shutdown with the number of timers and
+   * watches that are left.
    */
   async stop(): Promise<number> {
-    this.#controller.abort(new Error('The kubelet was told to stop'));
+    this.#controller.abort(new Error('The kubelet was stopped'));
     await this.#running;
     await this.#cluster?.end(lastWordsMs);
     this.#transport.close();
-    // Calls aborted together end sequentially, within the same moment.
+    // Calls aborted together end one after another at the same virtual time.
     await settle();
     const left = this.#gate.held;
     this.#gate.die();
@@ -214,7 +214,10 @@ export class KubeletLife {
   }
 }
 
-/** The machine as the process accesses it. */
+/**
+ * The machine as the simulated process accesses it: calls do not return after the process is
+ * killed.
+ */
 function gatedMachine(gate: ProcessGate, machine: NodeMachine): NodeMachine {
   const around = <T extends object>(part: T | undefined) => part && gate.around(part);
   const { httpGet, dialHttp, readFile, plugins, devices } = machine;
@@ -240,7 +243,10 @@ function gatedMachine(gate: ProcessGate, machine: NodeMachine): NodeMachine {
   };
 }
 
-/** Includes data sent over existing connections. */
+/**
+ * The plugins as the simulated process accesses them, including data sent over existing
+ * connections.
+ */
 function gatedPlugins(gate: ProcessGate, plugins: PluginHost): PluginHost {
   const { prepare, sockets, watch } = gate.around(plugins);
   const open: PluginHost['open'] = (socket) => {

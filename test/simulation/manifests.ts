@@ -58,7 +58,7 @@ export function apiPodOf(sketch: PodSketch, status: Pod['status']): Pod {
 const kinds = new KindTable();
 const uids = new StaticUidGenerator();
 
-/** The UID that kubeling derives for the pod of this sketch, or that the API assigned. */
+/** The UID of the sketch's pod, derived from the manifest or assigned by the API. */
 export function uidOf(sketch: PodSketch): string {
   if (sketch.source === 'api')
     return createHash('md5').update(`${sketch.name} ${sketch.revision}`).digest('hex');

@@ -14,7 +14,7 @@ import { volumeMutations } from './volumes/volume-mutations.ts';
 
 const mutatedSeeds = 1_000;
 
-describe('the invariants of the simulation', () => {
+describe('invariants of the simulation', () => {
   before(prepareSimulation);
 
   for (const [name, mutate] of Object.entries({
@@ -27,7 +27,7 @@ describe('the invariants of the simulation', () => {
     ...resizeMutations,
     ...pressureMutations,
   })) {
-    it(`find a typical kubelet bug: ${name}`, async () => {
+    it(`the invariants find a typical kubelet bug: ${name}`, async () => {
       const options: SeedOptions = { cluster: 'alone', ...mutate.shows };
       let found: SeedResult | undefined;
       for (let seed = 1; seed <= mutatedSeeds && found === undefined; seed++) {
@@ -35,7 +35,8 @@ describe('the invariants of the simulation', () => {
         if (result.violations.some((violation) => violation.startsWith(mutate.breaks ?? ''))) found = result;
       }
       assert.ok(found !== undefined, `${mutatedSeeds} seeds did not find it`);
-      // A simulation that no other test runs: the mutation must be what violates the rule there.
+      // The same seed must pass without the mutation, because no other test runs this
+      // configuration.
       if (mutate.shows?.always !== undefined) await playSeeds([found.seed], options);
     });
   }

@@ -4,18 +4,18 @@ import { initContainersOf, isSidecar } from '../../src/pods/index.ts';
 import type { Mutation } from './kubelet-life.ts';
 import type { SeedOptions } from './seed-options.ts';
 
-/** A bug that kubelets have had, injected from outside. */
+/** A typical bug of a kubelet, injected from outside. */
 export interface KnownBug extends Mutation {
-  /** The rule that finds it; any rule will do unless given. */
+  /** The rule that must find the bug; by default any rule. */
   readonly breaks?: string;
-  /** Where the bug shows soonest; the default seeds find it too, but later. */
+  /** Options under which the bug is found soonest; the default options find it too, but later. */
   readonly shows?: Pick<
     SeedOptions,
     'trouble' | 'always' | 'killedAt' | 'cluster' | 'volumes' | 'disk' | 'devices' | 'pressure' | 'patienceMs'
   >;
 }
 
-/** The simulation must find each. */
+/** Bugs in the core of the kubelet; the simulation must find each. */
 export const mutations: Readonly<Record<string, KnownBug>> = {
   /**
    * A pod worker uses a status observed before its last sync ended, and repeats completed actions.
@@ -127,7 +127,7 @@ export const mutations: Readonly<Record<string, KnownBug>> = {
   },
 };
 
-/** Shows pod workers a modified container status, or none. */
+/** Modifies or hides container statuses that the pod workers observe. */
 function seeing(change: (pod: Pod, one: ObservedContainer) => ObservedContainer | undefined): Mutation {
   return {
     kubelet: ({ state: { cache, pods } }) => {
@@ -142,7 +142,7 @@ function seeing(change: (pod: Pod, one: ObservedContainer) => ObservedContainer 
   };
 }
 
-/** Keeps one field out of the pod checkpoints. */
+/** Omits one field from the pod checkpoints. */
 function forgetting(field: string): (machine: NodeMachine) => NodeMachine {
   const without = (text: string) => {
     const { [field]: _forgotten, ...notes } = JSON.parse(text) as Record<string, unknown>;

@@ -8,7 +8,7 @@ import {
   sidecarsOf,
 } from './sketch.ts';
 
-/** The outcome of a pod without disturbances. */
+/** The final state of a pod without disturbances. */
 export type Outcome = 'running' | 'succeeded' | 'failed' | 'never-settles';
 
 export function outcomeOf(sketch: PodSketch): Outcome {
@@ -26,12 +26,12 @@ export function outcomeOf(sketch: PodSketch): Outcome {
   return fates.includes('failed') ? 'failed' : 'succeeded';
 }
 
-/** The containers that run permanently in a pod that does. */
+/** The containers that run permanently in a pod whose outcome is `running`. */
 export function lastingOf(sketch: PodSketch): readonly ContainerSketch[] {
   return everyContainer(sketch).filter((each) => fateOf(sketch, each) === 'stays');
 }
 
-/** Whether an exit that the sketch does not predict may lead to another outcome. */
+/** Whether an exit that the sketch does not define could change the outcome of the pod. */
 export function mayEndOtherwise(sketch: PodSketch): boolean {
   if (sketch.restartPolicy !== 'Always') return true;
   return [...sketch.init, ...sketch.containers].some(
@@ -43,7 +43,7 @@ function isNeverThere({ image, pullPolicy }: ContainerSketch): boolean {
   return image === images.missing || (pullPolicy === 'Never' && image !== images.present);
 }
 
-/** Whether probes may still stop containers when the pod already runs. */
+/** Whether a probe may still stop a container of the running pod. */
 export function mayBeProbedToDeath(sketch: PodSketch): boolean {
   return everyContainer(sketch).some(({ probes = {} }) =>
     [probes.liveness, probes.startup].some((probe) => (probe?.untilAttempt ?? 0) > 0),
@@ -52,7 +52,7 @@ export function mayBeProbedToDeath(sketch: PodSketch): boolean {
 
 type Fate = 'stays' | 'succeeded' | 'failed' | 'unsteady';
 
-/** The outcome of one container without disturbances. */
+/** The final state of one container without disturbances. */
 function fateOf(sketch: PodSketch, container: ContainerSketch): Fate {
   const { postStart, failsBefore = 0, failsWith = 1, runMs, exitCode = 0 } = container;
   if (postStart?.kind === 'hangs' || (postStart?.kind === 'exec' && postStart.exitCode !== 0))

@@ -3,18 +3,18 @@ import type { Kubelet } from '../../src/kubelet/index.ts';
 import { apiPodOf, uidOf } from './manifests.ts';
 import type { PodSketch } from './sketch.ts';
 
-/** An API server as one kubelet uses it: it serves pods and stores their statuses. */
+/** The API server of one standalone node: it serves pods and stores their statuses. */
 export class PodApi {
   readonly #sketches = new Map<string, PodSketch>();
   readonly #statuses = new Map<string, PodStatus>();
   #isUsed = false;
 
-  /** Whether there is an API server. */
+  /** Whether the kubelet should expect API pods. */
   get state(): 'expected' | 'none' {
     return this.#isUsed ? 'expected' : 'none';
   }
 
-  /** Must be called before the first kubelet starts. */
+  /** Enables the API server; must be called before the first kubelet starts. */
   open(): void {
     this.#isUsed = true;
   }
@@ -33,7 +33,7 @@ export class PodApi {
     this.#tell(kubelet);
   }
 
-  /** A newly started kubelet lists its pods. */
+  /** Delivers the pods to a new kubelet and stores its statuses. */
   serve(kubelet: Kubelet): void {
     if (!this.#isUsed) return;
     kubelet.state.statuses.onChange(({ uid, after }) => this.#statuses.set(uid, after));

@@ -5,17 +5,17 @@ import { uidOf } from './manifests.ts';
 import { probeAnswer } from './programs.ts';
 import { containerOf, type PodSketch } from './sketch.ts';
 
-/** Called for each network probe when it is sent. */
+/** Called when a network probe is sent. */
 export interface ProbeWitness {
   probed(question: ProbeRequest, response: 'success' | 'failure'): void;
 }
 
-/** The servers in the pods: they respond to probes as the sketches define. */
+/** The network servers in pods: they respond to probes as the sketches define. */
 export class PodNetwork {
   readonly #runtime: SimulatedRuntime;
   readonly #witness: Partial<ProbeWitness>;
   readonly #sketches = new Map<string, PodSketch>();
-  /** How often each instance received each probe. */
+  /** How often each container instance received each probe. */
   readonly #asked = new Map<string, number>();
 
   constructor(runtime: SimulatedRuntime, witness: Partial<ProbeWitness>) {
@@ -39,7 +39,7 @@ export class PodNetwork {
   #answer({ podUid, container, containerId, type }: ProbeRequest) {
     const probe = containerOf(this.#sketches.get(podUid), container)?.probes?.[type];
     const found = this.#runtime.runningContainers().find(({ id }) => id === containerId);
-    // No server listens without a running container.
+    // Without a running container no server listens.
     if (found === undefined) return { is: 'failure', afterMs: 1 } as const;
     if (probe === undefined) return { is: 'success', afterMs: 0 } as const;
     const key = `${type} ${containerId}`;

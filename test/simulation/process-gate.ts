@@ -3,8 +3,8 @@ import { type Clock, sleepOn, type Timer } from '../../src/lib/clock.ts';
 type Method = (...args: readonly unknown[]) => unknown;
 
 /**
- * All outputs of one simulated process. When the process is killed, its calls in flight are never
- * answered, its timers never fire, and no later operation in its memory reaches the machine.
+ * All outgoing operations of one simulated process. When the process is killed, its calls in flight
+ * never return, its timers never fire, and none of its later operations reach the machine.
  */
 export class ProcessGate {
   readonly #timers = new Set<Timer>();
@@ -22,15 +22,12 @@ export class ProcessGate {
     return this.#alive;
   }
 
-  /** Active timers and file watches. */
+  /** The number of active timers and file watches. */
   get held(): number {
     return this.#timers.size + this.#handles.size;
   }
 
-  /**
-   * Kills the process at the given call or response counted from now: between any two steps of the
-   * process.
-   */
+  /** Kills the process at the given call or response, counted from now. */
   dieAfter(crossings: number): void {
     this.#fuse = crossings;
   }
@@ -47,7 +44,7 @@ export class ProcessGate {
     this.#streams.clear();
   }
 
-  /** The clock as the process uses it. */
+  /** The clock for the simulated process; its timers stop when the process is killed. */
   clock(inner: Clock): Clock {
     const clock: Clock = {
       now: () => inner.now(),
@@ -59,7 +56,9 @@ export class ProcessGate {
     return clock;
   }
 
-  /** The same object as the process accesses it. */
+  /**
+   * Wraps an object for the simulated process; its calls do not return after the process is killed.
+   */
   around<T extends object>(target: T): T {
     return new Proxy(target, {
       get: (inner, name) => {
@@ -95,7 +94,7 @@ export class ProcessGate {
 
   #stream(inner: AsyncIterable<unknown>): AsyncIterator<unknown> {
     const iterator = inner[Symbol.asyncIterator]();
-    // A killed process reads no further: the sender must learn that it has exited.
+    // A killed process reads no further, so the stream is closed to notify the sender.
     const left = {
       [Symbol.dispose]: () => void Promise.resolve(iterator.return?.()).catch(() => {}),
     };

@@ -4,7 +4,7 @@ import type { Behaviour, HookSketch, ProbeSketch } from './sketch.ts';
 
 const earlyMs = 200;
 
-/** Parses the output of `manifestText`. */
+/** The behaviour of a container's program, parsed from the command that `manifestText` writes. */
 export function scriptOf(config: ContainerConfig): ContainerScript | undefined {
   const [program, text] = config.command;
   if (program !== 'app' || text === undefined) return undefined;
@@ -18,7 +18,7 @@ export function scriptOf(config: ContainerConfig): ContainerScript | undefined {
   return runMs === undefined ? script : { ...script, runMs, exitCode: exitCode ?? 0 };
 }
 
-/** The responses of one instance to hooks and probes. */
+/** The responses of one container instance to exec hooks and probes. */
 function commandsOf(attempt: number): NonNullable<ContainerScript['exec']> {
   const requests = new Map<string, number>();
   return ([program, which = '', text = '']) => {
@@ -38,10 +38,10 @@ function hookAnswer(hook: HookSketch): ExecAnswer {
 }
 
 const promptMs = 5;
-/** Longer than any probe timeout. */
+/** A delay longer than any probe timeout. */
 const lateMs = 1_500;
 
-/** For the given number of the request. */
+/** The response of a container to its n-th probe request. */
 export function probeAnswer(
   { failsFrom, failsTo, untilAttempt, badly }: ProbeSketch,
   attempt: number,

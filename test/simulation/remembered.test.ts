@@ -9,17 +9,17 @@ import { images } from './sketch.ts';
 const url = 'http://manifests.example/pods';
 const broken = '{"kind": "Pod"';
 
-/** The time and the timeout of each stop request of a container. */
+/** The time and the timeout of each StopContainer call. */
 function stops(node: RaceNode): readonly (readonly [number, number])[] {
   return node.calls
     .filter(({ method }) => method === 'stopContainer')
     .map(({ request, atMs }) => [atMs, Number(request['timeout'])]);
 }
 
-describe('a restart of the kubelet during a pod termination', () => {
+describe('kubelet restart during a pod termination', () => {
   const stubborn = { graceSeconds: 30, onTerm: 'ignore' } as const;
 
-  it('continues with the remaining grace of a pod whose manifest was removed', async () => {
+  it('a restarted kubelet continues with the remaining grace of a pod whose manifest was removed', async () => {
     await using node = await RaceNode.start();
     const uid = await node.runsStatic('web', manifest('web', stubborn));
     node.remove('web');
@@ -36,7 +36,7 @@ describe('a restart of the kubelet during a pod termination', () => {
     assert.deepEqual(node.running(uid), []);
   });
 
-  it('continues the termination of a pod that is desired again, and restarts the pod afterwards', async () => {
+  it('a restarted kubelet completes the termination of a pod that is desired again, and restarts the pod afterwards', async () => {
     await using node = await RaceNode.start();
     const text = manifest('web', stubborn);
     const uid = await node.runsStatic('web', text);
@@ -57,7 +57,7 @@ describe('a restart of the kubelet during a pod termination', () => {
   });
 });
 
-it('a restart of the kubelet does not reset the crash back-off of a container', async () => {
+it('a kubelet restart does not reset the crash back-off of a container', async () => {
   await using node = await RaceNode.start({ settings: { maxRestartWaitMs: 300_000 } });
   const uid = await node.runsStatic('crash', manifest('crash', { runMs: 10, exitCode: 1 }));
   const starts = () => node.of(uid, 'container-started').length;
@@ -105,8 +105,8 @@ it('a running pod is not rejected when a restarted kubelet has a lower pod limit
   assert.equal(node.phase(await node.uidOf('c')), 'Failed');
 });
 
-describe('a kubelet of which one source never responds', () => {
-  it('terminates pods that another source has removed, cleans up after them, and leaves the other pods alone', async () => {
+describe('kubelet with a source that never responds', () => {
+  it('a restarted kubelet terminates pods that were removed from another source, cleans up after them, and does not touch other pods', async () => {
     await using node = await RaceNode.start({ settings: { staticPodUrl: url } });
     const [gone, stays] = [
       await node.runsStatic('gone', manifest('gone')),
@@ -122,7 +122,7 @@ describe('a kubelet of which one source never responds', () => {
     ]);
   });
 
-  it('leaves pods of unknown source alone until all sources are ready', async () => {
+  it('a pod with an invalid checkpoint is not touched until all sources are ready', async () => {
     const settings = { staticPodUrl: url };
     await using node = await RaceNode.start({ settings });
     const uid = await node.runsStatic('web', manifest('web'));
@@ -139,7 +139,7 @@ describe('a kubelet of which one source never responds', () => {
     await node.becomesClean(20_000);
   });
 
-  it('keeps the restored pods of that source unchanged', async () => {
+  it('restored pods of the unresponsive source stay unchanged', async () => {
     let response: string | undefined = manifest('far');
     const httpGet = async () => {
       if (response === undefined) throw new Error('connect ECONNREFUSED');
@@ -157,7 +157,7 @@ describe('a kubelet of which one source never responds', () => {
   });
 });
 
-it('a manifest that is invalid when the kubelet starts keeps its pod', async () => {
+it('a pod whose manifest is invalid when the kubelet starts keeps running', async () => {
   await using node = await RaceNode.start();
   const uid = await node.runsStatic('web', manifest('web'));
   await node.restartKubelet(() => node.write('web', broken));
@@ -173,7 +173,7 @@ it('a manifest that is invalid when the kubelet starts keeps its pod', async () 
   );
 });
 
-describe('the terminal status of a static pod', () => {
+describe('terminal status of a static pod', () => {
   const deadline = { spec: { activeDeadlineSeconds: 4 } };
 
   /** Removes all containers and sandboxes of the pod, like a runtime that lost its state. */
@@ -185,7 +185,7 @@ describe('the terminal status of a static pod', () => {
       await node.settled(cri.removePodSandbox({ podSandboxId }, signal));
   }
 
-  it('is the same for every later kubelet, and its active deadline is not restarted', async () => {
+  it('the terminal status is the same for every later kubelet, and the active deadline does not restart', async () => {
     await using node = await RaceNode.start();
     const uid = await node.runsStatic('web', manifest('web', deadline));
     await node.until('its deadline is over', () => node.of(uid, 'container-exited').length === 1);
@@ -207,7 +207,7 @@ describe('the terminal status of a static pod', () => {
     assert.equal(node.of(uid, 'sandbox-started').length, 1);
   });
 
-  it('does not depend on when the kubelet that terminated the pod is killed', async () => {
+  it('the terminal status does not depend on when the kubelet that terminated the pod is killed', async () => {
     await using node = await RaceNode.start();
     const text = manifest('web', { ...deadline, graceSeconds: 30, onTerm: 'ignore' });
     const uid = await node.runsStatic('web', text);
@@ -220,7 +220,7 @@ describe('the terminal status of a static pod', () => {
     assert.equal(node.of(uid, 'container-started').length, 1);
   });
 
-  it('is written when the active deadline expires, whichever kubelet observes it', async () => {
+  it('the terminal status is written when the active deadline expires, whichever kubelet observes it', async () => {
     await using node = await RaceNode.start();
     const uid = await node.runsStatic('web', manifest('web', { spec: { activeDeadlineSeconds: 30 } }));
     const startTime = node.kubelet.state.statuses.getPodStatus(uid)?.startTime;
@@ -231,7 +231,7 @@ describe('the terminal status of a static pod', () => {
     assert.equal(node.of(uid, 'container-started').length, 1);
   });
 
-  it('is restored after the runtime lost the containers', async () => {
+  it('the terminal status is restored after the runtime lost the containers', async () => {
     await using node = await RaceNode.start();
     const once = { restartPolicy: 'Never', runMs: 100, exitCode: 0 } as const;
     node.write('once', manifest('once', once));
@@ -244,7 +244,7 @@ describe('the terminal status of a static pod', () => {
     assert.equal(node.of(uid, 'container-started').length, 1);
   });
 
-  it('stays for a rejected pod until its manifest is removed and added again', async () => {
+  it('a rejected pod keeps its status until its manifest is removed and added again', async () => {
     const settings = { maxPods: 1 };
     await using node = await RaceNode.start({ settings });
     await node.runsStatic('a', manifest('a'));
@@ -262,7 +262,7 @@ describe('the terminal status of a static pod', () => {
     await node.runs(uid);
   });
 
-  it('ends when its manifest is added again, in this kubelet and the next', async () => {
+  it('the terminal status is dropped when the manifest is removed and added again, in the same kubelet and the next', async () => {
     await using node = await RaceNode.start();
     const text = manifest('web', deadline);
     const uid = await node.runsStatic('web', text);
@@ -281,7 +281,7 @@ describe('the terminal status of a static pod', () => {
   });
 });
 
-it('a container that an edit renames terminates within its grace before the new one starts', async () => {
+it('a container that an edit renames terminates within its grace before the new container starts', async () => {
   await using node = await RaceNode.start();
   const metadata = { uid: '0f0e0d0c-0b0a-4908-8706-050403020100' as PodUid };
   const shape = { metadata, graceSeconds: 10, onTerm: 1_500 } as const;

@@ -1,7 +1,7 @@
 import type { SeedOptions, SeedResult } from './seed-options.ts';
 import { simulate } from './simulate.ts';
 
-/** Number of lines shown; `--seed` prints the rest of a long history. */
+/** How many lines of the history are shown; `--seed` prints the complete history. */
 const shownLines = 120;
 const shownLogs = 40;
 
@@ -31,7 +31,10 @@ export async function describeFailure(
   ].join('\n');
 }
 
-/** The lines about the pods, their sandboxes and containers, and their environment. */
+/**
+ * The history lines about the given pods, their sandboxes and containers, and about the node
+ * itself.
+ */
 function linesAbout(history: readonly string[], uids: readonly string[]): readonly string[] {
   if (uids.length === 0) return history;
   const own = history.filter((line) => uids.some((uid) => line.includes(`podUid=${uid.slice(0, 8)}`)));

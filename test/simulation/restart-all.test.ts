@@ -10,7 +10,10 @@ function container(name: string, behaviour: object, more: object = {}) {
   return { name, image: images.present, imagePullPolicy: 'IfNotPresent', command, ...more };
 }
 
-/** The watcher exits with 42 after a while, which restarts all containers. */
+/**
+ * The container named watcher exits with 42 after a while; its restart rule then restarts all
+ * containers.
+ */
 const spec: Partial<PodSpec> = {
   initContainers: [container('prepare', { runMs: 50 })],
   containers: [

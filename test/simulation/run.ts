@@ -1,5 +1,6 @@
 /**
- * Plays seeds and prints how fast that goes, and the first seed that fails with all that happened.
+ * Simulates seeds and prints the simulation speed; prints a report of the first seed that violates
+ * a rule.
  *
  *     npm run simulate -- --seeds 10000 [--from 1] [--jobs 2] [--disk scarce] [--devices offered]
  *       [--cluster joined [--volumes every-kind] [--resizes many] [--pressure some]]
@@ -25,25 +26,28 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '1000' },
     from: { type: 'string', default: '1' },
     seed: { type: 'string' },
-    /** `joined` simulates a node with an API server; without one unless given. */
+    /** `joined` simulates a node with an API server; by default the node is standalone. */
     cluster: { type: 'string' },
     /**
-     * `every-kind` gives pods volumes of all kinds, on a node with an API server; few unless given.
+     * `every-kind` gives pods all volume types, and requires `--cluster joined`; by default pods
+     * have few volumes.
      */
     volumes: { type: 'string' },
-    /** `scarce` simulates an often full disk; the disk has enough space unless given. */
+    /** `scarce` simulates a disk that is often full; by default there is enough space. */
     disk: { type: 'string' },
-    /** `offered` simulates pods that request devices; none do unless given. */
+    /** `offered` simulates pods that request devices; by default none do. */
     devices: { type: 'string' },
-    /** `many` simulates pods that are resized, on a node with an API server; none unless given. */
+    /**
+     * `many` simulates pods that are resized, and requires `--cluster joined`; by default none are.
+     */
     resizes: { type: 'string' },
     /**
-     * `some` simulates a node that is sometimes under resource pressure, with an API server; never
-     * unless given.
+     * `some` simulates a node that is sometimes under resource pressure, and requires `--cluster
+     * joined`; by default it never is.
      */
     pressure: { type: 'string' },
     jobs: { type: 'string', default: String(availableParallelism()) },
-    /** For a worker process that runs a part of the seeds. */
+    /** Set for a worker process that simulates a part of the seeds. */
     part: { type: 'boolean', default: false },
   },
 });
@@ -56,7 +60,7 @@ const resizes = values.resizes === 'many' ? values.resizes : undefined;
 const pressure = values.pressure === 'some' ? values.pressure : undefined;
 const options: SeedOptions = { cluster, volumes, disk, devices, resizes, pressure };
 
-/** Up to the first seed that fails. */
+/** Simulates the seeds until one violates a rule. */
 async function play(from: number, count: number): Promise<Played> {
   let virtualMs = 0;
   for (let seed = from; seed < from + count; seed++) {
@@ -87,8 +91,8 @@ function playElsewhere(from: number, count: number): Promise<Played> {
 }
 
 /**
- * The parent process holds the other end of stdin: when it closes, the parent has exited and the
- * results are not needed.
+ * Exits when the parent process has exited and the results are not needed any more. The parent
+ * holds the other end of stdin, which then closes.
  */
 function endWithParent(): void {
   process.stdin.on('end', () => process.exit(1)).resume();

@@ -9,11 +9,13 @@ const options = { disk: 'scarce' } as const;
 describe('a simulated node with a small disk', () => {
   before(prepareSimulation);
 
-  it(`holds its invariants under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), options));
+  it(`a node with a small disk holds its invariants under ${seeds} seeds`, () =>
+    playSeeds(seedsUpTo(seeds), options));
 
-  it('replays the same history under the same seed', () => playAgain(seedsUpTo(5), options, new Map()));
+  it('the same seed replays the same history with a small disk', () =>
+    playAgain(seedsUpTo(5), options, new Map()));
 
-  it('rotates logs and removes images while pods are added and removed', async () => {
+  it('a node with a small disk rotates logs and removes images while pods are added and removed', async () => {
     const { history } = await simulate(4, options);
     for (const what of ['image-removed', 'call reopenContainerLog'])
       assert.ok(

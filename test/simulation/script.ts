@@ -7,14 +7,17 @@ import type { PodSketch } from './sketch.ts';
 import { type Feature, Sketcher } from './sketcher.ts';
 import type { VolumeStep } from './volumes/volume-steps.ts';
 
-/** One action on the simulation. */
+/** One action of the simulation script. */
 export type Step =
   | { readonly do: 'write'; readonly sketch: PodSketch }
   | { readonly do: 'remove'; readonly name: string }
   | { readonly do: 'spoil'; readonly name: string }
   | { readonly do: 'mend'; readonly name: string }
   | { readonly do: 'kill-kubelet'; readonly crossings: number }
-  /** At the next call of that kind, or the given number of steps later. */
+  /**
+   * Kills the kubelet at its next call of the given method, or the given number of calls and
+   * responses later.
+   */
   | { readonly do: 'kill-kubelet-at'; readonly method: string; readonly crossings: number }
   | { readonly do: 'stop-kubelet' }
   | { readonly do: 'start-kubelet' }
@@ -37,23 +40,25 @@ export interface TimedStep {
   readonly step: Step;
 }
 
-/** The actions that the script may contain. */
+/** Which disturbances a script contains; each value includes the previous ones. */
 export type Trouble = 'none' | 'kubelet' | 'runtime' | 'faults';
 
 export const troubles: readonly Trouble[] = ['none', 'kubelet', 'runtime', 'faults'];
 
 /** Required content of a script, in addition to the content drawn from the seed. */
 export interface ScriptWishes {
-  /** Fields that every pod has. */
+  /** Optional pod properties that every pod must have. */
   readonly always?: readonly Feature[] | undefined;
   /**
-   * The call at which every disturbed kubelet is killed; all calls and other ways to exit unless
-   * given.
+   * The runtime call at which every disturbed kubelet is killed; by default kubelets are killed or
+   * stopped at random.
    */
   readonly killedAt?: DelicateCall | undefined;
 }
 
-/** The actions of one seed, in the order of time. The same numbers give the same script. */
+/**
+ * Generates the actions of one seed in the order of time. Equal random numbers give equal scripts.
+ */
 export function writeScript(
   random: Random,
   trouble: Trouble,
@@ -69,13 +74,13 @@ export function writeScript(
   return writer.steps();
 }
 
-/** The most important kinds are listed twice. */
+/** Frequent kinds of runtime failures are listed twice. */
 const runtimeTroubles = [
   ...(['restart', 'restart', 'container', 'container'] as const),
   ...(['sandbox', 'network', 'disconnect', 'clock'] as const),
 ];
 
-/** Calls after which operations have begun and are not checkpointed yet. */
+/** Runtime calls that start an operation that is not checkpointed yet. */
 const delicateCalls = ['startContainer', 'startContainer', 'execSync', 'stopContainer', 'pullImage'] as const;
 export type DelicateCall = (typeof delicateCalls)[number];
 
@@ -95,7 +100,7 @@ class ScriptWriter {
     return this.#steps.toSorted((each, other) => each.atMs - other.atMs);
   }
 
-  /** A pod is added, edited, removed and added again. */
+  /** Adds the actions for one static pod: it is added, edited, removed and added again. */
   pod(name: string, spanMs: number): void {
     let atMs = this.#below(spanMs / 4);
     let sketch = this.#sketcher.pod(name);
@@ -107,7 +112,7 @@ class ScriptWriter {
     }
   }
 
-  /** A pod of the API that gets one or two ephemeral containers. */
+  /** Adds the actions for an API pod that gets one or two ephemeral containers. */
   apiPod(name: string, spanMs: number): void {
     let atMs = this.#below(spanMs / 4);
     let sketch = this.#sketcher.apiPod(name);
@@ -159,7 +164,8 @@ class ScriptWriter {
     if (kind === 'kill') this.#add(atMs, { do: 'kill-kubelet', crossings: this.#whole(60) });
     if (kind === 'kill-at') {
       const method = this.#killedAt ?? this.#of(delicateCalls);
-      // Most critical states occur while pods are added.
+      // The kill is scheduled in the first half, because most critical states occur while pods are
+      // added.
       this.#add(this.#below(atMs / 2), { do: 'kill-kubelet-at', method, crossings: 1 + this.#whole(3) });
     }
     this.#add(atMs + this.#some([1, 100, 15_000]), { do: 'start-kubelet' });
@@ -228,7 +234,7 @@ class ScriptWriter {
     return randomInt(this.#random, bound);
   }
 
-  /** Below one of the bounds. */
+  /** A random number below one of the bounds. */
   #some(bounds: readonly number[]): number {
     return this.#below(this.#of(bounds));
   }

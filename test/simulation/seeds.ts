@@ -3,17 +3,17 @@ import { describeFailure } from './report.ts';
 import type { SeedOptions } from './seed-options.ts';
 import { simulate } from './simulate.ts';
 
-/** The hash of each run's history by its seed. */
+/** The history hash of each simulated seed. */
 export type Lives = Map<number, string>;
 
-/** All seeds from the first one up to the last. */
+/** All seeds from 1 up to the last one. */
 export function seedsUpTo(last: number): readonly number[] {
   return Array.from({ length: last }, (_, index) => index + 1);
 }
 
 /**
- * Runs seeds and records the hashes of their histories; prints the complete history of the first
- * seed that violates a rule.
+ * Simulates seeds and records their history hashes; prints the history of the first seed that
+ * violates a rule.
  */
 export async function playSeeds(
   seeds: readonly number[],
@@ -28,8 +28,8 @@ export async function playSeeds(
 }
 
 /**
- * Runs seeds once more, after all others: each must have the same history, whatever ran in the
- * process before.
+ * Simulates seeds a second time, after all others: each must have the same history, whatever ran in
+ * the process before.
  */
 export async function playAgain(
   seeds: readonly number[],

@@ -30,17 +30,17 @@ const settleMs = 30 * 60_000;
 const emptyMs = 10 * 60_000;
 const lookMs = 1_000;
 const quietMs = 70_000;
-/** Pods whose termination was requested before have terminated after this time. */
+/** After this time all pods whose termination was requested before have terminated. */
 const calmMs = 35_000;
 
-/** Lazy loading of modules takes real time and must not happen during a simulation. */
+/** Loads lazily loaded modules before a simulation, because loading takes real time. */
 export async function prepareSimulation(): Promise<void> {
   await readYaml('kind: Pod');
   await import('../../src/resources/devices/index.ts');
   await import('../../src/pods/validation/index.ts');
 }
 
-/** Runs one seed. */
+/** Simulates one seed. */
 export async function simulate(seed: number, options: SeedOptions = {}): Promise<SeedResult> {
   const run = new SeedRun(seed, options);
   try {
@@ -53,7 +53,7 @@ export async function simulate(seed: number, options: SeedOptions = {}): Promise
   return run.result();
 }
 
-/** Ends a run with a violated rule. */
+/** Thrown to end a simulation when a rule is violated. */
 class Violated extends Error {}
 
 class SeedRun {
@@ -67,25 +67,25 @@ class SeedRun {
   readonly #rules: readonly Rule[];
   readonly #scenario: Scenario | undefined;
   /**
-   * A separate generator, so that the seeds without a cluster stay the same as before clusters
-   * existed.
+   * Separate random generators, so that seeds without a cluster replay as before clusters were
+   * added.
    */
   readonly #clusterRandom: Random;
   readonly #volumeRandom: Random;
   readonly #deviceRandom: Random;
-  /** Undefined if no pod is resized. */
+  /** The random generator of resizes; undefined if no pod is resized. */
   readonly #resizeRandom: Random | undefined;
   readonly #pressureRandom: Random;
   readonly #violations: string[] = [];
   /** Pods affected by runtime failures, which may have to be recreated. */
   readonly #damaged = new Set<string>();
-  /** Pods of which a container exited differently from its sketch. */
+  /** Pods with a container that exited differently from its sketch. */
   readonly #disturbed = new Set<string>();
-  /** Pods in which no container may start or stop now. */
+  /** Pods whose status and containers must not change at the moment. */
   #quiet: ReadonlySet<string> = new Set();
   #faulty: 'no' | 'events' | 'calls' = 'no';
   #uncertain = false;
-  /** The call that kills the kubelet. */
+  /** The runtime call at which the kubelet will be killed. */
   #fuse: { readonly method: string; readonly crossings: number } | undefined;
 
   constructor(seed: number, options: SeedOptions) {
@@ -188,7 +188,7 @@ class SeedRun {
   }
 
   readonly answered: NonNullable<Witness['answered']> = (request, answer) => {
-    // An interrupted hook counts as failed, and its container is killed for it.
+    // An interrupted hook counts as failed, so its container may be killed.
     const owner = this.#world.runtime.containers().find(({ id }) => id === request.containerId);
     if (answer === undefined && owner !== undefined) this.#disturbed.add(owner.podUid);
     for (const rule of this.#rules) rule.answered?.(request, answer);
@@ -255,7 +255,8 @@ class SeedRun {
           return this.#desk.sketchOf(step.sketch.name) === undefined
             ? this.#scenario.create(step.sketch)
             : this.#scenario.edit(step.sketch);
-        // Not every restart policy restarts previously running containers.
+        // The pod may differ from its sketch, because not every restart policy restarts containers
+        // that ran before.
         if (this.#desk.known(uidOf(step.sketch)) !== undefined && step.sketch.ephemeral === undefined)
           this.#disturbed.add(uidOf(step.sketch));
         this.#desk.write(step.sketch);
@@ -317,7 +318,7 @@ class SeedRun {
     }
   }
 
-  /** The manifest before it was made invalid. */
+  /** Restores the manifest as it was before it was made invalid. */
   #mend(name: string): void {
     const sketch = this.#desk.sketchOf(name);
     if (sketch === undefined || !this.#desk.isBroken(name)) return;
@@ -391,7 +392,7 @@ class SeedRun {
       );
   }
 
-  /** Once more without other changes: running containers must not notice. */
+  /** Restarts the kubelet without other changes, which must not affect running containers. */
   async #restartInPeace(): Promise<void> {
     const stable = this.#desk
       .wanted()

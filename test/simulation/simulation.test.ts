@@ -3,7 +3,7 @@ import { type Lives, playAgain, playSeeds, seedsUpTo } from './seeds.ts';
 import { prepareSimulation } from './simulate.ts';
 
 const seeds = 200;
-/** Each of these seeds found a bug once: rare ones, beyond the seeds that always run. */
+/** Seeds beyond the regular ones that once found rare bugs. */
 const hardSeeds = [289, 1_523, 3_021, 3_107, 5_971, 7_311];
 const repeatedSeeds = 20;
 
@@ -11,9 +11,11 @@ describe('the whole kubelet in simulation', () => {
   const lives: Lives = new Map();
   before(prepareSimulation);
 
-  it(`holds its invariants under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), {}, lives));
+  it(`a standalone node holds its invariants under ${seeds} seeds`, () =>
+    playSeeds(seedsUpTo(seeds), {}, lives));
 
-  it('holds its invariants under seeds that once violated one', () => playSeeds(hardSeeds));
+  it('a standalone node holds its invariants under seeds that once violated one', () => playSeeds(hardSeeds));
 
-  it('replays the same history under the same seed', () => playAgain(seedsUpTo(repeatedSeeds), {}, lives));
+  it('the same seed replays the same history on a standalone node', () =>
+    playAgain(seedsUpTo(repeatedSeeds), {}, lives));
 });

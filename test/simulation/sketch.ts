@@ -1,36 +1,39 @@
-/** The behaviour of a simulated container's program; it does not depend on the image. */
+/** The behaviour of the program in a simulated container; it does not depend on the image. */
 export interface Behaviour {
-  /** Runs permanently unless given. */
+  /** How long the program runs; by default permanently. */
   readonly runMs?: number;
   readonly exitCode?: number;
-  /** Whether it exits immediately on the stop signal, never, or after a delay. */
+  /**
+   * Whether the program exits immediately on SIGTERM, ignores it, or exits after this many
+   * milliseconds.
+   */
   readonly onTerm?: 'die' | 'ignore' | number;
-  /** Attempts before this one exit early with a failure. */
+  /** Attempts of the container below this number exit early with a failure. */
   readonly failsBefore?: number;
-  /** The exit code of those attempts: 1 unless given. */
+  /** The exit code of the failing attempts; 1 by default. */
   readonly failsWith?: number;
 }
 
-/** A hook: a command with its result, one that never returns, or a sleep. */
+/** A lifecycle hook: a command with its result, a command that never returns, or a sleep. */
 export type HookSketch =
   | { readonly kind: 'exec'; readonly takesMs: number; readonly exitCode: number }
   | { readonly kind: 'hangs' }
   | { readonly kind: 'sleep'; readonly seconds: number };
 
 /**
- * The responses of an instance to a probe: success each time, except for the given requests.
- * Counted from one.
+ * The responses of a container instance to a probe: success, except for the requests from
+ * `failsFrom` to `failsTo`, counted from one.
  */
 export interface ProbeSketch {
   readonly way: 'exec' | 'tcp';
   readonly periodSeconds: number;
   readonly failureThreshold: number;
   readonly initialDelaySeconds: number;
-  /** The kind of failure: a late response is one, too. */
+  /** How the probe fails: with a failure or with a late response. */
   readonly badly: 'fails' | 'late';
   readonly failsFrom: number;
   readonly failsTo: number;
-  /** Only attempts before this one fail. */
+  /** Only attempts of the container below this number fail the probe. */
   readonly untilAttempt: number;
 }
 
@@ -45,7 +48,7 @@ export interface RestartRuleSketch {
 
 export type RestartPolicy = 'Always' | 'OnFailure' | 'Never';
 
-/** The requests and limits of a container. */
+/** The CPU and memory of a container, used as requests and limits. */
 export interface ContainerSize {
   readonly milliCpu: number;
   readonly mebibytes: number;
@@ -61,30 +64,30 @@ export interface ContainerSketch extends Behaviour {
   readonly postStart?: HookSketch;
   readonly preStop?: HookSketch;
   readonly probes?: { readonly [type in ProbeType]?: ProbeSketch };
-  /** How many devices of a plugin it requests. */
+  /** How many devices the container requests. */
   readonly devices?: number;
-  /** No resource requests unless given. */
+  /** The resources of the container; by default it requests none. */
   readonly size?: ContainerSize;
-  /** A resource whose change requires a container restart. */
+  /** The resource whose resize requires a container restart. */
   readonly restartsForSize?: 'cpu' | 'memory';
 }
 
 export interface PodSketch {
   readonly name: string;
   readonly revision: number;
-  /** From a manifest unless given. */
+  /** Where the pod is defined; by default in a manifest. */
   readonly source?: 'api';
   readonly restartPolicy: RestartPolicy;
   readonly graceSeconds: number;
-  /** None unless given. */
+  /** The priority of the pod; by default it has none. */
   readonly priority?: number | undefined;
-  /** The active deadline; none unless given. */
+  /** The active deadline of the pod; by default it has none. */
   readonly deadlineSeconds?: number | undefined;
   readonly init: readonly ContainerSketch[];
   readonly containers: readonly ContainerSketch[];
-  /** Whether the node may lack the capacity for it. */
+  /** Whether the node may reject the pod for lack of capacity. */
   readonly mayBeRefused?: true;
-  /** Added to the pod while it runs. */
+  /** Ephemeral containers, which are added while the pod runs. */
   readonly ephemeral?: readonly ContainerSketch[];
 }
 
@@ -117,7 +120,7 @@ export function containerOf(sketch: PodSketch | undefined, name: string): Contai
   return sketch === undefined ? undefined : everyContainer(sketch).find((each) => each.name === name);
 }
 
-/** The restart decision of the manifest for a container that has exited like this. */
+/** What the restart policy and rules require after a container has exited with this code. */
 export function afterExit(
   sketch: PodSketch,
   container: ContainerSketch,
@@ -132,7 +135,8 @@ export function afterExit(
 }
 
 /**
- * A plain init container has completed when it has succeeded, whatever restart policy the pod has.
+ * The effective restart policy of a container; a plain init container that has succeeded is not
+ * restarted even under Always.
  */
 export function policyOf(sketch: PodSketch, container: ContainerSketch): RestartPolicy {
   const policy = container.restartPolicy ?? sketch.restartPolicy;

@@ -10,7 +10,7 @@ import {
 
 type Nameless = Omit<ContainerSketch, 'name'>;
 
-/** Optional properties of a pod beyond containers that run and exit. */
+/** An optional property of a generated pod; all pods have containers that run and exit. */
 export type Feature = 'init' | 'sidecars' | 'hooks' | 'probes' | 'policies' | 'crashes' | 'deadline';
 
 const chances: Readonly<Record<Feature, number>> = {
@@ -24,13 +24,13 @@ const chances: Readonly<Record<Feature, number>> = {
 };
 const features = Object.keys(chances) as readonly Feature[];
 
-/** Generates pods. The same numbers give the same pods. */
+/** Generates random pods. Equal random numbers give equal pods. */
 export class Sketcher {
   readonly #random: Random;
   readonly #always: ReadonlySet<Feature>;
   #revision = 0;
 
-  /** Every pod has the given properties. */
+  /** All generated pods have the properties in `always`. */
   constructor(random: Random, always: readonly Feature[] = []) {
     this.#random = random;
     this.#always = new Set(always);
@@ -40,10 +40,11 @@ export class Sketcher {
     const has = new Set(
       features.filter((each) => this.#random.next() < chances[each] || this.#always.has(each)),
     );
-    // A container stopped because of a probe exits with another code than by itself, which matters
-    // where exit codes do.
+    // Pods with restart rules have no probes, because a container killed for a failed probe exits
+    // with another code than the sketch defines.
     if (has.has('policies')) has.delete('probes');
-    // For a container that may exit by itself it would be undefined which exit comes first.
+    // Only containers that do not exit by themselves get a deadline; otherwise either exit could
+    // come first.
     const mayHaveDeadline = has.has('deadline') && !has.has('policies');
     const policies = ['Always', 'Always', 'OnFailure', 'Never'] as const;
     const isSteady = mayHaveDeadline || has.has('policies') || has.has('probes');
@@ -59,13 +60,16 @@ export class Sketcher {
     };
   }
 
-  /** A pod of the API that runs long enough for ephemeral containers to be added. */
+  /**
+   * An API pod without a deadline, so that it runs long enough for ephemeral containers to be
+   * added.
+   */
   apiPod(name: string): PodSketch {
     const { deadlineSeconds: _none, ...sketch } = this.pod(name);
     return { ...sketch, source: 'api' };
   }
 
-  /** The pod with ephemeral containers. */
+  /** The pod with one more ephemeral container. */
   withEphemeral(sketch: PodSketch): PodSketch {
     const index = sketch.ephemeral?.length ?? 0;
     const behaviour =
@@ -112,13 +116,13 @@ export class Sketcher {
     if (has.has('policies')) return { ...base, ...this.#withPolicy() };
     const kind = this.#of(['stays', 'stays', 'stays', 'stays', 'ends', 'flaky'] as const);
     if (has.has('crashes')) return { ...base, failsBefore: 3 + this.#whole(3) };
-    // Only containers that run can be probed.
+    // Containers with probes run permanently.
     if (kind === 'stays' || has.has('probes')) return base;
     if (kind === 'flaky') return { ...base, failsBefore: 1 + this.#whole(2) };
     return { ...base, runMs: this.#some([10, 1_000, 20_000]), exitCode: this.#of([0, 0, 1]) };
   }
 
-  /** The container's own restart policy, or none. */
+  /** The restart policy of a single container with a matching behaviour; it may be absent. */
   #withPolicy(): Partial<Nameless> {
     const failsBefore = 1 + this.#whole(2);
     switch (this.#of(['ends', 'never', 'rule', 'all', 'other'] as const)) {
@@ -165,7 +169,7 @@ export class Sketcher {
     return { ...base, ...own, ...(isFlaky && { failsBefore: 1 + this.#whole(2) }) };
   }
 
-  /** Some crash at first, some always, some stop slowly. */
+  /** A sidecar: some fail at first, some fail always, some stop slowly. */
   #sidecar(): Nameless {
     const base = { image: images.present, restartPolicy: 'Always', onTerm: this.#onTerm() } as const;
     const kind = this.#of(['stays', 'stays', 'stays', 'flaky', 'crashes'] as const);
@@ -185,7 +189,8 @@ export class Sketcher {
   }
 
   #hooks({ runMs }: Nameless, graceSeconds: number): Pick<ContainerSketch, 'postStart' | 'preStop'> {
-    // A container that exits by itself may have exited before its hook has completed.
+    // A container that exits by itself gets no postStart hook, because it may exit before the hook
+    // completes.
     const mayHavePostStart = runMs === undefined && this.#random.next() < 0.5;
     return {
       ...(mayHavePostStart && { postStart: this.#hook(graceSeconds) }),
@@ -195,7 +200,7 @@ export class Sketcher {
 
   #hook(graceSeconds: number): HookSketch {
     const kind = this.#of(['works', 'works', 'works', 'sleeps', 'sleeps', 'fails', 'hangs'] as const);
-    // No hook may sleep longer than the pod's grace.
+    // A hook never sleeps longer than the grace of the pod.
     if (kind === 'sleeps') return { kind: 'sleep', seconds: Math.min(this.#of([0, 1, 3, 10]), graceSeconds) };
     if (kind === 'hangs') return { kind: 'hangs' };
     return { kind: 'exec', takesMs: this.#some([10, 2_000, 8_000]), exitCode: kind === 'fails' ? 1 : 0 };
@@ -228,7 +233,7 @@ export class Sketcher {
     return randomInt(this.#random, bound);
   }
 
-  /** Below one of the bounds. */
+  /** A random number below one of the bounds. */
   #some(bounds: readonly number[]): number {
     return this.#random.next() * this.#of(bounds);
   }

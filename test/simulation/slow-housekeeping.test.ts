@@ -44,7 +44,7 @@ it('a disk that hangs during housekeeping does not delay pods', async () => {
   await environment.startKubelet();
   await environment.clock.advance(10_000);
   hangs = true;
-  // On an idle node housekeeping runs twice a minute.
+  // Housekeeping runs twice a minute on an idle node, so it starts once in this time.
   await environment.clock.advance(35_000);
   assert.equal(looks, 1);
   environment.write(sketch('one'));

@@ -33,32 +33,34 @@ export interface WorldOptions {
   readonly seed: number;
   readonly flavour?: Flavour;
   readonly mutate?: Mutation | undefined;
-  /** Whether to store the kubelet's log, which takes time. */
+  /** Whether the kubelet's log is stored, which slows the simulation down. */
   readonly logs?: 'kept' | 'dropped';
   readonly settings?: LifeOptions['settings'];
   readonly aroundCri?: LifeOptions['aroundCri'];
   readonly probes?: LifeOptions['probes'];
-  /** The machine with parts of it replaced. */
+  /** Replaces parts of the machine. */
   readonly aroundMachine?: (machine: NodeMachine) => NodeMachine;
-  /** The cluster the node belongs to; it is standalone unless given. */
+  /** The cluster the node belongs to; by default the node is standalone. */
   readonly cluster?: Pick<ClusterWorldOptions, 'random' | 'skewMs' | 'copies'> | undefined;
   /**
-   * For pods with volumes of all kinds; without it volume files are not stored and no driver
-   * exists.
+   * Gives pods all volume types; otherwise volume files are not stored and no CSI driver exists.
    */
   readonly volumes?: Pick<VolumeWorldOptions, 'random'> | undefined;
   /**
-   * For an often full disk and containers that write many log lines; there is enough space unless
-   * given.
+   * Makes the disk often full and containers write many log lines; by default there is enough
+   * space.
    */
   readonly scarceDisk?: { readonly random: Random } | undefined;
-  /** For pods that request devices; no plugin exists unless given. */
+  /** Adds a device plugin; by default no plugin exists. */
   readonly devices?: { readonly random: Random } | undefined;
-  /** For a node that may be under resource pressure; it never is unless given. */
+  /** Whether the node is sometimes under resource pressure; by default it never is. */
   readonly pressure?: 'some' | undefined;
 }
 
-/** The observer of the simulation: called synchronously, before it continues. */
+/**
+ * The observer of the simulation. Its methods are called synchronously, before the simulation
+ * continues.
+ */
 export interface Witness extends Partial<ProbeWitness> {
   entry(entry: TraceEntry): void;
   calling(method: string, request: unknown): void;
@@ -69,12 +71,13 @@ export interface Witness extends Partial<ProbeWitness> {
   bug(method: string, error: unknown): void;
   apiChanged?(change: StoreChange): void;
   volumeChanging?(method: string, path: string): void;
-  /** Another component on the machine has found a violated rule. */
+  /** Called when another component of the simulated machine detects a violated rule. */
   broken?(rule: string, what: string): void;
 }
 
 /**
- * One simulated node under virtual time: the runtime and the machine stay, kubelets are restarted.
+ * One simulated node under virtual time: the runtime and the machine persist while kubelets are
+ * restarted.
  */
 export class World {
   readonly clock: VirtualClock;
@@ -83,7 +86,7 @@ export class World {
   readonly files: MemoryFiles = memoryFiles();
   readonly cgroups = new SimulatedCgroupHost({ mode: 'v2' });
   readonly machine: NodeMachine;
-  /** For a standalone node. */
+  /** The API server of a standalone node. */
   readonly api = new PodApi();
   readonly cluster: ClusterWorld | undefined;
   readonly volumes: VolumeWorld | undefined;
@@ -113,7 +116,8 @@ export class World {
       flavour: options.flavour ?? 'containerd-1.6',
       script: (_sandbox, config) =>
         options.scarceDisk === undefined ? scriptOf(config) : ScarceDisk.talking(scriptOf(config)),
-      // No registry provides it: once removed it would be lost for good.
+      // The image is pinned, because no simulated registry has it: once removed it could not be
+      // pulled again.
       images: [{ reference: images.present, command: ['app'], pinned: options.scarceDisk !== undefined }],
       registry: registryOf([
         { reference: images.pulled, command: ['app'], pullMs: 2_000 },
@@ -152,8 +156,8 @@ export class World {
       ...this.scarceDisk?.machine,
       cgroups: this.cgroups,
       evictionStats: pressure,
-      httpGet: () => Promise.reject(new Error('There is no network')),
-      dialHttp: () => Promise.reject(new Error('There is no network')),
+      httpGet: () => Promise.reject(new Error('The simulated machine has no network')),
+      dialHttp: () => Promise.reject(new Error('The simulated machine has no network')),
       readFile: async (path) =>
         (path === '/proc/self/mountinfo' && this.volumes?.mountinfo()) || 'nameserver 10.0.0.2\n',
     });
@@ -214,7 +218,10 @@ export class World {
     this.life?.kill();
   }
 
-  /** Advances the time until the kubelet has stopped; returns what it left behind. */
+  /**
+   * Advances the time until the kubelet has stopped; returns a description of the timers and
+   * watches it left.
+   */
   async stopKubelet(): Promise<string | undefined> {
     const { life } = this;
     if (life === undefined) return undefined;

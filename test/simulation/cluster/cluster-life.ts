@@ -15,9 +15,9 @@ export interface ClusterLifeParts {
   readonly metrics: MetricRegistry;
   readonly cri: CriClient;
   readonly files: CopyFiles;
-  /** The API client as this kubelet process uses it. */
+  /** Wraps the API client of this kubelet process. */
   readonly around: (client: ApiClient) => ApiClient;
-  /** Pod capacity of the node, 110 unless given. */
+  /** Pod capacity of the node; 110 by default. */
   readonly maxPods?: number | undefined;
 }
 
@@ -54,7 +54,7 @@ const nodeSettings: NodeSettings = {
 const machine: NodeMachineInfo = {
   read: async (path) => (path === '/etc/machine-id' ? 'machine' : undefined),
   addresses: () => [{ interface: 'eth0', address }],
-  lookup: () => Promise.reject(new Error('There is no DNS')),
+  lookup: () => Promise.reject(new Error('The simulated machine has no DNS')),
   kernelRelease: () => '6.1.0',
 };
 

@@ -5,7 +5,10 @@ import type { KnownBug } from '../mutations.ts';
 type PatchCall = Parameters<ApiClient['patch']>;
 
 const joined = { cluster: 'joined' } as const;
-/** For operations that must never succeed. */
+/**
+ * Options for bugs that make an operation fail forever, so that the wait for the final state ends
+ * early.
+ */
 const impatient = { ...joined, patienceMs: 200_000 } as const;
 
 /** Bugs in the API connection of the kubelet; the simulation must find each. */

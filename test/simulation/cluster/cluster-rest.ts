@@ -16,11 +16,11 @@ export interface RestScene {
   readonly kubelet: Kubelet | undefined;
   readonly wanted: readonly { readonly uid: string; readonly sketch: PodSketch }[];
   readonly now: number;
-  /** Containers that run according to the runtime. */
+  /** The containers that run according to the runtime. */
   readonly running: readonly { readonly podUid: string; readonly name: string; readonly id: string }[];
 }
 
-/** Differences between the API objects and the state expected of a node at rest. */
+/** Differences between the API objects and the state expected when the node has no pending work. */
 export function unlikeTheNode(scene: RestScene): readonly string[] {
   const { cluster, kubelet, wanted } = scene;
   if (kubelet === undefined) return ['no kubelet is running'];
@@ -59,8 +59,8 @@ function untrue(object: StoredObject, kubelet: Kubelet): readonly string[] {
 }
 
 /**
- * Independent of the kubelet's own state: every container that runs in a settled pod must be
- * reported as running.
+ * Compares with the runtime instead of the kubelet's own state: every container that runs in a
+ * settled pod must be reported as running.
  */
 function untold({ cluster, wanted, running }: RestScene): readonly string[] {
   const uids = new Set(
@@ -75,7 +75,7 @@ function untold({ cluster, wanted, running }: RestScene): readonly string[] {
   });
 }
 
-/** The IDs of the running containers, without the runtime prefix. */
+/** The IDs of the containers reported as running, without the runtime prefix. */
 function toldContainers(status: PodStatus): ReadonlySet<string> {
   const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = status;
   return new Set(

@@ -22,15 +22,13 @@ export function clusterOf(
   random: Random,
   options: 'joined' | 'alone',
 ): Pick<ClusterWorldOptions, 'random' | 'skewMs'> | undefined {
-  // One number is drawn before all others, so that existing seeds replay as before.
+  // A number is drawn even for a standalone node, so that existing seeds replay as before.
   random.next();
   if (options === 'alone') return undefined;
   return { random, skewMs: pick(random, skews) ?? 0 };
 }
 
-/**
- * The same script plus changes that users and controllers make through the API, and API failures.
- */
+/** Adds changes that users and controllers make through the API, and API failures, to a script. */
 export function withCluster(random: Random, script: readonly TimedStep[]): readonly TimedStep[] {
   const spanMs = Math.max(60_000, script.at(-1)?.atMs ?? 0);
   const isCalm = random.next() < 0.3;
@@ -143,7 +141,7 @@ class ClusterScriptWriter {
     }
   }
 
-  /** Between sending a request to the API and receiving its watch events. */
+  /** Kills the kubelet between sending a request to the API and receiving its watch events. */
   #kill(atMs: number, forMs: number): void {
     const method = this.#of(['api patch', 'api patch', 'api delete', 'api create', 'api update'] as const);
     const step = { do: 'kill-kubelet-at', method, crossings: 1 + this.#whole(3) } as const;

@@ -1,13 +1,13 @@
 import type { ApiFaultRates } from '../../simulator/index.ts';
 import type { ContainerSize, ContainerSketch, PodSketch } from '../sketch.ts';
 
-/** One action on the API server, or through it. */
+/** One action of a user or controller on the simulated API server, or a failure of the server. */
 export type ClusterStep =
   | { readonly do: 'create'; readonly sketch: PodSketch }
-  /** Changes labels and annotations, which running containers must not notice. */
+  /** Changes labels and annotations, which must not affect running containers. */
   | { readonly do: 'label'; readonly name: string; readonly value: string }
   | { readonly do: 'new-image'; readonly name: string }
-  /** Containers that are not named stay unchanged. */
+  /** Changes the resources of the named containers; the others stay unchanged. */
   | {
       readonly do: 'resize';
       readonly name: string;
@@ -15,8 +15,8 @@ export type ClusterStep =
     }
   | { readonly do: 'look-into'; readonly name: string; readonly container: ContainerSketch }
   /**
-   * Force-deletes the pod if no grace is given; creates another pod of the same name afterwards if
-   * one is given.
+   * Deletes the pod, by force if the grace is 0; if `next` is given, creates it after a pod of the
+   * same name is removed.
    */
   | {
       readonly do: 'delete';
@@ -24,7 +24,7 @@ export type ClusterStep =
       readonly grace?: number | undefined;
       readonly next?: PodSketch | undefined;
     }
-  /** A controller marks the Node not ready, as the node controller does when the lease expires. */
+  /** Marks the Node not ready, as the node controller does when the lease expires. */
   | { readonly do: 'call-unready'; readonly name: string }
   | { readonly do: 'delete-mirror'; readonly name: string; readonly grace?: number | undefined }
   | { readonly do: 'delete-node' }

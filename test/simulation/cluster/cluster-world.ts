@@ -18,9 +18,12 @@ export interface ClusterWorldOptions {
   readonly random: Random;
   /** Offset of the API server's clock from the node's clock. */
   readonly skewMs: number;
-  /** Whether the kubelet caches API objects; false unless given. */
+  /** Whether the kubelet caches API objects; by default it does not. */
   readonly copies?: 'kept' | undefined;
-  /** For pods with volumes of all kinds; pods have few volumes unless given. */
+  /**
+   * The volumes of a simulation in which pods have all volume types; by default pods have few
+   * volumes.
+   */
   readonly volumes?: VolumeWorld | undefined;
   readonly note: (what: string) => void;
   readonly changed: (change: StoreChange) => void;
@@ -29,7 +32,7 @@ export interface ClusterWorldOptions {
 const namespace = 'default';
 const pods = apiResources.pods;
 const leaseNamespace = 'kube-node-lease';
-/** How long claims wait to be bound to a volume. */
+/** Possible delays in milliseconds before a claim is bound to a volume. */
 const latenesses = [0, 500, 5_000, 20_000];
 
 /** The simulated API server and its clients other than the kubelet. */
@@ -55,7 +58,7 @@ export class ClusterWorld {
     return this.#options.copies;
   }
 
-  /** Start of the current API outage; undefined while the API is reachable. */
+  /** When the current API outage began; undefined while the API is reachable. */
   get awaySinceMs(): number | undefined {
     return this.#awaySinceMs;
   }
@@ -91,12 +94,12 @@ export class ClusterWorld {
     this.api.put(pods, { metadata, spec, status: { phase: 'Pending' } });
   }
 
-  /** Whether the pod was given volumes of all kinds. */
+  /** Whether the pod was created with all volume types. */
   hadVolumes(uid: string): boolean {
     return this.#dressed.has(uid);
   }
 
-  /** The same pod with its current sketch. */
+  /** Replaces the spec of the pod by that of its current sketch. */
   edit(sketch: PodSketch): void {
     const { spec } = this.#podOf(sketch);
     const { containers, initContainers, ephemeralContainers } = spec;
@@ -134,7 +137,7 @@ export class ClusterWorld {
     if (this.pod(name) !== undefined) this.api.deletePod(namespace, name, grace);
   }
 
-  /** Deletes the pod and its dependents, as the garbage collector does. */
+  /** Deletes the Node; its pods and lease are deleted later, as the garbage collector does. */
   deleteNode(): void {
     const node = this.theNode();
     if (node === undefined) return;
@@ -171,7 +174,7 @@ export class ClusterWorld {
     return withEveryVolume(pod);
   }
 
-  /** Creates a claim for this pod; it is bound immediately, or late enough for the pod to wait. */
+  /** Creates a claim for a pod; it is bound immediately, or so late that the pod has to wait. */
   #claim(name: string): void {
     const { persistentVolumeClaims: claims, persistentVolumes: volumes } = apiResources;
     const metadata = { namespace, name, uid: `claim-${name}` };
@@ -198,7 +201,10 @@ export class ClusterWorld {
   }
 }
 
-/** Chosen by UID so that no random number is drawn: one pod in four has a claim. */
+/**
+ * Adds volumes to the pod: one pod in four has a claim, selected by UID so that no random number is
+ * drawn.
+ */
 function withVolumes(pod: Pod): Pod {
   const { uid } = pod.metadata;
   const scratch = { name: 'scratch', emptyDir: {} };
@@ -216,7 +222,7 @@ export function isMirror({ metadata }: StoredObject): boolean {
   return metadata.annotations?.[annotations.mirror] !== undefined;
 }
 
-/** The pod that an API object represents: itself, or the static pod of which it is the mirror. */
+/** The UID of the pod that an API object represents; for a mirror pod that of its static pod. */
 export function ownUidOf({ metadata }: StoredObject): string {
   return metadata.annotations?.[annotations.mirror] ?? metadata.uid;
 }

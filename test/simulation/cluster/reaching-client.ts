@@ -1,6 +1,6 @@
 import { type ApiClient, type ApiObject, isApiCode, type Reachability } from '../../../src/api/index.ts';
 
-/** A client that reports whether the server is reachable, as the HTTP client does. */
+/** Wraps an API client and records whether the server is reachable, as the HTTP client does. */
 export function reachingClient(client: ApiClient, reach: Reachability): ApiClient {
   const note = <T>(asked: Promise<T>) => noted(asked, reach);
   return {

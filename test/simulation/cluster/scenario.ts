@@ -14,20 +14,20 @@ export interface ScenarioOptions {
   readonly desk: Desk;
   readonly clock: VirtualClock;
   readonly random: Random;
-  /** Called for each pod when it is requested, and when its spec is edited. */
+  /** Called for each pod when it is created, and when its spec is edited. */
   readonly met: (sketch: PodSketch) => void;
-  /** A container exits differently from its sketch. */
+  /** Called when a container exits differently from its sketch. */
   readonly disturbed: (uid: string) => void;
   readonly note: (what: string) => void;
 }
 
 /**
- * Applies the actions of users and controllers, and API failures, to the API server, and keeps the
- * desired state in step.
+ * Applies the actions of users and controllers, and API failures, to the API server, and updates
+ * the desired state accordingly.
  */
 export class Scenario {
   readonly #options: ScenarioOptions;
-  /** Pods that are to be created after a pod of the same name is removed. */
+  /** Pods to create after the pod of the same name is removed. */
   readonly #next = new Map<string, PodSketch>();
   readonly #coming = new Set<string>();
 
@@ -35,7 +35,7 @@ export class Scenario {
     this.#options = options;
   }
 
-  /** Differences, possibly temporary, from the state expected of a node at rest. */
+  /** Differences, possibly temporary, from the state expected when the node has no pending work. */
   unlikeTheNode(kubelet: Kubelet | undefined, running: RestScene['running']): readonly string[] {
     const { cluster, desk, clock } = this.#options;
     const pending = [...this.#next.keys(), ...this.#coming];
@@ -97,7 +97,7 @@ export class Scenario {
     }
   }
 
-  /** A name that is in use stays in use: no pod is queued for it. */
+  /** Creates the pod, or does nothing if a pod of the same name exists. */
   create(sketch: PodSketch): void {
     const { cluster, desk, met } = this.#options;
     if (cluster.pod(sketch.name) !== undefined) return;
@@ -106,7 +106,7 @@ export class Scenario {
     cluster.create(sketch);
   }
 
-  /** The same pod with an edited spec. */
+  /** Replaces the spec of an existing pod. */
   edit(sketch: PodSketch): void {
     const { cluster, desk, met } = this.#options;
     if (this.#current(sketch.name) === undefined) return;
@@ -138,8 +138,8 @@ export class Scenario {
     const { cluster, desk } = this.#options;
     const object = cluster.pod(name);
     if (object === undefined) return;
-    // A request for more grace than the pod has would be granted. A pod that is no longer desired
-    // is force-deleted.
+    // Limits the grace to that of the pod, because the API would grant more. A pod that is no
+    // longer desired is deleted with a grace of 0.
     const most = desk.sketchOf(name)?.graceSeconds ?? 0;
     const given = grace === undefined ? undefined : Math.min(grace, most);
     if (given !== undefined) desk.shorten(object.metadata.uid, given);
@@ -179,7 +179,7 @@ export class Scenario {
     this.edit({ ...sketch, ephemeral: [...ephemeral, { ...container, name: `debug${ephemeral.length}` }] });
   }
 
-  /** The currently desired pod of that name. */
+  /** The sketch of the pod with that name, unless the pod is being deleted. */
   #current(name: string): PodSketch | undefined {
     const object = this.#options.cluster.pod(name);
     return object?.metadata.deletionTimestamp === undefined ? this.#options.desk.sketchOf(name) : undefined;

@@ -6,11 +6,11 @@ import type { ContainerSketch, PodSketch } from '../sketch.ts';
 
 export const gadget = 'sim.example/gadget';
 
-/** Actions on the device plugin and its devices. */
+/** One action on the device plugin or its devices. */
 export type DeviceStep =
   | { readonly do: 'die' }
   | { readonly do: 'return' }
-  /** The plugin registers again although nothing failed. */
+  /** The plugin registers again although it did not fail. */
   | { readonly do: 'register' }
   | { readonly do: 'break' }
   | { readonly do: 'end-list' }
@@ -20,7 +20,7 @@ export type DeviceStep =
 
 const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'] as const;
 
-/** One device plugin with a few devices; it keeps running across kubelet restarts. */
+/** A simulated device plugin with eight devices; it keeps running across kubelet restarts. */
 export class DeviceWorld {
   readonly host: SimulatedDevices;
   readonly #plugin: SimulatedPlugin;
@@ -78,7 +78,7 @@ function all() {
   return ids.map((id) => ({ id }));
 }
 
-/** The same script, with pods that request devices, and actions on those pods. */
+/** Adds device requests of pods, and actions on the device plugin, to a script. */
 export function withDevices(random: Random, script: readonly TimedStep[]): readonly TimedStep[] {
   const spanMs = Math.max(60_000, script.at(-1)?.atMs ?? 0);
   const known = new Map<PodSketch, PodSketch>();

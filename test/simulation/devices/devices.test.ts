@@ -8,10 +8,12 @@ const offered = { devices: 'offered' } as const;
 describe('the whole kubelet in simulation, with devices that are added and removed', () => {
   before(prepareSimulation);
 
-  it(`holds its invariants under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), offered));
+  it(`a node with devices holds its invariants under ${seeds} seeds`, () =>
+    playSeeds(seedsUpTo(seeds), offered));
 
-  it('holds its invariants in a cluster', () =>
+  it('a cluster node with devices holds its invariants', () =>
     playSeeds(seedsUpTo(seeds / 4), { ...offered, cluster: 'joined' }));
 
-  it('replays the same history under the same seed', () => playAgain(seedsUpTo(3), offered, new Map()));
+  it('the same seed replays the same history with devices', () =>
+    playAgain(seedsUpTo(3), offered, new Map()));
 });

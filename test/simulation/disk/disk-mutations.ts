@@ -1,14 +1,17 @@
 import type { CriClient } from '../../../src/cri/index.ts';
 import type { KnownBug } from '../mutations.ts';
 
-/** The simulation must find each. */
+/** Bugs in image garbage collection and log rotation; the simulation must find each. */
 export const diskMutations: Readonly<Record<string, KnownBug>> = {
   'images are removed without a look at who is about to use them': removingCarelessly(),
 
   'logs that are full are left alone': {
     breaks: 'logs hold no more than they may',
     shows: { disk: 'scarce', trouble: 'none' },
-    cri: (client) => ({ ...client, reopenContainerLog: () => Promise.reject(new Error('not now')) }),
+    cri: (client) => ({
+      ...client,
+      reopenContainerLog: () => Promise.reject(new Error('simulated failure of ReopenContainerLog')),
+    }),
   },
 };
 

@@ -3,7 +3,7 @@ import { type Clock, type Random, randomInt } from '../../../src/lib/index.ts';
 import { memoryRotationFiles } from '../../fakes/memory-rotation-files.ts';
 import type { ContainerScript, MemoryFiles } from '../../simulator/index.ts';
 
-/** Log limits small enough that logs are rotated all the time. */
+/** Log limits so small that logs are rotated continuously. */
 export const logPolicy = { maxBytes: 2_000, maxFiles: 3, intervalMs: 10_000, workers: 1 };
 const printMs = 500;
 const line = `${'x'.repeat(100)}\n`;
@@ -34,12 +34,12 @@ export class ScarceDisk {
     };
   }
 
-  /** The same sketch, and its containers write log lines all the time. */
+  /** The script of a container, extended with continuous log output. */
   static talking(script: ContainerScript | undefined): ContainerScript | undefined {
     return script && { ...script, output: [{ atMs: 0, everyMs: printMs, text: line }] };
   }
 
-  /** Disk pressure causes image garbage collection again and again. */
+  /** Runs image garbage collection at random intervals, as disk pressure does. */
   async reclaim(kubelet: Kubelet, clock: Clock, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const waitMs = randomInt(this.#random, this.#random.next() < 0.5 ? 500 : 10_000);

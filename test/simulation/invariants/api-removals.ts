@@ -2,7 +2,10 @@ import { isMirror } from '../cluster/cluster-world.ts';
 import { settings } from '../kubelet-life.ts';
 import type { ClusterScene, Rule } from './scene.ts';
 
-/** A controller that observes a pod's removal may start its replacement on the same volumes. */
+/**
+ * A pod may be deleted from the API only when nothing of it is left on the node, because a
+ * controller may then start its replacement on the same volumes.
+ */
 export function apiObjectsGoLast({ runtime, report, cluster, volumes }: ClusterScene): Rule {
   const { world, machine, cgroups } = cluster;
   const rule = 'a pod goes from the API when nothing of it is left';
@@ -19,7 +22,7 @@ export function apiObjectsGoLast({ runtime, report, cluster, volumes }: ClusterS
         report(rule, `${name} (${uid}) was removed and left the cgroup ${path}`);
       for (const place of volumes?.mountedFor(uid) ?? [])
         report(rule, `${name} (${uid}) was removed while ${place} was mounted`);
-      // The state is checked immediately, and a difference is reported only later.
+      // The directory is read at this moment; the result arrives later.
       void machine.files.names(`${settings.rootDir}/pods/${uid}/volumes`).then((names) => {
         for (const left of names) report(rule, `${name} (${uid}) was removed and left its volume ${left}`);
       });

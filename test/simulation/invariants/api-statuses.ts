@@ -7,12 +7,14 @@ import type { ClusterScene, Rule } from './scene.ts';
 
 const rule = 'no status in the API goes back';
 
-/** Each pod status that a node writes to the API is newer than the previous one. */
+/** The node never writes a pod status to the API that is older than the previous one. */
 export function statusesGoOn({ report, cluster, isDamaged, desk, nowMs }: ClusterScene): Rule {
-  /** Container statuses that kubelets have written, with the time of each, by pod. */
+  /**
+   * The container statuses that kubelets have computed, by pod, with the positions in their order.
+   */
   const output = new Map<string, Map<string, number[]>>();
   const written = new Map<string, number>();
-  /** When a status of each container was last written. */
+  /** When a status of each pod was last written to the API. */
   const writtenMs = new Map<string, number>();
   let turn = 0;
   return {
@@ -30,7 +32,7 @@ export function statusesGoOn({ report, cluster, isDamaged, desk, nowMs }: Cluste
       const { uid, name } = object.metadata;
       const own = ownUidOf(object);
       const [was, is] = [statusOf(before), statusOf(object)];
-      // A static pod whose manifest was removed and added again starts from scratch under the same
+      // A static pod whose manifest was removed and added again starts as a new pod with the same
       // UID.
       const isNewLife = own !== uid && !desk.wantedSince(own, writtenMs.get(uid) ?? 0);
       writtenMs.set(uid, nowMs());
@@ -42,7 +44,8 @@ export function statusesGoOn({ report, cluster, isDamaged, desk, nowMs }: Cluste
       const turns = output.get(own)?.get(containersText(is));
       if (turns === undefined) return;
       const last = written.get(uid) ?? 0;
-      // Two kubelets may write the same status, and the API may have received the first one.
+      // The same status may have been computed by two kubelets, so any position that is not older
+      // is accepted.
       const at = turns.find((each) => each >= last);
       if (at === undefined) report(rule, `${name} (${own}) got an older status after a newer one`);
       written.set(uid, at ?? last);
@@ -62,7 +65,7 @@ function containersText(status: PodStatus): string {
   return JSON.stringify(containersOf(plainStatus(status)), inOrder);
 }
 
-/** The order of fields does not matter. */
+/** Sorts object fields, so that their order does not matter in the comparison. */
 function inOrder(_key: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1)));

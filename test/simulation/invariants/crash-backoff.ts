@@ -4,21 +4,24 @@ import type { Rule, RuleScene } from './scene.ts';
 
 const firstMs = 10_000;
 const resetMs = 10 * 60_000;
-/** The runtime reports finish times in nanoseconds, the kubelet counts in milliseconds. */
+/**
+ * Tolerance for rounding: the runtime reports finish times in nanoseconds, the kubelet calculates
+ * in milliseconds.
+ */
 const roundingMs = 2;
 
 interface Crashes {
   /**
-   * How often the container was restarted after exiting by itself, since it last ran long enough to
-   * reset the back-off.
+   * The number of restarts after the container exited by itself, counted since it last ran long
+   * enough to reset the back-off.
    */
   readonly restarts: number;
   readonly last: Instance;
 }
 
 /**
- * A container that exits by itself waits before it is restarted: not at all, then 10 s, doubled
- * each time.
+ * A container that exits by itself is restarted immediately the first time, then after 10 s, and
+ * each time after twice as long.
  */
 export function crashBackoffHolds(scene: RuleScene): Rule {
   const { report, desk, ledger, nowMs, maxRestartWaitMs = settings.maxRestartWaitMs } = scene;
@@ -26,7 +29,8 @@ export function crashBackoffHolds(scene: RuleScene): Rule {
   const waitMs = (restarts: number) =>
     restarts === 0 ? 0 : Math.min(firstMs * 2 ** (restarts - 1), maxRestartWaitMs);
   /**
-   * The restart count of the previous instance, if this instance is started after that one exited.
+   * The number of restarts that determines the back-off of this instance; undefined if no back-off
+   * applies.
    */
   const before = (instance: Instance): number | undefined => {
     const known = crashes.get(keyOf(instance));
@@ -59,7 +63,10 @@ export function crashBackoffHolds(scene: RuleScene): Rule {
     },
   };
 
-  /** An exit that was requested, or is no longer recorded, does not increase the back-off. */
+  /**
+   * The restart count for the next instance: exits that were requested, or are no longer recorded,
+   * do not increase it.
+   */
   function kept(known: Crashes | undefined): number {
     const isSame = known !== undefined && desk.wantedSince(known.last.podUid, known.last.startedMs ?? 0);
     const { ended, startedMs = 0 } = known?.last ?? {};
@@ -68,7 +75,10 @@ export function crashBackoffHolds(scene: RuleScene): Rule {
   }
 }
 
-/** In a new sandbox init containers start from the first again. */
+/**
+ * Identifies a container; init containers also by sandbox, because in a new sandbox they start from
+ * the first again.
+ */
 function keyOf({ podUid, name, sandboxId }: Instance): string {
   return name.startsWith('init') ? `${podUid} ${sandboxId} ${name}` : `${podUid} ${name}`;
 }

@@ -21,8 +21,8 @@ interface Instance {
 const keyOf = ({ podUid, name, attempt }: Instance) => `${podUid} ${name} #${attempt}`;
 
 /**
- * A running container has all the devices its manifest requests, and no other container has any of
- * them.
+ * A running container has all devices that its manifest requests, and shares none of them with
+ * another container.
  */
 export function devicesHaveOneOwner({ runtime, report, desk }: Scene): Rule {
   const given = new Map<string, readonly string[]>();
@@ -31,7 +31,8 @@ export function devicesHaveOneOwner({ runtime, report, desk }: Scene): Rule {
     calling(method, request) {
       if (method !== 'createContainer') return;
       const { metadata, labels = {}, envs = [], CDIDevices = [] } = (request as MadeContainer).config ?? {};
-      // A static pod that is removed and added again is a new pod with the same UID.
+      // The sandbox ID identifies the pod, because a static pod that is removed and added again has
+      // the same UID.
       const life = `${(request as MadeContainer).podSandboxId} ${metadata?.name}`;
       const podUid = labels['io.kubernetes.pod.uid'] ?? '';
       const name = metadata?.name ?? '';
@@ -63,7 +64,7 @@ export function devicesHaveOneOwner({ runtime, report, desk }: Scene): Rule {
       const own = given.get(keyOf(entry)) ?? [];
       for (const other of runtime.runningContainers()) {
         if (other.id === entry.id) continue;
-        // Two instances of one container are covered by another rule.
+        // Two running instances of one container violate another rule.
         if (other.podUid === entry.podUid && other.name === entry.name) continue;
         const shared = (given.get(keyOf(other)) ?? []).filter((id) => own.includes(id));
         if (shared.length > 0)

@@ -19,7 +19,7 @@ export function evictedStaysEvicted({ runtime, report, desk, kubelet }: ClusterS
   const meet = (uid: string) => {
     const sketch = desk.known(uid);
     if (sketch === undefined) return;
-    // The maximum grace of the evicted pod.
+    // Evicted pods terminate with this maximum grace.
     desk.shorten(uid, evictionGraceSeconds);
     if (sketch.source !== 'api' || isCritical(sketch))
       report('a critical pod is never evicted', `${uid} of ${sketch.name}`);

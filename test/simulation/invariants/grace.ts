@@ -3,27 +3,30 @@ import type { PodUid } from '../../../src/pods/index.ts';
 import { containerOf, isSidecar } from '../sketch.ts';
 import type { Rule, Scene } from './scene.ts';
 
-/** The runtime gets whole seconds, so that a started second counts twice. */
+/** Tolerance for rounding: the kubelet sends grace periods to the runtime in whole seconds. */
 const roundingMs = 1_000;
-/** The minimum grace of every container. */
+/** The kubelet gives every container at least this grace. */
 const minimumGraceSeconds = 2;
 
 interface Order {
   readonly deadlineMs: number;
   /**
-   * The minimum remaining grace: a kubelet that continues a termination with unknown start sends it
-   * rounded up.
+   * The earliest allowed deadline: a kubelet that continues a termination with unknown start sends
+   * the full grace, rounded up.
    */
   readonly dueMs: number;
   /**
-   * Whether the complete pod was to terminate, from the first stop request on: the next kubelet
-   * must know it.
+   * Whether the whole pod was terminating at every stop request; the next kubelet must then
+   * continue the termination.
    */
   readonly ofPod: boolean;
   readonly by: Kubelet | undefined;
 }
 
-/** For a termination whose start was recorded only by the wall clock, which was set since. */
+/**
+ * Replaces the deadlines after the wall clock was set, because only the wall clock recorded when
+ * the termination started.
+ */
 const unknownSince = { deadlineMs: Number.POSITIVE_INFINITY, dueMs: Number.NEGATIVE_INFINITY } as const;
 
 export function graceOnlyShrinks({ runtime, report, desk, nowMs, kubelet }: Scene): Rule {
@@ -50,8 +53,8 @@ export function graceOnlyShrinks({ runtime, report, desk, nowMs, kubelet }: Scen
       const before = orders.get(containerId);
       const deadlineMs = nowMs() + Number(timeout) * 1_000;
       if (before !== undefined) compare(containerId, before, deadlineMs, timeout);
-      // A container that waits for its hook or for other containers gets its first stop call after
-      // part of a second may have passed, rounded up.
+      // A container that waits for its hook or for other containers gets its first stop call later,
+      // with the remaining grace rounded up.
       const sketch = desk.known(uid ?? '');
       const container = runtime.containers().find(({ id }) => id === containerId)?.name ?? '';
       const sketched = containerOf(sketch, container);

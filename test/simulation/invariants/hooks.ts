@@ -2,7 +2,7 @@ import type { ExecSyncRequest } from '../../../src/cri/index.ts';
 import { containerOf } from '../sketch.ts';
 import type { Rule, RuleScene } from './scene.ts';
 
-/** A preStop hook runs at most once, also across kubelet restarts. */
+/** A preStop hook of a container runs at most once, also across kubelet restarts. */
 export function preStopOnce({ report, ledger }: RuleScene): Rule {
   return {
     calling(method, request) {
@@ -17,7 +17,7 @@ export function preStopOnce({ report, ledger }: RuleScene): Rule {
   };
 }
 
-/** A container that keeps running has had its postStart hook, whichever kubelet started it. */
+/** A container that keeps running has run its postStart hook, whichever kubelet started it. */
 export function postStartRuns({ report, desk, ledger }: RuleScene): Rule {
   return {
     settled() {

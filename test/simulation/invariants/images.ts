@@ -2,7 +2,7 @@ import type { CreateContainerRequest } from '../../../src/cri/index.ts';
 import type { Rule, Scene } from './scene.ts';
 
 /**
- * Image garbage collection must not remove an image from which a container is about to be created.
+ * Image garbage collection must not remove an image while a container of it is about to be created.
  */
 export function imagesStayForContainers({ runtime, report, isUncertain }: Scene): Rule {
   const removed = new Set<string>();

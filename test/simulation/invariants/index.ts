@@ -29,7 +29,9 @@ import {
 
 export type { ClusterParts, Rule, Scene } from './scene.ts';
 
-/** All invariants. The first one records the facts that the others use. */
+/**
+ * All invariants. The ledger is the first one, because it records the history that the others use.
+ */
 export function allRules(scene: Scene): readonly Rule[] {
   const ledger = new Ledger(scene.nowMs);
   const rules = [

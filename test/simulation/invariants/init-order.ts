@@ -3,8 +3,8 @@ import type { Instance } from './ledger.ts';
 import type { Rule, RuleScene } from './scene.ts';
 
 /**
- * In every sandbox an init container starts when the previous ones have completed, a regular
- * container when all have.
+ * In every sandbox an init container starts only when the previous ones have completed, and a
+ * regular container only when all have.
  */
 export function initOrder({ report, desk, ledger }: RuleScene): Rule {
   return {

@@ -4,10 +4,10 @@ import type { TraceEntry } from '../../simulator/index.ts';
 import { type ProbeType, probeTypes } from '../sketch.ts';
 import type { Rule } from './scene.ts';
 
-/** The responses to one probe of an instance. */
+/** The results of one probe of a container instance. */
 export interface ProbeAnswers {
   succeeded: boolean;
-  /** Failures since the last success, as counted for the current kubelet. */
+  /** Consecutive failures since the last success that the current kubelet observed. */
   badInARow: number;
   /** The largest number of consecutive failures that any kubelet observed. */
   mostBadInARow: number;
@@ -24,24 +24,24 @@ export interface Instance {
   startedMs: number | undefined;
   ended: { readonly atMs: number; readonly exitCode: number; readonly cause: string } | undefined;
   removed: boolean;
-  /** When a kubelet first requested its stop. */
+  /** When a kubelet first requested to stop the instance. */
   stopOrderedMs: number | undefined;
   postStarts: number;
-  /** Whether a kubelet was, or may have been, notified that the hook failed. */
+  /** Whether a kubelet was, or may have been, notified that the postStart hook failed. */
   postStartFailed: boolean;
   preStops: number;
   readonly probes: Readonly<Record<ProbeType, ProbeAnswers>>;
 }
 
 /**
- * The actual history of containers, independent of any kubelet. It is recorded before any rule
- * reads it.
+ * The actual history of containers, independent of what any kubelet reports. It is updated before
+ * any rule reads it.
  */
 export class Ledger implements Rule {
   readonly #nowMs: () => number;
   readonly #instances = new Map<string, Instance>();
   readonly #pods = new Map<string, Instance[]>();
-  /** The last instance of each sandbox before the sandbox was empty. */
+  /** The last instance in each sandbox when the sandbox was last empty. */
   readonly #lastBefore = new Map<string, string>();
 
   constructor(nowMs: () => number) {
@@ -56,14 +56,14 @@ export class Ledger implements Rule {
     return this.#instances.values();
   }
 
-  /** Every instance of the pod so far, oldest first. */
+  /** All instances of the pod so far, oldest first. */
   ofPod(uid: string): readonly Instance[] {
     return this.#pods.get(uid) ?? [];
   }
 
   /**
-   * The instances of one sandbox since it was last empty: a pod that restarts completely starts
-   * from scratch in the same sandbox.
+   * The instances in one sandbox since it was last empty: a pod whose containers all restart starts
+   * again in the same sandbox.
    */
   inSandbox(uid: string, sandboxId: string): readonly Instance[] {
     const all = this.ofPod(uid).filter((each) => each.sandboxId === sandboxId);
@@ -71,7 +71,7 @@ export class Ledger implements Rule {
     return all.slice(last + 1);
   }
 
-  /** The last instance of a container that has run. */
+  /** The most recently started instance of a container. */
   lastOf(uid: string, name: string): Instance | undefined {
     return this.ofPod(uid).findLast((each) => each.name === name && each.startedMs !== undefined);
   }

@@ -3,14 +3,12 @@ import type { MemoryFiles } from '../../simulator/index.ts';
 import { logPolicy } from '../disk/scarce-disk.ts';
 import type { Rule, Scene } from './scene.ts';
 
-/** Maximum output of a container between two checks, and while the full file is renamed. */
+/** The maximum output of a container between two checks, and while its full log is renamed. */
 const slackBytes = 3_000;
-/** Output written while no kubelet could rotate the log must be handled within this time. */
+/** How long a log may exceed its limit, because no kubelet could rotate it in the meantime. */
 const patienceMs = 15_000;
 
-/**
- * On an idle node the logs of a container, of all its instances together, stay within their limit.
- */
+/** On an idle node the logs of all instances of a container together stay within their limit. */
 export function logsStaySmall({ report, nowMs }: Scene, files: Pick<MemoryFiles, 'paths' | 'read'>): Rule {
   const most = logPolicy.maxBytes * logPolicy.maxFiles + slackBytes;
   let largeSince: ReadonlyMap<string, number> = new Map();

@@ -18,8 +18,8 @@ export function oneOfEachContainer({ runtime, report, isUncertain }: Scene): Rul
 }
 
 /**
- * Pods of one name that one kubelet managed never overlap; a pod from a previous kubelet may still
- * be terminating.
+ * Static pods of one name that one kubelet started never overlap; a pod of a previous kubelet may
+ * still be terminating.
  */
 export function oneOfEachName({ runtime, report, kubelet, isUncertain, desk }: Scene): Rule {
   let known = new Set<string>();
@@ -33,7 +33,8 @@ export function oneOfEachName({ runtime, report, kubelet, isUncertain, desk }: S
         if (now?.control.workers.queries.isPodTerminationRequested(metadata.uid) === false)
           known.add(metadata.uid);
       if (entry.kind !== 'container-started' || isUncertain()) return;
-      // An API pod may be created while its force-deleted predecessor is still terminating.
+      // Whether the overlap is allowed: an API pod may be created while its force-deleted
+      // predecessor is still terminating.
       if (desk.known(entry.podUid)?.source === 'api') return;
       const nameOf = new Map(runtime.sandboxes().map(({ podUid, podName }) => [podUid, podName]));
       const name = nameOf.get(entry.podUid);

@@ -3,7 +3,7 @@ import { servingOf } from '../sketch.ts';
 import { statusOf } from './readiness.ts';
 import type { Rule, RuleScene } from './scene.ts';
 
-/** A probe result is reported for the probed instance, and for no other. */
+/** A probe result is only reported for the probed container instance. */
 export function probeResultsStay({ report, desk, ledger }: RuleScene): Rule {
   const rule = 'a probe tells of the instance it asked';
   const check = (uid: string, status: PodStatus) => {

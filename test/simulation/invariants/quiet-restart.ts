@@ -5,7 +5,7 @@ import { differences } from '../cluster/differences.ts';
 import { everyContainer, type PodSketch } from '../sketch.ts';
 import type { ClusterScene, Rule } from './scene.ts';
 
-/** A restarted kubelet does not write statuses that the API already has. */
+/** A restarted kubelet does not write pod statuses that the API already has. */
 export function restartsWriteNothing({ report, cluster, desk }: ClusterScene): Rule {
   return {
     apiChanged({ type, resource, object, before, user }) {
@@ -18,13 +18,13 @@ export function restartsWriteNothing({ report, cluster, desk }: ClusterScene): R
   };
 }
 
-/** An edit of a terminated pod is noticed only by the next kubelet. */
+/** Whether a terminated pod was edited: only the next kubelet reports this. */
 function isEditedAtRest(object: StoredObject | undefined): boolean {
   const { phase = '', observedGeneration } = (object?.status ?? {}) as PodStatus;
   return ['Succeeded', 'Failed'].includes(phase) && observedGeneration !== object?.metadata.generation;
 }
 
-/** Whether a probe may still change its result without an event. */
+/** Whether a readiness probe of the pod may still change its result without a disturbance. */
 function mayBecomeReady(sketch: PodSketch | undefined): boolean {
   const containers = sketch === undefined ? [] : everyContainer(sketch);
   return containers.some(({ probes }) => (probes?.readiness?.untilAttempt ?? 0) > 0);

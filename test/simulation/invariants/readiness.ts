@@ -3,17 +3,17 @@ import type { PodUid } from '../../../src/pods/index.ts';
 import { type PodSketch, servingOf } from '../sketch.ts';
 import type { Rule, RuleScene } from './scene.ts';
 
-/** By then every due relist has happened and its result has been synced. */
+/** After this time every due relist has completed and its result has been synced. */
 const seenMs = 70_000;
 
 /**
- * A pod is ready only while all its regular containers and sidecars run: according to the kubelet's
- * last relist when it writes the status, and in fact as soon as a relist was due.
+ * A pod is reported as ready only while all its regular containers and sidecars run, according to
+ * the kubelet's last relist. It is also actually so as soon as a relist was due.
  */
 export function readyMeansRunning(scene: RuleScene): Rule {
   const { report, desk, ledger, nowMs, kubelet, runtime } = scene;
   const rule = 'a pod is ready only while its containers run';
-  /** Since when no failure prevented the kubelet from relisting. */
+  /** The time since which no failure prevented the kubelet from relisting. */
   let clearMs = 0;
   const onChange = (uid: string, status: PodStatus) => {
     const sketch = desk.known(uid);

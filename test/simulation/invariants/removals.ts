@@ -2,8 +2,8 @@ import type { RemoveContainerRequest } from '../../../src/cri/index.ts';
 import type { Rule, Scene } from './scene.ts';
 
 /**
- * Runtimes reject the removal of a container that is already being removed: a second request would
- * report a failure that is none.
+ * The kubelet must not remove a container that is already being removed, because runtimes reject
+ * this and the kubelet would report an unfounded failure.
  */
 export function removesOnce({ runtime, report, isUncertain }: Scene): Rule {
   return {

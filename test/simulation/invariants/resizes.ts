@@ -11,12 +11,13 @@ interface Request {
 }
 
 /**
- * Computed from the calls to the runtime: resources that one container releases are available to
- * another only afterwards.
+ * The containers never have more resources than the node, computed from the calls to the runtime: a
+ * container must release resources before another one gets them.
  */
 export function neverMoreThanTheNode({ runtime, isUncertain, report }: RuleScene): Rule {
   const look = (containerId: string, told: Partial<LinuxContainerResources> | undefined, starts: boolean) => {
-    // It is unknown whether, or when, an aborted call takes effect.
+    // The rule is suspended after aborted calls, because it is unknown whether and when they take
+    // effect.
     if (isUncertain()) return;
     const all = runtime.containers().filter(({ id, running }) => running || (starts && id === containerId));
     const sum = (amount: (resources: Partial<LinuxContainerResources>) => number) =>

@@ -11,30 +11,30 @@ import type { KubeletLife } from '../kubelet-life.ts';
 import type { VolumeWorld } from '../volumes/volume-world.ts';
 import type { Ledger } from './ledger.ts';
 
-/** The state of the simulation that a rule can read. */
+/** The state of the simulation that an invariant can read. */
 export interface Scene {
   readonly desk: Desk;
   readonly runtime: SimulatedRuntime;
   readonly nowMs: () => number;
   readonly kubelet: () => Kubelet | undefined;
-  /** Whether the runtime failed, or fails, such that a pod may have to be recreated. */
+  /** Whether the runtime failed in a way that may require the pod to be recreated. */
   readonly isDamaged: (podUid: string) => boolean;
-  /** Whether calls may have had effects that their callers do not know of. */
+  /** Whether runtime calls may have taken effect although their caller received an error. */
   readonly isUncertain: () => boolean;
-  /** The maximum crash back-off; the one from the settings unless given. */
+  /** The maximum crash back-off; by default the one of the settings. */
   readonly maxRestartWaitMs?: number;
-  /** The cluster the node belongs to; the node is standalone unless given. */
+  /** The cluster the node belongs to; undefined for a standalone node. */
   readonly cluster?: ClusterParts | undefined;
-  /** The volumes of a simulation that uses all volume types. */
+  /** The volumes of a simulation with all volume types. */
   readonly volumes?: VolumeWorld | undefined;
-  /** The logs of a simulation that rotates them. */
+  /** The log files of a simulation that rotates them. */
   readonly logs?: Pick<MemoryFiles, 'paths' | 'read'> | undefined;
-  /** Whether pods request devices. */
+  /** The device plugin of a simulation in which pods request devices. */
   readonly devices?: DeviceWorld | undefined;
   readonly report: (rule: string, what: string) => void;
 }
 
-/** The same state, with the history so far. */
+/** The state of the simulation, with the history of the containers. */
 export interface RuleScene extends Scene {
   readonly ledger: Ledger;
 }
@@ -44,7 +44,7 @@ export interface ClusterParts {
   readonly world: ClusterWorld;
   readonly machine: NodeMachine;
   readonly cgroups: SimulatedCgroupHost;
-  /** Whether nothing about the pod may change now. */
+  /** Whether no status of the pod may be written at the moment. */
   readonly isQuiet: (podUid: string) => boolean;
 }
 
@@ -53,26 +53,26 @@ export interface ClusterScene extends RuleScene {
 }
 
 /**
- * An invariant that must hold at every moment. It is called synchronously, before the simulation
+ * An invariant of the simulation. Its methods are called synchronously, before the simulation
  * continues.
  */
 export interface Rule {
   entry?(entry: TraceEntry): void;
   calling?(method: string, request: unknown): void;
-  /** A command executed in a container has exited; undefined if the call failed. */
+  /** A command executed in a container has exited; the response is undefined if the call failed. */
   answered?(request: ExecSyncRequest, response: ExecSyncResponse | undefined): void;
   /** A network probe is sent and will get this response. */
   probed?(question: ProbeRequest, response: 'success' | 'failure'): void;
   kubeletStarted?(life: KubeletLife): void;
-  /** Durations that only the wall clock recorded are no longer known. */
+  /** The wall clock was set, so durations recorded only by it are unknown. */
   clockJumped?(): void;
   /** An API object has changed. */
   apiChanged?(change: StoreChange): void;
   /** A volume, or a directory of volumes, is about to change. */
   volumeChanging?(method: string, path: string): void;
-  /** The spec of a pod was edited: the edited containers start from scratch. */
+  /** The spec of a pod was edited: the edited containers restart without history. */
   edited?(podUid: string): void;
-  /** The runtime loses containers, or their exit codes. */
+  /** The runtime has lost containers or their exit codes. */
   runtimeLost?(): void;
   /** The node has reached its expected state and no work is pending. */
   settled?(): void;

@@ -5,18 +5,18 @@ import { sidecarsOf } from '../sketch.ts';
 import type { Rule, RuleScene } from './scene.ts';
 import { hasFailed, startsAllAnew } from './stops.ts';
 
-/** Stop timeouts are sent in whole seconds, rounded up, and sending takes a moment. */
+/** Tolerance for sending time; stop timeouts are whole seconds, rounded up. */
 const slackMs = 50;
-/** The minimum grace of a force-deleted pod, unless its spec requests none. */
+/** The minimum grace of a force-deleted pod, unless its spec requests less. */
 const forcedGraceSeconds = 1;
 
 /**
- * A sidecar is stopped when all regular containers and all later sidecars have exited, or its grace
- * has expired. A failed sidecar may be stopped alone.
+ * A sidecar is stopped only when all regular containers and all later sidecars have exited, or the
+ * pod's grace has expired. A failed sidecar may be stopped alone.
  */
 export function sidecarOrder(scene: RuleScene): Rule {
   const { report, desk, ledger, nowMs, kubelet, isDamaged, runtime } = scene;
-  /** When each pod was first observed terminating. */
+  /** When each pod was first observed to be terminating. */
   const ending = new Map<string, number>();
   const isEnding = (uid: string) =>
     kubelet()?.control.workers.queries.isPodTerminationRequested(uid as PodUid) === true;
@@ -27,8 +27,8 @@ export function sidecarOrder(scene: RuleScene): Rule {
     }
   };
   /**
-   * A hook that only sleeps causes no runtime call, so the pod workers are observed when they are
-   * updated.
+   * Observes the pod workers at each update, because a termination with only a sleep hook causes no
+   * runtime call.
    */
   const watchClosely = ({ control: { workers }, state: { statuses } }: Kubelet) => {
     const update = workers.updatePod.bind(workers);
@@ -40,13 +40,14 @@ export function sidecarOrder(scene: RuleScene): Rule {
   };
   return {
     kubeletStarted: (life) => watchClosely(life.kubelet),
-    // The remaining grace is known across kubelets only by the wall clock.
+    // Across kubelet restarts the remaining grace is known only by the wall clock.
     clockJumped() {
       for (const uid of ending.keys()) ending.set(uid, Number.NEGATIVE_INFINITY);
     },
     entry(entry) {
       watch();
-      // A sidecar that was being started when its pod began to terminate starts all the same.
+      // A sidecar that was already being started when its pod began to terminate still starts, so
+      // only a pod that is not terminating is reset.
       if (entry.kind === 'container-started' && !isEnding(entry.podUid)) ending.delete(entry.podUid);
     },
     calling(method, request) {
@@ -57,12 +58,13 @@ export function sidecarOrder(scene: RuleScene): Rule {
       const sketch = desk.known(instance?.podUid ?? '');
       if (instance === undefined || sketch === undefined) return;
       const { podUid, name } = instance;
-      // A sidecar that exits by itself was not requested to stop.
+      // The termination of the pod begins at the latest with its first preStop hook or stop
+      // request.
       if (cmd[1] === 'pre-stop' && !ending.has(podUid)) ending.set(podUid, nowMs());
       if (method !== 'stopContainer') return;
       const place = sketch.init.findIndex((each) => each.name === name);
       if (place < 0 || sketch.init[place]?.restartPolicy !== 'Always') return;
-      // For a pod that only the runtime knows, sidecars cannot be told from regular containers.
+      // For a pod without a spec the kubelet cannot distinguish sidecars from regular containers.
       if (kubelet()?.control.workers.activePod(podUid as PodUid) === undefined) return;
       if (isDamaged(podUid) || hasFailed(sketch, instance)) return;
       if (startsAllAnew(sketch, instance, ledger)) return;

@@ -7,7 +7,7 @@ interface StartRequest {
   readonly config?: { readonly metadata?: { readonly uid?: string; readonly name?: string } };
 }
 
-/** The pod whose start the call serves; undefined for other calls. */
+/** The UID of the pod that a runtime call starts; undefined for other calls. */
 export function podOfCall(runtime: Scene['runtime'], method: string, request: unknown): string | undefined {
   const { containerId, podSandboxId, config } = request as StartRequest;
   if (method === 'runPodSandbox') return config?.metadata?.uid;
@@ -16,7 +16,7 @@ export function podOfCall(runtime: Scene['runtime'], method: string, request: un
   return undefined;
 }
 
-/** The container that a call creates or starts. */
+/** The name of the container that a runtime call creates or starts. */
 export function containerOfCall(runtime: Scene['runtime'], request: unknown): string | undefined {
   const { containerId, config } = request as StartRequest;
   return config?.metadata?.name ?? runtime.containers().find(({ id }) => id === containerId)?.name;

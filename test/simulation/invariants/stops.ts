@@ -5,8 +5,8 @@ import type { Rule, RuleScene } from './scene.ts';
 export function stopsOnlyWhatIsUnwanted(scene: RuleScene): Rule {
   const { runtime, report, desk, isDamaged, ledger, cluster } = scene;
   /**
-   * The pods a kubelet has observed as terminated; calls it sent then may take effect after it
-   * exits.
+   * The pods that a kubelet has reported as failed by deadline or eviction; its calls may still
+   * take effect after it exits.
    */
   const over = new Set<string>();
   return {
@@ -23,8 +23,7 @@ export function stopsOnlyWhatIsUnwanted(scene: RuleScene): Rule {
       const { id, podUid, name, attempt } = entry;
       const instance = ledger.find(id);
       const sketch = desk.known(podUid);
-      // A pod may be terminated, and be desired again, while a start that was requested before is
-      // under way.
+      // The pod may have been removed and added again while a start requested before was under way.
       if (!desk.wantedSince(podUid, instance?.createdMs ?? 0) || over.has(podUid)) return;
       if (sketch !== undefined && instance !== undefined && isCalledFor(sketch, instance, ledger)) return;
       const hasTwin = runtime
@@ -39,7 +38,7 @@ export function stopsOnlyWhatIsUnwanted(scene: RuleScene): Rule {
   };
 }
 
-/** Whether the manifest itself requires the container to be stopped. */
+/** Whether the spec of the pod itself requires the container to be stopped. */
 function isCalledFor(sketch: PodSketch, instance: Instance, ledger: Ledger): boolean {
   return (
     hasFailed(sketch, instance) ||
@@ -48,13 +47,13 @@ function isCalledFor(sketch: PodSketch, instance: Instance, ledger: Ledger): boo
   );
 }
 
-/** A probe result of this very instance justifies its stop. */
+/** Whether a probe or hook failure of this instance justifies stopping it. */
 export function hasFailed(sketch: PodSketch, { name, postStartFailed, probes }: Instance): boolean {
   const container = [...sketch.init, ...sketch.containers].find((each) => each.name === name);
   const isBad = (type: 'liveness' | 'startup') => {
     const probe = container?.probes?.[type];
-    // An instance whose preStop hook has begun is stopped by the next kubelet as well, whatever its
-    // probes report.
+    // An instance with a preStop hook is stopped by the next kubelet as well once the hook has
+    // begun, whatever its probes report then.
     const { badInARow, mostBadInARow } = probes[type];
     const bad = container?.preStop === undefined ? badInARow : mostBadInARow;
     return probe !== undefined && bad >= probe.failureThreshold;
@@ -63,16 +62,16 @@ export function hasFailed(sketch: PodSketch, { name, postStartFailed, probes }: 
 }
 
 /**
- * Whether no container is left to run, or an init container has failed permanently: then sidecars
- * terminate too.
+ * Whether the sidecars must terminate: no other container is left to run, or an init container has
+ * failed permanently.
  */
 function isOver(sketch: PodSketch, uid: string, ledger: Ledger): boolean {
   const end = (name: string) => ledger.lastOf(uid, name)?.ended;
   const hasEnded = sketch.containers.every((each) => {
     const last = ledger.lastOf(uid, each.name);
     if (last?.ended !== undefined) return afterExit(sketch, each, last.ended.exitCode) === 'stays-ended';
-    // A container with a failed probe is not restarted if its restart policy is Never, whatever its
-    // exit code rules.
+    // A container with a failed probe and restart policy Never is not restarted, whatever its exit
+    // code rules.
     return last !== undefined && hasFailed(sketch, last) && policyOf(sketch, each) === 'Never';
   });
   const hasFailedInit = sketch.init.some((each) => {

@@ -1,21 +1,21 @@
 import type { Rule, Scene } from './scene.ts';
 
-/** After this time a kubelet has checkpointed what it observed. */
+/** After this time a kubelet has written a checkpoint of what it observed. */
 const notedMs = 6_000;
 
 interface Ended {
   readonly phase: string;
   readonly atMs: number;
   /**
-   * Whether the phase was checkpointed, so that the next kubelet restores it whatever the runtime
-   * reports.
+   * Whether the phase was checkpointed, so that the next kubelet restores it regardless of the
+   * runtime.
    */
   readonly isNoted: boolean;
 }
 
 /**
- * Holds while the pod is desired, across kubelets, unless the runtime loses the containers before
- * the checkpoint is written.
+ * The terminal phase of a desired pod never changes, also across kubelet restarts, unless the
+ * runtime loses the containers before the checkpoint is written.
  */
 export function terminalPhaseStays({ report, desk, nowMs, isDamaged }: Scene): Rule {
   const ended = new Map<string, Ended>();
@@ -46,8 +46,8 @@ export function terminalPhaseStays({ report, desk, nowMs, isDamaged }: Scene): R
             report('a terminal phase stays', `${uid} was ${before.phase} and is ${phase}`);
           return;
         }
-        // A terminated pod may be desired again by now: the recorded end is not the one of the
-        // desired pod.
+        // The pod may have been removed and added again since it terminated: then this end belongs
+        // to the previous pod.
         const isOwnEnd = desk.wantedSince(uid, begunMs.get(uid) ?? 0);
         if (isOwnEnd && (phase === 'Succeeded' || phase === 'Failed'))
           ended.set(uid, { phase, atMs: nowMs(), isNoted: false });

@@ -2,20 +2,20 @@ import type { VolumeWorld } from '../volumes/volume-world.ts';
 import type { ClusterScene, Rule, RuleScene } from './scene.ts';
 import { containerOfCall, podOfCall } from './starts.ts';
 
-/** Operations that remove a volume, or a part of it that containers need. */
+/** Operations that remove a volume, or a part of a volume that containers need. */
 const removals: ReadonlySet<string> = new Set([
   ...['unmount', 'unbind', 'unpin', 'removeTree', 'removeEmptyDirectory', 'unlink', 'NodeUnpublishVolume'],
 ]);
 
 /**
- * The directory of a pod, of its volumes, of one plugin's volumes, or of one volume; paths below it
- * are content.
+ * The directory of a pod, of its volumes, of one plugin's volumes, or of one volume; deeper paths
+ * are content of volumes.
  */
 const volumePath =
   /\/pods\/([0-9a-f]{32})(?:\/volume(?:s|Devices)(?:\/[^/]+(?:\/[^/]+(?:\/(?:mount|vol_data\.json))?)?)?)?$/;
-/** Where the block devices of pods are mapped, or created by drivers. */
+/** Where the block devices of pods are mapped by the kubelet, or created by CSI drivers. */
 const devicePath = /\/plugins\/.*\/volumeDevices\/.*\/([0-9a-f]{32})$/;
-/** Where the disks of the node are mounted. */
+/** Where local disks are mounted on the node. */
 const diskPath = /\/plugins\/kubernetes\.io\/local-volume\/mounts\/[^/]+$/;
 const podPath = /\/pods\/([0-9a-f]{32})\//;
 
@@ -46,7 +46,7 @@ export function volumesOutliveContainers({ runtime, report, volumes }: VolumeSce
     volumeChanging(method, path) {
       if (!removals.has(method)) return;
       const uid = volumePath.exec(path)?.[1] ?? devicePath.exec(path)?.[1];
-      // The content is not used by any container any more.
+      // Content of a volume that the server lost may be removed.
       if (uid === undefined || volumes.isLost(path)) return;
       const running = runtime.runningContainers().filter(({ podUid }) => podUid === uid);
       const isThere = volumes.memory.entry(path) !== undefined;
@@ -57,7 +57,7 @@ export function volumesOutliveContainers({ runtime, report, volumes }: VolumeSce
   };
 }
 
-/** A global mount exists for as long as it is bind-mounted into a pod. */
+/** The global mount of a disk is not removed while it is bind-mounted into a pod. */
 export function disksOutlivePods({ report, volumes }: VolumeScene): Rule {
   return {
     volumeChanging(method, path) {
@@ -78,7 +78,7 @@ export function readersSeeWholes({ runtime, report, volumes, cluster }: VolumeSc
     for (const what of volumes.torn(uid)) report('a reader sees all of an update or none', `${uid}: ${what}`);
   };
   return {
-    // A check right before a change equals one right after the previous change.
+    // The check before a change also covers the state after the previous change.
     volumeChanging(_method, path) {
       const uid = podPath.exec(path)?.[1];
       if (uid !== undefined) look(uid);
@@ -89,7 +89,7 @@ export function readersSeeWholes({ runtime, report, volumes, cluster }: VolumeSc
   };
 }
 
-/** Pods from manifests have none. */
+/** Whether the pod has all volume types; static pods have none. */
 function hasVolumes(cluster: ClusterScene['cluster'] | undefined, uid: string): boolean {
   return cluster?.world.hadVolumes(uid) === true;
 }

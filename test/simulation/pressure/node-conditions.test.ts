@@ -98,7 +98,7 @@ it('a pod rejected because of memory pressure is not evicted for the pod that us
   await until('it runs', () => status('hog').phase === 'Running');
   environment.pressure?.take({ resource: 'memory', room: 1_000 });
   const { available = 0 } = (await environment.pressure?.node())?.memory ?? {};
-  // Below the soft threshold, which takes effect only later.
+  // This amount is below the soft threshold, which takes effect only after its grace period.
   environment.pressure?.take({ resource: 'memory', room: 1_200 - available });
   await environment.clock.advance(11_000);
   const late = Array.from({ length: 8 }, (_, index) => `late-${index}`);

@@ -3,13 +3,10 @@ import type { Step, TimedStep } from '../script.ts';
 import type { Scarce } from './pressure-world.ts';
 
 const scarce: readonly Scarce[] = ['memory', 'memory', 'disk', 'pids'];
-/** From this priority on a pod is critical. */
+/** Pods with at least this priority are critical. */
 const critical = 2_000_000_000;
 
-/**
- * The same script, with pods of different priorities, on a node that is sometimes under resource
- * pressure.
- */
+/** Adds pod priorities, and times of resource pressure on the node, to a script. */
 export function withPressure(random: Random, script: readonly TimedStep[]): readonly TimedStep[] {
   const spanMs = Math.max(60_000, script.at(-1)?.atMs ?? 0);
   const times = 2 + randomInt(random, 3);
@@ -29,7 +26,10 @@ function shortage(random: Random, spanMs: number): readonly TimedStep[] {
   ];
 }
 
-/** Derived from the pod name: a successor under the same name has the same priority. */
+/**
+ * Gives the pod a priority derived from its name, so that successors with the same name have the
+ * same priority.
+ */
 function withPriority(step: Step): Step {
   if (step.do !== 'cluster' || (step.what.do !== 'create' && step.what.do !== 'delete')) return step;
   const { what } = step;

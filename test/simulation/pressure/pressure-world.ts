@@ -13,7 +13,9 @@ import type { SimulatedRuntime } from '../../simulator/index.ts';
 
 export type Scarce = 'memory' | 'disk' | 'pids';
 
-/** A process outside of all pods leaves only this much of a resource to them. */
+/**
+ * Simulates a process outside of all pods that leaves only this amount of a resource for the pods.
+ */
 export interface PressureStep {
   readonly resource: Scarce;
   readonly room: number;
@@ -43,7 +45,7 @@ export const evictionSettings: EvictionSettings = {
   memoryGuard: 'off',
 };
 
-/** The resource usage of pods, derived only from their identity and whether they run. */
+/** Simulated resource usage of pods, which depends only on their UID and whether they run. */
 export class PressureWorld implements EvictionStats {
   readonly #clock: VirtualClock;
   readonly #runtime: SimulatedRuntime;
@@ -105,7 +107,7 @@ function measuresOf(uid: string): PodResourceUsage {
   };
 }
 
-/** A pod's usage stays constant. */
+/** The usage of a pod, which is constant. */
 function usageOf(uid: string, resource: Scarce): number {
   return 20 + (createHash('md5').update(`${uid} ${resource}`).digest().readUInt16BE() % 400);
 }

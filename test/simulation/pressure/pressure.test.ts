@@ -10,7 +10,9 @@ describe('the whole kubelet in simulation, on a node that is sometimes under res
   const lives: Lives = new Map();
   before(prepareSimulation);
 
-  it(`holds its invariants under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), short, lives));
+  it(`a node under resource pressure holds its invariants under ${seeds} seeds`, () =>
+    playSeeds(seedsUpTo(seeds), short, lives));
 
-  it('replays the same history under the same seed', () => playAgain(seedsUpTo(repeatedSeeds), short, lives));
+  it('the same seed replays the same history under resource pressure', () =>
+    playAgain(seedsUpTo(repeatedSeeds), short, lives));
 });

@@ -3,10 +3,13 @@ import { bound } from '../cluster/cluster-mutations.ts';
 import type { KnownBug } from '../mutations.ts';
 
 const resizing = { cluster: 'joined', resizes: 'many' } as const;
-/** For operations that must never succeed. */
+/**
+ * Options for bugs that make an operation fail forever, so that the wait for the final state ends
+ * early.
+ */
 const impatient = { ...resizing, patienceMs: 400_000 } as const;
 
-/** Bugs in pod resizes; the simulation must find each. */
+/** Bugs in the in-place resize of pods; the simulation must find each. */
 export const resizeMutations: Readonly<Record<string, KnownBug>> = {
   'the node is thought to have ten times what it has': {
     breaks: 'containers that run are never given more than the node has',

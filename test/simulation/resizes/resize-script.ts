@@ -7,10 +7,7 @@ const sizes = {
   mebibytes: [32, 256, 1_024, 3_072, 5_000],
 } as const;
 
-/**
- * The same script, with pods that are resized up and down, and sometimes beyond the node's
- * capacity.
- */
+/** Adds resizes of pods, sometimes beyond the node's capacity, to a script. */
 export function withResizes(random: Random, script: readonly TimedStep[]): readonly TimedStep[] {
   const spanMs = Math.max(60_000, script.at(-1)?.atMs ?? 0);
   const pods = 2 + randomInt(random, 2);

@@ -10,8 +10,9 @@ describe('the whole kubelet in simulation, with pods that are resized', () => {
   const lives: Lives = new Map();
   before(prepareSimulation);
 
-  it(`holds its invariants under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), resizing, lives));
+  it(`a node with resized pods holds its invariants under ${seeds} seeds`, () =>
+    playSeeds(seedsUpTo(seeds), resizing, lives));
 
-  it('replays the same history under the same seed', () =>
+  it('the same seed replays the same history with resizes', () =>
     playAgain(seedsUpTo(repeatedSeeds), resizing, lives));
 });

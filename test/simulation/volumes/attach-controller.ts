@@ -10,7 +10,7 @@ export interface AttachControllerDeps {
   readonly api: SimulatedApi;
   readonly clock: Clock;
   readonly random: Random;
-  /** Where the node still uses the volume. */
+  /** The directories in which the node still uses the volume. */
   readonly placesOf: (volumeId: string) => readonly string[];
   readonly broken: (rule: string, what: string) => void;
   readonly note: (what: string) => void;
@@ -24,8 +24,8 @@ interface AttachedNodeStatus {
 }
 
 /**
- * Attaches volumes for the pods of the node, and detaches volumes that no pod requires and the node
- * does not use.
+ * A fake attach-detach controller: attaches volumes for the pods of the node, and detaches volumes
+ * that no pod requires and the node does not use.
  */
 export class AttachController {
   readonly #deps: AttachControllerDeps;
@@ -63,7 +63,7 @@ export class AttachController {
     const expected = new Set(this.#deps.api.objects(apiResources.pods).flatMap(attachedTo));
     for (const id of expected) if (!this.#attached.has(id)) this.#attach(id);
     const { volumesInUse } = (node.status ?? {}) as AttachedNodeStatus;
-    // A node that has not reported its volumes in use may use any.
+    // Until the node has reported volumesInUse, every volume may be in use.
     const isFree = (id: string) => volumesInUse?.includes(attachedName(drivers.far, id)) === false;
     for (const id of [...this.#attached]) if (!expected.has(id) && isFree(id)) this.#detach(id);
     this.#tell(node);
@@ -102,7 +102,7 @@ export class AttachController {
   }
 }
 
-/** The volumes of the pod that must be attached. */
+/** The IDs of the pod's volumes that must be attached. */
 function attachedTo({ metadata: { uid }, spec }: StoredObject): readonly string[] {
   const volumes = (spec?.['volumes'] ?? []) as readonly { readonly name: string }[];
   const own = attachedKinds.filter((kind) => volumes.some(({ name }) => name === kind));

@@ -17,7 +17,7 @@ export function jointFiles(plain: RuntimeFiles, memory: MemoryVolumeFiles): Join
     return [...new Set(halves.flat())].sort();
   };
   const kindAt = async (path: string) => (await memory.kindAt(path)) ?? (await plain.kindAt(path));
-  // Throws before it changes either tree.
+  // Removing a mount point throws here, before either tree is changed.
   const remove = async (path: string) => {
     await memory.removeTree(path);
     await plain.remove(path);
@@ -41,7 +41,7 @@ export function jointFiles(plain: RuntimeFiles, memory: MemoryVolumeFiles): Join
   };
 }
 
-/** The same object with some members replaced. */
+/** The object with some members replaced. */
 export function withParts<T extends object>(whole: T, parts: Partial<T>): T {
   return new Proxy(whole, {
     get: (target, name) => {
@@ -52,7 +52,7 @@ export function withParts<T extends object>(whole: T, parts: Partial<T>): T {
   });
 }
 
-/** In the format of the kernel, with the fields that are read here. */
+/** The mounts in the format of /proc/self/mountinfo, with the fields that kubeling reads. */
 export function mountinfoOf(memory: Pick<MemoryVolumeFiles, 'mounts'>): string {
   const line = (directory: string, index: number) =>
     `${index + 2} 1 0:${index + 2} / ${directory} rw - tmpfs tmpfs rw\n`;

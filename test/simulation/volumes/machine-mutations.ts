@@ -4,7 +4,7 @@ import { withParts } from './joint-files.ts';
 import { kindsOf, shownAt } from './pod-volumes.ts';
 import { atTheEnd, mounting, starts, stays } from './volume-mutations.ts';
 
-/** Bugs with disks, block devices and remote mounts; the simulation must find each. */
+/** Bugs with local disks, block devices and network mounts; the simulation must find each. */
 export const machineMutations: Readonly<Record<string, KnownBug>> = {
   'a disk that was not mounted counts as mounted': {
     breaks: starts,

@@ -8,27 +8,29 @@ import type {
   VolumeFiles,
 } from '../../../src/volumes/index.ts';
 
-/** One operation on a machine, which may fail. */
+/** An operation on the machine for which failures can be injected. */
 export interface PartStep {
-  /** The name of the part in failures. */
+  /** The error code of injected failures. */
   readonly code: ErrorCode;
-  /** The path that is changed. */
+  /** Extracts the changed path from the arguments. */
   readonly pathOf: (args: readonly unknown[]) => string;
-  /** When a program that does not end is killed; it always ends unless given. */
+  /** After how long a hanging program is killed; undefined for operations that never hang. */
   readonly deadlineMs?: number;
-  /** Whether it may fail with EBUSY. */
+  /** Whether the operation may fail with EBUSY. */
   readonly mayBeBusy?: boolean;
-  /** A resource that only one program can use at a time. */
+  /** Extracts a resource that only one program can use at a time from the arguments. */
   readonly takes?: (args: readonly unknown[]) => string;
 }
 
-/** Possible failures of a part of the machine; parts that are not listed never fail. */
+/**
+ * The operations of a part of the machine for which failures can be injected; others never fail.
+ */
 export interface MachinePart<T extends object> {
   readonly name: string;
   readonly steps: { readonly [Method in keyof T]?: PartStep };
 }
 
-/** How long programs may take. */
+/** Deadlines of programs of the machine. */
 const programMs = 30_000;
 const longMs = 10 * 60_000;
 const mountMs = 120_000;
@@ -52,7 +54,7 @@ export const fileSteps: MachinePart<VolumeFiles> = {
 };
 
 const disk: PartStep = { code: 'VOLUME_UNUSABLE', pathOf: first, deadlineMs: programMs };
-/** A program that creates, checks or mounts a file system uses the disk exclusively. */
+/** Programs that create, check or mount a file system use the disk exclusively. */
 const wholeDisk: PartStep = { ...disk, deadlineMs: longMs, takes: first };
 const mounted = ([asked]: readonly unknown[]) => asked as DiskMount;
 
@@ -83,7 +85,7 @@ export const deviceSteps: MachinePart<BlockDevices> = {
   },
 };
 
-/** Programs that wait for a server do so without this delay. */
+/** Network mounts have no injected hangs: the simulated server itself makes them hang. */
 export const networkSteps: MachinePart<NetworkMounts> = {
   name: 'network',
   steps: {

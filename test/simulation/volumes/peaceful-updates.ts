@@ -7,19 +7,19 @@ export interface Peace {
   readonly random: Random;
   readonly pass: (ms: number) => Promise<void>;
   readonly known: (uid: string) => PodSketch | undefined;
-  /** Reports a violation if a difference remains after that time. */
+  /** Advances time until no difference is left, and reports a violation at the limit. */
   readonly until: (limitMs: number, rule: string, open: () => Promise<readonly string[]>) => Promise<void>;
 }
 
 const updates = 5;
 const mostBetweenMs = 3_000;
 /**
- * Longer than a sync that stops a container within its grace, and shorter than the interval between
- * two syncs.
+ * Longer than a sync that stops a container with its grace, and shorter than the interval between
+ * two periodic syncs.
  */
 const soonMs = 40_000;
 
-/** On an idle node the volumes of pods are updated soon. */
+/** Updates API objects on an idle node: the volumes of running pods must be updated soon. */
 export async function updateInPeace({ world, random, pass, known, until }: Peace): Promise<void> {
   const { volumes, cluster } = world;
   if (volumes === undefined || cluster === undefined) return;
@@ -28,7 +28,7 @@ export async function updateInPeace({ world, random, pass, known, until }: Peace
     await pass(random.next() * mostBetweenMs);
   }
   await shown({ world, known, until });
-  // Creates the object or deletes it: without other changes.
+  // Creates or deletes the optional object without other changes.
   for (let times = 0; times < 2; times++) {
     volumes.take({ do: 'come-or-go' }, cluster.api);
     await shown({ world, known, until });
@@ -45,7 +45,7 @@ async function shown({ world, known, until }: Pick<Peace, 'world' | 'known' | 'u
   });
 }
 
-/** A pod is not synced while a hook of a started container runs. */
+/** Whether a container has a postStart hook that never returns; its pod is then not synced. */
 function hangs(sketch: PodSketch | undefined): boolean {
   const containers = sketch === undefined ? [] : everyContainer(sketch);
   return containers.some(({ postStart }) => postStart?.kind === 'hangs');

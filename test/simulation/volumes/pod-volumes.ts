@@ -5,14 +5,17 @@ import { settings } from '../kubelet-life.ts';
 
 export const drivers = { disks: 'disks.sim', plain: 'plain.sim', far: 'far.sim' } as const;
 export const objectNames = { config: 'settings', secret: 'keys', extra: 'extra' } as const;
-/** The files of each pair that change together. */
+/** The names of two files in each volume that must always have the same version. */
 export const fileNames = ['a', 'b'] as const;
-/** The label that downward API files contain. */
+/** The pod label whose value the downward API files contain. */
 const label = 'edited';
 
 export type VolumeKind = keyof typeof sources;
 
-/** By the volume's name in the pod; each with the directory of its plugin. */
+/**
+ * The volume sources by the name of the volume in the pod, each with the directory name of its
+ * volume plugin.
+ */
 const sources = {
   config: ['configmap', () => ({ configMap: { name: objectNames.config } })],
   secret: ['secret', () => ({ secret: { secretName: objectNames.secret } })],
@@ -24,20 +27,20 @@ const sources = {
   shared: ['csi', () => ({ persistentVolumeClaim: { claimName: 'shared' } })],
   own: ['csi', (uid: string) => ({ persistentVolumeClaim: { claimName: uid } })],
   inline: ['csi', () => ({ csi: { driver: drivers.plain } })],
-  /** A volume that must be attached before. */
+  /** A CSI volume that must be attached. */
   far: ['csi', (uid: string) => ({ persistentVolumeClaim: { claimName: `far-${uid}` } })],
-  /** A disk with a file system that contains data. */
+  /** A local disk with a file system that contains data. */
   disk: ['local-volume', () => ({ persistentVolumeClaim: { claimName: 'disk' } })],
-  /** An empty disk. */
+  /** A local disk without a file system. */
   blank: ['local-volume', (uid: string) => ({ persistentVolumeClaim: { claimName: `blank-${uid}` } })],
-  /** A volume of a server. */
+  /** An NFS export. */
   export: ['nfs', () => ({ nfs: { server: 'server', path: '/export' } })],
   claimed: ['nfs', () => ({ persistentVolumeClaim: { claimName: 'claimed' } })],
-  /** A disk as a block device. */
+  /** A local disk used as a raw block device. */
   device: ['local-volume', () => ({ persistentVolumeClaim: { claimName: 'device' } })],
-  /** A block device of a driver, which must be attached before. */
+  /** A raw block device of a CSI driver, which must be attached. */
   raw: ['csi', (uid: string) => ({ persistentVolumeClaim: { claimName: `raw-${uid}` } })],
-  /** From an object that is created and deleted. */
+  /** An optional ConfigMap that is created and deleted. */
   extra: ['configmap', () => ({ configMap: { name: objectNames.extra, optional: true } })],
   /** Volumes that only ephemeral containers mount. */
   read: ['configmap', () => ({ configMap: { name: objectNames.config } })],
@@ -45,17 +48,17 @@ const sources = {
   lent: ['csi', () => ({ csi: { driver: drivers.plain } })],
 } as const satisfies Readonly<Record<string, readonly [string, (uid: string) => Omit<Volume, 'name'>]>>;
 
-/** Volumes in which files change together. */
+/** Volumes with the two files that must always have the same version. */
 export const filled: readonly VolumeKind[] = ['config', 'secret', 'labels', 'projected', 'extra', 'read'];
-/** Volumes that only ephemeral containers mount, which are added while the pod runs. */
+/** Volumes that only ephemeral containers mount; these containers are added while the pod runs. */
 export const visitorKinds: readonly VolumeKind[] = ['read', 'noted', 'lent'];
-/** Volumes that containers use as block devices. */
+/** Volumes that containers use as raw block devices. */
 export const devices: readonly VolumeKind[] = ['device', 'raw'];
-/** Volumes that exist once per pod, named by its UID. */
+/** Name prefixes of volumes that exist once per pod and are named by its UID. */
 const ownKinds = { own: '', far: 'far-', blank: 'blank-', raw: 'raw-' } as const;
-/** Volumes that are attached to the node. */
+/** Volumes that must be attached to the node. */
 export const attachedKinds = ['far', 'raw'] as const;
-/** As many bits as the part of the UID that is used. */
+/** The number of volumes selected by one group of four hexadecimal digits of the UID. */
 const partBits = 16;
 const kinds = (Object.keys(sources) as readonly VolumeKind[]).filter((kind) => !visitorKinds.includes(kind));
 
@@ -71,8 +74,8 @@ function projectedSources() {
 }
 
 /**
- * The volumes of the pod's initial containers. Chosen by UID so that no random number is drawn:
- * about half of all.
+ * The volumes of the pod's regular and init containers: about half of all, selected by UID so that
+ * no random number is drawn.
  */
 export function kindsOf(uid: string): readonly VolumeKind[] {
   const isSet = (bit: number) => {
@@ -85,8 +88,8 @@ export function kindsOf(uid: string): readonly VolumeKind[] {
 }
 
 /**
- * The pod with its volumes. Every initial container mounts all but those for ephemeral containers,
- * which mount all.
+ * Adds the volumes to the pod. Ephemeral containers mount all volumes, other containers all except
+ * those for ephemeral containers.
  */
 export function withEveryVolume(pod: Pod): Pod {
   const { uid } = pod.metadata;
@@ -118,7 +121,7 @@ export function podDirOf(uid: string): string {
   return posix.join(settings.rootDir, 'pods', uid);
 }
 
-/** The volume's directory in the pod. */
+/** The directory of the volume in the pod directory, where containers get it from. */
 export function placeOf(uid: string, kind: VolumeKind): string {
   const plugin = sources[kind][0];
   const isDevice = devices.includes(kind);
@@ -127,7 +130,7 @@ export function placeOf(uid: string, kind: VolumeKind): string {
   return plugin === 'csi' && !isDevice ? posix.join(at, 'mount') : at;
 }
 
-/** Where its device is mapped and held open. */
+/** The path at which a block device is mapped for the pod and held open. */
 export function shownAt(uid: string, kind: VolumeKind): string {
   const name = volumeName(uid, kind);
   const plugins = posix.join(settings.rootDir, 'plugins');
@@ -136,14 +139,14 @@ export function shownAt(uid: string, kind: VolumeKind): string {
     : posix.join(plugins, 'kubernetes.io~local-volume/volumeDevices', name, uid);
 }
 
-/** The name of its PersistentVolume. */
+/** The name of the volume's PersistentVolume. */
 export function volumeName(uid: string, kind: VolumeKind): string {
   return Object.hasOwn(ownKinds, kind) ? `${ownKinds[kind as keyof typeof ownKinds]}${uid}` : kind;
 }
 
 /**
- * The volume's driver handle; undefined for a volume without driver, or of a driver that does not
- * stage.
+ * The volume handle in its CSI driver; undefined for a volume without a driver, or of a driver
+ * without staging.
  */
 export function stagedIdOf(uid: string, kind: VolumeKind): string | undefined {
   return ['shared', 'own', 'far', 'raw'].includes(kind) ? volumeName(uid, kind) : undefined;

@@ -9,14 +9,14 @@ import {
 import type { MemoryVolumeFiles } from '../../fakes/memory-volume-files.ts';
 import { draw } from '../../simulator/fault-rules.ts';
 
-/** The probability that a driver call fails. */
+/** The probabilities of failures of a driver call. */
 export interface DriverRates {
   readonly slow?: number;
   /** The call has no effect, and the driver returns a final error. */
   readonly refused?: number;
-  /** The call has no effect, and the result is lost. */
+  /** The call has no effect, and an error with an uncertain code is returned. */
   readonly lost?: number;
-  /** The call takes effect, and the result is lost. */
+  /** The call takes effect, but an error with an uncertain code is returned. */
   readonly unanswered?: number;
   /** The call takes effect long after the caller's deadline. */
   readonly hung?: number;
@@ -24,7 +24,7 @@ export interface DriverRates {
 
 type Fault = 'slow' | 'refused' | 'lost' | 'unanswered' | 'hung';
 
-/** The relevant fields of all requests. */
+/** The fields of CSI requests that the simulated driver reads. */
 interface VolumeCall {
   readonly volumeId: string;
   readonly stagingTargetPath?: string;
@@ -33,7 +33,7 @@ interface VolumeCall {
 }
 
 export interface DriverWitness {
-  /** Called right before any change. */
+  /** Called right before the driver changes a mount. */
   changing(method: string, path: string): void;
   broken(rule: string, what: string): void;
   note(what: string): void;
@@ -50,22 +50,22 @@ export interface SimulatedDriverOptions {
 
 const promptMs = 20;
 const slowMs = 20_000;
-/** Longer than any caller's deadline. */
+/** A delay longer than any caller's deadline. */
 const hungMs = 200_000;
 const finalCodes: readonly GrpcCode[] = ['INTERNAL', 'INVALID_ARGUMENT', 'NOT_FOUND', 'FAILED_PRECONDITION'];
 const uncertainCodes: readonly GrpcCode[] = ['UNAVAILABLE', 'DEADLINE_EXCEEDED', 'ABORTED'];
 
 interface Pending {
   readonly volumeId: string;
-  /** The driver was killed: the state stays unchanged. */
+  /** Ends the call because the driver was killed. */
   readonly lose: () => void;
 }
 
-/** A CSI driver in its own process: its operations continue across kubelet restarts. */
+/** A simulated CSI driver in its own process: its operations continue across kubelet restarts. */
 export class SimulatedDriver {
   readonly name: string;
   readonly socket: string;
-  /** Volumes by their path. */
+  /** Volume handles by staging path. */
   readonly staged = new Map<string, string>();
   readonly published = new Map<string, string>();
   readonly #options: SimulatedDriverOptions;
@@ -84,12 +84,12 @@ export class SimulatedDriver {
     this.#rates = rates;
   }
 
-  /** Undefined while its socket does not exist. */
+  /** The driver's registration socket; undefined while it does not exist. */
   seen(): PluginSocket | undefined {
     return this.#state === 'gone' ? undefined : { path: this.socket, identity: `${this.#lives}` };
   }
 
-  /** Removes its socket, or leaves it behind. */
+  /** Kills the driver: `gone` removes its socket, `deaf` leaves it behind. */
   die(how: 'deaf' | 'gone'): void {
     if (this.#state === 'there') for (const pending of [...this.#pending]) pending.lose();
     this.#state = how;
@@ -102,7 +102,8 @@ export class SimulatedDriver {
   }
 
   async call(method: string, request: object, signal: AbortSignal): Promise<object> {
-    if (this.#state !== 'there') throw new GrpcError('UNAVAILABLE', 'nobody listens');
+    if (this.#state !== 'there')
+      throw new GrpcError('UNAVAILABLE', 'no process listens on the driver socket');
     switch (method) {
       case 'GetInfo':
         return { type: 'CSIPlugin', name: this.name, endpoint: this.socket, supportedVersions: ['1.0.0'] };
@@ -118,7 +119,7 @@ export class SimulatedDriver {
       case 'NodeUnpublishVolume':
         return await this.#serve(method, request as VolumeCall, signal);
       default:
-        throw new GrpcError('UNIMPLEMENTED', `${method} is not known here`);
+        throw new GrpcError('UNIMPLEMENTED', `unknown method ${method}`);
     }
   }
 
@@ -130,18 +131,22 @@ export class SimulatedDriver {
   async #serve(method: string, request: VolumeCall, signal: AbortSignal): Promise<object> {
     const { volumeId } = request;
     const { random, witness } = this.#options;
-    // Like drivers that have no queue.
+    // A second operation on the same volume is rejected, as drivers without a queue do.
     if ([...this.#pending].some((pending) => pending.volumeId === volumeId))
-      throw new GrpcError('ABORTED', `an operation on the volume ${volumeId} is under way`);
+      throw new GrpcError('ABORTED', `an operation on volume ${volumeId} is already in progress`);
     const fault = this.#draw();
     const path = request.targetPath ?? request.stagingTargetPath ?? '';
     witness.note(`csi ${this.name} ${method} ${volumeId.slice(0, 12)} ${path} ${fault ?? ''}`);
     const isDone = fault !== 'refused' && fault !== 'lost';
     const work = () => (isDone ? this.#change(method, request) : undefined);
     await this.#later(volumeId, this.#msOf(fault), work, signal);
-    if (fault === 'refused') throw new GrpcError(pick(random, finalCodes) ?? 'INTERNAL', 'not today');
+    if (fault === 'refused')
+      throw new GrpcError(pick(random, finalCodes) ?? 'INTERNAL', 'simulated final error of the driver');
     if (fault === 'lost' || fault === 'unanswered')
-      throw new GrpcError(pick(random, uncertainCodes) ?? 'UNAVAILABLE', 'the answer is lost');
+      throw new GrpcError(
+        pick(random, uncertainCodes) ?? 'UNAVAILABLE',
+        "simulated loss of the driver's response",
+      );
     return {};
   }
 
@@ -150,7 +155,7 @@ export class SimulatedDriver {
     return this.#options.random.next() * (fault === 'slow' ? slowMs : promptMs);
   }
 
-  /** Continues after the caller has aborted. */
+  /** Executes the operation after a delay, also when the caller has aborted. */
   #later(volumeId: string, ms: number, work: () => void, signal: AbortSignal): Promise<void> {
     const { clock, random } = this.#options;
     return new Promise((resolve, reject) => {
@@ -169,11 +174,11 @@ export class SimulatedDriver {
             reject(error);
           }
         });
-      const abandon = () => reject(new GrpcError('CANCELLED', 'nobody waits for it any more'));
+      const abandon = () => reject(new GrpcError('CANCELLED', 'the caller has aborted the call'));
       const lose = () => {
-        // It may have run up to here before it was killed.
+        // The operation may have taken effect before the driver was killed.
         if (random.next() < 0.5) done();
-        end(() => reject(new GrpcError('UNAVAILABLE', 'the driver died')));
+        end(() => reject(new GrpcError('UNAVAILABLE', 'the driver was killed')));
       };
       const pending: Pending = { volumeId, lose };
       const timer = clock.timer(ms, done);
@@ -231,7 +236,10 @@ export class SimulatedDriver {
         this.#options.witness.broken('no volume is unstaged while a pod has it', `${volumeId} at ${target}`);
   }
 
-  /** A device that is removed while it is mapped may return as another. */
+  /**
+   * Reports the removal of a device that is still mapped for a pod, because its name may be reused
+   * for another device.
+   */
   #refuseShown(volumeId: string, target: string): void {
     for (const { origin, directory } of this.#options.files.mounts())
       if (origin === volumeId && directory !== target)
@@ -266,7 +274,7 @@ export class SimulatedDriver {
   }
 }
 
-/** The machine on which drivers listen. */
+/** The plugin host of the machine on which the simulated drivers listen. */
 export function simulatedPlugins(
   drivers: readonly SimulatedDriver[],
   calling: (method: string, request: object) => void,
@@ -291,7 +299,8 @@ function channelTo(
   const call = async (method: string, request: object, signal: AbortSignal): Promise<object> => {
     calling(method, request);
     const end = AbortSignal.any([closed.signal, signal]);
-    if (driver === undefined || end.aborted) throw new GrpcError('UNAVAILABLE', 'nobody listens');
+    if (driver === undefined || end.aborted)
+      throw new GrpcError('UNAVAILABLE', 'no process listens on the driver socket');
     return await driver.call(method, request, end);
   };
   return {

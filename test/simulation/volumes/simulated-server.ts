@@ -7,34 +7,36 @@ export interface SimulatedServerOptions {
   readonly random: Random;
   readonly mounts: MemoryNetworkMounts;
   readonly note: (what: string) => void;
-  /** Called right before any change. */
+  /** Called right before a mount is changed. */
   readonly changing: (method: string, path: string) => void;
 }
 
-/** After how long programs that wait for a server are killed. */
+/** How long programs wait for the server before they are killed. */
 const limitsMs = { mount: 120_000, plain: 60_000, force: 30_000, look: 30_000 } as const;
 /** The probability that a killed program does not exit. */
 const stuckRate = 0.3;
-/** The probability that a forced unmount waits for the server all the same. */
+/** The probability that even a forced unmount waits for the server. */
 const stubbornRate = 0.2;
 
 /**
- * A file server that becomes unresponsive; programs of the machine wait for it, whichever kubelet
- * started them.
+ * A simulated NFS server that can become unresponsive; programs of the machine then wait for it,
+ * also across kubelet restarts.
  */
 export class SimulatedServer implements NetworkMounts {
   readonly #options: SimulatedServerOptions;
   #isSilent = false;
-  /** Programs that wait for a response. */
+  /** Callbacks of the programs that wait for the server. */
   readonly #waiting = new Set<() => void>();
-  /** Directories with programs that cannot be killed, as the current kubelet knows them. */
+  /** Directories with programs that the current kubelet could not kill. */
   readonly #stuck = new Set<string>();
 
   constructor(options: SimulatedServerOptions) {
     this.#options = options;
   }
 
-  /** A new kubelet does not know the programs of previous ones. */
+  /**
+   * Clears the programs that could not be killed, because a restarted kubelet does not know them.
+   */
   forgetStuck(): void {
     this.#stuck.clear();
   }
@@ -48,7 +50,7 @@ export class SimulatedServer implements NetworkMounts {
     for (const go of [...this.#waiting]) go();
   }
 
-  /** The server has lost the state of existing mounts. */
+  /** Makes existing mounts invalid, as a server that has lost their state. */
   lose(directories: readonly string[]): void {
     for (const directory of directories) this.#options.mounts.broken.add(directory);
   }
@@ -68,7 +70,7 @@ export class SimulatedServer implements NetworkMounts {
       changing('unmount', directory);
       return mounts.unmount(directory);
     };
-    // No server is contacted for it.
+    // A lazy unmount does not contact the server.
     if (how === 'lazy') return await act();
     if (how === 'force' && this.#isSilent && random.next() >= stubbornRate) return await act();
     return await this.#run(how, directory, act, signal);

@@ -4,12 +4,12 @@ import { drivers } from './pod-volumes.ts';
 
 const namespace = 'default';
 
-/** The state of the volume in a driver. */
+/** The volume source of a CSI volume with this handle. */
 export function diskOf(handle: string, driver: string = drivers.disks): object {
   return { csi: { driver, volumeHandle: handle } };
 }
 
-/** A volume and the claim that is bound to it. */
+/** Creates a volume and a claim that is bound to it. */
 export function claim(api: SimulatedApi, name: string, source: object): void {
   const uid = `claim-${name}`;
   const accessModes = ['ReadWriteMany'];

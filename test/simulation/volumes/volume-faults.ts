@@ -2,16 +2,16 @@ import { type Clock, KubelingError, type Random } from '../../../src/lib/index.t
 import { draw } from '../../simulator/fault-rules.ts';
 import type { MachinePart, PartStep } from './machine-steps.ts';
 
-/** The probability that a volume operation on the machine fails. */
+/** The probabilities of failures of volume operations on the machine. */
 export interface FileRates {
   readonly slow?: number;
-  /** No effect. */
+  /** The operation fails without effect. */
   readonly refused?: number;
-  /** Takes effect, and is reported as failed. */
+  /** The operation takes effect, but is reported as failed. */
   readonly denied?: number;
-  /** Does not return before the deadline, and its effect is unknown. */
+  /** The operation does not return before its deadline, and its effect is unknown. */
   readonly hung?: number;
-  /** The volume to unmount is in use. */
+  /** An unmount fails because the volume is in use. */
   readonly busy?: number;
 }
 
@@ -22,9 +22,9 @@ const slowMs = 3_000;
 export interface TroublesOptions {
   readonly clock: Clock;
   readonly random: Random;
-  /** Called for each step first. */
+  /** Called for each operation before it starts. */
   readonly calling: (method: string, path: string) => void;
-  /** Called right before any change. */
+  /** Called right before an operation changes a path. */
   readonly changing: (method: string, path: string) => void;
   readonly note: (what: string) => void;
 }
@@ -37,12 +37,12 @@ interface Call {
   readonly act: () => unknown;
 }
 
-/** The machine as volumes use it, with failures. */
+/** Wraps the volume operations of the machine and injects failures. */
 export class MachineTroubles {
   readonly #options: TroublesOptions;
-  /** Resources that unfinished programs hold, whichever kubelet started them. */
+  /** Resources that unfinished programs hold, also across kubelet restarts. */
   readonly #taken = new Set<string>();
-  /** When the machine is reset, and with it all pending operations. */
+  /** Aborts all pending operations when the simulation ends. */
   readonly #gone = new AbortController();
   #rates: FileRates = {};
 
@@ -54,9 +54,11 @@ export class MachineTroubles {
     this.#rates = rates;
   }
 
-  /** Programs that a kubelet has started survive its restart, but not a reset of the machine. */
+  /**
+   * Ends all pending operations; a kubelet restart alone does not end the programs it has started.
+   */
   close(): void {
-    this.#gone.abort(new Error('The machine is gone'));
+    this.#gone.abort(new Error('The simulation has ended'));
   }
 
   around<T extends object>(inner: T, { name: part, steps }: MachinePart<T>): T {
@@ -120,5 +122,5 @@ export class MachineTroubles {
 }
 
 function failed({ code }: PartStep, method: string, path: string, why: string): KubelingError {
-  return new KubelingError(code, `Cannot ${method} ${path}: the machine is in trouble (${why})`);
+  return new KubelingError(code, `Cannot ${method} ${path}: simulated failure (${why})`);
 }

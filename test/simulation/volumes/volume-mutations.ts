@@ -12,13 +12,16 @@ import { podDirOf } from './pod-volumes.ts';
 type Call = (request: object, options: object) => Promise<object>;
 
 export const mounting = { cluster: 'joined', volumes: 'every-kind' } as const;
-/** For operations that must never succeed. */
+/**
+ * Options for bugs that make an operation fail forever, so that the wait for the final state ends
+ * early.
+ */
 const impatient = { ...mounting, patienceMs: 250_000 } as const;
 
 export const starts = 'no container starts before its volumes are mounted';
 export const stays = 'no volume goes while a container of its pod runs';
 
-/** Bugs with volumes; the simulation must find each. */
+/** Bugs in the volume manager; the simulation must find each. */
 export const volumeMutations: Readonly<Record<string, KnownBug>> = {
   'a mount that was asked for counts as made': {
     breaks: starts,
@@ -111,7 +114,7 @@ export const volumeMutations: Readonly<Record<string, KnownBug>> = {
     breaks: 'a reader sees all of an update or none',
     shows: mounting,
     machine: withFiles((files) => ({
-      // The link is removed and created again instead of being replaced.
+      // The link is removed and created again instead of being replaced atomically.
       rename: async (from, to) => {
         await files.unlink(to);
         await files.rename(from, to);
@@ -170,7 +173,7 @@ function withFiles(
   };
 }
 
-/** A caller that does not see the mounts. */
+/** Hides some mounts from the kubelet. */
 function blind(machine: NodeMachine, isHidden: (path: string) => boolean): Partial<NodeMachine> {
   const { volumeFiles } = withFiles((files) => ({
     mountAt: async (path) => (isHidden(path) ? 'none' : await files.mountAt(path)),
@@ -219,7 +222,7 @@ function withCalls(
   };
 }
 
-/** Changes the volumes of a terminating pod before any of its containers is stopped. */
+/** Runs a change of the volumes of a terminating pod before its first container is stopped. */
 export function atTheEnd(
   act: (machine: NodeMachine, uid: string, signal: AbortSignal) => Promise<void>,
 ): Pick<KnownBug, 'machine' | 'kubelet'> {

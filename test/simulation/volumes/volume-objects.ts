@@ -3,16 +3,16 @@ import type { SimulatedApi } from '../../simulator/index.ts';
 import { fileNames, objectNames, type VolumeKind } from './pod-volumes.ts';
 
 const namespace = 'default';
-/** Of this many updates one deletes the optional object. */
+/** On average one of this many updates deletes the optional object. */
 const updatesPerAbsence = 3;
 
-/** The API objects that pods mount as files. */
+/** The ConfigMaps and Secrets that pods mount as files. */
 export class VolumeObjects {
   #number = 0;
-  /** The content of the optional object; undefined while it does not exist. */
+  /** The content of the optional ConfigMap; undefined while it does not exist. */
   #extra: string | undefined;
 
-  /** The expected content of files of that kind; undefined if there must be none. */
+  /** The expected content of the files in a volume; undefined if the files must not exist. */
   said(kind: VolumeKind): string | undefined {
     return kind === 'extra' ? this.#extra : String(this.#number);
   }

@@ -10,7 +10,9 @@ const troubles = [
   ...(['kill', 'kill', 'kill', 'kill', 'kill', 'kill'] as const),
 ];
 
-/** Calls between which volumes are mounted but not yet checkpointed, or the other way round. */
+/**
+ * Calls around which a volume may be mounted but not checkpointed, or checkpointed but not mounted.
+ */
 const delicateCalls = [
   ...(['csi NodeStageVolume', 'csi NodePublishVolume', 'csi NodeUnpublishVolume'] as const),
   ...(['csi NodeUnstageVolume', 'volume mountMemory', 'volume unmount', 'volume bind'] as const),
@@ -19,7 +21,7 @@ const delicateCalls = [
   ...(['device bind', 'device pin', 'device unpin', 'device unbind', 'volume link'] as const),
 ];
 
-/** The same script, with changes to volumes. */
+/** Adds changes and failures of volumes to a script. */
 export function withVolumeTrouble(random: Random, script: readonly TimedStep[]): readonly TimedStep[] {
   const spanMs = Math.max(60_000, script.at(-1)?.atMs ?? 0);
   const writer = new VolumeScriptWriter(random, spanMs);
@@ -108,7 +110,7 @@ class VolumeScriptWriter {
     };
   }
 
-  /** There are few programs, and each of them matters. */
+  /** Failure rates for programs are higher than for files, because few programs run. */
   #machineRates(): FileRates {
     return {
       slow: this.#upTo(0.5),

@@ -5,15 +5,15 @@ import type { FileRates } from './volume-faults.ts';
 export type VolumeStep =
   | { readonly do: 'driver-faults'; readonly rates: DriverRates }
   | { readonly do: 'file-faults'; readonly rates: FileRates }
-  /** With disks, block devices and remote mounts. */
+  /** Failures of disks, block devices and network mounts. */
   | { readonly do: 'machine-faults'; readonly rates: FileRates }
   | { readonly do: 'no-faults' }
-  /** One of the drivers exits and removes its socket or leaves it behind. */
+  /** One of the CSI drivers exits and removes its socket (`gone`) or leaves it behind (`deaf`). */
   | { readonly do: 'driver-ends'; readonly choice: number; readonly how: 'deaf' | 'gone' }
   | { readonly do: 'drivers-come-back' }
-  /** The file server is unresponsive for a while, or loses its exports. */
+  /** The NFS server becomes unresponsive, responds again, or loses its exports. */
   | { readonly do: 'server'; readonly what: 'falls-silent' | 'answers' | 'forgets' }
-  /** Changes the content of the objects that pods mount as files. */
+  /** Changes the content of the ConfigMaps and Secrets that pods mount as files. */
   | { readonly do: 'update' }
-  /** The optional object is created, or deleted if it exists. */
+  /** Creates the optional ConfigMap, or deletes it if it exists. */
   | { readonly do: 'come-or-go' };

@@ -44,25 +44,29 @@ export interface VolumeWitness {
 export interface VolumeWorldOptions {
   readonly clock: Clock;
   readonly random: Random;
-  /** The other parts of the machine. */
+  /** The files of the machine outside of volumes. */
   readonly files: RuntimeFiles;
   readonly witness: VolumeWitness;
 }
 
-/** A volume that its initial containers mount, or one for an ephemeral container added later. */
+/**
+ * Whether volumes are those of regular and init containers, or include those of ephemeral
+ * containers added later.
+ */
 export type ContainerRole = 'own' | 'visitor';
 
 const namespace = 'default';
 /**
- * A disk with data, a disk used as a block device, and the global mount directories of the node.
+ * The shared local disk with data, the disk used as a raw block device, and the directory of the
+ * node's global mounts.
  */
 const sharedDisk = '/dev/shared';
 const rawDisk = '/dev/raw';
 const diskMounts = posix.join(settings.rootDir, 'plugins/kubernetes.io/local-volume/mounts');
 
 /**
- * The volumes of a simulated node: its files and mounts, its drivers, and the volume objects of the
- * API.
+ * The volumes of a simulated node: its files and mounts, its CSI drivers, and the volume objects of
+ * the API.
  */
 export class VolumeWorld {
   readonly memory = new MemoryVolumeFiles();
@@ -78,15 +82,15 @@ export class VolumeWorld {
   readonly #mounts = new MemoryNetworkMounts(this.memory);
   readonly #server: SimulatedServer;
   readonly #objects = new VolumeObjects();
-  /** With files and all other parts. */
+  /** Failure injection for volume files, and for programs of the machine. */
   readonly #troubles: MachineTroubles;
   readonly #programTroubles: MachineTroubles;
-  /** Disks with data, written by containers or earlier. */
+  /** Disks with data, which must not be formatted. */
   readonly #written = new Set<string>([sharedDisk]);
   readonly #options: VolumeWorldOptions;
-  /** Pods that got ephemeral containers. */
+  /** The UIDs of pods with an ephemeral container. */
   readonly #visited = new Set<string>();
-  /** Where the server has ever lost its exports. */
+  /** Mount points at which the server has ever lost its exports. */
   readonly #forgotten = new Set<string>();
   #attacher: AttachController | undefined;
 
@@ -127,7 +131,7 @@ export class VolumeWorld {
     return mountinfoOf(this.memory);
   }
 
-  /** The objects that pods refer to. */
+  /** Creates the API objects that all pods refer to. */
   furnish(api: SimulatedApi): void {
     for (const name of Object.values(driverNames)) {
       const attachRequired = name === driverNames.far;
@@ -149,7 +153,7 @@ export class VolumeWorld {
     });
   }
 
-  /** Before the pod is created. */
+  /** Creates the claims and disks of a pod before the pod itself. */
   provide(api: SimulatedApi, { metadata: { uid } }: Pod): void {
     const own = kindsOf(uid);
     if (own.includes('own')) claim(api, uid, diskOf(uid));
@@ -199,20 +203,20 @@ export class VolumeWorld {
     this.#server.answer();
   }
 
-  /** Does not include the effects of programs that previous kubelets started. */
+  /** A new kubelet does not know the stuck programs of previous kubelets. */
   kubeletStarted(): void {
     this.#server.forgetStuck();
   }
 
   /**
-   * Whether the server has lost this mount, or had lost it until it was unmounted for that reason.
+   * Whether the server has lost this mount, or had lost it before it was unmounted for this reason.
    */
   isLost(path: string): boolean {
     const isMounted = this.memory.mounts().some(({ directory }) => directory === path);
     return this.#mounts.broken.has(path) || (this.#forgotten.has(path) && !isMounted);
   }
 
-  /** A container of the pod is started, and may write to its volumes from now on. */
+  /** A container of the pod starts, and may write to its volumes from now on. */
   started(uid: string, who: ContainerRole): void {
     if (who === 'visitor') this.#visited.add(uid);
     if (kindsOf(uid).includes('blank')) this.#written.add(blankDisk(uid));
@@ -224,23 +228,23 @@ export class VolumeWorld {
     this.#programTroubles.close();
   }
 
-  /** The volumes that a container of the pod would miss. */
+  /** The volumes of the container that are not mounted. */
   missing(uid: string, who: ContainerRole): readonly string[] {
     const all = who === 'visitor' ? [...kindsOf(uid), ...visitorKinds] : kindsOf(uid);
     return all.filter((kind) => !this.#isThere(uid, kind));
   }
 
-  /** Partial updates that readers in the pod observe. */
+  /** Volumes whose two files have different versions, which a reader in the pod could observe. */
   torn(uid: string): readonly string[] {
     return this.#filledOf(uid).flatMap((kind) => {
       const [a, b] = this.#texts(uid, kind);
-      // New names are read sequentially.
+      // A new optional object appears file by file for readers, so a missing file is not an error.
       const isComing = kind === 'extra' && (a === undefined || b === undefined);
       return isComing || (a !== undefined && a === b) ? [] : [`${kind} says ${a} and ${b}`];
     });
   }
 
-  /** Differences between the files of the pod and its objects. */
+  /** Volumes of the pod whose files differ from the API objects. */
   outdated(uid: string): readonly string[] {
     return this.#filledOf(uid)
       .filter((kind) => kind !== 'labels')
@@ -251,7 +255,7 @@ export class VolumeWorld {
       });
   }
 
-  /** The mounts of the pod, whichever kubelet created them. */
+  /** The mounts and mapped devices of the pod, also those of previous kubelets. */
   mountedFor(uid: string): readonly string[] {
     const own = `${podDirOf(uid)}/`;
     const places = [
@@ -264,7 +268,7 @@ export class VolumeWorld {
     ];
   }
 
-  /** All volume state of pods except that of the desired pods. */
+  /** All volume state on the node of pods that are not desired. */
   leftovers(expected: ReadonlySet<string>): readonly string[] {
     const isLeft = (path: string) => {
       const uid = /\/pods\/([0-9a-f]{32})(\/|$)/.exec(path)?.[1] ?? shownTo(path);
@@ -351,7 +355,7 @@ export class VolumeWorld {
     return this.memory.mounts().findLast(({ directory }) => directory === path)?.origin === origin;
   }
 
-  /** Linked in the pod directory, mapped and held open. */
+  /** Whether the block device is linked in the pod directory, mapped and held open. */
   #isGiven(uid: string, kind: VolumeKind, device: string): boolean {
     const shown = shownAt(uid, kind);
     const link = this.memory.entry(placeOf(uid, kind));
@@ -394,7 +398,7 @@ function blankDisk(uid: string): string {
   return `/dev/blank-${uid}`;
 }
 
-/** The pod to which a device is mapped at a path, or for which a driver has created it there. */
+/** The UID of the pod for which a device is mapped or created at this path. */
 function shownTo(path: string): string | undefined {
   return /\/plugins\/.*\/volumeDevices\/.*\/([0-9a-f]{32})$/.exec(path)?.[1];
 }

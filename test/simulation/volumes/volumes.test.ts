@@ -5,19 +5,22 @@ import { prepareSimulation } from '../simulate.ts';
 const seeds = 25;
 const repeatedSeeds = 3;
 /**
- * In one seed an ephemeral container was started before the volume that only it uses was mounted.
+ * A seed in which an ephemeral container was once started before the volume that only it uses was
+ * mounted.
  */
 const hardSeeds = [27];
 const mounting = { cluster: 'joined', volumes: 'every-kind' } as const;
 
-describe('the whole kubelet in simulation, with volumes of every kind', () => {
+describe('the whole kubelet in simulation, with all volume types', () => {
   const lives: Lives = new Map();
   before(prepareSimulation);
 
-  it(`holds its invariants under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), mounting, lives));
+  it(`a node with all volume types holds its invariants under ${seeds} seeds`, () =>
+    playSeeds(seedsUpTo(seeds), mounting, lives));
 
-  it('holds its invariants under seeds that once violated one', () => playSeeds(hardSeeds, mounting));
+  it('a node with all volume types holds its invariants under seeds that once violated one', () =>
+    playSeeds(hardSeeds, mounting));
 
-  it('replays the same history under the same seed', () =>
+  it('the same seed replays the same history with all volume types', () =>
     playAgain(seedsUpTo(repeatedSeeds), mounting, lives));
 });

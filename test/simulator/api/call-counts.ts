@@ -2,7 +2,7 @@ import { type ApiRequest, type ApiVerb, resourceWithSubresource } from '../../..
 
 export interface CallQuery {
   readonly verb?: ApiVerb;
-  /** For example `pods` or `pods/status`. */
+  /** The resource, optionally with a subresource, such as `pods` or `pods/status`. */
   readonly target?: string;
   readonly user?: string;
 }
@@ -11,7 +11,7 @@ interface Count extends Required<CallQuery> {
   readonly calls: number;
 }
 
-/** Counts calls by kind, rejected ones included. */
+/** Counts API calls by verb, target and user, including rejected ones. */
 export class CallCounts {
   readonly #counts = new Map<string, Count>();
 
@@ -30,7 +30,7 @@ export class CallCounts {
       .reduce((sum, { calls }) => sum + calls, 0);
   }
 
-  /** By verb and target, for example `patch pods/status`. */
+  /** The number of calls by verb and target, for example `patch pods/status`. */
   table(): Readonly<Record<string, number>> {
     const table: Record<string, number> = {};
     for (const { verb, target, calls } of this.#counts.values()) {

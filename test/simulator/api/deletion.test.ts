@@ -48,14 +48,14 @@ test('pods that are not bound or have terminated are removed immediately', () =>
   assert.deepEqual(harness.api.objects(apiResources.pods), []);
 });
 
-test('a negative grace is one second', () => {
+test('a negative grace period counts as one second', () => {
   using harness = new ApiRig();
   harness.pod('a');
   harness.api.deletePod('default', 'a', -5);
   assert.equal(meta(harness)?.deletionGracePeriodSeconds, 1);
 });
 
-test('unmet preconditions return 409', async () => {
+test('unmet preconditions of a delete return 409', async () => {
   using harness = new ApiRig();
   harness.pod('a');
   for (const options of [{ uid: 'other' }, { resourceVersion: '1' }]) {

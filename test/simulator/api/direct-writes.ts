@@ -19,7 +19,10 @@ import {
 import { updatedObject } from '../../../src/local-api/registry/object-update.ts';
 import { storedResource } from '../../../src/local-api/registry/reads.ts';
 
-/** Writes that no client may request: tests set a status or bind a pod without admission. */
+/**
+ * Writes that no API client may request: tests store objects with a status, or bind pods, without
+ * admission.
+ */
 export class DirectWrites {
   readonly #deps: Omit<WritesDeps, 'namespaces'>;
 
@@ -27,7 +30,7 @@ export class DirectWrites {
     this.#deps = deps;
   }
 
-  /** Binds a pod to a node. */
+  /** Binds a pod to a node as the scheduler does. */
   bind(request: ApiRequest, node: string): StoredObject {
     const entry = this.#entry(request);
     const before = this.#find(request, entry);
@@ -52,7 +55,7 @@ export class DirectWrites {
     });
   }
 
-  /** Stores an object with its status as given, replacing an existing one. */
+  /** Stores an object including its status, and replaces an existing object. */
   put(request: ApiRequest, body: unknown): StoredObject {
     const entry = this.#entry(request);
     const desired = toWireObject(body);
@@ -62,7 +65,7 @@ export class DirectWrites {
       : this.#replace(request, entry, before, desired);
   }
 
-  /** An absent status is not changed. */
+  /** Replaces an object; keeps its status when the new object has none. */
   #replace(
     request: ApiRequest,
     entry: ResourceEntry,

@@ -9,7 +9,7 @@ interface Expiry {
   readonly dueMs: number;
 }
 
-/** Events expire an hour after their last write, as in any cluster; checked at every new event. */
+/** Deletes events an hour after their last write, as API servers do; checked at every new event. */
 export class EventExpiry {
   readonly #store: VersionedStore;
   readonly #clock: Clock;

@@ -18,7 +18,7 @@ function faulty(fault: ApiFault, nth = 1) {
   return { rig: harness, patch, phase };
 }
 
-test("a rejected call has no effect, and its error has all fields of a server's", async () => {
+test("a rejected call has no effect, and its error has all fields of a server's error", async () => {
   const { rig, patch, phase } = faulty({
     kind: 'refuse',
     status: 429,
@@ -41,13 +41,13 @@ test('a conflict can be injected', async () => {
   await assert.rejects(rig.done(patch()), says('API_CONFLICT'));
 });
 
-test('an unreachable server executes nothing', async () => {
+test('a call to an unreachable server has no effect', async () => {
   const { rig, patch, phase } = faulty({ kind: 'unreachable' });
   await assert.rejects(rig.done(patch()), says('API_UNAVAILABLE'));
   assert.equal(phase(), 'Pending');
 });
 
-test('a timeout occurs before or after the effect', async () => {
+test('a call may time out before or after its effect', async () => {
   const before = faulty({ kind: 'hang' });
   await assert.rejects(before.rig.done(before.patch()), says('API_DEADLINE'));
   assert.ok(before.rig.clock.monotonicMs() >= 30_000);
@@ -61,7 +61,7 @@ test('a timeout occurs before or after the effect', async () => {
   for (const { rig } of [before, after, cut]) assert.equal(rig.clock.pendingTimers, 0);
 });
 
-test('an effect may follow the error', async () => {
+test('a call may take effect after its error was returned', async () => {
   const { rig, patch, phase } = faulty({ kind: 'late-effect', ms: 10_000 });
   await assert.rejects(rig.done(patch()), says('API_UNAVAILABLE'));
   assert.equal(phase(), 'Pending');
@@ -69,7 +69,7 @@ test('an effect may follow the error', async () => {
   assert.equal(phase(), 'Running');
 });
 
-test("a slow response arrives, unless the caller's deadline is shorter", async () => {
+test("a slow response arrives unless the caller's deadline is shorter", async () => {
   const { rig, patch, phase } = faulty({ kind: 'delay', ms: 2_000 });
   await rig.done(patch());
   assert.ok(rig.clock.monotonicMs() >= 2_000);
@@ -84,7 +84,7 @@ test("a slow response arrives, unless the caller's deadline is shorter", async (
   await rig.get(podRef('a'));
 });
 
-test('a list may get a 410', async () => {
+test('a list may fail with 410', async () => {
   const faults = scriptedApiFaults({
     calls: [
       { verb: 'list', target: 'pods', times: 1, fault: { kind: 'refuse', status: 410, reason: 'Expired' } },
@@ -116,7 +116,7 @@ test('a server that is down refuses connections, ends watches, and restarts with
   assert.equal((await harness.get(podRef('a'))).metadata.name, 'a');
 });
 
-test('a network that drops all packets ends calls by their deadline and watches late', async () => {
+test('with a network that drops all packets calls end at their deadline, and watches end later', async () => {
   using harness = new ApiRig();
   const watched = harness.watch(harness.admin, { resource: pods });
   await harness.clock.advance(100);
@@ -147,7 +147,7 @@ test('a call aborted in flight may or may not take effect', async () => {
   assert.deepEqual([...outcomes].sort(), ['Pending', 'Running']);
 });
 
-test('a caller that has already aborted sends no call', async () => {
+test('a call whose signal is already aborted is not sent', async () => {
   using harness = new ApiRig();
   await assert.rejects(harness.node.get(podRef('a'), {}, AbortSignal.abort(new Error('no'))), /no/);
   assert.equal(harness.api.calls.of(), 0);
@@ -198,7 +198,7 @@ test('random faults occur about as often as configured, and identically for the 
   assert.deepEqual(tally(5), counts);
 });
 
-test('the same seed gives the same history', async () => {
+test('the same seed gives the same history of faults', async () => {
   const history = async (seed: number) => {
     const random = seededRandom(seed + 1);
     const rates = {

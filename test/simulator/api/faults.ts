@@ -2,11 +2,11 @@ import { pick, type Random } from '../../../src/lib/index.ts';
 import { type ApiRequest, type ApiVerb, resourceWithSubresource } from '../../../src/local-api/api/index.ts';
 import { type Chance, countedRules, draw, firstStrike, type RuleBounds } from '../fault-rules.ts';
 
-/** The fault of one call. */
+/** The injected fault of one API call. */
 export type ApiFault =
-  /** Executed later than usual. */
+  /** The call is executed later than usual. */
   | { readonly kind: 'delay'; readonly ms: number }
-  /** Rejected with this HTTP status; no effect. */
+  /** The call is rejected with this HTTP status and has no effect. */
   | {
       readonly kind: 'refuse';
       readonly status: number;
@@ -14,9 +14,9 @@ export type ApiFault =
       readonly message?: string;
       readonly retryAfterMs?: number;
     }
-  /** The connection fails; no effect. */
+  /** The connection fails and the call has no effect. */
   | { readonly kind: 'unreachable' }
-  /** No effect and no response until the caller's deadline. */
+  /** The call has no effect, and there is no response until the caller's deadline. */
   | { readonly kind: 'hang' }
   /**
    * The call takes effect, but the connection breaks before the response, or the response never
@@ -26,14 +26,14 @@ export type ApiFault =
   /** The connection breaks, and the call takes effect later. */
   | { readonly kind: 'late-effect'; readonly ms: number }
   /**
-   * A get or list that accepts cached data (resourceVersion 0) gets the state as of this many
+   * A get or list that accepts cached data (resourceVersion 0) returns the state as of this many
    * changes ago.
    */
   | { readonly kind: 'stale'; readonly versions: number };
 
-/** The fault of one event for one watcher. */
+/** The injected fault of one event for one watcher. */
 export type WatchFault =
-  /** This event and all later ones are delayed by this time. */
+  /** The event and all later ones are delayed by this time. */
   | { readonly kind: 'delay'; readonly ms: number }
   | { readonly kind: 'duplicate' }
   /** The connection breaks, and the event is lost. */
