@@ -33,7 +33,7 @@ function randomPod(random: Random, name: string): Pod {
   return podOf(some('c', 1), { init, restartPolicy }, name);
 }
 
-/** Counts each time two instances of one container run concurrently. */
+/** Records each time two instances of one container run concurrently. */
 function watchForTwins(harness: PodRuntimeRig): readonly string[] {
   const twins: string[] = [];
   harness.simulated.trace.subscribe((entry) => {
@@ -45,7 +45,7 @@ function watchForTwins(harness: PodRuntimeRig): readonly string[] {
   return twins;
 }
 
-/** A worker that syncs the pod repeatedly and sometimes cancels a sync. */
+/** Simulates a pod worker that syncs the pod repeatedly and sometimes cancels a sync. */
 async function live(harness: PodRuntimeRig, pod: Pod, random: Random): Promise<void> {
   for (let syncs = 0; syncs < 12; syncs++) {
     const controller = new AbortController();
@@ -61,7 +61,7 @@ async function live(harness: PodRuntimeRig, pod: Pod, random: Random): Promise<v
           : await harness.runtime.observe(listed, signal);
       await harness.runtime.syncPod({ pod, observed, context: noProbes }, signal);
     } catch {
-      // Observations may fail and cancelled calls reject: the worker retries in both cases.
+      // Failed observations and cancelled calls are ignored: the simulated worker retries both.
     }
     await harness.clock.sleep(random.next() * 15_000, harness.signal);
   }
@@ -76,14 +76,14 @@ async function end(harness: PodRuntimeRig, pod: Pod): Promise<void> {
       const { error } = await harness.runtime.killPod({ pod, running, graceSeconds: 2 }, harness.signal);
       if (error === undefined) await harness.runtime.garbageCollect('deleted-pods', harness.signal);
     } catch {
-      // See above.
+      // A cancelled call rejects; the simulated worker retries.
     }
     await harness.clock.sleep(2_000, harness.signal);
   }
 }
 
 describe('pods on a runtime with random failures', () => {
-  it(`never run a container twice concurrently, terminate, and leave nothing behind (${seeds} seeds)`, async () => {
+  it(`pods never run a container twice concurrently, terminate, and leave no objects in the runtime (${seeds} seeds)`, async () => {
     for (let seed = 1; seed <= seeds; seed++) {
       const random = seededRandom(seed);
       using harness = new PodRuntimeRig({ seed, requestTimeoutMs: 5_000 });

@@ -45,13 +45,13 @@ export interface RuntimeManagerDeps {
   readonly logger: Logger;
   readonly files: RuntimeFiles;
   readonly planner: PodPlanner;
-  /** Without it, sandbox creation is not limited. */
+  /** Limits concurrent sandbox creations; unlimited when undefined. */
   readonly sandboxLimiter?: SandboxLimit;
   readonly crashBackoff: CrashBackoff;
   readonly hooks: HookRunner;
   readonly credentials: CredentialProvider;
   readonly pullRecords?: PullRecords | undefined;
-  /** Shared with image garbage collection; private unless given. */
+  /** Leases of images in use, shared with image garbage collection; private when undefined. */
   readonly imageLeases?: ImageLeases | undefined;
   readonly pods: GcPods;
   readonly settings: RuntimeManagerSettings;
@@ -59,16 +59,16 @@ export interface RuntimeManagerDeps {
   readonly startCheckpoint?: StartCheckpoint | undefined;
   readonly beforeStop?: ((uid: PodUid) => Promise<void>) | undefined;
   readonly hookCheckpoint?: HookCheckpoint | undefined;
-  /** Without it, applied resources are not persisted. */
+  /** Persists applied resources; undefined to keep them in memory only. */
   readonly actuated?: ActuatedResources | undefined;
-  /** Without it, pods have no cgroups. */
+  /** Access to pod cgroups; undefined when pods have no cgroups. */
   readonly podLimits?: PodLimitsAccess | undefined;
   readonly allocationPersisted?: PodResizerDeps['allocationPersisted'] | undefined;
   readonly resizeObserver?: PodResizerDeps['observe'];
 }
 
 export interface RuntimeManagerSettings {
-  /** The runtime's name, which is the scheme of container ids in statuses. */
+  /** The runtime's name, used as the scheme of container ids in statuses. */
   readonly runtimeName: string;
   readonly podLogsDir: string;
   readonly logLinksDir: string;
@@ -77,18 +77,18 @@ export interface RuntimeManagerSettings {
 }
 
 export interface ExecRequest {
-  /** The runtime's container id, without the scheme. */
+  /** The runtime's container id, without the scheme prefix. */
   readonly containerId: string;
   readonly command: readonly string[];
-  /** Zero for no timeout. */
+  /** Timeout of the command in seconds; zero for no timeout. */
   readonly timeoutSeconds: number;
 }
 
 export interface RestartRequest {
   readonly pod: Pod;
-  /** The last observation from the pod cache. */
+  /** The last observation of the pod in the pod cache. */
   readonly observed: ObservedPod;
-  /** Id of the container whose exit was announced. */
+  /** Id of the container whose exit was announced by a runtime event. */
   readonly containerId: string;
 }
 
@@ -106,9 +106,9 @@ type PendingKind =
  * CRI for pods. The caller serializes syncs and kills of one pod.
  */
 export class RuntimeManager implements AsyncDisposable {
-  /** Reasons for waiting states of containers. */
+  /** Reasons shown in the status of waiting containers. */
   readonly reasons = new ReasonCache();
-  /** Exec, attach and port-forward streams. */
+  /** Opens exec, attach and port-forward streams. */
   readonly streams: PodStreams;
   readonly #deps: RuntimeManagerDeps;
   readonly #observer: RuntimeObserver;
@@ -121,7 +121,7 @@ export class RuntimeManager implements AsyncDisposable {
   readonly #actuated: ActuatedResources;
   /** Pods with a running sync. */
   readonly #syncing = new Set<PodUid>();
-  /** Observations that a sync or kill has acted on, which are therefore outdated. */
+  /** Observations that a sync or kill has already used; they are outdated. */
   readonly #usedObservations = new WeakSet<object>();
 
   constructor(deps: RuntimeManagerDeps) {
@@ -183,12 +183,15 @@ export class RuntimeManager implements AsyncDisposable {
     return this.#observer.listPods(signal);
   }
 
-  /** Undefined when the runtime has no sandbox or container of the pod. */
+  /**
+   * Lists one pod from the runtime; undefined when the runtime has no sandbox or container of the
+   * pod.
+   */
   listPod(uid: PodUid, signal: AbortSignal): Promise<RuntimePod | undefined> {
     return this.#observer.listPod(uid, signal);
   }
 
-  /** The pod's current addresses; empty on the host network. */
+  /** The pod's current IP addresses; empty for a pod on the host network. */
   async podIps(uid: PodUid, signal: AbortSignal): Promise<readonly string[]> {
     const listed = await this.#observer.listPod(uid, signal);
     if (listed === undefined) return [];
@@ -208,13 +211,13 @@ export class RuntimeManager implements AsyncDisposable {
     return { exitCode, output: Buffer.concat([stdout, stderr]) };
   }
 
-  /** The details of a listed pod. */
+  /** Reads the statuses of a listed pod's sandboxes and containers. */
   observe(pod: RuntimePod, signal: AbortSignal): Promise<ObservedPod> {
     return this.#observer.observe(pod, signal);
   }
 
   /**
-   * SyncPod: brings the pod's containers to its spec as far as possible now. Failures are part of
+   * SyncPod: brings the pod's containers as close to its spec as possible now. Returns failures in
    * the result.
    */
   async syncPod(request: SyncPodRequest, signal: AbortSignal): Promise<SyncPodResult> {
@@ -232,24 +235,25 @@ export class RuntimeManager implements AsyncDisposable {
     }
   }
 
-  /** Resources applied to the pod's containers, as far as known. */
+  /** Resources last applied to the pod's containers; undefined when unknown. */
   actuatedOf(pod: Pod, observed: ObservedPod): PodAllocation | undefined {
     return actuatedOf(pod, observed, this.#actuated.get(pod.metadata.uid));
   }
 
-  /** Whether a running container has other resources than allocated. */
+  /** Whether a running container's applied resources differ from its allocation. */
   isResizeInProgress(pod: Pod, observed: ObservedPod): boolean {
     return isResizeInProgress(pod, observed, this.actuatedOf(pod, observed));
   }
 
-  /** Called after the pod's cgroup was created with its allocation. */
+  /** Records the pod's allocation; called after the pod's cgroup was created with it. */
   cgroupCreated(pod: Pod): void {
     recordPodCgroup(this.#actuated, pod);
   }
 
   /**
-   * Creates the next instance of a container whose exit was announced but is not listed yet, if it
-   * restarts in any case and `mayCreate` returns true. The next sync starts it.
+   * Creates the next instance of a container whose exit was announced but is not listed by the
+   * runtime, if the container restarts with any exit code and `mayCreate` returns true. The next
+   * sync starts the instance.
    */
   async prepareRestart(
     { pod, observed, containerId }: RestartRequest,
@@ -265,19 +269,19 @@ export class RuntimeManager implements AsyncDisposable {
     if (mayPrepare()) this.#containers.prepare(start, mayCreate, signal);
   }
 
-  /** Whether no sync or kill has acted on the observation and none is running. */
+  /** Whether no sync or kill has used the observation and none is running for the pod. */
   #isUnchanged(uid: PodUid, observed: ObservedPod): boolean {
     return !this.#syncing.has(uid) && !this.#usedObservations.has(observed);
   }
 
-  /** Stops all containers and sandboxes of the pod and removes nothing. */
+  /** Stops all containers and sandboxes of the pod without removing them. */
   async killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult> {
     this.#usedObservations.add(request.running);
     await this.#containers.preparations.cancel(request.pod.metadata.uid);
     return await this.#killer.killPod(request, signal);
   }
 
-  /** Stops a pod without a spec, using the annotations of its containers. */
+  /** Stops a pod whose spec is unknown, using the annotations of its containers. */
   async killRuntimePod(
     pod: RuntimePod,
     graceSeconds: () => number,
@@ -288,23 +292,23 @@ export class RuntimeManager implements AsyncDisposable {
     return await this.#killer.killPod(kill, signal);
   }
 
-  /** Throws CONTAINER_GC listing all failures. */
+  /** Removes dead containers and sandboxes. Throws CONTAINER_GC with a list of all failures. */
   garbageCollect(scope: GcScope, signal: AbortSignal): Promise<void> {
     this.#deps.crashBackoff.collect(this.#deps.clock.now());
     return this.#gc.collect(scope, signal);
   }
 
-  /** Removes everything of a stopped pod that is no longer desired. */
+  /** Removes all containers and sandboxes of a stopped pod from the runtime. */
   removePod(pod: Pod, signal: AbortSignal): Promise<void> {
     return this.#gc.collectPod(pod, signal);
   }
 
-  /** Removes dead containers in the background. */
+  /** Removes surplus dead containers in the background. */
   deleteSurplus(observed: ObservedPod, surplus: Surplus): void {
     this.#deletor.deleteSurplus(observed, surplus);
   }
 
-  /** Drops all state of a deleted pod. */
+  /** Drops all in-memory state of a deleted pod. */
   forgetPod(uid: PodUid): void {
     void this.#containers.preparations.cancel(uid);
     this.reasons.forgetPod(uid);
@@ -317,7 +321,7 @@ export class RuntimeManager implements AsyncDisposable {
     return this.#deps.cri.checkVersion(signal);
   }
 
-  /** Sizes of queues and caches; all zero when idle. */
+  /** Sizes of the runtime manager's queues and caches; all are zero when it is idle. */
   pending(): Readonly<Record<PendingKind, number>> {
     return {
       kills: this.#killer.size,
@@ -329,7 +333,7 @@ export class RuntimeManager implements AsyncDisposable {
     };
   }
 
-  /** Cancels running hooks and removals; containers keep running. */
+  /** Cancels running lifecycle hooks and removals; containers keep running. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#killer[Symbol.dispose]();
     await this.#deletor[Symbol.asyncDispose]();

@@ -8,26 +8,26 @@ export interface SelfCheckDeps {
   readonly cri: CriClient;
   readonly clock: Clock;
   readonly random: Random;
-  /** Called after each step with its duration. */
+  /** Called after each step of the self-check with its duration. */
   readonly tell: (step: string, ms: number) => void;
 }
 
 export interface SelfCheckPlan {
-  /** An image with a shell; without one only a sandbox is started. */
+  /** An image with a shell for the container; undefined to start only a sandbox. */
   readonly image: string | undefined;
-  /** The directory for the container log, created and removed by the check. */
+  /** Directory for the container's log; the self-check creates and removes it. */
   readonly logDirectory: string;
   readonly cgroupParent: string;
 }
 
-/** Marks the sandboxes of self-checks, so that one left by a crash is found. */
+/** Label of the self-check's sandboxes, by which one left over from a crash is found. */
 export const selfCheckLabel = 'kubeling.dev/self-check';
 
 const greeting = 'hello from a container';
 const limitMs = 60_000;
 const cleanupMs = 30_000;
 
-/** Runs a sandbox and a container in it, reads its output, and always removes both. */
+/** Starts a sandbox and a container, reads the container's output, and always removes both. */
 export async function selfCheck(
   plan: SelfCheckPlan,
   deps: SelfCheckDeps,
@@ -35,7 +35,8 @@ export async function selfCheck(
 ): Promise<void> {
   const { clock } = deps;
   await removeLeftovers(deps.cri, signal);
-  // The runtime would append to the log of an interrupted check.
+  // The directory is removed first, because the runtime would append to the log of an interrupted
+  // self-check.
   await rm(plan.logDirectory, { recursive: true, force: true });
   await withDeadline(
     { clock, ms: limitMs, what: 'finish the self-check' },
@@ -149,7 +150,9 @@ async function readGreeting(path: string): Promise<string> {
   );
 }
 
-/** Has its own deadline, because the clean-up must run even after the check was aborted. */
+/**
+ * The clean-up has a separate deadline, because it must run even after the self-check was aborted.
+ */
 async function cleanUp(podSandboxId: string, plan: SelfCheckPlan, deps: SelfCheckDeps): Promise<void> {
   const remove = async (signal: AbortSignal) => {
     await removeSandbox(deps.cri, podSandboxId, signal);
@@ -175,7 +178,7 @@ async function removeLeftovers(cri: CriClient, signal: AbortSignal): Promise<voi
   for (const { id } of items) await removeSandbox(cri, id, signal);
 }
 
-/** Stops and removes a sandbox with its containers; a missing one counts as removed. */
+/** Stops and removes a sandbox with its containers; a missing sandbox counts as removed. */
 export async function removeSandbox(
   cri: CriClient,
   podSandboxId: string,

@@ -7,7 +7,10 @@ import { json, type Request, type Response, type Route, text } from './router.ts
 /** Creates container checkpoints. */
 export interface CheckpointHost {
   getPodByName(namespace: string, name: string): Pod | undefined;
-  /** Returns the path of the checkpoint. Without a timeout the runtime's own applies. */
+  /**
+   * Creates a checkpoint of a container and returns its path. Without a timeout the runtime's
+   * default timeout applies.
+   */
   checkpoint(
     pod: Pod,
     container: string,
@@ -43,7 +46,10 @@ async function checkpoint(host: CheckpointHost, request: Request, signal: AbortS
   }
 }
 
-/** The path of a checkpoint: names of pods, namespaces and containers contain no slashes. */
+/**
+ * Path of a checkpoint file: names of pods, namespaces and containers are joined, because they
+ * contain no slashes.
+ */
 export function checkpointLocation(directory: string, pod: Pod, container: string, nowMs: number): string {
   const { name, namespace } = pod.metadata;
   const time = apiTime(nowMs);
@@ -62,14 +68,14 @@ export interface ContainerCheckpointer {
 }
 
 export interface CheckpointDirectoryDeps {
-  /** `<root>/checkpoints`. */
+  /** Path of the checkpoint directory: `<root>/checkpoints`. */
   readonly directory: string;
   readonly freezer: ContainerCheckpointer;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Maximum number of checkpoints; the oldest are removed. */
+  /** Maximum number of checkpoint files; the oldest are removed. */
   readonly keep?: number | undefined;
-  /** Maximum total size in bytes before another one is created. */
+  /** Maximum total size of checkpoint files in bytes; above it no further one is created. */
   readonly maxBytes?: number | undefined;
 }
 
@@ -78,19 +84,21 @@ const defaultMaxBytes = 20 * 1024 ** 3;
 const directoryMode = 0o700;
 
 /**
- * The directory of container checkpoints. The memory of processes is secret and large: only its
- * owner can read it, and number and size are limited.
+ * The directory of container checkpoints. Checkpoints contain the secret and large memory of
+ * processes: only the directory's owner can read them, and their number and size are limited.
  */
 export class CheckpointDirectory {
   readonly #deps: CheckpointDirectoryDeps;
-  /** Serialized, because each call counts the existing checkpoints first. */
+  /** Serializes checkpoints, because each call first counts the existing ones. */
   readonly #mutex = new KeyedMutex<'folder'>();
 
   constructor(deps: CheckpointDirectoryDeps) {
     this.#deps = deps;
   }
 
-  /** Returns the path of the new checkpoint. A partial file of a failed one is removed. */
+  /**
+   * Creates a checkpoint and returns its path. The partial file of a failed checkpoint is removed.
+   */
   checkpoint(
     pod: Pod,
     container: string,
@@ -131,7 +139,7 @@ export class CheckpointDirectory {
 
 async function createDirectory(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true, mode: directoryMode });
-  // The directory may exist with wider permissions.
+  // An existing directory may have wider permissions.
   await chmod(directory, directoryMode);
 }
 
@@ -141,7 +149,7 @@ interface Checkpoint {
   readonly createdMs: number;
 }
 
-/** Only files with our names; others are not removed. */
+/** Lists files with names of this kubelet's checkpoints; other files are never removed. */
 async function listCheckpoints(directory: string): Promise<readonly Checkpoint[]> {
   const names = (await readdir(directory)).filter((name) => /^checkpoint-.*\.tar$/.test(name));
   const found = await Promise.all(names.map((name) => statCheckpoint(join(directory, name))));

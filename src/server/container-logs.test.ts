@@ -18,12 +18,12 @@ function refusal(query: string, splitStreams: 'on' | 'off' = 'off') {
   return response.kind === 'refused' ? [response.status, response.message] : 'not refused';
 }
 
-test('returns the complete log once without options', () => {
+test('returns the complete log once when the request has no options', () => {
   const view = { since: undefined, limitBytes: undefined, stream: 'all', timestamps: 'hidden' };
   assert.deepEqual(options(''), { follow: 'no', instance: { which: 'newest' }, tailLines: undefined, view });
 });
 
-test('reads each option', () => {
+test('parses each option of a log request', () => {
   assert.equal(options('follow=true').follow, 'until-ended');
   assert.equal(options('follow').follow, 'until-ended');
   assert.equal(options('follow=False').follow, 'no');
@@ -46,7 +46,7 @@ test('reads each option', () => {
   });
 });
 
-test('rejects invalid options, all in one response', () => {
+test('rejects a log request with all invalid options in one response', () => {
   const [status, message] = refusal(
     'tailLines=-1&limitBytes=0&sinceSeconds=0&sinceTime=2026-01-01T00:00:00Z',
   );
@@ -62,12 +62,12 @@ test('rejects invalid options, all in one response', () => {
   assert.equal(refusal('stream=Stdout&tailLines=1', 'on')[0], 422);
 });
 
-test('rejects unreadable options before invalid ones', () => {
+test('reports unparsable log options before invalid ones', () => {
   for (const query of ['tailLines=x&limitBytes=0', 'limitBytes=1.5', 'sinceTime=yesterday'])
     assert.equal(refusal(query)[0], 400, query);
 });
 
-test('rejects a single stream where the feature gate is off', () => {
+test('rejects a log request for a single stream when the feature gate is off', () => {
   assert.deepEqual(refusal('stream=Stdout'), [
     400,
     'unable to return the given log stream: "Stdout". Please enable PodLogsQuerySplitStreams feature gate in kubelet',

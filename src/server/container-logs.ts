@@ -6,11 +6,11 @@ import { type Request, type Response, type Route, text } from './router.ts';
 /** Access to the logs of containers. */
 export interface LogsView {
   readonly clock: Pick<Clock, 'now'>;
-  /** The pods of this node with their status. */
+  /** The pods of this node with their current status. */
   pods(): readonly Pod[];
   open(request: ContainerLogRequest, signal: AbortSignal): Promise<OpenedLog>;
   readonly parseTime: (text: string) => LogTime | undefined;
-  /** Whether a single stream may be requested. */
+  /** Whether log requests may select stdout or stderr. */
   readonly splitStreams: 'on' | 'off';
 }
 
@@ -41,10 +41,10 @@ async function answerLogs(
 }
 
 export interface LogQueryContext {
-  /** Milliseconds since 1970. */
+  /** Current time in milliseconds since 1970. */
   readonly now: number;
   readonly parseTime: (text: string) => LogTime | undefined;
-  /** Whether a single stream may be requested. */
+  /** Whether log requests may select stdout or stderr. */
   readonly splitStreams: 'on' | 'off';
 }
 
@@ -54,7 +54,7 @@ export type LogQuery =
   | { readonly kind: 'options'; readonly options: LogOptions }
   | { readonly kind: 'refused'; readonly status: 400 | 422; readonly message: string };
 
-/** Parses the log options of a request. All problems are reported in one response. */
+/** Parses the options of a log request. All problems are reported in one response. */
 export function readLogQuery(query: URLSearchParams, context: LogQueryContext): LogQuery {
   const reader = new QueryReader(query);
   const options = reader.options(context);
@@ -100,7 +100,10 @@ class QueryReader {
     };
   }
 
-  /** `instance` is an extension of kubeling, for clients that read every instance in turn. */
+  /**
+   * `instance` is an extension of kubeling, for clients that read the logs of all instances one
+   * after another.
+   */
   #instance(): LogOptions['instance'] {
     const id = this.#query.get('instance');
     if (id !== null) return { which: 'id', id };
@@ -151,9 +154,7 @@ class QueryReader {
     return value;
   }
 
-  /**
-   * As in the API server: an empty value means true, as does anything that is not a false value.
-   */
+  /** As in the API server: an empty value or any value other than a false one means true. */
   #flag(name: string): boolean {
     const text = this.#query.get(name);
     return text !== null && text !== '0' && text.toLowerCase() !== 'false';

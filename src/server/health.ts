@@ -1,7 +1,7 @@
 import { MetricRegistry, metricsContentType } from '../lib/index.ts';
 import { type Request, type Response, type Route, text } from './router.ts';
 
-/** A health check. Returns the problem, or undefined when it passes. */
+/** A health check. Returns a description of the problem, or undefined when the check passes. */
 export interface HealthCheck {
   readonly name: string;
   problem(): string | undefined;
@@ -13,18 +13,18 @@ export interface HealthResponse {
 }
 
 export interface HealthView {
-  /** The name in the last line of the response. */
+  /** Name of the endpoint, in the last line of the response. */
   readonly name: 'healthz' | 'livez' | 'readyz';
   /**
-   * /healthz shows that a check fails without the reason: reasons are in the log, and on the path
-   * of the single check.
+   * Whether the response contains reasons. /healthz withholds them: they are in the log, and on the
+   * path of the single check.
    */
   readonly reasons: 'shown' | 'withheld';
 }
 
 const healthz: HealthView = { name: 'healthz', reasons: 'withheld' };
 
-/** Runs all checks. */
+/** Runs all health checks and returns the response. */
 export function healthResponse(
   checks: readonly HealthCheck[],
   query: URLSearchParams,
@@ -51,7 +51,7 @@ export function healthResponse(
   return { status: 200, body: query.has('verbose') ? `${lines.join('\n')}\n${name} check passed\n` : 'ok' };
 }
 
-/** Runs one check by its name; undefined when it does not exist. */
+/** Runs one health check by name; returns undefined when no such check exists. */
 export function healthCheckResponse(
   checks: readonly HealthCheck[],
   name: string,
@@ -65,7 +65,8 @@ export function healthCheckResponse(
 }
 
 /**
- * Counts the results of health checks, as a separate page of metrics for service level indicators.
+ * Counts the results of health checks, served as a separate metrics page for service level
+ * indicators.
  */
 export class HealthSlis {
   readonly #onError: (error: unknown) => void;
@@ -76,7 +77,7 @@ export class HealthSlis {
     this.#page = sliPage(onError);
   }
 
-  /** The same checks, which count each of their results. */
+  /** Wraps the checks so that each of their results is counted. */
   observed(checks: readonly HealthCheck[], type: 'healthz' | 'livez' | 'readyz'): readonly HealthCheck[] {
     return checks.map((check) => ({
       name: check.name,
@@ -88,7 +89,7 @@ export class HealthSlis {
     }));
   }
 
-  /** Callers with write access may reset the counters. */
+  /** The metrics route; clients with write access may also reset the counters. */
   get route(): Route {
     return {
       path: '/metrics/slis',

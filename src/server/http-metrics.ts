@@ -1,13 +1,16 @@
 import { type Clock, exponentialBuckets, type MetricRegistry } from '../lib/index.ts';
 
-/** Which of the two kubelet servers is counted. */
+/** Which kubelet server the metrics count: the authenticated or the read-only one. */
 export type ServerType = 'readwrite' | 'readonly';
 
 const labels = ['method', 'path', 'server_type', 'long_running'] as const;
 type Labels = Readonly<Record<(typeof labels)[number], string>>;
 
 const methods = new Set(['OPTIONS', 'GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'TRACE', 'CONNECT']);
-/** Unknown paths share one series, so that clients cannot create series. */
+/**
+ * First path segments with separate series; all other paths share one series, so that clients
+ * cannot create series.
+ */
 const roots = new Set([
   ...[
     'healthz',
@@ -26,7 +29,7 @@ const roots = new Set([
 ]);
 const longRunning = new Set(['exec', 'attach', 'portForward', 'debug']);
 
-/** Request metrics of both servers, shared because each metric is registered once. */
+/** Request metrics shared by both servers, because each metric can be registered only once. */
 export class HttpMetricFamilies {
   readonly #clock: Clock;
   readonly #requests;
@@ -71,7 +74,7 @@ export class HttpMetricFamilies {
 
 /** Counts the requests of one server. */
 export interface HttpMetrics {
-  /** Returns a function to be called once at the end of the request. */
+  /** Counts a request as started; the returned function is called once at its end. */
   begin(method: string, path: string): () => void;
 }
 

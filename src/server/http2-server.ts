@@ -4,20 +4,18 @@ import type { TLSSocket } from 'node:tls';
 import type { Logger } from '../lib/index.ts';
 import { maxHeaderBytes } from '../protocols/http1/index.ts';
 
-/**
- * Requests and responses of both HTTP versions are used alike; the connection identifies the
- * client.
- */
+/** Handles a request of either HTTP version; the connection identifies the client. */
 export type Http2Listener = (request: IncomingMessage, response: ServerResponse, socket: TLSSocket) => void;
 
 export interface Http2ServerLimits {
-  /** Idle timeout of a connection without requests. */
+  /** Time after which a connection without requests is closed. */
   readonly idleMs: number;
 }
 
 /**
- * The limits of a connection. Requests that a client begins and resets cost it nothing: a connection with more resets is
- * closed. The API server shows a certificate, and many log requests may end at once on its connection.
+ * Limits of an HTTP/2 connection. A connection on which the client resets too many requests is
+ * closed, because reset requests cost the client nothing. The API server authenticates with a
+ * certificate, and many of its log requests may end at the same time.
  */
 const limits = {
   withCertificate: { maxStreams: 250, streamResetBurst: 500, streamResetRate: 50 },
@@ -26,8 +24,8 @@ const limits = {
 type ClientKind = keyof typeof limits;
 
 /**
- * Serves connections that have negotiated HTTP/2. Upgraded streams always use HTTP/1.1. The module
- * is loaded with the first such connection, because many nodes have none.
+ * Serves connections that have negotiated HTTP/2. Upgraded streams always use HTTP/1.1. The HTTP/2
+ * module is loaded with the first such connection, because many nodes never have one.
  */
 export class Http2Server {
   readonly #limits: Http2ServerLimits;
@@ -73,20 +71,22 @@ export class Http2Server {
   #forward(request: http2.Http2ServerRequest, response: http2.Http2ServerResponse): void {
     const { session } = request.stream;
     const socket = session === undefined ? undefined : this.#sockets.get(session);
-    // The request or its connection was lost meanwhile, and no event would report its end.
+    // The request or its connection already ended, so no event would report its end.
     if (socket === undefined || request.stream.destroyed || request.stream.closed) {
       request.stream.destroy();
       return;
     }
     for (const listener of this.#listeners) {
-      // The HTTP/2 API is compatible with HTTP/1.1; unsupported parts are not used.
+      // The HTTP/2 compatibility API has the same methods; parts that it does not support are not
+      // used.
       listener(request as unknown as IncomingMessage, response as unknown as ServerResponse, socket);
     }
   }
 }
 
 /**
- * A connection with a request stays open however idle it is: a followed log may be idle for hours.
+ * Closes a connection after the idle timeout, but not while a request is open: a followed log may
+ * be silent for hours.
  */
 function closeWhenIdle(session: http2.ServerHttp2Session, idleMs: number): void {
   let open = 0;

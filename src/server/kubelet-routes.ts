@@ -4,12 +4,12 @@ import type { Pod, RuntimePod } from '../pods/index.ts';
 import { type HealthCheck, type HealthView, healthCheckResponse, healthResponse } from './health.ts';
 import { json, type Request, type Route, text } from './router.ts';
 
-/** The kubelet's status for the server; all methods are read-only. */
+/** The kubelet's state as shown by the server; all methods are read-only. */
 export interface KubeletView {
-  /** The desired pods of this node, static ones with their current status. */
+  /** The desired pods of this node; static pods with their current status. */
   pods(): Promise<readonly Pod[]>;
   runningPods(signal: AbortSignal): Promise<readonly RuntimePod[]>;
-  /** The histories of the pods that match the key, or of all pods. */
+  /** Recorded histories of the pods that match the key, or of all pods. */
   flights(key: string | undefined): unknown;
 }
 
@@ -53,7 +53,7 @@ function checkRoutes(checks: readonly HealthCheck[], view: HealthView): readonly
 export function kubeletRoutes(
   view: KubeletView,
   metrics: MetricRegistry,
-  /** Separate pages of metrics below /metrics. */
+  /** Additional metrics pages below /metrics, by path. */
   pages: Readonly<Record<string, MetricRegistry>> = {},
 ): readonly Route[] {
   return [
@@ -89,7 +89,7 @@ function podList(items: readonly unknown[]) {
   return { kind: 'PodList', apiVersion: 'v1', metadata: {}, items };
 }
 
-/** A pod with the facts the runtime has. */
+/** A Pod object for a pod known only from the runtime, with the fields that the runtime reports. */
 function asPod({ uid, name, namespace, containers }: RuntimePod) {
   return {
     metadata: { name, namespace, uid },
@@ -98,10 +98,10 @@ function asPod({ uid, name, namespace, containers }: RuntimePod) {
   };
 }
 
-/** Usage of the node and its pods; all methods are read-only. */
+/** Resource usage of the node and its pods; all methods are read-only. */
 export interface StatsView {
   summary(detail: 'all' | 'cpu-and-memory', signal: AbortSignal): Promise<object>;
-  /** The text of a page of metrics, with an error metric after a failed scrape. */
+  /** Text of the resource metrics page; it contains an error metric after a failed scrape. */
   resourceMetrics(signal: AbortSignal): Promise<string>;
   cadvisorMetrics(signal: AbortSignal): Promise<string>;
 }

@@ -36,25 +36,34 @@ import { refuse, send } from './send.ts';
 
 export interface ListenerOptions {
   readonly host: string;
-  /** 0 for any free port. */
+  /** Port to listen on; 0 for any free port. */
   readonly port: number;
   readonly routes: readonly Route[];
-  /** Routes of upgrades; any other upgrade is handled as a plain request. */
+  /** Routes of upgrade requests; an upgrade that matches none is handled as a plain request. */
   readonly upgrades?: readonly UpgradeRoute[] | undefined;
   readonly logger: Logger;
-  /** Plain HTTP when undefined. */
+  /** TLS settings; undefined for plain HTTP. */
   readonly tls?: ServingTls | undefined;
-  /** Runs before requests and upgrades; without it every caller may use every route. */
+  /**
+   * Authenticates and authorizes requests and upgrades; undefined to let every client use every
+   * route.
+   */
   readonly gate?: Gate | undefined;
   readonly metrics?: HttpMetrics | undefined;
-  /** 512 connections of unauthenticated and 1,024 of unprivileged clients unless given. */
+  /**
+   * Maximum numbers of connections; by default 512 of unauthenticated and 1,024 of unprivileged
+   * clients.
+   */
   readonly connections?: Partial<ConnectionQuota> | undefined;
 }
 
-/** Scrapers keep their connections open for longer than the default of five seconds. */
+/**
+ * Idle time before a kept-alive connection is closed; scrapers need more than the default of five
+ * seconds.
+ */
 const keepAliveMs = 90_000;
 
-/** Loaded only for a server with TLS. */
+/** The TLS modules are loaded only for a server with TLS. */
 async function createPlainServer({
   tls,
   upgrades = [],
@@ -63,7 +72,7 @@ async function createPlainServer({
   const http: ServerOptions = {
     ...guardedServerOptions,
     keepAliveTimeout: keepAliveMs,
-    // Only decides between route and upgrade; the gate runs before both.
+    // This callback only separates upgrades from plain requests; the gate runs before both.
     shouldUpgradeCallback: (incoming) => {
       const { path } = readTarget(incoming);
       return path !== undefined && choose(upgrades, methodOf(incoming), path).kind === 'found';
@@ -74,12 +83,12 @@ async function createPlainServer({
   return createSecureServer(tls, http, logger);
 }
 
-/** Serves one address in plain HTTP or with TLS. */
+/** An HTTP or HTTPS server that listens on one address. */
 export class Listener implements AsyncDisposable {
   readonly #server: Server;
   readonly #options: ListenerOptions;
   readonly #calls = new AbortController();
-  /** The HTTP server no longer tracks a connection after its upgrade. */
+  /** Upgraded connections, which the HTTP server no longer tracks. */
   readonly #upgraded = new Set<Duplex>();
   readonly #secureServer: SecureServer | undefined;
   readonly #guard: ConnectionGuard;
@@ -121,7 +130,7 @@ export class Listener implements AsyncDisposable {
     return listener;
   }
 
-  /** Retries while the address is in use, until the signal is aborted. */
+  /** Opens the listener; retries while the address is in use, until the signal is aborted. */
   static async openWhenFree(
     options: ListenerOptions,
     { clock, everyMs }: { readonly clock: Clock; readonly everyMs: number },
@@ -141,7 +150,7 @@ export class Listener implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Aborts every request and stops listening. */
+  /** Aborts all requests and stops listening. */
   async close(): Promise<void> {
     this.#calls.abort(new KubelingError('CANCELLED', 'The server is closing'));
     this.#secureServer?.[Symbol.dispose]();
@@ -171,7 +180,7 @@ export class Listener implements AsyncDisposable {
       })
       .catch(async (error) => {
         this.#logFailure(incoming, target, error, call.signal);
-        // A started response cannot become an error any more; closing the connection signals the
+        // Error responses cannot be sent after the headers; closing the connection signals the
         // failure.
         if (outgoing.headersSent) outgoing.destroy();
         else await send(outgoing, internalError(error), call.signal);
@@ -180,8 +189,9 @@ export class Listener implements AsyncDisposable {
   }
 
   /**
-   * HTTP/2 ends a connection only after its client has read that it should; frames of a client that goes on sending are
-   * parsed until then. An anonymous client is not waited for: what it sent before is read, so it receives the response.
+   * An HTTP/2 connection ends only after the client has read the GOAWAY frame; until then frames of
+   * the client are still parsed. The connection of an anonymous client is closed without waiting,
+   * after its received frames were read, so that it gets the response.
    */
   #closeAfter(outgoing: ServerResponse, socket: Socket): void {
     if (http2StreamOf(outgoing) === undefined || !this.#guard.isAnonymous(socket)) return;
@@ -196,7 +206,7 @@ export class Listener implements AsyncDisposable {
   ): Promise<Response> {
     const refused = await this.#refused(incoming, target, socket, signal);
     const choice = refused ?? chooseFor(this.#options.routes, incoming, target);
-    // An unused body is read and dropped; otherwise a disconnect would go unnoticed.
+    // A body that the route does not read is drained; otherwise a disconnect would not be detected.
     if (choice.kind === 'refused' || choice.route.body !== 'read') incoming.resume();
     if (choice.kind === 'refused') return choice.response;
     return await choice.route.answer(requestOf(incoming, target, choice.params), signal);
@@ -234,7 +244,7 @@ export class Listener implements AsyncDisposable {
     return await choice.route.upgrade({ request, target: url, rawHeaders, socket, head }, signal);
   }
 
-  /** The gate runs before anything else. */
+  /** Runs the gate before any other processing; returns the rejection. */
   async #refused(
     incoming: IncomingMessage,
     { path = '', length }: Target,
@@ -254,13 +264,16 @@ export class Listener implements AsyncDisposable {
     return rejection && { kind: 'refused', response: this.#closing(rejection, socket) };
   }
 
-  /** A client without credentials pays for a new connection with each rejected request. */
+  /**
+   * Closes the connection of a rejected client without credentials, so that each further request
+   * costs it a new connection.
+   */
   #closing(rejection: Response, socket: Socket): Response {
     if (!this.#guard.isAnonymous(socket)) return rejection;
     return { ...rejection, headers: { ...rejection.headers, connection: 'close' } };
   }
 
-  /** Counts the request; call the returned function at its end. */
+  /** Counts a request as started; the returned function is called at its end. */
   #startRequest(incoming: IncomingMessage, { path = '' }: Target): (status: number | undefined) => void {
     const { metrics, logger } = this.#options;
     const method = methodOf(incoming);
@@ -287,18 +300,21 @@ function methodOf(incoming: IncomingMessage): string {
   return incoming.method ?? 'GET';
 }
 
-/** The target of a request, parsed once. */
+/** The parsed target of a request. */
 interface Target extends RequestTarget {
   /**
-   * Normalized as in URLs; undefined if it is no path or too long. The gate and the router use the
-   * same text.
+   * Path normalized as in URLs; undefined when it is no path or too long. The gate and the router
+   * both use this path.
    */
   readonly path: string | undefined;
 }
 
 const maxPath = 16 * 1024;
 
-/** Never throws: an exception in a callback of the HTTP server would end the process. */
+/**
+ * Parses the request target without ever throwing: an exception in a callback of the HTTP server
+ * would end the process.
+ */
 function readTarget({ url = '/' }: IncomingMessage): Target {
   const [withoutFragment = ''] = url.split('#', 1);
   const target = splitTarget(withoutFragment);
@@ -314,7 +330,7 @@ function readTarget({ url = '/' }: IncomingMessage): Target {
   };
 }
 
-/** Whether a request has credentials, valid or not. */
+/** Whether a request has credentials in its headers, valid or not. */
 function showsToken(headers: IncomingHttpHeaders): boolean {
   return headers.authorization !== undefined || headers['sec-websocket-protocol'] !== undefined;
 }
@@ -347,7 +363,10 @@ function requestOf(
   };
 }
 
-/** Reads the body as text. Rejects when it is too long, incomplete, or the signal is aborted. */
+/**
+ * Reads the request body as text. Rejects when it is too long or incomplete, or when the signal is
+ * aborted.
+ */
 export async function readBody(
   incoming: IncomingMessage,
   maxBytes: number,

@@ -12,20 +12,20 @@ async function statusOf(headers: Readonly<Record<string, string>>, path = '/pods
   return rejection?.status;
 }
 
-test('admits the token in a header and in a WebSocket protocol', async () => {
+test('admits a request with the token in a header or in a WebSocket subprotocol', async () => {
   assert.equal(await statusOf(token), undefined);
   const offered = `v4.channel.k8s.io, base64url.bearer.authorization.k8s.io.${Buffer.from('secret').toString('base64url')}`;
   assert.equal(await statusOf({ 'sec-websocket-protocol': offered }), undefined);
 });
 
-test('rejects every other credential', async () => {
+test('rejects a request with any credential other than the token', async () => {
   for (const authorization of ['', 'Bearer ', 'Bearer guess', 'Bearer secret2', 'Basic secret', 'secret']) {
     assert.equal(await statusOf({ authorization }), 401, authorization);
   }
   assert.equal(await statusOf({}), 401);
 });
 
-test('serves health, and nothing that only resembles it, without the token', async () => {
+test('serves health endpoints without the token, but no path that only resembles them', async () => {
   for (const path of ['/healthz', '/healthz/ping', '/livez', '/livez/log', '/readyz', '/readyz/x'])
     assert.equal(await statusOf({}, path), undefined, path);
   for (const path of [
@@ -40,7 +40,7 @@ test('serves health, and nothing that only resembles it, without the token', asy
     assert.equal(await statusOf({}, path), 401, path);
 });
 
-test('rejects a Host that does not name the node, despite health and the token', async () => {
+test('rejects a Host header that does not name the node, even for health endpoints and with the token', async () => {
   for (const host of [
     '127.0.0.1',
     '127.0.0.1:10250',
@@ -72,7 +72,7 @@ test('rejects a Host that does not name the node, despite health and the token',
   }
 });
 
-test('rejects an Origin other than the requested address', async () => {
+test('rejects an Origin header that differs from the requested address', async () => {
   const host = '127.0.0.1:10250';
   assert.equal(await statusOf({ ...token, host, origin: `http://${host}` }), undefined);
   for (const origin of [

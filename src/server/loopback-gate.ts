@@ -8,9 +8,12 @@ import { choose, type Response, type RoutePattern, text } from './router.ts';
 
 export interface LoopbackGateOptions {
   readonly token: string;
-  /** Routes without the token: health. */
+  /** Routes that need no token: the health endpoints. */
   readonly open: readonly RoutePattern[];
-  /** Names of the node that clients may use besides `localhost` and loopback addresses. */
+  /**
+   * Names of the node that clients may use in the Host header besides `localhost` and loopback
+   * addresses.
+   */
   readonly names: readonly string[];
 }
 
@@ -19,9 +22,9 @@ loopbackAddresses.addSubnet('127.0.0.0', 8);
 loopbackAddresses.addAddress('::1', 'ipv6');
 
 /**
- * Admits callers with the token, and every local caller to the open routes. Every user of the
+ * Admits clients with the token, and every local client to the open routes. Every user of the
  * machine, every pod on the host network and every web page in a browser can connect to loopback;
- * only root can read the token's file.
+ * only root can read the token file.
  */
 export function loopbackGate({ token, open, names }: LoopbackGateOptions): Gate {
   return {
@@ -36,8 +39,8 @@ export function loopbackGate({ token, open, names }: LoopbackGateOptions): Gate 
 }
 
 /**
- * Admits every caller whose Host and Origin name this machine, which is enough for a health
- * listener on loopback.
+ * Admits every client whose Host and Origin headers name this machine, which is enough for a health
+ * endpoint on loopback.
  */
 export function localGate(names: readonly string[]): Gate {
   return {
@@ -50,12 +53,15 @@ export function isLoopbackAddress(host: string): boolean {
   return family !== 0 && loopbackAddresses.check(host, family === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** A name has at most 253 characters; parsing a longer one may take long. */
+/**
+ * Maximum length of a Host header that is parsed: a DNS name has at most 253 characters, and
+ * parsing a longer text may be slow.
+ */
 const maxHostLength = 512;
 
 /**
- * A web page whose name was rebound to 127.0.0.1 sends its own name as Host; a cross-origin page
- * sends its Origin. Other clients send no Origin.
+ * Checks Host and Origin headers against DNS rebinding: a web page whose name resolves to 127.0.0.1
+ * sends its name as Host, and a cross-origin page sends its Origin. Other clients send no Origin.
  */
 function rejectForeign(
   { host, origin }: IncomingHttpHeaders,

@@ -38,7 +38,7 @@ async function said(route: Route, target: string, method = 'GET', body = ''): Pr
   return `${response.status} ${String(response.body).trim()}`;
 }
 
-test('checkpoints a container that is named correctly', async () => {
+test('checkpoints a container when namespace, pod and container exist', async () => {
   const given: (number | undefined)[] = [];
   const route = checkpointRoute({
     getPodByName: (namespace, name) => (namespace === 'default' && name === 'web' ? pod : undefined),
@@ -65,26 +65,26 @@ test('checkpoints a container that is named correctly', async () => {
   assert.equal((await ask(route, '/checkpoint/default/web/main')).status, 405);
 });
 
-test('puts the names of pod and container into the path of a checkpoint', () => {
+test('uses the names of pod and container in the path of a checkpoint', () => {
   const at = checkpointLocation('/root/checkpoints', pod, 'main', Date.UTC(2024, 0, 2, 3, 4, 5, 678));
   assert.equal(at, '/root/checkpoints/checkpoint-web_default-main-2024-01-02T03:04:05Z.tar');
 });
 
-test('shows the configuration for any method', async () => {
+test('serves the configuration with any HTTP method', async () => {
   const route = configzRoute(() => ({ kind: 'KubeletConfiguration', syncFrequency: '1m0s' }));
   const body = '200 {"kubeletconfig":{"kind":"KubeletConfiguration","syncFrequency":"1m0s"}}';
   assert.equal(await said(route, '/configz'), body);
   assert.equal(await said(route, '/configz', 'POST'), body);
 });
 
-test('shows all images to callers with debug access only', async () => {
+test('serves the list of images only to clients with debug access', async () => {
   const route = imagesRoute(() => [{ names: ['web:1'], sizeBytes: 7 }]);
   assert.equal(await said(route, '/debug/images'), '200 {"images":[{"names":["web:1"],"sizeBytes":7}]}');
   for (const open of [withoutDebugging([route]), readOnlyRoutes([route])])
     assert.ok(open.every(({ path }) => path !== route.path));
 });
 
-test('sets the log level by a PUT of a number', async () => {
+test('sets the log level by a PUT request with a number', async () => {
   const levels: number[] = [];
   const route = debugFlagsRoute({ setLevel: (level) => levels.push(level) });
   const path = '/debug/flags/v';
@@ -95,13 +95,13 @@ test('sets the log level by a PUT of a number', async () => {
   assert.equal(await said(debugFlagsRoute('disabled'), path, 'PUT', '4'), '405 flags endpoint is disabled.');
 });
 
-test('serves no host logs when they are disabled', async () => {
+test('serves no host logs when they are disabled in the configuration', async () => {
   for (const path of ['/logs', '/logs/', '/logs/syslog']) {
     assert.equal(await said(systemLogsRoute('disabled'), path), '405 logs endpoint is disabled.');
   }
 });
 
-test('counts health checks until they are reset', async () => {
+test('counts results of health checks until the counters are reset', async () => {
   let problem: string | undefined;
   const slis = new HealthSlis(() => {});
   const [check] = slis.observed([{ name: 'ping', problem: () => problem }], 'healthz');
@@ -148,14 +148,14 @@ function open(list: readonly Route[], method: string): readonly string[] {
   });
 }
 
-test('serves only harmless routes without debugging and on the read-only port', () => {
+test('serves only harmless routes on the read-only port and when debugging handlers are disabled', () => {
   const harmless = ['/healthz', '/healthz/', '/pods', '/metrics', '/metrics/slis', '/stats/summary'];
   assert.deepEqual(open(withoutDebugging(routes), 'DELETE'), harmless);
   assert.deepEqual(open(readOnlyRoutes(routes), 'GET'), harmless);
   assert.deepEqual(open(readOnlyRoutes(routes), 'DELETE'), []);
 });
 
-test('counts requests by their attributes, while they are in flight and after', async () => {
+test('counts requests in flight and finished requests by method, path and server', async () => {
   const clock = new VirtualClock();
   const registry = new MetricRegistry({ onError: () => {} });
   const metrics = new HttpMetricFamilies(registry, clock).of('readwrite');

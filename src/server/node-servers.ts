@@ -8,14 +8,14 @@ import type { ServingTls } from './secure-server.ts';
 
 export interface NodeServersOptions {
   readonly address: string;
-  /** 0 for any free port. */
+  /** Port of the kubelet API with TLS; 0 for any free port. */
   readonly port: number;
-  /** Undefined for none. */
+  /** Port of the read-only server; undefined when it is disabled. */
   readonly readOnlyPort: number | undefined;
-  /** All routes of the node; each server selects from them here. */
+  /** All routes of the node, from which each server serves a subset. */
   readonly routes: readonly Route[];
   readonly upgrades: readonly UpgradeRoute[];
-  /** `enableDebuggingHandlers`. */
+  /** Value of `enableDebuggingHandlers`. */
   readonly debugging: 'on' | 'off';
   readonly tls: ServingTls;
   readonly gate: Gate;
@@ -24,14 +24,17 @@ export interface NodeServersOptions {
 }
 
 /**
- * The servers for remote clients: one with TLS and a gate, and optionally the read-only one without
- * authentication.
+ * The servers for remote clients: one with TLS and authentication, and optionally the read-only one
+ * without authentication.
  */
 export class NodeServers implements AsyncDisposable {
   readonly #main: Listener;
   readonly #readOnly: Listener | undefined;
 
-  /** Rejects with SERVER_LISTEN when one of them cannot listen; then none is left open. */
+  /**
+   * Opens the servers. Rejects with SERVER_LISTEN when one of them cannot listen, and closes the
+   * other.
+   */
   static async open(options: NodeServersOptions): Promise<NodeServers> {
     const { address: host, port, readOnlyPort, routes, logger, metrics, debugging } = options;
     const main = await Listener.open({
@@ -77,7 +80,7 @@ export class NodeServers implements AsyncDisposable {
   }
 }
 
-/** Routes that neither enter a pod nor change the node. */
+/** Paths that neither access a pod nor change the node. */
 const openPaths = [
   '/healthz',
   '/healthz/',
@@ -95,12 +98,15 @@ const debuggingDisabled: readonly Route[] = [...debugPaths, '/debug/pprof/', '/l
   disabledRoute(path, 'Debug endpoints are disabled.\n'),
 );
 
-/** The routes that remain with `enableDebuggingHandlers` off. */
+/** Returns the routes that are served with `enableDebuggingHandlers` off. */
 export function withoutDebugging(routes: readonly Route[]): readonly Route[] {
   return [...routes.filter(isOpen), ...debuggingDisabled];
 }
 
-/** The routes of the read-only port without authentication: the same, for reading only. */
+/**
+ * Returns the routes of the read-only port without authentication: the same as without debugging
+ * handlers, but only for reading.
+ */
 export function readOnlyRoutes(routes: readonly Route[]): readonly Route[] {
   const open = routes.filter(isOpen).filter(({ path }) => !/^\/(?:livez|readyz)/.test(path));
   return [...open.map(onlyReading), ...debuggingDisabled];

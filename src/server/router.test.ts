@@ -14,27 +14,27 @@ function params(path: string, method = 'GET') {
   return choice.kind === 'found' ? choice.params : choice.response.status;
 }
 
-test('matches one decoded segment per name in braces', () => {
+test('a name in braces matches one path segment, which is decoded', () => {
   assert.deepEqual(params('/exec/default/web/main'), { namespace: 'default', pod: 'web', container: 'main' });
   assert.deepEqual(params('/exec/a/b/c/d'), { namespace: 'a', pod: 'b', uid: 'c', container: 'd' });
   assert.deepEqual(params('/exec/a/b%2Fx/c'), { namespace: 'a', pod: 'b/x', container: 'c' });
 });
 
-test('matches no empty, undecodable or additional segment', () => {
+test('a name in braces matches no empty or undecodable segment, and a longer path does not match', () => {
   assert.equal(params('/exec/default//main'), 404);
   assert.equal(params('/exec/default/%E0%A4%A/main'), 404);
   assert.equal(params('/exec/a/b'), 404);
   assert.equal(params('/exec/a/b/c/d/e'), 404);
 });
 
-test('matches everything below a path with a trailing slash', () => {
+test('a route with a trailing slash matches all paths below it', () => {
   assert.deepEqual(params('/healthz'), {});
   assert.deepEqual(params('/healthz/ping'), {});
   assert.equal(params('/podsx'), 404);
   assert.equal(params('/Pods'), 404);
 });
 
-test('answers a wrong method of a known path with 405', () => {
+test('responds with 405 to a wrong method on a known path', () => {
   assert.equal(params('/pods', 'DELETE'), 405);
   assert.equal(params('/exec/a/b/c', 'PUT'), 405);
 });

@@ -1,15 +1,18 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 
-/** A request as handlers receive it. */
+/** A request as route handlers receive it. */
 export interface Request {
   readonly method: string;
   readonly path: string;
-  /** The decoded values of the names in braces in the route's path. */
+  /** Decoded path segments by the name in braces in the route's path. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
-  /** Reads the complete body; rejects when it is longer. Only for routes with `body: 'read'`. */
+  /**
+   * Reads the complete body; rejects when it exceeds `maxBytes`. Only for routes with `body:
+   * 'read'`.
+   */
   body(maxBytes: number, signal: AbortSignal): Promise<string>;
 }
 
@@ -18,48 +21,48 @@ export interface Response {
   readonly contentType: string;
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * Chunks are sent as they are yielded, no faster than the client reads them, and the headers
-   * before the first chunk. An iterable must end when its handler's signal is aborted, which is how
-   * it learns that the client disconnected.
+   * The response body. Headers are sent before the first chunk, and each chunk is sent when it is
+   * yielded, no faster than the client reads. An iterable must end when its handler's signal is
+   * aborted, because that signals that the client disconnected.
    */
   readonly body: string | AsyncIterable<Uint8Array>;
 }
 
-/** What the router matches. */
+/** Path and methods that the router matches. */
 export interface RoutePattern {
   /**
-   * Segments are compared case-sensitively; `{name}` matches any non-empty one. A path with a
-   * trailing slash includes everything below it.
+   * Path of the route. Segments are compared case-sensitively; `{name}` matches any non-empty
+   * segment. A path with a trailing slash matches all paths below it.
    */
   readonly path: string;
   readonly methods: readonly string[] | 'any';
 }
 
 export interface Route extends RoutePattern {
-  /** Whether the handler reads the body; otherwise it is dropped. */
+  /** Whether the handler reads the body; otherwise the body is dropped. */
   readonly body?: 'read' | undefined;
   /**
-   * The signal is aborted when the client disconnects or the server closes, also while the body is
-   * being sent.
+   * Handles a request. The signal is aborted when the client disconnects or the server closes, also
+   * while the body is sent.
    */
   answer(request: Request, signal: AbortSignal): Promise<Response> | Response;
 }
 
-/** A client's connection that requests another protocol. */
+/** An upgrade request with the client's connection. */
 export interface UpgradeCall {
   readonly request: Request;
-  /** The request target as written, for forwarding. */
+  /** The request target exactly as the client sent it, for forwarding. */
   readonly target: string;
   readonly rawHeaders: readonly string[];
   readonly socket: Duplex;
-  /** Bytes that the client sent right behind its request; the first ones of the other protocol. */
+  /** Bytes that the client sent directly after its request; they belong to the new protocol. */
   readonly head: Uint8Array;
 }
 
 export interface UpgradeRoute extends RoutePattern {
   /**
-   * Returns a response to reject the upgrade, after which the connection is closed; otherwise the
-   * handler owns the connection until its promise settles, and it is closed then. The signal is
+   * Returns a response to reject the upgrade, after which the connection is closed. Otherwise the
+   * handler owns the connection until its promise resolves; then it is closed. The signal is
    * aborted when the server closes.
    */
   upgrade(call: UpgradeCall, signal: AbortSignal): Promise<Response | undefined>;
@@ -69,7 +72,7 @@ export function text(status: number, body: string): Response {
   return { status, contentType: 'text/plain; charset=utf-8', body };
 }
 
-/** A route that reports a disabled endpoint. */
+/** A route whose response reports that the endpoint is disabled. */
 export function disabledRoute(path: string, message: string): Route {
   return { path, methods: 'any', answer: () => text(405, message) };
 }
@@ -82,7 +85,7 @@ export type Choice<R> =
   | { readonly kind: 'found'; readonly route: R; readonly params: Readonly<Record<string, string>> }
   | { readonly kind: 'refused'; readonly response: Response };
 
-/** Finds the first matching route, or a response with 404 or 405. */
+/** Finds the first route that matches the request; otherwise returns a 404 or 405 response. */
 export function choose<R extends RoutePattern>(
   routes: readonly R[],
   method: string,
@@ -99,7 +102,7 @@ export function choose<R extends RoutePattern>(
   return { kind: 'refused', response };
 }
 
-/** The parameters if the path matches. */
+/** Values of the names in braces when the path matches; otherwise undefined. */
 function match(pattern: string, path: string): Readonly<Record<string, string>> | undefined {
   if (pattern.endsWith('/')) {
     return path.startsWith(pattern) || path === pattern.slice(0, -1) ? {} : undefined;

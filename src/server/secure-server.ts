@@ -16,15 +16,15 @@ export interface ServingCertificate {
   readonly key: string;
 }
 
-/** The source of the serving certificate; it may change, and may be missing at first. */
+/** Source of the serving certificate, which may change and may be missing after start. */
 export interface CertificateSource {
-  /** Undefined while there is none: handshakes fail then. */
+  /** The current certificate; undefined while there is none, in which case handshakes fail. */
   current(): ServingCertificate | undefined;
-  /** Called after each change, until disposed. */
+  /** Calls the listener after each change of the certificate, until it is disposed. */
   onChange(listener: () => void): Disposable;
 }
 
-/** Adapts a certificate that is rotated elsewhere. */
+/** Adapts a certificate that another component rotates to a CertificateSource. */
 export function servedWith(certificate: Pick<ServedCertificate, 'current' | 'onRotated'>): CertificateSource {
   return {
     current() {
@@ -37,29 +37,38 @@ export function servedWith(certificate: Pick<ServedCertificate, 'current' | 'onR
 
 export interface ServingTls {
   readonly certificates: CertificateSource;
-  /** Client certificates are requested only with a CA bundle. */
+  /** The client CA bundle; undefined to request no client certificates. */
   readonly clientCa: ClientCa | undefined;
   readonly profile: TlsProfile;
 }
 
-/** Disposing closes all connections, including those without a finished handshake. */
+/**
+ * An HTTPS server. Disposing it closes all connections, including those without a finished
+ * handshake.
+ */
 export interface SecureServer extends Disposable {
   readonly server: Server;
-  /** Called for each request over HTTP/2; the server itself emits the others. */
+  /** Sets the handler of HTTP/2 requests; the server itself emits HTTP/1.1 requests. */
   onHttp2(listener: Http2Listener): void;
   /**
-   * The certificate chain a client presented at the handshake; the same object for the same
-   * connection.
+   * The certificate chain that the client presented at the handshake; the same object for each call
+   * with the same connection.
    */
   certificateOf(socket: Duplex): PeerCertificate | undefined;
 }
 
 const handshakeWithinMs = 10_000;
 const idleMs = 90_000;
-/** A resumed session would keep an outdated verification result. Renegotiation has no use. */
+/**
+ * Disables session resumption, which would keep an outdated verification result, and renegotiation,
+ * which is not needed.
+ */
 const secureOptions = constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION;
 
-/** Applies new certificates and CA bundles at run time; existing connections are not changed. */
+/**
+ * Creates an HTTPS server that applies new certificates and CA bundles at run time; existing
+ * connections are not changed.
+ */
 export function createSecureServer(tls: ServingTls, options: ServerOptions, logger: Logger): SecureServer {
   const contexts = new Contexts(tls, logger);
   const server = createServer({
@@ -67,8 +76,8 @@ export function createSecureServer(tls: ServingTls, options: ServerOptions, logg
     ...contexts.next(),
     handshakeTimeout: handshakeWithinMs,
     requestCert: tls.clientCa !== undefined,
-    // A client without a certificate may use a token; a presented certificate is verified per
-    // request.
+    // Handshakes without a certificate succeed, because a client may use a token; a presented
+    // certificate is verified per request.
     rejectUnauthorized: false,
     ALPNProtocols: ['h2', 'http/1.1'],
   });
@@ -79,14 +88,15 @@ export function createSecureServer(tls: ServingTls, options: ServerOptions, logg
     logger.info('Serving with the current certificates');
   };
   const links = [tls.certificates.onChange(renew), tls.clientCa?.onChange(renew)];
-  // The server itself tracks connections only after their handshake.
+  // Connections before the end of their handshake, which the server does not track.
   const connections = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     connections.add(socket);
     socket.once('close', () => connections.delete(socket));
   });
-  // As in plain HTTP: each direction of an upgraded connection ends separately. Not before the
-  // handshake is finished, because a client that disconnects during it would be waited for.
+  // As in plain HTTP, each direction of an upgraded connection ends separately. This is set after
+  // the handshake: otherwise the server would wait for a client that disconnects during the
+  // handshake.
   server.on('secureConnection', (socket) => {
     if (socket.alpnProtocol !== 'h2') socket.allowHalfOpen = true;
   });
@@ -105,7 +115,7 @@ export function createSecureServer(tls: ServingTls, options: ServerOptions, logg
   };
 }
 
-/** Node's own connection handler, which now receives HTTP/1.1 connections only. */
+/** Replaces Node's connection handler, which then receives HTTP/1.1 connections only. */
 function dispatchByProtocol(server: Server, http2: Http2Server): void {
   const own = server.listeners('secureConnection');
   server.removeAllListeners('secureConnection');
@@ -115,7 +125,10 @@ function dispatchByProtocol(server: Server, http2: Http2Server): void {
   });
 }
 
-/** Remembers the last valid pair: an invalid one must not block a new CA bundle. */
+/**
+ * Builds TLS contexts; keeps the last valid certificate, because an invalid one must not prevent
+ * the use of a new CA bundle.
+ */
 class Contexts {
   readonly #tls: ServingTls;
   readonly #logger: Logger;
@@ -149,7 +162,7 @@ function contextOf(
     ciphers,
     ecdhCurve,
     secureOptions,
-    // Without any, Node.js would trust all public CAs.
+    // Without an explicit CA, Node.js would trust all public CAs.
     ...(clientCa === undefined ? {} : { ca: clientCa.current().pem }),
     ...(pair === undefined ? {} : { cert: pair.cert, key: pair.key }),
   };

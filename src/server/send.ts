@@ -6,8 +6,8 @@ import { http2StreamOf } from './http2-server.ts';
 import type { Response } from './router.ts';
 
 /**
- * Sends the response, or as much as the client reads before it disconnects. Rejects when the body
- * fails.
+ * Sends the response, or the part that the client reads before it disconnects. Rejects when reading
+ * the body fails.
  */
 export async function send(outgoing: ServerResponse, response: Response, signal: AbortSignal): Promise<void> {
   if (outgoing.destroyed) return;
@@ -25,13 +25,14 @@ export async function send(outgoing: ServerResponse, response: Response, signal:
 }
 
 /**
- * HTTP/2 has no Connection header: a connection to be closed is closed after the streams in flight.
+ * Sends a response over HTTP/2, which has no Connection header: a connection to be closed is closed
+ * after the streams in flight.
  */
 function overHttp2(outgoing: ServerResponse, headers: Response['headers'] = {}): Response['headers'] {
   const stream = http2StreamOf(outgoing);
   const { connection, ...rest } = headers;
   if (stream === undefined || connection === undefined) return headers;
-  // The stream has lost its session by its end.
+  // The session is read now, because a finished stream no longer has one.
   const { session } = stream;
   if (connection === 'close') outgoing.once('close', () => session?.close());
   return rest;
@@ -49,13 +50,13 @@ async function sendChunks(
     }
     outgoing.end();
   } catch (error) {
-    // The client disconnected: there is nothing to report, and an iterable that throws the signal's
-    // reason is correct.
+    // After a disconnect of the client the error is ignored: an iterable may throw the signal's
+    // reason.
     if (!signal.aborted) throw error;
   }
 }
 
-/** A complete response on a connection that was to be upgraded; the connection ends with it. */
+/** Sends a complete response to a rejected upgrade request; the connection is closed after it. */
 export function refuse(socket: Duplex, { status, contentType, headers = {}, body }: Response): void {
   const text = typeof body === 'string' ? body : '';
   const lines = [

@@ -27,7 +27,7 @@ const statusz = statuszRoute({
   paths: () => ['/healthz', '/pods'],
 });
 
-test('returns text for users without an Accept header for an object', async () => {
+test('status pages return text when the Accept header requests no object', async () => {
   for (const accept of [undefined, '', 'text/plain', '*/*', 'application/json, */*']) {
     const { status, body, contentType } = await ask(statusz, accept);
     assert.equal(status, 200);
@@ -37,7 +37,7 @@ test('returns text for users without an Accept header for an object', async () =
   }
 });
 
-test('returns the object to a caller that accepts it', async () => {
+test('status pages return the object when the client accepts it', async () => {
   const accept = 'application/json;v=v1beta1;g=config.k8s.io;as=Statusz';
   const { contentType, body } = await ask(statusz, accept);
   assert.equal(contentType, 'application/json');
@@ -51,7 +51,7 @@ test('returns the object to a caller that accepts it', async () => {
   assert.match(String((await ask(flagz)).body), /^cert-dir=\/pki$/m);
 });
 
-test('rejects unsupported forms', async () => {
+test('status pages reject unsupported formats', async () => {
   for (const accept of [
     'application/json',
     'application/json;v=v1;g=config.k8s.io;as=Statusz',

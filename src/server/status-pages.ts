@@ -5,9 +5,9 @@ import { disabledRoute, json, type Request, type Response, type Route, text } fr
 export interface StatuszFacts {
   readonly clock: Clock;
   readonly startMs: number;
-  /** Such as `1.36.4`. */
+  /** Version of the binary, such as `1.36.4`. */
   readonly version: string;
-  /** The platform of the process. */
+  /** Platform of the process, reported as `goVersion`. */
   readonly platform: string;
   readonly paths: () => readonly string[];
 }
@@ -16,7 +16,7 @@ const group = 'config.k8s.io';
 const versions: readonly (string | undefined)[] = ['v1beta1', 'v1alpha1'];
 const warning = 'This page is for people who look for a fault; its form may change at any time.';
 
-/** The status of the process. */
+/** The /statusz route: status of the process. */
 export function statuszRoute({ clock, startMs, version, platform, paths }: StatuszFacts): Route {
   const read = () => ({
     startTime: apiTime(startMs),
@@ -37,7 +37,7 @@ export function statuszRoute({ clock, startMs, version, platform, paths }: Statu
   return page({ path: '/statusz', kind: 'Statusz', read, lines });
 }
 
-/** The flags in effect. Secret values must be masked already. */
+/** The /flagz route: flags in effect. Secret values must already be masked. */
 export function flagzRoute(flags: () => Readonly<Record<string, string>>): Route {
   const read = () => ({ flags: flags() });
   const lines = ({ flags: all }: ReturnType<typeof read>) =>
@@ -64,7 +64,7 @@ function page<T extends object>({ path, kind, read, lines }: Page<T>): Route {
     if (form.kind === 'text')
       return text(200, ['', `kubelet ${path.slice(1)}`, warning, '', ...lines(facts), ''].join('\n'));
     const object = { kind, apiVersion: `${group}/${form.version}`, metadata: { name: 'kubelet' }, ...facts };
-    // JSON is valid YAML.
+    // JSON is also valid YAML, so the same text is returned for both.
     return { status: 200, contentType: form.contentType, body: `${JSON.stringify(object, undefined, 1)}\n` };
   };
   return { path, methods: ['GET'], answer: respond };
@@ -76,7 +76,8 @@ type Form =
   | { readonly kind: 'object'; readonly contentType: string; readonly version: string };
 
 /**
- * The first supported form that the client accepts. Objects need the exact group, version and kind.
+ * Selects the first supported format that the client accepts. Objects need the exact group, version
+ * and kind.
  */
 function requestedForm(accept: string, kind: string): Form {
   if (accept.trim() === '') return { kind: 'text' };
@@ -92,7 +93,10 @@ function requestedForm(accept: string, kind: string): Form {
   return { kind: 'none' };
 }
 
-/** The configuration in effect, in the format of the file. Secret values must be masked already. */
+/**
+ * The /configz route: configuration in effect, in the format of the configuration file. Secret
+ * values must already be masked.
+ */
 export function configzRoute(config: () => Readonly<Record<string, unknown>>): Route {
   return { path: '/configz', methods: 'any', answer: () => json({ kubeletconfig: config() }) };
 }
@@ -100,7 +104,7 @@ export function configzRoute(config: () => Readonly<Record<string, unknown>>): R
 const path = '/debug/flags/v';
 const maxBytes = 1_024;
 
-/** Sets the log level at run time. */
+/** The route that sets the log level at run time. */
 export function debugFlagsRoute(verbosity: Pick<Verbosity, 'setLevel'> | 'disabled'): Route {
   if (verbosity === 'disabled') return disabledRoute(path, 'flags endpoint is disabled.\n');
   return {
@@ -133,7 +137,10 @@ async function setLevel(
   }
 }
 
-/** All images of the node, the largest first: a Node object has room for some of them only. */
+/**
+ * The route that lists all images of the node, the largest first; a Node object contains only some
+ * of them.
+ */
 export function imagesRoute(images: () => readonly ContainerImage[]): Route {
   return { path: '/debug/images', methods: ['GET'], answer: () => json({ images: images() }) };
 }

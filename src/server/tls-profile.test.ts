@@ -14,7 +14,7 @@ test('defaults to TLS 1.2 with strong cipher suites', () => {
   createSecureContext(profile);
 });
 
-test('recognizes every version', () => {
+test('recognizes the names of all TLS versions', () => {
   const names = ['VersionTLS10', 'VersionTLS11', 'VersionTLS12', 'VersionTLS13'];
   const versions = names.map((minVersion) => tlsProfile({ ...usual, minVersion }).minVersion);
   assert.deepEqual(versions, ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']);
@@ -35,13 +35,13 @@ test('keeps the order of cipher suites, merges aliases, and always includes thos
   assert.deepEqual(unavailable, []);
 });
 
-test('has no suites for older versions when only TLS 1.3 suites are set', () => {
+test('enables no cipher suites for TLS 1.2 when only TLS 1.3 suites are configured', () => {
   const profile = tlsProfile({ ...usual, cipherSuites: ['TLS_AES_128_GCM_SHA256'] });
   assert.doesNotMatch(profile.ciphers, /ECDHE/);
   createSecureContext(profile);
 });
 
-test('reports unsupported suites, and fails only when none is left', () => {
+test('reports unsupported cipher suites, and fails only when none is left', () => {
   const weak = 'TLS_RSA_WITH_RC4_128_SHA';
   const mixed = tlsProfile({ ...usual, cipherSuites: [weak, 'TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256'] });
   assert.deepEqual(mixed.unavailable, [weak]);
@@ -49,13 +49,13 @@ test('reports unsupported suites, and fails only when none is left', () => {
   assert.throws(() => tlsProfile({ ...usual, cipherSuites: [weak] }), { code: 'TLS_SETTINGS' });
 });
 
-test('keeps the order of curves', () => {
+test('keeps the configured order of curves', () => {
   const profile = tlsProfile({ ...usual, curves: [29, 23, 4588] });
   assert.equal(profile.ecdhCurve, 'X25519:P-256:X25519MLKEM768');
   createSecureContext(profile);
 });
 
-test('lists all unknown values in one error', () => {
+test('lists all unknown TLS settings in one error', () => {
   assert.throws(() => tlsProfile({ minVersion: 'SSLv3', cipherSuites: ['NULL', 'toString'], curves: [1] }), {
     code: 'TLS_SETTINGS',
     message: /"SSLv3".*"NULL".*"toString".*curve 1/,

@@ -1,22 +1,22 @@
 import { getCiphers, type SecureVersion } from 'node:tls';
 import { KubelingError } from '../lib/index.ts';
 
-/** The TLS settings of the configuration. */
+/** The TLS settings of the kubelet's configuration. */
 export interface TlsSettings {
-  /** Empty for TLS 1.2. */
+  /** Minimum TLS version; empty for TLS 1.2. */
   readonly minVersion: string;
-  /** IANA names; the strong suites when empty. */
+  /** IANA names of cipher suites; empty for the default strong suites. */
   readonly cipherSuites: readonly string[];
-  /** IANA numbers of groups, best first; the defaults when empty. */
+  /** IANA numbers of key exchange groups, best first; empty for the defaults. */
   readonly curves: readonly number[];
 }
 
-/** The same in OpenSSL's spelling. */
+/** TLS settings with the names that OpenSSL uses. */
 export interface TlsProfile {
   readonly minVersion: SecureVersion;
   readonly ciphers: string;
   readonly ecdhCurve: string;
-  /** Requested suites that this machine does not support. */
+  /** Configured cipher suites that this machine does not support. */
   readonly unavailable: readonly string[];
 }
 
@@ -47,7 +47,7 @@ const strongSuites: Readonly<Record<string, string>> = {
 const suites: ReadonlyMap<string, string> = new Map(
   Object.entries({
     ...strongSuites,
-    // Legacy names of the same two suites.
+    // Legacy names of two cipher suites.
     TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305: 'ECDHE-ECDSA-CHACHA20-POLY1305',
     TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305: 'ECDHE-RSA-CHACHA20-POLY1305',
     TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256: 'ECDHE-ECDSA-AES128-SHA256',
@@ -75,7 +75,7 @@ const groups: ReadonlyMap<number, string> = new Map([
   [4589, 'SecP384r1MLKEM1024'],
 ]);
 
-/** Throws TLS_SETTINGS with all problems. */
+/** Converts the configured TLS settings. Throws TLS_SETTINGS with all problems. */
 export function tlsProfile({ minVersion, cipherSuites, curves }: TlsSettings): TlsProfile {
   const version = Object.hasOwn(versions, minVersion) ? versions[minVersion] : undefined;
   const invalid = [
@@ -120,7 +120,8 @@ function chooseSuites(names: readonly string[]): ChosenSuites {
 }
 
 /**
- * Below TLS 1.2 OpenSSL rejects the signatures as too weak unless the security level is lowered.
+ * TLS 1.0 and 1.1 need a lower OpenSSL security level, because their signatures are otherwise
+ * rejected as too weak.
  */
 function cipherText(usable: readonly string[], version: SecureVersion): string {
   const all = usable.length > 0 ? usable : suitesOf13;

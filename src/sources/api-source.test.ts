@@ -61,7 +61,7 @@ async function start(prepare: (api: SimulatedApi) => void = () => {}) {
   };
 }
 
-test('delivers the pods of this node as one list, without the pods of other nodes', async () => {
+test('delivers the pods of this node as one list, and no pods of other nodes', async () => {
   await using harness = await start((api) => {
     for (const name of ['a', 'b']) api.put(pods, on(nodeName, name));
     api.put(pods, on('node-2', 'c'));
@@ -73,7 +73,7 @@ test('delivers the pods of this node as one list, without the pods of other node
   assert.deepEqual(harness.sets.at(-1), ['a', 'b', 'd']);
 });
 
-test('delivers only the changes after the first list, and a pod recreated under its name as another pod', async () => {
+test('delivers only changes after the first list, and a pod recreated with the same name as a new pod', async () => {
   await using harness = await start((api) => {
     for (const name of ['a', 'b']) api.put(pods, on(nodeName, name));
   });
@@ -97,7 +97,7 @@ test('delivers an empty list for a node without pods', async () => {
   assert.deepEqual(harness.sets, [[]]);
 });
 
-test('keeps the pods while the API is unavailable and delivers the changes afterwards', async () => {
+test('keeps the pods while the API server is unavailable and delivers the changes afterwards', async () => {
   await using harness = await start((api) => void api.put(pods, on(nodeName, 'a')));
   harness.api.goAway();
   await harness.clock.advance(600_000);
@@ -110,7 +110,7 @@ test('keeps the pods while the API is unavailable and delivers the changes after
   assert.equal(harness.source.problem, undefined);
 });
 
-test('leaves out a pod whose UID leads out of the pods directory, and logs it', async () => {
+test('omits and logs a pod whose UID would lead to a path outside the pods directory', async () => {
   await using harness = await start((api) => {
     api.put(pods, on(nodeName, 'good'));
     api.put(pods, on(nodeName, 'bad', '../../etc'));
@@ -119,7 +119,7 @@ test('leaves out a pod whose UID leads out of the pods directory, and logs it', 
   assert.match(JSON.stringify(harness.logs.records.toArray()), /bad.*cannot be the name of a directory/);
 });
 
-test('leaves out a pod with a name that leads out of the directories of the node, and logs it', async () => {
+test("omits and logs a pod with a name that would lead to a path outside the node's directories", async () => {
   const container = { name: 'main', image: 'busybox' };
   const stray = ['..', '../../etc', 'a/b', '.', 'a\0b', ''];
   const hostile = stray.flatMap((name) => [

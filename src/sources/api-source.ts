@@ -17,15 +17,15 @@ export interface ApiSourceOptions {
   readonly random: Random;
   readonly logger: Logger;
   readonly nodeName: string;
-  /** Called with the complete list of pods once all of them have been read. */
+  /** Called once with the complete list of pods. */
   readonly setPods: (pods: readonly Pod[]) => void;
-  /** Called with the changes since that list. */
+  /** Called with each batch of changes after the complete list. */
   readonly changePods: (changes: PodListChanges) => void;
 }
 
 /**
  * Watches the pods bound to this node in the API server. While the API server is unavailable the
- * pods stay as they were.
+ * last known pods are kept.
  */
 export class ApiSource {
   readonly #options: ApiSourceOptions;
@@ -38,7 +38,7 @@ export class ApiSource {
     this.#reflector = new Reflector<WrittenPod>({ client, clock, random, logger, query, check: podProblem });
   }
 
-  /** Why the list may be out of date, for users; undefined when it is current. */
+  /** A message for users why the list may be out of date; undefined when it is current. */
   get problem(): string | undefined {
     return this.#reflector.problem;
   }
@@ -65,7 +65,7 @@ export class ApiSource {
   }
 }
 
-/** Reduces the changes to the last one of each pod: removed, or present with its newest state. */
+/** Reduces the changes to the last one of each pod: removed, or present with its newest object. */
 function listChanges(changes: readonly ObjectChange<Pod>[]): PodListChanges {
   const gone = new Set<PodUid>();
   const there = new Map<PodUid, Pod>();
@@ -80,7 +80,8 @@ function listChanges(changes: readonly ObjectChange<Pod>[]): PodListChanges {
 }
 
 /**
- * The API server has validated the pod. This checks only what would break the kubelet's own paths.
+ * Checks only what would lead to wrong paths on this node, because the API server has validated the
+ * pod.
  */
 const podProblem: ObjectCheck<WrittenPod & { readonly metadata: { readonly uid: string } }> = (pod) => {
   if (!mayBePodUid(pod.metadata.uid)) return 'its UID cannot be the name of a directory';
@@ -91,7 +92,7 @@ const podProblem: ObjectCheck<WrittenPod & { readonly metadata: { readonly uid: 
   return pod.status === undefined ? 'it has no status' : undefined;
 };
 
-/** All names from which paths on this node are built. */
+/** All names in the pod from which paths on this node are built. */
 function pathNamesOf({ metadata = {}, spec = { containers: [] } }: WrittenPod): readonly unknown[] {
   const { containers, initContainers = [], ephemeralContainers = [], volumes = [] } = spec;
   const named = [...containers, ...initContainers, ...ephemeralContainers, ...volumes];

@@ -14,15 +14,15 @@ import {
 import type { LastGoodManifests } from './manifest-checkpoints.ts';
 import { problemAt, type SourceProblem } from './problems.ts';
 
-/** State of one manifest file. */
+/** Scan result of one manifest file. */
 export interface FileState {
-  /** Digest of the content. */
+  /** Digest of the manifest's content. */
   readonly digest: string;
-  /** Changes with each write, even of the same content. */
+  /** Version of the file; changes with each write, even with the same content. */
   readonly version: string;
   /**
-   * The pods the file defines now. While the file cannot be read completely, also the pods it
-   * defined before.
+   * The pods that the file defines. While the file cannot be read completely, they include the pods
+   * it defined before.
    */
   readonly pods: readonly ManifestPod[];
   readonly problems: readonly SourceProblem[];
@@ -32,27 +32,27 @@ export type FileStates = ReadonlyMap<string, FileState>;
 
 export interface FolderScan {
   readonly files: FileStates;
-  /** Files that defined pods and no longer exist. */
+  /** Paths of files that defined pods and no longer exist. */
   readonly disappeared: readonly string[];
-  /** True when a file was written to while it was read, so it must be read again soon. */
+  /** True when a file was written to during its read, so that it must be read again soon. */
   readonly unsettled: boolean;
-  /** Content of the files that became valid in this scan. */
+  /** Content of the files that became valid in this scan, by path. */
   readonly good: ReadonlyMap<string, Uint8Array>;
 }
 
-/** Copies left behind by editors and package managers. */
+/** Matches copies of manifests left behind by editors and package managers. */
 const leftovers = /(?:~|\.bak|\.swp|\.orig|\.rpmsave)$/;
 
 export function isManifestName(name: string): boolean {
   return !name.startsWith('.') && !leftovers.test(name);
 }
 
-/** Deadline for listing the directory and for reading the checkpoint of one file. */
+/** Deadline for listing the directory, and for reading the checkpoint of one file. */
 export const scanDeadlineMs = 30_000;
-/** Deadline for reading one file, so that it does not block the others. */
+/** Deadline for reading one file, so that it does not delay the other files. */
 const fileDeadlineMs = 5_000;
 
-/** Called with new files, in addition to all known ones, while the scan is still running. */
+/** Called during a running scan with new files, in addition to all files already known. */
 export type OnFound = (files: FileStates) => void;
 
 export interface FileScannerOptions {
@@ -65,12 +65,12 @@ export interface FileScannerOptions {
 
 type FileReading = { readonly state: FileState; readonly good?: Uint8Array } | 'unsettled' | undefined;
 
-/** Scans all manifest files: takes their previous states and returns their current ones. */
+/** Scans all manifest files; returns their current states from their previous ones. */
 export class FileScanner {
   readonly #options: FileScannerOptions;
   /**
-   * Files whose read is in flight, including reads that timed out. A file is never read twice at a
-   * time.
+   * Files whose read is in flight, including reads that timed out, so that no file is read twice
+   * concurrently.
    */
   readonly #inFlight = new Set<string>();
 
@@ -78,7 +78,7 @@ export class FileScanner {
     this.#options = options;
   }
 
-  /** Scans all manifests of a directory, or the single one at the path. */
+  /** Scans all manifests of a directory, or the single manifest at the path. */
   async scan(
     path: string,
     kind: FileFacts['kind'],
@@ -100,7 +100,8 @@ export class FileScanner {
       if (typeof checked === 'object' && checked.good !== undefined) good.set(path, checked.good);
       if (state === undefined || before.has(path)) continue;
       changed.set(path, state);
-      // Called at powers of two only, so that the work stays linear in the number of files.
+      // `onFound` is called at powers of two only, so that the work stays linear in the number of
+      // files.
       if (isPowerOfTwo(changed.size)) onFound(new Map([...before, ...changed]));
     }
     const disappeared = [...before].filter(([path, { pods }]) => pods.length > 0 && !files.has(path));
@@ -118,7 +119,7 @@ export class FileScanner {
   }
 
   /**
-   * Restores the state of the file from the last good content, which a previous kubelet process has
+   * Restores the state of the file from the last good content, which a previous kubelet process
    * saved.
    */
   async #fromCheckpoint(path: string, signal: AbortSignal): Promise<FileState | undefined> {
@@ -127,11 +128,12 @@ export class FileScanner {
     const bytes = await withDeadline(deadline, () => lastGood.read(path), signal);
     if (bytes === undefined) return undefined;
     const { pods, problems, complete } = await reader.read(bytes, { source: 'file', path, nodeName });
-    // Content that is no longer valid by the current rules is reported when the file is read again.
+    // The empty digest makes the next scan read the file again, which reports content that is no
+    // longer valid.
     return { digest: complete ? digestOf(bytes) : '', version: '', pods, problems };
   }
 
-  /** Returns undefined when the file does not exist. A failure concerns this file only. */
+  /** Checks one file; undefined when it does not exist. A failure concerns only this file. */
   async #check(path: string, before: FileState | undefined, signal: AbortSignal): Promise<FileReading> {
     try {
       return await this.#readInTime(path, before, signal);
@@ -143,8 +145,8 @@ export class FileScanner {
   }
 
   /**
-   * A read that hangs cannot be cancelled. A second one would hang as well and occupy one more
-   * thread.
+   * Reads a file within the deadline. A read that hangs cannot be cancelled; a second one would
+   * hang too and occupy another thread.
    */
   async #readInTime(path: string, before: FileState | undefined, signal: AbortSignal): Promise<FileReading> {
     if (this.#inFlight.has(path))
@@ -179,7 +181,7 @@ export class FileScanner {
     return namesAllPods(reading, pods) ? { state, good: bytes } : { state };
   }
 
-  /** An unreadable file keeps the pods it defined before. */
+  /** Adds a problem to the state of a file; an unreadable file keeps the pods it defined before. */
   #withProblem(
     path: string,
     before: FileState | undefined,
@@ -199,7 +201,7 @@ function digestOf(bytes: Uint8Array): string {
 }
 
 /**
- * Whether a restarted kubelet would find all kept pods in this content, even if a part of it is
+ * Whether a restarted kubelet would find all retained pods in this content, even if a part of it is
  * invalid.
  */
 export function namesAllPods({ complete, pods }: ManifestReading, retained: readonly ManifestPod[]): boolean {
@@ -207,8 +209,9 @@ export function namesAllPods({ complete, pods }: ManifestReading, retained: read
 }
 
 /**
- * A mistake must not stop a running pod. While any part of a manifest is invalid, a pod missing
- * from the rest may still be desired, so all previous pods stay; the valid parts are used.
+ * Combines the valid parts of a manifest with its previous pods. While any part is invalid, a pod
+ * missing from the rest may still be desired, so all previous pods are kept: a mistake must not
+ * stop a running pod.
  */
 export function podsToRun(reading: ManifestReading, before: readonly ManifestPod[]): readonly ManifestPod[] {
   if (reading.complete) return reading.pods;
@@ -219,26 +222,26 @@ export function podsToRun(reading: ManifestReading, before: readonly ManifestPod
 export interface FileFacts {
   readonly kind: 'file' | 'directory' | 'other';
   readonly size: number;
-  /** Stays the same while it is the same file, whatever its content. */
+  /** Identity of the file; it does not change with the content. */
   readonly identity: string;
-  /** Changes with each write, as far as the file system reports it. */
+  /** Version of the file; changes with each write that the file system reports. */
   readonly version: string;
 }
 
 /** File access of the manifest sources. Symbolic links are followed. */
 export interface ManifestFiles {
   /**
-   * Returns undefined when nothing exists at the path; rejects with the system's error when that
-   * cannot be determined.
+   * Returns undefined when no file or directory exists at the path; rejects with the system's error
+   * when that cannot be determined.
    */
   stat(path: string): Promise<FileFacts | undefined>;
-  /** The names in the directory in any order; empty when the directory does not exist. */
+  /** Lists the names in the directory in any order; empty when the directory does not exist. */
   list(path: string): Promise<readonly string[]>;
-  /** Returns undefined when the file does not exist. */
+  /** Reads a file; undefined when it does not exist. */
   read(path: string): Promise<Uint8Array | undefined>;
   /**
-   * Calls back when something may have changed at the path or directly in it. This is only a hint:
-   * hints may be spurious or missing. `onLost` means that no more hints will come.
+   * Calls `onHint` when something may have changed at the path or directly in it; hints may be
+   * spurious or missing. `onLost` reports that no further hints will follow.
    */
   watch(path: string, listener: WatchListener): Disposable;
 }
@@ -262,7 +265,7 @@ async function statFile(path: string): Promise<FileFacts> {
   return {
     kind: facts.isFile() ? 'file' : facts.isDirectory() ? 'directory' : 'other',
     size: Number(facts.size),
-    // The inode number of a deleted file is soon reused.
+    // The birth time is included, because the inode number of a deleted file is soon reused.
     identity: `${facts.dev}:${facts.ino}:${facts.birthtimeNs}`,
     version: `${facts.ino}:${facts.size}:${facts.mtimeNs}:${facts.ctimeNs}`,
   };
@@ -273,15 +276,16 @@ async function unlessMissing<T, G>(work: Promise<T>, gone: G): Promise<T | G> {
     return await work;
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    // A directory where a file was a moment ago, or vice versa, counts as deleted.
+    // A directory that replaced a file during the read, or a file that replaced a directory, counts
+    // as a deleted file.
     if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EISDIR') return gone;
     throw error;
   }
 }
 
 /**
- * Watches the parent directory too, because a watch of the file itself stays on the old inode when
- * the file is replaced.
+ * Watches the path and its parent directory, because a watch of the file itself stays on the old
+ * inode when the file is replaced.
  */
 function watchHost(path: string, listener: WatchListener): Disposable {
   const name = basename(path);

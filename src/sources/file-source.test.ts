@@ -21,7 +21,7 @@ interface Harness extends AsyncDisposable {
   readonly pods: () => readonly string[];
 }
 
-/** A source over in-memory manifests under virtual time. */
+/** Runs a FileSource with in-memory manifests in virtual time. */
 async function run(
   prepare: (files: MemoryManifestFiles) => void = () => {},
   path = folder,
@@ -68,13 +68,16 @@ async function run(
   };
 }
 
-/** The YAML library is loaded on first use, which takes real time. */
+/**
+ * Waits until the source is idle; real time is needed, because the YAML library is loaded on first
+ * use.
+ */
 async function untilQuiet(): Promise<void> {
   await import('yaml');
   for (let turn = 0; turn < 5; turn++) await settle();
 }
 
-test('delivers the first new pods while other manifests are still being read', async () => {
+test('a later scan delivers new pods while other manifests are still being read', async () => {
   await using harness = await run((files) => files.write(`${folder}/old.yaml`, podManifest('old')));
   await harness.clock.advance(5_000);
   harness.sets.length = 0;
@@ -92,7 +95,7 @@ test('delivers the first new pods while other manifests are still being read', a
   assert.deepEqual(harness.sets.map(images), ['busybox:1', 'busybox:1', 'busybox:1', 'busybox:2']);
 });
 
-test('delivers nothing before all manifests are read in the first scan', async () => {
+test('the first scan delivers nothing before all manifests are read', async () => {
   await using harness = await run((files) => {
     for (const name of ['a', 'b', 'c']) files.write(`${folder}/${name}.yaml`, podManifest(name));
   });
@@ -102,7 +105,7 @@ test('delivers nothing before all manifests are read in the first scan', async (
   );
 });
 
-test('reads a directory immediately, in the order of names', async () => {
+test('reads a manifest directory immediately at start, in the order of file names', async () => {
   await using harness = await run((files) => {
     files.write(`${folder}/b.yaml`, podManifest('b'));
     files.write(
@@ -128,7 +131,7 @@ test('gives a static pod its annotations, name, node and toleration', async () =
   assert.deepEqual(pod?.spec.tolerations, [{ operator: 'Exists', effect: 'NoExecute' }]);
 });
 
-test('follows the first hint after a quiet period immediately', async () => {
+test('scans immediately after the first hint that follows a quiet period', async () => {
   await using harness = await run();
   await harness.clock.advance(5_000);
   harness.files.write(`${folder}/a.yaml`, podManifest('a'));
@@ -136,7 +139,7 @@ test('follows the first hint after a quiet period immediately', async () => {
   assert.deepEqual(harness.pods(), ['a-node-a busybox:1']);
 });
 
-test('delays further hints by 100 ms, however many come', async () => {
+test('delays the scan after further hints by 100 ms, regardless of their number', async () => {
   await using harness = await run();
   await harness.clock.advance(5_000);
   for (let edit = 0; edit < 300; edit++) {
@@ -151,7 +154,7 @@ test('delays further hints by 100 ms, however many come', async () => {
   );
 });
 
-test('finds a change without a hint in the periodic scan', async () => {
+test('the periodic scan finds a change without a hint', async () => {
   await using harness = await run();
   harness.files.dropWatchers();
   harness.files.write(`${folder}/a.yaml`, podManifest('a'));
@@ -167,7 +170,7 @@ test('delivers nothing when a scan finds no change', async () => {
   assert.equal(harness.sets.length, 1);
 });
 
-test('keeps the pod when a manifest is removed and put back within a moment', async () => {
+test('keeps the pod when a manifest is removed and restored within 10 ms', async () => {
   await using harness = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
   await harness.clock.advance(1_000);
   harness.files.remove(`${folder}/a.yaml`);
@@ -185,7 +188,7 @@ test('removes the pod of a removed manifest within a few milliseconds', async ()
   assert.deepEqual(harness.sets.at(-1), []);
 });
 
-test('delivers an empty list for a missing directory and checks it each second', async () => {
+test('delivers an empty list for a missing manifest directory and checks it each second', async () => {
   await using harness = await run((files) => files.remove(folder));
   assert.deepEqual(harness.sets, [[]]);
   harness.files.dropWatchers();
@@ -194,7 +197,7 @@ test('delivers an empty list for a missing directory and checks it each second',
   assert.deepEqual(harness.pods(), ['a-node-a busybox:1']);
 });
 
-test('reports a removed directory once with its consequence, and its return once', async () => {
+test('reports a removed manifest directory once with its consequence, and its return once', async () => {
   await using harness = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
   harness.files.remove(folder);
   await harness.clock.advance(60_000);
@@ -210,7 +213,7 @@ test('reports a removed directory once with its consequence, and its return once
   assert.deepEqual([harness.told, harness.mended, harness.source.problems()], [reported, [folder], []]);
 });
 
-test('ignores a directory that disappears for a moment only', async () => {
+test('does not report a manifest directory that is missing for a moment only', async () => {
   await using harness = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
   harness.files.remove(folder);
   await harness.clock.advance(50);
@@ -219,7 +222,7 @@ test('ignores a directory that disappears for a moment only', async () => {
   assert.deepEqual([harness.told, harness.sets.length], [[], 1]);
 });
 
-test('reports a failed watch once and retries it with each scan', async () => {
+test('reports a failed file watch once and retries it with each scan', async () => {
   await using harness = await run((files) => files.failWatches(new Error('ENOSPC: too many watches')));
   const lines = () => [...harness.logs.records].filter(({ message }) => /atch(ing)? manifests/.test(message));
   await harness.clock.advance(50_000);
@@ -250,7 +253,7 @@ test('converges when the manifest directory is deleted, recreated and emptied', 
   assert.deepEqual(harness.pods(), ['b-node-a busybox:1']);
 });
 
-test('keeps the pods of a directory that cannot be read, reports it once, and retries with back-off', async () => {
+test('keeps the pods of a directory that cannot be read, reports the failure once, and retries with back-off', async () => {
   await using harness = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
   harness.files.fail(folder, new Error('EIO: i/o error'));
   harness.files.write(`${folder}/b.yaml`, podManifest('b'));
@@ -289,7 +292,7 @@ test('removes the pod when its invalid manifest is deleted', async () => {
   assert.deepEqual(harness.source.problems(), []);
 });
 
-test('reports nothing about a file that becomes valid a moment later', async () => {
+test('reports no problem of a file that becomes valid before the next scan', async () => {
   await using harness = await run();
   await harness.clock.advance(1_000);
   harness.files.write(`${folder}/a.yaml`, '');
@@ -300,7 +303,7 @@ test('reports nothing about a file that becomes valid a moment later', async () 
   assert.deepEqual(harness.pods(), ['a-node-a busybox:1']);
 });
 
-test('validates each document and each list item separately', async () => {
+test('validates each document and each list item of a manifest separately', async () => {
   const list = `apiVersion: v1
 kind: List
 items:
@@ -347,7 +350,7 @@ test('ignores copies left behind by editors and package managers', async () => {
   assert.deepEqual(harness.told, []);
 });
 
-test('keeps the pod in use when a second file defines it, and reports both locations', async () => {
+test('keeps the running pod when a second file defines the same pod, and reports both locations', async () => {
   await using harness = await run((files) => files.write(`${folder}/m.yaml`, podManifest('web')));
   harness.files.write(`${folder}/a.yaml`, podManifest('web', 'busybox:other'));
   await harness.clock.advance(1_000);
@@ -386,7 +389,7 @@ test('rejects the second of two manifests with the same metadata.uid', async () 
   );
 });
 
-test('reads a single file as the path, also when it is replaced or unreadable at first', async () => {
+test('reads a manifest path that is a single file, also when the file is replaced or unreadable at first', async () => {
   await using harness = await run((files) => files.write('/etc/one.yaml', 'nonsense'), '/etc/one.yaml');
   assert.deepEqual(harness.sets, [[]], 'an unusable file counts as a list');
   harness.files.replace('/etc/one.yaml', podManifest('a'));
@@ -400,7 +403,7 @@ test('reads a single file as the path, also when it is replaced or unreadable at
   assert.deepEqual(harness.pods(), []);
 });
 
-test('uses a pod despite a warning', async () => {
+test('runs a pod whose manifest causes only a warning', async () => {
   await using harness = await run((files) =>
     files.write(`${folder}/a.yaml`, podManifest('a', 'x:1', '  restartPolcy: Never\n')),
   );
@@ -411,7 +414,7 @@ test('uses a pod despite a warning', async () => {
   ]);
 });
 
-test('names the pods that a problem concerns, as far as they are known', async () => {
+test('problem reports name the affected pods when the manifest defines their names', async () => {
   await using harness = await run((files) => {
     files.write(`${folder}/kept.yaml`, podManifest('kept'));
     files.write(`${folder}/bad.yaml`, podManifest('bad', '""'));

@@ -20,11 +20,11 @@ export interface FileSourceOptions extends ManifestSourceOptions {
   readonly files: ManifestFiles;
 }
 
-/** Minimum interval between two scans, because a file is rarely written in one go. */
+/** Minimum interval between two scans, because a file is rarely written by a single write. */
 const debounceMs = 100;
 /**
- * How long a file, or the whole path, must be missing before it counts as deleted: some editors
- * delete and recreate a file.
+ * Time for which a file, or the manifest path, must be missing before it counts as deleted: some
+ * editors delete and recreate a file.
  */
 const fileGoneMs = 10;
 const pathGoneMs = 100;
@@ -38,7 +38,10 @@ type ScanResult =
 
 type CompleteScan = Exclude<ScanResult, { kind: 'failed' }>;
 
-/** A lost watch is opened again at the next scan. Until then it may still deliver hints. */
+/**
+ * The watch of the manifest path. A lost watch is reopened by the next scan; until then it may
+ * still deliver hints.
+ */
 interface Watch {
   readonly identity: string;
   handle: Disposable | undefined;
@@ -47,7 +50,7 @@ interface Watch {
 
 interface VersionedProblem {
   readonly problem: SourceProblem;
-  /** Version of the file that has the problem. */
+  /** Version of the file in which the problem was found. */
   readonly version: string;
 }
 
@@ -66,8 +69,9 @@ function unconfirmedKey({ problem, version }: VersionedProblem): string {
 }
 
 /**
- * The static pods of a manifest directory. Every scan is complete: a hint of the system says when
- * to scan, never what has changed. The first hint after a quiet period is followed immediately.
+ * Source of the static pods of a manifest directory. A hint of the file system only triggers a
+ * scan, and every scan checks all files. The first hint after a quiet period triggers a scan
+ * immediately.
  */
 export class FileSource {
   readonly #options: FileSourceOptions;
@@ -80,15 +84,15 @@ export class FileSource {
   #holders: ClaimHolders = new Map();
   #sent: readonly Pod[] | undefined;
   /**
-   * Problems of the last scan. They are reported when the next scan confirms them, because a
+   * Problems found by the last scan. They are reported when the next scan confirms them, because a
    * half-written file is no problem.
    */
   #unconfirmed: ReadonlySet<string> = new Set();
   #failures = 0;
-  /** When the last scan ended, by the monotonic clock. */
+  /** End of the last scan, on the monotonic clock. */
   #scannedMs = Number.NEGATIVE_INFINITY;
   #watch: Watch | undefined;
-  /** Whether the loss of the watch was logged. */
+  /** Whether the loss of the file watch was logged. */
   #reportedUnwatched = false;
 
   constructor(options: FileSourceOptions) {
@@ -102,12 +106,12 @@ export class FileSource {
     this.#hints = new HintLatch(options.clock);
   }
 
-  /** The current problems of the manifests. */
+  /** The current problems of the manifests, as reported. */
   problems(): readonly SourceProblem[] {
     return this.#problems.current;
   }
 
-  /** Runs until the signal is aborted, and then returns. */
+  /** Runs the source; resolves when the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     try {
       while (!signal.aborted) {
@@ -129,8 +133,8 @@ export class FileSource {
   }
 
   /**
-   * Scans once and applies the result; returns after how many milliseconds to scan again at the
-   * latest.
+   * Scans once and applies the result; returns the maximum number of milliseconds until the next
+   * scan.
    */
   async #syncOnce(signal: AbortSignal): Promise<number> {
     this.#hints.clear();
@@ -146,7 +150,7 @@ export class FileSource {
     return scan.kind === 'missing' ? missingRetryMs : this.#options.resyncMs;
   }
 
-  /** Confirms missing files with a second scan before their pods are removed. */
+  /** Scans, and confirms missing files with a second scan before their pods are removed. */
   async #scanConfirmed(signal: AbortSignal): Promise<ScanResult> {
     const first = await this.#tryScan(signal);
     if (first.kind === 'failed' || !(await this.#mayHaveLostPods(first))) return first;
@@ -154,7 +158,10 @@ export class FileSource {
     return await this.#tryScan(signal);
   }
 
-  /** In the first scan the checkpoints of the previous kubelet process are the reference. */
+  /**
+   * Whether pods may be lost compared with the last scan; the first scan is compared with the
+   * checkpoints of the previous kubelet process.
+   */
   async #mayHaveLostPods(scan: CompleteScan): Promise<boolean> {
     if (this.#sent === undefined) return await this.#lastGood.hasOthersThan(pathsOf(scan));
     return scan.kind === 'seen' ? scan.scan.disappeared.length > 0 : this.#sent.length > 0;
@@ -171,7 +178,7 @@ export class FileSource {
     }
   }
 
-  /** Opens the watch before the scan, so that no change falls between the two. */
+  /** Opens the watch before scanning, so that no change is missed between the two. */
   async #scan(signal: AbortSignal): Promise<ScanResult> {
     const { path, files, clock } = this.#options;
     const deadline = { clock, ms: scanDeadlineMs, what: `find ${path}` };
@@ -194,7 +201,8 @@ export class FileSource {
     const missing =
       scan.kind === 'missing' ? [{ problem: missingPath(this.#options.path), version: '' }] : [];
     const confirmed = this.#confirm([...missing, ...found, ...repeated]);
-    // The pods are delivered first, because they need not wait for the disk.
+    // The pods are delivered before the checkpoints are saved, because they need not wait for the
+    // disk.
     this.#send(resolved.pods);
     await this.#checkpoint(scan);
     const unsettled = scan.kind === 'seen' && scan.scan.unsettled;
@@ -203,7 +211,7 @@ export class FileSource {
 
   /**
    * Delivers new pods while the remaining manifests are still being read. The first scan delivers a
-   * complete list only, because an incomplete one would remove the missing pods.
+   * complete list only, because an incomplete list would remove the missing pods.
    */
   #applyEarly(files: FileStates): void {
     if (this.#sent !== undefined) this.#send(this.#resolve(files).pods);
@@ -224,7 +232,7 @@ export class FileSource {
     await this.#lastGood.retain(pathsOf(scan));
   }
 
-  /** Reports only problems that the previous scan found too, in an unchanged file. */
+  /** Reports only problems that the previous scan also found in the same version of the file. */
   #confirm(found: readonly VersionedProblem[]): 'all' | 'some' {
     const known = new Set(this.#problems.current.map(describeProblem));
     const confirmed = found.filter(
@@ -238,7 +246,10 @@ export class FileSource {
     return confirmed.length === found.length ? 'all' : 'some';
   }
 
-  /** Unchanged files yield identical pod objects, so comparing references is enough. */
+  /**
+   * Delivers the pods if they changed. Unchanged files yield identical pod objects, so comparing
+   * references is enough.
+   */
   #send(pods: readonly Pod[]): void {
     const before = this.#sent;
     if (before?.length === pods.length && pods.every((pod, index) => pod === before[index])) return;
@@ -257,10 +268,10 @@ export class FileSource {
     this.#watch = watch;
     watch.handle = this.#options.files.watch(this.#options.path, {
       onHint: () => this.#hints.raise(),
-      // It may be called before the handle is assigned.
+      // `onLost` may be called before the handle is assigned.
       onLost: (error) => {
         watch.state = 'lost';
-        // A missing path cannot be watched, and that it is missing is reported already.
+        // A missing path cannot be watched; that it is missing is already reported.
         if (facts !== undefined) this.#reportUnwatched(error);
       },
     });
@@ -277,7 +288,10 @@ export class FileSource {
     });
   }
 
-  /** Requires a watch that has lasted from one scan to the next. */
+  /**
+   * Logs that the path is watched again; called only for a watch that lasted from one scan to the
+   * next.
+   */
   #reportWatched(): void {
     if (!this.#reportedUnwatched) return;
     this.#reportedUnwatched = false;

@@ -9,14 +9,15 @@ import type { Pod } from '../pods/index.ts';
 import { FileSource } from './file-source.ts';
 import { HttpSource } from './http-source.ts';
 import { describeProblem } from './problems.ts';
-// Loaded on first use, which takes real time while virtual time passes.
+// The module is imported here because the source loads it on first use, which takes real time while
+// virtual time passes.
 import './uid/static-uid.ts';
 
 const folder = '/etc/manifests';
 const url = 'http://example.com/pods';
 const heavy = '- a: b\n'.repeat(400_000);
 
-/** Files whose reads hang until they are released. */
+/** In-memory manifest files whose reads hang until they are released. */
 class HangingFiles extends MemoryManifestFiles {
   readonly hanging = new Set<string>();
   readonly reads: string[] = [];
@@ -71,7 +72,7 @@ async function run(t: TestContext, kind: Kind) {
   };
 }
 
-/** Virtual time advances in steps, between which a large text is read slice by slice. */
+/** Advances virtual time in steps, between which a large text is parsed slice by slice. */
 async function advance(clock: VirtualClock, ms: number) {
   for (let leftMs = ms; leftMs > 0; leftMs -= 1_000) {
     await clock.advance(Math.min(leftMs, 1_000));
@@ -85,7 +86,7 @@ function filesWith(texts: Readonly<Record<string, string>>): HangingFiles {
   return files;
 }
 
-test('reports a manifest that is too complex to parse, and uses the others', async (t) => {
+test('reports a manifest that is too complex to parse, and uses the other manifests', async (t) => {
   const files = filesWith({ 'a.yaml': podManifest('a'), 'b.yaml': heavy, 'c.yaml': podManifest('c') });
   await using harness = await run(t, { files });
   await harness.advance(1_000);
@@ -110,7 +111,7 @@ test('does not read a rejected manifest again while it is unchanged', async (t) 
   assert.deepEqual([harness.names(), harness.problems()], [['b-node-a'], []]);
 });
 
-test('reports and remembers a manifest on which the parser itself fails', async (t) => {
+test('reports a manifest on which the parser itself fails, and does not parse it again', async (t) => {
   const files = filesWith({ 'a.yaml': podManifest('a') });
   await using harness = await run(t, { files });
   harness.parser.mockImplementation(() => {
@@ -125,7 +126,7 @@ test('reports and remembers a manifest on which the parser itself fails', async 
   assert.equal(harness.parser.callCount(), 2);
 });
 
-test('keeps the pod while its manifest has become too complex to parse', async (t) => {
+test('keeps the pod when its manifest becomes too complex to parse', async (t) => {
   const files = filesWith({ 'a.yaml': podManifest('a') });
   await using harness = await run(t, { files });
   files.write(`${folder}/a.yaml`, heavy);
@@ -133,7 +134,7 @@ test('keeps the pod while its manifest has become too complex to parse', async (
   assert.deepEqual([harness.names(), harness.sets.length, harness.problems().length], [['a-node-a'], 1, 1]);
 });
 
-test('skips a file that cannot be read in time and does not read it a second time in parallel', async (t) => {
+test('skips a manifest that cannot be read in time and does not read it a second time concurrently', async (t) => {
   const files = filesWith({
     'a.yaml': podManifest('a'),
     'b.yaml': podManifest('b'),
@@ -149,7 +150,7 @@ test('skips a file that cannot be read in time and does not read it a second tim
   assert.equal(harness.problems().length, 1);
 });
 
-test('reports a body that is too complex to parse once and keeps the pods', async (t) => {
+test('reports an HTTP body that is too complex to parse once and keeps the pods', async (t) => {
   let body = podManifest('a');
   await using harness = await run(t, { get: () => body });
   body = heavy;

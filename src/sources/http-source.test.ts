@@ -59,7 +59,7 @@ async function run(first: Reply) {
   };
 }
 
-test('delivers the pod or pod list behind a URL, without the toleration of file pods', async () => {
+test('delivers the pod or pod list from a manifest URL, without the toleration of file pods', async () => {
   await using rig = await run(podManifest('a'));
   assert.deepEqual(rig.names(), ['a-node-a']);
   assert.equal(rig.sets[0]?.[0]?.spec.tolerations, undefined);
@@ -70,7 +70,7 @@ test('delivers the pod or pod list behind a URL, without the toleration of file 
   assert.deepEqual(rig.names(), ['b-node-a']);
 });
 
-test('delivers nothing for an unchanged body and keeps its problems', async () => {
+test('delivers nothing when the body is unchanged, and keeps reporting its problems', async () => {
   await using rig = await run([podManifest('a'), podManifest('b', '""')].join('---\n'));
   assert.deepEqual(rig.names(), ['a-node-a'], 'each document is validated separately');
   await rig.clock.advance(100_000);
@@ -79,7 +79,7 @@ test('delivers nothing for an unchanged body and keeps its problems', async () =
   assert.equal(rig.source.problems().length, 1);
 });
 
-test('keeps the pods when there is no response or a status other than 200', async () => {
+test('keeps the pods when the URL sends no response or a status other than 200', async () => {
   await using rig = await run(podManifest('a'));
   for (const reply of [500, 404, new Error('connect ECONNREFUSED')]) {
     rig.answer(reply);
@@ -89,19 +89,19 @@ test('keeps the pods when there is no response or a status other than 200', asyn
   assert.match(rig.told[0] ?? '', /cannot be read: .*status must be 200: current value is 500/);
 });
 
-test('keeps the pods of the last good body after a bad one', async () => {
+test('keeps the pods of the last valid body after an invalid one', async () => {
   await using rig = await run(podManifest('a'));
   rig.answer('kind: Pod\nspec: 3\n');
   await rig.clock.advance(20_000);
   assert.deepEqual(rig.names(), ['a-node-a']);
 });
 
-test('counts an unusable body at the start as a list', async () => {
+test('an invalid body in the first response counts as an empty list', async () => {
   await using rig = await run('nonsense');
   assert.deepEqual(rig.sets, [[]]);
 });
 
-test('delivers an empty list for an empty body and reports it', async () => {
+test('delivers an empty list for an empty body and reports a problem', async () => {
   await using rig = await run(podManifest('a'));
   rig.answer('');
   await rig.clock.advance(20_000);
@@ -112,7 +112,7 @@ test('delivers an empty list for an empty body and reports it', async () => {
   assert.deepEqual(rig.source.problems(), []);
 });
 
-test('aborts a request after ten seconds and counts the interval from then', async () => {
+test('aborts a request after ten seconds and starts the next interval then', async () => {
   await using rig = await run('hang');
   await rig.clock.advance(10_000);
   assert.match(rig.told[0] ?? '', /within 10000 ms/);
@@ -124,7 +124,7 @@ test('aborts a request after ten seconds and counts the interval from then', asy
   assert.deepEqual(rig.source.problems(), []);
 });
 
-test('logs three failures, then none, then the recovery', async () => {
+test('logs the first three consecutive failures and the recovery', async () => {
   await using rig = await run(500);
   await rig.clock.advance(200_000);
   const errors = () => [...rig.logs.records].filter(({ severity }) => severity === 'error').length;
@@ -135,7 +135,7 @@ test('logs three failures, then none, then the recovery', async () => {
   assert.equal(last?.message, 'Recovered manifest URL');
 });
 
-test('shows passwords and tokens of the URL nowhere', async () => {
+test('logs and events contain no passwords or tokens of the URL', async () => {
   await using rig = await run(500);
   rig.answer('nonsense');
   await rig.clock.advance(20_000);

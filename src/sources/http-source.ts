@@ -10,7 +10,10 @@ import { type ClaimHolders, resolveClaims, StaticUids } from './manifest-claims.
 import type { ManifestSourceOptions } from './manifest-source.ts';
 import { ProblemReporter, problemAt, type SourceProblem } from './problems.ts';
 
-/** `resyncMs` counts from the end of one request to the next. */
+/**
+ * Options of an HTTP source; `resyncMs` is the interval from the end of one request to the start of
+ * the next.
+ */
 export interface HttpSourceOptions extends ManifestSourceOptions {
   readonly url: string;
   readonly headers: Readonly<Record<string, readonly string[]>>;
@@ -18,12 +21,15 @@ export interface HttpSourceOptions extends ManifestSourceOptions {
 }
 
 const deadlineMs = 10_000;
-/** Consecutive failures to log; later ones are silent until the URL recovers. */
+/**
+ * Number of consecutive failures that are logged; further ones are not logged until the URL
+ * recovers.
+ */
 const loggedFailures = 3;
 
 /**
- * The static pods of a manifest behind a URL. While the URL is unavailable, the pods of the last
- * response stay.
+ * Source of the static pods of a manifest URL. While the URL is unavailable, the pods of its last
+ * response are kept.
  */
 export class HttpSource {
   readonly #options: HttpSourceOptions;
@@ -32,13 +38,13 @@ export class HttpSource {
   readonly #uids: StaticUids;
   readonly #lastGood: LastGoodManifests;
   #digest: string | undefined;
-  /** Undefined until the first response or checkpoint. */
+  /** The pods of the last valid response; undefined before the first response or checkpoint. */
   #pods: readonly ManifestPod[] | undefined;
   #holders: ClaimHolders = new Map();
   #sent: readonly Pod[] | undefined;
-  /** Problems of the last body. They persist while the body is unchanged. */
+  /** Problems of the last body, which persist while the body is unchanged. */
   #bodyProblems: readonly SourceProblem[] = [];
-  /** Valid content that is not saved yet. */
+  /** Valid content that is not saved as a checkpoint; undefined when all is saved. */
   #uncheckpointed: Uint8Array | undefined;
   #failures = 0;
 
@@ -54,7 +60,7 @@ export class HttpSource {
     return this.#problems.current;
   }
 
-  /** Runs until the signal is aborted, and then returns. */
+  /** Runs the source; resolves when the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     try {
       await this.#restore();
@@ -67,7 +73,7 @@ export class HttpSource {
     }
   }
 
-  /** Restores the pods of the last good response, which a previous kubelet process has saved. */
+  /** Restores the pods of the last valid response, which a previous kubelet process saved. */
   async #restore(): Promise<void> {
     const { url, nodeName } = this.#options;
     const bytes = await this.#lastGood.read(url);
@@ -110,20 +116,23 @@ export class HttpSource {
     const { url, nodeName } = this.#options;
     const path = withoutSecrets(url);
     const reading = await this.#reader.read(body, { source: 'http', path: url, nodeName });
-    // An empty body removes all pods. It is rarely intended, so it is reported as a mistake.
+    // An empty body removes all pods; it is reported as a problem, because it is rarely intended.
     this.#pods = body.byteLength === 0 ? [] : podsToRun(reading, this.#pods ?? []);
     this.#bodyProblems = reading.problems.map((problem) => ({ ...problem, path }));
     this.#uncheckpointed = namesAllPods(reading, this.#pods) ? body : undefined;
     this.#digest = digest;
   }
 
-  /** Resolved in each poll, because another source may have released a UID. */
+  /**
+   * Resolves duplicate names and UIDs in each poll, because another source may have released a UID.
+   */
   async #resolve(pods: readonly ManifestPod[]): Promise<readonly SourceProblem[]> {
     const path = withoutSecrets(this.#options.url);
     const claimants = pods.map((pod) => ({ ...pod, path }));
     const resolved = resolveClaims(claimants, this.#holders, 'http', this.#uids);
     this.#holders = resolved.holders;
-    // The pods are delivered first, because they need not wait for the disk.
+    // The pods are delivered before the checkpoint is saved, because they need not wait for the
+    // disk.
     this.#send(resolved.pods);
     await this.#checkpoint(pods);
     return resolved.problems;
@@ -164,7 +173,9 @@ export class HttpSource {
   }
 }
 
-/** A URL may contain a password or a token, which must not appear in logs and events. */
+/**
+ * Removes credentials from a URL, because a password or a token must not appear in logs and events.
+ */
 function withoutSecrets(url: string): string {
   const shown = new URL(url);
   shown.username = '';
@@ -191,8 +202,8 @@ export type HttpGet = (
 const mostRedirects = 10;
 
 /**
- * Follows redirects. The headers, which may contain credentials, are sent to the origin of the URL
- * only, and no longer once a redirect has led elsewhere.
+ * Follows redirects. The headers may contain credentials, so they are sent only to the origin of
+ * the URL, and not at all after a redirect to another origin.
  */
 export const httpGet: HttpGet = async (url, headers, signal) => {
   const { origin } = new URL(url);

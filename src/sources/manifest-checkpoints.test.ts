@@ -29,7 +29,7 @@ function memoryKeptFiles(): CheckpointFiles & { readonly texts: Map<string, stri
   };
 }
 
-/** A machine on which sources start and stop with their process. */
+/** A simulated machine on which manifest sources start and stop with their kubelet process. */
 class Machine {
   readonly clock = new VirtualClock();
   readonly logs = collectLogs(this.clock);
@@ -100,8 +100,8 @@ interface Life extends AsyncDisposable {
   readonly names: () => readonly string[];
 }
 
-describe('two manifests of one name when kubeling starts', () => {
-  it('keep the pod that ran before in its manifest', async () => {
+describe('two manifests that define the same pod name when kubeling starts', () => {
+  it('after a restart the pod that ran before stays the one in use of two with the same name', async () => {
     const machine = new Machine();
     machine.manifests.write(`${folder}/b.yaml`, podManifest('web', 'busybox:b'));
     let uid = '';
@@ -122,8 +122,8 @@ describe('two manifests of one name when kubeling starts', () => {
 
 const broken = 'kind: Pod\nspec: 3\n';
 
-describe('a manifest that is invalid when kubeling starts', () => {
-  it('keeps the pod of its last good content and is reported', async () => {
+describe('invalid manifests when kubeling starts', () => {
+  it('a manifest that is invalid at start keeps the pod of its last valid content, and is reported', async () => {
     const machine = new Machine();
     machine.manifests.write(`${folder}/a.yaml`, podManifest('a'));
     machine.manifests.write(`${folder}/b.yaml`, podManifest('b'));
@@ -142,7 +142,7 @@ describe('a manifest that is invalid when kubeling starts', () => {
     assert.equal(second.sets.at(-1)?.[0]?.spec.containers[0]?.image, 'busybox:2');
   });
 
-  it('keeps the pods of its valid part when only a part of it was ever valid', async () => {
+  it('a manifest of which only a part was ever valid keeps the pods of that part', async () => {
     const machine = new Machine();
     const path = `${folder}/a.yaml`;
     machine.manifests.write(path, `${podManifest('a')}---\n${broken}`);
@@ -155,14 +155,14 @@ describe('a manifest that is invalid when kubeling starts', () => {
     assert.deepEqual(second.names(), ['a-node-a']);
   });
 
-  it('defines no pods when it was never valid', async () => {
+  it('a manifest that was never valid defines no pods', async () => {
     const machine = new Machine();
     machine.manifests.write(`${folder}/a.yaml`, broken);
     await using life = await machine.file();
     assert.deepEqual(life.sets, [[]]);
   });
 
-  it('is dropped when its file is deleted while kubeling does not run', async () => {
+  it('the checkpoint of a manifest is dropped when its file was deleted while kubeling did not run', async () => {
     const machine = new Machine();
     machine.manifests.write(`${folder}/a.yaml`, podManifest('a'));
     machine.manifests.write(`${folder}/b.yaml`, podManifest('b'));
@@ -179,7 +179,7 @@ describe('a manifest that is invalid when kubeling starts', () => {
     assert.equal(machine.kept.texts.size, 0);
   });
 
-  it('keeps its pod when the file is put back a moment after the start', async () => {
+  it('a manifest that is restored a moment after the start keeps its pod', async () => {
     const machine = new Machine();
     machine.manifests.write(`${folder}/a.yaml`, podManifest('a'));
     {
@@ -195,7 +195,7 @@ describe('a manifest that is invalid when kubeling starts', () => {
     );
   });
 
-  it('is not saved again when it is unchanged', async () => {
+  it('the checkpoint of an unchanged manifest is not saved again', async () => {
     const machine = new Machine();
     machine.manifests.write(`${folder}/a.yaml`, podManifest('a'));
     {
@@ -212,7 +212,7 @@ describe('a manifest that is invalid when kubeling starts', () => {
     );
   });
 
-  it('disables only the checkpoints when nothing can be saved', async () => {
+  it('a failure to save checkpoints does not prevent the delivery of pods', async () => {
     const machine = new Machine();
     machine.kept.replace = () => Promise.reject(new KubelingError('FILE_WRITE', 'the disk is full'));
     machine.manifests.write(`${folder}/a.yaml`, podManifest('a'));
@@ -222,8 +222,8 @@ describe('a manifest that is invalid when kubeling starts', () => {
   });
 });
 
-describe('a URL without a usable response when kubeling starts', () => {
-  it('keeps the pods of its last good response', async () => {
+describe('manifest URLs without a usable response when kubeling starts', () => {
+  it('a manifest URL keeps the pods of its last valid response over a restart', async () => {
     const machine = new Machine();
     machine.answer = podManifest('a');
     {
@@ -242,12 +242,12 @@ describe('a URL without a usable response when kubeling starts', () => {
     );
   });
 
-  it('delivers nothing when it never responded', async () => {
+  it('a manifest URL that never sent a response delivers nothing', async () => {
     await using life = await new Machine().http();
     assert.deepEqual(life.sets, []);
   });
 
-  it('is dropped with its last pod', async () => {
+  it('the checkpoint of a manifest URL is dropped with its last pod', async () => {
     const machine = new Machine();
     machine.answer = podManifest('a');
     await using life = await machine.http();
@@ -258,7 +258,7 @@ describe('a URL without a usable response when kubeling starts', () => {
   });
 });
 
-it('rejects the second use of a metadata.uid in a file and behind a URL, until the first is removed', async () => {
+it('rejects the second pod with the same metadata.uid in a file and a URL, until the first is removed', async () => {
   const withUid = (name: string) => podManifest(name).replace('metadata:', 'metadata:\n  uid: fixed');
   const machine = new Machine();
   machine.manifests.write(`${folder}/a.yaml`, withUid('a'));

@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import type { Logger, WriteOptions } from '../lib/index.ts';
 import { manifestLimit } from './manifest.ts';
 
-/** Access to the saved files; a missing file is a result, not a failure. */
+/** Reads and writes checkpoint files; a missing file is no failure. */
 export interface CheckpointFiles {
   names(directory: string): Promise<readonly string[]>;
   readEnd(path: string, maxBytes: number): Promise<Buffer | undefined>;
@@ -12,21 +12,21 @@ export interface CheckpointFiles {
 }
 
 /**
- * Saves the last good content of each manifest over a restart of the kubelet. Its methods never
- * reject.
+ * Saves the last valid content of each manifest, so that it survives a restart of the kubelet. Its
+ * methods never reject.
  */
 export interface LastGoodManifests {
-  /** Returns undefined when there is none. */
+  /** Returns the saved content of a manifest; undefined when there is none. */
   read(path: string): Promise<Uint8Array | undefined>;
-  /** Resolves when the content will survive a restart. */
+  /** Saves the content of a manifest; resolves when it would survive a restart of the kubelet. */
   save(path: string, text: Uint8Array): Promise<void>;
-  /** Whether content of other manifests than these is saved. */
+  /** Whether the content of a manifest other than these is saved. */
   hasOthersThan(paths: Iterable<string>): Promise<boolean>;
-  /** Removes the content of all other manifests. */
+  /** Removes the saved content of all manifests other than these. */
   retain(paths: Iterable<string>): Promise<void>;
 }
 
-/** For sources without checkpoints. */
+/** The implementation for sources without checkpoints. */
 export const noLastGoodManifests: LastGoodManifests = {
   read: async () => undefined,
   save: async () => {},
@@ -35,12 +35,12 @@ export const noLastGoodManifests: LastGoodManifests = {
 };
 
 /**
- * Manifests may contain secrets. After a power failure the manifests themselves are read again, so
- * fsync is not needed.
+ * Manifests may contain secrets, so files are private. fsync is not needed, because manifests are
+ * read again after a power failure.
  */
 const writeOptions = { mode: 0o600, survives: 'crash' } as const;
 
-/** Saves the last good content of each manifest of one source, in one file per manifest. */
+/** Saves the last valid content of each manifest of one source, in one file per manifest. */
 export class ManifestCheckpoints implements LastGoodManifests {
   readonly #files: CheckpointFiles;
   readonly #directory: string;
@@ -102,7 +102,10 @@ export class ManifestCheckpoints implements LastGoodManifests {
     return posix.join(this.#directory, name);
   }
 
-  /** A missing checkpoint matters only if the manifest is invalid when kubeling starts next. */
+  /**
+   * Logs a failure and continues, because a checkpoint is needed only if the manifest is invalid at
+   * the next start.
+   */
   async #attempt<T>(what: string, path: string, otherwise: T, act: () => Promise<T>): Promise<T> {
     try {
       return await act();
@@ -113,7 +116,7 @@ export class ManifestCheckpoints implements LastGoodManifests {
   }
 }
 
-/** A path or URL may be long and contain secrets, so its hash is used. */
+/** File name of a checkpoint: a hash, because a path or URL may be long and contain secrets. */
 function nameOf(path: string): string {
   return createHash('sha256').update(path).digest('hex').slice(0, 32);
 }

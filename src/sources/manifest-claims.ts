@@ -3,12 +3,12 @@ import { fullNameOf, type Pod } from '../pods/index.ts';
 import type { ManifestPod } from './manifest.ts';
 import { problemAt, type SourceProblem } from './problems.ts';
 
-/** A pod from a manifest, with the manifest it comes from. */
+/** A pod defined by a manifest, with the path of the manifest. */
 export interface ManifestClaim extends ManifestPod {
   readonly path: string;
 }
 
-/** The claim that was used in the last resolution, by full pod name. */
+/** For each full pod name, the manifest pod that the last resolution used. */
 export type ClaimHolders = ReadonlyMap<string, ManifestClaim>;
 
 export interface ResolvedClaims {
@@ -18,10 +18,10 @@ export interface ResolvedClaims {
 }
 
 /**
- * Two manifests may define a pod of the same name, or two pods with the same UID. The one in use
- * stays in use, so that a forgotten copy changes nothing; of two new ones the first is used. The
- * other is reported with both locations. UIDs are unique over all sources; a name that another
- * source uses too is resolved by the pod workers.
+ * Decides which pods run when two manifests define pods with the same name or the same UID. The pod
+ * in use stays in use, so that a forgotten copy changes nothing; of two new pods the first is used.
+ * The other pod is reported with both locations. UIDs are unique over all sources; the pod workers
+ * resolve names that several sources use.
  */
 export function resolveClaims(
   claimants: readonly ManifestClaim[],
@@ -48,7 +48,7 @@ export function resolveClaims(
 
 interface Loser {
   readonly loser: ManifestClaim;
-  /** The location of the manifest that is used. */
+  /** Location of the manifest whose pod is used. */
   readonly winner: string;
 }
 
@@ -81,7 +81,7 @@ function isSame(one: ManifestClaim, before: ClaimHolders): boolean {
 }
 
 /**
- * True when the same manifest defined the pod of this name before: an edited manifest creates
+ * True when the same manifest defined the previous pod of this name: an edited manifest creates
  * another pod.
  */
 function isSuccessor(one: ManifestClaim, before: ClaimHolders): boolean {
@@ -110,18 +110,18 @@ type StaticSource = 'file' | 'http';
 
 interface Holder {
   readonly source: StaticSource;
-  /** The file or URL, with the line. */
+  /** The file or URL of the manifest, with the line. */
   readonly where: string;
 }
 
 /**
- * Records which manifest uses which UID, over all manifest sources of one kubelet. The first one
- * keeps the UID until it is removed.
+ * Records which manifest uses which UID, over all manifest sources of one kubelet. The first
+ * manifest keeps the UID until it is removed.
  */
 export class StaticUids {
   readonly #holders = new Map<PodUid, Holder>();
   /**
-   * Whether a previous kubelet process admitted the pod. This decides which of two manifests stays
+   * Whether a previous kubelet process admitted the pod, which decides which of two manifests stays
    * in use after a restart.
    */
   readonly wasInUse: (uid: PodUid) => boolean;
@@ -130,13 +130,13 @@ export class StaticUids {
     this.wasInUse = wasInUse;
   }
 
-  /** The location at which another source uses the UID, if any. */
+  /** Location of the manifest in another source that uses the UID; undefined when there is none. */
   heldElsewhere(uid: PodUid, source: StaticSource): string | undefined {
     const holder = this.#holders.get(uid);
     return holder === undefined || holder.source === source ? undefined : holder.where;
   }
 
-  /** Replaces everything the source holds. */
+  /** Replaces all UIDs that the source uses. */
   hold(source: StaticSource, claimants: readonly ManifestClaim[]): void {
     for (const [uid, holder] of this.#holders) if (holder.source === source) this.#holders.delete(uid);
     for (const { pod, path, at } of claimants)

@@ -22,7 +22,7 @@ function read(apiReferences: 'allowed' | 'refused', bytes = text) {
   return new ManifestReader({ enabled: () => true, apiReferences }).read(Buffer.from(bytes), path);
 }
 
-test('accepts ConfigMaps beside pods where pods may refer to API objects', async () => {
+test('accepts ConfigMaps beside pods when static pods may refer to API objects', async () => {
   const { pods, problems, complete } = await read('allowed');
   assert.deepEqual(problems, []);
   assert.equal(complete, true);
@@ -32,13 +32,13 @@ test('accepts ConfigMaps beside pods where pods may refer to API objects', async
   );
 });
 
-test('reads a manifest of companion objects alone as complete and without pods', async () => {
+test('accepts a manifest that contains only companion objects as complete and without pods', async () => {
   const only =
     'apiVersion: v1\nkind: List\nitems:\n  - {apiVersion: v1, kind: Secret, metadata: {name: s}}\n';
   assert.deepEqual(await read('allowed', only), { pods: [], problems: [], complete: true });
 });
 
-test('rejects companion objects elsewhere, and every other kind', async () => {
+test('rejects companion objects when static pods may not refer to API objects, and always every other kind', async () => {
   const { problems, complete } = await read('refused');
   assert.equal(complete, false);
   assert.match(problems[0]?.message ?? '', /must be Pod: current value is "ConfigMap"/);

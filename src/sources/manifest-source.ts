@@ -10,16 +10,16 @@ export interface ManifestSourceOptions {
   readonly rules: PodRules;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Interval of scans without a hint. */
+  /** Interval between scans when there are no hints. */
   readonly resyncMs: number;
   /** Called with the complete list of pods each time it changes. */
   readonly setPods: (pods: readonly Pod[]) => void;
-  /** Called once for each new problem. */
+  /** Called once for each new problem of a manifest. */
   readonly onProblem: (problem: SourceProblem) => void;
-  /** Called once when a file or URL has no problem any more, or is deleted. */
+  /** Called once when all problems of a file or URL are resolved, or when it is deleted. */
   readonly onResolved?: ((path: string) => void) | undefined;
-  /** Shared by all manifest sources. */
+  /** UIDs in use, shared by all manifest sources. */
   readonly uids?: StaticUids;
-  /** Checkpoints that survive the process; none by default. */
+  /** Checkpoints of valid manifests that survive the process; none when undefined. */
   readonly lastGood?: LastGoodManifests;
 }

@@ -13,13 +13,13 @@ import type { ManifestSourceOptions } from './manifest-source.ts';
 import type { PodConfig } from './pod-config.ts';
 import { describeProblem, type SourceProblem } from './problems.ts';
 
-/** The part of the kubelet's settings that concerns the sources of pods. */
+/** The settings of the kubelet that concern its pod sources. */
 export interface PodSourcesSettings {
   readonly nodeName: string;
   readonly rootDir: string;
-  /** Empty for none. */
+  /** Path of the static pod manifests; empty for none. */
   readonly staticPodPath: string;
-  /** Empty for none. */
+  /** URL of the static pod manifest; empty for none. */
   readonly staticPodUrl: string;
   readonly staticPodUrlHeader: Readonly<Record<string, readonly string[]>>;
   readonly apiPods?: 'expected' | 'none';
@@ -39,11 +39,11 @@ export interface PodSourcesDeps {
   };
   readonly config: PodConfig;
   readonly node: NodeJournal;
-  /** Whether the pod was let run here since the machine was started. */
+  /** Whether this node has admitted the pod since the machine was booted. */
   readonly ranHere: (uid: PodUid) => boolean;
 }
 
-/** The sources of pods that the settings require. */
+/** Names of the pod sources that the settings require. */
 export function sourceNames({
   staticPodPath,
   staticPodUrl,
@@ -56,7 +56,7 @@ export function sourceNames({
   ];
 }
 
-/** Those of them that read manifests, each with a name for people. */
+/** Creates the pod sources that read manifests, each with a name for log messages. */
 export function manifestSources(
   settings: PodSourcesSettings,
   deps: PodSourcesDeps,

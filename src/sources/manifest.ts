@@ -17,10 +17,12 @@ import { bounded, problemAt, type SourceProblem } from './problems.ts';
 import { entryOf, textOf } from './uid/internal-quantity.ts';
 import type { StaticUidGenerator } from './uid/static-uid.ts';
 
-/** A file of this size or more is not a manifest. */
+/** Size limit of a manifest in bytes; larger files are rejected. */
 export const manifestLimit: number = 10 * 1024 * 1024;
 
-/** Decoding and validating this many ordinary pods takes about ten milliseconds. */
+/**
+ * Number of pods decoded between two yields; for ordinary pods this takes about ten milliseconds.
+ */
 const podsPerSlice = 50;
 
 const howToRemovePods = {
@@ -29,8 +31,8 @@ const howToRemovePods = {
 } as const;
 
 /**
- * Kinds that are accepted beside pods where pods may refer to API objects. Another component
- * creates the objects.
+ * Kinds that manifests may contain beside pods when static pods may refer to API objects. Another
+ * component creates these objects.
  */
 export const companionKinds: ReadonlySet<string> = new Set([
   'ConfigMap',
@@ -41,19 +43,20 @@ export const companionKinds: ReadonlySet<string> = new Set([
 
 export interface ManifestPod {
   readonly pod: Pod;
-  /** Position in the text at which the pod starts. */
+  /** Position in the manifest's text at which the pod starts. */
   readonly at: TextPosition;
 }
 
 export interface ManifestReading {
   readonly pods: readonly ManifestPod[];
   readonly problems: readonly SourceProblem[];
-  /** Whether every part was valid. If not, a missing pod may still be desired. */
+  /** Whether every part of the manifest was valid. If not, a missing pod may still be desired. */
   readonly complete: boolean;
 }
 
 /**
- * Reads manifests: one pod, several documents, or lists of pods. Each pod is validated separately.
+ * Reads manifests with one pod, several documents, or lists of pods. Each pod is validated
+ * separately.
  */
 export class ManifestReader {
   readonly #rules: PodRules;
@@ -64,7 +67,7 @@ export class ManifestReader {
     this.#rules = rules;
   }
 
-  /** Never rejects: a failure is a reading with problems. */
+  /** Reads a manifest; never rejects, but returns failures as problems. */
   async read(bytes: Uint8Array, origin: ManifestOrigin): Promise<ManifestReading> {
     try {
       return await this.#read(bytes, origin);
@@ -97,7 +100,7 @@ export class ManifestReader {
     };
   }
 
-  /** Loaded with the first manifest, because many nodes have none. */
+  /** Loads the UID module with the first manifest, because many nodes have none. */
   async #loadUids(): Promise<StaticUidGenerator> {
     const { StaticUidGenerator } = await import('./uid/static-uid.ts');
     this.#uids ??= new StaticUidGenerator();
@@ -138,7 +141,7 @@ export class ManifestReader {
 
 const longestMessage = 600;
 
-/** A message contains the invalid value, which may be as long as the manifest. */
+/** Truncates a message, which may contain an invalid value as long as the manifest. */
 function cut(message: string): string {
   return message.length > longestMessage ? `${message.slice(0, longestMessage)}…` : message;
 }
@@ -146,7 +149,7 @@ function cut(message: string): string {
 interface ReadPod {
   readonly problems: readonly SourceProblem[];
   readonly at: TextPosition;
-  /** Undefined when the pod is invalid. */
+  /** The validated pod; undefined when it is invalid. */
   readonly pod?: Pod;
 }
 
@@ -159,10 +162,10 @@ interface PodPart {
 type Part =
   | PodPart
   | { readonly kind: 'wrong'; readonly problems: readonly SourceProblem[] }
-  /** An object that pods use. */
+  /** An object other than a pod, such as a ConfigMap, that pods use. */
   | { readonly kind: 'beside' };
 
-/** Names the pod each problem belongs to, as far as the manifest defines its name. */
+/** Adds the name of the affected pod to each problem, when the manifest defines it. */
 function naming(tree: YamlTree, read: ReadPod, { nodeName }: ManifestOrigin): ReadPod {
   const metadata = entryOf(tree, 'metadata');
   const name = metadata === undefined ? undefined : textAt(metadata, 'name');
@@ -184,7 +187,7 @@ function byPosition(a: SourceProblem, b: SourceProblem): number {
   return (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0);
 }
 
-/** Returns undefined for anything but text. A byte order mark at the start is dropped. */
+/** Decodes UTF-8 without a leading byte order mark; undefined for binary content. */
 function decodeText(bytes: Uint8Array): string | undefined {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -218,7 +221,9 @@ function partsOf(document: YamlDocument, origin: ManifestOrigin, rules: PodRules
   );
 }
 
-/** In a list of pods an item need not repeat its kind and version. */
+/**
+ * Returns a pod as part of a manifest; an item of a pod list need not repeat its kind and version.
+ */
 function podPart(tree: YamlTree, origin: ManifestOrigin, requirement: 'must' | 'may'): Part {
   if (tree.kind !== 'map') return invalidPart(origin, tree.at, '', 'must be a map of fields, like a pod');
   const kind = textAt(tree, 'kind');
@@ -253,8 +258,8 @@ function textAt(tree: YamlTree, key: string): string | undefined {
 }
 
 /**
- * Turns a defaulted manifest into the static pod of this node: with the node's name as suffix,
- * because many nodes may use the same manifest, bound to the node, and with its UID.
+ * Converts a defaulted manifest to a static pod of this node: sets the node name, the UID, and the
+ * pod name with the node's name as suffix, because many nodes may use the same manifest.
  */
 function toStaticPod(
   manifest: WrittenPod & { readonly spec: PodSpec },
@@ -286,7 +291,7 @@ function nameOnNode(name: string, nodeName: string): string {
 
 const tolerateNoExecute: Toleration = { operator: 'Exists', effect: 'NoExecute' };
 
-/** Static pods tolerate NoExecute taints: they may be what repairs the node. */
+/** Adds a NoExecute toleration to a static pod, because it may be needed to repair the node. */
 function withEviction(tolerations: readonly Toleration[]): readonly Toleration[] {
   const isEqual = (one: Toleration) =>
     !one.key &&

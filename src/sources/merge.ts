@@ -9,16 +9,16 @@ import {
 
 export type PodOperation = 'ADD' | 'UPDATE' | 'DELETE' | 'REMOVE' | 'RECONCILE';
 
-/** The merged pods of one source. */
+/** The merged pods of one source, by UID. */
 export type KnownPods = ReadonlyMap<PodUid, Pod>;
 
-/** Changes of a list. No two present pods have the same name or the same UID. */
+/** Changes of a source's pod list. No two present pods have the same name or the same UID. */
 export interface PodListChanges {
   readonly removed: readonly PodUid[];
   readonly present: readonly Pod[];
 }
 
-/** A listed pod with its first-seen time, or 'as-before' when it is unchanged. */
+/** A listed pod with the time at which it was first seen, or 'as-before' when it is unchanged. */
 export type ListedPod = { readonly pod: Pod; readonly seenAt: string } | 'as-before';
 
 /**
@@ -54,8 +54,8 @@ export function mergePod(existing: Pod | undefined, pod: Pod, seenAt: string): P
 }
 
 /**
- * Takes over every field that the kubelet acts on. Owners, finalizers and the resource version stay
- * as first seen.
+ * Updates all fields that the kubelet acts on. Owners, finalizers and the resource version keep
+ * their first values.
  */
 function withUpdate(existing: Pod, pod: Pod): Pod {
   const { labels, deletionTimestamp, deletionGracePeriodSeconds, generation } = pod.metadata;
@@ -86,13 +86,13 @@ export function withAnnotation(pod: Pod, key: string, value: string): Pod {
   };
 }
 
-/** A pod that is left out because an earlier pod of the list has the same name or UID. */
+/** A pod that is omitted because an earlier pod of the list has the same name or UID. */
 export interface DuplicatePod {
   readonly pod: Pod;
   readonly what: 'name' | 'UID';
 }
 
-/** Keeps the first of several pods with the same full name or UID. */
+/** Keeps the first of several pods with the same full name or UID, and returns the omitted ones. */
 export function dropDuplicates(pods: readonly Pod[]): {
   readonly unique: readonly Pod[];
   readonly repeated: readonly DuplicatePod[];

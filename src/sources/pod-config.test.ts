@@ -41,7 +41,7 @@ function createHarness(sources: readonly ('file' | 'http' | 'api')[] = ['file', 
   };
   const brief = ({ op, pods, source }: PodUpdate) =>
     `${source} ${op} ${pods.map(({ metadata }) => metadata.uid).join(',')}`;
-  /** Drains all pending updates. */
+  /** Takes all pending updates. */
   const drain = async () => {
     const updates: PodUpdate[] = [];
     for (let update = config.takeUpdate(); update !== undefined; update = config.takeUpdate())
@@ -95,7 +95,7 @@ test('sends nothing when a source sends the same list again', async () => {
   assert.deepEqual(await told(), []);
 });
 
-test('updates the fields the kubelet acts on, and keeps local annotations and first-seen metadata', async () => {
+test('updates the fields that the kubelet acts on, and keeps local annotations and first-seen metadata', async () => {
   const { clock, config, drain } = createHarness();
   const meta = {
     resourceVersion: '1',
@@ -129,7 +129,7 @@ test('updates the fields the kubelet acts on, and keeps local annotations and fi
   assert.deepEqual(result?.status, { phase: 'Failed' });
 });
 
-test('fixed metadata.uid, image edited: in-place UPDATE', async () => {
+test('an edited image of a pod with fixed metadata.uid sends an in-place UPDATE', async () => {
   const { config, drain, told } = createHarness();
   config.set('file', [pod('fixed', { spec: { containers: [{ name: 'a', image: 'x:1' }] } })]);
   await drain();
@@ -153,7 +153,7 @@ test('sends an empty ADD for a first empty list, and nothing for a later one', a
   assert.deepEqual(await told(), []);
 });
 
-test('drops the second pod of the same full name or UID in a list with an event', async () => {
+test('omits the second pod of the same full name or UID in a list and records an event', async () => {
   const { config, events, told } = createHarness();
   const list = [pod('1', { name: 'web' }), pod('2', { name: 'web' }), pod('1', { name: 'other' })];
   config.set('file', list);
@@ -167,14 +167,14 @@ test('drops the second pod of the same full name or UID in a list with an event'
   );
 });
 
-test('treats the same name in two sources as two pods', async () => {
+test('treats pods of the same name in two sources as two pods', async () => {
   const { config, told } = createHarness(['file', 'http']);
   config.set('file', [pod('1', { name: 'web' })]);
   config.set('http', [pod('2', { name: 'web' })]);
   assert.deepEqual(await told(), ['file ADD 1', 'http ADD 2']);
 });
 
-test('is ready when a source has sent a list and the sync loop has handled an update of it', async () => {
+test('a source is ready when it has sent a list and the sync loop has handled an update of it', async () => {
   const { config, next } = createHarness(['file', 'api']);
   config.markHandled('file');
   assert.equal(config.isReady('file'), false);
@@ -192,11 +192,11 @@ test('is ready when a source has sent a list and the sync loop has handled an up
   ]);
 });
 
-test('is ready when no source is configured', () => {
+test('all sources are ready when no source is configured', () => {
   assert.equal(createHarness([]).config.allReady(), true);
 });
 
-test('sends the current state only, however often a source changes', async () => {
+test('sends only the current state when a source changes repeatedly before a delivery', async () => {
   const { config, drain, told } = createHarness(['api']);
   config.set('api', [pod('1')]);
   await drain();
@@ -222,7 +222,7 @@ test('sends nothing for a change that is undone before it was delivered', async 
   assert.deepEqual(await told(), ['file REMOVE 1', 'file ADD 2']);
 });
 
-test('sends the current state after a delivered removal', async () => {
+test('sends the current state of a pod whose removal was delivered', async () => {
   const { clock, config, drain, told } = createHarness(['file']);
   config.set('file', [pod('1', { name: 'web' })]);
   await drain();
@@ -233,7 +233,7 @@ test('sends the current state after a delivered removal', async () => {
   assert.deepEqual(await told(), ['file ADD 3']);
 });
 
-test('keeps a pod that was removed and added again undelivered, and restarts it if it has finished', async () => {
+test('continues a pod that was removed and added again before a delivery, and restarts it if it has finished', async () => {
   const { clock, config, ended, drain, told } = createHarness(['file']);
   config.set('file', [pod('1')]);
   await drain();
@@ -250,7 +250,7 @@ test('keeps a pod that was removed and added again undelivered, and restarts it 
   assert.deepEqual(await told(), ['file REMOVE 1', 'file ADD 1']);
 });
 
-test('consumes no update when a waiter is aborted', async () => {
+test('an aborted waiter takes no update', async () => {
   const { config, next, brief } = createHarness();
   const stop = new AbortController();
   const waiting = config.changed(stop.signal);
@@ -260,7 +260,7 @@ test('consumes no update when a waiter is aborted', async () => {
   assert.equal(brief(await next()), 'file ADD 1');
 });
 
-test('freezes the pods it delivers', async () => {
+test('freezes the pods in delivered updates', async () => {
   const { config, next } = createHarness();
   config.set('file', [pod('1', { spec: { containers: [{ name: 'a' }] } })]);
   const [given] = (await next()).pods;
@@ -268,7 +268,7 @@ test('freezes the pods it delivers', async () => {
   assert.throws(() => Object.assign(given?.metadata.annotations ?? {}, { a: 'b' }), TypeError);
 });
 
-test('converges to the last list for any sequence of lists', async () => {
+test('delivered pods equal the last list after any sequence of lists', async () => {
   const arbitraryPod = fc
     .record({
       uid: fc.constantFrom('1', '2', '3', '4', '5'),
@@ -345,7 +345,7 @@ test('compares only the pods whose object differs from the last list', async () 
   assert.ok(looks > 0);
 });
 
-test('sends the same updates for changes of a list as for the complete list', async () => {
+test('sends the same updates for list changes as for the complete list', async () => {
   const uids = ['1', '2', '3', '4'];
   const labelled = (uid: string, label: number) => pod(uid, { meta: { labels: { label: String(label) } } });
   const lists = fc.array(fc.dictionary(fc.constantFrom(...uids), fc.nat(2)), { minLength: 1, maxLength: 6 });
@@ -374,12 +374,12 @@ test('sends the same updates for changes of a list as for the complete list', as
   );
 });
 
-test('throws when a list that was never sent is changed', () => {
+test('rejects changes of a source that has sent no list', () => {
   const { config } = createHarness(['api']);
   assert.throws(() => config.change('api', { removed: [], present: [pod('1')] }), { code: 'BUG' });
 });
 
-test('sends an expected list without being ready until the source itself has sent a list', async () => {
+test('delivers the expected list, but the source is not ready before it sends a list itself', async () => {
   const { config, told } = createHarness(['api']);
   assert.equal(config.setExpected('api', [pod('1'), pod('2')]), 'expected');
   assert.deepEqual(await told(), ['api ADD 1,2']);
@@ -394,7 +394,7 @@ test('sends an expected list without being ready until the source itself has sen
   assert.deepEqual(await told(), []);
 });
 
-test('handles a list of the source that equals the expected list', async () => {
+test('the source becomes ready when its first list equals the expected list', async () => {
   const { config, told } = createHarness(['api']);
   const same = pod('1');
   config.setExpected('api', [same]);

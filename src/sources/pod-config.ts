@@ -18,7 +18,7 @@ import {
   withAnnotation,
 } from './merge.ts';
 
-/** A change of the desired pods: one batch of one operation from one source. */
+/** One batch of pod changes with the same operation from one source. */
 export interface PodUpdate {
   readonly op: PodOperation;
   readonly pods: readonly Pod[];
@@ -36,33 +36,32 @@ export interface PodConfigOptions {
 
 /** State of one source after its first list. */
 interface SourceState {
-  /** The merged pods. */
+  /** The merged pods of the source, by UID. */
   readonly known: Map<PodUid, Pod>;
-  /** The pods of the list as the source sent them. */
+  /** The pods as the source last sent them, by UID. */
   readonly listed: Map<PodUid, Pod>;
   readonly delivered: DeliveredPods;
 }
 
 /**
- * Merges the lists of all sources (SET) and their changes into one ordered stream of updates. An
- * update is computed when it is taken, as the difference between what was delivered and the current
- * state. So a change that is undone before it was delivered causes no update, and a source that
- * changes often neither blocks the sync loop nor grows a queue. Delivered pods are frozen: copy a
- * pod to change it.
+ * Merges the pod lists and list changes of all sources into one ordered stream of updates. An
+ * update is computed when it is taken, as the difference between the delivered and the current
+ * state. So a change that is undone before its delivery causes no update, and a source that changes
+ * often neither blocks the sync loop nor grows a queue. Delivered pods are frozen: copy a pod to
+ * change it.
  */
 export class PodConfig {
   readonly #options: PodConfigOptions;
   readonly #sources = new Map<PodSource, SourceState>();
-  /** Sources of which an update was delivered. */
+  /** Sources with at least one delivered update. */
   readonly #delivered = new Set<PodSource>();
-  /** Sources that may have an update, the longest waiting first. */
+  /** Sources that may have a pending update, longest waiting first. */
   readonly #changed = new Set<PodSource>();
   readonly #waiters = new Waiters<void>();
-  /** Sources of which the sync loop has handled at least one update. */
+  /** Sources with at least one update handled by the sync loop. */
   readonly #handled = new Set<PodSource>();
   /**
-   * Sources that have sent no list themselves and for which a list of the previous kubelet process
-   * is used.
+   * Sources that have not sent a list, for which a list from the previous kubelet process is used.
    */
   readonly #expected = new Set<PodSource>();
 
@@ -71,9 +70,9 @@ export class PodConfig {
   }
 
   /**
-   * Uses the list that the source sent to a previous kubelet process until the source sends one
-   * itself. Its pods are desired, but the source is not ready, so no pod is removed because of it.
-   * A source that has sent a list is left alone.
+   * Uses the list that the source sent to a previous kubelet process, until the source sends one
+   * itself. Its pods are desired, but the source is not ready, so no pod is removed because it is
+   * missing from the list. Does nothing for a source that has sent a list.
    */
   setExpected(source: PodSource, pods: readonly Pod[]): 'expected' | 'already-listed' {
     if (this.#sources.has(source)) return 'already-listed';
@@ -82,16 +81,16 @@ export class PodConfig {
     return 'expected';
   }
 
-  /** Takes the complete list of a source's pods. */
+  /** Sets the complete list of a source's pods. */
   set(source: PodSource, pods: readonly Pod[]): void {
-    // The first list of the source itself is delivered, and must be handled, even if it equals the
-    // expected one.
+    // The source's first list is delivered and must be handled, even if it equals the expected
+    // list.
     if (this.#expected.delete(source)) this.#delivered.delete(source);
     const before = this.#sources.get(source);
     const unique = this.#unique(source, pods);
     const seenAt = this.#timeSeen();
     const known = mergePods(before?.known ?? new Map(), unique, (pod) => {
-      // An identical object is unchanged, so a long list costs little.
+      // An identical pod object is unchanged and is not compared, so a long list costs little.
       if (before?.listed.get(pod.metadata.uid) === pod) return 'as-before';
       return { pod: withAnnotation(pod, annotations.source, source), seenAt };
     });
@@ -106,10 +105,7 @@ export class PodConfig {
     this.#markChanged(source, { known, listed, delivered });
   }
 
-  /**
-   * Like `set`, but with the changes since the last list of the source. The cost is linear in the
-   * number of changes.
-   */
+  /** Applies changes to the last list of the source, at a cost linear in the number of changes. */
   change(source: PodSource, { removed, present }: PodListChanges): void {
     const state = this.#sources.get(source);
     if (state === undefined)
@@ -158,7 +154,9 @@ export class PodConfig {
     this.#options.logger.info('Pod source is ready', { source });
   }
 
-  /** Whether the source has sent a list and one of its updates was handled. Never reset. */
+  /**
+   * Whether the source has sent a list and one of its updates was handled. Stays true once it is.
+   */
   isReady(source: PodSource): boolean {
     return this.#sources.has(source) && this.#handled.has(source) && !this.#expected.has(source);
   }
@@ -167,20 +165,20 @@ export class PodConfig {
     return this.#options.sources.every((source) => this.isReady(source));
   }
 
-  /** True when any source is ready, or none is configured. */
+  /** Whether any source is ready; also true when no source is configured. */
   someReady(): boolean {
     const { sources } = this.#options;
     return sources.length === 0 || sources.some((source) => this.isReady(source));
   }
 
-  /** The configured sources, each with its readiness. */
+  /** The configured sources with their readiness. */
   readiness(): readonly { readonly source: PodSource; readonly ready: boolean }[] {
     return this.#options.sources.map((source) => ({ source, ready: this.isReady(source) }));
   }
 
   /**
-   * A first list without pods is delivered too: this is how the sync loop learns that the source is
-   * ready.
+   * Returns the next update of the source. A first list without pods is delivered too, because it
+   * makes the source ready.
    */
   #next(source: PodSource): Omit<PodUpdate, 'source'> | undefined {
     const state = this.#sources.get(source);
@@ -213,12 +211,18 @@ export class PodConfig {
   }
 }
 
-/** Annotations have nine digits of a second; the clock provides three. */
+/**
+ * Formats a time with nine decimal places, as Kubernetes' annotations have them; the clock provides
+ * three.
+ */
 function timeSeen(now: Instant): string {
   return new Date(now).toISOString().replace('Z', '000000Z');
 }
 
-/** A frozen value is frozen completely, because only this function freezes pods. */
+/**
+ * Freezes a value with all its parts. A frozen value is skipped: only this function freezes pods,
+ * with all their parts.
+ */
 function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   Object.freeze(value);
@@ -231,24 +235,24 @@ export interface Change {
   readonly pods: readonly Pod[];
 }
 
-/** The pods of a source as they were delivered, and those that may have changed since. */
+/** The delivered pods of a source, and the pods that may have changed since. */
 export interface DeliveredPods {
   readonly pods: Map<PodUid, Pod>;
   readonly dirty: Set<PodUid>;
 }
 
 /**
- * The order of operations. Removals come first, because a pod recreated under its name must not
- * meet its predecessor.
+ * Removals are delivered first, so that a pod recreated with the same name does not meet its
+ * predecessor.
  */
 const deliveryOrder: readonly PodOperation[] = ['REMOVE', 'ADD', 'UPDATE', 'DELETE', 'RECONCILE'];
 
-/** Whether the pod with this UID is terminating or terminated. */
+/** Returns whether the pod with this UID is terminating or terminated. */
 export type IsFinished = (uid: PodUid) => boolean;
 
 /**
- * Returns the next operation that leads from the delivered pods to the current ones, and records it
- * as delivered; undefined when nothing is pending. The cost is linear in the number of dirty pods.
+ * Returns the next operation that changes the delivered pods to the current ones, and records it as
+ * delivered; undefined when no change is pending. The cost is linear in the number of dirty pods.
  */
 function nextChange(delivered: DeliveredPods, known: KnownPods, isFinished: IsFinished): Change | undefined {
   const changes = changesOf(delivered, known, isFinished);
@@ -264,8 +268,8 @@ function nextChange(delivered: DeliveredPods, known: KnownPods, isFinished: IsFi
 }
 
 /**
- * A pod that was removed and added again between two deliveries continues, unless it has finished:
- * then it is started again.
+ * Continues a pod that was removed and added again between two deliveries; a finished pod is
+ * started again instead.
  */
 function adoptRecreated(before: Pod, now: Pod | undefined, isFinished: IsFinished): Pod {
   if (now === undefined || isSameIncarnation(before, now) || isFinished(now.metadata.uid)) return before;

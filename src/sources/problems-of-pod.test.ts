@@ -18,7 +18,7 @@ const problems: readonly SourceProblem[] = [
   { ...place, message: 'all' },
 ];
 
-test('reports to a known pod the problems of its own manifest and of its complete source', () => {
+test("lists the problems of a defined pod's manifest and of its complete source", () => {
   const found = problemsOfPod(problems, { isCalled: (name) => name === 'web-n_default', isKnown: true });
   assert.deepEqual(
     found.map(({ message }) => message),
@@ -26,7 +26,7 @@ test('reports to a known pod the problems of its own manifest and of its complet
   );
 });
 
-test('reports an unreadable manifest as a possible reason for a pod that is not known', () => {
+test('lists an unparsable manifest as a possible reason for a pod that is not defined', () => {
   const found = problemsOfPod(problems, { isCalled: () => false, isKnown: false });
   assert.deepEqual(
     found.map(({ message }) => message),

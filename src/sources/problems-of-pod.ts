@@ -1,16 +1,16 @@
 import type { SourceProblem } from './problems.ts';
 
 export interface NamedPod {
-  /** Whether a pod of this full name is meant. */
+  /** Whether the given full name belongs to the requested pod. */
   readonly isCalled: (fullName: string) => boolean;
-  /** Whether anything is known of it besides. */
+  /** Whether the requested pod is defined or running. */
   readonly isKnown: boolean;
 }
 
 /**
- * The problems that concern one pod: those of its own manifest and those of its complete source. A
- * manifest that cannot be parsed names no pod: it is a possible reason for each pod that is not
- * known.
+ * Returns the problems that concern one pod: those of its manifest and those of its complete
+ * source. A manifest that cannot be parsed names no pod, so it is a possible reason for each pod
+ * that is not known.
  */
 export function problemsOfPod(
   problems: readonly SourceProblem[],

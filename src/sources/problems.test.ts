@@ -13,7 +13,7 @@ function createHarness() {
   return { board, told: reported };
 }
 
-test('reports each problem once, again when it changes, and its end once', () => {
+test('reports each problem once, again when it changes, and once when it is resolved', () => {
   const { board, told } = createHarness();
   for (const message of ['a', 'a', 'b', 'b']) board.replace([problem('/x', message)]);
   board.replace([]);
@@ -21,7 +21,7 @@ test('reports each problem once, again when it changes, and its end once', () =>
   assert.deepEqual(told, ['/x a', '/x b', '/x mended']);
 });
 
-test('reports a file as resolved when its last problem is gone', () => {
+test('reports a file as resolved when its last problem is resolved', () => {
   const { board, told } = createHarness();
   board.replace([problem('/x', 'a'), problem('/x', 'b'), problem('/y', 'c')]);
   board.replace([problem('/x', 'b')]);
@@ -29,7 +29,7 @@ test('reports a file as resolved when its last problem is gone', () => {
   assert.deepEqual(told, ['/x a', '/x b', '/y c', '/y mended', '/x mended']);
 });
 
-test('does not report a file as resolved while one problem is replaced by another', () => {
+test('does not report a file as resolved when one problem replaces another', () => {
   const { board, told } = createHarness();
   board.replace([problem('/x', 'a')]);
   board.replace([], [problem('/x', 'b')]);

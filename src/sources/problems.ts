@@ -1,22 +1,20 @@
 import type { TextPosition } from '../lib/index.ts';
 import { fullNameOf, type Pod } from '../pods/index.ts';
 
-/**
- * A problem of a manifest, for users. An error keeps the pod from being used; a warning does not.
- */
+/** A problem of a manifest, for users. An error prevents the use of the pod; a warning does not. */
 export interface SourceProblem {
   readonly source: 'file' | 'http';
   readonly severity: 'error' | 'warning';
-  /** The file or URL. */
+  /** The manifest file or URL. */
   readonly path: string;
   readonly line: number | undefined;
   readonly column: number | undefined;
-  /** The path of the field; empty when the problem concerns no field. */
+  /** Path of the field with the problem; empty when it concerns no single field. */
   readonly field: string;
   readonly message: string;
   /**
-   * The full names of the pods the problem concerns, empty when they cannot be determined;
-   * undefined when it concerns the whole source.
+   * Full names of the affected pods, empty when they cannot be determined; undefined when the
+   * problem concerns the complete source.
    */
   readonly pods?: readonly string[];
 }
@@ -41,7 +39,8 @@ export function problemAt({ source, path }: ProblemSource, text: ProblemText): S
 }
 
 /**
- * For example `/etc/kubernetes/manifests/web.yaml:12:3: spec.containers[0].image: Required value`.
+ * Formats a problem, for example `/etc/kubernetes/manifests/web.yaml:12:3:
+ * spec.containers[0].image: Required value`.
  */
 export function describeProblem(problem: SourceProblem): string {
   const location = [problem.path, problem.line, problem.column]
@@ -50,12 +49,12 @@ export function describeProblem(problem: SourceProblem): string {
   return [location, problem.field, problem.message].filter((part) => part !== '').join(': ');
 }
 
-/** Attributes a problem of a whole manifest to the pods that the manifest defines. */
+/** Adds the names of all pods of a manifest to a problem of the complete manifest. */
 export function withPods(problem: SourceProblem, pods: readonly Pod[]): SourceProblem {
   return problem.pods === undefined ? { ...problem, pods: pods.map(fullNameOf) } : problem;
 }
 
-/** One mistake can cause a thousand problems; only the first ones are reported. */
+/** Maximum number of reported problems, because one mistake can cause a thousand. */
 const mostProblems = 100;
 
 export function bounded(problems: readonly SourceProblem[]): readonly SourceProblem[] {
@@ -67,13 +66,13 @@ export function bounded(problems: readonly SourceProblem[]): readonly SourceProb
 
 /**
  * Reports each problem once, and again only after it was resolved. Reports once when a file has no
- * problem any more.
+ * further problems.
  */
 export class ProblemReporter {
   readonly #report: (problem: SourceProblem) => void;
   readonly #resolved: (path: string) => void;
   #current: ReadonlyMap<string, SourceProblem> = new Map();
-  /** Files with a reported problem. */
+  /** Paths of files with a reported problem. */
   readonly #reportedFiles = new Set<string>();
 
   constructor(report: (problem: SourceProblem) => void, resolved: (path: string) => void = () => {}) {
@@ -81,12 +80,14 @@ export class ProblemReporter {
     this.#resolved = resolved;
   }
 
-  /** The current problems. */
+  /** The current problems of all manifests. */
   get current(): readonly SourceProblem[] {
     return [...this.#current.values()];
   }
 
-  /** A file with an unconfirmed problem is not reported as resolved. */
+  /**
+   * Replaces the current problems. A file with an unconfirmed problem is not reported as resolved.
+   */
   replace(problems: readonly SourceProblem[], uncertain: readonly SourceProblem[] = []): void {
     const before = this.#current;
     this.#current = new Map(problems.map((problem) => [describeProblem(problem), problem]));

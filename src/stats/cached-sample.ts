@@ -1,6 +1,6 @@
 import { type Clock, nextTurn, SingleFlight } from '../lib/index.ts';
 
-/** The last sample of a periodically read value, shared by all callers. */
+/** Caches the last sample of a periodically read value for all callers. */
 export class CachedSample<T> {
   readonly #clock: Clock;
   readonly #sample: (signal: AbortSignal) => Promise<T>;
@@ -12,24 +12,26 @@ export class CachedSample<T> {
     this.#sample = sample;
   }
 
-  /** Returns the last sample if it is good enough, or the result of a running or new read. */
+  /**
+   * Returns the last sample if `isGood` accepts it, otherwise the result of a running or new read.
+   */
   async get(isGood: (value: T, ageMs: number) => boolean, signal: AbortSignal): Promise<T> {
     return this.peek(isGood) ?? (await this.#flights.run('one', (inner) => this.#begin(inner), signal));
   }
 
-  /** Returns the last sample if it is good enough. */
+  /** Returns the last sample if `isGood` accepts it, otherwise undefined. */
   peek(isGood: (value: T, ageMs: number) => boolean): T | undefined {
     const last = this.#last;
     if (last === undefined) return undefined;
     return isGood(last.value, this.#clock.monotonicMs() - last.atMs) ? last.value : undefined;
   }
 
-  /** Drops the last sample. */
+  /** Drops the cached sample. */
   forget(): void {
     this.#last = undefined;
   }
 
-  /** The age of a sample counts from the start of its read. */
+  /** Reads a new sample; its age counts from the start of the read. */
   async #begin(signal: AbortSignal): Promise<T> {
     const atMs = this.#clock.monotonicMs();
     const value = await this.#sample(signal);
@@ -38,12 +40,12 @@ export class CachedSample<T> {
   }
 }
 
-/** The longest time without yielding. */
+/** Maximum time in milliseconds without yielding. */
 const longestMs = 2;
 
 /**
- * Splits long work so that other tasks run in between; never yields under virtual time, which does
- * not advance.
+ * Splits long-running work so that other tasks can run in between; never yields in virtual time,
+ * which does not advance during work.
  */
 export class Yielder {
   readonly #clock: Clock;
@@ -54,12 +56,12 @@ export class Yielder {
     this.#sinceMs = clock.monotonicMs();
   }
 
-  /** Check between two parts of the work. */
+  /** Whether it is time to yield; checked between two parts of the work. */
   get isDue(): boolean {
     return this.#clock.monotonicMs() - this.#sinceMs >= longestMs;
   }
 
-  /** Await when `isDue` is true. */
+  /** Lets other tasks run; call it when `isDue` is true. */
   async yield(): Promise<void> {
     await nextTurn();
     this.#sinceMs = this.#clock.monotonicMs();

@@ -61,7 +61,7 @@ async function pageOf(layout: CgroupLayout, files: Readonly<Record<string, strin
   return await page.expose(signal);
 }
 
-/** Returns the value of the metric with all these labels. */
+/** Returns the value of the metric that has all these labels. */
 function value(page: string, name: string, labels: Readonly<Record<string, string>>): number | undefined {
   const line = page.split('\n').find((each) => {
     const words = Object.entries(labels).map(([key, text]) => `${key}="${text}"`);
@@ -88,7 +88,7 @@ const podRow = {
   pod: 'web',
 };
 
-test('every cgroup has its metrics with cgroups v2, with all labels, empty if unknown', async () => {
+test('with cgroups v2 every cgroup has its metrics with all labels, which are empty when unknown', async () => {
   const dir = '/c/kubepods/podu1/bbb';
   const page = await pageOf(
     { version: 2, root: '/c' },
@@ -195,7 +195,7 @@ test('every cgroup has its metrics with cgroups v2, with all labels, empty if un
   assert.match(page, /^container_scrape_error 0$/m);
 });
 
-test('cgroups v1 gives the same metrics from its several trees', async () => {
+test('with cgroups v1 the metrics are the same as with v2, although read from several trees', async () => {
   const controllers = new Map([
     ['cpu', '/cpu'],
     ['cpuacct', '/cpu'],

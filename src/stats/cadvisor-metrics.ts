@@ -24,25 +24,28 @@ export interface CadvisorSources {
   readonly clock: Clock;
   readonly host: CgroupHost;
   readonly layout: CgroupLayout;
-  /** The pods with a running container. */
+  /** Returns the pods with a running container. */
   readonly pods: () => readonly PodSubject[];
-  /** Cgroups besides those of pods. */
+  /** Paths of cgroups that do not belong to pods. */
   readonly otherCgroups: readonly string[];
   readonly machine: Pick<StatsMachine, 'openFiles' | 'kernel'>;
-  /** The layer size of each container by ID, and its file system. */
+  /**
+   * Returns the size of each container's writable layer by container id, and the file system of the
+   * layers.
+   */
   readonly written: (signal: AbortSignal) => Promise<Written>;
   readonly capacity: { readonly cores: number; readonly memoryBytes: number; readonly swapBytes: number };
 }
 
 export interface Written {
   readonly layers: ReadonlyMap<string, FileUsage>;
-  /** The device of the layers. */
+  /** The file system that contains the container layers. */
   readonly disk: FileSystemSpace | undefined;
-  /** The file systems of the node, by a path on them. */
+  /** The file systems of the node, keyed by a path on them. */
   readonly disks: ReadonlyMap<string, FileSystemSpace>;
 }
 
-/** The labels of a cgroup; empty if unknown. */
+/** Labels of a cgroup's metrics; empty when unknown. */
 interface Row {
   readonly path: string;
   readonly container: string;
@@ -51,11 +54,11 @@ interface Row {
   readonly namespace: string;
   readonly pod: string;
   readonly startMs: number | undefined;
-  /** Only for cgroups with a network namespace. */
+  /** Whose network interfaces are reported; undefined for cgroups without a network namespace. */
   readonly network?: 'pod' | 'node';
 }
 
-/** The metrics of `/metrics/cadvisor`, for all current cgroups. */
+/** Returns the metrics of `/metrics/cadvisor` for all current cgroups. */
 export async function cadvisorMetrics(
   sources: CadvisorSources,
   signal: AbortSignal,
@@ -99,7 +102,7 @@ export async function cadvisorMetrics(
   ];
 }
 
-/** Whether the scrape failed. */
+/** The metric `container_scrape_error`: 1 when the scrape failed, otherwise 0. */
 export function scrapeError(value: 0 | 1): SampledFamily {
   return familyOf('container_scrape_error', [{ value }]);
 }
@@ -114,7 +117,7 @@ function withMore(identity: string, labels: Readonly<Record<string, string>>): s
   return `${identity},${labelText(Object.keys(labels), labels)}`;
 }
 
-/** The type of these metrics differs from what their names suggest. */
+/** Metrics whose type differs from what their name suggests, as in cAdvisor. */
 const oddTypes = new Map<string, SampledFamily['type']>([
   ['container_fs_inodes_total', 'gauge'],
   ['container_memory_failcnt', 'counter'],
@@ -213,7 +216,10 @@ async function processesOf(
   ];
 }
 
-/** The runtime does not publish the device of a layer, so the label is empty. */
+/**
+ * Metrics of a container's writable layer; the device label is empty, because the runtime does not
+ * report the device.
+ */
 function layerOf({ name }: Row, { layers, disk }: Written): readonly Measure[] {
   const layer = layers.get(name);
   if (layer === undefined) return [];
@@ -228,7 +234,7 @@ function networkOf(pid: number | undefined, host: CgroupHost): readonly Measure[
   return pid === undefined ? [] : traffic(interfacesOf(`/proc/${pid}`, host));
 }
 
-/** The root cgroup is limited by the machine and has its network. */
+/** Metrics of the root cgroup, which has the machine's limits and network. */
 function machineMeasures({ host, capacity }: CadvisorSources): readonly Measure[] {
   return [
     { name: 'spec_memory_limit_bytes', value: capacity.memoryBytes },
@@ -260,12 +266,12 @@ function traffic(interfaces: readonly InterfaceUsage[]): readonly Measure[] {
 
 /** A block device of the machine. */
 export interface BlockDevice {
-  /** The device number, such as 8:0. */
+  /** Device number of the block device, such as 8:0. */
   readonly id: string;
-  /** The path, such as /dev/sda. */
+  /** Path of the block device, such as /dev/sda. */
   readonly device: string;
   readonly counts: readonly number[];
-  /** All mounts of the machine, to map paths to devices. */
+  /** All mounts of the machine, used to map paths to devices. */
   readonly mounts: readonly Mount[];
 }
 
@@ -297,7 +303,7 @@ export async function blockDevices(
   });
 }
 
-/** Returns the device number of the first file system. */
+/** Returns the device number of the first listed file system. */
 function mainDevice(
   [first]: readonly BlockDevice[],
   disks: ReadonlyMap<string, FileSystemSpace>,
@@ -306,7 +312,7 @@ function mainDevice(
   return path === undefined ? undefined : mountOf(path, first?.mounts ?? [])?.device;
 }
 
-/** Returns the metrics of mounted devices. */
+/** Returns the disk metrics of mounted block devices. */
 function diskMeasures(
   devices: readonly BlockDevice[],
   disks: ReadonlyMap<string, FileSystemSpace>,

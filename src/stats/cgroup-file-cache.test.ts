@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { realCgroupHost } from '../lib/index.ts';
 import { CgroupFileCache } from './cgroup-file-cache.ts';
 
-test('the files of a cgroup stay open only while it is read in each pass', () => {
+test('cgroup files stay open from pass to pass and are closed when a pass does not read them', () => {
   const root = mkdtempSync(join(tmpdir(), 'klg-cgroups-'));
   const openNow = () => readdirSync('/proc/self/fd').length;
   for (const path of ['one', 'two']) {
@@ -27,7 +27,7 @@ test('the files of a cgroup stay open only while it is read in each pass', () =>
   rmSync(root, { recursive: true });
 });
 
-test('a network stays open only while it is read in each pass', () => {
+test('network files stay open from pass to pass and are closed when a pass does not read them', () => {
   const openNow = () => readdirSync('/proc/self/fd').length;
   const files = new CgroupFileCache(realCgroupHost(), { version: 2, root: tmpdir() });
   const nobody = '0';

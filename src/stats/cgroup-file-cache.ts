@@ -5,7 +5,7 @@ import type { PodSubject } from './pod-subjects.ts';
 
 type Host = Pick<CgroupHost, 'readSync' | 'openFiles'>;
 
-/** The processes of a cgroup. */
+/** Number of processes in a cgroup, with the first one. */
 export interface ProcessesFound {
   readonly count: number;
   readonly first: string | undefined;
@@ -39,15 +39,18 @@ export class CgroupFileCache {
     return this.#cgroups.size + this.#sandboxes.size;
   }
 
-  /** Returns the files of the cgroup currently used by the owner, at its path below each tree. */
+  /**
+   * Returns the open files of the cgroup at the path, for the owner with this key; a changed path
+   * replaces them.
+   */
   of(key: string, path: string): CgroupFiles {
     const cached = this.#cgroups.get(key);
     return cached?.path === path ? cached.files : this.#cgroups.set(key, this.#opened(path)).files;
   }
 
   /**
-   * Recorded when the network was opened: the pause process is the only process of a sandbox
-   * cgroup.
+   * Returns the only process of a sandbox cgroup, the pause process, as recorded when its network
+   * files were opened.
    */
   onlyProcessOf(sandbox: string): ProcessesFound | undefined {
     const processes = this.#sandboxes.get(sandbox)?.processes;
@@ -55,31 +58,31 @@ export class CgroupFileCache {
   }
 
   /**
-   * Returns `net/dev` of the sandbox through its first process, because other processes may not
-   * have joined the network namespace. An open file keeps the namespace alive, at most until the
-   * next pass.
+   * Returns the text of `net/dev` of the sandbox, read through its first process, because other
+   * processes may not have joined the network namespace. An open file keeps the namespace alive, at
+   * most until the next pass.
    */
   networkOf(sandbox: string, first: string, count: number): string | undefined {
     const { network } =
       this.#sandboxes.get(sandbox) ?? this.#sandboxes.set(sandbox, this.#entered({ count, first }));
     const text = network.read('dev');
-    // The process has exited and its PID may be reused before the next pass.
+    // The process has exited; its PID may be reused before the next pass, so the entry is dropped.
     if (text === undefined) this.#sandboxes.drop(sandbox);
     return text;
   }
 
-  /** Keeps the network open without reading it in this pass. */
+  /** Keeps the sandbox's network files open without reading them in this pass. */
   retainNetworkOf(sandbox: string): void {
     this.#sandboxes.get(sandbox);
   }
 
-  /** Closes everything that was not used since the last sweep. */
+  /** Closes all files that were not used since the last sweep. */
   sweep(): void {
     this.#cgroups.sweep();
     this.#sandboxes.sweep();
   }
 
-  /** Closes everything; files are opened again when needed. */
+  /** Closes all files; they are opened again when needed. */
   close(): void {
     this.#cgroups.close();
     this.#sandboxes.close();
@@ -90,7 +93,7 @@ export class CgroupFileCache {
     return { processes, network, close: () => network.close() };
   }
 
-  /** With cgroups v1, CPU and memory are in different trees. */
+  /** Opens the files of a cgroup; with cgroups v1, CPU and memory are in different trees. */
   #opened(path: string): CachedCgroup {
     const { version } = this.#layout;
     const below = path === '/' ? '' : path;
@@ -118,7 +121,7 @@ interface Closable {
   close(): void;
 }
 
-/** A cache whose entries are closed by the first sweep after which they were not used. */
+/** A cache in which a sweep closes all entries that were not used since the previous sweep. */
 class SweptCache<Value extends Closable> {
   readonly #all = new Map<string, { readonly value: Value; isUsed: boolean }>();
 
@@ -132,7 +135,7 @@ class SweptCache<Value extends Closable> {
     return found?.value;
   }
 
-  /** Closes the previous value. */
+  /** Stores a value and closes the previous value of the key. */
   set(key: string, value: Value): Value {
     this.drop(key);
     this.#all.set(key, { value, isUsed: true });
@@ -144,7 +147,7 @@ class SweptCache<Value extends Closable> {
     this.#all.delete(key);
   }
 
-  /** Closes the values that were not used since the last sweep. */
+  /** Closes all values that were not used since the last sweep. */
   sweep(): void {
     for (const [key, each] of this.#all) {
       if (!each.isUsed) this.drop(key);
@@ -158,7 +161,7 @@ class SweptCache<Value extends Closable> {
 }
 
 /**
- * Finds the cgroups of containers: runtimes name them after the container ID, with an optional
+ * Finds the cgroups of containers: runtimes name them after the container id, with an optional
  * prefix and suffix. A result is cached while the container runs.
  */
 export class ContainerCgroups {
@@ -176,7 +179,8 @@ export class ContainerCgroups {
   }
 
   /**
-   * Returns the paths by container ID, below each tree. Drops all other containers from the cache.
+   * Returns the cgroup paths by container id, relative to each tree. Drops containers of other pods
+   * from the cache.
    */
   async find(pods: readonly PodSubject[]): Promise<ReadonlyMap<string, string>> {
     const found = new Map<string, string>();
@@ -204,7 +208,7 @@ function idsOf(containers: PodSubject['containers']): readonly string[] {
   return containers.map(({ id }) => id);
 }
 
-/** The tree that contains all cgroups. */
+/** Returns the cgroup tree that contains all cgroups. */
 export function treeOf(layout: CgroupLayout): string {
   return layout.version === 2 ? layout.root : (layout.controllers.get('memory') ?? '');
 }

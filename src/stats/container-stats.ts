@@ -1,6 +1,6 @@
 import type { ContainerStats, CriClient } from '../cri/index.ts';
 
-/** The usage of a container as reported by the runtime; missing values are undefined. */
+/** Usage of a container as reported by the runtime; missing values are undefined. */
 export interface RuntimeContainerStats {
   readonly id: string;
   readonly name: string;
@@ -19,7 +19,7 @@ export interface RuntimeContainerStats {
     readonly availableBytes: number | undefined;
   };
   readonly swapBytes: number | undefined;
-  /** Limit minus usage; undefined if unknown. */
+  /** Swap limit minus swap usage; undefined when unknown. */
   readonly swapAvailableBytes?: number | undefined;
   readonly layer:
     | { readonly atMs: number; readonly usedBytes: number; readonly inodesUsed: number }
@@ -27,8 +27,8 @@ export interface RuntimeContainerStats {
 }
 
 /**
- * Queries the newest running instance of each container. One request per container, because some
- * runtimes return no stats for any sandbox when the cgroup of one is missing.
+ * Queries stats of the newest running instance of each container. One request per container,
+ * because some runtimes return no stats at all when the cgroup of one sandbox is missing.
  */
 export async function listContainerStats(
   cri: Pick<CriClient, 'listContainerStats'>,
@@ -65,7 +65,8 @@ function statsOf({ attributes, cpu, memory, swap, writableLayer }: ContainerStat
       rssBytes: numberOf(memory?.rssBytes),
       pageFaults: numberOf(memory?.pageFaults),
       majorPageFaults: numberOf(memory?.majorPageFaults),
-      // Some runtimes report 0 available without a limit.
+      // Zero counts as unknown, because some runtimes report it for a container without a memory
+      // limit.
       availableBytes: numberOf(memory?.availableBytes) || undefined,
     },
     swapBytes: numberOf(swap?.swapUsageBytes),
@@ -92,14 +93,19 @@ interface CpuSample {
   readonly rate: number | undefined;
 }
 
-/** Samples closer together give no reliable rate; the previous rate is kept. */
+/**
+ * Minimum interval of two samples; closer ones give no reliable rate, so the previous rate is kept.
+ */
 const leastApartMs = 1_000;
 
 /** Computes the rates of many counters by comparing two passes. */
 export class UsageRates {
   #samples: ReadonlyMap<string, CpuSample> = new Map();
 
-  /** Several passes may run concurrently; the last one to end is the base of the next. */
+  /**
+   * Starts a pass. Several passes may run concurrently; the next pass is compared with the one that
+   * ended last.
+   */
   begin(): RatesPass {
     const before = this.#samples;
     const samples = new Map<string, CpuSample>();
@@ -117,21 +123,21 @@ export class UsageRates {
   }
 }
 
-/** One pass over all counters. */
+/** One pass that records samples of all counters. */
 export interface RatesPass {
   /**
-   * Returns nanoseconds of CPU time per second; undefined for the first sample and after a counter
-   * reset.
+   * Records a sample and returns the rate in nanoseconds of CPU time per second; undefined for the
+   * first sample and after a counter reset.
    */
   record(key: string, atMs: number, cpuNanos: number | undefined): number | undefined;
-  /** Ends the pass; counters that were not recorded are dropped. */
+  /** Ends the pass; drops counters that were not recorded in it. */
   end(): void;
 }
 
 function next(before: CpuSample | undefined, atMs: number, cpuNanos: number): CpuSample {
   if (before === undefined || cpuNanos < before.cpuNanos) return { atMs, cpuNanos, rate: undefined };
   const apartMs = atMs - before.atMs;
-  // The clock was set back: keeps the previous rate until the next sample.
+  // The clock was set back: the previous rate is kept until the next sample.
   if (apartMs < 0) return { ...before, atMs, cpuNanos };
   if (apartMs < leastApartMs) return before;
   return { atMs, cpuNanos, rate: Math.round(((cpuNanos - before.cpuNanos) * 1_000) / apartMs) };

@@ -12,37 +12,42 @@ export interface DiskSamplerDeps {
   readonly machine: Pick<StatsMachine, 'space' | 'directories'>;
   readonly rootDir: string;
   readonly podLogsDir: string;
-  /** The runtime's sandbox directories by ID; undefined if unknown. */
+  /**
+   * Parent directory of the runtime's sandbox directories, which are named by sandbox id; undefined
+   * when unknown.
+   */
   readonly sandboxesDir?: string | undefined;
-  /** By container ID. */
+  /** Reads the runtime's stats of containers by container id. */
   readonly runtimeStats: (signal: AbortSignal) => Promise<ReadonlyMap<string, RuntimeContainerStats>>;
 }
 
-/** The writable layer sizes by container ID. */
+/** Sizes of writable layers by container id. */
 export type Layers = ReadonlyMap<string, FileUsage>;
 
-/** By pod UID. */
+/** Sizes of log files by pod UID. */
 export type Logs = ReadonlyMap<string, PodLogs>;
 
 interface PodLogs {
-  /** By container name. */
+  /** Sizes of log files by container name. */
   readonly containers: ReadonlyMap<string, FileUsage>;
   readonly otherFiles: readonly FileUsage[];
 }
 
 type Disks = Pick<NodeUsage, 'disk' | 'images' | 'containers'>;
 
-/** Runtimes update layer sizes only periodically; the free space is read each time. */
-const maxAgeMs = 10_000;
-/** The node's own file system is read without waiting for the runtime. */
-const deadlineMs = 5_000;
 /**
- * Logs are few files; a directory with more files than can be counted in this time is counted
- * partly.
+ * Maximum age of cached layer sizes, which runtimes update only periodically; free space is read
+ * each time.
  */
+const maxAgeMs = 10_000;
+/**
+ * Time limit for the runtime's response; the node's own file system is read without waiting for it.
+ */
+const deadlineMs = 5_000;
+/** Time limit for counting the files of a log directory; one with more files is counted partly. */
 const logsWithinMs = 20_000;
 
-/** Reads the space of the file systems and the disk usage of pods. */
+/** Reads free space of the node's file systems and disk usage of pods. */
 export class DiskSampler {
   readonly #deps: DiskSamplerDeps;
   readonly #imageFs: CachedSample<ImageFsInfoResponse>;
@@ -52,7 +57,7 @@ export class DiskSampler {
     this.#imageFs = new CachedSample(deps.clock, (signal) => deps.cri.imageFsInfo({}, signal));
   }
 
-  /** The file systems. Those of the runtime are omitted if it does not respond. */
+  /** Reads the node's file systems; omits those of the runtime when it does not respond. */
   async disks(signal: AbortSignal): Promise<Disks> {
     const [disk, imageFs] = await Promise.all([
       this.#diskAt(this.#deps.rootDir, signal),
@@ -60,7 +65,7 @@ export class DiskSampler {
     ]);
     signal.throwIfAborted();
     const [image] = imageFs?.imageFilesystems ?? [];
-    // Older runtimes report only one.
+    // Older runtimes report only one file system.
     const container = imageFs?.containerFilesystems[0] ?? image;
     const images = await this.#runtimeDisk(image, signal);
     const containers = container === image ? images : await this.#runtimeDisk(container, signal);
@@ -87,8 +92,8 @@ export class DiskSampler {
   }
 
   /**
-   * The log directories of pods, and the files outside of volumes that containers can write:
-   * `/etc/hosts`, termination logs, and in the sandbox directory `/etc/resolv.conf` and
+   * Measures the log directories of pods, and the files outside of volumes that containers can
+   * write: `/etc/hosts`, termination logs, and in the sandbox directory `/etc/resolv.conf` and
    * `/etc/hostname`.
    */
   async logs(pods: readonly PodSubject[], signal: AbortSignal): Promise<Logs> {
@@ -104,7 +109,10 @@ export class DiskSampler {
     );
   }
 
-  /** The log directory first. */
+  /**
+   * Returns the directories in which a pod can write outside of volumes; its log directory is the
+   * first.
+   */
   #writableTrees({ uid, name, namespace, sandbox }: PodSubject): readonly Tree[] {
     const { rootDir, podLogsDir, sandboxesDir } = this.#deps;
     const [logs, own] = [resolve(podLogsDir), resolve(rootDir, 'pods')];

@@ -36,18 +36,21 @@ export interface KernelSamplerDeps {
   readonly host: CgroupHost;
   readonly layout: CgroupLayout;
   readonly machine: Pick<StatsMachine, 'self' | 'runtimeAt'>;
-  /** The socket of the runtime, used to find its process if its cgroup is not configured. */
+  /** Socket of the runtime, used to find its process when its cgroup is not configured. */
   readonly runtimeSocket?: string | undefined;
-  /** Reported cgroups besides those of pods, by name. */
+  /** Paths of reported cgroups that do not belong to pods, by name. */
   readonly systemCgroups: Readonly<Record<string, string>>;
-  /** Stats of containers whose cgroups are not found, by ID; called at most once per pass. */
+  /**
+   * Reads the runtime's stats by container id for containers whose cgroups are not found; called at
+   * most once per pass.
+   */
   readonly runtimeStats: (signal: AbortSignal) => Promise<ReadonlyMap<string, RuntimeContainerStats>>;
 }
 
-/** Frequent readers keep files open; they are closed after this time without a read. */
+/** Time without a read after which files are closed; frequent readers keep them open. */
 const openForMs = 30_000;
 
-/** The kernel's stats of the node at one time. */
+/** Stats of the node from the kernel at one time. */
 export interface NodeSample
   extends Pick<NodeUsage, 'usage' | 'machineMemory' | 'system' | 'network' | 'processes'> {
   readonly startTime: string;
@@ -65,12 +68,13 @@ export interface SampledPod extends Pick<PodUsage, 'usage' | 'processes' | 'netw
 }
 
 /**
- * Reads the kernel's counters of the node and its pods; one pass at a time, because rates need two.
+ * Reads the kernel's counters of the node and its pods. Passes are serialized, because rates are
+ * computed from two.
  */
 export class KernelSampler implements Disposable {
   readonly #deps: KernelSamplerDeps;
   readonly #rates = new UsageRates();
-  /** For passes of the node alone, which run at other times. */
+  /** Rates of passes that read only the node, which run at other times. */
   readonly #nodeRates = new UsageRates();
   readonly #cgroups: ContainerCgroups;
   readonly #files: CgroupFileCache;
@@ -84,7 +88,7 @@ export class KernelSampler implements Disposable {
     this.#files = new CgroupFileCache(host, layout);
   }
 
-  /** Closes all files. */
+  /** Closes all open kernel files. */
   [Symbol.dispose](): void {
     this.#idle?.cancel();
     this.#files.close();
@@ -103,13 +107,13 @@ export class KernelSampler implements Disposable {
       this.#idle = this.#deps.clock.timer(openForMs, () => this.#files.close());
       return sample;
     } catch (error) {
-      // After an error the open files may be stale.
+      // Files are closed after an error, because they may be stale.
       this.#files.close();
       throw error;
     }
   }
 
-  /** Reads only the node: about twenty files. */
+  /** Reads the stats of the node without pods: about twenty files. */
   async node(): Promise<NodeSample> {
     const pass = this.#nodeRates.begin();
     const { host, layout } = this.#deps;
@@ -192,7 +196,7 @@ class SamplePass {
     };
   }
 
-  /** The root cgroup does not always report it. */
+  /** Pressure of the machine, read from /proc/pressure when the root cgroup does not report it. */
   #hostPressure(own: CgroupPressure | undefined): CgroupPressure {
     const of = (what: keyof CgroupPressure) =>
       own?.[what] ?? pressureIn(this.#read(`/proc/pressure/${what}`));
@@ -214,7 +218,7 @@ class SamplePass {
         `system/${name}`,
         'cgroup' in part ? this.#cgroup(name, part.cgroup) : usageOf(part.process),
       );
-      // Missing cgroups are omitted.
+      // Cgroups that do not exist are omitted.
       if (usage.cpuNanos === undefined && usage.memory === undefined) continue;
       all.push({ name, startTime: this.#startOf(name, part), usage });
     }
@@ -226,7 +230,7 @@ class SamplePass {
     return name === 'kubelet' ? apiTime(this.#deps.machine.self().startMs) : undefined;
   }
 
-  /** Undefined if stats of the runtime are needed. */
+  /** Stats of a pod from its cgroups; undefined when the runtime's stats are needed. */
   #pod(subject: PodSubject): SampledPod | undefined {
     const { uid, cgroup } = subject;
     const own = cgroup === '' ? undefined : this.#cgroup(uid, cgroup);
@@ -251,7 +255,7 @@ class SamplePass {
     return pod;
   }
 
-  /** The data needed to read the processes of the pod. */
+  /** Returns process counts and network usage of the pod. */
   #inside({ sandbox, containers, network }: PodSubject): Pick<SampledPod, 'processes' | 'network'> {
     const own = sandbox && (this.#files.onlyProcessOf(sandbox.id) ?? this.#processesOf(sandbox.id));
     let [processes, first] = [own?.count, own?.first];
@@ -262,7 +266,8 @@ class SamplePass {
       first ??= more.first;
     }
     if (network === 'node' || first === undefined) return { processes };
-    // All processes of a pod share its network namespace.
+    // The first process of the sandbox is enough, because all processes of a pod share its network
+    // namespace.
     const dev =
       sandbox === undefined || own?.first === undefined
         ? this.#read(`/proc/${first}/net/dev`)
@@ -270,14 +275,14 @@ class SamplePass {
     return { processes, network: dev === undefined ? undefined : this.#networkIn(dev, 'eth0') };
   }
 
-  /** Undefined if its cgroup is not found. */
+  /** Usage of a container from its cgroup; undefined when the cgroup is not found. */
   #container(id: string): Usage | undefined {
     const path = this.#paths.get(id);
     const usage = path === undefined ? undefined : this.#cgroup(id, path);
     return usage?.memory === undefined ? undefined : this.#usage(id, usage);
   }
 
-  /** The stats of the runtime; undefined before they were requested. */
+  /** Usage of a container from the runtime's stats; undefined before they were requested. */
   #runtimeUsageOf(id: string): Usage | undefined {
     if (this.#runtimeStats === undefined) return undefined;
     const stats = this.#runtimeStats.get(id);
@@ -302,7 +307,7 @@ class SamplePass {
     return rate;
   }
 
-  /** The stats of a container; undefined if unknown. */
+  /** Processes of a container; undefined when unknown. */
   #processesOf(id: string): ProcessesFound | undefined {
     const path = this.#paths.get(id);
     if (path === undefined) return undefined;
@@ -320,7 +325,7 @@ class SamplePass {
     return { atMs: this.#deps.clock.now(), main, interfaces: interfacesIn(dev, main) };
   }
 
-  /** Counts threads, because each uses a PID. */
+  /** Counts the threads of the machine, because each uses a PID. */
   #processes(): NodeUsage['processes'] {
     const current = / \d+\/(\d+)/.exec(this.#read('/proc/loadavg') ?? '')?.[1];
     const most = ['pid_max', 'threads-max'].map((name) => this.#read(`/proc/sys/kernel/${name}`));
@@ -335,13 +340,16 @@ class SamplePass {
   }
 }
 
-/** A process in another PID namespace is shown as 0 and is skipped. */
+/**
+ * Parses a list of PIDs. The kernel shows a process in another PID namespace as 0, which is
+ * skipped.
+ */
 function processesIn(text: string): ProcessesFound {
   const pids = text.split('\n').filter((pid) => pid !== '' && pid !== '0');
   return { count: pids.length, first: pids[0] };
 }
 
-/** Without a cgroup, uses the usage of the process. */
+/** Usage of a single process, for a system container without a cgroup. */
 function usageOf({ cpuNanos, rssBytes, pageFaults, majorPageFaults }: ProcessUsage): CgroupUsage {
   const memory = { usageBytes: rssBytes, workingSetBytes: rssBytes, rssBytes, pageFaults, majorPageFaults };
   return { cpuNanos, memory: { ...memory, availableBytes: undefined }, swapBytes: undefined };
@@ -349,7 +357,7 @@ function usageOf({ cpuNanos, rssBytes, pageFaults, majorPageFaults }: ProcessUsa
 
 const nothing: CgroupUsage = { cpuNanos: undefined, memory: undefined, swapBytes: undefined };
 
-/** A pod without a cgroup is the sum of its containers. */
+/** Usage of a pod without a cgroup: the sum over its containers. */
 function together(containers: readonly { readonly usage: Usage }[]): Usage {
   const sum = (of: (usage: Usage) => number | undefined) => {
     const parts = containers.map(({ usage }) => of(usage)).filter((part) => part !== undefined);

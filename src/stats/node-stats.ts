@@ -2,16 +2,16 @@ import type { DirectoryUsages, FileCount, FileSystemSpace } from '../lib/index.t
 import type { CgroupPressure, MemoryUsage } from './cgroup/cgroup-usage.ts';
 import type { InterfaceUsage } from './cgroup/host-usage.ts';
 
-/** The resource usage at one time. */
+/** Resource usage of a container, pod or node at one time. */
 export interface Usage {
   readonly atMs: number;
   readonly cpuNanos: number | undefined;
-  /** The rate over the last interval; undefined for the first sample. */
+  /** CPU usage rate over the last interval; undefined for the first sample. */
   readonly nanoCores: number | undefined;
   readonly memory: { readonly [part in keyof MemoryUsage]?: number | undefined } | undefined;
   readonly swapBytes: number | undefined;
   readonly swapAvailableBytes?: number | undefined;
-  /** The pressure stall information, if the kernel reports it. */
+  /** Pressure stall information; undefined when the kernel does not report it. */
   readonly pressure?: CgroupPressure | undefined;
 }
 
@@ -20,33 +20,36 @@ export interface FileUsage extends FileCount {
 }
 
 export interface DiskUsage extends FileSystemSpace {
-  /** Identifies the file system of a path, if known. */
+  /** Identifies the file system of a path; undefined when unknown. */
   readonly device?: string | undefined;
   readonly atMs: number;
 }
 
-/** A file system of the runtime and the usage of the runtime on it. */
+/** A file system used by the runtime, with the runtime's usage of it. */
 export interface RuntimeDisk {
-  /** Undefined if the runtime does not report its path or the file system does not respond. */
+  /**
+   * Space of the file system; undefined when the runtime does not report its path or the file
+   * system does not respond.
+   */
   readonly disk: DiskUsage | undefined;
   readonly own: FileUsage;
   readonly mountPoint: string;
 }
 
-/** The usage of a volume as far as known. */
+/** Usage of a volume; unknown values are undefined. */
 export interface VolumeUsage extends Partial<FileSystemSpace> {
   readonly atMs: number;
   readonly name: string;
-  /** The health reported by the CSI driver. */
+  /** Health of the volume as reported by its CSI driver. */
   readonly health?: 'normal' | 'abnormal' | undefined;
-  /** Whether it is ephemeral and on the disk of the pods. */
+  /** Whether the volume is ephemeral and on the same disk as the pod directories. */
   readonly isScratch: boolean;
   readonly claim?: { readonly namespace: string; readonly name: string } | undefined;
 }
 
 export interface ContainerUsage {
   readonly name: string;
-  /** RFC 3339. */
+  /** Start time in RFC 3339 format. */
   readonly startTime: string | undefined;
   readonly usage: Usage;
   readonly rootfs?: FileUsage | undefined;
@@ -55,7 +58,7 @@ export interface ContainerUsage {
 
 export interface NetworkUsage {
   readonly atMs: number;
-  /** The interface of the default route. */
+  /** Name of the interface of the default route. */
   readonly main: string | undefined;
   readonly interfaces: readonly InterfaceUsage[];
 }
@@ -70,40 +73,40 @@ export interface PodUsage {
   readonly network?: NetworkUsage | undefined;
   readonly containers: readonly ContainerUsage[];
   readonly volumes?: readonly VolumeUsage[] | undefined;
-  /** Other files of the pod: in its log directory, and its hosts file. */
+  /** Other files of the pod: those in its log directory, and its hosts file. */
   readonly otherFiles?: readonly FileUsage[] | undefined;
 }
 
-/** The usage of the node without its pods. */
+/** Usage of the node without its pods. */
 export interface NodeUsage {
   readonly usage: Usage;
-  /** The total memory and MemAvailable. */
+  /** Total memory of the machine and its MemAvailable. */
   readonly machineMemory?:
     | { readonly totalBytes: number; readonly availableBytes: number | undefined }
     | undefined;
-  /** The system containers: kubelet, runtime, misc, and pods. */
+  /** Usage of the system containers: kubelet, runtime, misc, and pods. */
   readonly system: readonly ContainerUsage[];
   readonly network?: NetworkUsage | undefined;
-  /** The file system of pods. */
+  /** The file system that contains the pod directories. */
   readonly disk?: DiskUsage | undefined;
-  /** The file systems of images and of writable layers. */
+  /** The file systems of images and of writable container layers. */
   readonly images?: RuntimeDisk | undefined;
   readonly containers?: RuntimeDisk | undefined;
-  /** The maximum and the current number of tasks. */
+  /** Maximum and current number of tasks of the machine. */
   readonly processes?: { readonly atMs: number; readonly max: number; readonly current: number } | undefined;
 }
 
-/** The usage of the node and its pods. */
+/** Usage of the node and its pods. */
 export interface NodeStats extends NodeUsage {
   readonly nodeName: string;
   readonly startTime: string;
   readonly pods: readonly PodUsage[];
 }
 
-/** `cpu-and-memory` reads only what is cheap. */
+/** Which stats to read; `cpu-and-memory` reads only what is cheap. */
 export type StatsScope = 'all' | 'cpu-and-memory';
 
-/** The kernel's counters of a process. */
+/** Usage counters of a single process from the kernel. */
 export interface ProcessUsage {
   readonly cpuNanos: number;
   readonly rssBytes: number;
@@ -112,7 +115,7 @@ export interface ProcessUsage {
   readonly majorPageFaults: number;
 }
 
-/** A system container: a cgroup below each tree, or a single process. */
+/** A system container: the path of a cgroup below each tree, or a single process. */
 export type SystemPart = { readonly cgroup: string } | { readonly process: ProcessUsage };
 
 export interface OpenFiles {
@@ -120,15 +123,18 @@ export interface OpenFiles {
   readonly sockets: number;
 }
 
-/** The read-only operations of the machine besides cgroups. */
+/** Read-only access to stats of the machine that are not in cgroups. */
 export interface StatsMachine {
-  /** Reads the space of the file system at a path; undefined if it does not respond. */
+  /** Reads the space of the file system at a path; undefined when it does not respond. */
   space(path: string, signal: AbortSignal): Promise<Omit<DiskUsage, 'atMs'> | undefined>;
-  /** Disposed with the kubelet; later calls start it again. */
+  /**
+   * Counts files of directories in a worker. It is disposed with the kubelet; later calls start it
+   * again.
+   */
   readonly directories: DirectoryUsages & Partial<Disposable>;
-  /** The kubelet process. */
+  /** Reads usage counters of the kubelet process. */
   self(): ProcessUsage;
-  /** Finds the runtime by its socket; undefined if not found. */
+  /** Finds the runtime's process or cgroup by its socket; undefined when it is not found. */
   runtimeAt?(socket: string): Promise<SystemPart | undefined>;
   /** Reads the open files of a process, which may have exited. */
   openFiles(pid: number): Promise<OpenFiles>;

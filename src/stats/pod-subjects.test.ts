@@ -32,7 +32,7 @@ const observed: ObservedPod = {
 const known = () => pod;
 const cgroupOf = () => '/kubepods/podu1';
 
-test('uses the ready sandbox of a recreated pod and the newest running instance of each container', () => {
+test('lists the ready sandbox of a recreated pod and the newest running instance of each container', () => {
   const [found] = podSubjects([observed], known, cgroupOf);
   assert.equal(found?.sandbox?.id, 's2');
   assert.deepEqual(
@@ -48,7 +48,7 @@ test('uses the ready sandbox of a recreated pod and the newest running instance 
   );
 });
 
-test('omits pods without running containers, and gives unknown pods no cgroup', () => {
+test('omits pods without running containers, and returns an empty cgroup for pods without a desired pod', () => {
   const ended = { ...observed, containers: [container('c1', 'main', 'exited')] };
   assert.deepEqual(podSubjects([ended], known, cgroupOf), []);
   const [stranger] = podSubjects([observed], () => undefined, cgroupOf);

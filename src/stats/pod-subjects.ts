@@ -6,9 +6,9 @@ export interface PodSubject {
   readonly name: string;
   readonly namespace: string;
   readonly pod: Pod | undefined;
-  /** RFC 3339. */
+  /** Start time of the pod in RFC 3339 format. */
   readonly startTime: string | undefined;
-  /** The path of its cgroup below each tree; empty for none. */
+  /** Path of the pod's cgroup below each tree; empty when it has none. */
   readonly cgroup: string;
   readonly network: 'pod' | 'node';
   readonly sandbox: { readonly id: string; readonly createdAtMs: number } | undefined;
@@ -58,7 +58,7 @@ export function podSubjects(
   });
 }
 
-/** Containers are sorted newest first. */
+/** Relies on containers being sorted newest first. */
 function newestOfEach(containers: readonly ObservedContainer[]): readonly ObservedContainer[] {
   const newest = new Map<string, ObservedContainer>();
   for (const each of containers) if (!newest.has(each.name)) newest.set(each.name, each);

@@ -1,7 +1,7 @@
 import type { SampledFamily } from '../lib/index.ts';
 import type { NodeStats, Usage } from './node-stats.ts';
 
-/** The metrics of `/metrics/resource`; undefined stats count as a failed scrape. */
+/** Returns the metrics of `/metrics/resource`; undefined stats count as a failed scrape. */
 export function resourceMetrics(stats: NodeStats | undefined): readonly SampledFamily[] {
   const failed = {
     name: 'resource_scrape_error',
@@ -47,7 +47,7 @@ interface Row {
   readonly usage: Usage;
 }
 
-/** Omitted without a limit. */
+/** Metrics of swap limits; containers without a limit are omitted. */
 function swapLimits(rows: readonly Row[]): SampledFamily {
   return {
     name: 'container_swap_limit_bytes',

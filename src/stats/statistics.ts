@@ -14,7 +14,7 @@ import type { StatsProvider } from './stats-provider.ts';
 import type { StatsEndpoints } from './summary.ts';
 import type { MeasuredDirectory } from './volume-usages.ts';
 
-/** The part of the kubelet's settings that concerns usage statistics. */
+/** The settings of the kubelet that concern usage statistics. */
 export interface StatisticsSettings {
   readonly nodeName: string;
   readonly rootDir: string;
@@ -36,14 +36,14 @@ export interface StatisticsDeps {
 }
 
 export interface StatisticsParts {
-  /** All the runtime has, as last seen. */
+  /** Returns the last observation of all pods in the runtime. */
   readonly observed: () => readonly ObservedPod[];
   readonly known: (uid: PodUid) => Pod | undefined;
   readonly cgroupOf: (pod: Pod) => string;
-  /** The cgroup of all pods; undefined where pods have none. */
+  /** Path of the parent cgroup of all pods; undefined when pods have no cgroups. */
   readonly podsCgroup: string | undefined;
   readonly directoriesOf: (pod: Pod) => readonly MeasuredDirectory[];
-  /** Undefined on a machine that gives no access to the files of volumes. */
+  /** Reads the space of volumes; undefined on a machine without access to volume files. */
   readonly space: VolumeSpaceAt | undefined;
 }
 
@@ -54,7 +54,9 @@ interface Opened {
 
 const minuteMs = 60_000;
 
-/** What the node and its pods have used. What finds it out is loaded when somebody asks for the first time. */
+/**
+ * Usage statistics of the node and its pods. The modules that read them are loaded on first use.
+ */
 export class Statistics implements Disposable {
   readonly #settings: StatisticsSettings;
   readonly #deps: StatisticsDeps;
@@ -76,17 +78,22 @@ export class Statistics implements Disposable {
       ]);
   }
 
-  /** For those who decide by it; undefined on a machine that tells nothing. */
+  /**
+   * Returns the stats provider for decisions of the kubelet such as eviction; undefined when the
+   * machine provides no stats.
+   */
   async provider(): Promise<StatsProvider | undefined> {
     return (await this.#open())?.provider;
   }
 
-  /** For those who are told of it. */
+  /**
+   * Returns the stats endpoints of the kubelet API; undefined when the machine provides no stats.
+   */
   async pages(): Promise<StatsEndpoints | undefined> {
     return (await this.#open())?.pages;
   }
 
-  /** Nobody asks any more. */
+  /** Stops reading statistics and closes all files. */
   [Symbol.dispose](): void {
     this.#deps.machine.stats?.directories[Symbol.dispose]?.();
     void this.#opened?.then((opened) => opened?.provider[Symbol.dispose]());

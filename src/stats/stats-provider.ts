@@ -24,22 +24,22 @@ export interface StatsProviderDeps extends Pick<DiskSamplerDeps, 'rootDir' | 'po
   readonly layout: CgroupLayout;
   readonly machine: StatsMachine;
   readonly cri: Pick<CriClient, 'listContainerStats' | 'imageFsInfo'>;
-  /** The pods with a running container. */
+  /** Returns the pods with a running container. */
   readonly pods: () => readonly PodSubject[];
-  /** Reported cgroups besides those of pods, by name. */
+  /** Paths of reported cgroups that do not belong to pods, by name. */
   readonly systemCgroups: Readonly<Record<string, string>>;
   readonly runtimeSocket?: string | undefined;
-  /** Volumes are not reported if undefined. */
+  /** Measures volumes; undefined to report no volumes. */
   readonly volumes?: Pick<VolumeUsages, 'peek' | 'of' | 'retain'> | undefined;
 }
 
-/** The maximum age of the stats. */
+/** Maximum ages of returned stats. */
 export interface StatsAges {
-  /** Occasional readers accept the cached stats. */
+  /** Maximum age of cached stats that are returned; occasional readers accept older ones. */
   readonly maxAgeMs?: number | undefined;
-  /** The maximum age of volume stats, which are slow to read; the configured period by default. */
+  /** Maximum age of volume stats, which are slow to read; the configured period when undefined. */
   readonly volumesMaxAgeMs?: number | undefined;
-  /** The UIDs of pods whose volumes must not be older; all if undefined. */
+  /** UIDs of the pods to which the maximum age of volume stats applies; all pods when undefined. */
   readonly volumesOf?: ReadonlySet<string> | undefined;
 }
 
@@ -63,15 +63,15 @@ interface PodFiles {
 
 const readerAgeMs = 10_000;
 const logSizesForMs = 60_000;
-/** Rates need two samples at least this far apart. */
+/** Minimum interval between the two samples of a rate. */
 const secondSampleMs = 1_000;
 
 type Disks = Pick<NodeUsage, 'disk' | 'images' | 'containers'>;
 
 /**
- * The usage of the node and its pods. Callers share the last stats if they are new enough, and one
- * running pass: an age of 0 requests a pass that starts now or is running. Each value has its own
- * time.
+ * Provides usage of the node and its pods. Callers share the last stats when they are new enough,
+ * and one running pass: a maximum age of 0 requests the running pass or a new one. Each value has
+ * its own time.
  */
 export class StatsProvider implements Disposable {
   readonly #deps: StatsProviderDeps;
@@ -92,7 +92,7 @@ export class StatsProvider implements Disposable {
       const stats = await listContainerStats(cri, signal);
       return { byId: new Map(stats.map((each) => [each.id, each])), receivedMs: clock.monotonicMs() };
     });
-    // The runtime stats are used twice per pass; their age counts from the response.
+    // The runtime's stats are used twice per pass; their age counts from the response.
     const isNew = ({ receivedMs }: RuntimeResponse) => clock.monotonicMs() - receivedMs < secondSampleMs;
     const runtimeStats = async (signal: AbortSignal) => (await this.#runtime.get(isNew, signal)).byId;
     const kernel = new KernelSampler({ ...deps, runtimeStats });
@@ -106,12 +106,12 @@ export class StatsProvider implements Disposable {
     this.#logs = new CachedSample(clock, (signal) => disks.logs(this.#pods(), signal));
   }
 
-  /** Closes all files; later calls open them again. */
+  /** Closes all open files; later calls open them again. */
   [Symbol.dispose](): void {
     this.#sampler[Symbol.dispose]();
   }
 
-  /** Reads only the node: cheap enough for every second. */
+  /** Reads stats of the node without pods, which is cheap enough for every second. */
   async node(signal: AbortSignal, { maxAgeMs = readerAgeMs }: StatsAges = {}): Promise<NodeUsage> {
     const isGood = (_: unknown, ageMs: number) => ageMs < maxAgeMs;
     const [sample, disks] = await Promise.all([
@@ -142,7 +142,7 @@ export class StatsProvider implements Disposable {
       kernelSample,
       this.#disks.get(isGood, signal),
       this.#logs.get(isGood, signal),
-      // The runtime reads the same cgroups, so both are not read concurrently.
+      // Layer sizes are read after the kernel pass, because the runtime reads the same cgroups.
       kernelSample.then(() => this.#layers.get(isGood, signal)),
     ]);
     const { network, processes } = kernel;
@@ -150,7 +150,7 @@ export class StatsProvider implements Disposable {
     return { ...plain(kernel), ...disks, network, processes, pods };
   }
 
-  /** Read once for all calls that start at the same time. */
+  /** Returns the pods to measure, which calls that start at the same time share. */
   #pods(): readonly PodSubject[] {
     if (this.#podsNow === undefined)
       queueMicrotask(() => {
@@ -160,7 +160,7 @@ export class StatsProvider implements Disposable {
     return this.#podsNow;
   }
 
-  /** Whether all running pods are included and all rates are known. */
+  /** Whether the sample includes all running pods and all rates. */
   #isComplete({ isFirstOfSome, pods }: KernelSample): boolean {
     const ids = new Set(pods.flatMap(({ containers }) => containers.map(({ id }) => id)));
     const running = this.#deps.pods().flatMap(({ containers }) => containers);
@@ -176,7 +176,7 @@ export class StatsProvider implements Disposable {
     });
   }
 
-  /** Returns the layer sizes of containers and their file systems. */
+  /** Returns the writable layer sizes of containers and the file system of the layers. */
   async written(signal: AbortSignal): Promise<Written> {
     const isGood = (_: unknown, ageMs: number) => ageMs < readerAgeMs;
     const [{ disk, images, containers }, layers] = await Promise.all([
@@ -195,7 +195,7 @@ export class StatsProvider implements Disposable {
   async layersCountedAtMs(uids: ReadonlySet<string>, signal: AbortSignal): Promise<number> {
     const layers = await this.#layers.get((_, ageMs) => ageMs < secondSampleMs, signal);
     const containers = this.#deps.pods().flatMap((pod) => (uids.has(pod.uid) ? pod.containers : []));
-    // Runtimes may omit the time.
+    // Runtimes may omit the time of a layer size.
     const times = containers.flatMap(({ id }) => layers.get(id)?.atMs ?? []);
     return Math.min(...times, Number.POSITIVE_INFINITY);
   }

@@ -162,7 +162,7 @@ function at(value: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((found, key) => Object(found)[key], value);
 }
 
-test('the summary contains the node, its pods and their containers', async () => {
+test('the summary contains the node, its pods and the containers of pods', async () => {
   const { provider } = createHarness();
   const summary = summaryOf(await provider.stats('all', signal), 'all');
   const expected = {
@@ -201,7 +201,7 @@ test('the summary contains the node, its pods and their containers', async () =>
   for (const [path, value] of Object.entries(expected)) assert.equal(at(summary, path), value, path);
 });
 
-test('a request for CPU and memory only reads nothing else', async () => {
+test('a summary request for only CPU and memory reads no other stats', async () => {
   const { provider, asked } = createHarness();
   const summary = summaryOf(await provider.stats('cpu-and-memory', signal), 'cpu-and-memory');
   for (const path of ['node.fs', 'node.network', 'pods.0.ephemeral-storage']) {
@@ -213,7 +213,7 @@ test('a request for CPU and memory only reads nothing else', async () => {
   assert.deepEqual(asked, ['kernel']);
 });
 
-test('callers share a pass and its result for a while; a caller that needs current stats starts a new one', async () => {
+test('concurrent callers share a pass and its result; a caller that needs current stats starts a new pass', async () => {
   const { provider, clock, asked, subjects } = createHarness();
   const looks = () => asked.splice(0).filter((what) => what === 'kernel').length;
   await Promise.all([1, 2, 3].map(() => provider.stats('cpu-and-memory', signal)));
@@ -239,7 +239,7 @@ test('callers share a pass and its result for a while; a caller that needs curre
   assert.equal(pods[0]?.containers[0]?.logs?.atMs, clock.now());
 });
 
-test('uses runtime stats for values the kernel does not report', async () => {
+test("uses the runtime's stats for values that the kernel does not report", async () => {
   const { provider, asked } = createHarness({ layout: { version: 2, root: '/elsewhere' } });
   const { pods } = await provider.stats('cpu-and-memory', signal);
   assert.deepEqual(asked, ['kernel', 'runtime']);
@@ -247,7 +247,7 @@ test('uses runtime stats for values the kernel does not report', async () => {
   assert.deepEqual([container?.usage.cpuNanos, container?.usage.memory?.rssBytes], [1.5e9, 2_000]);
 });
 
-test('queries a slow runtime once for all its stats', async () => {
+test('queries a slow runtime once for the stats of all containers', async () => {
   const slowMs = 13_000;
   let requestCount = 0;
   const cri = {
@@ -293,7 +293,7 @@ test('closes all files after a failed pass', async () => {
   assert.deepEqual([...open], []);
 });
 
-test('reports the other stats without pods if the runtime does not respond', async () => {
+test("reports the node's stats without pods when the runtime does not respond", async () => {
   const silent = () => Promise.reject(new Error('silence'));
   const cri = { listContainerStats: silent, imageFsInfo: silent };
   const { provider } = createHarness({ cri });
@@ -315,7 +315,7 @@ test('reads the node stats without waiting for an unresponsive runtime', async (
   assert.deepEqual(machineMemory, { totalBytes: 1_000 * 1_024, availableBytes: 600 * 1_024 });
 });
 
-test('returns the time until which the runtime has counted layer sizes', async () => {
+test('returns the time until which the runtime has counted the layer sizes', async () => {
   const { provider, clock, subjects } = createHarness();
   subjects.push({ ...subject, uid: 'u2', containers: [{ ...main, id: 'c2' }] });
   const countedOf = (...uids: readonly string[]) => provider.layersCountedAtMs(new Set(uids), signal);
@@ -325,7 +325,7 @@ test('returns the time until which the runtime has counted layer sizes', async (
   assert.equal(await countedOf('u1'), first + 2_000);
 });
 
-test('refreshes only the volumes of the requested pods', async () => {
+test('measures only the volumes of the requested pods again', async () => {
   const ages: (number | undefined)[] = [];
   const { provider, subjects } = createHarness({
     volumes: {
@@ -343,7 +343,7 @@ test('refreshes only the volumes of the requested pods', async () => {
   assert.deepEqual(ages, [undefined, 0, 0, 0]);
 });
 
-test('reports rates from the second sample on', async () => {
+test('reports CPU rates from the second sample on', async () => {
   const { provider, clock, files } = createHarness();
   const look = async () => (await provider.stats('cpu-and-memory', signal)).usage.nanoCores;
   assert.equal(await look(), undefined);
@@ -353,7 +353,7 @@ test('reports rates from the second sample on', async () => {
   assert.equal(await look(), 5e8, 'a sample immediately afterwards keeps the rate');
 });
 
-test('a reset counter has no rate, and removed counters are dropped', () => {
+test('a counter that was reset has no rate, and removed counters are dropped', () => {
   const rates = new UsageRates();
   const look = (atMs: number, nanos: number) => {
     const pass = rates.begin();
@@ -367,12 +367,12 @@ test('a reset counter has no rate, and removed counters are dropped', () => {
   rates.begin().end();
   assert.equal(look(6_000, 500), undefined);
   assert.equal(look(8_000, 900), 200);
-  // The clock is set back by hours.
+  // The clock was set back by hours.
   assert.equal(look(-9_000_000, 1_000), 200);
   assert.equal(look(-8_998_000, 1_600), 300);
 });
 
-test('sums the containers of pods without a cgroup', async () => {
+test('sums the usage of the containers for a pod without a cgroup', async () => {
   const { provider } = createHarness({ pods: () => [{ ...subject, cgroup: '' }] });
   const { pods } = await provider.stats('cpu-and-memory', signal);
   assert.deepEqual([pods[0]?.usage.cpuNanos, pods[0]?.usage.memory?.workingSetBytes], [1.5e9, 3_000]);
@@ -409,7 +409,7 @@ test('/metrics/resource contains the node, each pod and each container with the 
   assert.doesNotMatch(failed, /node_cpu/);
 });
 
-test('volumes are reported with their claims, and ephemeral ones count as written data', async () => {
+test('volumes are reported with their claims, and ephemeral volumes count as ephemeral storage', async () => {
   const space = { capacityBytes: 1_000, availableBytes: 400, inodes: 100, inodesFree: 90 };
   const held = { usedBytes: 600, inodesUsed: 10, atMs: 0 };
   const { provider } = createHarness({

@@ -14,7 +14,7 @@ import type {
 import { resourceMetrics } from './resource-metrics.ts';
 import type { StatsProvider } from './stats-provider.ts';
 
-/** Converts the stats to `/stats/summary`. */
+/** Converts stats to the response of `/stats/summary`. */
 export function summaryOf(stats: NodeStats, scope: StatsScope): object {
   return { node: nodeOf(stats, scope), pods: stats.pods.map((pod) => podOf(pod, stats, scope)) };
 }
@@ -62,7 +62,7 @@ function podOf(pod: PodUsage, stats: NodeStats, scope: StatsScope): object {
   };
 }
 
-/** Returns the ephemeral data of a pod. */
+/** Returns the ephemeral storage usage of a pod. */
 export function ephemeralOf({ usage, containers, volumes = [], otherFiles = [] }: PodUsage): FileUsage {
   const scratch = volumes.filter(({ isScratch }) => isScratch);
   const written = [
@@ -133,10 +133,12 @@ function diskOf(
   return { time: apiTime(atMs), availableBytes, capacityBytes, usedBytes, inodesFree, inodes, inodesUsed };
 }
 
-/** The stats endpoints of the kubelet. */
+/** Responses of the kubelet's stats endpoints. */
 export interface StatsEndpoints {
   summary(scope: StatsScope, signal: AbortSignal): Promise<object>;
-  /** Returns the text of a metrics endpoint. A failed scrape is reported in it. */
+  /**
+   * Returns the text of the resource metrics; it contains an error metric after a failed scrape.
+   */
   resourceMetrics(signal: AbortSignal): Promise<string>;
   cadvisorMetrics(signal: AbortSignal): Promise<string>;
 }
@@ -146,9 +148,7 @@ export interface StatsEndpointsDeps extends Omit<CadvisorSources, 'written'> {
   readonly provider: StatsProvider;
 }
 
-/**
- * Reading the files of all cgroups is shared by concurrent scrapes, and by those soon afterwards.
- */
+/** Time for which cgroup metrics are cached; concurrent scrapes share one read. */
 const cgroupsForMs = 10_000;
 
 export function createStatsEndpoints(deps: StatsEndpointsDeps): StatsEndpoints {

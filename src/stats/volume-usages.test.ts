@@ -26,7 +26,7 @@ const data: MeasuredDirectory = {
 function createHarness() {
   const clock = new VirtualClock();
   const requests: string[] = [];
-  /** Directories that do not respond until released by the test. */
+  /** Directories whose space is read only when the test releases them. */
   const held = new Map<string, PromiseWithResolvers<void>>();
   const answer = async <T>(what: string, value: T) => {
     requests.push(what);
@@ -58,7 +58,7 @@ function createHarness() {
 const pod = aPod({ metadata: { uid: podUid('one') } });
 const { signal } = new AbortController();
 
-test('counts files on shared disks and reads the file system otherwise', async () => {
+test('counts the files of volumes on shared disks and reads the file system space of other volumes', async () => {
   const { usages, clock } = createHarness();
   const atMs = clock.now();
   assert.deepEqual(await usages.of(pod, signal), [
@@ -67,7 +67,7 @@ test('counts files on shared disks and reads the file system otherwise', async (
   ]);
 });
 
-test('counts once per period for all callers, and drops removed pods', async () => {
+test('measures volumes once per period for all callers, and drops removed pods', async () => {
   const { clock, asked, usages } = createHarness();
   await Promise.all([usages.of(pod, signal), usages.of(pod, signal)]);
   await clock.advance(59_999);
@@ -82,7 +82,7 @@ test('counts once per period for all callers, and drops removed pods', async () 
   assert.equal(usages.size, 0);
 });
 
-test('returns sufficiently new stats immediately', async () => {
+test('returns volume stats that are new enough without measuring', async () => {
   const { clock, asked, held, usages } = createHarness();
   assert.equal(usages.peek(pod), undefined, 'no stats yet');
   const gate = Promise.withResolvers<void>();
@@ -99,7 +99,7 @@ test('returns sufficiently new stats immediately', async () => {
   assert.deepEqual([usages.peek(pod), asked.length], [undefined, 2]);
 });
 
-test('omits an unresponsive volume, does not wait for it twice, and retries later', async () => {
+test('omits an unresponsive volume, waits for it only once, and retries later', async () => {
   const { clock, asked, held, usages } = createHarness();
   held.set('space /d', Promise.withResolvers());
   const first = usages.of(pod, signal);
@@ -114,7 +114,7 @@ test('omits an unresponsive volume, does not wait for it twice, and retries late
   assert.deepEqual(names(await usages.of(pod, signal)), ['scratch', 'data']);
 });
 
-test('returns the previous count with its time while a new one runs', async () => {
+test('returns the previous count with its time while a new count runs', async () => {
   const { clock, held, usages } = createHarness();
   const [before] = await usages.of(pod, signal);
   const gate = Promise.withResolvers<void>();
@@ -128,7 +128,7 @@ test('returns the previous count with its time while a new one runs', async () =
   assert.equal((await usages.of(pod, signal))[0]?.atMs, clock.now());
 });
 
-test('counts again for a caller that needs current stats', async () => {
+test('counts a volume again for a caller that needs current stats', async () => {
   const { clock, asked, usages } = createHarness();
   await usages.of(pod, signal);
   await clock.advance(1_000);
@@ -138,14 +138,14 @@ test('counts again for a caller that needs current stats', async () => {
   assert.equal(asked.length, 4);
 });
 
-test('prefers the quota accounting of the file system', async () => {
+test('uses the quota accounting of the file system when it is available', async () => {
   const { quota, usages } = createHarness();
   quota.bytes = 4_096;
   const [first] = await usages.of(pod, signal);
   assert.deepEqual([first?.usedBytes, first?.inodesUsed, first?.capacityBytes], [4_096, 3, 1_000]);
 });
 
-test('an aborted caller does not affect others', async () => {
+test('aborting one caller does not affect the other callers', async () => {
   const { clock, held, usages } = createHarness();
   const gate = Promise.withResolvers<void>();
   held.set('space /d', gate);
@@ -159,7 +159,7 @@ test('an aborted caller does not affect others', async () => {
   assert.equal((await second).length, 2);
 });
 
-test('finds new and removed volumes at the next count or when the pod changes', async () => {
+test("finds added and removed volumes at the next count or when the pod's spec changes", async () => {
   const { clock, places, usages } = createHarness();
   const names = (all: readonly { readonly name: string }[] | undefined) => all?.map(({ name }) => name);
   places.now = [];

@@ -15,11 +15,11 @@ export interface MeasuredDirectory {
   readonly name: string;
   readonly directory: string;
   /**
-   * Whether the usage of the file system or of the files counts: other data may be on the same
-   * disk.
+   * Whether to measure the file system or to count the volume's files, because other data may be on
+   * the same disk.
    */
   readonly counts: 'file-system' | 'files';
-  /** Whether it is ephemeral and on the disk of the pods. */
+  /** Whether the volume is ephemeral and on the same disk as the pod directories. */
   readonly isScratch: boolean;
   readonly claim?: { readonly namespace: string; readonly name: string } | undefined;
 }
@@ -34,30 +34,30 @@ export interface VolumeUsagesDeps {
 }
 
 interface Known {
-  /** When the last count started. */
+  /** Start of the last count, on the monotonic clock. */
   readonly beganMs: number;
-  /** Resolves when the count has ended, successfully or not. */
+  /** Resolves when the count has ended; never rejects. */
   readonly counting: Promise<void>;
   isCounting: boolean;
   last: VolumeUsage | undefined;
-  /** Aborted when the pod is removed. */
+  /** Cancels the count; called when the pod is removed. */
   readonly end: () => void;
 }
 
-/** The volumes of a pod by name, as of the last count. */
+/** Volumes of a pod by name, as of the last count. */
 interface KnownPod {
   readonly spec: Pod['spec'];
   readonly volumes: Map<string, Known>;
 }
 
-/** The deadline of a count; a larger volume is counted partly. */
+/** Time limit of a count; a larger volume is counted partly. */
 const countWithinMs = 300_000;
-/** The maximum wait for other counts. */
+/** Maximum time that a count waits for other counts. */
 const giveUpAfterMs = { files: 900_000, 'file-system': 30_000 };
-/** The maximum wait of a caller; after that the previous count is returned. */
+/** Maximum time that a caller waits; after it the previous count is returned. */
 const waitMs = 2_000;
 
-/** Measures the volumes of pods on demand, at most once per period. */
+/** Measures the volumes of pods on request, at most once per period. */
 export class VolumeUsages {
   readonly #deps: VolumeUsagesDeps;
   readonly #known = new Map<PodUid, KnownPod>();
@@ -66,7 +66,10 @@ export class VolumeUsages {
     this.#deps = deps;
   }
 
-  /** Returns the stats of a pod without waiting; undefined if a volume must be counted first. */
+  /**
+   * Returns the volume stats of a pod without waiting; undefined when a volume must be counted
+   * first.
+   */
   peek(pod: Pod, maxAgeMs = this.#deps.periodMs): readonly VolumeUsage[] | undefined {
     const { spec, volumes } = this.#known.get(pod.metadata.uid) ?? {};
     if (volumes === undefined || spec !== pod.spec)
@@ -79,7 +82,7 @@ export class VolumeUsages {
     return usages;
   }
 
-  /** Returns the volumes that have stats now or soon. */
+  /** Returns the volume stats of a pod; waits for missing ones for a limited time. */
   async of(pod: Pod, signal: AbortSignal, maxAgeMs = this.#deps.periodMs): Promise<readonly VolumeUsage[]> {
     const { uid } = pod.metadata;
     const directories = this.#deps.directoriesOf(pod);
@@ -91,14 +94,14 @@ export class VolumeUsages {
       ]),
     );
     for (const [name, { end }] of before) if (!volumes.has(name)) end();
-    // A pod without volumes may get some later.
+    // A pod without volumes is not cached, because volumes may be added later.
     if (volumes.size > 0) this.#known.set(uid, { spec: pod.spec, volumes });
     else this.#known.delete(uid);
     const usages = [...volumes.values()].map((known) => this.#usageOf(known, signal));
     return (await Promise.all(usages)).filter((usage) => usage !== undefined);
   }
 
-  /** Drops all other pods and cancels their counts. */
+  /** Drops the stats of all other pods and cancels their counts. */
   retain(pods: readonly Pod[]): void {
     const there = new Set(pods.map(({ metadata }) => metadata.uid));
     for (const [uid, { volumes }] of this.#known) {
@@ -112,7 +115,7 @@ export class VolumeUsages {
     return this.#known.size;
   }
 
-  /** Returns the state of a volume, created if necessary. */
+  /** Returns the cached state of a volume, creating it when necessary. */
   #knownOf(directory: MeasuredDirectory, before: Known | undefined, maxAgeMs: number): Known {
     const isGood = before !== undefined && (before.isCounting || this.#ageOf(before) < maxAgeMs);
     return isGood ? before : this.#begin(directory, before?.last);
@@ -137,8 +140,8 @@ export class VolumeUsages {
   }
 
   /**
-   * The count continues after its callers have timed out. A failed count is not retried in this
-   * period.
+   * Starts a count, which continues after its callers have timed out. A failed count is not retried
+   * in the same period.
    */
   #begin(directory: MeasuredDirectory, last: VolumeUsage | undefined): Known {
     const controller = new AbortController();
@@ -171,13 +174,14 @@ export class VolumeUsages {
     const { name, directory, counts, isScratch, claim } = measured;
     const found =
       counts === 'files' ? await this.#files(directory, signal) : await this.#deps.space(directory, signal);
-    // Some CSI drivers do not report it.
+    // Some CSI drivers report no usage.
     if (Object.keys(found).length === 0) return undefined;
     return { ...found, atMs: clock.now(), name, isScratch, claim };
   }
 
   /**
-   * The accounting of the file system is exact; the number of files is only known from the walk.
+   * Counts a directory. The quota accounting of the file system gives the exact size; the number of
+   * files is counted by walking the tree.
    */
   async #files(directory: string, signal: AbortSignal): Promise<CsiSpace> {
     const [result] = await this.#deps.directories.usagesOf([{ path: directory }], countWithinMs, signal);

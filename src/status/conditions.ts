@@ -2,7 +2,7 @@ import type { ContainerStatus, PodCondition, PodStatus } from '../kinds/index.ts
 import { findNamed, initContainersOf, isSidecar, type ObservedPod, type Pod } from '../pods/index.ts';
 import { restartingConditions } from './restart-all.ts';
 
-/** Conditions that only the kubelet writes. */
+/** Types of pod conditions that only the kubelet writes. */
 const owned: ReadonlySet<string> = new Set([
   'PodScheduled',
   'Initialized',
@@ -13,7 +13,7 @@ const owned: ReadonlySet<string> = new Set([
   'PodResizeInProgress',
   'AllContainersRestarting',
 ]);
-/** Other components write this one too. */
+/** A condition type that other components write too. */
 const shared = 'DisruptionTarget';
 
 export function isOwnedCondition(type: string): boolean {
@@ -24,7 +24,7 @@ export function isResizeCondition(type: string): boolean {
   return type === 'PodResizePending' || type === 'PodResizeInProgress';
 }
 
-/** Whether a change of the condition is a change by the kubelet. */
+/** Whether the kubelet writes conditions of this type. */
 export function isOurCondition(type: string): boolean {
   return owned.has(type) || type === shared;
 }
@@ -33,7 +33,7 @@ export function findCondition(status: PodStatus, type: string): PodCondition | u
   return status.conditions?.find((condition) => condition.type === type);
 }
 
-/** True, or the reason why not. */
+/** True, or the reason and message of a condition that is false. */
 type ConditionResult =
   | { readonly is: 'True'; readonly reason?: string }
   | { readonly is: 'False'; readonly reason?: string; readonly message?: string };
@@ -43,17 +43,17 @@ const yes: ConditionResult = { is: 'True' };
 export interface ConditionInput {
   readonly pod: Pod;
   readonly observed: ObservedPod;
-  /** The status without its conditions: phase and container statuses. */
+  /** The pod's status without conditions: phase and container statuses. */
   readonly status: PodStatus;
   readonly previous: PodStatus;
   readonly hasUsableSandbox: boolean;
-  /** The conditions of a resize. */
+  /** The resize conditions of the pod. */
   readonly resize?: readonly PodCondition[] | undefined;
 }
 
 /**
- * Computes all conditions of the pod. Conditions of other components pass through; the status
- * manager sets transition times.
+ * Computes all conditions of the pod. Conditions written by other components are preserved; the
+ * status manager sets transition times.
  */
 export function podConditions(input: ConditionInput): readonly PodCondition[] {
   const { pod, observed, status, previous } = input;
@@ -73,7 +73,7 @@ export function podConditions(input: ConditionInput): readonly PodCondition[] {
 }
 
 /**
- * Computes Ready and ContainersReady from container statuses, phase and the conditions of readiness
+ * Computes the conditions Ready and ContainersReady from container statuses, phase and readiness
  * gates.
  */
 export function readinessConditions(pod: Pod, status: PodStatus): readonly PodCondition[] {
@@ -82,7 +82,9 @@ export function readinessConditions(pod: Pod, status: PodStatus): readonly PodCo
   return [condition(pod, 'Ready', ready), condition(pod, 'ContainersReady', containers)];
 }
 
-/** The status with Ready and ContainersReady recomputed in place. */
+/**
+ * Returns the status with recomputed Ready and ContainersReady conditions, in the same positions.
+ */
 export function replaceReadiness(pod: Pod, status: PodStatus): PodStatus {
   const before = status.conditions ?? [];
   const computed = readinessConditions(pod, status);
@@ -139,12 +141,12 @@ function initialized({ pod, status, previous }: ConditionInput): ConditionResult
   if (status.phase === 'Succeeded' && unknown.length === 0) return { is: 'True', reason: 'PodCompleted' };
   if (hasRun(status)) return yes;
   const message = listed({ unknown, incomplete });
-  // An initialized pod stays initialized, also while all its containers restart.
+  // An initialized pod stays initialized, even while all its containers restart.
   if (message === '' || findCondition(previous, 'Initialized')?.status === 'True') return yes;
   return { is: 'False', reason: 'ContainersNotInitialized', message };
 }
 
-/** Regular containers start only after initialization. */
+/** Whether a regular container has run, which implies that initialization completed. */
 function hasRun({ containerStatuses = [] }: PodStatus): boolean {
   return containerStatuses.some(
     ({ state }) => state?.running !== undefined || state?.terminated !== undefined,

@@ -8,27 +8,30 @@ import {
   sharesToMilliCpu,
 } from '../pods/index.ts';
 
-/** Below this, in thousandths of a core, the kernel's values cannot distinguish amounts. */
+/**
+ * CPU amounts in millicores below which the kernel's values are ambiguous, because it rounds up to
+ * a minimum.
+ */
 const minReported = { requests: 2, limits: 10 } as const;
 
-/** The resources the runtime reports for the container; undefined where it reports none. */
+/** Resources that the runtime reports for the container; unreported values are undefined. */
 interface ReportedResources {
   readonly requests: { readonly cpu: Quantity | undefined };
   readonly limits: { readonly cpu: Quantity | undefined; readonly memory: Quantity | undefined };
 }
 
-/** Other known resources. */
+/** Resources of the container from sources other than the runtime. */
 export interface KnownResources {
-  /** The published resources. */
+  /** The last published status of the container. */
   readonly old: ContainerStatus | undefined;
-  /** The resources last sent to the runtime. */
+  /** The resources last sent to the runtime for the container. */
   readonly actuated: ResourceRequirements | undefined;
 }
 
 /**
- * Computes the resources of the container: the allocated ones, overlaid with those the runtime
- * reports while it runs. Where the runtime reports none, the resources sent to it apply, or those
- * published for the same instance.
+ * Computes the resources in a container's status: the allocated ones, overlaid with those the
+ * runtime reports while the container runs. For unreported values the resources last sent to the
+ * runtime apply, or those published for the same instance.
  */
 export function actualResources(
   { resources = {} }: Container,
@@ -60,8 +63,8 @@ function reportedBy({ resources }: ObservedContainer): ReportedResources {
 }
 
 /**
- * A side that was never allocated is left out: the minimum weight of every container was not
- * requested.
+ * Resources that were never allocated are omitted, because every container has a minimum CPU weight
+ * that was not requested.
  */
 function overridden(
   side: ResourceSide,
@@ -78,7 +81,10 @@ function overridden(
   return { [side]: { ...own, ...Object.fromEntries(amounts) } };
 }
 
-/** Keeps the allocated text if its value is equal, so that nothing seems to change. */
+/**
+ * Keeps the allocated quantity's text when its value is equal, so that the status does not seem to
+ * change.
+ */
 function shown(
   name: 'cpu' | 'memory',
   side: ResourceSide,

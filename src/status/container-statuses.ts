@@ -32,11 +32,11 @@ interface Subject {
   readonly container: Container;
   readonly list: ListName;
   readonly isRestartingAll: boolean;
-  /** The last published status. */
+  /** The last published status of the container. */
   readonly old: ContainerStatus | undefined;
 }
 
-/** Distinct from every exit code of a program: the exit was not observed. */
+/** Exit code of a container whose exit was not observed, as in the Go kubelet. */
 const lostExitCode = 137;
 export const statusUnknown = 'ContainerStatusUnknown';
 export const lostAtTermination = {
@@ -52,7 +52,7 @@ const lostDuringDowntime = {
 
 /**
  * Computes one status per container of the spec, without `started` and `ready`. Init containers are
- * in spec order, others sorted by name.
+ * in spec order, other containers are sorted by name.
  */
 export function containerStatuses(
   pod: Pod,
@@ -87,7 +87,7 @@ export function byName(statuses: readonly ContainerStatus[]): readonly Container
   return statuses.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }
 
-/** Published for regular containers only. */
+/** Adds device health, which is published for regular containers only. */
 function withDevices(status: ContainerStatus, { devices }: StatusContext): ContainerStatus {
   const allocatedResourcesStatus = devices?.(status.name) ?? [];
   return allocatedResourcesStatus.length === 0 ? status : { ...status, allocatedResourcesStatus };
@@ -105,7 +105,10 @@ function containerStatus(subject: Subject): ContainerStatus {
   );
 }
 
-/** The runtime has no record of the container: it was not created yet, or was removed. */
+/**
+ * Status of a container of which the runtime has no record: it was not created, or its record was
+ * removed.
+ */
 function withoutInstance(subject: Subject): ContainerStatus {
   const { pod, container, old } = subject;
   const status = carriedOver(subject);
@@ -123,13 +126,14 @@ function withoutInstance(subject: Subject): ContainerStatus {
       },
     };
   if (old?.state?.running === undefined || status.lastState?.terminated !== undefined) return status;
-  // The container ran: a pod whose container disappeared must not look as if it never started.
+  // Counts the lost instance as a restart: a pod whose container disappeared must not look as if it
+  // never started.
   const restarts = pod.metadata.deletionTimestamp === undefined ? 1 : 0;
   const lastState = { terminated: lostDuringDowntime };
   return { ...status, restartCount: status.restartCount + restarts, lastState };
 }
 
-/** The container was removed so that all containers of the pod can restart. */
+/** Status of a container that was removed so that all containers of the pod can restart. */
 function withCurrentState(status: ContainerStatus, old: ContainerStatus): ContainerStatus {
   const waiting = { reason: restartingAll, message: 'The container was removed to restart all of the pod' };
   const lastState = { terminated: { ...waiting, exitCode: lostExitCode } };
@@ -152,7 +156,7 @@ function carriedOver(subject: Subject): ContainerStatus {
 }
 
 /**
- * The reason for waiting is recomputed, except in a terminated pod: there it explains why the
+ * The waiting reason. It is recomputed, except in a terminated pod, where it explains why the
  * container never ran.
  */
 function waitingOf(subject: Subject): NonNullable<ContainerState['waiting']> {
@@ -168,7 +172,10 @@ function defaultReason({ pod }: Subject): string {
   return initContainersOf(pod).length > 0 ? 'PodInitializing' : 'ContainerCreating';
 }
 
-/** A plain init container without a record has completed once a regular container was created. */
+/**
+ * Whether an init container other than a sidecar completed: it has no record, but a regular
+ * container was created.
+ */
 function isLostInit({ pod, observed, container, list }: Subject, status: ContainerStatus): boolean {
   if (list !== 'init' || isSidecar(container) || status.state?.waiting === undefined) return false;
   return pod.spec.containers.some(
@@ -200,7 +207,7 @@ function ofInstance(instance: ObservedContainer, subject: Subject): ContainerSta
 }
 
 /**
- * In a terminated pod, a container that was created and never started counts as terminated and does
+ * In a terminated pod, a container that was created but never started counts as terminated and does
  * not return to waiting.
  */
 function withPublishedEnd(state: ContainerState, { context, old }: Subject): ContainerState {
@@ -213,8 +220,8 @@ export function fullId({ runtimeName, id }: ObservedContainer): string {
 }
 
 /**
- * From the runtime's record, but never below the published count: records can be lost, counts only
- * grow.
+ * Restart count from the runtime's record, but never below the published count, because records can
+ * be lost.
  */
 function restartCount(instance: ObservedContainer, old: ContainerStatus | undefined): number {
   const published = old?.restartCount ?? 0;
@@ -222,7 +229,7 @@ function restartCount(instance: ObservedContainer, old: ContainerStatus | undefi
   const isNew = instance.state === 'running' && old?.state?.terminated !== undefined && isOther;
   const isLost = instance.state === 'unknown' && old?.state?.running !== undefined;
   if (isLost) return published + 1;
-  // A created container is not a restart yet, and may be removed before it starts.
+  // A created container does not count as restarted, because it may be removed before it starts.
   const own = instance.state === 'created' ? instance.restartCount - 1 : instance.restartCount;
   return Math.max(own, isNew ? published + 1 : published);
 }
@@ -242,7 +249,8 @@ function stateOf(instance: ObservedContainer, { old, isRestartingAll }: Subject)
     case 'created':
       return { waiting: {} };
     case 'unknown':
-      // "Ran and was lost" must never look like "never ran": a run-once pod would run twice.
+      // A container that ran and was lost must never look like one that never ran: a run-once pod
+      // would run twice.
       if (old?.state?.running === undefined) return { waiting: {} };
       return {
         terminated: isRestartingAll ? { ...lostAtTermination, reason: restartingAll } : lostAtTermination,
@@ -261,7 +269,9 @@ function terminatedState(instance: ObservedContainer): NonNullable<ContainerStat
   };
 }
 
-/** A container that should restart but failed to: it waits with that reason. */
+/**
+ * Status of a container that should restart but failed to start: it is waiting with that reason.
+ */
 function withStartError(subject: Subject, status: ContainerStatus): ContainerStatus {
   const { pod, observed, context, container, list } = subject;
   const newest = newestInstance(observed, container.name);

@@ -14,7 +14,7 @@ const failed: PodStatus = {
   ],
 };
 
-test('each end of a container is counted once, and again when it ran in between', async () => {
+test('each container exit is counted once, and the next exit after it ran again', async () => {
   const registry = new MetricRegistry({ onError: assert.ifError });
   const changed = endedContainers(registry);
   const pod = aPod();
@@ -34,7 +34,7 @@ test('each end of a container is counted once, and again when it ran in between'
   assert.ok(text.includes(init), text);
 });
 
-test('does not count exits that the API had before the kubelet started', async () => {
+test('exits in the status that a pod had before the kubelet started are not counted', async () => {
   const registry = new MetricRegistry({ onError: assert.ifError });
   const pod = { ...aPod(), status: failed };
   const change = { uid: pod.metadata.uid, pod, version: 1, isFinished: false };

@@ -26,27 +26,27 @@ function only(status: PodStatus): ContainerStatus {
   return first;
 }
 
-/** A published status of the container `main`. */
+/** Returns a published pod status with a status of the container `main`. */
 function published(over: Partial<ContainerStatus>): PodStatus {
   const main = { name: 'main', ready: false, restartCount: 0, image: 'example/web:1', imageID: '', ...over };
   return { phase: 'Running', containerStatuses: [main] };
 }
 
-describe('a container without a record in the runtime', () => {
-  it('waits to be created', () => {
+describe('status of a container without a record in the runtime', () => {
+  it('a container that was never created is waiting with ContainerCreating', () => {
     const { state, restartCount, image, ready, started } = only(statusOf(aPod(), []));
     assert.deepEqual(state, { waiting: { reason: 'ContainerCreating' } });
     assert.deepEqual([restartCount, image, ready, started], [0, 'example/web:1', false, false]);
   });
 
-  it('waits for initialization in a pod with init containers', () => {
+  it('a container in a pod with init containers is waiting with PodInitializing', () => {
     const pod = aPod({ spec: { initContainers: [{ name: 'first' }] } });
     const status = statusOf(pod, []);
     assert.deepEqual(only(status).state, { waiting: { reason: 'PodInitializing' } });
     assert.deepEqual(status.initContainerStatuses?.[0]?.state, { waiting: { reason: 'PodInitializing' } });
   });
 
-  it('keeps its exit', () => {
+  it('a terminated container without a record keeps its exit', () => {
     const terminated = { exitCode: 3, containerID: id('main') };
     const status = only(
       statusOf(aPod(), [], { previous: published({ state: { terminated }, restartCount: 4 }) }),
@@ -54,7 +54,7 @@ describe('a container without a record in the runtime', () => {
     assert.deepEqual([status.state?.terminated?.exitCode, status.restartCount], [3, 4]);
   });
 
-  it('counts as restarted and lost if it ran, so that the pod does not return to Pending', () => {
+  it('a container that ran and lost its record counts as restarted, so that the pod does not return to Pending', () => {
     const previous = published({ state: { running: {} }, restartCount: 2, containerID: id('main') });
     const status = statusOf(aPod(), [], { previous });
     assert.equal(only(status).lastState?.terminated?.reason, 'ContainerStatusUnknown');
@@ -64,19 +64,19 @@ describe('a container without a record in the runtime', () => {
     assert.equal(only(statusOf(aPod(), [], { previous: status })).restartCount, 3);
   });
 
-  it('does not count as restarted in a pod that is being deleted', () => {
+  it('a container that lost its record does not count as restarted in a pod that is being deleted', () => {
     const pod = aPod({ metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } });
     const previous = published({ state: { running: {} }, restartCount: 2 });
     assert.equal(only(statusOf(pod, [], { previous })).restartCount, 2);
   });
 
-  it('shows why it failed to start', () => {
+  it('a waiting container shows why it failed to start', () => {
     const startError = () => ({ reason: 'ImagePullBackOff', message: 'no such image' });
     const { state } = only(statusOf(aPod(), [], { startError }));
     assert.deepEqual(state, { waiting: { reason: 'ImagePullBackOff', message: 'no such image' } });
   });
 
-  it('lists its mounts with their recursive read-only mode', () => {
+  it('a container lists its mounts with their recursive read-only mode', () => {
     const volumeMounts = [
       { name: 'a', mountPath: '/a' },
       { name: 'b', mountPath: '/b', readOnly: true },
@@ -94,15 +94,15 @@ describe('a container without a record in the runtime', () => {
   });
 });
 
-describe('a container with a record in the runtime', () => {
-  it('runs since the start time of the runtime', () => {
+describe('status of a container with a record in the runtime', () => {
+  it('a running container has the start time that the runtime reports', () => {
     const status = only(statusOf(aPod(), [anInstance()]));
     assert.deepEqual(status.state, { running: { startedAt: '2026-01-01T00:00:01Z' } });
     assert.deepEqual([status.containerID, status.imageID], [id('main'), 'example/web@sha256:aa']);
     assert.deepEqual([status.started, status.ready], [true, true]);
   });
 
-  it('is terminated as the runtime reports', () => {
+  it('a terminated container has the exit that the runtime reports', () => {
     const instance = anInstance({ state: 'exited', exitCode: 137, reason: 'OOMKilled', message: 'gone' });
     assert.deepEqual(only(statusOf(aPod(), [instance])).state, {
       terminated: {
@@ -116,11 +116,11 @@ describe('a container with a record in the runtime', () => {
     });
   });
 
-  it('waits without a reason between being created and started', () => {
+  it('a created container is waiting without a reason until it starts', () => {
     assert.deepEqual(only(statusOf(aPod(), [anInstance({ state: 'created' })])).state, { waiting: {} });
   });
 
-  it('counts a restart when it starts, because a created instance may be removed before it runs', () => {
+  it('a restart is counted when the container starts, because a created instance may be removed before it runs', () => {
     const ended = anInstance({ id: 'first', state: 'exited', exitCode: 1 });
     const statuses = [
       [anInstance({ id: 'ahead', state: 'created', restartCount: 1 }), ended],
@@ -136,7 +136,7 @@ describe('a container with a record in the runtime', () => {
     assert.deepEqual(counts, [0, 0, 1]);
   });
 
-  it('shows the previous instance as its last state', () => {
+  it('the previous instance of a container is its last state', () => {
     const before = anInstance({ state: 'exited', exitCode: 1 });
     const oldest = anInstance({ state: 'exited', exitCode: 9, id: 'x', createdAtNs: 1n });
     const status = only(statusOf(aPod(), [oldest, before, anInstance({ restartCount: 1 })]));
@@ -144,25 +144,25 @@ describe('a container with a record in the runtime', () => {
     assert.equal(status.restartCount, 1);
   });
 
-  it('keeps the last state without a record of the previous instance', () => {
+  it('a container keeps its last state when the record of the previous instance is removed', () => {
     const previous = published({ state: { terminated: { exitCode: 7 } }, containerID: id('main') });
     const status = only(statusOf(aPod(), [anInstance({ restartCount: 1 })], { previous }));
     assert.equal(status.lastState?.terminated?.exitCode, 7);
   });
 
-  it('never reports fewer restarts than published', () => {
+  it('the restart count is never lower than the published count', () => {
     const previous = published({ state: { waiting: {} }, restartCount: 5 });
     assert.equal(only(statusOf(aPod(), [anInstance()], { previous })).restartCount, 5);
   });
 
-  it('counts as lost when the runtime has no record of a running one', () => {
+  it('a running container whose record disappeared counts as lost', () => {
     const previous = published({ state: { running: {} }, restartCount: 1, containerID: id('main') });
     const status = only(statusOf(aPod(), [anInstance({ state: 'unknown' })], { previous }));
     assert.equal(status.state?.terminated?.reason, 'ContainerStatusUnknown');
     assert.equal(status.restartCount, 2);
   });
 
-  it('is not counted again when the same instance reappears', () => {
+  it('a lost container is not counted as restarted again when the same instance reappears', () => {
     const previous = published({
       state: { terminated: { exitCode: 137, reason: 'ContainerStatusUnknown' } },
       restartCount: 2,
@@ -173,7 +173,7 @@ describe('a container with a record in the runtime', () => {
     assert.equal(status.restartCount, 2);
   });
 
-  it('waits in back-off with its last exit as the last state', () => {
+  it('a container in back-off is waiting with its last exit as the last state', () => {
     const startError = () => ({ reason: 'CrashLoopBackOff', message: 'back-off 10s' });
     const instance = anInstance({ state: 'exited', exitCode: 1 });
     const status = statusOf(aPod(), [instance], { startError });
@@ -182,7 +182,7 @@ describe('a container with a record in the runtime', () => {
     assert.equal(status.phase, 'Running');
   });
 
-  it('does not wait for a start in a terminated pod', () => {
+  it('a container with a start error stays terminated in a terminated pod', () => {
     const startError = () => ({ reason: 'CrashLoopBackOff', message: 'back-off 10s' });
     const instance = anInstance({ state: 'exited', exitCode: 3 });
     const status = statusOf(aPod(), [instance], { startError, isTerminal: true });
@@ -191,7 +191,7 @@ describe('a container with a record in the runtime', () => {
     assert.equal(never.state?.waiting?.reason, 'CrashLoopBackOff', 'keeps the reason why it never started');
   });
 
-  it('keeps the reason why it never ran after its pod terminated, also for a later kubelet', () => {
+  it('a container that never ran keeps the reason after its pod terminated, also after a kubelet restart', () => {
     const waiting = { reason: 'ImagePullBackOff', message: 'no such image' };
     const before = published({ state: { waiting }, restartCount: 0 });
     assert.equal(
@@ -203,7 +203,7 @@ describe('a container with a record in the runtime', () => {
     assert.deepEqual(only(statusOf(aPod(), [], { previous: before, isTerminal: true })).state, { waiting });
   });
 
-  it('does not return to waiting after its pod terminated', () => {
+  it('a container does not return to waiting after its pod terminated', () => {
     const terminated = { exitCode: 137, reason: 'ContainerStatusUnknown' };
     const before = published({ state: { terminated }, restartCount: 1 });
     const created = anInstance({ state: 'created' });
@@ -215,14 +215,14 @@ describe('a container with a record in the runtime', () => {
     assert.deepEqual(goesOn, { waiting: {} });
   });
 
-  it('does not wait for a start that its restart policy forbids', () => {
+  it('a container whose restart policy forbids a restart stays terminated', () => {
     const startError = () => ({ reason: 'CrashLoopBackOff', message: '' });
     const pod = aPod({ spec: { restartPolicy: 'Never' } });
     const status = only(statusOf(pod, [anInstance({ state: 'exited', exitCode: 1 })], { startError }));
     assert.equal(status.state?.terminated?.exitCode, 1);
   });
 
-  it("has its message truncated to its share of the pod's limit, at a character boundary", () => {
+  it("a container's message is truncated to its share of the pod's limit, at a character boundary", () => {
     const pod = aPod({ spec: { containers: [{ name: 'main' }, { name: 'other' }, { name: 'third' }] } });
     const instance = anInstance({ state: 'exited', message: 'é'.repeat(5000) });
     const message = only(statusOf(pod, [instance])).state?.terminated?.message ?? '';
@@ -230,25 +230,25 @@ describe('a container with a record in the runtime', () => {
     assert.ok(!message.includes('\uFFFD'));
   });
 
-  it('shows the user it runs as', () => {
+  it("a running container's status shows its user", () => {
     const user = { uid: 1000, gid: 2000, supplementalGroups: [3000] };
     assert.deepEqual(only(statusOf(aPod(), [anInstance({ user })])).user, { linux: user });
   });
 });
 
-describe('init containers', () => {
+describe('status of init containers', () => {
   const pod = aPod({
     spec: {
       initContainers: [{ name: 'z-first' }, { name: 'a-second' }, { name: 'side', restartPolicy: 'Always' }],
     },
   });
 
-  it('are in the order of the spec', () => {
+  it('init container statuses are in the order of the spec', () => {
     const names = statusOf(pod, []).initContainerStatuses?.map(({ name }) => name);
     assert.deepEqual(names, ['z-first', 'a-second', 'side']);
   });
 
-  it('are ready after they completed successfully', () => {
+  it('init containers are ready after they completed successfully', () => {
     const done = anInstance({ name: 'z-first', state: 'exited' });
     const failed = anInstance({ name: 'a-second', state: 'exited', exitCode: 1 });
     const statuses = statusOf(pod, [done, failed]).initContainerStatuses;
@@ -258,14 +258,14 @@ describe('init containers', () => {
     );
   });
 
-  it('count as completed without records when regular containers were created', () => {
+  it('init containers without records count as completed when regular containers were created', () => {
     const status = statusOf(pod, [anInstance(), anInstance({ name: 'side' })]);
     const codes = status.initContainerStatuses?.map(({ state }) => state?.terminated?.exitCode);
     assert.deepEqual(codes, [0, 0, undefined]);
     assert.equal(status.phase, 'Running');
   });
 
-  it('do not wait in back-off after they completed successfully', () => {
+  it('init containers are not waiting in back-off after they completed successfully', () => {
     const startError = () => ({ reason: 'CrashLoopBackOff', message: '' });
     const done = anInstance({ name: 'z-first', state: 'exited' });
     const status = statusOf(pod, [done], { startError }).initContainerStatuses?.[0];
@@ -273,7 +273,7 @@ describe('init containers', () => {
   });
 });
 
-describe('started and ready', () => {
+describe('the fields started and ready', () => {
   const withProbe = (probe: Partial<Container>) =>
     aPod({ spec: { containers: [{ name: 'main', ...probe }] } });
   const probes = (startup?: 'success' | 'failure', readiness?: 'success' | 'failure') => ({
@@ -284,21 +284,21 @@ describe('started and ready', () => {
     return { started, ready };
   };
 
-  it('wait for the startup probe', () => {
+  it('a container with a startup probe is not started before the probe succeeds', () => {
     const pod = withProbe({ startupProbe: {} });
     assert.deepEqual(flags(pod, probes()), { started: false, ready: false });
     assert.deepEqual(flags(pod, probes('failure')), { started: false, ready: false });
     assert.deepEqual(flags(pod, probes('success')), { started: true, ready: true });
   });
 
-  it('wait for the readiness probe', () => {
+  it('a container with a readiness probe is not ready before the probe succeeds', () => {
     const pod = withProbe({ readinessProbe: {} });
     assert.deepEqual(flags(pod, probes()), { started: true, ready: false });
     assert.deepEqual(flags(pod, probes(undefined, 'failure')), { started: true, ready: false });
     assert.deepEqual(flags(pod, probes(undefined, 'success')), { started: true, ready: true });
   });
 
-  it('are restored for the same instance after a restart of the kubelet', () => {
+  it('started and ready are restored for the same instance after a kubelet restart', () => {
     const pod = withProbe({ startupProbe: {}, readinessProbe: {} });
     const was = { state: { running: {} }, started: true, ready: true };
     const same = published({ ...was, containerID: id('main') });
@@ -307,7 +307,7 @@ describe('started and ready', () => {
     assert.deepEqual(flags(pod, { previous: other }), { started: false, ready: false });
   });
 
-  it('are restored from a checkpoint entry of the instance', () => {
+  it('started and ready are restored from the checkpoint entry of the instance', () => {
     const pod = withProbe({ startupProbe: {}, readinessProbe: {} });
     const noted = (containerId: string) =>
       containerId === id('main') ? { started: true, ready: false } : undefined;
@@ -319,13 +319,13 @@ describe('started and ready', () => {
     assert.deepEqual(flags(pod, { noted: () => undefined }), { started: false, ready: false });
   });
 
-  it('are not taken from another instance, even if this one seems older', () => {
+  it('started and ready of another instance are not used, even if the current one seems older', () => {
     const conditions = [{ type: 'Ready', status: 'True' }];
     const pod = { ...withProbe({ readinessProbe: {} }), status: { conditions } };
     assert.equal(flags(pod, {}).ready, false);
   });
 
-  it('are unset for ephemeral containers', () => {
+  it('started and ready are unset for ephemeral containers', () => {
     const pod = aPod({ spec: { ephemeralContainers: [{ name: 'debug' }] } });
     const status = statusOf(pod, [anInstance({ name: 'debug' })]).ephemeralContainerStatuses?.[0];
     assert.deepEqual([status?.started, status?.ready], [undefined, false]);
@@ -333,8 +333,8 @@ describe('started and ready', () => {
   });
 });
 
-describe('the phase', () => {
-  it('stays terminal, whatever the runtime reports', () => {
+describe('the phase in the status', () => {
+  it('a terminal phase stays, whatever the runtime reports', () => {
     for (const phase of ['Succeeded', 'Failed']) {
       const ended = { phase, reason: 'Evicted', message: 'm' };
       for (const parts of [{ previous: ended }, { pod: { status: ended } }] as const) {
@@ -346,13 +346,13 @@ describe('the phase', () => {
     }
   });
 
-  it('keeps its reason while it is unchanged and drops it when it changes', () => {
+  it("the phase's reason is kept while the phase is unchanged and dropped when it changes", () => {
     const previous = { phase: 'Running', reason: 'R', message: 'M' };
     assert.equal(statusOf(aPod(), [anInstance()], { previous }).reason, 'R');
     assert.equal(statusOf(aPod(), [], { previous }).reason, undefined);
   });
 
-  it('is Failed for a pod that must fail', () => {
+  it('the phase is Failed for a pod that must fail', () => {
     const eviction = { reason: 'DeadlineExceeded', message: 'too long' };
     const status = statusOf(aPod(), [anInstance()], { eviction });
     assert.deepEqual(
@@ -362,11 +362,11 @@ describe('the phase', () => {
   });
 });
 
-describe('conditions', () => {
+describe('conditions in the status', () => {
   const summary = (status: PodStatus) =>
     status.conditions?.map(({ type, status: is, reason, message }) => [type, is, reason, message]);
 
-  it('are complete and in order for a running pod', () => {
+  it('the conditions of a running pod are complete and in order', () => {
     assert.deepEqual(summary(statusOf(aPod(), [anInstance()])), [
       ['PodReadyToStartContainers', 'True', undefined, undefined],
       ['Initialized', 'True', undefined, undefined],
@@ -376,14 +376,14 @@ describe('conditions', () => {
     ]);
   });
 
-  it('name the containers that are not ready', () => {
+  it('the condition ContainersReady names the containers that are not ready', () => {
     const pod = aPod({ spec: { containers: [{ name: 'b' }, { name: 'a' }] } });
     const ready = findCondition(statusOf(pod, []), 'Ready');
     assert.equal(ready?.reason, 'ContainersNotReady');
     assert.equal(ready?.message, 'containers with unready status: [b a]');
   });
 
-  it('name the init containers that have not completed', () => {
+  it('the condition Initialized names the init containers that have not completed', () => {
     const pod = aPod({ spec: { initContainers: [{ name: 'a' }, { name: 'b' }] } });
     const condition = findCondition(
       statusOf(pod, [anInstance({ name: 'a', state: 'exited' })]),
@@ -395,14 +395,14 @@ describe('conditions', () => {
     );
   });
 
-  it('stay initialized when an init container runs again', () => {
+  it('the condition Initialized stays true when an init container runs again', () => {
     const pod = aPod({ spec: { initContainers: [{ name: 'a' }] } });
     const previous = { conditions: [{ type: 'Initialized', status: 'True' }] };
     const status = statusOf(pod, [anInstance({ name: 'a' })], { previous });
     assert.equal(findCondition(status, 'Initialized')?.status, 'True');
   });
 
-  it('are not ready in a terminated pod', () => {
+  it('the Ready conditions are false in a terminated pod', () => {
     const pod = aPod({ spec: { restartPolicy: 'Never' } });
     const succeeded = statusOf(pod, [anInstance({ state: 'exited' })]);
     assert.deepEqual(findCondition(succeeded, 'Ready')?.reason, 'PodCompleted');
@@ -411,7 +411,7 @@ describe('conditions', () => {
     assert.deepEqual(findCondition(failed, 'ContainersReady')?.reason, 'PodFailed');
   });
 
-  it('wait for every readiness gate', () => {
+  it('the condition Ready is false until every readiness gate is true', () => {
     const readinessGates = [{ conditionType: 'example.com/a' }, { conditionType: 'example.com/b' }];
     const conditions = [{ type: 'example.com/b', status: 'False' }];
     const pod = aPod({ spec: { readinessGates }, status: { conditions } });
@@ -426,7 +426,7 @@ describe('conditions', () => {
     assert.equal(findCondition(status, 'example.com/b')?.status, 'False');
   });
 
-  it('keep a disruption and the conditions of other components', () => {
+  it('DisruptionTarget and the conditions of other components are preserved', () => {
     const rest = [{ type: 'example.com/x', status: 'Unknown' }];
     const previous = { conditions: [{ type: 'DisruptionTarget', status: 'True' }] };
     const pod = aPod({ status: { conditions: rest } });
@@ -434,20 +434,20 @@ describe('conditions', () => {
     assert.deepEqual(types?.slice(0, 2), ['example.com/x', 'DisruptionTarget']);
   });
 
-  it('have the observed generation', () => {
+  it("the kubelet's conditions have the observed generation", () => {
     const status = statusOf(aPod({ metadata: { generation: 7 } }), []);
     assert.equal(status.observedGeneration, 7);
     assert.ok(status.conditions?.every(({ observedGeneration }) => observedGeneration === 7));
   });
 });
 
-describe('addresses', () => {
+describe('addresses in the status', () => {
   const ips = (status: PodStatus) => [
     status.podIPs?.map(({ ip }) => ip),
     status.hostIPs?.map(({ ip }) => ip),
   ];
 
-  it("are one per family, the node's first", () => {
+  it("a pod has one address per family, the node's preferred family first", () => {
     const pod = aPod();
     const observed = { ...observe(pod), ips: ['10.0.0.1', 'fd00::1', '10.0.0.2', 'fd00::2'] };
     const status = generatePodStatus(pod, observed, aStatusContext({ nodeIps: ['fd00::99', '192.0.2.1'] }));
@@ -458,7 +458,7 @@ describe('addresses', () => {
     assert.deepEqual([status.podIP, status.hostIP], ['fd00::1', 'fd00::99']);
   });
 
-  it("are the node's for a pod on the host network, and stay", () => {
+  it("a pod on the host network has the node's addresses, which do not change afterwards", () => {
     const pod = aPod({ spec: { hostNetwork: true } });
     const first = generatePodStatus(pod, { ...observe(pod), ips: [] }, aStatusContext());
     assert.equal(first.podIP, '192.0.2.1');
@@ -467,7 +467,7 @@ describe('addresses', () => {
     assert.deepEqual(ips(then)[0], ['192.0.2.1', 'fd00::9']);
   });
 
-  it('remain after the sandbox is removed', () => {
+  it('a pod keeps its addresses after the sandbox is removed', () => {
     const pod = aPod();
     const previous = { podIP: '10.9.9.9', podIPs: [{ ip: '10.9.9.9' }] };
     const stopped = observe(pod, [], [aSandbox({ state: 'not-ready' })]);
@@ -475,8 +475,8 @@ describe('addresses', () => {
   });
 });
 
-describe('other fields', () => {
-  it('always include the QoS class and preserve fields of other components', () => {
+describe('other fields of the status', () => {
+  it('the status always includes the QoS class and preserves fields of other components', () => {
     const resourceClaimStatuses = [{ name: 'claim' }];
     const status = statusOf(aPod({ status: { resourceClaimStatuses } }), []);
     assert.equal(status.qosClass, 'BestEffort');
@@ -484,8 +484,8 @@ describe('other fields', () => {
   });
 });
 
-describe('a rejected pod', () => {
-  it('is Failed with the reason, scheduled and not ready', () => {
+describe('status of a rejected pod', () => {
+  it('a rejected pod is Failed with the reason, scheduled and not ready', () => {
     const status = rejectedPodStatus(aPod(), { reason: 'OutOfcpu', message: 'no room' }, ['192.0.2.1']);
     assert.deepEqual([status.phase, status.reason, status.message], ['Failed', 'OutOfcpu', 'no room']);
     const conditions = status.conditions?.map(({ type, status: is }) => [type, is]);

@@ -20,8 +20,8 @@ import { hasStartedRegular, podPhase } from './phase.ts';
 import { withProbeFields } from './probe-fields.ts';
 
 /**
- * Computes the status of a pod from its spec, the runtime's report and the earlier status. Pure.
- * The status manager sets the times of transitions and of the start.
+ * Computes the status of a pod from its spec, the observation of the runtime and the previous
+ * status. A pure function. The status manager sets transition times and the start time.
  */
 export function generatePodStatus(pod: Pod, observed: ObservedPod, context: StatusContext): PodStatus {
   const lists = withProbeFields(pod, containerStatuses(pod, observed, context), context);
@@ -47,14 +47,14 @@ export function generatePodStatus(pod: Pod, observed: ObservedPod, context: Stat
     ephemeralContainerStatuses: orNothing(lists.ephemeral),
   };
   const { previous, hasUsableSandbox } = context;
-  // A terminating pod is not resized.
+  // Resize conditions are dropped, because a terminating pod is not resized.
   const isOver = context.isTerminal || isTerminalPhase(status.phase);
   const resize = isOver ? [] : context.resize;
   const conditions = podConditions({ pod, observed, status, previous, hasUsableSandbox, resize });
   return normalizeStatus(pod, { ...status, conditions });
 }
 
-/** The status of a pod that was rejected before any container ran. */
+/** Returns the status of a pod that was rejected before any container ran. */
 export function rejectedPodStatus(pod: Pod, why: StartError, nodeIps: readonly string[]): PodStatus {
   const observed = { ...pod.metadata, ips: [], sandboxes: [], containers: [] };
   const status: PodStatus = {
@@ -69,7 +69,8 @@ export function rejectedPodStatus(pod: Pod, why: StartError, nodeIps: readonly s
     ephemeralContainerStatuses: pod.status.ephemeralContainerStatuses,
   };
   const all = podConditions({ pod, observed, status, previous: pod.status, hasUsableSandbox: false });
-  // Nothing was attempted, so initialization and sandbox conditions are absent.
+  // Conditions about initialization and sandbox are set only when they existed before, because a
+  // rejected pod starts nothing.
   const preserved = new Set(['Initialized', 'PodReadyToStartContainers']);
   return normalizeStatus(pod, { ...status, conditions: all.filter(({ type }) => !preserved.has(type)) });
 }
@@ -77,8 +78,8 @@ export function rejectedPodStatus(pod: Pod, why: StartError, nodeIps: readonly s
 type PhaseFields = Pick<PodStatus, 'phase' | 'reason' | 'message'>;
 
 /**
- * A terminated pod keeps its final status: the published one first, then the cached one, then the
- * observed one.
+ * Phase, reason and message. A terminal phase is final: the published one first, then the cached
+ * one, then the observed one.
  */
 function phaseFields(pod: Pod, observedPhase: string, { previous, eviction }: StatusContext): PhaseFields {
   for (const { phase, reason, message } of [pod.status, previous]) {
@@ -91,7 +92,7 @@ function phaseFields(pod: Pod, observedPhase: string, { previous, eviction }: St
   return { phase: observedPhase, reason, message };
 }
 
-/** Fields of other components are preserved. */
+/** Fields of the status that other components write; they are preserved. */
 function untouched({ status }: Pod): Partial<PodStatus> {
   return {
     resourceClaimStatuses: status.resourceClaimStatuses,
@@ -106,7 +107,7 @@ function orNothing<T>(list: readonly T[]): readonly T[] | undefined {
 
 type Addresses = Pick<PodStatus, 'hostIP' | 'hostIPs' | 'podIP' | 'podIPs'>;
 
-/** The addresses of node and pod: at most one per family, the node's preferred family first. */
+/** Addresses of node and pod: at most one per family, the node's preferred family first. */
 export function addresses(
   pod: Pod,
   observed: ObservedPod,
@@ -121,14 +122,18 @@ export function addresses(
 }
 
 /**
- * An address remains after its sandbox is removed, so that the status of a terminated pod shows it.
+ * IP addresses of the pod. They are kept after its sandbox is removed, so that the status of a
+ * terminated pod shows them.
  */
 function podIps(observed: ObservedPod, before: readonly string[], prefersV6: boolean): readonly string[] {
   const isServed = observed.sandboxes.some(({ state }) => state === 'ready');
   return observed.ips.length === 0 && !isServed ? before : onePerFamily(observed.ips, prefersV6);
 }
 
-/** Immutable once set; only a second family may be added. */
+/**
+ * IP addresses of a pod on the host network. They are immutable once set; only a second family may
+ * be added.
+ */
 function hostNetworkIps(before: readonly string[], host: readonly string[]): readonly string[] {
   const [first, second] = before;
   if (first === undefined) return host;
@@ -146,7 +151,7 @@ function named(owner: 'host' | 'pod', ips: readonly string[]): Addresses {
   return { [`${owner}IP`]: ips[0], [`${owner}IPs`]: ips.map((ip) => ({ ip })) };
 }
 
-/** The allocated resources of the whole pod, and the limits of its own cgroup. */
+/** Pod-level fields: allocated resources, and the limits of the pod's cgroup. */
 function podResourceFields(
   pod: Pod,
   actuated: PodAllocation | undefined,

@@ -12,7 +12,7 @@ import { isOurCondition } from './conditions.ts';
 import { generatePodStatus } from './generate.ts';
 import { StatusManager } from './status-manager.ts';
 
-/** Generates arbitrary runtime reports; records may disappear and reappear. */
+/** A random observation of the runtime; container records may disappear and reappear. */
 interface Moment {
   readonly instances: readonly ObservedContainer[];
   readonly sandbox: 'ready' | 'not-ready' | 'none';
@@ -57,7 +57,7 @@ const anyPod = fc
     return aPod({ metadata, spec: { ...spec, containers: [main, { name: 'other' }] } });
   });
 
-/** Every cached status, in order. */
+/** Runs the status manager through the observations and returns every cached status in order. */
 async function history(pod: Pod, moments: readonly Moment[]): Promise<readonly PodStatus[]> {
   const clock = new VirtualClock();
   const manager = new StatusManager({ clock, logger: collectLogs(clock).logger, findPod: () => pod });
@@ -90,7 +90,7 @@ function allStatuses(status: PodStatus): readonly ContainerStatus[] {
   return [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
 }
 
-/** Applies the check to each status and its predecessor in any history. */
+/** Checks each pair of consecutive statuses in random histories. */
 function always(check: (before: PodStatus, after: PodStatus) => void): Promise<void> {
   const property = fc.asyncProperty(anyPod, fc.array(anyMoment, { maxLength: 12 }), async (pod, moments) => {
     const retained = await history(pod, moments);
@@ -101,7 +101,7 @@ function always(check: (before: PodStatus, after: PodStatus) => void): Promise<v
   return fc.assert(property, { numRuns: 300 });
 }
 
-describe('in any history of a pod', () => {
+describe("in any history of a pod's status", () => {
   it('a terminal phase never changes', () =>
     always((before, after) => {
       if (isTerminalPhase(before.phase)) assert.equal(after.phase, before.phase);
@@ -138,7 +138,7 @@ describe('in any history of a pod', () => {
       }
     }));
 
-  it('the start time stays', () =>
+  it('the start time never changes', () =>
     always((before, after) => {
       assert.equal(after.startTime, before.startTime);
     }));

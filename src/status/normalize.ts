@@ -4,11 +4,11 @@ import { isOurCondition } from './conditions.ts';
 import { byName } from './container-statuses.ts';
 import { wholeSeconds } from './context.ts';
 
-/** The limit in bytes of all container messages of a pod. */
+/** Limit in bytes for all container messages of a pod together. */
 const messageBytes = 12_288;
 
 /**
- * The form in which statuses are cached, compared and sent: whole seconds, bounded messages, fixed
+ * Normalizes a status for caching, comparing and sending: whole seconds, bounded messages, fixed
  * order.
  */
 export function normalizeStatus(pod: Pod, status: PodStatus): PodStatus {
@@ -58,7 +58,7 @@ function normalizeState(state: ContainerState | undefined, limit: number): Conta
   };
 }
 
-/** Truncates to this many bytes at a character boundary. */
+/** Truncates the text to this many bytes at a character boundary. */
 function cut(text: string, limit: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= limit) return text;
@@ -68,7 +68,7 @@ function cut(text: string, limit: number): string {
   return bytes.toString('utf8', 0, end);
 }
 
-/** Whether two statuses agree in all fields of the kubelet. Both must be normalized. */
+/** Whether two normalized statuses are equal in all fields that the kubelet writes. */
 export function sameStatus(a: PodStatus, b: PodStatus): boolean {
   return sameJson(ours(a), ours(b));
 }

@@ -5,7 +5,10 @@ import type { Container, ContainerStatus } from '../kinds/index.ts';
 import { annotations, type Pod } from '../pods/index.ts';
 import { type Phase, podPhase } from './phase.ts';
 
-/** The states of a container; `!` after a name means that it waits to restart. */
+/**
+ * States of containers in the test table; `!` after a name means that the container waits to
+ * restart.
+ */
 type Shown = 'missing' | 'waiting' | 'running' | 'unstarted' | `exit ${number}` | `again ${number}`;
 type Policy = 'Always' | 'OnFailure' | 'Never';
 
@@ -110,10 +113,10 @@ const rows: readonly Row[] = [
   },
 ];
 
-describe('podPhase', () => {
+describe('the pod phase computed by podPhase', () => {
   for (const row of rows) {
     const { phase, ...given } = row;
-    it(`is ${phase} for ${JSON.stringify(given)}`, () => {
+    it(`the phase is ${phase} for ${JSON.stringify(given)}`, () => {
       const pod = podOf(row);
       const shown = [...named('i', row.init), ...named('s', row.sidecars), ...named('c', row.main)];
       const statuses = shown.flatMap(([name, one]) => statusOf(name, one));

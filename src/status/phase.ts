@@ -14,10 +14,13 @@ export type Phase = 'Pending' | 'Running' | 'Succeeded' | 'Failed';
 
 export interface PhaseInput {
   readonly pod: Pod;
-  /** Of init and regular containers. */
+  /** Statuses of init and regular containers. */
   readonly statuses: readonly ContainerStatus[];
   readonly isTerminal: boolean;
-  /** Whether the current sandbox had a regular container: initialization is then complete. */
+  /**
+   * Whether a regular container was created in the current sandbox, which implies that
+   * initialization completed.
+   */
   readonly hasStartedRegular: boolean;
 }
 
@@ -33,7 +36,8 @@ type Counted =
   | 'succeeded';
 
 /**
- * The phase that follows from the containers of the pod. Pure; the published phase may override it.
+ * Computes the phase from the containers of the pod. A pure function; the published phase may
+ * override the result.
  */
 export function podPhase(input: PhaseInput): Phase {
   const count = countContainers(input);
@@ -48,7 +52,7 @@ export function podPhase(input: PhaseInput): Phase {
   return count('succeeded') === count('stopped') ? 'Succeeded' : 'Failed';
 }
 
-/** Whether the newest sandbox is ready and had an instance of a regular container. */
+/** Whether the newest sandbox is ready and has or had an instance of a regular container. */
 export function hasStartedRegular(pod: Pod, { sandboxes, containers }: ObservedPod): boolean {
   const sandbox = sandboxes[0];
   if (sandbox?.state !== 'ready') return false;
@@ -77,11 +81,11 @@ function countContainers(input: PhaseInput): (what: Counted) => number {
   return (what) => counts.get(what) ?? 0;
 }
 
-/** The parts of one container status that determine the phase. */
+/** The parts of a container status that determine the phase. */
 type ObservedContainerState =
   | { readonly is: 'missing' }
   | { readonly is: 'running'; readonly started: boolean }
-  /** Terminated, or waiting to restart. */
+  /** The container has terminated, or has terminated and waits to restart. */
   | { readonly is: 'ended' | 'waiting-again'; readonly exitCode: number; readonly restarts: boolean }
   | { readonly is: 'waiting' };
 
@@ -105,7 +109,7 @@ function countInit(_: Container, seen: ObservedContainerState): readonly Counted
   return seen.exitCode !== 0 && !seen.restarts ? ['failed-init'] : [];
 }
 
-/** A terminated container that restarts does not affect the phase. */
+/** A sidecar that terminated and restarts does not affect the phase. */
 function countSidecar(_: Container, seen: ObservedContainerState): readonly Counted[] {
   switch (seen.is) {
     case 'missing':
@@ -130,7 +134,7 @@ function countRegular(_: Container, seen: ObservedContainerState): readonly Coun
     case 'ended':
     case 'waiting-again': {
       const stopped: readonly Counted[] = seen.restarts ? [] : ['stopped-for-good'];
-      // A container that waits to restart has not succeeded, whatever its last exit code.
+      // A container that waits to restart has not succeeded, whatever its last exit code is.
       const succeeded: readonly Counted[] = seen.is === 'ended' && seen.exitCode === 0 ? ['succeeded'] : [];
       return ['stopped', ...stopped, ...succeeded];
     }

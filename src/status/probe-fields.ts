@@ -3,7 +3,7 @@ import { findNamed, initContainersOf, isSidecar, type Pod } from '../pods/index.
 import type { ContainerStatusLists } from './container-statuses.ts';
 import type { ProbedFlags, StatusContext } from './context.ts';
 
-/** Adds `started` and `ready`; ephemeral containers have neither. */
+/** Adds `started` and `ready` to container statuses; ephemeral containers have neither. */
 export function withProbeFields(
   pod: Pod,
   lists: ContainerStatusLists,
@@ -44,7 +44,7 @@ function isStarted({ status, container, old, context }: Probed): boolean {
   if (status.state?.running === undefined || wasStopped(status, context)) return false;
   const result = context.probes.startup(status.containerID ?? '');
   if (result !== undefined) return result === 'success';
-  // An observed start is kept for the same instance: after a restart of the kubelet there is no
+  // A published start is kept for the same instance, because after a kubelet restart there is no
   // probe result yet.
   if (published({ status, old, context })?.started === true) return true;
   return container?.startupProbe === undefined;
@@ -62,15 +62,15 @@ function isReady(probed: Probed): boolean {
 }
 
 /**
- * There is no probe result yet. The published values of this very instance apply, so that a restart
- * of the kubelet does not make a pod unready. Instances are compared by ID, because start times
- * depend on a clock that may have been set.
+ * Without a probe result the published values of the same instance apply, so that a restart of the
+ * kubelet does not make a pod unready. Instances are compared by id, because start times depend on
+ * a clock that may have been set.
  */
 function wasReady({ status, old, context }: Probed): boolean {
   return published({ status, old, context })?.ready ?? false;
 }
 
-/** The published status of this very instance. */
+/** The published status of the container if it belongs to the same instance. */
 function published({ status, old, context }: Pick<Probed, 'status' | 'old' | 'context'>) {
   if (isSame(status, old)) return { started: old?.started === true, ready: old?.ready === true };
   const noted: ProbedFlags | undefined = context.noted?.(status.containerID ?? '');

@@ -23,7 +23,10 @@ function statusOf(
   return generatePodStatus(pod, observe(pod, [anInstance(instance)]), aStatusContext({ previous }));
 }
 
-/** The resources of the only container for its allocated and reported resources. */
+/**
+ * Returns the resources in the status of a pod's only container, given allocated and reported
+ * resources.
+ */
 function shown(
   resources: ResourceRequirements | undefined,
   told: Partial<ObservedResources> | undefined,
@@ -40,8 +43,8 @@ const allotted = {
   limits: { cpu: '1', memory: '128Mi', 'example.com/gpu': '1' },
 };
 
-describe('the resources of a container', () => {
-  it('are those reported by the runtime while it runs', () => {
+describe("resources in a container's status", () => {
+  it('a running container has the resources that the runtime reports', () => {
     const reported = { cpuShares: 204, cpuQuota: 30_000, cpuPeriod: 100_000, memoryLimitBytes: 67_108_864 };
     assert.deepEqual(shown(allotted, reported)?.resources, {
       requests: { ...allotted.requests, cpu: '200m' },
@@ -49,18 +52,18 @@ describe('the resources of a container', () => {
     });
   });
 
-  it("keep the spec's text where the value equals the reported one", () => {
+  it("the spec's text of a quantity is kept when its value equals the reported one", () => {
     const reported = { cpuShares: 512, cpuQuota: 100_000, cpuPeriod: 100_000, memoryLimitBytes: 134_217_728 };
     assert.deepEqual(shown(allotted, reported)?.resources, allotted);
   });
 
-  it('are the allocated ones if it does not run or the runtime reports none', () => {
+  it('a container has the allocated resources when it does not run or the runtime reports none', () => {
     assert.deepEqual(shown(allotted, { cpuShares: 204 }, { state: 'exited' })?.resources, allotted);
     assert.deepEqual(shown(allotted, undefined)?.resources, allotted);
     assert.deepEqual(shown(allotted, { cpuQuota: -1, cpuPeriod: 100_000 })?.resources, allotted);
   });
 
-  it('keep CPU amounts that the kernel cannot distinguish from the minimum', () => {
+  it('CPU amounts are kept when the kernel cannot distinguish them from its minimum', () => {
     const sliver = { requests: { cpu: '1m' }, limits: { cpu: '5m' } };
     const reported = { cpuShares: 2, cpuQuota: 1_000, cpuPeriod: 100_000 };
     assert.deepEqual(shown(sliver, reported)?.resources, sliver);
@@ -68,13 +71,13 @@ describe('the resources of a container', () => {
     assert.deepEqual(shown(sliver, grown)?.resources, { requests: { cpu: '100m' }, limits: { cpu: '200m' } });
   });
 
-  it('omit what was not requested', () => {
+  it('resources that were not requested are omitted', () => {
     const reported = { cpuShares: 2, memoryLimitBytes: 4096 };
     assert.deepEqual(shown(undefined, reported)?.resources, {});
     assert.equal(shown(undefined, reported)?.allocatedResources, undefined);
   });
 
-  it('stay as published for the same instance if the runtime reports none', () => {
+  it('published resources of the same instance are kept when the runtime reports none', () => {
     const before = { requests: { cpu: '250m', memory: '64Mi' }, limits: { cpu: '400m', memory: '100Mi' } };
     const published = (containerID: string): PodStatus => ({
       containerStatuses: [
@@ -98,10 +101,10 @@ describe('the resources of a container', () => {
   });
 });
 
-describe('the resources of a pod', () => {
+describe("resources in a pod's status", () => {
   const one = (resources: ResourceRequirements) => ({ name: 'main', image: 'x', resources });
 
-  it('are the sum of the containers and the overhead', () => {
+  it("a pod's resources are the sum of its containers' and the overhead", () => {
     const amount = { cpu: '100m', memory: '100Mi' };
     const { resources, allocatedResources } = statusOf({
       containers: [one({ requests: amount, limits: amount })],
@@ -111,20 +114,20 @@ describe('the resources of a pod', () => {
     assert.deepEqual([allocatedResources, resources], [sum, { requests: sum, limits: sum }]);
   });
 
-  it('have a limit only if every container has one', () => {
+  it('a pod has a limit only if every container has one', () => {
     const limited = one({ requests: { cpu: '1' }, limits: { cpu: '2', memory: '64Mi' } });
     const free = { ...one({ limits: { cpu: '1' } }), name: 'other' };
     const { resources } = statusOf({ containers: [limited, free] });
     assert.deepEqual(resources, { requests: { cpu: '1' }, limits: { cpu: '3' } });
   });
 
-  it('are the pod-level resources if set', () => {
+  it('pod-level resources are used when they are set', () => {
     const whole = { requests: { cpu: '1', memory: '1Gi' }, limits: { cpu: '2', memory: '2Gi' } };
     const { resources } = statusOf({ containers: [one({ requests: { cpu: '100m' } })], resources: whole });
     assert.deepEqual(resources, whole);
   });
 
-  it('are empty for a pod without requests', () => {
+  it('the resources of a pod without requests are empty', () => {
     const { resources, allocatedResources } = statusOf({ containers: [one({})] });
     assert.deepEqual([resources, allocatedResources], [{}, undefined]);
   });

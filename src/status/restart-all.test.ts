@@ -26,8 +26,8 @@ const told = (status: PodStatus) => findCondition(status, 'AllContainersRestarti
 const ran = statusOf([main, anInstance({ name: 'watcher' })]);
 const requested = statusOf([main, anInstance({ name: 'watcher', state: 'exited', exitCode: 42 })], ran);
 
-describe('a pod in which a container may restart all containers', () => {
-  it('has the condition false and last', () => {
+describe('the condition of a pod in which a container may restart all containers', () => {
+  it('the condition AllContainersRestarting is false at first and the last in the list', () => {
     assert.equal(told(ran)?.status, 'False');
     assert.equal(ran.conditions?.at(-1)?.type, 'AllContainersRestarting');
     assert.equal(
@@ -36,7 +36,7 @@ describe('a pod in which a container may restart all containers', () => {
     );
   });
 
-  it('has the condition true from the exit that requests it', () => {
+  it('the condition is true from the exit that requests the restart', () => {
     assert.deepEqual(
       [told(requested)?.status, told(requested)?.reason],
       ['True', 'RestartAllContainersStarted'],
@@ -46,13 +46,13 @@ describe('a pod in which a container may restart all containers', () => {
     assert.equal(told(statusOf([main, other], ran))?.status, 'False');
   });
 
-  it('keeps the condition true while an old container exists', () => {
+  it('the condition stays true while a container created before the exit remains', () => {
     const half = statusOf([main], requested);
     assert.equal(told(half)?.status, 'True');
     assert.equal(half.phase, 'Running');
   });
 
-  it('resets the condition when all are removed: each waits and counts as restarted', () => {
+  it('the condition becomes false when all containers are removed: each waits and counts as restarted', () => {
     const gone = statusOf([], requested);
     assert.equal(told(gone)?.status, 'False');
     assert.equal(gone.phase, 'Running');
@@ -68,7 +68,7 @@ describe('a pod in which a container may restart all containers', () => {
     );
   });
 
-  it('counts the restarts of recreated containers', () => {
+  it('the restarts of recreated containers are counted', () => {
     const anew = statusOf([main, anInstance({ name: 'watcher' })], statusOf([], requested));
     assert.deepEqual(
       anew.containerStatuses?.map(({ restartCount, lastState }) => [
@@ -82,7 +82,7 @@ describe('a pod in which a container may restart all containers', () => {
     );
   });
 
-  it('drops the condition when the pod has terminated', () => {
+  it('the condition is dropped when the pod has terminated', () => {
     const ended = ['main', 'watcher'].map((name) => anInstance({ name, state: 'exited' }));
     assert.equal(told(statusOf(ended, ran))?.reason, 'PodCompleted');
   });

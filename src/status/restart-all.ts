@@ -4,7 +4,7 @@ import { initContainersOf, type ObservedPod, type Pod, shouldRestartAllContainer
 export const restartingAll = 'RestartingAllContainers';
 const conditionType = 'AllContainersRestarting';
 
-/** Whether a restart rule of a container may restart all containers. */
+/** Whether the pod has a container with a restart rule that can restart all containers. */
 export function mayRestartAll(pod: Pod): boolean {
   return [...initContainersOf(pod), ...pod.spec.containers].some(hasRule);
 }
@@ -13,17 +13,23 @@ function hasRule({ restartPolicyRules }: Container): boolean {
   return (restartPolicyRules ?? []).some(({ action }) => action === 'RestartAllContainers');
 }
 
-/** From the exit that requested it until no old container exists. */
+/**
+ * Whether all containers are being restarted: true from the exit that requested it until all old
+ * containers are removed.
+ */
 export function isRestartingAll(pod: Pod, observed: ObservedPod, previous: PodStatus): boolean {
   return mayRestartAll(pod) && (reportsRestartingAll(previous) || shouldRestartAllContainers(pod, observed));
 }
 
-/** Whether the status requires that all containers are removed before any starts. */
+/** Whether the status requires that all containers are removed before any is started. */
 export function reportsRestartingAll({ conditions = [] }: PodStatus): boolean {
   return conditions.some(({ type, status }) => type === conditionType && status === 'True');
 }
 
-/** None for a pod without such a rule. */
+/**
+ * The condition AllContainersRestarting; none for a pod without a rule that restarts all
+ * containers.
+ */
 export function restartingConditions(
   pod: Pod,
   observed: ObservedPod,

@@ -7,11 +7,11 @@ import {
   WorkQueue,
 } from '../lib/index.ts';
 
-/** A failed attempt and its consequence. */
+/** A failed attempt with the key's number of failures and its back-off. */
 export interface FailedTry<K> {
   readonly key: K;
   readonly error: unknown;
-  /** Consecutive failures, from 1. */
+  /** Number of consecutive failures, at least 1. */
   readonly failures: number;
   readonly nextTryMs: number;
 }
@@ -20,16 +20,16 @@ export interface RetryQueueDeps<K> {
   readonly clock: Clock;
   readonly random: Random;
   readonly policy: BackoffPolicy;
-  /** The number of keys processed concurrently. */
+  /** Maximum number of keys processed concurrently. */
   readonly parallel: number;
-  /** Processes a key. A failed key is retried later. */
+  /** Processes a key; the key is retried later when it rejects. */
   readonly work: (key: K, signal: AbortSignal) => Promise<void>;
   readonly failed: (failed: FailedTry<K>) => void;
 }
 
 /**
- * Processes keys against an API that may fail: each key serially, several keys concurrently, and a
- * failed key not before its back-off expires, however often it is added.
+ * Processes keys with calls to an API server that may fail: each key serially, several keys
+ * concurrently, and a failed key not before its back-off expires, however often it is added.
  */
 export class RetryQueue<K extends string> {
   readonly #deps: RetryQueueDeps<K>;
@@ -42,12 +42,12 @@ export class RetryQueue<K extends string> {
     this.#backoff = new KeyedBackoff({ policy: deps.policy, random: deps.random });
   }
 
-  /** Keys that are queued or being processed. */
+  /** Number of keys that are queued or being processed. */
   get pending(): number {
     return this.#queue.waiting + this.#queue.inFlight;
   }
 
-  /** Schedules the key within this delay, or when its back-off expires. */
+  /** Schedules the key after the delay, or when its back-off expires. */
   add(key: K, delayMs = 0): void {
     const waitMs = this.#backoff.remainingMs(key, { nowMs: this.#deps.clock.monotonicMs() });
     this.#queue.add(key, Math.max(delayMs, waitMs));
@@ -58,7 +58,7 @@ export class RetryQueue<K extends string> {
     this.#queue.forget(key);
   }
 
-  /** The API is reachable again: keys in back-off are retried at once. */
+  /** Retries keys in back-off immediately, because the API server is reachable again. */
   reconnected(): void {
     for (const [key] of this.#backoff.entries()) {
       this.#backoff.delete(key);
@@ -66,7 +66,7 @@ export class RetryQueue<K extends string> {
     }
   }
 
-  /** Runs until aborted and then throws the signal's reason. Call it once. */
+  /** Processes keys until the signal is aborted, then rejects with its reason. Call it once. */
   async run(signal: AbortSignal): Promise<void> {
     using _queue = this.#queue;
     await Promise.all(Array.from({ length: this.#deps.parallel }, () => this.#workAll(signal)));

@@ -34,8 +34,8 @@ const exited = (exitCode: number) => anInstance({ state: 'exited', exitCode });
 const deleted = { deletionTimestamp: '2026-01-01T00:00:00Z' };
 const fromFile = { annotations: { [annotations.source]: 'file' } };
 
-describe('versions', () => {
-  it('increase with every change and only then', () => {
+describe('versions of a status', () => {
+  it('the version increases with every change of the status and only then', () => {
     const { see, version } = aManager();
     see([]);
     assert.equal(version(), 1);
@@ -45,14 +45,14 @@ describe('versions', () => {
     assert.equal(version(), 2);
   });
 
-  it('increase for a deleted pod also without a change', () => {
+  it("the version of a deleted pod's status increases also without a change", () => {
     const { see, version } = aManager({ metadata: deleted });
     see([]);
     see([]);
     assert.equal(version(), 2);
   });
 
-  it('do not increase for a condition changed by another component', () => {
+  it('the version does not increase when another component changed a condition', () => {
     const { pod, see, version } = aManager();
     see([]);
     const conditions = [{ type: 'example.com/x', status: 'True' }];
@@ -61,8 +61,8 @@ describe('versions', () => {
   });
 });
 
-describe('times', () => {
-  it('of a transition change only with the status', async () => {
+describe('times in a status', () => {
+  it("a transition time changes only with the condition's status", async () => {
     const { see, clock } = aManager();
     const first = findCondition(see([]), 'Ready')?.lastTransitionTime;
     await clock.advance(5000);
@@ -72,21 +72,21 @@ describe('times', () => {
     assert.equal(findCondition(see([anInstance()]), 'Ready')?.lastTransitionTime, '2026-01-01T00:00:10Z');
   });
 
-  it('of the start are set once', async () => {
+  it('the start time is set once', async () => {
     const { see, clock } = aManager();
     assert.equal(see([]).startTime, '2026-01-01T00:00:00Z');
     await clock.advance(5000);
     assert.equal(see([anInstance()]).startTime, '2026-01-01T00:00:00Z');
   });
 
-  it('of the start are taken from the published status', () => {
+  it('the start time is taken from the published status', () => {
     const { see } = aManager({ status: { startTime: '2025-12-31T00:00:00Z' } });
     assert.equal(see([]).startTime, '2025-12-31T00:00:00Z');
   });
 });
 
-describe('irreversible facts', () => {
-  it('include a terminal phase, also for a status from another source', () => {
+describe('irreversible facts of a status', () => {
+  it('a terminal phase is irreversible, also when the status comes from another source', () => {
     const { pod, see, manager } = aManager({ spec: { restartPolicy: 'Never' } });
     assert.equal(see([exited(1)]).phase, 'Failed');
     const { containerStatuses } = manager.previousStatus(pod);
@@ -94,7 +94,7 @@ describe('irreversible facts', () => {
     assert.equal(status.phase, 'Failed');
   });
 
-  it('include the exit of a container that may not restart', () => {
+  it('the exit of a container that may not restart is irreversible', () => {
     const { see, records } = aManager({
       spec: { restartPolicy: 'Never', containers: [{ name: 'main' }, { name: 'other' }] },
     });
@@ -105,7 +105,7 @@ describe('irreversible facts', () => {
     assert.match(String(records.toArray()[0]?.message), /may not restart/);
   });
 
-  it("do not include exits in a pod that always restarts, whatever its containers' own policies", () => {
+  it("exits are reversible in a pod with restart policy Always, whatever its containers' restart policies are", () => {
     const containers = [{ name: 'main', restartPolicy: 'Never' }, { name: 'other' }];
     const { see } = aManager({ spec: { restartPolicy: 'Always', containers } });
     const other = anInstance({ name: 'other' });
@@ -114,7 +114,7 @@ describe('irreversible facts', () => {
     assert.ok(status?.state?.running !== undefined);
   });
 
-  it('do not include an assumed exit after another instance was created', () => {
+  it('an assumed exit is reversible after another instance was created', () => {
     const containers = [{ name: 'main' }, { name: 'other' }];
     const { see } = aManager({ spec: { restartPolicy: 'Never', containers } });
     const other = anInstance({ name: 'other' });
@@ -125,7 +125,7 @@ describe('irreversible facts', () => {
     assert.ok(status?.state?.running !== undefined);
   });
 
-  it('do not include an assumed exit after the instance reappeared', () => {
+  it('an assumed exit is reversible after the same instance reappeared', () => {
     const { see } = aManager({
       spec: { restartPolicy: 'Never', containers: [{ name: 'main' }, { name: 'other' }] },
     });
@@ -137,7 +137,7 @@ describe('irreversible facts', () => {
     assert.equal(status.restartCount, 1);
   });
 
-  it('include the observed generation', () => {
+  it('the observed generation never decreases', () => {
     const { pod, see } = aManager({ metadata: { generation: 5 } });
     see([]);
     const older = { ...pod, metadata: { ...pod.metadata, generation: 4 } };
@@ -148,8 +148,8 @@ describe('irreversible facts', () => {
   });
 });
 
-describe('a terminal phase', () => {
-  it('sets Ready to false in the same status', () => {
+describe('statuses with a terminal phase', () => {
+  it('a terminal phase sets Ready to false in the same status', () => {
     const { pod, see, manager } = aManager();
     const running = see([anInstance()]);
     const status = manager.setPodStatus(pod, { ...running, phase: 'Failed', reason: 'Evicted' });
@@ -158,11 +158,11 @@ describe('a terminal phase', () => {
   });
 });
 
-describe('probe results', () => {
+describe('probe results in the status', () => {
   const spec = { containers: [{ name: 'main', readinessProbe: {}, startupProbe: {} }] };
   const id = 'containerd://main-0';
 
-  it('change the container and the conditions in one status', () => {
+  it('a probe result changes the container status and the conditions in one version', () => {
     const { see, manager, uid, version } = aManager({ spec });
     see([anInstance()]);
     manager.setContainerStartup(uid, id, true);
@@ -178,7 +178,7 @@ describe('probe results', () => {
     assert.equal(version(), 3);
   });
 
-  it('make no container ready that is not running or not started', () => {
+  it('a probe result does not make a container ready that is not running or not started', () => {
     const { see, manager, uid } = aManager({ spec });
     const flags = () => {
       const [status] = manager.getPodStatus(uid)?.containerStatuses ?? [];
@@ -198,7 +198,7 @@ describe('probe results', () => {
     assert.equal(findCondition(manager.getPodStatus(uid) ?? {}, 'Ready')?.status, 'False');
   });
 
-  it('are dropped for unknown pods and containers', () => {
+  it('probe results of unknown pods and containers are dropped', () => {
     const { see, manager, uid, version } = aManager({ spec });
     manager.setContainerReadiness(uid, id, true);
     see([anInstance()]);
@@ -208,8 +208,8 @@ describe('probe results', () => {
   });
 });
 
-describe('the final status', () => {
-  it('marks a container with an unobserved exit as failed', () => {
+describe('the final status of a pod', () => {
+  it('the final status marks a container with an unobserved exit as failed', () => {
     const { pod, see, manager, uid } = aManager();
     see([anInstance()]);
     manager.terminatePod(pod);
@@ -221,14 +221,14 @@ describe('the final status', () => {
     assert.equal(manager.isFinished(uid), true);
   });
 
-  it('keeps an observed success', () => {
+  it('the final status keeps an observed success', () => {
     const { pod, see, manager, uid } = aManager({ spec: { restartPolicy: 'Never' } });
     see([exited(0)]);
     manager.terminatePod(pod);
     assert.equal(manager.getPodStatus(uid)?.phase, 'Succeeded');
   });
 
-  it('leaves regular containers waiting that were never started', () => {
+  it('the final status leaves regular containers waiting that were never started', () => {
     const initContainers = [{ name: 'a' }, { name: 'b' }, { name: 'c' }];
     const { pod, see, manager, uid } = aManager({ spec: { initContainers } });
     see([anInstance({ name: 'a', state: 'exited' }), anInstance({ name: 'b' })]);
@@ -242,14 +242,14 @@ describe('the final status', () => {
     assert.equal(status?.phase, 'Failed');
   });
 
-  it('keeps the phase of a static pod, which may start again', () => {
+  it('the final status keeps the phase of a static pod, which may start again', () => {
     const { pod, see, manager, uid } = aManager({ metadata: fromFile });
     see([anInstance()]);
     manager.terminatePod(pod);
     assert.equal(manager.getPodStatus(uid)?.phase, 'Running');
   });
 
-  it('is permanent, except for a static pod that starts again with the same UID', () => {
+  it('the final status is permanent, except for a static pod that starts again with the same UID', () => {
     const ordinary = aManager();
     ordinary.manager.terminatePod(ordinary.pod);
     ordinary.see([]);
@@ -263,7 +263,7 @@ describe('the final status', () => {
     assert.ok((again.version() ?? 0) > before);
   });
 
-  it('is not delivered after the static pod is desired again', () => {
+  it('the final status is not delivered after the static pod is desired again', () => {
     const { manager, pod, uid, see } = aManager({ metadata: fromFile });
     see([anInstance()]);
     manager.expectReturn(uid);
@@ -274,8 +274,8 @@ describe('the final status', () => {
   });
 });
 
-describe('listeners', () => {
-  it('receive every change at once, and a failing one does not affect others', () => {
+describe('listeners for status changes', () => {
+  it('listeners receive every change immediately, and a failing listener does not affect others', () => {
     const { see, manager, records } = aManager();
     const heard: StatusChange[] = [];
     manager.onChange(() => {
@@ -294,7 +294,7 @@ describe('listeners', () => {
     assert.equal(records.size, 2);
   });
 
-  it('with their own pace read the newest status of each pod', async () => {
+  it('a subscriber that reads slowly gets only the newest status of each pod', async () => {
     const { see, manager } = aManager();
     using changes = manager.changes();
     see([]);
@@ -304,8 +304,8 @@ describe('listeners', () => {
   });
 });
 
-describe('cached statuses', () => {
-  it('are removed with the pod', () => {
+describe('cached pod statuses', () => {
+  it('a cached status is removed with its pod', () => {
     const { see, manager, uid } = aManager();
     see([]);
     manager.removeOrphanedStatuses(new Set([uid]));
@@ -314,7 +314,7 @@ describe('cached statuses', () => {
     assert.equal(manager.size, 0);
   });
 
-  it('are found by the UID of the mirror pod too', () => {
+  it('a cached status is found by the UID of the mirror pod too', () => {
     const { pod, see, manager, known } = aManager();
     see([]);
     known.set(podUid('mirror'), pod);

@@ -23,17 +23,17 @@ import { lostAtTermination, statusUnknown } from './container-statuses.ts';
 import { normalizeStatus, sameStatus } from './normalize.ts';
 import { mayRestartAll } from './restart-all.ts';
 
-/** A status with its version in the history of the pod's statuses. */
+/** A pod status with its version. */
 export interface VersionedStatus {
   readonly uid: PodUid;
   readonly name: string;
   readonly namespace: string;
-  /** Increases by one with every change, from 1. */
+  /** Version of the status: starts with 1 and increases by one with every change. */
   readonly version: number;
   readonly status: PodStatus;
-  /** Nothing of the pod is left on the node; never reset. */
+  /** Whether all resources of the pod were removed from the node; stays true once it is. */
   readonly isFinished: boolean;
-  /** The monotonic time of this version. */
+  /** Time of this version on the monotonic clock. */
   readonly changedAtMs: number;
 }
 
@@ -50,34 +50,35 @@ interface StatusEvents {
   changed: StatusChange;
 }
 
-/** The part of the manager that a status writer needs. */
+/** The part of the status manager that a status writer needs. */
 export interface StatusSource {
   /**
-   * Pods with a changed status, each once however often it changed; read the newest from `entry`.
+   * Pods with a changed status, each listed once however often it changed; `entry` has the newest
+   * status.
    */
   changes(): Subscription<StatusChange>;
   entry(uid: PodUid): VersionedStatus | undefined;
   entries(): Iterable<VersionedStatus>;
-  /** The pod was deleted from the API: its status is removed. */
+  /** Removes the status of a pod that was deleted from the API server. */
   forget(uid: PodUid): void;
 }
 
 export interface StatusManagerDeps {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The desired pod, also by the UID of its mirror pod. */
+  /** Finds the desired pod by its UID or by the UID of its mirror pod. */
   readonly findPod: (uid: PodUid) => Pod | undefined;
 }
 
 /**
- * Above this number of pods with unread changes the oldest is dropped; a writer compares all
+ * Number of pods with unread changes above which the oldest is dropped; a writer also compares all
  * statuses periodically.
  */
 const unreadPods = 1000;
 
 /**
- * Caches the status of every pod of the node. The only owner of statuses; all changes pass through
- * one method.
+ * Caches the status of every pod of the node. It alone changes statuses, and all changes pass
+ * through one method.
  */
 export class StatusManager implements StatusSource {
   readonly #deps: StatusManagerDeps;
@@ -95,26 +96,33 @@ export class StatusManager implements StatusSource {
     return this.#entries.size;
   }
 
-  /** The cached status; undefined for a pod without one. The UID may be that of a mirror pod. */
+  /**
+   * Returns the cached status; undefined for a pod without one. The UID may be that of a mirror
+   * pod.
+   */
   getPodStatus(uid: PodUid): PodStatus | undefined {
     return (this.#entries.get(uid) ?? this.#entries.get(this.#ownUid(uid)))?.status;
   }
 
-  /** The status to build the next one upon: the cached one, else the one delivered with the pod. */
+  /**
+   * Returns the status from which the next one is computed: the cached one, or the one delivered
+   * with the pod.
+   */
   previousStatus(pod: Pod): PodStatus {
     return this.#restoredOf(pod)?.status ?? pod.status;
   }
 
-  /** Stores a new status and returns the one that is cached after normalization. */
+  /** Caches a new status and returns it after normalization. */
   setPodStatus(pod: Pod, status: PodStatus): PodStatus {
-    // A deleted pod must reach its writer even without a change: it may be due for removal.
+    // The status of a deleted pod is delivered even without a change, because the pod may be due
+    // for removal.
     const isForced = pod.metadata.deletionTimestamp !== undefined;
     const observedGeneration = pod.metadata.generation;
     this.#update(pod, { ...status, observedGeneration }, isForced ? 'always' : 'if-changed');
     return this.#entries.get(pod.metadata.uid)?.status ?? pod.status;
   }
 
-  /** Stores the result of a readiness probe. Results of unknown pods and containers are dropped. */
+  /** Caches the result of a readiness probe. Results of unknown pods and containers are dropped. */
   setContainerReadiness(uid: PodUid, containerId: string, ready: boolean): void {
     this.#editContainer(uid, containerId, (status) => {
       const isReady = ready && status.state?.running !== undefined && status.started !== false;
@@ -123,8 +131,8 @@ export class StatusManager implements StatusSource {
   }
 
   /**
-   * A terminated container must not receive traffic, however long its pod's worker is blocked. By
-   * the runtime's container ID.
+   * Marks a terminated container, by the runtime's id, as not ready: it must not receive traffic,
+   * however long its pod's worker is blocked.
    */
   setContainerEnded(uid: PodUid, id: string): void {
     const { containerStatuses = [], initContainerStatuses = [] } = this.getPodStatus(uid) ?? {};
@@ -134,18 +142,21 @@ export class StatusManager implements StatusSource {
     this.setContainerReadiness(uid, containerID, false);
   }
 
-  /** Stores the result of a startup probe. */
+  /** Caches the result of a startup probe. */
   setContainerStartup(uid: PodUid, containerId: string, started: boolean): void {
     this.#editContainer(uid, containerId, (status) => {
       const isStarted = started && status.state?.running !== undefined;
-      // The readiness of a container that has just started is decided by its readiness probe or the
-      // next sync.
+      // The readiness of a container that has just started is decided by its readiness probe or by
+      // the next sync.
       const ready = isStarted && status.ready;
       return status.started === isStarted ? undefined : { ...status, started: isStarted, ready };
     });
   }
 
-  /** Stores the final status after nothing of the pod is left; it is irreversible. */
+  /**
+   * Caches the final, irreversible status after all resources of the pod were removed from the
+   * node.
+   */
   terminatePod(pod: Pod): void {
     const status = this.#entries.get(pod.metadata.uid)?.status ?? pod.status;
     this.#update(pod, finalStatus(pod, status), 'final');
@@ -155,7 +166,7 @@ export class StatusManager implements StatusSource {
     return this.#entries.get(uid)?.isFinished === true;
   }
 
-  /** Removes statuses of pods that no longer exist. */
+  /** Removes the statuses of pods that no longer exist. */
   removeOrphanedStatuses(known: ReadonlySet<PodUid>): void {
     for (const uid of this.#entries.keys()) if (!known.has(uid)) this.#entries.delete(uid);
   }
@@ -165,8 +176,8 @@ export class StatusManager implements StatusSource {
   }
 
   /**
-   * A static pod is desired, perhaps again: its earlier final status does not apply and is not
-   * delivered.
+   * Prevents the delivery of an earlier final status for a static pod that is desired, perhaps
+   * again.
    */
   expectReturn(uid: PodUid): void {
     if (this.isFinished(uid)) this.forget(uid);
@@ -180,7 +191,7 @@ export class StatusManager implements StatusSource {
     return this.#entries.values();
   }
 
-  /** Called at once with every change; must not block. */
+  /** Calls the listener synchronously with every change; it must not block. */
   onChange(listener: (change: StatusChange) => unknown): Disposable {
     return this.#events.on('changed', listener);
   }
@@ -195,7 +206,7 @@ export class StatusManager implements StatusSource {
   }
 
   /**
-   * A terminated static pod may start again with the same UID: it is a new instance without the
+   * A terminated static pod that starts again with the same UID is a new instance without the
    * history of the old one.
    */
   #restoredOf(pod: Pod): VersionedStatus | undefined {
@@ -232,7 +243,7 @@ export class StatusManager implements StatusSource {
     );
   }
 
-  /** The only method that changes a status. */
+  /** Changes a status; all other methods call this one. */
   #update(pod: Pod, given: PodStatus, when: 'if-changed' | 'always' | 'final'): void {
     const { uid, name, namespace } = pod.metadata;
     const kept = when === 'final' ? this.#entries.get(uid) : this.#restoredOf(pod);
@@ -259,8 +270,8 @@ export class StatusManager implements StatusSource {
   }
 
   /**
-   * Enforces what was published before: irreversible facts, and times that only change with their
-   * values.
+   * Enforces invariants of published statuses: irreversible facts, and times that change only with
+   * their values.
    */
   #normalized(pod: Pod, before: PodStatus, given: PodStatus): PodStatus {
     const now = apiTime(this.#deps.clock.now());
@@ -281,14 +292,14 @@ function withStickyPhase(pod: Pod, before: PodStatus, given: PodStatus): PodStat
   return { ...given, phase, reason, message };
 }
 
-/** A terminated pod is not ready, even if the exits of its containers are reported later. */
+/** A terminated pod is not ready, even when the exits of its containers are reported later. */
 function withFalseReadiness(pod: Pod, status: PodStatus): PodStatus {
   const isReady = ['Ready', 'ContainersReady'].some((type) => findCondition(status, type)?.status === 'True');
   return isTerminalPhase(status.phase) && isReady ? replaceReadiness(pod, status) : status;
 }
 
 function withTransitionTime(condition: PodCondition, before: PodStatus, now: string): PodCondition {
-  // A resize condition keeps its own transition time, also when its reason changes.
+  // A resize condition keeps the transition time that it has, also when its reason changes.
   if (!isOurCondition(condition.type) || isResizeCondition(condition.type)) return condition;
   const old = findCondition(before, condition.type);
   const isUnchanged = old?.status === condition.status && old.lastTransitionTime !== undefined;
@@ -301,9 +312,9 @@ function highest(a: number | undefined, b: number | undefined): number | undefin
 }
 
 /**
- * Computes the final status after nothing of the pod is left. A container whose exit was not
- * observed has failed: success must be observed. Regular containers of a pod that was never
- * initialized stay waiting, because they never ran.
+ * Computes the final status after all resources of the pod were removed from the node. A container
+ * whose exit was not observed counts as failed, because success must be observed. Regular
+ * containers of a pod that was never initialized stay waiting, because they never ran.
  */
 export function finalStatus(pod: Pod, status: PodStatus): PodStatus {
   const regular = hasInitialized(pod, status)
@@ -320,7 +331,7 @@ function ended(status: ContainerStatus): ContainerStatus {
   return { ...status, state: { terminated: lostAtTermination }, started: false, ready: false };
 }
 
-/** Whether there is evidence that regular containers could start. */
+/** Whether the status shows that regular containers could start. */
 function hasInitialized(pod: Pod, status: PodStatus): boolean {
   const containers = initContainersOf(pod);
   if (containers.length === 0 || (status.containerStatuses ?? []).some(hasStarted)) return true;

@@ -18,12 +18,16 @@ const ended = (atMs: number, exitCode = 1) =>
 
 const at = (ms: number) => ({ nowMs: ms, monotonicMs: ms });
 
-/** Changes apply immediately; the promise settles when they are persisted. */
+/**
+ * Records a restart without awaiting its persistence, because the change is effective immediately.
+ */
 function note(backoff: CrashBackoff, observed: ObservedPod, nowMs: number): void {
   void backoff.recordRestart(pod, main, observed, nowMs);
 }
 
-/** Exits the container immediately after each start and returns the delay of each restart. */
+/**
+ * Lets the container exit immediately after each start and returns the delays between the restarts.
+ */
 function waits(backoff: CrashBackoff, times: number, exitCode = 1): number[] {
   let nowMs = 1_000_000;
   return Array.from({ length: times }, () => {
@@ -41,7 +45,7 @@ test('the first restart is immediate, the second after 10 s, then the delay doub
   assert.deepEqual(seconds, [0, 10, 20, 40, 80, 160, 300, 300, 300]);
 });
 
-test('a container that never ran, or runs, has no delay', () => {
+test('a container that never ran or is running has no restart delay', () => {
   const backoff = new CrashBackoff({ random });
   assert.deepEqual(backoff.restartDelay(pod, main, anObservedPod(), at(0)), { kind: 'go' });
   const running = anObservedPod({ containers: [anInstance(main)] });
@@ -50,7 +54,7 @@ test('a container that never ran, or runs, has no delay', () => {
   assert.equal(backoff.size, 0);
 });
 
-test('a delayed container gets a message with the delay', () => {
+test('a container in back-off gets a status message with the delay', () => {
   const backoff = new CrashBackoff({ random });
   note(backoff, ended(0), 0);
   assert.deepEqual(backoff.restartDelay(pod, main, ended(2_000), at(5_000)), {
@@ -63,7 +67,7 @@ test('a delayed container gets a message with the delay', () => {
   });
 });
 
-test('the maximum delay is formatted in minutes and seconds', () => {
+test('the maximum back-off delay is formatted in minutes and seconds', () => {
   const backoff = new CrashBackoff({ random });
   for (let n = 0; n < 8; n++) note(backoff, ended(n), n);
   const delay = backoff.restartDelay(pod, main, ended(10), at(10));
@@ -82,17 +86,17 @@ test('a container that ran for more than ten minutes restarts without delay', ()
   assert.equal(delay.delayMs, 10_000);
 });
 
-test('a lower maximum also limits the first delay', () => {
+test('a maximum delay below the base delay also limits the first delay', () => {
   assert.deepEqual(waits(new CrashBackoff({ random, maxMs: 2_000 }), 4), [0, 2_000, 2_000, 2_000]);
   assert.deepEqual(waits(new CrashBackoff({ random, maxMs: 15_000 }), 4), [0, 10_000, 15_000, 15_000]);
 });
 
-test('an exit with code 0 is delayed too, unless disabled for the node', () => {
+test('a container that exited with code 0 is delayed too, unless the node disables that', () => {
   assert.deepEqual(waits(new CrashBackoff({ random }), 3, 0), [0, 10_000, 20_000]);
   assert.deepEqual(waits(new CrashBackoff({ random, cleanExits: 'restart-at-once' }), 3, 0), [0, 0, 0]);
 });
 
-test('the newest exit counts, not a later created instance', () => {
+test('the newest exit determines the delay, not an instance created later that never ran', () => {
   const backoff = new CrashBackoff({ random });
   note(backoff, ended(0), 0);
   const created = anInstance(main, { state: 'created', id: 'newer' });
@@ -100,7 +104,7 @@ test('the newest exit counts, not a later created instance', () => {
   assert.equal(backoff.restartDelay(pod, main, observed, at(1_000)).kind, 'wait');
 });
 
-test('a changed image or resources give a new key, the order of resources does not', () => {
+test('a changed image or changed resources give a new back-off key, a changed order of resources does not', () => {
   const key = crashBackoffKey(pod, { ...main, resources: { limits: { cpu: '1', memory: '1Gi' } } });
   const same = crashBackoffKey(pod, { ...main, resources: { limits: { memory: '1Gi', cpu: '1' } } });
   assert.equal(key, same);
@@ -110,7 +114,7 @@ test('a changed image or resources give a new key, the order of resources does n
   assert.equal(crashBackoffKey(pod, { ...main, command: ['sh'] }), crashBackoffKey(pod, main));
 });
 
-/** The entries that a back-off persists. */
+/** Creates a CrashBackoff and a map of the entries that it persists. */
 function keeping() {
   const retained = new Map<string, BackoffState>();
   const backoff = new CrashBackoff({
@@ -123,7 +127,7 @@ function keeping() {
   return { backoff, kept: retained };
 }
 
-test('idle entries are collected, and persisted ones can be restored', () => {
+test('idle back-off entries are collected, and persisted entries can be restored', () => {
   const { backoff, kept } = keeping();
   note(backoff, ended(0), 0);
   assert.equal(kept.size, 1);
@@ -135,7 +139,7 @@ test('idle entries are collected, and persisted ones can be restored', () => {
   assert.equal(second.size, 0);
 });
 
-test('collecting does not shorten a running delay', () => {
+test('collecting idle entries does not shorten a running back-off delay', () => {
   const { backoff } = keeping();
   for (let n = 0; n < 8; n++) note(backoff, ended(n), n);
   const last = ended(500_000);
@@ -157,7 +161,7 @@ test('a restored delay is limited to the current maximum', () => {
   assert.equal(later.size, 0, 'idle long enough for a reset');
 });
 
-test('setting the clock changes no delay', () => {
+test('setting the wall clock changes no back-off delay', () => {
   for (const jumpMs of [-3_600_000, 3_600_000]) {
     const backoff = new CrashBackoff({ random });
     const before = { nowMs: 10_000_000, monotonicMs: 500 };
@@ -174,7 +178,7 @@ test('setting the clock changes no delay', () => {
   }
 });
 
-test('an exit time in the future counts from its first observation', () => {
+test('a back-off counts from the first observation of an exit whose time is in the future', () => {
   const backoff = new CrashBackoff({ random });
   note(backoff, ended(3_600_000), 3_600_000);
   const last = ended(3_600_100);
@@ -201,7 +205,7 @@ test('consecutive exits never shorten the delay without a long idle time', () =>
   );
 });
 
-test('a recreated pod with the same UID starts without back-off, and others keep theirs', () => {
+test('a recreated pod with the same UID starts without back-off, and other pods keep their back-off', () => {
   const backoff = new CrashBackoff({ random });
   const other = aPod({ metadata: { uid: podUid('uid-2') } });
   for (const each of [pod, other]) void backoff.recordRestart(each, main, ended(0), 0);

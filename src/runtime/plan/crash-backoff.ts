@@ -11,21 +11,26 @@ import {
 
 export interface CrashBackoffOptions {
   readonly random: Random;
-  /** Maximum delay between restarts, 1 s to 300 s, default 300 s; also limits the first delay. */
+  /**
+   * Maximum delay between restarts of a container, 1 s to 300 s, default 300 s; also limits the
+   * first delay.
+   */
   readonly maxMs?: number;
-  /** First delay; default 10 s. */
+  /** Delay of the first delayed restart; default 10 s. */
   readonly baseMs?: number;
   /** A container that ran longer than this restarts with the first delay; default ten minutes. */
   readonly resetAfterMs?: number;
-  /** Whether an exit with code 0 is delayed; default `wait`. */
+  /** Whether a container that exited with code 0 is delayed like a failed one; default `wait`. */
   readonly cleanExits?: 'wait' | 'restart-at-once';
-  /** Persists all entries of a pod; the container starts after the promise settled. */
+  /**
+   * Persists all back-off entries of a pod; the container is started after the promise resolves.
+   */
   readonly persist?: (uid: PodUid, entries: readonly (readonly [string, BackoffState])[]) => Promise<void>;
 }
 
 const maxCachedExits = 1_000;
 
-/** One moment on both clocks. */
+/** One point in time on the wall clock and on the monotonic clock. */
 export interface Moment {
   readonly nowMs: number;
   readonly monotonicMs: number;
@@ -35,15 +40,18 @@ export type RestartDelay =
   | { readonly kind: 'go' }
   | {
       readonly kind: 'wait';
-      /** The current delay, as shown to users. */
+      /** The current back-off delay in full, as shown to users. */
       readonly delayMs: number;
-      /** Remaining delay. */
+      /** Remaining part of the back-off delay. */
       readonly waitMs: number;
-      /** When it may start, on the wall clock of the runtime's timestamps. */
+      /**
+       * Wall-clock time at which the container may start; timestamps of the runtime use the same
+       * clock.
+       */
       readonly untilMs: number;
       /** Message of the waiting state CrashLoopBackOff. */
       readonly message: string;
-      /** Message of the event BackOff. */
+      /** Message of the BackOff event. */
       readonly eventMessage: string;
     };
 
@@ -57,7 +65,10 @@ export class CrashBackoff {
   readonly #maxMs: number;
   readonly #cleanExits: 'wait' | 'restart-at-once';
   readonly #persist: CrashBackoffOptions['persist'];
-  /** Monotonic exit times of delayed containers; `finishedAtNs` distinguishes the exits. */
+  /**
+   * Monotonic times at which exits of delayed containers were observed; `finishedAtNs`
+   * distinguishes the exits.
+   */
   readonly #exits = new LruMap<string, { readonly finishedAtNs: bigint; readonly atMs: number }>({
     capacity: maxCachedExits,
   });
@@ -82,7 +93,8 @@ export class CrashBackoff {
   }
 
   /**
-   * Whether the container may start now. Changes nothing: call `recordRestart` when it is started.
+   * Returns whether the container may start now. Changes no state: call `recordRestart` when the
+   * container is started.
    */
   restartDelay(pod: Pod, container: Container, observed: ObservedPod, at: Moment): RestartDelay {
     const ended = this.#lastExit(container, observed);
@@ -103,7 +115,10 @@ export class CrashBackoff {
     };
   }
 
-  /** Records a restart, so that the next exit has a longer delay. Settles when it is persisted. */
+  /**
+   * Records a restart, so that the next exit has a longer delay. Resolves when the record is
+   * persisted.
+   */
   async recordRestart(pod: Pod, container: Container, observed: ObservedPod, nowMs: number): Promise<void> {
     const ended = this.#lastExit(container, observed);
     if (ended === undefined) return;
@@ -122,8 +137,8 @@ export class CrashBackoff {
   }
 
   /**
-   * Restores persisted entries, so that a kubelet restart does not skip a delay. Delays are limited
-   * to the current maximum.
+   * Restores persisted back-off entries, so that a kubelet restart does not skip a delay. Delays
+   * are limited to the current maximum.
    */
   restore(entries: Iterable<readonly [string, BackoffState]>, nowMs: number): void {
     for (const [key, { failures, delayMs, lastMs }] of entries)
@@ -133,7 +148,10 @@ export class CrashBackoff {
     this.collect(nowMs);
   }
 
-  /** Drops the pod's entries, so that a new pod with the same UID does not inherit them. */
+  /**
+   * Drops the back-off entries of a deleted pod, so that a new pod with the same UID does not
+   * inherit them.
+   */
   forgetPod(uid: PodUid): void {
     for (const [key] of this.#backoff.entries()) if (uidOfKey(key) === uid) this.#backoff.delete(key);
     for (const [key] of [...this.#exits]) if (uidOfKey(key) === uid) this.#exits.delete(key);
@@ -159,23 +177,26 @@ export class CrashBackoff {
   }
 }
 
-/** Limited to now, because the clock may have been set back. */
+/** The exit time is limited to the current time, because the clock may have been set back. */
 function exitMs({ finishedAtNs }: ObservedContainer, nowMs: number): number {
   return Math.min(Number(finishedAtNs / 1_000_000n), nowMs);
 }
 
-/** A changed image or resources may fix the crash, so they give a new key without failures. */
+/**
+ * A changed image or changed resources may fix the crash, so they give a new back-off key without
+ * failures.
+ */
 export function crashBackoffKey(pod: Pod, { name, image = '', resources }: Container): string {
   const amounts = [resources?.requests, resources?.limits].map((list) => Object.entries(list ?? {}).sort());
   return `${keyPrefix(pod)}${JSON.stringify([name, image, amounts])}`;
 }
 
-/** Prefix of the keys of all containers of the pod. */
+/** Prefix of the back-off keys of all containers of the pod. */
 function keyPrefix({ metadata: { namespace, name, uid } }: Pod): string {
   return JSON.stringify([namespace, name, uid]);
 }
 
-/** Namespace, name and UID contain no brackets. */
+/** The UID is parsed from the brackets of the key: namespace, name and UID contain none. */
 function uidOfKey(key: string): unknown {
   return (JSON.parse(key.slice(0, key.indexOf(']') + 1)) as readonly unknown[])[2];
 }

@@ -18,12 +18,12 @@ import { resizeKill } from './regular-container-actions.ts';
 
 export interface InitContainerActions {
   /**
-   * - ready: regular containers may run;
+   * - ready: regular containers may start;
    * - waiting: init containers must run first, or a sidecar must be restarted first;
    * - failed: an init container failed permanently.
    */
   readonly progress: 'ready' | 'waiting' | 'failed';
-  /** Indexes in the order of the spec. */
+  /** Indexes of init containers in the pod's spec, in ascending order. */
   readonly toStart: readonly number[];
   readonly toKill: readonly ContainerToKill[];
 }
@@ -142,7 +142,7 @@ function seen(
   if (place.passed && !sidecar) return {};
   switch (newest.state) {
     case 'created':
-      // Created but not started: an earlier start was interrupted.
+      // The container was created but not started: an earlier start was interrupted.
       return { start: [place.index] };
     case 'running':
       return sidecar ? runningSidecar(pod, container, newest, place, context) : {};
@@ -177,7 +177,7 @@ function runningSidecar(
     : { ...done, start: [index, ...next], kill: restart };
 }
 
-/** Regardless of the pod's restart policy, a sidecar is always restarted. */
+/** A sidecar is always restarted, regardless of the pod's restart policy. */
 function whyRestart(
   pod: Pod,
   container: Container,
@@ -195,8 +195,8 @@ function whyRestart(
 }
 
 function exitedPlain(pod: Pod, container: Container, newest: ObservedContainer, place: Place): Step {
-  // The kernel may kill a child process while the main process exits with 0: this counts as a
-  // failure.
+  // An exit with reason OOMKilled is a failure even with exit code 0: the kernel may kill only a
+  // child process.
   const failed = newest.exitCode !== 0 || newest.reason === 'OOMKilled';
   if (failed) {
     return shouldContainerStart(pod, container, newest) ? { start: [place.index] } : { failed: true };
@@ -206,7 +206,7 @@ function exitedPlain(pod: Pod, container: Container, newest: ObservedContainer, 
 
 /** An instance in unknown state may still run, so it is stopped before its replacement starts. */
 function lostSight(pod: Pod, container: Container, newest: ObservedContainer, { index }: Place): Step {
-  // Restart rules need an exit code, so only the policy counts.
+  // The exit code is unknown and restart rules need one, so only the restart policy applies.
   if (effectiveRestartPolicy(pod, container) === 'Never') return { failed: true };
   const message = 'Init container is in "unknown" state, try killing it before restart';
   return { start: [index], kill: kill(container, newest, message, 'Unknown') };

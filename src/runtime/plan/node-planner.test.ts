@@ -101,7 +101,7 @@ test('applies user namespaces to the sandbox, the container and each mount', asy
     assert.deepEqual([uidMappings, gidMappings], [ownUsers.uids, ownUsers.gids]);
 });
 
-test('plans a container with all inputs', async () => {
+test('plans a container with command, environment, mounts and resources', async () => {
   const { config, files } = await createHarness().planner.containerPlan(request(), signal);
   const whole = ContainerConfig.create(config);
   assert.deepEqual({ ...whole.metadata }, { name: 'main', attempt: 3 });
@@ -158,12 +158,12 @@ test("mounts image volumes with the pod's runtime handler", async () => {
   assert.deepEqual([first?.imageSubPath, first?.hostPath, first?.readonly], ['small', '', true]);
 });
 
-test("reads the node's hosts file on the host network", async () => {
+test("copies the node's hosts file for a pod on the host network", async () => {
   const { files } = await createHarness().planner.containerPlan(request(main, { hostNetwork: true }), signal);
   assert.equal(files[0]?.text, '# Kubernetes-managed hosts file (host network).\n127.0.0.1 node\n');
 });
 
-test('passes on stdin and stdinOnce', async () => {
+test("copies stdin and stdinOnce from the container's spec to the CRI config", async () => {
   const planned = async (container: Partial<Container>) =>
     (await createHarness().planner.containerPlan(request({ ...main, ...container }), signal)).config;
   const { stdin, stdinOnce } = await planned({ stdin: true, stdinOnce: true });
@@ -172,7 +172,7 @@ test('passes on stdin and stdinOnce', async () => {
   assert.deepEqual([silent.stdin, silent.stdinOnce], [false, false]);
 });
 
-test('on the host network a pod has the addresses of the node', async () => {
+test('a pod on the host network has the addresses of the node', async () => {
   const env = [{ name: 'IP', valueFrom: { fieldRef: { fieldPath: 'status.podIPs' } } }];
   for (const [hostNetwork, expected] of [
     [true, '192.0.2.1'],
@@ -185,7 +185,7 @@ test('on the host network a pod has the addresses of the node', async () => {
   }
 });
 
-test('a container with its own hosts file gets none', async () => {
+test('a container with a mount at /etc/hosts gets no generated hosts file', async () => {
   const own = {
     ...main,
     volumeMounts: [{ name: 'data', mountPath: '/etc/hosts' }],
@@ -195,7 +195,7 @@ test('a container with its own hosts file gets none', async () => {
   assert.deepEqual(files, []);
 });
 
-test('an ephemeral container joins the process namespace of its target', async () => {
+test('an ephemeral container joins the process namespace of its target container', async () => {
   const planned = await createHarness().planner.containerPlan({ ...request(), targetId: 'abc' }, signal);
   assert.deepEqual(planned.config.linux?.securityContext?.namespaceOptions, {
     network: 'POD',
@@ -211,7 +211,7 @@ test('an ephemeral container joins the process namespace of its target', async (
   assert.equal(shared.config.linux?.securityContext?.namespaceOptions?.pid, 'POD');
 });
 
-test('passes on stop signals only when the feature is enabled', async () => {
+test('sets the CRI stop signal only when the feature is enabled', async () => {
   const container = { ...main, lifecycle: { stopSignal: 'SIGRTMIN+3' } };
   const off = await createHarness().planner.containerPlan(request(container), signal);
   const on = await createHarness({ stopSignals: 'honoured' }).planner.containerPlan(
@@ -221,7 +221,7 @@ test('passes on stop signals only when the feature is enabled', async () => {
   assert.deepEqual([off.config.stopSignal, on.config.stopSignal], [undefined, 'SIGRTMINPLUS3']);
 });
 
-test('reports a missing volume with the message for the status', async () => {
+test('rejects a container whose volume is missing, with the message for its status', async () => {
   const container = { ...main, volumeMounts: [{ name: 'gone', mountPath: '/x' }] };
   await assert.rejects(createHarness().planner.containerPlan(request(container), signal), {
     code: 'CONTAINER_CONFIG',
@@ -229,7 +229,7 @@ test('reports a missing volume with the message for the status', async () => {
   });
 });
 
-test('adds variables, mounts and annotations of devices, which come first', async () => {
+test('adds variables, mounts and annotations of devices before those of the pod', async () => {
   const inputs: ContainerInputs = {
     restartCount: 0,
     imageRef: 'sha256:1',

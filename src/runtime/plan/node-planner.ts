@@ -30,23 +30,26 @@ import { sandboxConfig } from '../sandbox/sandbox-config.ts';
 import { computePodActions } from './compute-pod-actions.ts';
 import type { ContainerPlan, ContainerRequest, PlannedFile, PodPlanner, SandboxPlan } from './pod-planner.ts';
 
-/** Settings that are the same for all pods. */
+/** Settings of pod planning that are the same for all pods. */
 export interface NodePlannerSettings {
   readonly node: LinuxNode;
   readonly podLogsDir: string;
-  /** Directory of pod directories, which are named by UID. */
+  /** Parent directory of the pod directories, which are named by UID. */
   readonly podsDir: string;
   readonly seccomp: SeccompSettings;
   readonly selinux: 'enabled' | 'disabled';
   readonly thermalThrottlePaths: readonly string[];
   readonly clusterDns: ClusterDns;
   readonly clusterDomain: string;
-  /** Path of the node's resolv.conf; empty for none. */
+  /** Path of the node's resolv.conf; empty when pods get none. */
   readonly resolvConf: string;
   readonly stopSignals: 'honoured' | 'ignored';
 }
 
-/** Inputs read for each pod. None of them may block for long, because the pod worker waits. */
+/**
+ * Functions that read the inputs of a pod's plan. None of them may block for long, because the pod
+ * worker waits.
+ */
 export interface NodePlannerDeps {
   readonly random: Random;
   readonly journal: PodJournal;
@@ -59,38 +62,45 @@ export interface NodePlannerDeps {
   readonly allocatable: () => ResourceList;
   readonly cgroupParent: (pod: Pod) => string;
   /**
-   * Handler of the pod's runtime class; empty for the runtime's default. Throws for a missing
-   * runtime class.
+   * Runtime handler of the pod's RuntimeClass; empty for the runtime's default handler. Throws for
+   * a missing RuntimeClass.
    */
   readonly runtimeHandler: (pod: Pod, signal: AbortSignal) => Promise<string>;
   readonly supportsRecursiveReadOnly: (runtimeHandler: string) => boolean;
   /**
-   * User namespace of the pod with that handler. Throws when the requested one is not available.
+   * User namespace of the pod with the given runtime handler. Throws when the requested user
+   * namespace is not available.
    */
   readonly users: (pod: Pod, runtimeHandler: string) => Promise<MessageInit<UserNamespace>>;
   readonly objects: ObjectLookup | undefined;
   readonly services: () => KnownServices;
-  /** Mounted volumes of the pod, by name. */
+  /** Mounted volumes of the pod, keyed by volume name. */
   readonly volumes: (uid: PodUid) => ReadonlyMap<string, MountableVolume>;
-  /** Groups that own the pod's volumes. */
+  /** Supplementary groups that own the pod's volumes. */
   readonly volumeGroups: (uid: PodUid) => readonly number[];
-  /** CPUs, memory and devices allocated to the container, prepared for use; none unless given. */
+  /**
+   * CPUs, memory and devices allocated to the container, prepared for use. Without this function
+   * containers get none.
+   */
   readonly grants?:
     | ((pod: Pod, container: Container, signal: AbortSignal) => Promise<ContainerInputs['grants']>)
     | undefined;
-  /** Resources allocated to the pod's containers that affect its sandbox; none unless given. */
+  /**
+   * Allocated resources of the pod's containers that affect its sandbox. Without this function the
+   * sandbox gets none.
+   */
   readonly podGrants?: ((pod: Pod) => ResourceGrants) | undefined;
-  /** Prepares a subPath mount and returns its path; errors must not contain host paths. */
+  /** Prepares a subPath mount and returns its path; its errors must not contain host paths. */
   readonly subPath?: (podDir: string, subPath: SubPath, signal: AbortSignal) => Promise<string>;
-  /** Text of a file in a volume; throws when it is missing. */
+  /** Reads a file of a volume as text; throws when the file is missing. */
   readonly volumeFile?: (volumePath: string, path: string, signal: AbortSignal) => Promise<string>;
 }
 
 const hostsFileMode = 0o644;
-/** Writable for any user the container may run as. */
+/** File mode of the termination message: the container may run as any user and must write it. */
 const terminationFileMode = 0o666;
 
-/** Combines the pure planning functions with settings and state of this node. */
+/** Plans sandboxes and containers from pods, with the settings and state of this node. */
 export class NodePlanner implements PodPlanner {
   readonly computePodActions = computePodActions;
   readonly #settings: NodePlannerSettings;

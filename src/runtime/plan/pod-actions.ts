@@ -2,7 +2,7 @@ import type { Container } from '../../kinds/index.ts';
 import type { PodAllocation } from '../../pods/index.ts';
 import type { ResizePlan } from '../resize/resize-plan.ts';
 
-/** Reason for stopping a container; visible to users. */
+/** Reason for stopping a container; shown to users. */
 export type KillReason =
   | 'Unknown'
   | 'LivenessProbe'
@@ -16,17 +16,20 @@ export type KillReason =
 export interface ContainerToKill {
   readonly id: string;
   readonly name: string;
-  /** Restored from the runtime when the pod's spec no longer has it. */
+  /**
+   * The container's spec, restored from the runtime when the pod's spec no longer contains the
+   * container.
+   */
   readonly container: Container;
   readonly message: string;
   readonly reason: KillReason;
 }
 
-/** An instance removed by RestartAllContainers; its logs are kept. */
+/** A container instance that RestartAllContainers removes; its logs are kept. */
 export interface ContainerToReset {
   readonly id: string;
   readonly container: Container;
-  /** Whether the instance may still run and is stopped before its removal. */
+  /** Whether the instance may still run, so that it is stopped before its removal. */
   readonly stopFirst: boolean;
 }
 
@@ -38,20 +41,21 @@ export interface PodActions {
   /** Whether to stop all containers and sandboxes. */
   readonly killPod: boolean;
   readonly createSandbox: boolean;
-  /** The current sandbox, or the one that is replaced; empty for none. */
+  /** Id of the current sandbox, or of the sandbox to replace; empty when the pod has none. */
   readonly sandboxId: string;
-  /** Attempt of the sandbox to create. */
+  /** Attempt number of the sandbox to create. */
   readonly attempt: number;
   readonly initContainersToStart: readonly number[];
   readonly containersToStart: readonly number[];
   readonly ephemeralContainersToStart: readonly number[];
-  /** Keyed by container id. */
+  /** Containers to stop, keyed by container id. */
   readonly containersToKill: ReadonlyMap<string, ContainerToKill>;
   /**
-   * In the order of removal. If not empty, this sync starts nothing and the next one plans again.
+   * Containers to remove, in this order. If there are any, this sync starts nothing and the next
+   * sync plans again.
    */
   readonly containersToReset: readonly ContainerToReset[];
-  /** Resource changes before containers are started; undefined for none. */
+  /** Resources to change in place before containers are started; undefined when none change. */
   readonly resize?: ResizePlan | undefined;
 }
 
@@ -59,18 +63,21 @@ export type ProbeResult = 'success' | 'failure' | 'unknown';
 
 /** Inputs of a plan besides the pod's spec and the runtime's state. */
 export interface PlanContext {
-  /** Keyed by the runtime's container id; undefined without a result. */
+  /**
+   * Last liveness probe result of a container, by the runtime's container id; undefined when there
+   * is no result.
+   */
   readonly liveness: (containerId: string) => ProbeResult | undefined;
   readonly startup: (containerId: string) => ProbeResult | undefined;
   /**
-   * The sandbox in which all init containers finished, from a persisted record. Without it, init
-   * containers would run again after the runtime removed them.
+   * Id of the sandbox in which all init containers finished, from a persisted record. Without the
+   * record, init containers would run again after the runtime removed them.
    */
   readonly initializedSandboxId?: string | undefined;
-  /** Set when a container's exit requested a restart of all containers. */
+  /** Set when a container's exit requested a restart of all containers of the pod. */
   readonly restart?: 'all-containers' | undefined;
   /**
-   * Resources last applied through the runtime, if known; containers with other allocated resources
+   * Resources last applied through the runtime, when recorded; containers whose allocation differs
    * are resized.
    */
   readonly actuated?: PodAllocation | undefined;

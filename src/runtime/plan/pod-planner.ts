@@ -9,7 +9,7 @@ import type { PlanContext, PodActions } from './pod-actions.ts';
 
 export interface SandboxPlan {
   readonly config: MessageInit<PodSandboxConfig>;
-  /** Handler of the pod's runtime class; empty for the runtime's default. */
+  /** Runtime handler of the pod's RuntimeClass; empty for the runtime's default handler. */
   readonly runtimeHandler: string;
 }
 
@@ -18,14 +18,14 @@ export interface ContainerRequest {
   readonly container: Container;
   readonly restartCount: number;
   readonly image: ImageFacts;
-  /** Images of the image volumes that the container mounts, by volume name. */
+  /** Images of the image volumes that the container mounts, keyed by volume name. */
   readonly volumeImages?: ReadonlyMap<string, MountableImage> | undefined;
   readonly podIps: readonly string[];
-  /** Container whose process namespace an ephemeral container joins. */
+  /** Id of the container whose process namespace an ephemeral container joins. */
   readonly targetId: string | undefined;
 }
 
-/** A file written before the container starts. */
+/** A file that is written before the container starts. */
 export interface PlannedFile {
   readonly path: string;
   readonly text: string;
@@ -38,19 +38,19 @@ export interface ContainerPlan {
 }
 
 /**
- * Computes everything about a pod that does not need the runtime. Throws errors for the pod's
- * status.
+ * Computes the parts of sandbox and container configurations that do not need the runtime. Throws
+ * errors whose messages are set in the pod's status.
  */
 export interface PodPlanner {
   computePodActions(pod: Pod, observed: ObservedPod, context: PlanContext): PodActions;
   sandboxPlan(pod: Pod, attempt: number, signal: AbortSignal): Promise<SandboxPlan>;
   containerPlan(request: ContainerRequest, signal: AbortSignal): Promise<ContainerPlan>;
-  /** Resources for UpdateContainerResources. */
+  /** Resources of a container for the CRI call UpdateContainerResources. */
   updatedResources(
     pod: Pod,
     container: Container,
     lifted: RemovedLimits,
   ): MessageInit<LinuxContainerResources>;
-  /** Overhead of the pod's runtime class. */
+  /** Overhead resources of the pod's RuntimeClass. */
   overheadResources(pod: Pod): MessageInit<LinuxContainerResources>;
 }

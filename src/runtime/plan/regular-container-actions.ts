@@ -12,7 +12,7 @@ import { restartsForResize } from '../resize/resize-plan.ts';
 import type { ContainerToKill, PlanContext } from './pod-actions.ts';
 
 export interface RegularContainerActions {
-  /** Number of running containers that are kept. */
+  /** Number of running containers that are neither stopped nor restarted. */
   readonly kept: number;
   readonly toStart: readonly number[];
   readonly toKill: readonly ContainerToKill[];
@@ -56,15 +56,18 @@ function notRunning(pod: Pod, container: Container, newest: ObservedContainer | 
 function running(pod: Pod, container: Container, newest: ObservedContainer, context: PlanContext): Step {
   const why = whyStop(container, newest, context);
   if (why === undefined) return resized(pod, container, newest, context);
-  // A changed spec always restarts. A failed probe is evaluated by the policy only, because rules
-  // need an exit code.
+  // A changed spec always restarts the container. After a failed probe only the restart policy
+  // applies, because restart rules need an exit code.
   const restart = why.reason === 'SpecChanged' || effectiveRestartPolicy(pod, container) !== 'Never';
   const message = restart ? `${why.message}, will be restarted` : why.message;
   const kill = { id: newest.id, name: container.name, container, message, reason: why.reason };
   return restart ? { do: 'start', kill } : { do: 'kill', kill };
 }
 
-/** Restarts regardless of the restart policy, because the container has not exited. */
+/**
+ * A resize restarts the container regardless of the restart policy, because the container has not
+ * exited.
+ */
 function resized(pod: Pod, container: Container, newest: ObservedContainer, context: PlanContext): Step {
   if (!restartsForResize(pod, container, context.actuated)) return { do: 'keep' };
   return { do: 'start', kill: resizeKill(container, newest) };

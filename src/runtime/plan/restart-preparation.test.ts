@@ -11,11 +11,11 @@ const main = { name: 'main', image: 'example/web:1' };
 const running = anInstance(main);
 const observed = anObservedPod({ containers: [running] });
 
-describe('an announced exit', () => {
+describe('announced exits of containers', () => {
   const isTaken = (pod: Pod, seen: ObservedPod = observed, id = running.id) =>
     announcedExit(pod, seen, id, 5_000) !== undefined;
 
-  it('counts only if the container restarts with any exit code', () => {
+  it('an announced exit counts only if the container restarts with any exit code', () => {
     const rules = [{ action: 'Restart', exitCodes: { operator: 'In', values: [1] } }];
     assert.equal(isTaken(aPod({ spec: { containers: [main] } })), true);
     assert.equal(isTaken(aPod({ spec: { containers: [main], restartPolicy: 'OnFailure' } })), false);
@@ -23,7 +23,7 @@ describe('an announced exit', () => {
     assert.equal(isTaken(aPod({ spec: { containers: [{ ...main, restartPolicyRules: rules }] } })), false);
   });
 
-  it('is ignored for a deleted pod and a changed container', () => {
+  it('an announced exit is ignored for a deleted pod and for a changed container', () => {
     const spec = { containers: [main] };
     const deletionTimestamp = '2026-01-01T00:00:00Z';
     const deleted = aPod({ spec });
@@ -36,7 +36,7 @@ describe('an announced exit', () => {
     assert.equal(isTaken(aPod({ spec: { containers: [{ ...main, name: 'other' }] } })), false);
   });
 
-  it('is ignored unless the container is the newest instance and runs in the current sandbox', () => {
+  it('an announced exit is ignored unless the container is the newest instance and runs in the current sandbox', () => {
     const pod = aPod({ spec: { containers: [main] } });
     const newer = anInstance(main, { id: 'main-1', state: 'created' });
     const see = (containers: readonly ObservedContainer[], sandbox = aSandbox()) =>
@@ -50,7 +50,7 @@ describe('an announced exit', () => {
   });
 });
 
-describe('a prepared restart', () => {
+describe('containers created in advance for a restart', () => {
   async function runs(harness: PodRuntimeRig, pod: Pod) {
     assert.equal((await harness.sync(pod)).error, undefined);
     const observed = await harness.observe(pod);
@@ -61,12 +61,12 @@ describe('a prepared restart', () => {
   }
   const prepare = (harness: PodRuntimeRig, pod: Pod, seen: { observed: ObservedPod; containerId: string }) =>
     harness.done(harness.runtime.prepareRestart({ pod, ...seen }, always, harness.signal));
-  /** Lets the running creation finish. */
+  /** Waits until the running container creation has finished. */
   const settled = (harness: PodRuntimeRig) => harness.done(harness.clock.sleep(1_000, harness.signal));
   const count = (harness: PodRuntimeRig, call: string) =>
     harness.takeCalls().filter((each) => each === call).length;
 
-  it('is created once and started by the sync that observes the exit', async () => {
+  it('a container is created in advance once, and started by the sync that observes the exit', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'sleep 3; exit 1' } });
     const observed = await runs(harness, pod);
@@ -86,7 +86,7 @@ describe('a prepared restart', () => {
     assert.equal(harness.runtime.pending().preparations, 0);
   });
 
-  it('is discarded when the container keeps running', async () => {
+  it('a container created in advance is discarded when the running one did not exit', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await prepare(harness, pod, await runs(harness, pod));
@@ -97,7 +97,7 @@ describe('a prepared restart', () => {
     assert.equal(harness.runtime.pending().preparations, 0);
   });
 
-  it('is not created while the container is in back-off', async () => {
+  it('no container is created in advance during back-off', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'sleep 3; exit 1' } });
     await runs(harness, pod);
@@ -107,7 +107,7 @@ describe('a prepared restart', () => {
     assert.equal(count(harness, 'createContainer'), 0);
   });
 
-  it('is not created for a pod that ends, and cancelled with it', async () => {
+  it('no container is created in advance for a terminating pod, and a running creation is cancelled', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     const observed = await runs(harness, pod);

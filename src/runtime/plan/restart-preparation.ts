@@ -10,18 +10,18 @@ import {
 } from '../../pods/index.ts';
 import { specHash } from '../containers/spec-hash.ts';
 
-/** A created container that is not started. */
+/** A container that was created in advance and is not started. */
 export interface CreatedContainer {
   readonly id: string;
-  /** Path of its log. */
+  /** Path of the container's log file. */
   readonly logPath: string;
 }
 
-/** A container whose exit the runtime announced but does not list yet. */
+/** A container whose exit the runtime announced by an event but does not list. */
 export interface AnnouncedExit {
   readonly container: Container;
   readonly sandbox: { readonly id: string; readonly attempt: number };
-  /** The observation with the container as exited. */
+  /** The observed pod with the container changed to exited. */
   readonly observed: ObservedPod;
 }
 
@@ -62,16 +62,16 @@ function withExited(observed: ObservedPod, ending: ObservedContainer, nowMs: num
 
 interface Preparation {
   readonly uid: PodUid;
-  /** Key of the sandbox and the spec it is created for. */
+  /** Identifies the sandbox and the container spec for which the container is created. */
   readonly fits: string;
   readonly controller: LinkedController;
-  /** Never rejects. */
+  /** Result of the creation; the promise never rejects. */
   readonly outcome: Promise<Outcome>;
 }
 
 type Outcome = { readonly made: CreatedContainer } | { readonly error: unknown };
 
-/** Result of taking a container that was created in advance. */
+/** Result of taking a container created in advance. */
 export type Prepared =
   | { readonly kind: 'use' | 'discard'; readonly made: CreatedContainer }
   | { readonly kind: 'failed'; readonly error: unknown }
@@ -101,8 +101,8 @@ export class RestartPreparations {
   }
 
   /**
-   * Takes the container if it was created for the same key; with another key it is returned for
-   * removal.
+   * Takes the container created in advance if it fits the same sandbox and spec; otherwise returns
+   * it for removal.
    */
   async take(uid: PodUid, name: string, fits: string, signal: AbortSignal): Promise<Prepared> {
     const found = this.#byName.get(nameOf(uid, name));
@@ -115,7 +115,7 @@ export class RestartPreparations {
     return isFit && !isKind(error, 'Cancelled') ? { kind: 'failed', error } : { kind: 'none' };
   }
 
-  /** Aborting the waiter aborts the creation. */
+  /** Waits for the creation of the container. Aborting the waiter also aborts the creation. */
   async #outcome({ outcome, controller }: Preparation, signal: AbortSignal): Promise<Outcome> {
     using _link = onAbort(signal, (reason) => controller.abort(reason));
     try {
@@ -125,7 +125,10 @@ export class RestartPreparations {
     }
   }
 
-  /** Cancels the creations of an ending pod. Created containers are removed with its sandbox. */
+  /**
+   * Cancels the container creations of a terminating pod. Containers already created are removed
+   * with the pod's sandbox.
+   */
   async cancel(uid: PodUid): Promise<void> {
     const ofPod = [...this.#byName].filter(([, one]) => one.uid === uid);
     for (const [key, { controller }] of ofPod) {

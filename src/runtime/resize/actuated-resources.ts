@@ -22,11 +22,14 @@ import {
 /** Persists the resources that were last applied to containers through the runtime. */
 export interface ActuatedResources {
   get(uid: PodUid): PodAllocation | undefined;
-  /** Effective immediately; settles when it was written or the write failed. */
+  /**
+   * Sets the record immediately; the promise resolves when the file was written or the write
+   * failed.
+   */
   set(uid: PodUid, allocation: PodAllocation): Promise<void>;
 }
 
-/** Not persisted. */
+/** Keeps the applied resources in memory only. */
 export function memoryActuated(): ActuatedResources {
   const entries = new Map<PodUid, PodAllocation>();
   return {
@@ -60,7 +63,9 @@ export function actuatedOf(
   };
 }
 
-/** Records the allocation when the pod's cgroup was created, as the base of later resizes. */
+/**
+ * Records the allocation when the pod's cgroup was created with it, as the base of later resizes.
+ */
 export function recordPodCgroup(actuated: ActuatedResources, pod: Pod): void {
   const { uid } = pod.metadata;
   if (actuated.get(uid) === undefined) void actuated.set(uid, effectiveAllocation(pod));
@@ -86,7 +91,7 @@ export async function recordActuatedStart(
   if (before !== undefined && !sameResources(before, now)) await written;
 }
 
-/** The allocated resources, replaced by the runtime's values where those differ. */
+/** The allocated resources, replaced by the values that the runtime reports where they differ. */
 export function reportedResources(
   pod: Pod,
   container: Container,

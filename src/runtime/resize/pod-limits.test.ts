@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { aPod } from '../../../test/fakes/pods.ts';
 import { sandboxLimits } from './pod-limits.ts';
 
-test("a sandbox's limits exclude the pod's overhead, and shares have a minimum", () => {
+test("a sandbox's limits exclude the pod's overhead, and its CPU shares have a minimum", () => {
   const pod = aPod({ spec: { overhead: { cpu: '250m', memory: '100Mi' } } });
   const limits = { cpuShares: 512, cpuQuotaUs: 60_000, cpuPeriodUs: 100_000, memoryBytes: 300 * 2 ** 20 };
   assert.deepEqual(sandboxLimits(pod, limits), {

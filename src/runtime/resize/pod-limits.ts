@@ -10,7 +10,7 @@ import {
 } from '../../pods/index.ts';
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
 
-/** Limits of a pod's cgroup; -1 for no limit. */
+/** Limits of a pod's cgroup; -1 means no limit. */
 export interface PodLimits {
   readonly cpuShares: number;
   readonly cpuQuotaUs: number;
@@ -18,22 +18,22 @@ export interface PodLimits {
   readonly memoryBytes: number;
 }
 
-/** Access to pod cgroups for resizing. */
+/** Reads and changes pod cgroups for resizing. */
 export interface PodLimitsAccess {
   /**
-   * The limits computed from the pod's spec, rounded as by the kernel; undefined without pod
-   * cgroups.
+   * The cgroup limits computed from the pod's spec, rounded as by the kernel; undefined when the
+   * node has no pod cgroups.
    */
   wanted(pod: Pod): PodLimits | undefined;
   current(pod: Pod): Promise<PodLimits>;
-  /** Throws CGROUP_UPDATE. */
+  /** Changes limits of the pod's cgroup. Throws CGROUP_UPDATE. */
   set(pod: Pod, limits: Partial<PodLimits>, signal: AbortSignal): Promise<void>;
   memoryUsage(pod: Pod): Promise<number>;
   /** Called after CPU shares of a pod changed, to update those of its QoS class. */
   changed(signal: AbortSignal): Promise<void>;
 }
 
-/** For nodes without pod cgroups. */
+/** The implementation for nodes without pod cgroups. */
 export const noPodLimits: PodLimitsAccess = {
   wanted: () => undefined,
   current: () => Promise.reject(new Error('The node has no pod cgroups')),
@@ -58,7 +58,7 @@ export function sandboxLimits(pod: Pod, limits: PodLimits): MessageInit<LinuxCon
   };
 }
 
-/** Whether a limit is larger; -1 is the largest. */
+/** Whether limit a is larger than limit b; -1 means no limit and is the largest. */
 export function isMore(a: number, b: number): boolean {
   return b !== -1 && (a === -1 || a > b);
 }

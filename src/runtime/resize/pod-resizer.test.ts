@@ -26,7 +26,10 @@ const node: LinuxNode = {
   oomKills: 'container',
 };
 
-/** One container per letter, with the given millicores and mebibytes as requests and limits. */
+/**
+ * A pod with one container per name, whose requests and limits are the given millicores and
+ * mebibytes.
+ */
 function podOf(
   amounts: Readonly<Record<string, readonly [number, number]>>,
   spec: Partial<PodSpec> = {},
@@ -57,16 +60,16 @@ interface RigOptions {
   readonly used?: Readonly<Record<string, number>>;
   readonly usedByPod?: number;
   readonly sandbox?: Error;
-  /** Limits of the pod's cgroup, if not the sum of its containers. */
+  /** Limits of the pod's cgroup; by default the sum of its containers' limits. */
   readonly wanted?: (pod: Pod) => PodLimits;
   readonly fails?: (call: string) => boolean;
-  /** Creation time of containers; before this process unless given. */
+  /** Creation time of the containers; by default before this process started. */
   readonly createdAtNs?: bigint;
-  /** Calls that fail. */
+  /** Error code of the failing calls. */
   readonly code?: 'CRI_FAILED' | 'CRI_DEADLINE';
 }
 
-/** A pod running as `before` that is resized to `after`, with a log of all calls. */
+/** Resizes a running pod from `before` to `after` and records all calls to runtime and cgroup. */
 async function resized(
   before: Pod,
   after: Pod,
@@ -145,7 +148,7 @@ async function resized(
     signal,
   );
   const isOver = !isResizeInProgress(after, observed, record());
-  /** Calls after the given time. */
+  /** Calls made by `reapplyUnconfirmed` after the given time. */
   const confirmed = async (ms: number, pod = after) => {
     await clock.advance(ms);
     calls.length = 0;
@@ -155,14 +158,14 @@ async function resized(
   return { calls, failure: action.failure?.message, limits: () => limits, isOver, confirmed };
 }
 
-test("resizes memory before CPU, decreases before increases, and the pod's cgroup around its containers", async () => {
+test("resizes memory before CPU, lowers limits before raising others, and raises the pod's cgroup before its containers", async () => {
   const { calls, isOver } = await resized(
     podOf({ a: [100, 100], b: [200, 200], c: [300, 300] }),
     podOf({ a: [200, 150], b: [300, 250], c: [250, 200] }),
   );
   assert.deepEqual(calls, [
     'kept',
-    // The total memory is unchanged.
+    // The pod's total memory is unchanged, so only containers are updated before CPU.
     'c 307 30000 200',
     'a 102 10000 150',
     'b 204 20000 250',
@@ -177,7 +180,7 @@ test("resizes memory before CPU, decreases before increases, and the pod's cgrou
   assert.ok(isOver);
 });
 
-test("lowers the pod's limits only after those of its containers", async () => {
+test("lowers the limits of the pod's cgroup only after those of its containers", async () => {
   const { calls, limits } = await resized(podOf({ a: [200, 200] }), podOf({ a: [100, 100] }));
   assert.deepEqual(calls, [
     'kept',
@@ -193,7 +196,7 @@ test("lowers the pod's limits only after those of its containers", async () => {
   assert.deepEqual(limits(), sum(podOf({ a: [100, 100] })));
 });
 
-test('completes added and removed pod-level resources', async () => {
+test('a resize that adds or removes pod-level resources completes', async () => {
   const [without, given] = [{}, { resources: { requests: { cpu: '200m' } } }].map((spec) =>
     podOf({ a: [100, 100] }, spec),
   ) as [Pod, Pod];
@@ -201,7 +204,7 @@ test('completes added and removed pod-level resources', async () => {
   assert.ok((await resized(given, without)).isOver);
 });
 
-test('removes a limit instead of leaving it unchanged', async () => {
+test("removes the limit from the runtime when a resize drops the container's limit", async () => {
   const unlimited = (pod: Pod): Pod => ({
     ...pod,
     spec: {
@@ -221,7 +224,7 @@ test('removes a limit instead of leaving it unchanged', async () => {
     `a 102 10000 ${-1 / mebibyte}`,
     `sandbox 102 -1 ${-1 / mebibyte}`,
     'pod cpuQuotaUs -1 cpuPeriodUs 100000',
-    // No memory limit remains to be removed.
+    // The memory limit was removed by an earlier call.
     'a 102 -1 0',
     `sandbox 0 -1 ${-1 / mebibyte}`,
     'pod cpuShares 0',
@@ -229,7 +232,7 @@ test('removes a limit instead of leaving it unchanged', async () => {
   assert.deepEqual([limits().cpuQuotaUs, limits().memoryBytes], [-1, -1]);
 });
 
-test('applies new pod-level resources to the cgroup', async () => {
+test("applies new pod-level resources to the pod's cgroup", async () => {
   const before = podOf({ a: [100, 100] });
   const limits = { cpu: '300m', memory: '300Mi' };
   const after = { ...before, spec: { ...before.spec, resources: { requests: limits, limits } } };
@@ -246,7 +249,7 @@ test('applies new pod-level resources to the cgroup', async () => {
   assert.ok(isOver);
 });
 
-test('changes nothing when a memory limit would be below usage', async () => {
+test('changes no resources when a memory limit would be below the usage', async () => {
   const [before, after] = [podOf({ a: [100, 200], b: [100, 200] }), podOf({ a: [50, 100], b: [100, 100] })];
   const { calls, failure, isOver } = await resized(before, after, {
     used: { a: 150, b: 10 },
@@ -260,7 +263,7 @@ test('changes nothing when a memory limit would be below usage', async () => {
   assert.ok(!isOver);
 });
 
-test('ignores a runtime without UpdatePodSandboxResources', async () => {
+test('resizes a pod although the runtime does not implement UpdatePodSandboxResources', async () => {
   for (const error of [
     new KubelingError('CRI_UNSUPPORTED', 'unknown method'),
     new KubelingError('CRI_FAILED', 'not implemented yet'),
@@ -275,7 +278,7 @@ test('ignores a runtime without UpdatePodSandboxResources', async () => {
   assert.equal(failure, 'no');
 });
 
-test("restores the sandbox's resources in the runtime when the cgroup update fails", async () => {
+test("restores the sandbox's resources in the runtime when the update of the pod's cgroup fails", async () => {
   const { calls, failure } = await resized(podOf({ a: [100, 50] }), podOf({ a: [100, 100] }), {
     fails: (call) => call.startsWith('pod '),
   });
@@ -283,7 +286,7 @@ test("restores the sandbox's resources in the runtime when the cgroup update fai
   assert.deepEqual(calls, ['kept', 'sandbox 102 10000 100', 'pod memoryBytes 100', 'sandbox 102 10000 50']);
 });
 
-test('does not record a failed update as applied', async () => {
+test("does not record resources as applied when the runtime's update failed", async () => {
   const { calls, failure, isOver } = await resized(
     podOf({ a: [100, 100], b: [100, 100] }),
     podOf({ a: [100, 50], b: [100, 50] }),
@@ -294,7 +297,7 @@ test('does not record a failed update as applied', async () => {
   assert.ok(!isOver);
 });
 
-test('reapplies resources after an update with unknown outcome', async () => {
+test('reapplies recorded resources two minutes after an update with unknown outcome', async () => {
   const outcomes = [true, false];
   const fails = (call: string) => call.startsWith('a ') && outcomes.shift() === true;
   const { failure, confirmed } = await resized(podOf({ a: [100, 10] }), podOf({ a: [200, 10] }), {
@@ -307,7 +310,7 @@ test('reapplies resources after an update with unknown outcome', async () => {
   assert.deepEqual(await confirmed(3_600_000), []);
 });
 
-test('removes a limit again that a late update may have restored', async () => {
+test("removes a container's limit again when an update with unknown outcome may have set it", async () => {
   const outcomes = [true];
   const fails = (call: string) => call.startsWith('a ') && outcomes.shift() === true;
   const options = { fails, code: 'CRI_DEADLINE' } as const;
@@ -315,14 +318,14 @@ test('removes a limit again that a late update may have restored', async () => {
   assert.deepEqual(await confirmed(120_000), [`a 2 -1 ${-1 / mebibyte}`]);
 });
 
-test('does not repeat a rejected update', async () => {
+test('does not reapply resources after an update that the runtime rejected', async () => {
   const { confirmed } = await resized(podOf({ a: [100, 10] }), podOf({ a: [200, 10] }), {
     fails: (call) => call.startsWith('a '),
   });
   assert.deepEqual(await confirmed(3_600_000), []);
 });
 
-test('reapplies resources of pods that were edited before this kubelet started', async () => {
+test('reapplies resources of containers in pods that were edited before this kubelet started', async () => {
   const after = podOf({ a: [200, 10] });
   const { confirmed } = await resized(podOf({ a: [100, 10] }), after);
   const edited = { ...after, metadata: { ...after.metadata, generation: 2 } };
@@ -331,7 +334,7 @@ test('reapplies resources of pods that were edited before this kubelet started',
   assert.deepEqual(await confirmed(3_600_000, edited), []);
 });
 
-test('a container created since then is not affected', async () => {
+test('does not reapply resources of a container created after this kubelet started', async () => {
   const after = podOf({ a: [200, 10] });
   const { confirmed } = await resized(podOf({ a: [100, 10] }), after, { createdAtNs: 1n << 62n });
   const edited = { ...after, metadata: { ...after.metadata, generation: 2 } };

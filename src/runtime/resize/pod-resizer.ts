@@ -22,7 +22,7 @@ export interface PodResizerDeps {
   readonly planner: Pick<PodPlanner, 'updatedResources' | 'overheadResources'>;
   readonly limits: PodLimitsAccess;
   readonly actuated: ActuatedResources;
-  /** Settles when the pod's allocation is persisted, which must precede the resize. */
+  /** Resolves when the pod's allocation is persisted, which must precede the resize. */
   readonly allocationPersisted: () => Promise<void>;
   readonly observe?: ((outcome: { readonly ms: number; readonly success: boolean }) => void) | undefined;
 }
@@ -30,13 +30,16 @@ export interface PodResizerDeps {
 export interface ResizeRequest {
   readonly pod: Pod;
   readonly plan: ResizePlan;
-  /** Empty when a new sandbox is about to be created. */
+  /** Id of the pod's sandbox; empty when a new sandbox is about to be created. */
   readonly sandboxId: string;
-  /** Applied resources from which the plan was computed. */
+  /** Last applied resources, from which the plan was computed. */
   readonly actuated: PodAllocation;
 }
 
-/** An unanswered update may take effect for as long as a call can last. */
+/**
+ * An update without a response may still take effect within this time, the maximum duration of a
+ * runtime call.
+ */
 const settledAfterMs = 120_000;
 const maxUnconfirmed = 1_000;
 
@@ -47,15 +50,16 @@ const maxUnconfirmed = 1_000;
 export class PodResizer {
   readonly #deps: PodResizerDeps;
   /**
-   * Containers by id with the time of an update of unknown outcome, which may undo a later update.
+   * Times of updates with unknown outcome, by container id. Such an update may take effect late and
+   * undo a newer one.
    */
   readonly #unconfirmed = new LruMap<string, number>({ capacity: maxUnconfirmed });
   /**
-   * Containers of edited pods that were checked by this process; updates of a previous kubelet are
-   * unknown.
+   * Containers of edited pods whose resources this process has reapplied, because updates by a
+   * previous kubelet are unknown.
    */
   readonly #checked = new LruMap<string, true>({ capacity: maxUnconfirmed });
-  /** Wall time, for comparison with the runtime's creation times. */
+  /** Wall-clock time at which this process started, compared with the runtime's creation times. */
   readonly #beganMs: number;
 
   constructor(deps: PodResizerDeps) {
@@ -64,8 +68,8 @@ export class PodResizer {
   }
 
   /**
-   * Reapplies resources that a late update may have undone; undefined when there are none. Failures
-   * are retried by the next sync; rejects only when the signal is aborted.
+   * Reapplies resources that an update with unknown outcome may have undone; undefined when there
+   * are none. The next sync retries failures; rejects only when the signal is aborted.
    */
   async reapplyUnconfirmed(
     pod: Pod,
@@ -110,7 +114,7 @@ export class PodResizer {
     const container = all.find((each) => each.name === name);
     const resources = actuated.get(pod.metadata.uid)?.containers[name];
     if (container === undefined || resources === undefined) return;
-    // The late update may have restored a limit that was removed.
+    // The update with unknown outcome may have set a limit again that was removed.
     const isFree = (resource: ResizedResource) => amountOf(resources, 'limits', resource) === 0n;
     const lifted = { cpu: isFree('cpu'), memory: isFree('memory') };
     const linux = planner.updatedResources(pod, { ...container, resources }, lifted);
@@ -122,7 +126,7 @@ export class PodResizer {
     return sinceMs !== undefined && this.#deps.clock.monotonicMs() - sinceMs >= settledAfterMs;
   }
 
-  /** Failures are part of the result; rejects only when the signal is aborted. */
+  /** Resizes the pod. Returns failures in the result; rejects only when the signal is aborted. */
   async resize(request: ResizeRequest, signal: AbortSignal): Promise<SyncAction> {
     const { clock, observe, logger } = this.#deps;
     const { pod } = request;
@@ -164,7 +168,7 @@ export class PodResizer {
     await this.#recordPodResources(request);
   }
 
-  /** A limit below the usage would make the kernel kill processes of the pod. */
+  /** Rejects a memory limit below the usage, because the kernel would kill processes of the pod. */
   async #checkMemoryUsage(
     pod: Pod,
     { memory }: ResizePlan,
@@ -201,7 +205,7 @@ export class PodResizer {
     return usageBytes?.value ?? workingSetBytes?.value;
   }
 
-  /** The other resource is left unchanged. */
+  /** Updates one resource of a container in the runtime and keeps its other resource. */
   async #update(
     { pod, actuated }: ResizeRequest,
     { id: containerId, container, before, after }: ContainerUpdate,
@@ -235,7 +239,7 @@ export class PodResizer {
   }
 }
 
-/** The resources with one resource taken from others. */
+/** Returns `own` with the request and the limit of one resource replaced by those of `other`. */
 function withResource(
   own: ResourceRequirements,
   other: ResourceRequirements,
@@ -249,7 +253,7 @@ function withResource(
   return { ...own, requests: side('requests'), limits: side('limits') };
 }
 
-/** Some runtimes report an unknown method in the message only. */
+/** Some runtimes report an unknown method only in the error message, not by its code. */
 function isUnknownMethod(error: unknown): boolean {
   if (!(error instanceof KubelingError)) return false;
   return (
@@ -272,13 +276,13 @@ class PodCgroupResize {
     this.#current = current;
   }
 
-  /** The desired memory limit if it is lower than the current one. */
+  /** The desired memory limit when it is lower than the current one, otherwise undefined. */
   get lowerMemory(): number | undefined {
     const { memoryBytes } = this.#desired;
     return isMore(this.#current.memoryBytes, memoryBytes) ? memoryBytes : undefined;
   }
 
-  /** Raises limits before shares, because a request must not exceed its limit. */
+  /** Raises CPU limits before CPU shares, because a request must not exceed its limit. */
   async raise(resource: ResizedResource, signal: AbortSignal): Promise<void> {
     const [desired, current] = [this.#desired, this.#current];
     if (resource === 'memory') {
@@ -313,7 +317,10 @@ class PodCgroupResize {
     await this.#deps.limits.changed(signal);
   }
 
-  /** Updates the runtime before the cgroup, because the runtime may reject the change. */
+  /**
+   * Updates the sandbox's resources in the runtime before the cgroup, because the runtime may
+   * reject the change.
+   */
   async #set(part: Partial<PodLimits>, signal: AbortSignal): Promise<void> {
     const before = this.#current;
     const next = { ...before, ...part };
@@ -327,7 +334,10 @@ class PodCgroupResize {
     this.#current = next;
   }
 
-  /** UpdatePodSandboxResources is optional for runtimes. */
+  /**
+   * Ignores a runtime that does not implement UpdatePodSandboxResources, because the call is
+   * optional.
+   */
   async #updateSandbox(limits: PodLimits, signal: AbortSignal): Promise<void> {
     const { cri, planner } = this.#deps;
     const { pod, sandboxId: podSandboxId } = this.#request;

@@ -38,7 +38,7 @@ test('a running container is resized in place', () => {
   assert.deepEqual(planned(after, after, [is]), { resize: undefined });
 });
 
-test('a container with RestartContainer policy is restarted instead', () => {
+test('a container with the resize policy RestartContainer is restarted instead of resized', () => {
   const [was, is] = [container('a', cpu('1'), restarts), container('a', cpu('2'), restarts)];
   const [before, after] = [was, is].map((each) =>
     aPod({ spec: { restartPolicy: 'Never', containers: [each, container('b', cpu('1'))] } }),
@@ -46,7 +46,7 @@ test('a container with RestartContainer policy is restarted instead', () => {
   assert.deepEqual(planned(before, after, after.spec.containers), {
     start: [0],
     kill: ['Container a resize requires restart'],
-    // The pod's cgroup must be changed for it.
+    // The plan is not empty, because the pod's cgroup must change for the container.
     resize: { memory: '', cpu: '' },
   });
   const memory = aPod({
@@ -61,7 +61,7 @@ test('a container with RestartContainer policy is restarted instead', () => {
   assert.deepEqual(planned(before, memory, memory.spec.containers), { resize: { memory: 'a', cpu: '' } });
 });
 
-test('running sidecars and init containers are resized too', () => {
+test('running sidecars and init containers are resized like regular containers', () => {
   const side = (amount: string, over = {}) =>
     container('s', cpu(amount), { restartPolicy: 'Always', ...over });
   const pod = (init: Container) =>
@@ -82,7 +82,7 @@ test('running sidecars and init containers are resized too', () => {
   });
 });
 
-test("the pod's cgroup follows containers that start with other resources, and pod-level resources", () => {
+test("the pod's cgroup is resized for containers that start with other resources and for changed pod-level resources", () => {
   const pod = (amount: string, whole?: string) =>
     aPod({
       spec: {
@@ -95,12 +95,12 @@ test("the pod's cgroup follows containers that start with other resources, and p
   assert.deepEqual(planned(pod('1'), pod('1'), [b]), { start: [0], resize: undefined });
   const running = [container('a', cpu('1')), b];
   assert.deepEqual(planned(pod('1', '3'), pod('1', '4'), running), { resize: { memory: '', cpu: '' } });
-  // Also when pod-level resources are added or removed.
+  // Adding or removing pod-level resources also resizes the cgroup.
   assert.deepEqual(planned(pod('1'), pod('1', '4'), running), { resize: { memory: '', cpu: '' } });
   assert.deepEqual(planned(pod('1', '4'), pod('1'), running), { resize: { memory: '', cpu: '' } });
 });
 
-test('a pod-level limit applies to containers without their own', () => {
+test('a pod-level limit applies to containers without their own limit', () => {
   const pod = (limit: string) =>
     aPod({ spec: { containers: [container('a', cpu('1'))], resources: { limits: { memory: limit } } } });
   assert.deepEqual(planned(pod('1Gi'), pod('2Gi'), [container('a', cpu('1'))]), {
@@ -108,7 +108,7 @@ test('a pod-level limit applies to containers without their own', () => {
   });
 });
 
-test('without a record only values reported by the runtime cause a resize or restart', () => {
+test('without recorded resources only values reported by the runtime cause a resize or restart', () => {
   const full = { requests: { cpu: '500m', memory: '64Mi' }, limits: { cpu: '1', memory: '128Mi' } };
   const main = container('a', full, restarts);
   const pod = aPod({ spec: { containers: [main] } });

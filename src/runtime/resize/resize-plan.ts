@@ -14,7 +14,7 @@ import {
 export type ResizedResource = 'cpu' | 'memory';
 const resized = ['memory', 'cpu'] as const;
 
-/** A running container with other allocated resources. */
+/** A running container whose allocated resources differ from the applied ones. */
 export interface ContainerUpdate {
   /** The runtime's container id. */
   readonly id: string;
@@ -23,22 +23,25 @@ export interface ContainerUpdate {
   readonly after: ResourceRequirements;
 }
 
-/** Resource changes of a pod. Its cgroup is updated in any case. */
+/** Resource changes of a pod. The pod's cgroup is updated even without container updates. */
 export interface ResizePlan {
-  /** In order of execution: decreases before increases. */
+  /** Memory updates of containers in order of execution: decreases before increases. */
   readonly memory: readonly ContainerUpdate[];
   readonly cpu: readonly ContainerUpdate[];
 }
 
 export interface StartsAndStops {
   readonly starting: ReadonlySet<string>;
-  /** Keyed by the runtime's container id. */
+  /** Containers that this sync stops, by the runtime's container id. */
   readonly stopping: ReadonlySet<string>;
 }
 
 type Side = 'requests' | 'limits';
 
-/** Plans the changes from applied to allocated resources; undefined for none. Pure. */
+/**
+ * Plans the changes from applied to allocated resources; undefined when nothing changes. A pure
+ * function.
+ */
 export function planResize(
   pod: Pod,
   observed: ObservedPod,
@@ -59,7 +62,7 @@ export function planResize(
   return { memory: of('memory'), cpu: of('cpu') };
 }
 
-/** Whether a running container has other resources than allocated. */
+/** Whether a running container's applied resources differ from its allocation. */
 export function isResizeInProgress(
   pod: Pod,
   observed: ObservedPod,
@@ -103,7 +106,7 @@ function isResized(pod: Pod, container: Container, { containers }: PodAllocation
   return resized.some((resource) => isOther(before, after, resource));
 }
 
-/** Includes pod-level resources that were added or removed while the pod runs. */
+/** Whether pod-level resources changed, including those added or removed while the pod runs. */
 function isPodResized({ spec: { resources = {} } }: Pod, { pod: before = {} }: PodAllocation): boolean {
   return resized.some((resource) => isOther(before, resources, resource));
 }
@@ -114,17 +117,20 @@ function isOther(a: ResourceRequirements, b: ResourceRequirements, resource: Res
   );
 }
 
-/** Millicores or bytes; 0 when unset. */
+/** An amount in millicores or bytes; 0 when it is unset. */
 export function amountOf(resources: ResourceRequirements, side: Side, resource: ResizedResource): bigint {
   const list = readResources(resources[side]);
   return resource === 'cpu' ? milliCpuOf(list) : memoryOf(list);
 }
 
-/** Negative for a decrease. Compares limits first, then requests. */
+/**
+ * Change of a container's limit, or of its request when the limits are equal; negative for a
+ * decrease.
+ */
 function growth({ before, after }: ContainerUpdate, resource: ResizedResource): number {
   for (const side of ['limits', 'requests'] as const) {
     const [was, is] = [amountOf(before, side, resource), amountOf(after, side, resource)];
-    // No limit is larger than any limit.
+    // An unset limit (0) counts as larger than any other limit.
     const asSize = (amount: bigint) =>
       side === 'limits' && amount === 0n ? Number.POSITIVE_INFINITY : Number(amount);
     if (was !== is) return asSize(is) < asSize(was) ? -1 : 1;

@@ -54,20 +54,20 @@ const policies: readonly [string, Partial<PodSpec>, Partial<DnsSettings>, object
   ],
 ];
 for (const [what, spec, other, expected] of policies) {
-  test(`DNS policy: ${what}`, () => {
+  test(`a pod's resolver configuration follows its DNS policy: ${what}`, () => {
     const { config, events, nodeEvents } = made(spec, other);
     assert.deepEqual(config, expected);
     assert.deepEqual([events, nodeEvents], [[], []]);
   });
 }
 
-test("on a standalone node the host's servers are used without an event", () => {
+test("on a standalone node a ClusterFirst pod uses the host's name servers without an event", () => {
   const { config, events, nodeEvents } = made({ dnsPolicy: 'ClusterFirst' }, { clusterDns: 'no-cluster' });
   assert.deepEqual(config, host);
   assert.deepEqual([events, nodeEvents], [[], []]);
 });
 
-test("without cluster DNS the host's servers are used, with events on pod and node", () => {
+test("without configured cluster DNS a ClusterFirst pod uses the host's name servers, with events on pod and node", () => {
   const { config, events, nodeEvents } = made({ dnsPolicy: 'ClusterFirst' }, { clusterDns: [] });
   assert.deepEqual(config, host);
   const message =
@@ -78,7 +78,7 @@ test("without cluster DNS the host's servers are used, with events on pod and no
   ]);
 });
 
-test("adds the pod's dnsConfig, whose options override", () => {
+test("adds the pod's dnsConfig, whose options override those of the policy", () => {
   const dnsConfig = {
     nameservers: ['1.1.1.1', '10.96.0.10'],
     searches: ['my.example', 'cluster.local'],

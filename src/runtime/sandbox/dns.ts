@@ -3,23 +3,25 @@ import type { PodDNSConfig } from '../../kinds/index.ts';
 import { KubelingError } from '../../lib/index.ts';
 import { describePod, type Pod, type PodEvent } from '../../pods/index.ts';
 
-/** The cluster's DNS servers; `no-cluster` on a standalone node, where none are expected. */
+/** The cluster's DNS servers; `no-cluster` on a standalone node, which is expected to have none. */
 export type ClusterDns = readonly string[] | 'no-cluster';
 
 export interface DnsSettings {
   readonly clusterDns: ClusterDns;
-  /** Empty for none. */
+  /** The cluster's DNS domain; empty when there is none. */
   readonly clusterDomain: string;
   readonly nodeIps: readonly string[];
-  /** Text of the node's resolv.conf; undefined when it is configured to be empty. */
+  /**
+   * Text of the node's resolv.conf; undefined when the kubelet is configured without a resolv.conf.
+   */
   readonly resolvConf: string | undefined;
 }
 
 export interface PodDns {
   readonly config: ResolverConfig;
-  /** Events on the pod. */
+  /** Events to record on the pod. */
   readonly events: readonly PodEvent[];
-  /** Events on the node. */
+  /** Events to record on the node. */
   readonly nodeEvents: readonly PodEvent[];
 }
 
@@ -28,7 +30,10 @@ const mostSearches = 32;
 const longestSearch = 253;
 const longestSearchLine = 2048;
 
-/** Throws SANDBOX_CONFIG when the node's resolv.conf is invalid. */
+/**
+ * Computes the pod's resolver configuration. Throws SANDBOX_CONFIG when the node's resolv.conf is
+ * invalid.
+ */
 export function podDns(pod: Pod, settings: DnsSettings): PodDns {
   const { base, missing } = baseConfig(pod, settings);
   const whole = withPodConfig(base, pod.spec.dnsConfig);
@@ -52,7 +57,7 @@ function warning(reason: string, message: string): PodEvent {
 
 type DnsMode = 'nothing' | 'cluster' | 'host';
 
-/** An unknown policy counts as ClusterFirst. */
+/** An unknown DNS policy counts as ClusterFirst. */
 function dnsMode({ spec }: Pod): DnsMode {
   switch (spec.dnsPolicy) {
     case 'None':
@@ -78,14 +83,20 @@ function baseConfig(pod: Pod, settings: DnsSettings): { base: ResolverConfig; mi
   return { base: host, missing: [message] };
 }
 
-/** Sets a server in any case, because the runtime would otherwise use the host's resolv.conf. */
+/**
+ * Uses loopback name servers when resolv.conf is disabled, because the runtime would otherwise use
+ * the host's resolv.conf.
+ */
 function hostConfig({ resolvConf, nodeIps }: DnsSettings): ResolverConfig {
   if (resolvConf !== undefined) return parseResolvConf(resolvConf);
   const local = nodeIps.map((ip) => (isIPv6(ip) ? '::1' : '127.0.0.1'));
   return { servers: local.length > 0 ? local : ['127.0.0.1'], searches: ['.'], options: [] };
 }
 
-/** Cluster servers forward other queries themselves, so host servers are not added. */
+/**
+ * Uses the cluster's name servers only: they forward queries for other names, so the host's servers
+ * are not added.
+ */
 function clusterConfig(
   pod: Pod,
   servers: readonly string[],
@@ -126,7 +137,7 @@ function limitServers(servers: readonly string[]): Limited {
   return { kept, complaints: [message] };
 }
 
-/** Common resolvers crash on longer lists, so entries beyond the limit are omitted. */
+/** Omits search domains beyond the limit, because common resolvers crash on longer lists. */
 function limitSearches(searches: readonly string[]): Limited {
   const kept = searches.slice(0, mostSearches).filter((domain) => domain.length <= longestSearch);
   while (kept.join(' ').length > longestSearchLine) kept.pop();
@@ -135,7 +146,7 @@ function limitSearches(searches: readonly string[]): Limited {
   return { kept, complaints: [message] };
 }
 
-/** Reports limits that the node's resolv.conf exceeds, once at start. */
+/** Returns events for limits that the node's resolv.conf exceeds; called once at start. */
 export function checkResolvConf(path: string, text: string, clusterDomain: string): string | undefined {
   const { searches } = parseResolvConf(text);
   const most = mostSearches - (clusterDomain === '' ? 0 : 3);

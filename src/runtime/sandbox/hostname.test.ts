@@ -26,7 +26,7 @@ const names: readonly [string, Partial<PodSpec>, string, { host: string; domain:
   ],
 ];
 for (const [what, spec, name, expected] of names) {
-  test(`hostname: ${what}`, () => assert.deepEqual(made(spec, name), expected));
+  test(`a pod's hostname and domain: ${what}`, () => assert.deepEqual(made(spec, name), expected));
 }
 
 const refusals: readonly [Partial<PodSpec>, RegExp][] = [
@@ -37,7 +37,7 @@ const refusals: readonly [Partial<PodSpec>, RegExp][] = [
   [{ hostnameOverride: '' }, /^pod HostnameOverride "" is not a valid DNS subdomain: /],
 ];
 for (const [spec, message] of refusals) {
-  test(`hostname: rejects ${JSON.stringify(spec)}`, () => {
+  test(`rejects the invalid hostname ${JSON.stringify(spec)}`, () => {
     assert.throws(() => made(spec), { code: 'SANDBOX_CONFIG', message });
   });
 }
@@ -69,18 +69,18 @@ fe00::1\tip6-allnodes
 fe00::2\tip6-allrouters
 `;
 
-test('a pod with its own address', () => {
+test("the hosts file lists a pod's own address with its hostname", () => {
   const text = hostsFile(aPod(), { hostname: host, podIps: ['10.0.0.7', 'fd00::7'], nodeHosts: '' });
   assert.equal(text, `${head}10.0.0.7\tweb\nfd00::7\tweb\n`);
 });
 
-test('a pod with a domain has its FQDN first', () => {
+test('the hosts file lists the FQDN of a pod with a domain first', () => {
   const hostname = { host: 'web', domain: 'db.default.svc.cluster.local' };
   const text = hostsFile(aPod(), { hostname, podIps: ['10.0.0.7'], nodeHosts: '' });
   assert.equal(text, `${head}10.0.0.7\tweb.db.default.svc.cluster.local\tweb\n`);
 });
 
-test('host aliases follow after a blank line', () => {
+test('the hosts file lists host aliases after a blank line', () => {
   const spec = {
     hostAliases: [
       { ip: '1.2.3.4', hostnames: ['a', 'b.example'] },
@@ -94,7 +94,7 @@ test('host aliases follow after a blank line', () => {
   );
 });
 
-test("on the host network the pod gets the node's hosts file with its aliases", () => {
+test("a pod on the host network gets the node's hosts file with the pod's host aliases", () => {
   const spec = { hostNetwork: true, hostAliases: [{ ip: '1.2.3.4', hostnames: ['a'] }] };
   const text = hostsFile(aPod({ spec }), { hostname: host, podIps: [], nodeHosts: '127.0.0.1 localhost\n' });
   assert.equal(

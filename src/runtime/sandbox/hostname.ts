@@ -4,7 +4,7 @@ import type { Pod } from '../../pods/index.ts';
 
 export interface PodHostname {
   readonly host: string;
-  /** Empty for none. */
+  /** Domain of the pod; empty when it has none. */
   readonly domain: string;
 }
 
@@ -63,7 +63,7 @@ function requireSubdomain(name: string): void {
   );
 }
 
-/** Path of the hosts file in containers. */
+/** Path of the hosts file inside containers. */
 export const hostsFilePath = '/etc/hosts';
 
 export interface HostsFileInputs {

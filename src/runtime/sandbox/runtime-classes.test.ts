@@ -12,13 +12,13 @@ const classes = (response: MessageInit<StatusResponse>) =>
 const pod = (runtimeClassName?: string) =>
   aPod({ spec: runtimeClassName === undefined ? {} : { runtimeClassName } });
 
-test('a pod without a runtime class uses the default handler without a lookup', async () => {
+test('a pod without a RuntimeClass uses the default handler without a lookup', async () => {
   const nobody = { find: () => Promise.reject(new Error('asked')) };
   assert.equal(await runtimeHandlerOf(pod(), nobody, signal), '');
   assert.equal(await runtimeHandlerOf(pod(''), nobody, signal), '');
 });
 
-test('each handler that the runtime reports is a runtime class', async () => {
+test('each handler that the runtime reports can be used as a RuntimeClass', async () => {
   const reported = classes({ runtimeHandlers: [{ name: '' }, { name: 'runc' }, { name: 'crun' }] });
   assert.equal(await runtimeHandlerOf(pod('crun'), reported, signal), 'crun');
   await assert.rejects(runtimeHandlerOf(pod('gvisor'), reported, signal), {
@@ -28,19 +28,19 @@ test('each handler that the runtime reports is a runtime class', async () => {
   });
 });
 
-test('reads the handlers of an older containerd from its configuration', async () => {
+test('reads the handlers of containerd before 2.0 from its configuration', async () => {
   const config = JSON.stringify({ containerd: { runtimes: { runc: {}, crun: {} } } });
   const reported = classes({ info: { config } });
   assert.equal(await runtimeHandlerOf(pod('runc'), reported, signal), 'runc');
   await assert.rejects(runtimeHandlerOf(pod('gvisor'), reported, signal), { code: 'SANDBOX_CONFIG' });
 });
 
-test('a runtime that reports no handlers gets the class name as handler', async () => {
+test('uses the RuntimeClass name as handler when the runtime reports no handlers', async () => {
   for (const info of [{}, { config: 'no json' }, { config: '{}' }])
     assert.equal(await runtimeHandlerOf(pod('kata'), classes({ info }), signal), 'kata');
 });
 
-test('user namespaces require a handler that supports them', async () => {
+test('rejects a pod with a user namespace when its runtime handler does not support them', async () => {
   const able = { userNamespaces: true, recursiveReadOnly: false };
   const unable = { userNamespaces: false, recursiveReadOnly: false };
   const namespaces = { of: async () => ({ mode: 'POD' as const }) };

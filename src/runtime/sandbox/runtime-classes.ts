@@ -8,9 +8,11 @@ export interface HandlerFeatures {
   readonly recursiveReadOnly: boolean;
 }
 
-/** Maps runtime classes to runtime handlers. */
+/** Maps RuntimeClasses to runtime handlers. */
 export interface RuntimeClasses {
-  /** Returns the reason when the class does not exist. Throws when the lookup fails. */
+  /**
+   * Finds a RuntimeClass; returns the reason when it does not exist. Throws when the lookup fails.
+   */
   find(name: string, signal: AbortSignal): Promise<FoundClass>;
 }
 
@@ -19,8 +21,8 @@ export type FoundClass =
   | { readonly found: false; readonly because: string };
 
 /**
- * Empty for the runtime's default. Throws SANDBOX_CONFIG for a missing class, because the pod must
- * not run with another handler.
+ * Runtime handler of the pod; empty for the runtime's default handler. Throws SANDBOX_CONFIG for a
+ * missing RuntimeClass, because the pod must not run with another handler.
  */
 export async function runtimeHandlerOf(
   { spec }: Pod,
@@ -35,9 +37,9 @@ export async function runtimeHandlerOf(
 }
 
 /**
- * Runtime classes of a node without an API: each handler of the runtime is a class. When the
+ * RuntimeClasses of a node without an API server: each handler of the runtime is a class. When the
  * runtime does not report its handlers, the class name is used as handler and the runtime rejects
- * unknown ones.
+ * unknown names.
  */
 export function handlersAsClasses(cri: Pick<CriClient, 'status'>): RuntimeClasses {
   return {
@@ -63,8 +65,8 @@ async function handlerNames(
 }
 
 /**
- * Handlers that containerd before 2.0 reports only in its configuration; undefined for other
- * runtimes.
+ * Reads runtime handlers from the runtime's configuration, because containerd before 2.0 reports
+ * them only there; undefined for other runtimes.
  */
 function configuredHandlers(text: string | undefined): readonly string[] | undefined {
   const runtimes = field(field(parsed(text), 'containerd'), 'runtimes');

@@ -2,13 +2,13 @@ import type { ObservedPod, Pod } from '../../pods/index.ts';
 
 export interface SandboxDecision {
   readonly kind: 'keep' | 'create';
-  /** Attempt of the sandbox to keep or to create. */
+  /** Attempt number of the sandbox to keep or to create. */
   readonly attempt: number;
-  /** The sandbox to keep or to replace; empty for none. */
+  /** Id of the sandbox to keep or to replace; empty when the pod has none. */
   readonly sandboxId: string;
 }
 
-/** Whether the newest sandbox is kept or a new one must be created. */
+/** Decides whether the newest sandbox is kept or a new one must be created. */
 export function decideSandbox(pod: Pod, { sandboxes }: ObservedPod): SandboxDecision {
   const newest = sandboxes[0];
   if (newest === undefined) return { kind: 'create', attempt: 0, sandboxId: '' };

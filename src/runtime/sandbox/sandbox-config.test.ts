@@ -27,7 +27,7 @@ const inputs: SandboxInputs = {
 const made = (parts: PodParts, other: Partial<SandboxInputs> = {}) =>
   PodSandboxConfig.create(sandboxConfig(aPod(parts), { ...inputs, ...other }).config);
 
-test('sets name, labels and log directory of the pod', () => {
+test('sets name, labels and log directory of the pod in the sandbox config', () => {
   const config = made({ metadata: { labels: { app: 'web' }, annotations: { note: 'x' } } });
   assert.deepEqual({ ...config.metadata }, { name: 'web', namespace: 'default', uid: 'uid-1', attempt: 2 });
   assert.equal(config.hostname, 'web');
@@ -39,17 +39,17 @@ test('sets name, labels and log directory of the pod', () => {
   assert.equal(config.linux?.cgroupParent, '/kubepods/poduid-1');
 });
 
-test('sets no hostname on the host network', () => {
+test("leaves the sandbox's hostname empty on the host network", () => {
   assert.equal(made({ spec: { hostNetwork: true } }).hostname, '');
 });
 
-test('passes on DNS events', () => {
+test('returns the DNS events with the sandbox config', () => {
   const dns = { ...inputs.dns, clusterDns: [] };
   const { events, nodeEvents } = sandboxConfig(aPod(), { ...inputs, dns });
   assert.deepEqual([events[0]?.reason, nodeEvents[0]?.reason], ['MissingClusterDNS', 'MissingClusterDNS']);
 });
 
-test('confines the sandbox process, and sets users, groups and SELinux options of the pod', () => {
+test("sets the sandbox process's seccomp profile and the pod's users, groups and SELinux options", () => {
   const context = made(
     {
       spec: {
@@ -74,7 +74,7 @@ test('confines the sandbox process, and sets users, groups and SELinux options o
   assert.equal(context?.privileged, false);
 });
 
-test('one privileged container of any kind makes the sandbox privileged', () => {
+test('a sandbox is privileged when one container of any kind is privileged', () => {
   const privileged = { name: 'p', securityContext: { privileged: true } };
   for (const spec of [
     { containers: [privileged] },
@@ -85,7 +85,7 @@ test('one privileged container of any kind makes the sandbox privileged', () => 
   }
 });
 
-test('writes sysctls with dots', () => {
+test('writes sysctl names with dots into the sandbox config', () => {
   const sysctls = [
     { name: 'net/ipv4/ip_forward', value: '1' },
     { name: 'kernel.shmmax', value: '2' },
@@ -109,12 +109,12 @@ const namespaces: readonly [string, Partial<PodSpec>, object][] = [
   ['shared processes', { shareProcessNamespace: true }, { network: 'POD', ipc: 'POD', pid: 'POD' }],
 ];
 for (const [what, spec, expected] of namespaces) {
-  test(`namespaces: ${what}`, () => {
+  test(`sandbox namespaces: ${what}`, () => {
     assert.deepEqual(podNamespaces(aPod({ spec })), { ...expected, usernsOptions: undefined });
   });
 }
 
-test('maps ports of regular containers, once per name', () => {
+test('maps ports of regular containers, and ports with the same name once', () => {
   const ports = [
     { name: 'http', containerPort: 80, hostPort: 8080 },
     { name: 'http', containerPort: 81 },

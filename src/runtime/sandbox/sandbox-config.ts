@@ -26,14 +26,14 @@ import { dottedSysctl } from './sysctls.ts';
 export interface SandboxInputs {
   readonly attempt: number;
   readonly podLogsDir: string;
-  /** The pod's cgroup. */
+  /** Parent path of the sandbox's cgroup, which is the pod's cgroup. */
   readonly cgroupParent: string;
   readonly dns: DnsSettings;
   readonly node: LinuxNode;
   readonly grants?: ResourceGrants;
-  /** Groups that own the pod's volumes. */
+  /** Supplementary groups that own the pod's volumes. */
   readonly extraGroups?: readonly number[];
-  /** For pods with a user namespace. */
+  /** User namespace of the pod; undefined when it uses the host's. */
   readonly userNamespace?: MessageInit<UserNamespace>;
 }
 
@@ -43,7 +43,10 @@ export interface PlannedSandboxConfig {
   readonly nodeEvents: readonly PodEvent[];
 }
 
-/** Throws SANDBOX_CONFIG with the message for the FailedCreatePodSandBox event. */
+/**
+ * Computes the CRI config of the pod's sandbox. Throws SANDBOX_CONFIG with the message for the
+ * FailedCreatePodSandBox event.
+ */
 export function sandboxConfig(pod: Pod, inputs: SandboxInputs): PlannedSandboxConfig {
   const { name, namespace, uid } = pod.metadata;
   const { config: dnsConfig, events, nodeEvents } = podDns(pod, inputs.dns);
@@ -60,7 +63,7 @@ export function sandboxConfig(pod: Pod, inputs: SandboxInputs): PlannedSandboxCo
   return { config, events, nodeEvents };
 }
 
-/** Empty on the host network, where the pod has the host's name. */
+/** Hostname of the sandbox; empty on the host network, where the pod has the host's name. */
 function hostnameOf(pod: Pod, { dns }: SandboxInputs): string {
   if (pod.spec.hostNetwork === true) return '';
   return kernelHostname(pod, podHostname(pod, dns.clusterDomain));
@@ -77,7 +80,7 @@ function linuxConfig(pod: Pod, inputs: SandboxInputs): MessageInit<LinuxPodSandb
     securityContext: {
       namespaceOptions: podNamespaces(pod, inputs.userNamespace),
       privileged: hasPrivilegedContainer(pod),
-      // Containers have their own profiles; this one confines the sandbox process only.
+      // This profile confines only the sandbox process; containers have their own profiles.
       seccomp: { profileType: 'RuntimeDefault' },
       runAsUser: asValue(context?.runAsUser),
       runAsGroup: asValue(context?.runAsGroup),
@@ -97,7 +100,7 @@ function hasPrivilegedContainer(pod: Pod): boolean {
   return all.some(({ securityContext }) => securityContext?.privileged === true);
 }
 
-/** Namespaces of a pod's sandbox, which are repeated in the config of its containers. */
+/** Namespaces of a pod's sandbox; the configs of its containers repeat them. */
 export function podNamespaces(
   { spec }: Pod,
   userNamespace?: MessageInit<UserNamespace>,
@@ -110,7 +113,10 @@ export function podNamespaces(
   };
 }
 
-/** An ephemeral container can join the process namespace of its target. */
+/**
+ * Namespaces of a container; an ephemeral container can join the process namespace of its target
+ * container.
+ */
 export function containerNamespaces(
   namespaces: MessageInit<NamespaceOption>,
   targetId: string | undefined,
@@ -119,7 +125,10 @@ export function containerNamespaces(
   return { ...namespaces, pid: 'TARGET', targetId };
 }
 
-/** Ports of all regular containers; ports of one container with the same name are mapped once. */
+/**
+ * Port mappings of all regular containers; ports of one container with the same name are mapped
+ * once.
+ */
 export function portMappings({ spec }: Pod): readonly MessageInit<PortMapping>[] {
   return spec.containers.flatMap(mappingsOf);
 }
@@ -144,7 +153,10 @@ const protocols: ReadonlyMap<string, Protocol> = new Map([
   ['SCTP', 'SCTP'],
 ]);
 
-/** Unnamed ports are distinguished by all fields, including the address family. */
+/**
+ * Key to recognize repeated ports; unnamed ports are distinguished by all fields, including the
+ * address family.
+ */
 function keyOf({
   name = '',
   hostIP = '',

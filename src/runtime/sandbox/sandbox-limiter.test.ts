@@ -5,7 +5,7 @@ import { type CpuTimes, parseCpuTimes, SandboxLimiter } from './sandbox-limiter.
 
 const signal = new AbortController().signal;
 
-/** A limiter on a machine with two CPUs, of which the test sets the idle ones. */
+/** Creates a limiter for two simulated CPUs, whose idle time the test sets. */
 function rigOf() {
   const clock = new VirtualClock();
   const machine = { idle: 0 as number | undefined };
@@ -30,8 +30,8 @@ function rigOf() {
 
 const upTo = (count: number) => Array.from({ length: count }, (_, at) => at);
 
-describe('concurrency limit of sandbox creation', () => {
-  it('admits a few at a time on a busy machine, in order', async () => {
+describe('limit of concurrent sandbox creations', () => {
+  it('starts a few sandbox creations at a time on a busy machine, in order of request', async () => {
     const { clock, turns, begun, take } = rigOf();
     const all = upTo(7).map((who) => take(who));
     await clock.advance(1_000);
@@ -49,7 +49,7 @@ describe('concurrency limit of sandbox creation', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it('admits more while CPUs are idle, or usage is unknown', async () => {
+  it('starts more sandbox creations while CPUs are idle, or while CPU usage is unknown', async () => {
     const { clock, machine, begun, take } = rigOf();
     machine.idle = 1;
     for (const who of upTo(12)) void take(who);
@@ -63,7 +63,7 @@ describe('concurrency limit of sandbox creation', () => {
     assert.equal(begun.length, 8);
   });
 
-  it('releases a slot that is held for too long', async () => {
+  it('releases the slot of a sandbox creation that takes too long', async () => {
     const { clock, begun, take } = rigOf();
     for (const who of upTo(9)) void take(who);
     await clock.advance(2_000);
@@ -72,7 +72,7 @@ describe('concurrency limit of sandbox creation', () => {
     assert.equal(begun.length, 9);
   });
 
-  it('cancelled waiters leave the queue', async () => {
+  it('a cancelled waiter leaves the queue of sandbox creations', async () => {
     const { clock, begun, take } = rigOf();
     const leaves = new AbortController();
     const held = await Promise.all(upTo(4).map((who) => take(who)));

@@ -1,6 +1,6 @@
 import { type Clock, onAbort, type Timer } from '../../lib/index.ts';
 
-/** CPU time since boot, in any unit. */
+/** CPU time since boot; total and idle time have the same unit. */
 export interface CpuTimes {
   readonly idle: number;
   readonly total: number;
@@ -8,9 +8,9 @@ export interface CpuTimes {
 
 /** Limits concurrent sandbox creations. */
 export interface SandboxLimit {
-  /** Whether the next caller has to wait. */
+  /** Whether the next sandbox creation has to wait for a slot. */
   readonly isFull: boolean;
-  /** Acquires a slot; dispose of it when the creation ended. */
+  /** Acquires a slot; the caller disposes of it when its sandbox creation has ended. */
   take(signal: AbortSignal): Promise<Disposable>;
 }
 
@@ -18,22 +18,25 @@ export const noSandboxLimit: SandboxLimit = { isFull: false, take: async () => (
 
 export interface SandboxLimiterDeps {
   readonly clock: Clock;
-  /** Number of CPUs. */
+  /** Number of CPUs of the machine. */
   readonly processors: number;
-  /** Rejects when unknown; the CPUs then count as idle. */
+  /** Reads CPU times. When it rejects, the CPUs count as idle. */
   readonly cpuTimes: () => Promise<CpuTimes>;
 }
 
 const sampleMs = 100;
-/** With at least this idle share, more creations are admitted. */
+/** Share of idle CPU time above which more sandbox creations are started. */
 const idleShare = 0.25;
-/** After this time a creation waits for something else than CPU, so its slot is released. */
+/**
+ * A sandbox creation that takes longer than this waits for something other than CPU, so its slot is
+ * released.
+ */
 const maxHoldMs = 2_000;
 
 /**
- * Limits concurrent sandbox creations, in the order of requests: on a busy machine, creating all at
- * once would delay all of them until the last one. While CPUs are idle, as with a slow network,
- * more are admitted.
+ * Limits concurrent sandbox creations, in the order of requests: on a busy machine, all creations
+ * running concurrently would each take as long as the last one. While CPUs are idle, for example
+ * with a slow network, more creations are started.
  */
 export class SandboxLimiter implements SandboxLimit {
   readonly #deps: SandboxLimiterDeps;
@@ -103,7 +106,7 @@ export class SandboxLimiter implements SandboxLimit {
     this.#sampleTimer = this.#waiters.size > 0 ? this.#scheduleSample() : undefined;
   }
 
-  /** Compares with the previous sample; the first sample gives no result. */
+  /** Whether the CPUs were idle since the previous sample; false for the first sample. */
   #isIdle(now: CpuTimes | undefined): boolean {
     if (now === undefined) return true;
     const before = this.#lastSample;
@@ -111,12 +114,12 @@ export class SandboxLimiter implements SandboxLimit {
   }
 }
 
-/** Parses /proc/stat. */
+/** Parses CPU times from /proc/stat. */
 export function parseCpuTimes(text: string): CpuTimes {
   const [, ...times] = (/^cpu .*$/m.exec(text)?.[0] ?? '').split(/\s+/).map(Number);
   if (times.length < 5 || times.some(Number.isNaN)) throw new Error('/proc/stat has no line with CPU times');
   const [user = 0, nice = 0, system = 0, idle = 0, waiting = 0, ...others] = times;
-  // Guest times are already included in user and nice.
+  // Excludes guest times, which are included in user and nice time.
   const rest = others.slice(0, 3).reduce((sum, time) => sum + time, 0);
   return { idle: idle + waiting, total: user + nice + system + idle + waiting + rest };
 }

@@ -19,8 +19,8 @@ function rigWith(fault: Fault, seed = 1): PodRuntimeRig {
   return new PodRuntimeRig({ seed, faults: scriptedFaults({ calls }) });
 }
 
-describe('a pod that terminates while its sandbox is created', () => {
-  it('is cancelled after the sandbox was created, which is then stopped and removed', async () => {
+describe('pods that terminate while their sandbox is created', () => {
+  it('a sandbox of a pod that terminates during RunPodSandbox is stopped and removed', async () => {
     for (let seed = 1; seed <= 20; seed++) {
       using harness = rigWith({ kind: 'delay', ms: 2_000 }, seed);
       const pod = podOf({ a: {} });
@@ -35,14 +35,14 @@ describe('a pod that terminates while its sandbox is created', () => {
     }
   });
 
-  it('does not wait long for a runtime that hangs', async () => {
+  it('cancelling a sync does not wait for long when RunPodSandbox hangs', async () => {
     using harness = rigWith({ kind: 'hang' });
     const tookMs = await giveUp(harness, podOf({ a: {} }));
     assert.ok(tookMs < 4_000, `it took ${tookMs} ms`);
     assert.equal(harness.simulated.held().calls, 0);
   });
 
-  it('records no event for the cancelled sandbox creation', async () => {
+  it('records no event for a cancelled sandbox creation', async () => {
     using harness = rigWith({ kind: 'late-effect', ms: 1_000, code: 'DEADLINE_EXCEEDED' });
     const controller = new AbortController();
     const pod = podOf({ a: {} });
@@ -57,8 +57,8 @@ describe('a pod that terminates while its sandbox is created', () => {
   });
 });
 
-describe('a sandbox whose status cannot be read', () => {
-  it('fails with its own event, and the sandbox is used by the next sync', async () => {
+describe('sandboxes whose status cannot be read', () => {
+  it('an unreadable sandbox status fails the sync with an event, and the next sync uses the sandbox', async () => {
     const fault = { kind: 'error', code: 'UNKNOWN', message: 'no answer today' } as const;
     using harness = new PodRuntimeRig({
       faults: scriptedFaults({ calls: [{ method: 'podSandboxStatus', fault, times: 1 }] }),
@@ -77,13 +77,16 @@ describe('a sandbox whose status cannot be read', () => {
   });
 });
 
-describe('a sandbox with a reserved name', () => {
+describe('sandboxes with a reserved name', () => {
   const taken = new KubelingError(
     'CRI_FAILED',
     'failed to reserve sandbox name "x": name "x" is reserved for "y"',
   );
 
-  /** The first RunPodSandbox fails with a reserved name, after `meanwhile`. */
+  /**
+   * Makes the first RunPodSandbox call fail because the name is reserved, after `meanwhile` has
+   * run.
+   */
   function refuseFirst(
     harness: PodRuntimeRig,
     meanwhile: (make: () => Promise<string>) => void | Promise<void>,
@@ -102,7 +105,7 @@ describe('a sandbox with a reserved name', () => {
   const sandboxesOf = async (harness: PodRuntimeRig, pod: Pod) =>
     (await harness.observe(pod)).sandboxes.map(({ attempt, state }) => `${attempt} ${state}`);
 
-  it('is awaited and used when it appears', async () => {
+  it('waits for the sandbox that reserves the name and uses it when it appears', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     refuseFirst(harness, (make) => void harness.clock.timer(2_000, () => void make()));
@@ -110,7 +113,7 @@ describe('a sandbox with a reserved name', () => {
     assert.deepEqual(await sandboxesOf(harness, pod), ['0 ready']);
   });
 
-  it('is left to garbage collection when it is not ready, and the next attempt is created', async () => {
+  it('creates the next attempt when the sandbox that reserves the name is not ready', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     refuseFirst(harness, async (make) => {
@@ -121,8 +124,8 @@ describe('a sandbox with a reserved name', () => {
   });
 });
 
-describe('a sandbox with the wrong network', () => {
-  it('is not replaced before all its containers have stopped', async () => {
+describe('sandboxes with the wrong network', () => {
+  it('a sandbox with the wrong network is not replaced before all its containers have stopped', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await harness.sync(pod);

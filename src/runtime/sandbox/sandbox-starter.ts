@@ -46,12 +46,12 @@ interface CreatedSandbox {
 }
 
 const logDirectoryMode = 0o755;
-/** Attempts skipped per sync because their names are reserved. */
+/** Maximum number of attempts that a sync skips because their sandbox names are reserved. */
 const maxNameConflicts = 2;
 
 /**
- * Creates the sandbox of a pod, and adopts an existing one after a RunPodSandbox call with unknown
- * outcome.
+ * Creates the sandbox of a pod. After a RunPodSandbox call with unknown outcome it adopts the
+ * sandbox if it exists.
  */
 export class SandboxStarter {
   readonly #deps: SandboxStarterDeps;
@@ -60,7 +60,10 @@ export class SandboxStarter {
     this.#deps = deps;
   }
 
-  /** Rejects only when the signal is aborted. */
+  /**
+   * Creates the sandbox and returns failures in the result; rejects only when the signal is
+   * aborted.
+   */
   async start(pod: Pod, attempt: number, signal: AbortSignal): Promise<SandboxStart> {
     const { clock } = this.#deps;
     const startMs = clock.monotonicMs();
@@ -127,7 +130,7 @@ export class SandboxStarter {
     return response;
   }
 
-  /** Finds the ready sandbox of the attempt. */
+  /** Finds the pod's ready sandbox with the given attempt number. */
   async #findExisting(
     pod: Pod,
     attempt: number,

@@ -59,7 +59,7 @@ const cases: readonly [what: string, found: string | undefined, expected: string
   ],
 ];
 for (const [what, found, expected] of cases) {
-  test(`sysctls: ${what} is ${expected === undefined ? 'allowed' : 'rejected'}`, () =>
+  test(`a pod with sysctls is checked: ${what} is ${expected === undefined ? 'allowed' : 'rejected'}`, () =>
     assert.equal(found, expected));
 }
 
@@ -67,7 +67,7 @@ test('a pod without sysctls is allowed', () => {
   assert.equal(sysctlProblem(aPod(), { kernelRelease: '', allowedUnsafe: [] }), undefined);
 });
 
-test('rejects a value that could contain a second sysctl', () => {
+test('rejects a sysctl value with a plus sign, because the runtime could read a second sysctl from it', () => {
   const sysctls = [{ name: 'kernel.shm_rmid_forced', value: '1+kernel.core_pattern=|/evil' }];
   assert.equal(
     sysctlProblem(aPod({ spec: { securityContext: { sysctls } } }), {

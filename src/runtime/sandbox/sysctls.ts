@@ -2,22 +2,22 @@ import type { Pod } from '../../pods/index.ts';
 import { goQuote } from '../containers/go-format.ts';
 
 export interface SysctlRules {
-  /** Kernel release, for example 6.1.0-18-amd64. */
+  /** Release of the node's kernel, for example 6.1.0-18-amd64. */
   readonly kernelRelease: string;
-  /** Additionally allowed sysctls; a `*` at the end matches any rest. */
+  /** Allowed sysctls besides the safe ones; a trailing `*` matches any rest of the name. */
   readonly allowedUnsafe: readonly string[];
 }
 
 /**
- * Normalizes to dots as separators. With slashes as separators, dots belong to interface names and
- * are swapped.
+ * Normalizes a sysctl name to dots as separators. In a name with slashes as separators, dots belong
+ * to interface names, so dots and slashes are swapped.
  */
 export function dottedSysctl(name: string): string {
   const [separator] = /[./]/.exec(name) ?? [];
   return separator === '/' ? name.replace(/[./]/g, (mark) => (mark === '/' ? '.' : '/')) : name;
 }
 
-/** Sysctls that are namespaced and safe, with the first kernel version for which this holds. */
+/** Sysctls that are namespaced and safe, with the first kernel version in which they are. */
 const safe: readonly (readonly [name: string, since?: readonly [number, number]])[] = [
   ['kernel.shm_rmid_forced'],
   ['net.ipv4.ip_local_port_range'],
@@ -39,7 +39,8 @@ export function sysctlProblem({ spec }: Pod, rules: SysctlRules): string | undef
     const sysctl = dottedSysctl(name);
     const shared = sharedNamespace(sysctl, spec);
     if (!isAllowed(sysctl, rules)) return `forbidden sysctl: ${goQuote(sysctl)} not allowlisted`;
-    // A runtime interpreted the text after a plus as another sysctl of the host (CVE-2022-0811).
+    // CVE-2022-0811: CRI-O read the text after a plus sign as another sysctl, which it set on the
+    // host.
     if (value.includes('+')) return `forbidden sysctl: ${goQuote(sysctl)} must not have a + in its value`;
     if (shared === undefined) continue;
     return `forbidden sysctl: ${goQuote(sysctl)} not allowed with host ${shared} enabled`;
@@ -64,8 +65,8 @@ function isAtLeast(release: string, since: readonly [number, number] = [0, 0]): 
 }
 
 /**
- * The namespace of the sysctl if the pod shares it with the host, where the sysctl would apply to
- * the host.
+ * The namespace to which the sysctl belongs if the pod shares it with the host, so that the sysctl
+ * would change the host; otherwise undefined.
  */
 function sharedNamespace(sysctl: string, { hostNetwork, hostIPC }: Pod['spec']): 'Net' | 'IPC' | undefined {
   if (sysctl.startsWith('net.')) return hostNetwork === true ? 'Net' : undefined;

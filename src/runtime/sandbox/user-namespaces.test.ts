@@ -23,7 +23,7 @@ const file = (hostId: number, length = 65_536) => {
   return JSON.stringify({ uidMappings: [mapping], gidMappings: [mapping] });
 };
 
-test("each pod gets its own block, which is persisted in the Go kubelet's format", async () => {
+test("each pod gets a separate id range, persisted in the Go kubelet's format", async () => {
   const { users, store } = createHarness();
   assert.deepEqual(await users.of(one), {
     mode: 'POD',
@@ -38,7 +38,7 @@ test("each pod gets its own block, which is persisted in the Go kubelet's format
   assert.equal(await firstOf(users, one), 65_536);
 });
 
-test('a later kubelet restores the blocks and allocates none of them again', async () => {
+test('a restarted kubelet restores id ranges and allocates none of them again', async () => {
   const { users, store } = createHarness();
   await users.of(one);
   await users.of(two);
@@ -51,7 +51,7 @@ test('a later kubelet restores the blocks and allocates none of them again', asy
   assert.equal(await firstOf(next, one), 196_608);
 });
 
-test('restored blocks of another size are kept, and new ones do not overlap them', async () => {
+test('restored id ranges of another size are kept, and new ranges do not overlap them', async () => {
   const { users, store } = createHarness(131_072);
   store.write(`/pods/${one}/userns`, file(196_608));
   await users.restore();
@@ -59,7 +59,7 @@ test('restored blocks of another size are kept, and new ones do not overlap them
   assert.equal(await firstOf(users, two), 262_144);
 });
 
-test('an invalid file fails only its pod', async () => {
+test('an invalid user namespace file fails only its own pod', async () => {
   for (const [text, says] of [
     ['{', /JSON/],
     ['{}', /one mapping of user ids/],
@@ -81,7 +81,7 @@ test('an invalid file fails only its pod', async () => {
   }
 });
 
-test('of two pods with the same block the second one fails', async () => {
+test('of two pods with the same persisted id range the second one fails', async () => {
   const { users, store } = createHarness();
   store.write(`/pods/${one}/userns`, file(65_536));
   store.write(`/pods/${two}/userns`, file(65_536));
@@ -90,14 +90,14 @@ test('of two pods with the same block the second one fails', async () => {
   await assert.rejects(users.of(two), /overlap with another pod/);
 });
 
-test('a block is not allocated when it cannot be written', async () => {
+test('an id range is not allocated when its file cannot be written', async () => {
   const { users, files } = createHarness();
   files.replace = () => Promise.reject(new Error('disk full'));
   await assert.rejects(users.of(one), { message: 'create user namespace: disk full' });
   assert.equal(users.size, 0);
 });
 
-test('reports when no block is left', async () => {
+test('fails with a clear error when no id range is left', async () => {
   const { users } = createHarness(2 ** 31);
   await users.of(one);
   await assert.rejects(users.of(two), {
@@ -105,7 +105,7 @@ test('reports when no block is left', async () => {
   });
 });
 
-test('allocates from the configured range', async () => {
+test('allocates id ranges from the configured range', async () => {
   const { files, logs } = createHarness();
   const ids = { first: 655_360, length: 131_072 };
   const users = new UserNamespaces({ files, logger: logs.logger, podsDir: '/pods', idsPerPod: 65_536, ids });
@@ -113,7 +113,7 @@ test('allocates from the configured range', async () => {
   await assert.rejects(users.of(three), /could not find an empty slot/);
 });
 
-test('releases blocks of deleted pods', async () => {
+test('releases the id ranges of deleted pods', async () => {
   const { users } = createHarness();
   await users.of(one);
   await users.of(two);
@@ -122,12 +122,12 @@ test('releases blocks of deleted pods', async () => {
   assert.equal(await firstOf(users, three), 65_536);
 });
 
-test('no block overlaps the ids of users of the machine, which are read for each allocation', async () => {
+test("id ranges of pods never overlap those of the machine's users, which are read for each allocation", async () => {
   const { files, logs } = createHarness();
   let foreignIds = [{ first: 100_000, length: 65_536 }];
   const deps = { files, logger: logs.logger, podsDir: '/pods', idsPerPod: 65_536 };
   const users = new UserNamespaces({ ...deps, foreignIds: async () => foreignIds });
-  // The blocks from 65,536 and from 131,072 on both contain some of them.
+  // The ranges at 65,536 and 131,072 overlap the ids of users, so the next one is allocated.
   assert.equal(await firstOf(users, one), 196_608);
   foreignIds = [
     { first: 300_000, length: 10 },

@@ -7,10 +7,10 @@ import type { MessageInit } from '../../protocols/protobuf/index.ts';
 import type { RuntimeFiles } from '../containers/runtime-files.ts';
 import type { HandlerFeatures } from './runtime-classes.ts';
 
-/** Minimum block size and the alignment of all blocks. */
+/** Minimum size of a pod's id range; also the alignment of all ranges. */
 export const idsPerBlock = 65_536;
 const endOfIds = 2 ** 32;
-/** The Go kubelet's file name, so that either kubelet restores the other's blocks. */
+/** File name used by the Go kubelet too, so that either kubelet restores the other's id ranges. */
 const fileName = 'userns';
 const fileMode = 0o600;
 const longestFile = 4_096;
@@ -18,33 +18,37 @@ const longestFile = 4_096;
 export interface UserNamespacesDeps {
   readonly files: Pick<RuntimeFiles, 'names' | 'readEnd' | 'replace' | 'remove'>;
   readonly logger: Logger;
-  /** Directory of pod directories, which are named by UID. */
+  /** Parent directory of the pod directories, which are named by UID. */
   readonly podsDir: string;
   readonly idsPerPod: number;
-  /** Range of ids to allocate from; all except the first block unless given. */
+  /** Host ids from which ranges are allocated; by default all except the first 65,536. */
   readonly ids?: { readonly first: number; readonly length: number } | undefined;
   readonly foreignIds?: ForeignIds | undefined;
 }
 
-/** The ranges of IDs that belong to users of the machine. They may change, and are read for each allocation. */
+/**
+ * Reads the id ranges assigned to users of the machine. They may change, so they are read for each
+ * allocation.
+ */
 export type ForeignIds = () => Promise<readonly { readonly first: number; readonly length: number }[]>;
 
-/** Host ids that are mapped to a pod's ids, starting with its root. */
+/** The host ids that a pod's ids are mapped to, starting with the pod's root. */
 interface IdBlock {
   readonly first: number;
   readonly length: number;
 }
 
 /**
- * Allocates host id ranges to pods with user namespaces. Ranges of pods are disjoint and exclude
- * the IDs of the host and its users. A range is kept over kubelet restarts, because files of the pod belong to it.
+ * Allocates host id ranges to pods with user namespaces. The ranges do not overlap and exclude the
+ * ids of the host and its users. A pod keeps its range over kubelet restarts, because its files
+ * belong to these ids.
  */
 export class UserNamespaces {
   readonly #deps: UserNamespacesDeps;
   readonly #blocks = new Map<PodUid, IdBlock>();
   /**
-   * Pods with an invalid file; they get no new range, because files may belong to their previous
-   * one.
+   * Pods whose user namespace file is invalid; they get no new range, because their files may
+   * belong to the previous range.
    */
   readonly #broken = new Map<PodUid, string>();
 
@@ -57,14 +61,14 @@ export class UserNamespaces {
     return this.#blocks.size + this.#broken.size;
   }
 
-  /** Restores the ranges of previous kubelets; called before any allocation. */
+  /** Restores the id ranges allocated by previous kubelets; called before any allocation. */
   async restore(): Promise<void> {
     const { files, podsDir } = this.#deps;
     for (const uid of (await files.names(podsDir)).filter(mayBePodUid)) await this.#restoreBlock(uid);
   }
 
   /**
-   * The pod's range, allocated on the first call. Rejects with SANDBOX_CONFIG when none is
+   * The pod's id range, allocated on the first call. Rejects with SANDBOX_CONFIG when none is
    * available.
    */
   async of(uid: PodUid): Promise<MessageInit<UserNamespace>> {
@@ -74,24 +78,25 @@ export class UserNamespaces {
     return asMessage(known ?? (await this.#allocateBlock(uid)));
   }
 
-  /** Called when no container of the pod runs; does nothing for pods without a range. */
+  /** Releases the pod's id range, if it has one; called when no container of the pod runs. */
   async release(uid: PodUid): Promise<void> {
     if (!this.#forget(uid)) return;
     await this.#deps.files.remove(this.#file(uid));
   }
 
-  /** Releases the ranges of pods whose directory was removed. */
+  /** Releases the id ranges of pods whose directory was removed. */
   retain(isKept: (uid: PodUid) => boolean): void {
     for (const uid of [...this.#blocks.keys(), ...this.#broken.keys()]) if (!isKept(uid)) this.#forget(uid);
   }
 
   async #allocateBlock(uid: PodUid): Promise<IdBlock> {
     const foreign = (await this.#deps.foreignIds?.()) ?? [];
-    // Another call for this pod may have been first.
+    // A concurrent call for this pod may already have allocated its range.
     const known = this.#blocks.get(uid);
     if (known !== undefined) return known;
     const block = this.#findFreeBlock(foreign);
-    // Reserved before it is written, so that a concurrent call gets another range.
+    // The range is reserved before its file is written, so that a concurrent call gets another
+    // range.
     this.#blocks.set(uid, block);
     try {
       const text = JSON.stringify(asFile(block));
@@ -103,7 +108,7 @@ export class UserNamespaces {
     return block;
   }
 
-  /** The lowest free range; never the first block, which contains the host's own ids. */
+  /** The lowest free id range; never the first one, which contains the host's own ids. */
   #findFreeBlock(foreign: readonly IdBlock[]): IdBlock {
     const { idsPerPod: length, ids = { first: length, length: endOfIds - length } } = this.#deps;
     const used = [...this.#blocks.values(), ...foreign].toSorted((one, other) => one.first - other.first);
@@ -156,7 +161,7 @@ function asFile({ first, length }: IdBlock) {
   return { uidMappings: [mapping], gidMappings: [mapping] };
 }
 
-/** Throws when the file is invalid. */
+/** Parses a user namespace file; throws when it is invalid. */
 function readBlock(text: string): IdBlock {
   const read: Partial<ReturnType<typeof asFile>> = JSON.parse(text);
   const [uids, more] = read.uidMappings ?? [];
@@ -183,13 +188,13 @@ function failed(message: string): KubelingError {
 }
 
 export interface PodUsersDeps {
-  /** Handlers reported by the runtime, by name; empty when it reports none. */
+  /** Features of the runtime's handlers, by handler name; empty when the runtime reports none. */
   readonly handlers: () => ReadonlyMap<string, HandlerFeatures>;
   readonly namespaces: { of(uid: PodUid): Promise<MessageInit<UserNamespace>> };
 }
 
 /**
- * The pod's user namespace: the host's unless hostUsers is false. Throws SANDBOX_CONFIG when the
+ * The pod's user namespace; the host's unless hostUsers is false. Throws SANDBOX_CONFIG when the
  * handler does not support user namespaces: an old runtime would ignore the setting and run the pod
  * as the host's root.
  */

@@ -8,7 +8,7 @@ import type { ObservedPod } from '../../pods/index.ts';
 const ignoreBig = (_key: string, value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
 
 describe('syncing a pod', () => {
-  it('starts sandbox and containers with the minimum of calls', async () => {
+  it('starts sandbox and containers of a new pod with the minimum of CRI calls', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {}, b: {} });
     const observed = await harness.observe(pod);
@@ -66,7 +66,7 @@ describe('syncing a pod', () => {
     assert.deepEqual([result.actions, harness.takeCalls()], [[], []]);
   });
 
-  it('runs one init container per sync, in order, before the regular ones', async () => {
+  it('runs one init container per sync, in order, before the regular containers', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ main: {} }, { init: { one: { script: 'exit 0' }, two: { script: 'exit 0' } } });
     for (let syncs = 0; syncs < 3; syncs++) {
@@ -81,7 +81,7 @@ describe('syncing a pod', () => {
     );
   });
 
-  it('links the log of a started container, and removes the link with the container', async () => {
+  it('links the log of a started container, and removes the link together with the container', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'echo hello; sleep 1000' } });
     await harness.sync(pod);
@@ -94,7 +94,7 @@ describe('syncing a pod', () => {
     assert.equal(await harness.machine.readLink(link), undefined);
   });
 
-  it('restarts immediately, then after 10 s, doubling up to 300 s', async () => {
+  it('restarts a container immediately, then after 10 s, doubling the delay up to 300 s', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'exit 1' } });
     const waits: number[] = [];
@@ -150,7 +150,7 @@ describe('syncing a pod', () => {
     assert.deepEqual(harness.eventsOf('Failed').at(-1), 'Error: ErrImagePull');
   });
 
-  it('replaces a failed sandbox and all its containers', async () => {
+  it('replaces a failed sandbox and all containers in it', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ main: {} }, { init: { setup: { script: 'exit 0' } } });
     await harness.sync(pod);
@@ -179,7 +179,7 @@ describe('syncing a pod', () => {
     ]);
   });
 
-  it('reports why a sandbox cannot be created', async () => {
+  it('reports why the sandbox of a pod cannot be created', async () => {
     const fault = { kind: 'error', code: 'UNKNOWN', message: 'no network' } as const;
     using harness = new PodRuntimeRig({
       faults: scriptedFaults({ calls: [{ method: 'runPodSandbox', fault }] }),
@@ -196,7 +196,7 @@ describe('syncing a pod', () => {
 
   for (const code of ['UNAVAILABLE', 'DEADLINE_EXCEEDED', 'none'] as const) {
     for (const method of ['runPodSandbox', 'createContainer', 'startContainer'] as const) {
-      it(`adopts the result after a lost response to ${method} (${code})`, async () => {
+      it(`uses the created object after the response to ${method} was lost (${code})`, async () => {
         const fault = { kind: 'lost-reply', code } as const;
         using harness = new PodRuntimeRig({
           faults: scriptedFaults({ calls: [{ method, fault, times: 1 }] }),
@@ -216,7 +216,7 @@ describe('syncing a pod', () => {
     }
   }
 
-  it('uses the next attempt when a name stays reserved', async () => {
+  it('creates the sandbox with the next attempt number when a sandbox name stays reserved', async () => {
     const taken = (what: string): string =>
       `failed to reserve ${what} name "x": name "x" is reserved for "y"`;
     const error = (message: string) => ({ kind: 'error', code: 'UNKNOWN', message }) as const;
@@ -234,7 +234,7 @@ describe('syncing a pod', () => {
     assert.deepEqual([observed.sandboxes[0]?.attempt, observed.containers[0]?.restartCount], [1, 1]);
   });
 
-  it('starts the container that a previous kubelet created', async () => {
+  it('starts the container that a previous kubelet created but did not start', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     const controller = new AbortController();
@@ -252,7 +252,7 @@ describe('syncing a pod', () => {
     );
   });
 
-  it('keeps a running container when a cancelled call has created a newer one', async () => {
+  it('keeps a running container when a cancelled CreateContainer call has created a newer one', async () => {
     const late = { kind: 'late-effect', ms: 20_000, code: 'UNAVAILABLE' } as const;
     using harness = new PodRuntimeRig({
       faults: scriptedFaults({ calls: [{ method: 'createContainer', fault: late, times: 1 }] }),
@@ -267,7 +267,7 @@ describe('syncing a pod', () => {
     assert.equal(harness.simulated.runningContainers().length, 1);
   });
 
-  it("can be cancelled at any time with the signal's reason, and completes later", async () => {
+  it("a sync can be cancelled at any time, rejects with the signal's reason, and a later sync completes the work", async () => {
     const pod = podOf({ a: {}, b: {} }, { init: { setup: { script: 'exit 0' } } });
     for (let afterMs = 0; afterMs < 400; afterMs += 7) {
       using harness = new PodRuntimeRig({ seed: afterMs + 1 });
@@ -284,7 +284,7 @@ describe('syncing a pod', () => {
     }
   });
 
-  it('kills a container whose postStart hook fails, without output in the event', async () => {
+  it("kills a container whose postStart hook fails, and keeps the hook's output out of the event", async () => {
     using harness = new PodRuntimeRig({
       hooks: { run: () => Promise.reject(new Error('secret output')) },
     });
@@ -311,7 +311,7 @@ describe('syncing a pod', () => {
     assert.deepEqual(harness.eventsOf('Failed'), ['Error: cannot start "a": no such file']);
   });
 
-  it('restores the restart count from the logs when the runtime has no instance left', async () => {
+  it('restores the restart count from the log files when the runtime has no instance of the container', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     for (const name of ['0.log', '3.log', '3.log.20260101-000000.gz']) {
@@ -321,7 +321,7 @@ describe('syncing a pod', () => {
     assert.equal((await harness.newest(pod, 'a'))?.restartCount, 4);
   });
 
-  it('shows the termination message of a container, or the end of its log', async () => {
+  it('the status shows the termination message of a container, or the end of its log', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({
       file: { script: 'echo because >/dev/termination-log; exit 3' },
@@ -335,7 +335,7 @@ describe('syncing a pod', () => {
     assert.deepEqual(messages, { file: 'because\n', log: 'one\ntwo\n', none: '' });
   });
 
-  it('uses present images by their id', async () => {
+  it('creates containers from present images by image id', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await harness.sync(pod);
@@ -343,8 +343,8 @@ describe('syncing a pod', () => {
   });
 });
 
-describe('the CRI calls of a pod', () => {
-  it('after a crash are one ImageStatus and the creation of a container in the same sandbox', async () => {
+describe('CRI calls of a pod sync', () => {
+  it('restarting a crashed container needs one ImageStatus call and the creation of a container in the same sandbox', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'exit 1' } });
     await harness.sync(pod);
@@ -355,7 +355,7 @@ describe('the CRI calls of a pod', () => {
     assert.deepEqual(harness.takeCalls(), ['imageStatus', 'createContainer', 'startContainer']);
   });
 
-  it('observe all sandboxes and containers concurrently', async () => {
+  it('the statuses of all sandboxes and containers are read concurrently', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {}, b: {} });
     await harness.sync(pod);
@@ -369,7 +369,7 @@ describe('the CRI calls of a pod', () => {
     ]);
   });
 
-  it('remove containers with their logs before the sandbox of a deleted pod', async () => {
+  it('containers of a deleted pod are removed with their logs before its sandbox', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await harness.sync(pod);
@@ -384,8 +384,8 @@ describe('the CRI calls of a pod', () => {
   });
 });
 
-describe('other kinds of containers', () => {
-  it('ephemeral containers start once, beside running containers', async () => {
+describe('ephemeral, init and sidecar containers', () => {
+  it('ephemeral containers are started once, beside running containers', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await harness.sync(pod);
@@ -403,7 +403,7 @@ describe('other kinds of containers', () => {
     assert.deepEqual(names, ['debug exited', 'a running']);
   });
 
-  it('ephemeral containers require their target container', async () => {
+  it('an ephemeral container is not started without its target container', async () => {
     using harness = new PodRuntimeRig();
     const debug = { name: 'debug', image: busybox, targetContainerName: 'nobody' };
     const pod = podOf({ a: {} });
@@ -429,7 +429,7 @@ describe('other kinds of containers', () => {
     assert.deepEqual(await harness.machine.names('/logs/pods/default_web_uid-web/a'), ['0.log']);
   });
 
-  it('a sidecar that fails to start does not block other containers, a regular init container does', async () => {
+  it('a failing sidecar does not block other containers, a failing regular init container does', async () => {
     for (const [init, expected] of [
       [{ restartPolicy: 'Always', script: 'sleep 1; exit 1' }, ['main running 1', 'steady running 0']],
       [{ script: 'exit 1' }, []],

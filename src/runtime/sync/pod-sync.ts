@@ -42,8 +42,8 @@ export interface SyncPodRequest {
   readonly observed: ObservedPod;
   readonly context: PlanContext;
   /**
-   * Called when the new sandbox has its network, before images are pulled, with the observation and
-   * the stopped containers. Must not throw.
+   * Called with the observation and the stopped containers when the new sandbox has its network,
+   * before images are pulled. Must not throw.
    */
   readonly sandboxReady?: ((now: ObservedPod, stopped: ReadonlySet<string>) => void) | undefined;
 }
@@ -64,7 +64,7 @@ export interface PodSyncDeps {
   readonly resizer: PodResizer;
 }
 
-/** Executes one sync of one pod. */
+/** Executes one sync of one pod: stops containers, creates the sandbox, and starts containers. */
 export class PodSync {
   readonly #deps: PodSyncDeps;
   readonly #request: SyncPodRequest;
@@ -85,14 +85,14 @@ export class PodSync {
     this.#plan = deps.planner.computePodActions(pod, observed, { ...context, actuated });
   }
 
-  /** Results of container starts so far, also of a cancelled sync. */
+  /** Results of the container starts so far, available for a cancelled sync too. */
   get starts(): readonly StartOutcome[] {
     return this.#starts;
   }
 
   /**
-   * Stops containers, creates the sandbox if needed, and starts containers in order. Failures are
-   * part of the result; rejects only when the signal is aborted.
+   * Stops containers, creates the sandbox if needed, and starts containers in order. Returns
+   * failures in the result; rejects only when the signal is aborted.
    */
   async run(signal: AbortSignal): Promise<SyncPodResult> {
     const mayStart = this.#plan.killPod ? await this.#killPod(signal) : await this.#killContainers(signal);
@@ -116,7 +116,7 @@ export class PodSync {
     this.#actions.push(...actions);
     for (const { id } of observed.containers) this.#stopped.add(id);
     if (error !== undefined || !createSandbox) return false;
-    // All init containers run again in a new sandbox.
+    // Old instances are removed, because all init containers run again in a new sandbox.
     await this.#removeAll(this.#initInstances(), signal);
     return true;
   }
@@ -137,7 +137,7 @@ export class PodSync {
 
   /**
    * Containers whose preStop hook was started by a previous kubelet: they must be stopped, whatever
-   * the reason was.
+   * the reason for stopping was.
    */
   #partlyStopped(): readonly ContainerKill[] {
     const { pod, observed } = this.#request;
@@ -150,7 +150,7 @@ export class PodSync {
       .map((one) => ({ id: one.id, name: one.name, container: restoreContainer(one), reason: 'Unknown' }));
   }
 
-  /** Removes all containers for RestartAllContainers, up to the first failure. */
+  /** Removes all containers for RestartAllContainers; stops at the first failure. */
   async #reset(signal: AbortSignal): Promise<void> {
     const { pod } = this.#request;
     for (const { id, container, stopFirst } of this.#plan.containersToReset) {
@@ -186,7 +186,7 @@ export class PodSync {
     return observed.containers.filter(({ name, id }) => names.has(name) && !this.#removed.has(id));
   }
 
-  /** Failed removals are left to garbage collection. */
+  /** Removes containers; those whose removal fails are left to garbage collection. */
   async #removeAll(containers: readonly ObservedContainer[], signal: AbortSignal): Promise<void> {
     for (const { id, name } of containers) {
       const removed = await this.#remove(id, name, 'with-logs', signal);
@@ -216,7 +216,7 @@ export class PodSync {
     }
   }
 
-  /** Runs pending postStart hooks of a previous kubelet before anything is started. */
+  /** Runs postStart hooks that a previous kubelet left pending, before any container is started. */
   async #resumePostStarts(signal: AbortSignal): Promise<void> {
     for (const due of this.#deps.hookCheckpoint.pendingPostStarts(this.#request.pod.metadata.uid)) {
       if (!this.#stopped.has(due)) await this.#resumePostStart(due, signal);
@@ -235,7 +235,7 @@ export class PodSync {
     this.#recordStart(container.name, failure);
   }
 
-  /** Containers start even when the resize of others fails. */
+  /** Resizes containers; a failed resize does not prevent other containers from starting. */
   async #resize(signal: AbortSignal): Promise<void> {
     const { resize: plan, createSandbox, sandboxId } = this.#plan;
     const { pod, observed } = this.#request;
@@ -279,7 +279,7 @@ export class PodSync {
     await this.#deps.images.inspectAhead(request, signal);
   }
 
-  /** Creates the next regular container while the runtime starts the previous one. */
+  /** Creates the next regular container while the runtime starts the previous container. */
   #prepare(container: Container, sandbox: ReadySandbox, signal: AbortSignal): void {
     this.#deps.containers.prepare(this.#startOf(container, sandbox), () => !signal.aborted, signal);
   }
@@ -296,7 +296,7 @@ export class PodSync {
     };
   }
 
-  /** The current sandbox or a new one; undefined when it cannot be created. */
+  /** Returns the current sandbox or a new one; undefined when no sandbox can be created. */
   async #sandbox(signal: AbortSignal): Promise<ReadySandbox | undefined> {
     const { pod, observed, sandboxReady } = this.#request;
     const { createSandbox, sandboxId, attempt } = this.#plan;
@@ -354,7 +354,7 @@ export class PodSync {
     );
   }
 
-  /** A container in back-off does not count as started. */
+  /** Records a container start; a container in back-off does not count as started. */
   #countStart(name: string, failure: string | undefined): void {
     if (failure === 'CrashLoopBackOff') return;
     const { startObserver } = this.#deps;

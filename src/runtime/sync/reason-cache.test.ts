@@ -5,7 +5,7 @@ import { ReasonCache } from './reason-cache.ts';
 
 const uid = podUid('pod');
 
-test('keeps a reason until the container starts', () => {
+test('keeps a waiting reason until the container starts', () => {
   const cache = new ReasonCache();
   cache.update(uid, [{ container: 'a', started: false, reason: 'ErrImagePull', message: 'no' }]);
   assert.deepEqual(cache.get(uid, 'a'), { reason: 'ErrImagePull', message: 'no' });
@@ -13,7 +13,7 @@ test('keeps a reason until the container starts', () => {
   assert.equal(cache.get(uid, 'a'), undefined);
 });
 
-test('evicts the oldest reasons', () => {
+test('evicts the oldest waiting reasons', () => {
   const cache = new ReasonCache(2);
   for (const container of ['a', 'b', 'c']) {
     cache.update(uid, [{ container, started: false, reason: 'R', message: '' }]);
@@ -24,7 +24,7 @@ test('evicts the oldest reasons', () => {
   );
 });
 
-test('drops the reasons of a deleted pod, but not of a pod with a longer UID', () => {
+test('drops the waiting reasons of a deleted pod, but not of a pod whose UID starts with the same text', () => {
   const cache = new ReasonCache();
   const other = podUid('pod-2');
   for (const each of [uid, other]) {

@@ -7,7 +7,7 @@ export interface WaitingReason {
   readonly message: string;
 }
 
-/** Result of the last attempt to start a container. */
+/** Result of the last attempt to start a container, with its name. */
 export type StartOutcome = { readonly container: string } & (
   | { readonly started: true }
   | ({ readonly started: false } & WaitingReason)
@@ -45,7 +45,7 @@ export class ReasonCache {
     this.#reasons.delete(keyOf(uid, container));
   }
 
-  /** Removes all entries of a deleted pod. */
+  /** Removes all waiting reasons of a deleted pod. */
   forgetPod(uid: PodUid): void {
     const prefix = keyOf(uid, '');
     for (const [key] of [...this.#reasons]) if (key.startsWith(prefix)) this.#reasons.delete(key);

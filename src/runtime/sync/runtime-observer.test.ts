@@ -6,7 +6,7 @@ import { PodSandboxStatus } from '../../cri/index.ts';
 import { ipsOf, observedSandbox } from './runtime-observer.ts';
 
 describe('observing the runtime', () => {
-  it('groups sandboxes and containers by pod and ignores those of other programs', async () => {
+  it('groups sandboxes and containers by pod, and ignores those without pod labels', async () => {
     using harness = new PodRuntimeRig();
     await harness.sync(podOf({ a: {} }, {}, 'one'));
     await harness.sync(podOf({ b: {} }, {}, 'two'));
@@ -31,7 +31,7 @@ describe('observing the runtime', () => {
     assert.equal(pods[0]?.sandboxes[0]?.state, 'running');
   });
 
-  it('returns all details of a pod', async () => {
+  it('observes all details of a pod', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'exit 3' } });
     await harness.sync(pod);
@@ -55,7 +55,7 @@ describe('observing the runtime', () => {
     assert.ok((container?.finishedAtNs ?? 0n) >= (container?.startedAtNs ?? 1n));
   });
 
-  it('the higher attempt is the newer instance, even when the clock was set back', async () => {
+  it('the container with the higher attempt is the newer instance, even when the clock was set back', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: { script: 'exit 3' }, b: {} });
     await harness.sync(pod);
@@ -76,7 +76,7 @@ describe('observing the runtime', () => {
     assert.equal(containers.length, 3);
   });
 
-  it('omits objects removed since the listing', async () => {
+  it('omits containers and sandboxes that were removed since the listing', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await harness.sync(pod);
@@ -89,7 +89,7 @@ describe('observing the runtime', () => {
     assert.deepEqual([observed.sandboxes, observed.containers], [[], []]);
   });
 
-  it('fails as a whole when one call fails', async () => {
+  it('an observation fails when one CRI call fails', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {}, b: {} });
     await harness.sync(pod);
@@ -98,7 +98,7 @@ describe('observing the runtime', () => {
     await assert.rejects(harness.observe(pod), { code: 'CRI_UNAVAILABLE' });
   });
 
-  it('uses all addresses of a sandbox or none', () => {
+  it('reports no addresses of a sandbox when one of them is invalid', () => {
     const status = (ip: string, ...additional: string[]) =>
       ({ network: { ip, additionalIps: additional.map((each) => ({ ip: each })) } }) as unknown as Parameters<
         typeof ipsOf
@@ -108,7 +108,7 @@ describe('observing the runtime', () => {
     assert.deepEqual(ipsOf(status('')), []);
   });
 
-  it('the highest attempt is the newest sandbox, regardless of its creation time', async () => {
+  it('the sandbox with the highest attempt is the newest, regardless of creation times', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({});
     const labels = { 'io.kubernetes.pod.uid': pod.metadata.uid };
@@ -126,7 +126,7 @@ describe('observing the runtime', () => {
     );
   });
 
-  it('a pod on the host network has no address', async () => {
+  it('a pod on the host network has no addresses of its sandbox', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     const real = harness.cri.podSandboxStatus;
@@ -142,7 +142,7 @@ describe('observing the runtime', () => {
     assert.deepEqual([sandboxes[0]?.network, ips], ['node', []]);
   });
 
-  it('reads the status of a ready sandbox once', async () => {
+  it('reads the status of a ready sandbox only once', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await harness.sync(pod);
@@ -158,7 +158,7 @@ describe('observing the runtime', () => {
     assert.ok(!harness.takeCalls().includes('podSandboxStatus'), 'its status does not change');
   });
 
-  it('retries reading an unreadable termination message', async () => {
+  it('retries reading a termination message after a read error', async () => {
     using harness = new PodRuntimeRig({
       script: () => ({ runMs: 10, exitCode: 1, terminationMessage: 'last' }),
     });
@@ -176,7 +176,7 @@ describe('observing the runtime', () => {
     assert.equal((await harness.newest(pod, 'a'))?.message, 'last');
   });
 
-  it("reads a termination message once, and again when the runtime's status changes", async () => {
+  it("reads a termination message once, and again when the runtime's status of the container changes", async () => {
     using harness = new PodRuntimeRig({
       script: () => ({ runMs: 10, exitCode: 137, terminationMessage: 'last' }),
     });
@@ -203,7 +203,7 @@ describe('observing the runtime', () => {
     assert.deepEqual([await saying(), reads], ['killed: last', 2]);
   });
 
-  it('distinguishes an empty address from a missing network status', () => {
+  it('distinguishes a sandbox with an empty address from a sandbox without network status', () => {
     const seen = (network: PodSandboxStatus['network']) =>
       observedSandbox(PodSandboxStatus.create(network === undefined ? {} : { network })).unaddressed;
     assert.deepEqual(
@@ -223,7 +223,7 @@ describe('observing the runtime', () => {
     assert.deepEqual([message.length, message.slice(-3)], [4_096, 'end']);
   });
 
-  it('limits a message from the log to 80 lines and 2048 bytes', async () => {
+  it('limits a termination message from the log to 80 lines and 2048 bytes', async () => {
     const lines = Array.from({ length: 100 }, (_, at) => ({ atMs: 1, text: `${at} ${'y'.repeat(60)}\n` }));
     using harness = new PodRuntimeRig({ script: () => ({ runMs: 10, exitCode: 1, output: lines }) });
     const pod = podOf({ a: { terminationMessagePolicy: 'FallbackToLogsOnError' } });

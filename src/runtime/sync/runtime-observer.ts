@@ -31,38 +31,41 @@ export interface ObserverDeps {
   readonly podLogsDir: string;
 }
 
-/** More than a node's pods. */
+/** Maximum number of cached sandbox statuses; a node has fewer pods. */
 const maxCachedSandboxes = 1_024;
-/** Recently exited containers, which are observed repeatedly. */
+/**
+ * Maximum number of cached termination messages, for recently exited containers, which are observed
+ * repeatedly.
+ */
 const maxCachedMessages = 256;
 
 /**
- * Observes pods in the runtime; every result reflects the runtime's current state. Only the status
- * of a sandbox is cached, while the runtime lists it in the same state, because its addresses do
- * not change, and the termination message of an exited container.
+ * Observes pods in the runtime; every result reflects the runtime's current state. Cached are only
+ * the status of a sandbox, whose addresses do not change while the runtime lists it in the same
+ * state, and the termination message of an exited container.
  */
 export class RuntimeObserver {
   readonly #deps: ObserverDeps;
   readonly #cachedSandboxes = new LruMap<string, ObservedSandbox>({ capacity: maxCachedSandboxes });
-  /** Termination messages of exited containers, by id; they do not change. */
+  /** Termination messages of exited containers, by container id; they do not change. */
   readonly #terminationMessages = new LruMap<string, CachedMessage>({ capacity: maxCachedMessages });
 
   constructor(deps: ObserverDeps) {
     this.#deps = deps;
   }
 
-  /** All pods with a sandbox or container, sorted by UID. */
+  /** Lists all pods with a sandbox or container in the runtime, sorted by UID. */
   async listPods(signal: AbortSignal): Promise<readonly RuntimePod[]> {
     return await this.#list({}, signal);
   }
 
-  /** Undefined when the pod has no sandbox or container. */
+  /** Lists one pod; undefined when the runtime has no sandbox or container of it. */
   async listPod(uid: PodUid, signal: AbortSignal): Promise<RuntimePod | undefined> {
     const [pod] = await this.#list({ [ours.podUid]: uid }, signal);
     return pod;
   }
 
-  /** The details of a listed pod, without objects removed since the listing. */
+  /** Observes a listed pod in detail; omits sandboxes and containers removed since the listing. */
   async observe(pod: RuntimePod, signal: AbortSignal): Promise<ObservedPod> {
     const look = (inner: AbortSignal) =>
       Promise.all([
@@ -99,7 +102,7 @@ export class RuntimeObserver {
     return grouped(items, containers);
   }
 
-  /** Reads the current status; undefined when the runtime returns none. */
+  /** Reads the current status of a sandbox; undefined when the runtime returns none. */
   async sandbox(podSandboxId: string, signal: AbortSignal): Promise<ObservedSandbox | undefined> {
     this.forget(podSandboxId);
     const { status } = await this.#deps.cri.podSandboxStatus({ podSandboxId }, signal);
@@ -110,7 +113,10 @@ export class RuntimeObserver {
     return seen;
   }
 
-  /** Called before the sandbox is stopped, because its status will change. */
+  /**
+   * Drops the cached status of a sandbox; called before it is stopped, because stopping changes the
+   * status.
+   */
   forget(podSandboxId: string): void {
     this.#cachedSandboxes.delete(podSandboxId);
   }
@@ -131,7 +137,10 @@ export class RuntimeObserver {
     return observedContainer(status, listed, runtimeName, message);
   }
 
-  /** Read again when the runtime's status changes. */
+  /**
+   * Returns the termination message of a container; it is read again when the runtime's status
+   * changes.
+   */
   async #messageOf(status: ContainerStatus): Promise<string> {
     const { id, reason, message, exitCode } = status;
     const end = [status.finishedAt, exitCode, reason, message].join();
@@ -144,7 +153,10 @@ export class RuntimeObserver {
 }
 
 interface CachedMessage {
-  /** The exit as reported by the runtime. */
+  /**
+   * Exit of the container as reported by the runtime; a changed exit invalidates the cached
+   * message.
+   */
   readonly end: string;
   readonly text: string;
 }
@@ -158,7 +170,10 @@ async function unlessNotFound<T>(answer: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Objects without pod labels were created by other programs. */
+/**
+ * Groups sandboxes and containers by pod. Those without pod labels were created by other programs
+ * and are ignored.
+ */
 function grouped(sandboxes: readonly PodSandbox[], containers: readonly Container[]): readonly RuntimePod[] {
   const uids = new Set([...sandboxes, ...containers].map(({ labels }) => labels[ours.podUid] ?? ''));
   uids.delete('');
@@ -232,7 +247,7 @@ export function observedSandbox(status: PodSandboxStatus): ObservedSandbox {
   };
 }
 
-/** All addresses or none: one invalid address invalidates the response. */
+/** Returns all addresses of a sandbox, or none when one address is invalid. */
 export function ipsOf({ network }: PodSandboxStatus): readonly string[] {
   if (network === undefined || network.ip === '') return [];
   const ips = [network.ip, ...network.additionalIps.map(({ ip }) => ip)];
@@ -294,14 +309,16 @@ interface Created {
   readonly createdAtNs: bigint;
 }
 
-/** Ids break ties, so that the order is deterministic. */
+/**
+ * Compares by creation time; ids decide between equal times, so that the order is deterministic.
+ */
 function newestFirst(a: Created, b: Created): number {
   return compare(b.createdAtNs, a.createdAtNs) || compare(a.id, b.id);
 }
 
 /**
- * Instances of one container are ordered by attempt, because the clock may have been set back
- * between them.
+ * Orders instances of one container by attempt, because the clock may have been set back between
+ * them.
  */
 function newestInstancesFirst<T extends Created & { readonly name: string }>(
   all: readonly T[],

@@ -16,14 +16,14 @@ test('successful actions give no error', () => {
   assert.equal(errorOf('POD_SYNC', [{ action: 'StartContainer', target: 'a' }]), undefined);
 });
 
-test('formats one failure plainly, and several in brackets', () => {
+test('formats a single failure without brackets, and several failures in brackets', () => {
   const text = (name: string) =>
     `failed to "StartContainer" for "${name}" with CreateContainerError: "it said \\"no\\""`;
   assert.equal(errorOf('POD_SYNC', [failed('a')])?.message, text('a'));
   assert.equal(errorOf('POD_SYNC', [failed('a'), failed('b')])?.message, `[${text('a')}, ${text('b')}]`);
 });
 
-test('with only back-off failures the retry time is the earliest expiry', () => {
+test('when all failures are back-off, the retry time is the earliest expiry', () => {
   assert.equal(errorOf('POD_SYNC', [failed('a', 900), failed('b', 500)])?.details['retryAtMs'], 500);
   assert.equal(errorOf('POD_SYNC', [failed('a', 900), failed('b')])?.details['retryAtMs'], undefined);
 });

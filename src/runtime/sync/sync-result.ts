@@ -11,41 +11,41 @@ export type SyncActionKind =
   | 'StartContainer'
   | 'ResizePodInPlace';
 
-/** One action of a sync and its failure, if any. */
+/** One action of a pod sync and its failure, if it failed. */
 export interface SyncAction {
   readonly action: SyncActionKind;
-  /** Name of the container, id of the sandbox, or the pod. */
+  /** Name of the container, id of the sandbox, or name of the pod. */
   readonly target: string;
   readonly failure?: ActionFailure;
 }
 
 export interface ActionFailure {
-  /** A CamelCase reason; part of the API as a container's waiting reason. */
+  /** A CamelCase reason; shown as the waiting reason of a container. */
   readonly reason: string;
   readonly message: string;
-  /** Set for back-off failures: when the action may be retried, on the monotonic clock. */
+  /** Set for back-off failures: time of the next attempt, on the monotonic clock. */
   readonly retryAtMs?: number;
 }
 
 export interface KillResult {
   readonly actions: readonly SyncAction[];
-  /** All failures as one error; undefined when everything was stopped. */
+  /** All failures as one error; undefined when all containers and sandboxes were stopped. */
   readonly error?: KubelingError;
 }
 
 export interface SyncPodResult {
-  /** In the order of execution. */
+  /** Actions of the sync in the order of execution. */
   readonly actions: readonly SyncAction[];
-  /** All failures as one error; undefined when there were none. */
+  /** All failures of the sync as one error; undefined when there were none. */
   readonly error?: KubelingError;
   /** Results of container starts, for the reason cache. */
   readonly starts: readonly StartOutcome[];
   /**
-   * Ids of containers that were stopped or had exited; the previous observation may list them as
-   * running.
+   * Ids of containers that were stopped or had exited during the sync; the previous observation may
+   * list them as running.
    */
   readonly stopped: ReadonlySet<string>;
-  /** Set when all failures are back-off: the earliest time for a retry, on the monotonic clock. */
+  /** Set when all failures are back-off: the earliest time of a retry, on the monotonic clock. */
   readonly earliestBackoffExpiryMs?: number;
 }
 
@@ -69,7 +69,7 @@ export function killResult(actions: readonly SyncAction[]): KillResult {
   return error === undefined ? { actions } : { actions, error };
 }
 
-/** The earliest retry time if all failures are back-off. */
+/** The earliest retry time when all failures are back-off; otherwise undefined. */
 export function earliestBackoffExpiryMs(actions: readonly SyncAction[]): number | undefined {
   const failures = actions.flatMap(({ failure }) => failure ?? []);
   const times = failures.flatMap(({ retryAtMs }) => retryAtMs ?? []);

@@ -33,7 +33,7 @@ test('posts a TokenReview for a token', async () => {
   });
 });
 
-test('posts a SubjectAccessReview on the node for a permission', async () => {
+test('posts a SubjectAccessReview for a verb on a subresource of the node', async () => {
   const { asked, reviews } = answering({ allowed: true });
   const user = { name: 'alice', groups: ['g'] };
   const spec = { user, verb: 'get', subresource: 'pods', name: 'n1' };
@@ -57,7 +57,7 @@ test('posts a SubjectAccessReview on the node for a permission', async () => {
   });
 });
 
-test('treats missing fields as no, and a response without status as an error', async () => {
+test('treats missing fields of a review as denied, and a response without status as an error', async () => {
   const { reviews } = answering({});
   assert.equal((await reviews.tokenReview('x', signal)).authenticated, false);
   const user = { name: 'a', groups: [] };

@@ -18,7 +18,7 @@ interface SubjectAccessReview extends ApiObject {
   readonly status?: { readonly allowed?: boolean; readonly denied?: boolean; readonly reason?: string };
 }
 
-/** Token and access reviews of an API server. */
+/** Posts TokenReviews and SubjectAccessReviews to the API server. */
 export function apiReviews(api: Pick<ApiClient, 'create'>): TokenReviewer & AccessReviewer {
   return {
     async tokenReview(token, signal): Promise<TokenReviewResult> {

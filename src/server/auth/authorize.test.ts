@@ -6,7 +6,7 @@ function parts(path: string): string {
   return nodeAccess('GET', path).subresources.join(' ');
 }
 
-test('maps each path to a subresource of the node, plus the generic one where that is allowed', () => {
+test('maps each request path to a subresource of the node, plus the generic `proxy` where that is allowed', () => {
   const table: Readonly<Record<string, string>> = {
     '/healthz': 'healthz proxy',
     '/healthz/syncloop': 'healthz proxy',
@@ -35,7 +35,7 @@ test('maps each path to a subresource of the node, plus the generic one where th
   for (const [path, expected] of Object.entries(table)) assert.equal(parts(path), expected, path);
 });
 
-test('compares prefixes by whole segments, case-sensitively', () => {
+test('compares path prefixes by whole segments, case-sensitively', () => {
   for (const path of [
     '/podsx',
     '/Pods',
@@ -50,7 +50,7 @@ test('compares prefixes by whole segments, case-sensitively', () => {
   }
 });
 
-test('maps methods to verbs, and unknown ones to none', () => {
+test('maps HTTP methods to verbs, and unknown methods to no verb', () => {
   const verb = (method: string) => nodeAccess(method, '/pods').verb;
   assert.deepEqual(['POST', 'GET', 'PUT', 'PATCH', 'DELETE'].map(verb), [
     'create',
@@ -69,7 +69,7 @@ test('maps methods to verbs, and unknown ones to none', () => {
   ]);
 });
 
-test('requires create for whatever runs a process in a pod, with any method', () => {
+test('requires the verb create for running a process in a pod, with any HTTP method', () => {
   for (const path of ['/exec/a/b/c', '/attach/a/b/c', '/portForward/a/b', '/run/a/b/c']) {
     for (const method of ['GET', 'POST', 'PUT']) assert.equal(nodeAccess(method, path).verb, 'create', path);
     assert.equal(nodeAccess('GET', path, 'by-method').verb, 'get');

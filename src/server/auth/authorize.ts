@@ -9,7 +9,7 @@ import {
   type ReviewDeps,
 } from './reviews.ts';
 
-/** Whether the user is authorized; rejects when that cannot be determined. */
+/** Decides whether a user has access; rejects when that cannot be determined. */
 export interface Authorizer {
   authorize(
     spec: AccessReviewSpec,
@@ -18,7 +18,7 @@ export interface Authorizer {
   ): Promise<'allowed' | 'not-allowed'>;
 }
 
-/** The parts of a request that callers choose freely. */
+/** The parts of a request that clients choose freely. */
 export interface AuthorizedRequest {
   readonly path: string;
 }
@@ -27,7 +27,7 @@ export const alwaysAllow: Authorizer = { authorize: async () => 'allowed' };
 
 export interface AccessWebhookDeps extends ReviewDeps {
   readonly reviewer: AccessReviewer;
-  /** How long an allowed and a denied review are cached; 0 disables the cache. */
+  /** Time for which an allowed review is cached; 0 disables the cache. */
   readonly allowedMs: number;
   readonly deniedMs: number;
 }
@@ -50,7 +50,7 @@ export class AccessWebhook implements Authorizer {
     const review = (inner: AbortSignal) => this.#review(key, spec, path, inner);
     const { allowed, denied = false } =
       this.#cache.get(key) ?? (await this.#inFlight.run(key, review, signal));
-    // Allowed and denied at once is invalid; denied wins.
+    // A review that is both allowed and denied is invalid and counts as denied.
     return allowed && !denied ? 'allowed' : 'not-allowed';
   }
 
@@ -72,7 +72,7 @@ export class AccessWebhook implements Authorizer {
 /** The access that a request needs, in terms of the API: a verb on subresources of the node. */
 export interface NodeAccess {
   readonly verb: string;
-  /** One allowed subresource is enough. */
+  /** The request is authorized when access to one of these subresources is allowed. */
   readonly subresources: readonly string[];
 }
 
@@ -84,7 +84,10 @@ const verbs: Readonly<Record<string, string>> = {
   DELETE: 'delete',
 };
 
-/** The first match wins; a path includes everything below it. */
+/**
+ * Path prefixes with the subresources they need; the first match applies, and a prefix includes all
+ * paths below it.
+ */
 const pathPrefixes: readonly (readonly [string, readonly string[]])[] = [
   ['/pods', ['pods', 'proxy']],
   ['/runningpods', ['pods', 'proxy']],
@@ -98,7 +101,10 @@ const pathPrefixes: readonly (readonly [string, readonly string[]])[] = [
   ['/flagz', ['configz']],
 ];
 
-/** Running a process in a pod is no read access, whatever method the protocol uses. */
+/**
+ * Paths that run a process in a pod: they need more than read access, even when the protocol uses
+ * GET.
+ */
 const running = ['/exec', '/attach', '/run', '/portForward'];
 
 export type StreamVerb = 'always-create' | 'by-method';

@@ -5,7 +5,7 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs } from '../../lib/index.ts';
 import { type CaFile, ClientCaFile } from './client-ca.ts';
 
-/** Any certificates will do; every Node.js has some. */
+/** Two certificates from the root certificates that Node.js contains. */
 const [one = '', two = ''] = rootCertificates;
 
 function createHarness(content: string | Error) {
@@ -26,14 +26,14 @@ function createHarness(content: string | Error) {
   return { clock, state, records, open: () => ClientCaFile.open({ file, clock, logger }) };
 }
 
-test('fails at the start without the file, or without a certificate in it', async () => {
+test('fails at start when the client CA file is missing or contains no certificate', async () => {
   await assert.rejects(createHarness(new Error('ENOENT')).open(), { code: 'CLIENT_CA' });
   await assert.rejects(createHarness('').open(), { code: 'CLIENT_CA' });
   const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----';
   await assert.rejects(createHarness(broken).open(), { code: 'CLIENT_CA' });
 });
 
-test('reloads immediately after a hint, and within a minute without one', async () => {
+test('reloads the client CA file immediately after a change notification, and within a minute without one', async () => {
   const { clock, state, open } = createHarness(one);
   using ca = await open();
   let changes = 0;
@@ -52,7 +52,7 @@ test('reloads immediately after a hint, and within a minute without one', async 
   assert.equal(changes, 2, 'an unchanged file is no change');
 });
 
-test('keeps the last good bundle when the file is invalid, and logs that once', async () => {
+test('keeps the last good bundle when the client CA file is invalid, and logs that once', async () => {
   const { clock, state, records, open } = createHarness(one);
   using ca = await open();
   for (const bad of [new Error('EIO'), 'nonsense'] as const) {
@@ -64,7 +64,7 @@ test('keeps the last good bundle when the file is invalid, and logs that once', 
   }
 });
 
-test('stops polling after it is closed', async () => {
+test('stops polling the client CA file after it is closed', async () => {
   const { clock, state, open } = createHarness(one);
   const ca = await open();
   ca[Symbol.dispose]();

@@ -6,24 +6,27 @@ import { type Clock, describeError, KubelingError, type Logger } from '../../lib
 import { checkChain, isValidAt, type ValidityPeriod } from '../../protocols/x509/index.ts';
 import type { Authentication, Authenticator, PeerCertificate, User } from './identity.ts';
 
-/** The CA bundle for client certificates. Immutable: a new file creates a new bundle. */
+/** The CA bundle for client certificates. It is immutable: a changed file creates a new bundle. */
 export interface CaBundle {
   readonly pem: string;
   readonly certificates: readonly X509Certificate[];
 }
 
-/** The current bundle. */
+/** Returns the current CA bundle. */
 export interface ClientCa {
   current(): CaBundle;
-  /** Called after each change, until disposed. */
+  /** Calls the listener after each change of the bundle, until it is disposed. */
   onChange(listener: () => void): Disposable;
 }
 
-/** The file of the bundle. */
+/** The file that contains the client CA bundle. */
 export interface CaFile {
   readonly path: string;
   read(): Promise<string>;
-  /** Calls back when the file may have changed; missed changes are found within a minute. */
+  /**
+   * Calls `hint` when the file may have changed; changes without a call are found by polling within
+   * a minute.
+   */
   watch(hint: () => void): Disposable;
 }
 
@@ -34,10 +37,13 @@ export interface ClientCaDeps {
 }
 
 const recheckMs = 60_000;
-/** Debounces a file that is being written. */
+/** Delay after a change before the file is read, because it may still be written. */
 const debounceMs = 100;
 
-/** A bundle that follows its file. Invalid content leaves the last good bundle in effect. */
+/**
+ * A client CA bundle that is reloaded when its file changes. With invalid content the last good
+ * bundle stays in effect.
+ */
 export class ClientCaFile implements ClientCa, Disposable {
   readonly #deps: ClientCaDeps;
   readonly #listeners = new Set<() => void>();
@@ -46,12 +52,12 @@ export class ClientCaFile implements ClientCa, Disposable {
   #timer: Disposable | undefined;
   #hint: Disposable | undefined;
   #isClosed = false;
-  /** Digest of the last rejected content, which is logged once. */
+  /** Digest of the last rejected file content, so that it is logged only once. */
   #rejected: string | undefined;
 
   /**
-   * Rejects when the file is unreadable or contains no certificate, because no client could be
-   * authenticated.
+   * Opens the client CA file. Rejects when it is unreadable or contains no certificate, because no
+   * client could be authenticated.
    */
   static async open(deps: ClientCaDeps): Promise<ClientCaFile> {
     const ca = new ClientCaFile(deps, parseBundle(deps.file.path, await readBundle(deps.file)));
@@ -149,8 +155,8 @@ function parseBundle(path: string, pem: string): CaBundle {
 }
 
 /**
- * A file of this machine. Its directory is watched, because files are usually replaced instead of
- * written.
+ * A client CA file of this machine. Its directory is watched, because files are usually replaced
+ * instead of written.
  */
 export function caFile(path: string): CaFile {
   return {
@@ -158,8 +164,8 @@ export function caFile(path: string): CaFile {
     read: () => readFile(path, 'utf8'),
     watch(hint) {
       try {
-        // A mounted secret is changed through a symbolic link of another name beside it, so any
-        // name counts.
+        // Changes of any file name are reported, because a mounted secret changes through a
+        // symbolic link of another name in the directory.
         const watcher = watch(dirname(path), { persistent: false }, (_event, name) => {
           if (name === null || name === basename(path) || name.startsWith('..')) hint();
         });
@@ -180,7 +186,10 @@ export interface X509Deps {
 const credentialId = 'authentication.kubernetes.io/credential-id';
 const uidName = '1.3.6.1.4.1.57683.2';
 
-/** The result for a certificate, valid for this bundle and time only. */
+/**
+ * The cached verification result of a client certificate, valid for one bundle and until a certain
+ * time.
+ */
 interface VerifiedCertificate {
   readonly bundle: CaBundle;
   readonly time: ValidityPeriod;
@@ -192,7 +201,7 @@ interface VerifiedCertificate {
  * it now.
  */
 export function x509Authenticator({ ca, clock }: X509Deps): Authenticator {
-  // Keyed by the certificate object, which lives as long as its connection.
+  // Verification results, keyed by the certificate object, which exists as long as its connection.
   const known = new WeakMap<X509Certificate, VerifiedCertificate>();
   const problem = ({ chain, verdict }: PeerCertificate, own: X509Certificate): string | undefined => {
     if (verdict.kind === 'untrusted') return verdict.why;
@@ -223,7 +232,8 @@ function failed(certificate: X509Certificate, why: string): Authentication {
 }
 
 /**
- * The common name is the user, the organizations are the groups; without a name there is no user.
+ * Maps a certificate to a user: the common name is the user, the organizations are the groups.
+ * Without a common name there is no user.
  */
 function userOf(certificate: X509Certificate): Authentication {
   const subject = certificate.toLegacyObject().subject as unknown as Readonly<Record<string, unknown>>;

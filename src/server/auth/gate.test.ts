@@ -51,13 +51,13 @@ const none: Authentication = { kind: 'none' };
 const failed: Authentication = { kind: 'failed', error: new Error('bad') };
 const user = (name: string): Authentication => ({ kind: 'user', user: { name, groups: [] } });
 
-test('uses the first authenticator that recognizes the caller', async () => {
+test('uses the result of the first authentication method that recognizes the client', async () => {
   assert.equal(await who('refused', user('a'), user('b')), 'a');
   assert.equal(await who('refused', none, user('b')), 'b');
   assert.equal(await who('refused', failed, user('b')), 'b');
 });
 
-test('treats a caller without credentials as anonymous where allowed, and rejects bad credentials', async () => {
+test('treats a client without credentials as anonymous where allowed, and rejects bad credentials', async () => {
   assert.equal(await who('allowed', none, none), 'system:anonymous');
   assert.equal(await who('allowed'), 'system:anonymous');
   assert.equal(await who('refused', none), undefined);
@@ -65,7 +65,7 @@ test('treats a caller without credentials as anonymous where allowed, and reject
   assert.equal(await who('allowed', failed, none), undefined);
 });
 
-test('adds system:authenticated once to authenticated users', () => {
+test('adds the group system:authenticated once to authenticated users', () => {
   const groups = (name: string, ...before: string[]) =>
     withAuthenticatedGroup({ name, groups: before }).groups;
   assert.deepEqual(groups('a', 'g'), ['g', 'system:authenticated']);

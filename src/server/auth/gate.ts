@@ -17,17 +17,20 @@ import { type Authenticator, anonymousUser, withAuthenticatedGroup } from './ide
 import type { AccessReviewer, ReviewDeps, TokenReviewer } from './reviews.ts';
 import { TokenWebhook } from './token-webhook.ts';
 
-/** The decision about a request. */
+/** The decision to admit or reject a request. */
 export interface RequestAdmission {
-  /** What the caller was authenticated as, which decides the limits of its connection. */
+  /** How the client was authenticated, which selects the limit for its connection. */
   readonly connection: ConnectionClass;
-  /** The response to a rejected request; undefined for an admitted one. */
+  /** The response to a rejected request; undefined when the request is admitted. */
   readonly rejection?: Response | undefined;
 }
 
-/** Runs before every route: nothing is routed, read or started for a caller it rejects. */
+/**
+ * Authenticates and authorizes a request before its route runs: for a rejected client nothing is
+ * routed, read or started.
+ */
 export interface Gate {
-  /** An exception rejects the request as well. */
+  /** Decides about a request; an exception rejects the request as well. */
   admit(caller: RequestCaller, signal: AbortSignal): Promise<RequestAdmission>;
 }
 
@@ -35,7 +38,7 @@ export interface NodeGateDeps {
   readonly authentication: AuthenticationPolicy;
   readonly authorizer: Authorizer;
   readonly nodeName: string;
-  /** Whether running a process in a pod needs `create` with every method. */
+  /** Whether requests that run a process in a pod need the verb `create` with every HTTP method. */
   readonly streams: StreamVerb;
   readonly logger: GateLogger;
 }
@@ -51,8 +54,8 @@ function nodeGate(deps: NodeGateDeps): Gate {
 }
 
 /**
- * A certificate belongs to its connection, so the connection is closed: only a new one can have
- * another certificate or result.
+ * The 401 response. With a client certificate the connection is closed, because only a new
+ * connection can have another certificate or another verification result.
  */
 function unauthorized({ certificate }: RequestCaller): Response {
   const refusal = text(401, 'Unauthorized');
@@ -72,7 +75,8 @@ async function authorizeUser(
     try {
       const spec = { user, verb, subresource, name: nodeName };
       if ((await authorizer.authorize(spec, { path }, signal)) !== 'allowed') continue;
-      // `nodes/proxy` includes every right on the node.
+      // A client with access to `nodes/proxy` is trusted, because this subresource includes every
+      // right on the node.
       return {
         connection: connection === 'unprivileged' && subresource === 'proxy' ? 'trusted' : connection,
       };
@@ -96,14 +100,14 @@ function connectionClass({ groups }: User): ConnectionClass {
 }
 
 export interface AuthenticationPolicy {
-  /** In order; the first authenticator that recognizes the caller wins. */
+  /** Authentication methods in order; the first one that recognizes the client is used. */
   readonly methods: readonly Authenticator[];
-  /** How to treat callers without credentials. Bad credentials are always rejected. */
+  /** How to treat clients without credentials. Bad credentials are always rejected. */
   readonly anonymous: 'allowed' | 'refused';
   readonly logger: Pick<Logger, 'error'>;
 }
 
-/** The caller's identity; undefined when the caller is rejected. */
+/** Returns the client's identity; undefined when the client is rejected. */
 export async function authenticate(
   { methods, anonymous, logger }: AuthenticationPolicy,
   caller: RequestCaller,
@@ -134,20 +138,23 @@ export interface GateDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** Undefined without `clientCAFile`. */
+  /** The client CA bundle; undefined without `clientCAFile`. */
   readonly clientCa: ClientCa | undefined;
-  /** Undefined without an API server. */
+  /** Sends reviews to the API server; undefined on a node without an API server. */
   readonly reviews: (TokenReviewer & AccessReviewer) | undefined;
   readonly retry?: ReviewDeps['retry'];
 }
 
-/** A client without rights causes a log line with each bad credential. */
+/**
+ * Rate limit of log messages about rejected credentials, because unauthenticated clients can cause
+ * them.
+ */
 const rejectionRate: LogRate = { records: 20, perMs: 10_000 };
 
 type GateLogger = Pick<Logger, 'error' | 'v'>;
 
 /**
- * Creates the gate of the HTTPS server. Throws AUTH_CONFIG for settings under which no client could
+ * Creates the gate of the HTTPS server. Throws AUTH_CONFIG for settings with which no client could
  * be authenticated or authorized.
  */
 export function createGate(settings: GateSettings, deps: GateDeps): Gate {

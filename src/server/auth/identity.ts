@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** A user, as in the API server. */
+/** A user with groups, as in the API server's reviews. */
 export interface User {
   readonly name: string;
   readonly uid?: string | undefined;
@@ -9,21 +9,21 @@ export interface User {
   readonly extra?: Readonly<Record<string, readonly string[]>> | undefined;
 }
 
-/** The certificate a client presented when it connected. */
+/** The certificate chain that a client presented when it connected. */
 export interface PeerCertificate {
-  /** The client's certificate first, followed by the intermediate certificates. */
+  /** The client's certificate, followed by the intermediate certificates. */
   readonly chain: readonly X509Certificate[];
-  /** The verification result of the TLS handshake, which may be outdated. */
+  /** The verification result of the TLS handshake; the client CA bundle may have changed since. */
   readonly verdict: { readonly kind: 'trusted' } | { readonly kind: 'untrusted'; readonly why: string };
 }
 
-/** A request before authentication; the same for plain requests and for upgrades. */
+/** A request before authentication, for plain requests and upgrades alike. */
 export interface RequestCaller {
   readonly method: string;
-  /** The path as the router uses it. */
+  /** The normalized path, which the router uses too. */
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  /** Undefined when the client presented none. */
+  /** The client's certificate; undefined when the client presented none. */
   readonly certificate: PeerCertificate | undefined;
 }
 
@@ -40,12 +40,12 @@ export function withAuthenticatedGroup(user: User): User {
 /** The result of one authentication method. */
 export type Authentication =
   | { readonly kind: 'user'; readonly user: User }
-  /** No credentials of this kind were presented. */
+  /** The client presented no credentials of this kind. */
   | { readonly kind: 'none' }
   /** The credentials are invalid, or could not be verified. */
   | { readonly kind: 'failed'; readonly error: unknown };
 
 export interface Authenticator {
-  /** Rejects only when the signal is aborted. */
+  /** Authenticates the client; rejects only when the signal is aborted. */
   authenticate(caller: RequestCaller, signal: AbortSignal): Promise<Authentication> | Authentication;
 }

@@ -10,25 +10,25 @@ import {
 } from '../../lib/index.ts';
 import type { User } from './identity.ts';
 
-/** The API server's review of a token. */
+/** The API server's result of a TokenReview. */
 export interface TokenReviewResult {
   readonly authenticated: boolean;
   readonly user?: User | undefined;
-  /** Why the review failed. */
+  /** Why the token review failed; undefined when it did not. */
   readonly error?: string | undefined;
 }
 
 export interface TokenReviewer {
-  /** Sends one review without retries. */
+  /** Posts one TokenReview without retries. */
   tokenReview(token: string, signal: AbortSignal): Promise<TokenReviewResult>;
 }
 
-/** The access of a user to the node under review. */
+/** The access of a user to the node that a SubjectAccessReview checks. */
 export interface AccessReviewSpec {
   readonly user: User;
   readonly verb: string;
   readonly subresource: string;
-  /** Subresource of the node. */
+  /** Subresource of the node, for example `proxy`. */
   readonly name: string;
 }
 
@@ -39,14 +39,14 @@ export interface AccessReviewResult {
 }
 
 export interface AccessReviewer {
-  /** Sends one review without retries. */
+  /** Posts one SubjectAccessReview without retries. */
   subjectAccessReview(spec: AccessReviewSpec, signal: AbortSignal): Promise<AccessReviewResult>;
 }
 
 export interface ReviewDeps {
   readonly clock: Clock;
   readonly random: Random;
-  /** Back-off between retries; by default half a second, growing by half. */
+  /** Back-off between retries; by default it starts with half a second and grows by half. */
   readonly retry?: BackoffPolicy | undefined;
 }
 
@@ -54,7 +54,7 @@ const defaultRetry: BackoffPolicy = { baseMs: 500, factor: 1.5, maxMs: 10_000, j
 const maxTries = 5;
 const reviewWithinMs = 30_000;
 
-/** Sends a review and retries retryable failures. Concurrent callers share the result only. */
+/** Posts a review and retries retryable failures. Concurrent callers share only the result. */
 export function postReview<T>(
   what: string,
   { clock, random, retry = defaultRetry }: ReviewDeps,
@@ -94,7 +94,7 @@ interface CacheEntry<T> {
 
 const maxEntries = 8_192;
 
-/** Caches reviews, each for its own time. */
+/** Caches review results, each for a separate time. */
 export class ReviewCache<T> {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #entries = new LruMap<string, CacheEntry<T>>({ capacity: maxEntries });
@@ -111,7 +111,7 @@ export class ReviewCache<T> {
     return undefined;
   }
 
-  /** A time of zero disables caching. */
+  /** Caches a result for `ms` milliseconds; zero disables caching. */
   set(key: string, result: T, ms: number): void {
     if (ms > 0) this.#entries.set(key, { result, untilMs: this.#clock.monotonicMs() + ms });
   }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { bearerProtocolPrefix } from '../../protocols/upgrade/index.ts';
 import { headerToken, webSocketToken } from './token-webhook.ts';
 
-test('reads the word after Bearer as the token', () => {
+test('reads the part after Bearer in the Authorization header as the token', () => {
   const of = (authorization: string) => headerToken({ authorization });
   for (const text of ['Bearer abc', 'bearer abc', '  Bearer abc  ', 'Bearer abc def']) {
     assert.deepEqual(of(text), { kind: 'token', token: 'abc' }, text);
@@ -18,19 +18,19 @@ const token = (text: string) => `${bearerProtocolPrefix}${Buffer.from(text).toSt
 const offering = (...protocols: string[]) =>
   webSocketToken({ upgrade: 'websocket', 'sec-websocket-protocol': protocols.join(', ') });
 
-test('reads a token offered as a WebSocket protocol', () => {
+test('reads a token offered as a WebSocket subprotocol', () => {
   assert.deepEqual(offering('v4.channel.k8s.io', token('abc')), { kind: 'token', token: 'abc' });
   assert.deepEqual(offering(token('ä'), 'v4.channel.k8s.io'), { kind: 'token', token: 'ä' });
   assert.deepEqual(offering('v4.channel.k8s.io'), { kind: 'none' });
   assert.deepEqual(webSocketToken({}), { kind: 'none' });
 });
 
-test('reads protocols of WebSockets only', () => {
+test('ignores a token among subprotocols when the request is no WebSocket upgrade', () => {
   const headers = { upgrade: 'SPDY/3.1', 'sec-websocket-protocol': `v4, ${token('abc')}` };
   assert.deepEqual(webSocketToken(headers), { kind: 'none' });
 });
 
-test('rejects a token that is alone, empty, one of two, or no text', () => {
+test('rejects a WebSocket token without another subprotocol, an empty token, two tokens, and a token that is no base64url or UTF-8', () => {
   const wrong = [
     offering(token('abc')),
     offering('v4', token('')),

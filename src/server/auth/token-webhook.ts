@@ -14,20 +14,23 @@ import {
 
 export interface TokenWebhookDeps extends ReviewDeps {
   readonly reviewer: TokenReviewer;
-  /** How long a review is cached; 0 disables the cache. */
+  /** Time for which a token review is cached; 0 disables the cache. */
   readonly cacheMs: number;
 }
 
-/** Any client can trigger reviews, so their concurrency is limited. */
+/** Maximum number of token reviews in flight, because any client can cause reviews. */
 const maxInFlight = 256;
 
 /**
- * Authenticates clients by a bearer token in a header or a WebSocket protocol. The API server
+ * Authenticates clients by a bearer token in a header or a WebSocket subprotocol. The API server
  * reviews the token.
  */
 export class TokenWebhook {
   readonly #deps: TokenWebhookDeps;
-  /** A key of this process: the cache reveals no token, and clients cannot choose cache keys. */
+  /**
+   * Random key to hash tokens as cache keys: the cache contains no tokens, and clients cannot
+   * choose cache keys.
+   */
   readonly #key = randomBytes(32);
   readonly #cache: ReviewCache<TokenReviewResult>;
   readonly #inFlight = new SingleFlight<string, TokenReviewResult>();
@@ -82,7 +85,7 @@ export class TokenWebhook {
     const { reviewer, cacheMs } = this.#deps;
     const post = (inner: AbortSignal) => reviewer.tokenReview(token, inner);
     const response = await postReview('review a token', this.#deps, post, signal);
-    // Only a definite result is cached.
+    // Only a definite result is cached, not an error.
     if (response.authenticated || (response.error ?? '') === '') this.#cache.set(key, response, cacheMs);
     return response;
   }
@@ -99,15 +102,15 @@ export type PresentedToken =
 
 const none: PresentedToken = { kind: 'none' };
 
-/** The second word of an Authorization header whose first word is Bearer, in any case. */
+/** The token of an Authorization header with the scheme Bearer, in any case. */
 export function headerToken({ authorization = '' }: IncomingHttpHeaders): PresentedToken {
   const [scheme = '', token = ''] = authorization.trim().split(' ', 2);
   return scheme.toLowerCase() === 'bearer' && token !== '' ? { kind: 'token', token } : none;
 }
 
 /**
- * The token among the offered WebSocket protocols. Another protocol must be offered beside it,
- * because the server has to select one and must not repeat the token.
+ * The token among the offered WebSocket subprotocols. The client must offer another subprotocol
+ * too, because the server has to select one and must not return the token.
  */
 export function webSocketToken(headers: IncomingHttpHeaders): PresentedToken {
   if (!isWebSocket(headers)) return none;

@@ -15,7 +15,10 @@ function callerWith(token: string): RequestCaller {
   return { method: 'GET', path: '/pods', headers, certificate: undefined };
 }
 
-/** A server that returns the responses in order and repeats the last one; errors are thrown. */
+/**
+ * A fake API server that returns the given responses in order and repeats the last one; errors are
+ * thrown.
+ */
 class Script<T> {
   asked = 0;
   readonly #answers: readonly (T | Error)[];
@@ -56,7 +59,7 @@ function tokens(script: Script<TokenReviewResult>, cacheMs = 2 * minute) {
 
 const away = new KubelingError('API_UNAVAILABLE', 'Cannot reach the API server');
 
-test('caches allowed and denied reviews per token for their time', async () => {
+test('caches allowed and denied token reviews for the configured time', async () => {
   const script = new Script(yes);
   const { clock, ask } = tokens(script);
   assert.equal((await ask('a')).kind, 'user');
@@ -74,14 +77,14 @@ test('caches allowed and denied reviews per token for their time', async () => {
   assert.equal(denied.asked, 1);
 });
 
-test('does not cache a failed review', async () => {
+test('does not cache a token review that failed', async () => {
   const script = new Script<TokenReviewResult>({ authenticated: false, error: 'broken' }, yes);
   const { ask } = tokens(script);
   assert.equal((await ask('a')).kind, 'failed');
   assert.equal((await ask('a')).kind, 'user');
 });
 
-test('caches nothing when the time is zero', async () => {
+test('does not cache token reviews when the cache time is zero', async () => {
   const script = new Script(yes);
   const { ask } = tokens(script, 0);
   await ask('a');
@@ -89,7 +92,7 @@ test('caches nothing when the time is zero', async () => {
   assert.equal(script.asked, 2);
 });
 
-test('shares one review among concurrent callers with the same token', async () => {
+test('concurrent requests with the same token share one review', async () => {
   const script = new Script(yes);
   const { webhook } = tokens(script);
   const all = Array.from({ length: 10 }, () => webhook.byHeader.authenticate(callerWith('a'), signal));
@@ -97,7 +100,7 @@ test('shares one review among concurrent callers with the same token', async () 
   assert.equal(script.asked, 1);
 });
 
-test('retries five times in all while the server is unavailable, slow, busy or broken', async () => {
+test('sends a review up to five times while the API server is unavailable, slow, busy or broken', async () => {
   const failures = [
     away,
     new KubelingError('API_DEADLINE', 'x'),
@@ -114,7 +117,7 @@ test('retries five times in all while the server is unavailable, slow, busy or b
   assert.equal(never.asked, 5);
 });
 
-test('does not retry a rejected review', async () => {
+test('does not retry a review that the API server rejected', async () => {
   for (const failure of [
     new KubelingError('API_FORBIDDEN', 'x', { details: { status: 403 } }),
     new KubelingError('API_FAILED', 'x', { details: { status: 503 } }),
@@ -137,7 +140,7 @@ test('aborts a review after half a minute', async () => {
   assert.equal(outcome.error.code, 'DEADLINE_EXCEEDED');
 });
 
-test('limits concurrent reviews of unknown tokens, and serves later callers', async () => {
+test('limits concurrent token reviews, and accepts new ones afterwards', async () => {
   const clock = new VirtualClock();
   let requestCount = 0;
   let answer = () => {};
@@ -162,7 +165,7 @@ test('limits concurrent reviews of unknown tokens, and serves later callers', as
   assert.equal((await ask('a')).kind, 'user');
 });
 
-test('rejects a token without a user', async () => {
+test('rejects a token whose review contains no user', async () => {
   const nobody = new Script<TokenReviewResult>({ authenticated: true, user: { name: '', groups: [] } });
   assert.equal((await tokens(nobody).ask('a')).kind, 'failed');
   assert.equal(
@@ -180,7 +183,7 @@ function access(script: Script<AccessReviewResult>) {
   return { clock, webhook, spec };
 }
 
-test('caches an allowed review for five minutes and a denied one for half a minute', async () => {
+test('caches an allowed access review for five minutes and a denied one for half a minute', async () => {
   const allowed = new Script({ allowed: true });
   const { clock, webhook, spec } = access(allowed);
   const ask = () => webhook.authorize(spec, { path: '/pods' }, signal);
@@ -204,7 +207,7 @@ test('caches an allowed review for five minutes and a denied one for half a minu
   }
 });
 
-test('reviews another verb, subresource, user or group separately', async () => {
+test('sends a separate access review for another verb, subresource, user or group', async () => {
   const script = new Script({ allowed: true });
   const { webhook, spec } = access(script);
   const { user } = spec;
@@ -221,19 +224,19 @@ test('reviews another verb, subresource, user or group separately', async () => 
   assert.equal(script.asked, questions.length);
 });
 
-test('does not cache reviews with very long attributes', async () => {
+test('does not cache access reviews with very long attributes', async () => {
   const script = new Script({ allowed: true });
   const { webhook, spec } = access(script);
   for (const length of [10_001, 10_001]) await webhook.authorize(spec, { path: '/'.repeat(length) }, signal);
   assert.equal(script.asked, 2);
 });
 
-test('denies a review that is allowed and denied', async () => {
+test('denies access when a review is both allowed and denied', async () => {
   const { webhook, spec } = access(new Script<AccessReviewResult>({ allowed: true, denied: true }));
   assert.equal(await webhook.authorize(spec, { path: '/' }, signal), 'not-allowed');
 });
 
-test('fails and caches nothing when the review fails', async () => {
+test('fails the request and caches nothing when the access review fails', async () => {
   const script = new Script<AccessReviewResult>(new KubelingError('API_FORBIDDEN', 'x'), { allowed: true });
   const { webhook, spec } = access(script);
   await assert.rejects(webhook.authorize(spec, { path: '/' }, signal), { code: 'API_FORBIDDEN' });

@@ -1,6 +1,6 @@
 /**
- * Exports for nodes whose kubelet API is served over the network, so that other nodes do not load
- * TLS and authorization.
+ * Entry point for nodes that serve the kubelet API over the network, so that other nodes do not
+ * load TLS and authorization.
  */
 export * from '../auth/index.ts';
 export {

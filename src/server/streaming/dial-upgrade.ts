@@ -4,11 +4,11 @@ import { isIP } from 'node:net';
 import { type Clock, nodeHttp, withDeadline } from '../../lib/index.ts';
 import { type GrantedUpgrade, sendRequest } from '../../protocols/upgrade/index.ts';
 
-/** A request for an upgrade. */
+/** The target of an upgrade request. */
 export interface UpgradeTarget {
   readonly url: URL;
   readonly method: string;
-  /** Alternating names and values; `Host` is added. */
+  /** Alternating header names and values; `Host` is added. */
   readonly headers: readonly string[];
 }
 
@@ -18,7 +18,7 @@ export type UpgradeResponse =
       readonly kind: 'answered';
       readonly status: number;
       readonly contentType: string;
-      /** The first 64 KiB of the body. */
+      /** The first 64 KiB of the response body. */
       readonly body: string;
     };
 
@@ -30,9 +30,9 @@ const maxBodyBytes = 64 * 1024;
 const maxHeaderBytes = 64 * 1024;
 
 /**
- * Sends the request over a new connection. Redirects are responses like any other and are not followed. The caller owns
- * the upgraded connection; after any other response the connection is closed. Certificates are not verified, because
- * runtimes generate theirs at start-up.
+ * Sends an upgrade request over a new connection. Redirects are not followed. The caller owns the
+ * upgraded connection; after any other response the connection is closed. Certificates are not
+ * verified, because runtimes generate theirs at start.
  */
 export function upgradeDialer(clock: Clock): DialUpgrade {
   return async (target, signal) => {
@@ -63,7 +63,7 @@ function createRequest({ url, method, headers }: UpgradeTarget) {
     path: `${url.pathname}${url.search}`,
     headers: ['Host', url.host, ...headers, ...(method === 'POST' ? ['Content-Length', '0'] : [])],
     agent: false,
-    // Each side may end its direction while the other still sends.
+    // Each peer may end its direction while the other still sends.
     allowHalfOpen: true,
     maxHeaderSize: maxHeaderBytes,
   } as const;
@@ -71,7 +71,10 @@ function createRequest({ url, method, headers }: UpgradeTarget) {
   return tlsRequest({ ...options, rejectUnauthorized: false, servername: isIP(host) === 0 ? host : '' });
 }
 
-/** A partial body at the timeout or the limit is good enough for an error. */
+/**
+ * Reads the body of an error response; at the timeout or the size limit the partial body is
+ * returned.
+ */
 async function readBody(response: IncomingMessage, clock: Clock, signal: AbortSignal): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readPorts, readRemoteExit, readRequestedStreams } from './remote-command.ts';
 
-test('reads the exit of a process from its status', () => {
+test('parses the exit code of a process from the Status object', () => {
   assert.deepEqual(readRemoteExit('{"metadata":{},"status":"Success"}'), { kind: 'exited', code: 0 });
   const failure = {
     status: 'Failure',
@@ -18,7 +18,7 @@ test('reads the exit of a process from its status', () => {
   for (const text of ['', 'null', '3', '{"status"']) assert.equal(readRemoteExit(text).kind, 'failed', text);
 });
 
-test('reads the requested streams; a terminal has no stderr', () => {
+test('parses the requested streams; with a terminal there is no stderr', () => {
   const read = (query: string) => readRequestedStreams(new URLSearchParams(query));
   assert.deepEqual(read('input=1&output=1&error=1'), {
     kind: 'read',
@@ -34,7 +34,7 @@ test('reads the requested streams; a terminal has no stderr', () => {
   assert.deepEqual(read('error=1&tty=1'), none);
 });
 
-test('accepts repeated and listed ports, and rejects anything else', () => {
+test('parses ports that are repeated or separated by commas, and rejects anything else', () => {
   const read = (query: string) => readPorts(new URLSearchParams(query));
   assert.deepEqual(read('port=80&port=81,82'), { kind: 'read', value: [80, 81, 82] });
   for (const wrong of ['', 'port=', 'port=0', 'port=65536', 'port=x', 'port=80,', 'port=-1']) {

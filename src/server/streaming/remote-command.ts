@@ -1,20 +1,20 @@
 import type { SpdyConnection, SpdyStream } from '../../protocols/spdy/index.ts';
-/** The remote command protocol in which the exit is reported as a Status. */
+/** The remote command protocol that reports the exit as a Status object. */
 export const remoteCommandProtocol = 'v4.channel.k8s.io';
 export const portForwardProtocol = 'portforward.k8s.io';
 
 /** The streams of one process in a container. */
 export interface RemoteStreams {
-  /** Receives the exit as a Status in JSON, once. */
+  /** Receives the exit of the process once, as a Status object in JSON. */
   readonly error: SpdyStream;
   readonly stdin: SpdyStream | undefined;
   readonly stdout: SpdyStream | undefined;
   readonly stderr: SpdyStream | undefined;
-  /** Takes the size of the terminal as JSON after each change. */
+  /** Carries the size of the terminal as JSON after each change. */
   readonly resize: SpdyStream | undefined;
 }
 
-/** Opens exactly the streams that the server waits for. */
+/** Opens the SPDY streams of a process: exactly those that the server waits for. */
 export function openRemoteStreams(connection: SpdyConnection, requested: RequestedStreams): RemoteStreams {
   const open = (streamType: string) => connection.open({ streamType });
   return {
@@ -26,7 +26,7 @@ export function openRemoteStreams(connection: SpdyConnection, requested: Request
   };
 }
 
-/** Alternating names and values. */
+/** Headers of a SPDY upgrade request, as alternating names and values. */
 export function spdyUpgradeHeaders(protocol: string): readonly string[] {
   return ['Connection', 'Upgrade', 'Upgrade', 'SPDY/3.1', 'X-Stream-Protocol-Version', protocol];
 }
@@ -42,7 +42,7 @@ interface ExitStatus {
   readonly details?: { readonly causes?: readonly { readonly reason?: string; readonly message?: string }[] };
 }
 
-/** Parses the Status of the error stream. */
+/** Parses the Status object of the error stream. */
 export function readRemoteExit(text: string): RemoteExit {
   const status = parse(text);
   if (status === undefined) return { kind: 'failed', message: `the exit status is not valid: ${text}` };
@@ -79,7 +79,7 @@ export type ReadQuery<T> =
 export function readRequestedStreams(query: URLSearchParams): ReadQuery<RequestedStreams> {
   const isRequested = (name: string) => query.get(name) === '1';
   const tty = isRequested('tty');
-  // A terminal has one output that includes stderr.
+  // With a terminal, stdout includes stderr.
   const requested = {
     stdin: isRequested('input'),
     stdout: isRequested('output'),
@@ -90,7 +90,7 @@ export function readRequestedStreams(query: URLSearchParams): ReadQuery<Requeste
   return { kind: 'wrong', message: 'you must specify at least 1 of stdin, stdout, stderr' };
 }
 
-/** Ports in the query of a WebSocket: repeated, or separated by commas. */
+/** Parses the ports in the query of a WebSocket request: repeated, or separated by commas. */
 export function readPorts(query: URLSearchParams): ReadQuery<readonly number[]> {
   const values = query.getAll('port').flatMap((each) => each.split(','));
   if (values.length === 0) return { kind: 'wrong', message: 'query parameter "port" is required' };

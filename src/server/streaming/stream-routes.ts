@@ -13,12 +13,12 @@ import { type ReadQuery, type RequestedStreams, readPorts, readRequestedStreams 
 import { type AfterInput, closingProtocol, onlyStderr, translateCommand } from './translate-command.ts';
 import { type TunnelDeps, tunnel, tunnelPortForward, tunnelProtocol } from './tunnel.ts';
 
-/** Access to pods and to the runtime's streaming URLs. */
+/** Finds pods and requests streaming URLs from the runtime. */
 export interface StreamingHost {
   getPodByName(namespace: string, name: string): Pod | undefined;
-  /** Translates the UID of a mirror pod to that of its static pod. */
+  /** Maps the UID of a mirror pod to that of its static pod. */
   translatePodUid(uid: PodUid): PodUid;
-  /** Each method returns a URL at which the runtime serves the stream once, for a short time. */
+  /** Requests a URL from which the runtime serves the stream once, for a short time. */
   exec(
     pod: Pod,
     container: string,
@@ -28,7 +28,7 @@ export interface StreamingHost {
   ): Promise<string>;
   attach(pod: Pod, container: string, streams: RequestedStreams, signal: AbortSignal): Promise<string>;
   portForward(pod: Pod, ports: readonly number[], signal: AbortSignal): Promise<string>;
-  /** Runs the command until it exits; returns its output. Rejects when it fails. */
+  /** Runs the command until it exits and returns its output; rejects when it fails. */
   run(pod: Pod, container: string, command: readonly string[], signal: AbortSignal): Promise<Uint8Array>;
 }
 
@@ -39,7 +39,7 @@ export interface StreamRoutes {
 
 type Verb = 'exec' | 'attach' | 'portForward';
 
-/** A stream the runtime is ready to serve, or the error response. */
+/** The runtime's URL of the stream, or the error response. */
 type Plan =
   | {
       readonly kind: 'ready';
@@ -111,7 +111,9 @@ async function upgradeStream(
   return await tunnel(call, url, deps, signal);
 }
 
-/** A request without an upgrade gets other errors first. */
+/**
+ * Responds to a stream request without an upgrade; other errors of the request are reported first.
+ */
 async function answerWithoutUpgrade(
   host: StreamingHost,
   verb: Verb,
@@ -155,9 +157,8 @@ function readAddress(address: string): URL {
 }
 
 /**
- * When stderr of an exited process closes before its stdout, containerd closes the stdin of a
- * client with all three streams attached, and drops the rest of stdout. So stderr is attached
- * separately.
+ * Attaches stderr separately: when stderr of an exited process closes before its stdout, containerd
+ * closes the stdin of a client with all three streams attached and drops the rest of stdout.
  */
 function splitAttach(command: StreamRequest): readonly [StreamRequest, StreamRequest?] {
   if (command.kind !== 'attach') return [command];
@@ -175,7 +176,8 @@ type StreamRequest =
 
 function readQuery(verb: Verb, { query, headers }: Request): ReadQuery<StreamRequest> {
   if (verb === 'portForward') {
-    // The other protocols name their ports per stream.
+    // Only this WebSocket protocol needs ports in the query; other protocols send the port with
+    // each stream.
     const namesPorts = isWebSocket(headers) && !offeredProtocols(headers).includes(tunnelProtocol);
     const ports: ReadQuery<readonly number[]> = namesPorts ? readPorts(query) : { kind: 'read', value: [] };
     return ports.kind === 'wrong'
@@ -187,7 +189,7 @@ function readQuery(verb: Verb, { query, headers }: Request): ReadQuery<StreamReq
   return { kind: 'read', value: { kind: verb, streams: streams.value, afterInput: 'listen' } };
 }
 
-/** tty and stdinOnce are those of the container, fixed at its creation. */
+/** Uses tty and stdinOnce of the container's spec, which are fixed at its creation. */
 function withContainerOf(pod: Pod, container: string | undefined, command: StreamRequest): StreamRequest {
   if (command.kind !== 'attach') return command;
   const { containers, initContainers = [], ephemeralContainers = [] } = pod.spec;
@@ -219,7 +221,7 @@ type FoundPod =
   | { readonly kind: 'found'; readonly pod: Pod }
   | { readonly kind: 'refused'; readonly response: Response };
 
-/** Finds the pod by name; a pod of that name with another UID does not match. */
+/** Finds the pod by name; a pod of the same name with another UID does not match. */
 function findPod(host: StreamingHost, { params }: Request): FoundPod {
   const pod = host.getPodByName(params['namespace'] ?? '', params['pod'] ?? '');
   if (pod === undefined) return refused(404, 'pod does not exist');

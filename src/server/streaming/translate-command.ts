@@ -14,22 +14,27 @@ import {
 } from './remote-command.ts';
 import { handshakeRefusal, refusal, type TunnelDeps } from './tunnel.ts';
 
-/** The WebSocket protocol that can close a single stream. Runtimes do not support it. */
+/** The WebSocket protocol that can close a single stream. Runtimes do not support this protocol. */
 export const closingProtocol = 'v5.channel.k8s.io';
 
 const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
 
-/** An attached process whose streams close within this time without any data had exited before. */
+/**
+ * When the streams of an attached process close without data within this time, the process had
+ * exited before the attach.
+ */
 const tooLateMs = 1_000;
 
 export interface CommandToTranslate {
   readonly url: URL;
   readonly streams: RequestedStreams;
-  /** The URL of stderr when it is attached separately. */
+  /** URL of a separate attach for stderr; undefined when stderr is not attached separately. */
   readonly stderrUrl: URL | undefined;
-  /** Whether the request starts the process, or attaches to one that may have exited. */
+  /**
+   * Whether the request starts a new process or attaches to a process that may already have exited.
+   */
   readonly process: 'new' | 'attached';
-  /** What to do with the output when the client's input ends. */
+  /** How output is treated after the client's input has ended. */
   readonly afterInput: AfterInput;
 }
 
@@ -55,7 +60,7 @@ export async function translateCommand(
     if (stderrConnection === undefined) {
       return translate(session, openRemoteStreams(connection, requested), { clock, afterInput: 'listen' });
     }
-    // Attaches stderr first, so that no output is missed.
+    // Stderr is attached before the other streams, so that no output is missed.
     const { stderr } = openRemoteStreams(stderrConnection, onlyStderr);
     const streams = { ...openRemoteStreams(connection, { ...requested, stderr: false }), stderr };
     return translate(session, streams, { clock, afterInput });
@@ -78,7 +83,9 @@ async function connect(url: URL, { dial }: TunnelDeps, signal: AbortSignal): Pro
 }
 
 interface TranslateOptions {
-  /** Defined for a process that may have exited before the attach. */
+  /**
+   * The clock for detecting a process that exited before the attach; undefined for a new process.
+   */
   readonly clock: Clock | undefined;
   readonly afterInput: AfterInput;
 }
@@ -89,7 +96,8 @@ async function translate(
   { clock, afterInput }: TranslateOptions,
 ): Promise<void> {
   const { connection, signal } = session;
-  // Clients treat the first message as the sign that the process is reached.
+  // An empty message is sent first, because clients treat the first message as the sign that the
+  // process is running.
   const lowest = streams.stdout ? channels.stdout : streams.stderr ? channels.stderr : channels.error;
   await connection.send(signal, Buffer.of(lowest));
   const written = { bytes: 0 };
@@ -106,12 +114,12 @@ async function translate(
     if (!isInputOver || afterInput === 'listen') await stderr;
   });
   for (const each of [left, output, result]) each.catch(() => {});
-  // The process decides when the session ends; a client that disconnects earlier aborts it.
+  // The session ends when the process exits, or when the client disconnects.
   await Promise.race([result, left]);
 }
 
 interface ByteCount {
-  /** Input and output. */
+  /** Number of bytes of input and output that were copied. */
   bytes: number;
 }
 
@@ -129,7 +137,7 @@ async function copy(
   }
 }
 
-/** The client gets the exit in any case. */
+/** Sends the exit of the process to the client, after successes and failures. */
 async function copyExit(session: WebSocketSession, error: Readable): Promise<void> {
   try {
     await copy(session, channels.error, error);
@@ -145,8 +153,8 @@ interface Attached {
 }
 
 /**
- * A runtime attaches to a process that has just exited and reports success, so its output would be
- * lost silently. With this error a client such as `kubectl run -i` falls back to the log.
+ * When the process has just exited, the runtime attaches and reports success, so its output would
+ * be lost. This error makes a client such as `kubectl run -i` fall back to the container log.
  */
 async function copyAttachedExit(
   session: WebSocketSession,
@@ -161,7 +169,7 @@ async function copyAttachedExit(
     const isShort = clock.monotonicMs() - sinceMs < tooLateMs;
     const { kind } = readRemoteExit(status.toString());
     if (kind === 'exited' && isShort && written.bytes === 0) {
-      // Output may still be in flight.
+      // Output may still be in flight after the exit, so its end is awaited for a limited time.
       await Promise.race([output, clock.sleep(tooLateMs, session.signal)]);
       if (written.bytes === 0) {
         await sendFailure(session, 'the container ended before it could be attached to');
@@ -196,7 +204,9 @@ async function readClient(
   }
 }
 
-/** An empty piece has no channel byte; the protocol requires at least one byte. */
+/**
+ * The channel of a message is its first byte, which the protocol requires; an empty piece has none.
+ */
 function channelOf({ bytes }: MessagePiece, before: number | undefined): number | undefined {
   return bytes[0] ?? before;
 }
@@ -213,10 +223,7 @@ function closeNamed(streams: RemoteStreams, channel: number | undefined): void {
   inputOf(streams, channel)?.end();
 }
 
-/**
- * Input that the process does not read any more is dropped: it may have closed its stdin, or
- * exited.
- */
+/** Writes input to the process; drops input after the process closed its stdin or exited. */
 async function pass(to: Writable | undefined, bytes: Buffer, signal: AbortSignal): Promise<void> {
   if (to === undefined || bytes.length === 0 || !to.writable) return;
   await writeAll(to, bytes, signal).catch((error) => {

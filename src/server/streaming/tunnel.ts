@@ -12,14 +12,14 @@ import { type Response, text, type UpgradeCall } from '../router.ts';
 import type { DialUpgrade, UpgradeResponse } from './dial-upgrade.ts';
 import { portForwardProtocol, spdyUpgradeHeaders } from './remote-command.ts';
 
-/** `idleMs` is how long a stream may be idle. */
+/** `idleMs` is the maximum idle time of a stream. */
 export interface TunnelDeps extends RelayOptions {
   readonly dial: DialUpgrade;
 }
 
 /**
- * Forwards the client's upgrade to the runtime and tunnels it byte for byte. After any response but a 101 the client gets
- * that response, and both connections are closed.
+ * Forwards the client's upgrade to the runtime and copies the bytes of both connections. When the
+ * runtime does not respond with 101, the client gets that response and both connections are closed.
  */
 export async function tunnel(
   call: UpgradeCall,
@@ -39,7 +39,10 @@ function forwardedFor(socket: Duplex): readonly string[] {
   return remoteAddress === undefined ? [] : ['X-Forwarded-For', remoteAddress];
 }
 
-/** Passes an error of the runtime on; any other response, such as a redirect, becomes a 500. */
+/**
+ * Converts the runtime's response to a failed upgrade: errors are passed to the client, any other
+ * response, such as a redirect, becomes a 500.
+ */
 export function refusal({
   status,
   contentType,
@@ -49,7 +52,7 @@ export function refusal({
   return text(500, `invalid upgrade response: status code ${status}`);
 }
 
-/** The response to a WebSocket handshake that is not valid. */
+/** The response to an invalid WebSocket handshake. */
 export function handshakeRefusal({ request }: Pick<UpgradeCall, 'request'>): Response | undefined {
   const problem = handshakeProblem(request);
   if (problem === undefined) return undefined;
@@ -57,10 +60,10 @@ export function handshakeRefusal({ request }: Pick<UpgradeCall, 'request'>): Res
   return { ...text(status, message), ...(headers === undefined ? {} : { headers }) };
 }
 
-/** SPDY port forwarding carried in WebSocket messages, for proxies that pass WebSockets only. */
+/** SPDY port forwarding in WebSocket messages, for proxies that support only WebSockets. */
 export const tunnelProtocol = `SPDY/3.1+${portForwardProtocol}`;
 
-/** Copies bytes of messages to the runtime and back. */
+/** Tunnels port forwarding: copies the bytes of WebSocket messages to the runtime and back. */
 export async function tunnelPortForward(
   call: UpgradeCall,
   url: URL,

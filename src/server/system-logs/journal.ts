@@ -3,11 +3,11 @@ import { PassThrough } from 'node:stream';
 import { type Clock, KubelingError, onAbort, runCommand } from '../../lib/index.ts';
 import type { JournalOptions } from './node-log-query.ts';
 
-/** The journal of the host's services. */
+/** Reads systemd's journal of the host. */
 export interface Journal {
-  /** The names of all units with entries; empty without a journal. */
+  /** Names of all units with journal entries; empty when the host has no journal. */
   units(signal: AbortSignal): Promise<ReadonlySet<string>>;
-  /** The entries of the units. Ends with journalctl, or when the signal is aborted. */
+  /** Streams journal entries of the units. Ends when journalctl exits or the signal is aborted. */
   read(units: readonly string[], options: JournalOptions, signal: AbortSignal): AsyncIterable<Uint8Array>;
 }
 
@@ -19,7 +19,7 @@ export function systemJournal(clock: Clock, program = 'journalctl'): Journal {
     async units(signal) {
       const command = { file: program, args: ['--field', '_SYSTEMD_UNIT'], clock };
       const limits = { deadlineMs: listWithinMs, maxOutputBytes: maxListBytes };
-      // A host without a journal logs to files.
+      // A failure means that the host has no journal and its services log to files.
       const result = await runCommand({ ...command, ...limits }, signal).catch((error) => {
         signal.throwIfAborted();
         if (error instanceof KubelingError) return undefined;
@@ -32,7 +32,10 @@ export function systemJournal(clock: Clock, program = 'journalctl'): Journal {
   };
 }
 
-/** Each value is one argument: no shell parses them, and none starts with user input. */
+/**
+ * Arguments of journalctl. Each value is one argument: no shell parses them, and none starts with
+ * user input.
+ */
 export function journalArguments(units: readonly string[], options: JournalOptions): readonly string[] {
   const { sinceMs, untilMs, tailLines, boot, pattern } = options;
   return [
@@ -46,7 +49,7 @@ export function journalArguments(units: readonly string[], options: JournalOptio
   ];
 }
 
-/** In UTC, as passed to journalctl. */
+/** Formats a time in UTC, as journalctl expects it. */
 function journalTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
@@ -57,7 +60,7 @@ async function* stream(
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
-  // Its error output is for the reader too.
+  // Combines stdout and stderr of journalctl, because its errors are shown to the client too.
   const said = new PassThrough();
   for (const output of [child.stdout, child.stderr]) output.pipe(said, { end: false });
   child.once('error', (cause) =>

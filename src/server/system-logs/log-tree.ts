@@ -4,22 +4,24 @@ import { posix } from 'node:path';
 import { errnoOf, KubelingError } from '../../lib/index.ts';
 
 export type LogNode =
-  /** Opened with the first chunk, so that unread files stay closed. */
+  /** Contents of the file, which is opened when the first chunk is read. */
   | { readonly kind: 'file'; readonly chunks: AsyncIterable<Uint8Array> }
-  /** Sorted names; directories have a trailing slash. */
+  /** Sorted names of the entries; those of directories have a trailing slash. */
   | { readonly kind: 'directory'; readonly names: readonly string[] }
   | { readonly kind: 'absent' };
 
-/** The log files of the host: everything below one directory, and nothing else. */
+/** Reads the log files of the host: everything below one directory, and nothing else. */
 export interface LogTree {
   /**
-   * The path is relative to the root. Rejects with LOG_REFUSED for paths outside and for anything
-   * but files and directories.
+   * Opens a file or directory by its path relative to the root. Rejects with LOG_REFUSED for paths
+   * outside the root and for other file types.
    */
   inspect(path: string): Promise<LogNode>;
 }
 
-/** O_PATH of Linux, which Node.js does not export: a handle that can be traversed but not read. */
+/**
+ * Linux' open flag O_PATH, which Node.js does not export: the handle can be traversed but not read.
+ */
 const oPath = 0o10000000;
 const stepFlags = oPath | constants.O_NOFOLLOW;
 const maxLinks = 40;
@@ -27,9 +29,9 @@ const maxNames = 10_000;
 const chunkBytes = 64 * 1024;
 
 /**
- * Pods may mount the directory and create symbolic links at any time. So the path is opened
- * component by component and the kernel follows no link: a link below the root is read and resolved
- * from the root; one that leads outside is rejected.
+ * Resolves a path without leaving the root. Pods may mount the directory and create symbolic links
+ * at any time, so the path is opened component by component and the kernel follows no link: a link
+ * below the root is read and resolved from the root, and a link that leads outside is rejected.
  */
 export function createLogTree(root: string): LogTree {
   return { inspect: (path) => inspect(root, path) };
@@ -49,7 +51,10 @@ async function inspect(root: string, path: string): Promise<LogNode> {
   }
 }
 
-/** Opens a handle on the file itself, independent of later renames. The caller closes it. */
+/**
+ * Opens a handle on the file at the path, independent of later renames. The caller closes the
+ * handle.
+ */
 async function walk(root: string, path: string): Promise<FileHandle> {
   const realRoot = await realpath(root);
   let left = segmentsOf(path);
@@ -64,7 +69,7 @@ async function walk(root: string, path: string): Promise<FileHandle> {
 
 type Step =
   | { readonly kind: 'there'; readonly handle: FileHandle }
-  /** The position of the link, its target, and the rest of the path. */
+  /** A symbolic link on the path: the path above it, its target, and the rest of the path. */
   | {
       readonly kind: 'link';
       readonly above: readonly string[];
@@ -80,7 +85,7 @@ async function descend(realRoot: string, segments: readonly string[]): Promise<S
       const next = await open(name, stepFlags);
       if ((await next.stat()).isSymbolicLink()) {
         await next.close();
-        // If the link has been replaced, the new target is resolved just as safely.
+        // When the link was replaced since, its new target is resolved with the same checks.
         const target = await readlink(name);
         await handle.close();
         return { kind: 'link', above: segments.slice(0, index), target, behind: segments.slice(index + 1) };
@@ -128,7 +133,10 @@ async function namesIn(directory: FileHandle): Promise<readonly string[]> {
     .slice(0, maxNames);
 }
 
-/** Reads up to the size at opening: a log that is being written would never end. */
+/**
+ * Reads the file up to its size when it was opened, because a log that is being written would never
+ * end.
+ */
 async function* readFile(root: string, path: string): AsyncGenerator<Uint8Array> {
   await using file = await openFile(root, path);
   const { size } = await file.stat();

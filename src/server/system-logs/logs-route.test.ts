@@ -48,7 +48,7 @@ async function get(
   return `${status} ${typeof body === 'string' ? body : await collect(body)}`;
 }
 
-test('serves files and directories, and lists names unchanged', async () => {
+test('serves log files and directories of the host, and lists file names unchanged', async () => {
   assert.equal(await get('/logs/syslog'), '200 from syslog');
   assert.equal(await get('/logs/none'), '404 404 page not found\n');
   assert.match(await get('/logs/out'), /^403 /);
@@ -58,11 +58,11 @@ test('serves files and directories, and lists names unchanged', async () => {
   assert.match(listing, /<a href="\.\/bar\/sub\/">sub\/<\/a>/);
 });
 
-test('ignores queries unless they are enabled', async () => {
+test('ignores log queries when they are disabled', async () => {
   assert.match(await get('/logs/?query=kubelet', {}), /^200 <!doctype html>/);
 });
 
-test('reads a service from the journal, or from the file of its name', async () => {
+test('reads the log of a service from the journal, or from the file with its name', async () => {
   assert.equal(await get('/logs/?query=kubelet'), '200 journal of kubelet.service {}');
   assert.equal(await get('/logs/?query=x.socket&tailLines=5'), '200 journal of x.socket {"tailLines":5}');
   assert.equal(await get('/logs/?query=syslog&query=foo&query=bar'), '200 from syslogfrom foo.logfrom bar');
@@ -70,27 +70,27 @@ test('reads a service from the journal, or from the file of its name', async () 
   assert.match(await get('/logs/?query=out'), /error: the log of out cannot be read/);
 });
 
-test('rejects options without a journal', async () => {
+test('rejects log query options for services that write to files instead of the journal', async () => {
   assert.match(
     await get('/logs/?query=foo&tailLines=5'),
     /options need a journal, but these services write to files: foo/,
   );
 });
 
-test('requires one existing file', async () => {
+test('responds with 406 when the file named in a log query does not exist', async () => {
   assert.equal(await get('/logs/?query=/syslog'), '200 from syslog');
   assert.equal(await get('/logs/?query=bar\\bar.log'), '200 from bar');
   assert.match(await get('/logs/?query=/none'), /^406 /);
   assert.match(await get('/logs/?query=/out'), /^406 /);
 });
 
-test('accepts queries at the root only, and reports their problems', async () => {
+test('accepts log queries only at /logs/ itself, and reports invalid options', async () => {
   assert.match(await get('/logs/syslog?query=kubelet'), /^406 a query must be sent to \/logs\/ itself/);
   assert.match(await get('/logs/?query=a;id'), /^406 /);
   assert.match(await get('/logs/?query=a&boot=x'), /^400 /);
 });
 
-test('reports a broken or endless journal in the text', async () => {
+test('reports a failing or endless journal in the text of the response', async () => {
   const broken: Journal = {
     ...journal,
     read: () => {

@@ -8,7 +8,7 @@ import { hasOptions, type NodeLogQuery, readNodeLogQuery } from './node-log-quer
 export interface SystemLogs {
   readonly clock: Clock;
   readonly tree: LogTree;
-  /** Undefined unless `enableSystemLogQuery` is set. */
+  /** The journal of the host; undefined unless `enableSystemLogQuery` is set. */
   readonly journal: Journal | undefined;
 }
 
@@ -16,7 +16,7 @@ const prefix = '/logs/';
 const queryWithinMs = 30_000;
 const notFound = text(404, '404 page not found\n');
 
-/** Serves the log files of the host and the journal of its services. */
+/** The /logs/ route: log files of the host and the journal of its services. */
 export function systemLogsRoute(logs: SystemLogs | 'disabled'): Route {
   if (logs === 'disabled') return disabledRoute(prefix, 'logs endpoint is disabled.\n');
   return { path: prefix, methods: ['GET'], answer: (request, signal) => respond(logs, request, signal) };
@@ -37,7 +37,7 @@ async function respond(logs: SystemLogs, request: Request, signal: AbortSignal):
   return { status: 200, contentType: 'text/plain;charset=UTF-8', body };
 }
 
-/** The path below the root; undefined for an invalid path. */
+/** The path below the log directory; undefined for an invalid path. */
 function pathOf(requested: string): string | undefined {
   try {
     return decodeURIComponent(requested.slice(prefix.length));
@@ -57,7 +57,7 @@ async function show(tree: LogTree, path: string, requested: string): Promise<Res
   }
 }
 
-/** A file named in a query must exist. */
+/** Responds with a file named in a query, which must exist. */
 async function showQueried(tree: LogTree, file: string): Promise<Response> {
   const shown = await show(tree, file, `${prefix}${file}`);
   return shown.status === 200 ? shown : text(406, `query must name an existing file: ${file}\n`);
@@ -71,8 +71,8 @@ function fileResponse(node: Exclude<LogNode, { kind: 'directory' }>, path: strin
 }
 
 /**
- * Links are relative, because clients may use a proxy; without a trailing slash they start with the
- * last component of the path.
+ * HTML list of a directory. Links are relative, because clients may use a proxy; without a trailing
+ * slash in the request path they start with its last component.
  */
 function listing({ names }: Extract<LogNode, { kind: 'directory' }>, requested: string): Response {
   const base = requested.endsWith('/') ? './' : `./${posix.basename(requested)}/`;
@@ -88,7 +88,10 @@ function escapeHtml(value: string): string {
   return value.replace(/[&<>"']/g, (each) => `&#${each.charCodeAt(0)};`);
 }
 
-/** Later errors are reported in the text, because the client may have read its beginning. */
+/**
+ * Streams the result of a query. Later errors are reported in the text, because the client may have
+ * read its beginning.
+ */
 async function* queried(
   { clock, tree }: SystemLogs,
   journal: Journal,
@@ -120,7 +123,10 @@ async function* queried(
   for (const service of others) yield* serviceFile(tree, service);
 }
 
-/** Services without a journal write to a file of their name in one of three places. */
+/**
+ * Streams the log file of a service without a journal; it has the service's name in one of three
+ * locations.
+ */
 async function* serviceFile(tree: LogTree, service: string): AsyncGenerator<Uint8Array> {
   for (const path of [service, `${service}.log`, `${service}/${service}.log`]) {
     try {

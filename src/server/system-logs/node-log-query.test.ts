@@ -8,12 +8,12 @@ function status(query: string): number | string {
   return read.kind === 'refused' ? read.status : read.kind;
 }
 
-test('is no query without any option', () => {
+test('a request without any query option is no log query', () => {
   assert.equal(status(''), 'none');
   assert.equal(status('other=1'), 'none');
 });
 
-test('answers unreadable options with 400', () => {
+test('responds with 400 to log query options that cannot be parsed', () => {
   for (const query of [
     'query=',
     'query=%20',
@@ -26,7 +26,7 @@ test('answers unreadable options with 400', () => {
   }
 });
 
-test('answers disallowed options with 406', () => {
+test('responds with 406 to disallowed log query options', () => {
   for (const query of [
     'tailLines=1',
     'query=a;id',
@@ -48,7 +48,7 @@ test('answers disallowed options with 406', () => {
   }
 });
 
-test('turns each value into one argument, whatever it contains', () => {
+test('passes each query option to journalctl as one argument, whatever characters it contains', () => {
   const read = readNodeLogQuery(
     new URLSearchParams(
       'query=kubelet&query=foo&sinceTime=2024-01-02T03:04:05%2B01:00&untilTime=2024-01-02T04:00:00Z&tailLines=10&boot=-1&pattern=a%3B%20rm%20-rf%20.',

@@ -14,7 +14,7 @@ export interface JournalOptions {
 }
 
 export type ReadNodeLogQuery =
-  /** Without a query the path selects the log. */
+  /** The request has no query options; its path selects the log. */
   | { readonly kind: 'none' }
   | { readonly kind: 'query'; readonly query: NodeLogQuery }
   | { readonly kind: 'refused'; readonly status: 400 | 406; readonly message: string };
@@ -24,7 +24,10 @@ const maxServices = 4;
 const maxServiceChars = 256;
 const maxPatternChars = 4_096;
 
-/** Unreadable options are reported together, then disallowed ones together. */
+/**
+ * Parses the options of a log query. Unparsable options are reported together; if there are none,
+ * disallowed ones are reported together.
+ */
 export function readNodeLogQuery(params: URLSearchParams): ReadNodeLogQuery {
   const unreadable: string[] = [];
   const queries = params.getAll('query');
@@ -60,7 +63,10 @@ function problemsOfNames({ services, files, options }: NodeLogQuery): readonly s
   return problems;
 }
 
-/** Names become arguments of a program, so only safe characters are allowed. */
+/**
+ * Returns problems of a service name. Names become arguments of journalctl, so only safe characters
+ * are allowed.
+ */
 function problemsOfService(service: string): string[] {
   if (service.length > maxServiceChars) return [`query must be at most ${maxServiceChars} characters long`];
   return /^[a-zA-Z\-_.:0-9@]+$/.test(service)

@@ -10,14 +10,18 @@ import {
   textOf,
 } from './internal-quantity.ts';
 
-/** Dumps a value of one type. `written` is the part of the manifest the value came from, if any. */
+/**
+ * Dumps a value of one type. `written` is the part of the manifest from which the value was
+ * decoded.
+ */
 type Dump = (value: unknown, written: YamlTree | undefined) => string;
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Dumps values with all fields of their types, empty or not, and with type names, as the Go kubelet
- * does before it hashes them. The dumper of a type is built on first use: few types are ever used.
+ * Dumps values as text with all fields of their types, empty or not, and with type names, like the
+ * Go kubelet before it hashes a pod. The dumper of a type is built on first use, because most types
+ * are never used.
  */
 export class TypeDumper {
   readonly #lines: ReadonlyMap<string, string>;
@@ -30,7 +34,7 @@ export class TypeDumper {
   }
 
   /**
-   * Dumps a value of one of the types of the table, in the internal representation (see
+   * Dumps a value of a type in the table; the value is in the internal representation (see
    * `toInternalPod`).
    */
   dump(type: string, value: unknown, written: YamlTree): string {
@@ -56,7 +60,10 @@ export class TypeDumper {
     return line === undefined ? plainDump : this.#structDump(line);
   }
 
-  /** Most fields are empty, and the dump of an empty field is constant. */
+  /**
+   * Builds the dumper of a struct. The dump of an empty field is computed once, because most fields
+   * are empty.
+   */
   #structDump(line: string): Dump {
     const fields = line
       .split(' ')
@@ -88,16 +95,19 @@ export class TypeDumper {
 
 interface DumpField {
   readonly prefix: string;
-  /** Undefined when the fields are inlined into the embedding type. */
+  /** JSON name of the field; undefined when its fields are inlined into the embedding type. */
   readonly json: string | undefined;
   readonly dump: Dump;
-  /** The dump of an unset field. */
+  /** Text that is dumped when the field is unset. */
   readonly none: string;
 }
 
 const fieldShape = /^(\w+)(?:\^([\w.]*)|(?:=(\w+))?(?::(.+))?)$/;
 
-/** `HTTPGet` is `httpGet`, `HostIP` is `hostIP`, `TTY` is `tty`. */
+/**
+ * Converts a Go field name to its JSON name: `HTTPGet` to `httpGet`, `HostIP` to `hostIP`, `TTY` to
+ * `tty`.
+ */
 export function jsonName(name: string): string {
   return name.replace(/^(?:[A-Z]+(?=[A-Z][a-z]|$)|[A-Z])/, (start) => start.toLowerCase());
 }
@@ -130,14 +140,15 @@ const plainTypes: Readonly<Record<string, Dump>> = {
 };
 
 /**
- * Already computed, or as written: the same amount can be written in ways that differ internally.
+ * Returns the quantity already computed, or parses it from the manifest: the same amount can be
+ * written in ways that are dumped differently.
  */
 function heldOf(value: unknown, written: YamlTree | undefined): HeldQuantity {
   if (typeof value === 'object') return value as HeldQuantity;
   return holdWritten(written);
 }
 
-/** The dumper of a pointer or container element is built when there is a value. */
+/** Builds the dumper of a pointer or container element when there is a value. */
 type DumpLater = () => Dump;
 
 function pointerDump(dumpOf: DumpLater): Dump {
@@ -148,7 +159,10 @@ function writtenDump(dump: Dump): Dump {
   return (value, written) => dump(isWritten(written) ? value : undefined, written);
 }
 
-/** Decoding creates an empty list for a required one that is missing; internally it is nil. */
+/**
+ * Dumps a list. An empty list is dumped as nil when the manifest has none, because decoding creates
+ * an empty list for a missing required one.
+ */
 function listDump(dumpOf: DumpLater): Dump {
   return (value, written) => {
     const items = (value ?? []) as readonly unknown[];
@@ -172,24 +186,19 @@ function byBytes([a]: readonly [string, unknown], [b]: readonly [string, unknown
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** Seconds from year 1 to 1970. */
+/** Number of seconds from year 1 to 1970. */
 const unixEpoch = 62_135_596_800;
 const minTime = -(2n ** 63n);
 const maxTime = 2n ** 63n - 1n;
 
-/**
- * Go holds times with the time zone of the machine. This is the representation on a node with UTC.
- */
+/** Go's dump of the time zone UTC; a Go kubelet dumps times with the time zone of its machine. */
 const zone = '{name:(string)UTC offset:(int)0 isDST:(bool)false}';
 const utc =
   `{name:(string)Local zone:([]time.zone)[${zone}] ` +
   `tx:([]time.zoneTrans)[{when:(int64)${minTime} index:(uint8)0 isstd:(bool)false isutc:(bool)false}] ` +
   `extend:(string)UTC0 cacheStart:(int64)${minTime} cacheEnd:(int64)${maxTime} cacheZone:(*time.zone)${zone}}`;
 
-/**
- * A time in the representation of the Go kubelet; the text must be RFC 3339, or empty for the zero
- * time.
- */
+/** Dumps a time like the Go kubelet; the text must be RFC 3339, or empty for the zero time. */
 function dumpTime(text: string): string {
   if (text === '') return '{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}';
   const [, fraction = ''] = /\.(\d+)/.exec(text) ?? [];
@@ -198,7 +207,7 @@ function dumpTime(text: string): string {
   return `{Time:(time.Time){wall:(uint64)${nanos} ext:(int64)${seconds} loc:(*time.Location)${utc}}}`;
 }
 
-/** JSON with sorted keys and no spaces, which is how raw extensions are stored. */
+/** Formats JSON with sorted keys and no spaces, as raw extensions are stored. */
 function rawJson(tree: YamlTree): string {
   if (tree.kind === 'scalar')
     return typeof tree.value === 'string' ? JSON.stringify(tree.value) : String(tree.value);

@@ -1,13 +1,13 @@
 /**
- * The fields of the internal types of a pod in the Go kubelet v1.36, in their order: the UID of a
- * static pod hashes all of them. Each line has the name of a type and its fields. A field is
- * `Name:type`, `Name=json:type` where the JSON name does not follow from the name, or `Name^` for a
- * type whose fields are inlined in JSON. A field without a type is a string; a type without a
+ * The fields of a pod's internal types in the Go kubelet v1.36, in their order: the UID of a static
+ * pod is a hash of all of them. Each line has the name of a type and its fields. A field is
+ * `Name:type`, `Name=json:type` when the JSON name cannot be derived from the name, or `Name^` for
+ * a type whose fields are inlined in JSON. A field without a type is a string; a type without a
  * package belongs to `core`; `map` is a map of strings; a type without a line is a string. A type
- * with `?` is nil unless it is written, even if decoding has created an empty value.
+ * with `?` is nil unless the manifest contains it, even if decoding has created an empty value.
  *
- * Never change this for a new release alone: every static pod of every node restarts when its UID
- * changes.
+ * Never update this table only because of a new Kubernetes release: every static pod of every node
+ * restarts when its UID changes.
  */
 export const podTypes: string = `
 Pod TypeMeta^v1.TypeMeta ObjectMeta=metadata:v1.ObjectMeta Spec:PodSpec Status:PodStatus

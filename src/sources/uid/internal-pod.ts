@@ -14,8 +14,8 @@ type Kind = 'limits' | 'requests';
 type Amounts = ReadonlyMap<string, HeldQuantity>;
 
 /**
- * Converts a defaulted pod to the internal representation of the Go kubelet. Amounts that defaults
- * have derived from other amounts are represented like those in the manifest.
+ * Converts a defaulted pod to the internal representation of the Go kubelet. Quantities that
+ * defaulting derived from other quantities keep the spelling of the manifest.
  */
 export function toInternalPod(pod: WrittenPod & { readonly spec: PodSpec }, manifest: YamlTree): Fields {
   const { metadata, spec, status } = pod;
@@ -26,7 +26,7 @@ export function toInternalPod(pod: WrittenPod & { readonly spec: PodSpec }, mani
   };
 }
 
-/** Init containers were once stored in annotations; these annotations are dropped. */
+/** Annotations that once contained init containers; the Go kubelet drops them. */
 const droppedAnnotations: ReadonlySet<string> = new Set(
   ['pod.beta.kubernetes.io/', 'pod.alpha.kubernetes.io/'].flatMap((prefix) => [
     `${prefix}init-containers`,
@@ -64,7 +64,7 @@ function heldContainers(containers: readonly Container[], written: YamlTree | un
   });
 }
 
-/** The requests of a container, which default to its limits. */
+/** Requests of a container; a defaulted request has the spelling of the limit. */
 function heldRequests({ requests = {} }: ResourceRequirements, written: YamlTree | undefined): Amounts {
   return new Map(
     Object.keys(requests).flatMap((name) => {
@@ -93,8 +93,8 @@ function amountOf(resources: YamlTree | undefined, kind: Kind, name: string): He
 }
 
 /**
- * The limits and requests of a whole pod: as written, else the sum over its containers, else the
- * limit.
+ * Pod-level limits and requests: as in the manifest, otherwise the sum over the containers,
+ * otherwise the pod's limit.
  */
 function heldPodResources(
   spec: PodSpec,
@@ -125,7 +125,7 @@ function mapped(
 }
 
 /**
- * The maximum of the sum over all regular containers and sidecars, and of each init container plus
+ * The maximum of two sums: all regular containers with the sidecars, and each init container with
  * the sidecars before it.
  */
 function heldSum(spec: PodSpec, written: YamlTree | undefined, kind: Kind): Amounts {
@@ -164,7 +164,8 @@ function merged(
 }
 
 /**
- * The internal type has only the list of addresses, of which the first is also `podIP` in the API.
+ * Converts the status: the internal type has only the list of addresses, whose first entry is also
+ * `podIP` in the API.
  */
 function heldStatus(status: PodStatus): Fields {
   const { podIP, podIPs = [] } = status;

@@ -7,9 +7,12 @@ import type { YamlTree } from '../../lib/index.ts';
  */
 export interface HeldQuantity {
   readonly value: bigint;
-  /** The power of ten of the value. */
+  /** Exponent of ten by which the value is multiplied. */
   readonly scale: number;
-  /** Replaces the value, which is then zero; its scale counts decimal places. */
+  /**
+   * Arbitrary-precision number that replaces the value, which is then zero; its scale is the number
+   * of decimal places.
+   */
   readonly decimal?: HeldDecimal;
   readonly spelling: string;
   readonly format: string;
@@ -20,7 +23,7 @@ interface HeldDecimal {
   readonly scale: number;
 }
 
-/** The zero quantity of an unset field. */
+/** The zero quantity that an unset field has. */
 export const noQuantity: HeldQuantity = { value: 0n, scale: 0, spelling: '', format: '' };
 
 interface Written {
@@ -36,7 +39,7 @@ interface Written {
 const decimals = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'];
 const binaries = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 const nano = 9;
-/** This many decimal digits always fit in 64 bits. */
+/** Numbers with at most this many decimal digits always fit in 64 bits. */
 const safeDigits = 18;
 const largest = 2n ** 63n - 1n;
 
@@ -45,7 +48,7 @@ export function holdWritten(tree: YamlTree | undefined): HeldQuantity {
   return text === undefined ? noQuantity : holdQuantity(text);
 }
 
-/** The text must be a quantity; surrounding spaces are ignored. */
+/** Parses a quantity; the text must be valid apart from surrounding spaces. */
 export function holdQuantity(untrimmed: string): HeldQuantity {
   const text = untrimmed.trim();
   if (text === '0') return { value: 0n, scale: 0, spelling: text, format: 'DecimalSI' };
@@ -63,7 +66,10 @@ function parse(text: string): Written {
   return { ...number, base: 10, exponent: Number(suffix.slice(1)), format: 'DecimalExponent' };
 }
 
-/** Undefined when there are too many digits or decimal places. */
+/**
+ * Converts to a 64-bit integer with a power of ten; undefined when there are too many digits or
+ * decimal places.
+ */
 function small(written: Written): HeldQuantity | undefined {
   const { text, negative, integer, fraction, base, exponent, format } = written;
   const digits = integer + fraction;
@@ -81,7 +87,7 @@ function small(written: Written): HeldQuantity | undefined {
 
 function digitsToSpare({ integer, fraction, base, exponent }: Written): number {
   if (base === 10) return safeDigits - integer.length - fraction.length;
-  // A binary unit has about three decimal digits per ten of its exponent.
+  // For a binary suffix, each ten of the exponent takes about three decimal digits.
   return fraction === '' ? 14 - integer.length - Math.trunc((exponent * 3) / 10) : -1;
 }
 
@@ -99,7 +105,7 @@ function large({ negative, integer, fraction, base, exponent, format }: Written)
   return { ...noQuantity, decimal, format: isFraction ? 'DecimalSI' : format };
 }
 
-/** Rounds to this many decimal places, away from zero. */
+/** Rounds to the given number of decimal places, away from zero. */
 function rounded({ unscaled, scale }: HeldDecimal, to: number): HeldDecimal {
   if (to >= scale) return { unscaled: unscaled * 10n ** BigInt(to - scale), scale: to };
   return { unscaled: dividedUp(unscaled, scale - to), scale: to };
@@ -113,7 +119,7 @@ function dividedUp(value: bigint, tens: number): bigint {
 
 const milli = 3;
 
-/** Rounds up to thousandths, as in every list of resources. */
+/** Rounds up to thousandths, as the Go kubelet does in all resource lists. */
 export function heldToMilli(quantity: HeldQuantity): HeldQuantity {
   const { value, scale, decimal } = quantity;
   if (decimal !== undefined) return { ...quantity, decimal: rounded(decimal, milli), spelling: '' };
@@ -131,7 +137,7 @@ export function addHeld(a: HeldQuantity, b: HeldQuantity): HeldQuantity {
   return { ...noQuantity, decimal: { unscaled, scale }, format };
 }
 
-/** Adds at the finer of the two scales; undefined when the sum exceeds 64 bits. */
+/** Adds two quantities at the finer of their scales; undefined when the sum exceeds 64 bits. */
 function addSmall(a: HeldQuantity, b: HeldQuantity): Pick<HeldQuantity, 'value' | 'scale'> | undefined {
   if (b.value === 0n) return { value: a.value, scale: a.scale };
   if (a.value === 0n) return { value: b.value, scale: b.scale };
@@ -145,8 +151,8 @@ function addSmall(a: HeldQuantity, b: HeldQuantity): Pick<HeldQuantity, 'value' 
 }
 
 /**
- * Returns the greater quantity, the first one of equals. A comparison with a large quantity
- * converts a small one.
+ * Returns the greater of two quantities, the first one when they are equal. Comparing a small with
+ * a large quantity converts the small one.
  */
 export function maxHeld(a: HeldQuantity, b: HeldQuantity): HeldQuantity {
   const [one, other] = [decimalOf(a), decimalOf(b)];
@@ -183,13 +189,14 @@ function dumpDecimal({ unscaled, scale }: HeldDecimal): string {
 }
 
 /**
- * The manifest as it was written, as opposed to the decoded one. The last of duplicate keys counts.
+ * Returns the value of a key in the manifest as written, before decoding. The last of duplicate
+ * keys counts.
  */
 export function entryOf(tree: YamlTree | undefined, key: string): YamlTree | undefined {
   return tree?.kind === 'map' ? tree.entries.findLast((entry) => entry.key === key)?.value : undefined;
 }
 
-/** A null value is the same as a missing one. */
+/** Whether the manifest contains the value; null counts as missing. */
 export function isWritten(tree: YamlTree | undefined): tree is YamlTree {
   return tree !== undefined && !(tree.kind === 'scalar' && tree.value === null);
 }

@@ -35,7 +35,7 @@ async function dumpOf(text: string): Promise<string> {
   return uids.dump(pod, tree);
 }
 
-test('hashes each manifest, node and source to its own UID of 128 bits', async () => {
+test('manifests that differ in content, node or source get different 128-bit UIDs', async () => {
   const text = 'metadata: {name: web}';
   const all = [
     await uidOf(text),
@@ -50,7 +50,7 @@ test('hashes each manifest, node and source to its own UID of 128 bits', async (
   assert.equal(new Set(all).size, all.length);
 });
 
-test('leaves the node out of the hash for a URL', async () => {
+test('the UID of a pod from a URL does not depend on the node', async () => {
   const http = { source: 'http', path: 'http://example.com/pods', nodeName: 'node-a' } as const;
   assert.equal(
     await uidOf('metadata: {name: web}', http),
@@ -58,7 +58,7 @@ test('leaves the node out of the hash for a URL', async () => {
   );
 });
 
-test('ignores comments, layout, key order, JSON or YAML, nulls and unknown fields', async () => {
+test('the UID ignores comments, layout, key order, nulls, unknown fields, and whether the manifest is JSON or YAML', async () => {
   const plain = await uidOf('metadata: {name: web, labels: {a: b, c: d}}\nspec: {containers: []}\n');
   for (const same of [
     '# a comment\nspec:\n  containers: []\nmetadata:\n  labels: # another\n    c: d\n    a: "b"\n  name: web\n',
@@ -70,7 +70,7 @@ test('ignores comments, layout, key order, JSON or YAML, nulls and unknown field
     assert.equal(await uidOf(same), plain, same);
 });
 
-test('distinguishes empty from missing lists, maps and objects', async () => {
+test('the UID distinguishes empty from missing lists, maps and objects', async () => {
   const shown = await dumpOf(
     'spec: {containers: [{args: [], resources: {limits: {}}, securityContext: {}}]}',
   );
@@ -84,24 +84,27 @@ test('distinguishes empty from missing lists, maps and objects', async () => {
   assert.ok((await dumpOf('metadata: {name: a}')).includes('Containers:([]core.Container)<nil>'));
 });
 
-test('treats a missing required object as nil', async () => {
+test('the UID treats a missing required object as nil', async () => {
   const shown = await dumpOf('spec: {volumes: [{name: a, scaleIO: {gateway: g}}]}');
   assert.ok(shown.includes('SecretRef:(*core.LocalObjectReference)<nil>'));
 });
 
-test('sorts the keys of maps by their bytes', async () => {
+test('the dump sorts map keys by their bytes', async () => {
   const shown = await dumpOf('metadata: {annotations: {"😀": e, "\ufb01": d, b: c, B: a}}');
   assert.ok(shown.includes('Annotations:(map[string]string)map[B:a b:c \ufb01:d 😀:e]'));
 });
 
-test('dumps times in the time zone of a node with UTC', async () => {
+test('the dump shows times in the time zone UTC', async () => {
   const shown = await dumpOf('metadata: {creationTimestamp: "2024-01-02T05:04:05.25+02:00"}');
   assert.ok(
     shown.includes('wall:(uint64)250000000 ext:(int64)63839761445 loc:(*time.Location){name:(string)Local'),
   );
 });
 
-/** Value, scale, decimal with its scale, spelling and format, as in the Go kubelet. */
+/**
+ * Expected dumps of quantities by their spelling: value, scale, decimal with its scale, cached
+ * spelling and format, as in the Go kubelet.
+ */
 const quantities: Readonly<Record<string, string>> = {
   '0': '0 0 - "0" DecimalSI',
   '00': '0 0 - "" DecimalSI',
@@ -123,7 +126,7 @@ const quantities: Readonly<Record<string, string>> = {
   '1.0000000001': '0 0 1000000001/9 "" DecimalSI',
 };
 
-test('distinguishes different spellings of a quantity', () => {
+test('the UID distinguishes different spellings of the same quantity', () => {
   for (const [text, expected] of Object.entries(quantities)) {
     const { value, scale, decimal, spelling, format } = holdQuantity(text);
     const held = decimal === undefined ? '-' : `${decimal.unscaled}/${decimal.scale}`;
@@ -131,14 +134,14 @@ test('distinguishes different spellings of a quantity', () => {
   }
 });
 
-test('rounds quantities in lists of resources up to thousandths', () => {
+test('the dump rounds quantities in resource lists up to thousandths', () => {
   assert.deepEqual(heldToMilli(holdQuantity('100u')), { ...holdQuantity('0m'), value: 1n });
   assert.deepEqual(heldToMilli(holdQuantity('-1500u')).value, -2n);
   assert.equal(heldToMilli(holdQuantity('100m')).spelling, '100m');
   assert.deepEqual(heldToMilli(holdQuantity('0.5Gi')).decimal, { unscaled: 536870912000n, scale: 3 });
 });
 
-test('adds at the finer scale, or with arbitrary precision when 64 bits do not suffice', () => {
+test('adds quantities at the finer scale, or with arbitrary precision when 64 bits do not suffice', () => {
   const sum = addHeld(holdQuantity('1'), holdQuantity('500m'));
   assert.deepEqual([sum.value, sum.scale, sum.spelling], [1500n, -3, '']);
   assert.equal(addHeld(holdQuantity('0'), holdQuantity('1Ki')).format, 'BinarySI');
@@ -151,12 +154,12 @@ test('adds at the finer scale, or with arbitrary precision when 64 bits do not s
   });
 });
 
-test('dumps a number of more than 64 bits word by word', () => {
+test('the dump shows a number of more than 64 bits as a list of 64-bit words', () => {
   const shown = dumpQuantity(holdQuantity('-12345678901234567890'));
   assert.ok(shown.includes('neg:(bool)true abs:(big.nat)[5097733592002180096 669260594]'), shown);
 });
 
-test('hashes with FNV-1a of 128 bits', () => {
+test('hashes texts with 128-bit FNV-1a', () => {
   const slow = (bytes: Uint8Array) => {
     let hash = 0x6c62272e07bb014262b821756295c58dn;
     for (const byte of bytes) hash = BigInt.asUintN(128, (hash ^ BigInt(byte)) * (2n ** 88n + 0x13bn));
@@ -168,7 +171,7 @@ test('hashes with FNV-1a of 128 bits', () => {
   );
 });
 
-test('has a known type for every field of the table', () => {
+test('the table of internal types defines the type of every field', () => {
   const moved = new Set(['hostNetwork', 'hostPID', 'hostIPC', 'shareProcessNamespace', 'hostUsers']);
   const elsewhere = new Set([...moved, 'serviceAccount', 'podIP', 'kind', 'apiVersion']);
   for (const line of podTypes.trim().split('\n')) {

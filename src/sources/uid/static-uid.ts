@@ -6,14 +6,18 @@ import { TypeDumper } from './dump.ts';
 import { toInternalPod } from './internal-pod.ts';
 
 /**
- * The UID of a static pod whose manifest sets none. It depends on the manifest, the node and the
- * location only, and equals the UID that a Go kubelet of v1.36 computes, so that a node can switch
- * between the two with its static pods running. Comments, key order and layout do not count.
+ * Computes the UID of a static pod whose manifest sets none. It depends only on the manifest, the
+ * node and the location, and equals the UID that a Go kubelet of v1.36 computes, so that a node can
+ * switch between the two kubelets while its static pods run. Comments, key order and layout are
+ * ignored.
  */
 export class StaticUidGenerator {
   readonly #dumper = new TypeDumper();
 
-  /** The pod must be the manifest with its defaults and nothing else. */
+  /**
+   * Computes the UID of a pod, which must be the manifest with its defaults and without any other
+   * changes.
+   */
   uidOf(
     pod: WrittenPod & { readonly spec: PodSpec },
     manifest: YamlTree,
@@ -23,7 +27,7 @@ export class StaticUidGenerator {
     return podUid(fnv1a128(Buffer.from(`${this.dump(pod, manifest)}${place}`)));
   }
 
-  /** The part of the pod that is hashed. */
+  /** Dumps the part of the pod that is hashed. */
   dump(pod: WrittenPod & { readonly spec: PodSpec }, manifest: YamlTree): string {
     return this.#dumper.dump('Pod', toInternalPod(pod, manifest), manifest);
   }
@@ -33,15 +37,16 @@ const limbBits = 22;
 const limbMask = 2 ** limbBits - 1;
 const topMask = 2 ** 18 - 1;
 /**
- * The prime is 2^88 + 315, and 88 bits are four limbs: multiplying is times 315 plus a shift by
- * four limbs.
+ * The FNV prime is 2^88 + 315, and 88 bits are four limbs, so multiplying by it is multiplying by
+ * 315 plus a shift by four limbs.
  */
 const factor = 315;
 const offsetBasis = 0x6c62272e07bb014262b821756295c58dn;
 
 /**
- * FNV-1a of 128 bits as 32 hexadecimal digits. The number is held in six limbs, the highest of 18
- * bits, so that no product exceeds 31 bits: a hundred times faster than bigint.
+ * Returns the 128-bit FNV-1a hash as 32 hexadecimal digits. The number consists of six limbs, the
+ * highest with 18 bits, so that no product exceeds 31 bits; this is a hundred times faster than
+ * bigint.
  */
 export function fnv1a128(bytes: Uint8Array): string {
   let a = limbOf(0);

@@ -2,18 +2,18 @@ import type { CgroupHost, CgroupLayout } from '../../lib/index.ts';
 import { weightToShares } from '../../lib/index.ts';
 import { field, numberIn } from './cgroup-usage.ts';
 
-/** One cgroup metric, with its name without the common prefix. */
+/** One cgroup metric; its name lacks the common prefix `container_`. */
 export interface Measure {
   readonly name: string;
   readonly labels?: Readonly<Record<string, string>> | undefined;
-  /** Undefined if the kernel does not report it. */
+  /** Value of the metric; undefined when the kernel does not report it. */
   readonly value: number | undefined;
 }
 
-/** Parses a controller file. */
+/** Reads a controller's file of the cgroup. */
 type Files = (controller: string, name: string) => string | undefined;
 
-/** The ticks per second of CPU times reported in ticks. */
+/** Ticks per second of CPU times that the kernel reports in ticks. */
 const ticks = 100;
 const noLimit = 2 ** 62;
 
@@ -66,7 +66,7 @@ function splitCpu(file: Files): readonly Measure[] {
     { name: 'cpu_cfs_throttled_periods_total', value: cpuFields.throttled(throttled) },
     { name: 'cpu_cfs_throttled_seconds_total', value: scaled(cpuFields.throttledTime(throttled), 1e9) },
     { name: 'spec_cpu_period', value: numberIn(file('cpu', 'cpu.cfs_period_us')) },
-    // A negative limit means no limit.
+    // A negative quota means no limit and is omitted.
     { name: 'spec_cpu_quota', value: numberIn(file('cpu', 'cpu.cfs_quota_us')) },
     { name: 'spec_cpu_shares', value: numberIn(file('cpu', 'cpu.shares')) },
   ];
@@ -140,7 +140,7 @@ function unifiedMemory(file: Files): readonly Measure[] {
   const events = file('memory', 'memory.events') ?? '';
   const [pgfault, pgmajfault] = [memoryFields.faults(counted), memoryFields.majorFaults(counted)];
   const [anon, files] = [memoryFields.anon(counted), memoryFields.file(counted)];
-  // The root cgroup has no such file.
+  // The root cgroup has no memory.current, so anonymous and file memory are added.
   const total = anon === undefined || files === undefined ? undefined : anon + files;
   return [
     ...memory({
@@ -258,7 +258,9 @@ function moved(
   ];
 }
 
-/** The kernel reports nothing before the first read or write. */
+/**
+ * Zero disk metrics of a device, because the kernel reports none before its first read or write.
+ */
 export function nothingMoved(id: string, deviceName: (id: string) => string): readonly Measure[] {
   return (['bytes', 'times'] as const).flatMap((unit) =>
     ['Read', 'Write'].flatMap((direction) => moved(id, direction, unit, 0, deviceName)),
@@ -290,7 +292,7 @@ function scaled(value: number | undefined, by: number): number | undefined {
   return value === undefined ? undefined : value / by;
 }
 
-/** No limit is reported as 0. */
+/** Returns 0 when there is no limit, as in cAdvisor. */
 function limitOf(value: number | undefined): number {
   return value === undefined || value > noLimit ? 0 : value;
 }

@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import { type CgroupFiles, field, readCgroupUsage } from './cgroup-usage.ts';
 import { defaultInterface, hostMemory, interfacesIn } from './host-usage.ts';
 
-/** The files of a cgroup in these directories. */
+/** Creates cgroup files in these directories for a test. */
 function cgroup(files: Readonly<Record<string, string>>, memory: string, cpu = memory): CgroupFiles {
   const lookIn = (directory: string) => ({ read: (name: string) => files[`${directory}/${name}`] });
   return { version: memory === cpu ? 2 : 1, memory: lookIn(memory), cpu: lookIn(cpu) };
 }
 
-test('reads the usage with cgroups v2', () => {
+test('reads CPU and memory usage with cgroups v2', () => {
   const files = {
     '/sys/fs/cgroup/kubepods/cpu.stat': 'usage_usec 1500\nuser_usec 1000\n',
     '/sys/fs/cgroup/kubepods/memory.current': '1000\n',
@@ -38,13 +38,13 @@ test('reads the usage with cgroups v2', () => {
   assert.equal(memory?.availableBytes, undefined);
 });
 
-test('sums the memory of the root cgroup of v2, which has no memory.current', () => {
+test('sums anonymous and file memory of the v2 root cgroup, which has no memory.current', () => {
   const files = { '/c/memory.stat': 'anon 300\nfile 500\ninactive_file 100\n' };
   const { memory } = readCgroupUsage(cgroup(files, '/c'));
   assert.deepEqual([memory?.usageBytes, memory?.workingSetBytes, memory?.rssBytes], [800, 700, 300]);
 });
 
-test('reads pressure if requested, and swap only on a machine with swap', () => {
+test('reads pressure only on request, and swap only on a machine with swap', () => {
   const text =
     'some avg10=1.25 avg60=0.50 avg300=0.10 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n';
   const files = { '/c/p/memory.current': '1\n', '/c/p/memory.swap.current': '9\n', '/c/p/io.pressure': text };
@@ -57,7 +57,7 @@ test('reads pressure if requested, and swap only on a machine with swap', () => 
   });
 });
 
-test('finds a field only at the start of a line', () => {
+test('finds a field of a cgroup file only at the start of a line', () => {
   const text = 'total_rss 5\nrss 7\nrss_huge 9\nlast 11';
   assert.deepEqual(
     ['rss', 'rss_huge', 'total_rss', 'last', 'none', 'huge'].map((name) => field(name)(text)),
@@ -65,7 +65,7 @@ test('finds a field only at the start of a line', () => {
   );
 });
 
-test('reads the usage with cgroups v1 and omits missing files', () => {
+test('reads CPU and memory usage with cgroups v1 and omits missing files', () => {
   const files = {
     '/c/cpu/p/cpuacct.usage': '42\n',
     '/c/memory/p/memory.usage_in_bytes': '100\n',
@@ -86,7 +86,7 @@ test('reads the usage with cgroups v1 and omits missing files', () => {
   });
 });
 
-test("reads interfaces in the kernel's order without the loopback", () => {
+test("reads network interfaces in the kernel's order without the loopback interface", () => {
   const text = [
     'Inter-|   Receive                            |  Transmit',
     ' face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls',
@@ -116,7 +116,7 @@ test("reads interfaces in the kernel's order without the loopback", () => {
   assert.equal(defaultInterface(route), 'eth0');
 });
 
-test('uses the memory of the machine if no cgroup reports it', () => {
+test('uses the memory of the machine when no cgroup reports it', () => {
   const text =
     'MemTotal: 1000 kB\nMemFree: 300 kB\nInactive(file): 200 kB\nAnonPages: 50 kB\nSwapTotal: 10 kB\nSwapFree: 4 kB\n';
   const { totalBytes, swapUsageBytes, usage } = hostMemory(text);

@@ -1,11 +1,11 @@
 export interface MemoryUsage {
   readonly usageBytes: number;
-  /** The working set: usage without inactive file pages. */
+  /** The working set: memory usage without inactive file pages. */
   readonly workingSetBytes: number;
   readonly rssBytes: number;
   readonly pageFaults: number;
   readonly majorPageFaults: number;
-  /** Limit minus working set; undefined without a limit. */
+  /** Memory limit minus working set; undefined without a limit. */
   readonly availableBytes: number | undefined;
 }
 
@@ -15,36 +15,45 @@ export interface CgroupPressure {
   readonly io: Pressure | undefined;
 }
 
-/** The usage of a cgroup including its children; parts the kernel does not report are undefined. */
+/**
+ * The usage of a cgroup including its children; values that the kernel does not report are
+ * undefined.
+ */
 export interface CgroupUsage {
   readonly cpuNanos: number | undefined;
   readonly memory: MemoryUsage | undefined;
   readonly swapBytes: number | undefined;
-  /** Limit minus usage; undefined without a limit. */
+  /** Swap limit minus swap usage; undefined without a limit. */
   readonly swapAvailableBytes?: number | undefined;
-  /** Only if requested, and only with cgroups v2. */
+  /** Pressure stall information; only when requested, and only with cgroups v2. */
   readonly pressure?: CgroupPressure | undefined;
 }
 
 export interface UsageScope {
-  /** Whether the machine has swap; without it, swap files are not read. */
+  /** Whether the machine has swap; without swap, swap files are not read. */
   readonly swap: 'some' | 'none';
   readonly pressure: 'wanted' | 'unwanted';
 }
 
-/** The files of a kernel directory; undefined if missing. */
+/** Reads the files of a kernel directory; a missing file gives undefined. */
 export interface CgroupFileReader {
   read(name: string): string | undefined;
 }
 
-/** The files of a cgroup, which may be removed at any time; with cgroups v2 both are the same. */
+/**
+ * Readers for the memory and CPU files of a cgroup, which may be removed at any time; with cgroups
+ * v2 both are the same.
+ */
 export interface CgroupFiles {
   readonly version: 1 | 2;
   readonly memory: CgroupFileReader;
   readonly cpu: CgroupFileReader;
 }
 
-/** Limits at or above this mean no limit: the kernel rounds it to complete pages of 64 bits. */
+/**
+ * Limits at or above this value mean no limit: with cgroups v1 the kernel reports the largest
+ * multiple of the page size.
+ */
 const noLimit = 2 ** 62;
 const everything: UsageScope = { swap: 'some', pressure: 'unwanted' };
 
@@ -83,7 +92,7 @@ function unifiedUsage(files: CgroupFileReader, scope: UsageScope): CgroupUsage {
   };
 }
 
-/** The root cgroup has no such file. */
+/** Memory usage of the root cgroup, which has no memory.current: anonymous plus file memory. */
 function rssAndCache(anon: number | undefined, stat: string): number | undefined {
   const files = unified.file(stat);
   return anon === undefined || files === undefined ? undefined : anon + files;
@@ -114,7 +123,7 @@ function splitUsage(files: CgroupFileReader, cpu: CgroupFileReader, scope: Usage
     faults: split.faults(stat),
     majorFaults: split.majorFaults(stat),
   });
-  // Memory plus swap.
+  // With cgroups v1 this limit applies to the sum of memory and swap.
   const both = scope.swap === 'some' ? numberIn(files.read('memory.memsw.limit_in_bytes')) : undefined;
   const swapMax = both === undefined || limit === undefined || both > noLimit ? undefined : both - limit;
   return {
@@ -124,7 +133,7 @@ function splitUsage(files: CgroupFileReader, cpu: CgroupFileReader, scope: Usage
   };
 }
 
-/** Without swap accounting there is no swap usage. */
+/** Returns swap usage; 0 without swap accounting. */
 function swapOf(memory: MemoryUsage | undefined, used: number | undefined, most: number | undefined) {
   const swapBytes = memory === undefined ? undefined : (used ?? 0);
   const isLimited = most !== undefined && most <= noLimit && swapBytes !== undefined;
@@ -155,7 +164,7 @@ function memoryOf(
   };
 }
 
-/** The time that tasks were stalled in microseconds, and the recent averages. */
+/** Total time in microseconds that tasks were stalled, and recent averages. */
 export interface PressureStats {
   readonly total: number;
   readonly avg10: number;
@@ -163,7 +172,7 @@ export interface PressureStats {
   readonly avg300: number;
 }
 
-/** For some tasks, and for all tasks at once. */
+/** Stall times of at least one task (`some`) and of all tasks concurrently (`full`). */
 export interface Pressure {
   readonly some: PressureStats;
   readonly full: PressureStats;
@@ -171,7 +180,9 @@ export interface Pressure {
 
 const none: PressureStats = { total: 0, avg10: 0, avg60: 0, avg300: 0 };
 
-/** Parses a `.pressure` file or a file below /proc/pressure; undefined if it is empty. */
+/**
+ * Parses a `.pressure` file of a cgroup or a file below /proc/pressure; undefined when it is empty.
+ */
 export function pressureIn(text: string | undefined): Pressure | undefined {
   if (text === undefined) return undefined;
   const some = averagesIn(text, someLine);
@@ -190,10 +201,13 @@ function averagesIn(text: string, kind: RegExp): PressureStats | undefined {
 }
 
 const zero = 48;
-/** Longer numbers may need rounding, which Number does correctly. */
+/** Longer numbers may need rounding, which Number() does correctly. */
 const plainDigits = 15;
 
-/** Finds the number after a name at the start of a line, without splitting all lines. */
+/**
+ * Returns a function that finds the number after the name at the start of a line, without splitting
+ * the text into lines.
+ */
 export function field(name: string): (text: string) => number | undefined {
   const [first, later] = [`${name} `, `\n${name} `];
   return (text) => {
@@ -203,14 +217,14 @@ export function field(name: string): (text: string) => number | undefined {
   };
 }
 
-/** Parses a number; undefined for words such as max. */
+/** Parses a number; undefined for other text such as `max`. */
 export function numberIn(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const end = text.endsWith('\n') ? text.length - 1 : text.length;
   return digitsEnd(text, 0) === end ? numberAt(text, 0) : undefined;
 }
 
-/** Parses the number at the position; undefined if there is none. */
+/** Parses the number at the position; undefined when there is none. */
 export function numberAt(text: string, start: number): number | undefined {
   const end = digitsEnd(text, start);
   if (end === start) return undefined;
@@ -220,7 +234,7 @@ export function numberAt(text: string, start: number): number | undefined {
   return value;
 }
 
-/** Returns the end of the digits at the position. */
+/** Returns the position after the digits that start at the given position. */
 export function digitsEnd(text: string, start: number): number {
   let at = start;
   for (let digit = text.charCodeAt(at) - zero; digit >= 0 && digit <= 9; digit = text.charCodeAt(at) - zero)
@@ -228,7 +242,7 @@ export function digitsEnd(text: string, start: number): number {
   return at;
 }
 
-/** Parses lines of a name and a number. */
+/** Parses lines that consist of a name and a number. */
 export function fieldsOf(text = ''): ReadonlyMap<string, number> {
   const rows = [...text.matchAll(/^([\w().]+):?\s+(\d+)/gm)];
   return new Map(rows.map(([, name = '', value]) => [name, Number(value)]));

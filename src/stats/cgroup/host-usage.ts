@@ -16,14 +16,16 @@ export interface InterfaceUsage {
 /** Loopback and container interfaces, whose traffic is reported for the containers. */
 const inward = /^(?:lo$|veth|docker|nerdctl)/;
 
-/** Returns the usage of the main and the other external interfaces from `net/dev` of a process. */
+/**
+ * Parses `net/dev` of a process: usage of the main interface and of the other external interfaces.
+ */
 export function interfacesIn(text: string, main?: string): readonly InterfaceUsage[] {
   const all: InterfaceUsage[] = [];
   for (let start = 0; start < text.length; ) {
     const found = text.indexOf('\n', start);
     const end = found < 0 ? text.length : found;
     const colon = text.indexOf(':', start);
-    // Lines without a colon are headings.
+    // Lines without a colon are headings of the table.
     if (colon >= 0 && colon < end) {
       const name = text.slice(start, colon).trim();
       if (name === main || !inward.test(name)) all.push(interfaceOf(name, text, colon + 1));
@@ -49,7 +51,7 @@ function interfaceOf(name: string, text: string, start: number): InterfaceUsage 
   };
 }
 
-/** Blank-separated numbers, up to the first other text. */
+/** Parses numbers separated by blanks, up to the first other text. */
 function countsAt(text: string, start: number): readonly number[] {
   const counts: number[] = [];
   for (let at = start; ; at = digitsEnd(text, at)) {
@@ -62,7 +64,7 @@ function countsAt(text: string, start: number): readonly number[] {
 
 const blank = 32;
 
-/** Returns the interface of the default route from `net/route`. */
+/** Parses `net/route`; returns the interface of the default route. */
 export function defaultInterface(text: string): string | undefined {
   const rows = text.split('\n').map((line) => line.split(/\s+/));
   return rows.find(([, destination, , flags]) => destination === '00000000' && flags !== undefined)?.[0];
@@ -70,11 +72,11 @@ export function defaultInterface(text: string): string | undefined {
 
 export interface HostMemory {
   readonly totalBytes: number;
-  /** MemAvailable of the kernel; undefined if missing. */
+  /** MemAvailable of the kernel; undefined when the kernel does not report it. */
   readonly availableBytes: number | undefined;
   readonly swapTotalBytes: number;
   readonly swapUsageBytes: number;
-  /** Used if no cgroup reports the memory of the machine. */
+  /** Memory usage of the machine, used when no cgroup reports it. */
   readonly usage: MemoryUsage;
 }
 

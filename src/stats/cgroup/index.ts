@@ -1,4 +1,4 @@
-/** Reads usage from the kernel. */
+/** Reads usage of cgroups and of the host from the kernel. */
 export { cgroupMeasures, type Measure, nothingMoved } from './cgroup-measures.ts';
 export {
   type CgroupFiles,

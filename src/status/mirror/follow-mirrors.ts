@@ -5,9 +5,7 @@ import { type MirrorPods, mirrorNames } from './mirror-pods.ts';
 const readyPollMs = 100;
 const reconcileAllMs = 10_000;
 
-/**
- * Reconciles every mirror and static pod once all sources are ready, and periodically after that.
- */
+/** Reconciles all mirror pods once all sources are ready, and periodically after that. */
 export async function followMirrors(
   clock: Clock,
   { config, pods }: { readonly config: { allReady(): boolean }; readonly pods: PodManager },

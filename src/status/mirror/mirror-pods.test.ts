@@ -24,7 +24,9 @@ function aStaticPod(hash: string, source: 'file' | 'http' = 'file'): Pod {
 
 const name = fullNameOf(aStaticPod('h')) as PodFullName;
 
-/** The test controls the watch: `see` delivers its pending events. */
+/**
+ * Runs MirrorPods with a fake API whose watch the test controls: `see` delivers its pending events.
+ */
 async function atWork(t: { after(run: () => void): void }, first: Node | undefined = registered) {
   const clock = new VirtualClock();
   const api = new PodsApi(clock);
@@ -58,7 +60,7 @@ async function atWork(t: { after(run: () => void): void }, first: Node | undefin
 }
 
 describe('MirrorPods', () => {
-  it('creates a mirror that is owned by the node only and marked with the version it shows', async (t) => {
+  it('creates a mirror pod that is owned only by the node and annotated with the hash of its static pod', async (t) => {
     const { api, pods, look } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     await look();
@@ -82,7 +84,7 @@ describe('MirrorPods', () => {
     });
   });
 
-  it('creates it once, however often it is requested before and after the watch shows it', async (t) => {
+  it('creates a mirror pod once, however often it is requested before and after the watch delivers it', async (t) => {
     const { api, pods, look, see } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     for (let index = 0; index < 5; index++) await look(100);
@@ -91,7 +93,7 @@ describe('MirrorPods', () => {
     assert.deepEqual(api.verbs(), ['create']);
   });
 
-  it('creates none before the node is registered, and does so within 100 ms after', async (t) => {
+  it('creates no mirror pod before the node is registered, and creates it within 100 ms after', async (t) => {
     const { api, pods, look, world, clock } = await atWork(t, { metadata: { name: 'n1' } });
     world.node = undefined;
     pods.addPod(aStaticPod('h1'));
@@ -102,7 +104,7 @@ describe('MirrorPods', () => {
     assert.deepEqual(api.verbs(), ['create']);
   });
 
-  it('creates none on a node that is being deleted', async (t) => {
+  it('creates no mirror pod on a node that is being deleted', async (t) => {
     const { api, pods, look } = await atWork(t, {
       metadata: { ...registered.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' },
     });
@@ -111,7 +113,7 @@ describe('MirrorPods', () => {
     assert.deepEqual(api.verbs(), []);
   });
 
-  it('recreates a deleted one without syncing the static pod', async (t) => {
+  it('recreates a deleted mirror pod without syncing its static pod', async (t) => {
     const { api, pods, look, see } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     await look();
@@ -121,7 +123,7 @@ describe('MirrorPods', () => {
     assert.deepEqual(api.verbs(), ['create', 'create']);
   });
 
-  it('replaces one that is deleted gracefully and one of another version', async (t) => {
+  it('replaces a mirror pod that is deleted gracefully or has another hash', async (t) => {
     const { api, pods, look, see } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     await look();
@@ -139,7 +141,7 @@ describe('MirrorPods', () => {
     assert.equal(api.pods.get('web')?.metadata.annotations?.[annotations.mirror], 'h2');
   });
 
-  it('replaces one that shows an earlier instance of the same static pod, once', async (t) => {
+  it('replaces a mirror pod with the final status of an earlier instance of its static pod, once', async (t) => {
     const { api, pods, look, see, mirrors } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     await look();
@@ -155,7 +157,7 @@ describe('MirrorPods', () => {
     assert.deepEqual(api.verbs(), ['create', 'delete', 'create']);
   });
 
-  it('keeps the mirror while its static pod terminates and removes it after', async (t) => {
+  it('keeps the mirror pod while its static pod terminates and removes it afterwards', async (t) => {
     const { api, pods, look, see, world, clock } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     await look();
@@ -169,7 +171,7 @@ describe('MirrorPods', () => {
     assert.equal(api.pods.size, 0);
   });
 
-  it('creates none for a pod of the API', async (t) => {
+  it('creates no mirror pod for a pod from the API server', async (t) => {
     const { api, pods, look } = await atWork(t);
     pods.addPod(aPod());
     await look(20_000);
@@ -177,7 +179,7 @@ describe('MirrorPods', () => {
     assert.equal(mirrorNames(pods.getPodsAndMirrorPods()).size, 0);
   });
 
-  it('removes orphaned mirrors', async (t) => {
+  it('removes mirror pods whose static pod does not exist', async (t) => {
     const { api, pods, see } = await atWork(t);
     api.put(aPod({ metadata: { annotations: { [annotations.mirror]: 'old' } } }));
     await see();
@@ -186,7 +188,7 @@ describe('MirrorPods', () => {
     assert.deepEqual(mirrorNames(pods.getPodsAndMirrorPods()), new Set());
   });
 
-  it('adopts an existing mirror and replaces other mirrors', async (t) => {
+  it('adopts an existing mirror pod with the same hash and replaces other ones', async (t) => {
     const { api, pods, look, clock } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     api.put(aPod({ metadata: { uid: podUid('m'), annotations: { [annotations.mirror]: 'h1' } } }));
@@ -199,7 +201,7 @@ describe('MirrorPods', () => {
     assert.deepEqual(api.verbs().slice(2), ['delete', 'create']);
   });
 
-  it('does not modify a foreign pod of that name', async (t) => {
+  it("does not change a pod with the mirror's name that is no mirror pod", async (t) => {
     const { api, pods, look, clock, records } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     api.put(aPod({ metadata: { uid: podUid('theirs') } }));
@@ -211,7 +213,7 @@ describe('MirrorPods', () => {
     assert.equal(api.pods.get('web')?.metadata.annotations?.[annotations.mirror], 'h1');
   });
 
-  it('backs off when the API fails and retries at once when it recovers', async (t) => {
+  it('backs off when the API server fails and retries immediately when it recovers', async (t) => {
     const { api, pods, look, clock, mirrors } = await atWork(t);
     api.failure = ({ verb, name: of }) => refusal(verb, of, 500);
     pods.addPod(aStaticPod('h1'));
@@ -224,7 +226,7 @@ describe('MirrorPods', () => {
     assert.equal(api.pods.size, 1);
   });
 
-  it('creates it again when the watch never shows it', async (t) => {
+  it('creates a mirror pod again when the watch does not deliver it', async (t) => {
     const { api, pods, look, clock } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     await look();

@@ -20,15 +20,18 @@ export interface MirrorPodsDeps {
   readonly random: Random;
   readonly logger: Logger;
   readonly api: Pick<ApiClient, 'create' | 'get' | 'delete'>;
-  /** The node as last read from the API; undefined before it is registered. */
+  /**
+   * Returns the Node object as last read from the API server; undefined before the node is
+   * registered.
+   */
   readonly node: () => Node | undefined;
-  /** The desired static pod of the name, and its mirror as delivered by the watch. */
+  /** Returns the desired static pod with the name, and its mirror pod as delivered by the watch. */
   readonly pairOf: (name: PodFullName) => { readonly pod: Pod | undefined; readonly mirror: Pod | undefined };
-  /** Whether an earlier static pod of that name is still terminating. */
+  /** Whether an earlier static pod with the name is still terminating. */
   readonly isEnding: (name: PodFullName) => boolean;
 }
 
-/** The created mirror that the watch has not delivered yet. */
+/** A created mirror pod that the watch has not delivered. */
 interface CreatedMirror {
   readonly mirror: Pod;
   readonly atMs: number;
@@ -39,19 +42,19 @@ const policy = { baseMs: 500, factor: 2, maxMs: 30_000, jitter: 0.2, resetAfterM
 const nodePollMs = 100;
 const leavingNodePollMs = 10_000;
 const endingPollMs = 1_000;
-/** After this time the watch has missed the created mirror. */
+/** Time after which the watch must have missed a created mirror pod. */
 const watchLagMs = 10_000;
 
 /**
- * Maintains one mirror pod in the API for each static pod, so that users see it there. Changes of a
- * mirror never affect a container, and no pod waits for its mirror: each name is reconciled in the
- * background.
+ * Maintains one mirror pod in the API server for each static pod, so that users see it there.
+ * Changes of a mirror pod never affect a container, and no pod waits for its mirror: each name is
+ * reconciled in the background.
  */
 export class MirrorPods {
   readonly #deps: MirrorPodsDeps;
   readonly #queue: RetryQueue<PodFullName>;
   readonly #created = new LruMap<PodFullName, CreatedMirror>({ capacity: 1_000 });
-  /** The UIDs of mirrors to be replaced. */
+  /** UIDs of mirror pods to replace, by full name. */
   readonly #outlived = new LruMap<PodFullName, PodUid>({ capacity: 1_000 });
 
   constructor(deps: MirrorPodsDeps) {
@@ -62,32 +65,38 @@ export class MirrorPods {
     this.#queue = new RetryQueue({ clock, random, policy, parallel, work: reconcileOne, failed });
   }
 
-  /** Names that are queued or being reconciled. */
+  /** Number of names that are queued or being reconciled. */
   get pending(): number {
     return this.#queue.pending;
   }
 
-  /** Runs until aborted and then throws the signal's reason. Call it once. */
+  /**
+   * Reconciles queued names until the signal is aborted, then rejects with its reason. Call it
+   * once.
+   */
   async run(signal: AbortSignal): Promise<void> {
     await this.#queue.run(signal);
   }
 
   /**
-   * Reconciles the name soon: its static pod was added, changed, synced, terminated or removed, or
-   * its mirror changed. Returns at once; may be called any number of times.
+   * Queues the name, because its static pod was added, changed, synced, terminated or removed, or
+   * its mirror pod changed. Returns immediately; may be called any number of times.
    */
   reconcile(name: PodFullName): void {
     this.#queue.add(name);
   }
 
-  /** The mirror cannot show the state of its static pod, which started again: it is replaced. */
+  /**
+   * Replaces the mirror pod, which cannot show the state of its static pod after that started
+   * again.
+   */
   replace(mirror: Pod): void {
     const name = fullNameOf(mirror);
     this.#outlived.set(name, mirror.metadata.uid);
     this.reconcile(name);
   }
 
-  /** The API is reachable again: keys in back-off are retried at once. */
+  /** Retries names in back-off immediately, because the API server is reachable again. */
   reconnected(): void {
     this.#queue.reconnected();
   }
@@ -112,13 +121,16 @@ export class MirrorPods {
       const isDone = await this.#delete(plan.mirror, plan.why, signal);
       this.#created.delete(name);
       this.#outlived.delete(name);
-      // Another client was faster: the watch delivers the result.
+      // Another client was faster; the watch delivers the result.
       if (!isDone) return this.#queue.add(name, watchLagMs);
     }
     if (plan.do === 'create' || plan.do === 'replace') await this.#create(name, plan.pod, signal);
   }
 
-  /** A created mirror counts as existing until the watch shows it or should have. */
+  /**
+   * The newest mirror pod known: a created one counts as existing until the watch delivers it or
+   * has missed it.
+   */
   #newest(name: PodFullName, watched: Pod | undefined): Pod | undefined {
     const created = this.#created.peek(name);
     if (created === undefined) return watched;
@@ -142,7 +154,7 @@ export class MirrorPods {
       mirror = await this.#adoptOrRemove(pod, error, signal);
     }
     this.#created.set(name, { mirror, atMs: clock.monotonicMs() });
-    // Detects a mirror that the watch missed or that disappeared unobserved.
+    // Queued again to detect a mirror pod that the watch missed or that was deleted unobserved.
     this.#queue.add(name, watchLagMs);
     logger.v(2)?.info('Created mirror pod', {
       pod: describePod(pod),
@@ -150,7 +162,10 @@ export class MirrorPods {
     });
   }
 
-  /** A mirror of this very pod is adopted; any other one is removed, and creation is retried. */
+  /**
+   * Adopts an existing mirror pod with the same hash; removes any other one and retries the
+   * creation.
+   */
   async #adoptOrRemove(pod: Pod, refused: unknown, signal: AbortSignal): Promise<Pod> {
     const { namespace, name } = pod.metadata;
     const ref = { resource: apiResources.pods, namespace, name };
@@ -167,7 +182,7 @@ export class MirrorPods {
     return owner;
   }
 
-  /** Whether this call deleted it. */
+  /** Deletes the mirror pod; returns whether this call deleted it. */
   async #delete(mirror: Pod, why: string, signal: AbortSignal): Promise<boolean> {
     const { namespace, name, uid } = mirror.metadata;
     this.#deps.logger.v(2)?.info('Deleting mirror pod', { pod: describePod(mirror), why });
@@ -188,7 +203,10 @@ export class MirrorPods {
   }
 }
 
-/** All names that need reconciling, for example after the registration of the node. */
+/**
+ * Returns all names of mirror and static pods to reconcile, for example after the registration of
+ * the node.
+ */
 export function mirrorNames(pods: {
   readonly pods: readonly Pod[];
   readonly mirrorPods: readonly Pod[];
@@ -196,15 +214,15 @@ export function mirrorNames(pods: {
   return new Set([...pods.pods.filter(isStaticPod), ...pods.mirrorPods].map(fullNameOf));
 }
 
-/** The identity a node needs to own objects. */
+/** Name and UID of a node, needed for owner references. */
 export interface KnownNode {
   readonly name: string;
   readonly uid: string;
 }
 
 /**
- * The node as an owner reference; undefined before the API has assigned its UID, or while it is
- * being deleted.
+ * Returns the node for an owner reference; undefined before the API server has assigned its UID, or
+ * while the node is being deleted.
  */
 function ownerNode(node: Node | undefined): KnownNode | undefined {
   const { name, uid, deletionTimestamp } = node?.metadata ?? {};
@@ -214,8 +232,8 @@ function ownerNode(node: Node | undefined): KnownNode | undefined {
 }
 
 /**
- * The mirror of a static pod in the API: the same pod with the annotation of the version it shows,
- * owned by the node only, as API servers require of pods created by nodes.
+ * Returns the mirror pod of a static pod: the same pod with its hash as annotation, owned only by
+ * the node, as API servers require of pods created by nodes.
  */
 function mirrorObject({ metadata, spec }: Pod, owner: KnownNode): ApiObject {
   const { name, namespace, labels, annotations: written = {} } = metadata;

@@ -56,7 +56,7 @@ function world(seed: number) {
     const pod = object as unknown as Pod;
     clock.timer(random.next() * 50, () => {
       const { name } = pod.metadata;
-      // The watch delivers events in order.
+      // The fake watch delivers events in order, so an event with an old version is dropped.
       if (version < (versions.get(name) ?? 0)) return;
       versions.set(name, version);
       if (type === 'DELETED') seen.delete(name);
@@ -67,7 +67,7 @@ function world(seed: number) {
   return { random, clock, api, pods, mirrors };
 }
 
-describe('MirrorPods with an API that fails at random and enforces the node restriction', () => {
+describe('MirrorPods with an API server that fails at random and enforces the node restriction', () => {
   for (let seed = 1; seed <= 8; seed++) {
     it(`converges to one mirror per static pod with its version, seed ${seed}`, async (t) => {
       const { random, clock, api, pods, mirrors } = world(seed);
