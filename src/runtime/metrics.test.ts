@@ -6,7 +6,7 @@ import { containerTypeOf, startMetrics } from './metrics.ts';
 
 const { signal } = new AbortController();
 
-test("counts starts, failures and pulls under the Go kubelet's metric names", async () => {
+test("counts starts, failures and pulls with the Go kubelet's metric names", async () => {
   const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
   const observer = startMetrics(registry);
   observer.sandboxStarting();
@@ -34,7 +34,7 @@ test("counts starts, failures and pulls under the Go kubelet's metric names", as
   ]);
 });
 
-test('counts a container by its type in the pod', () => {
+test("counts a container start by the container's type in the pod", () => {
   const pod = aPod({
     spec: { initContainers: [{ name: 'init' }], ephemeralContainers: [{ name: 'debug' }] },
   });

@@ -3,16 +3,16 @@ import { ephemeralContainersOf, initContainersOf, type Pod } from '../pods/index
 
 export type ContainerType = 'container' | 'init_container' | 'ephemeral_container';
 
-/** Counts started sandboxes, containers and pulls. Never throws. */
+/** Counts started sandboxes and containers, and image pulls. Never throws. */
 export interface StartObserver {
   sandboxStarting(): void;
   sandboxFailed(): void;
-  /** Duration and outcome of a RunPodSandbox call. */
+  /** Observes the duration and outcome of a RunPodSandbox call. */
   runPodSandbox(runtimeHandler: string, ms: number, outcome: 'created' | 'failed'): void;
-  /** Called per start of a container, but not during its back-off. */
+  /** Called for each start of a container, but not during its back-off. */
   containerStarting(type: ContainerType): void;
   containerFailed(type: ContainerType, reason: string): void;
-  /** `bytes` is undefined when the size is unknown. */
+  /** Observes an image pull; `bytes` is undefined when the size is unknown. */
   imagePulled(ms: number, bytes: bigint | undefined): void;
 }
 
@@ -26,10 +26,10 @@ export const unobservedStarts: StartObserver = {
 };
 
 const pullBuckets = [1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600];
-/** Default buckets of Prometheus. */
+/** The default histogram buckets of Prometheus. */
 const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const mebibyte = 1n << 20n;
-/** Label of each image size class and its lower bound, largest first. */
+/** The label of each image size class and its lower bound, largest first. */
 const imageSizes: readonly (readonly [string, bigint])[] = [
   ['GT100GB', 102_400n * mebibyte],
   ['60GB-100GB', 61_440n * mebibyte],
@@ -76,7 +76,10 @@ export function startMetrics(registry: MetricRegistry): StartObserver {
   };
 }
 
-/** Labelled by runtime handler; empty for the runtime's default. */
+/**
+ * Registers the metrics of sandboxes, labelled by runtime handler, which is empty for the default
+ * handler.
+ */
 function sandboxMetrics(registry: MetricRegistry): StartObserver['runPodSandbox'] {
   const labels = ['runtime_handler'] as const;
   const durations = registry.histogram({

@@ -20,7 +20,9 @@ export interface TopologyHint {
 export type TopologyHints = ReadonlyMap<string, readonly TopologyHint[] | undefined>;
 
 export interface AllocationTerms {
-  /** The merged hint. Without a topology policy any NUMA node is allowed. */
+  /**
+   * The merged hint of all resources; it allows any NUMA node if no topology policy is configured.
+   */
   readonly affinity: TopologyHint;
   readonly signal: AbortSignal;
 }
@@ -31,16 +33,21 @@ export interface AllocationTerms {
  * which each provider detects itself.
  */
 export interface HintProvider {
-  /** Whether the pod requests the resource; true if undefined. */
+  /**
+   * Whether the pod requests the resource of this provider; if undefined, every pod counts as
+   * requesting it.
+   */
   isRequestedBy?(pod: Pod): boolean;
-  /** Waits for expected plugins and terminating pods, for a limited time. */
+  /**
+   * Waits for a limited time for expected device plugins and for the resources of terminating pods.
+   */
   ready?(pod: Pod, signal: AbortSignal): Promise<void>;
   /**
-   * Fast and without side effects. A container with an allocation gets exactly the hint of that
-   * allocation.
+   * Returns the topology hints of a container. Must be fast and without side effects. A container
+   * with an allocation gets exactly the hint of that allocation.
    */
   getTopologyHints(pod: Pod, container: Container): TopologyHints | undefined;
-  /** The same for all containers of the pod together. */
+  /** Returns the topology hints for all containers of the pod together. */
   getPodTopologyHints(pod: Pod): TopologyHints | undefined;
   /**
    * Allocates the resources of the container and persists them before it resolves. Idempotent.
@@ -50,21 +57,21 @@ export interface HintProvider {
   allocate(pod: Pod, container: Container, terms: AllocationTerms): Promise<Rejection | undefined>;
 }
 
-/** Any NUMA node. */
+/** A hint that allows any NUMA node. */
 export const anywhere: TopologyHint = { numaNodes: undefined, preferred: true };
 
-/** No hints were requested. */
+/** The hint that is used if no hints were requested. */
 export const unaligned: TopologyHint = { numaNodes: undefined, preferred: false };
 
 /**
- * All sets of NUMA nodes, smallest first. Their number doubles with each node: only for machines
- * with few nodes.
+ * Returns all sets of NUMA nodes, smallest first. Their number doubles with each node, so this is
+ * used only for machines with few nodes.
  */
 export function* numaChoices(numaNodes: readonly number[]): Generator<readonly number[]> {
   for (let size = 1; size <= numaNodes.length; size++) yield* choices(numaNodes, size);
 }
 
-/** All sets of that size, in the order of the list. */
+/** Returns all sets of the given size, in the order of the list. */
 export function* choices<T>(items: readonly T[], size: number, from = 0): Generator<readonly T[]> {
   if (size === 0) {
     yield [];

@@ -26,7 +26,7 @@ async function read(tree: ReadonlyMap<string, string>) {
 }
 
 describe('readMachineTopology', () => {
-  it('reads the NUMA node, socket, core and cache of each CPU', async () => {
+  it('reads the NUMA node, socket, core and uncore cache of each CPU', async () => {
     const { cpus } = await read(sysTree(sketch));
     assert.deepEqual([...cpus.keys()], [0, 1, 2, 3, 4, 5, 6, 7]);
     assert.deepEqual(cpus.get(7), { numaNode: 1, socket: 1, core: 3, uncoreCache: 3 });
@@ -46,7 +46,7 @@ describe('readMachineTopology', () => {
     });
   });
 
-  it('uses the socket as cache if a NUMA node has only one cache', async () => {
+  it('uses the socket as uncore cache if a NUMA node has only one cache', async () => {
     const whole = {
       ...sketch,
       nodes: sketch.nodes.map((node) => ({
@@ -58,7 +58,7 @@ describe('readMachineTopology', () => {
     assert.deepEqual(new Set([...cpus.values()].map(({ uncoreCache }) => uncoreCache)), new Set([0, 1]));
   });
 
-  it('omits offline CPUs', async () => {
+  it('omits offline CPUs from the topology', async () => {
     const tree = new Map(sysTree(sketch)).set('/sys/devices/system/cpu/online', '0-5\n');
     assert.deepEqual([...(await read(tree)).cpus.keys()], [0, 1, 2, 3, 4, 5]);
   });
@@ -76,7 +76,7 @@ describe('readMachineTopology', () => {
     assert.equal(cpus.get(6)?.numaNode, 1);
   });
 
-  it('rejects a machine without topology', async () => {
+  it('rejects a machine without CPU topology', async () => {
     await assert.rejects(read(new Map()), { code: 'MACHINE_TOPOLOGY' });
   });
 });

@@ -2,26 +2,29 @@ import { KubelingError } from '../../lib/index.ts';
 import { parseCpuSet } from '../cpu/cpu-set.ts';
 import type { MachineFiles } from '../machine/machine-facts.ts';
 
-/** The location of a CPU. Core IDs are unique on the machine: the number of their first CPU. */
+/**
+ * The location of a CPU. The ID of a core is the number of its first CPU, so it is unique on the
+ * machine.
+ */
 export interface CpuLocation {
   readonly numaNode: number;
   readonly socket: number;
   readonly core: number;
-  /** The uncore cache; the socket if the NUMA node has only one. */
+  /** The ID of the uncore cache; that of the socket if the NUMA node has only one such cache. */
   readonly uncoreCache: number;
 }
 
 export interface NumaNode {
   readonly id: number;
-  /** 0 if unknown. */
+  /** The memory of the NUMA node; 0 if unknown. */
   readonly memoryBytes: number;
   readonly hugePages: readonly { readonly pageBytes: number; readonly count: number }[];
-  /** The distances to all NUMA nodes; empty if unknown. */
+  /** The distances to all NUMA nodes by their number; empty if unknown. */
   readonly distances: ReadonlyMap<number, number>;
 }
 
 export interface MachineTopology {
-  /** Ascending. */
+  /** The NUMA nodes of the machine, ascending by number. */
   readonly numaNodes: readonly NumaNode[];
   /** The online CPUs, ascending. */
   readonly cpus: ReadonlyMap<number, CpuLocation>;
@@ -51,7 +54,7 @@ interface ReadNode {
 interface Thread {
   readonly cpu: number;
   readonly socket: number;
-  /** Unique only within its socket. */
+  /** The core ID of the kernel is unique only within its socket. */
   readonly coreId: number;
 }
 
@@ -71,7 +74,7 @@ class TopologyReader {
     return await Promise.all(ids.map((id) => this.#numaNode(id, ids)));
   }
 
-  /** A kernel without NUMA support. */
+  /** Without NUMA support in the kernel, each socket counts as NUMA node. */
   async socketsAsNodes(): Promise<readonly ReadNode[]> {
     const threads = await this.#threads(numbered(await this.list(cpusDir), 'cpu'));
     const sockets = Map.groupBy(threads, ({ socket }) => socket);
@@ -100,7 +103,7 @@ class TopologyReader {
         id,
         memoryBytes: kib * 1024,
         hugePages,
-        // One distance per online node, in order.
+        // The kernel lists one distance per online NUMA node, in order.
         distances: new Map(far.flatMap((part, place) => idAt(ids, place).map((to) => [to, Number(part)]))),
       },
       cpus: await this.#places(id, threads),
@@ -120,7 +123,7 @@ class TopologyReader {
     );
   }
 
-  /** The online CPUs with a topology. */
+  /** Returns the locations of the online CPUs that have a topology. */
   async #threads(cpus: readonly number[]): Promise<readonly Thread[]> {
     this.#online ??= this.#text(`${cpusDir}/online`).then((text) =>
       text.trim() === '' ? undefined : parseCpuSet(text),
@@ -154,7 +157,7 @@ class TopologyReader {
     return placed.flat();
   }
 
-  /** The ID of the last-level cache, unless all CPUs of the NUMA node share it. */
+  /** Returns the ID of the last-level cache; undefined if all CPUs of the NUMA node share it. */
   async #splitCache(cpu: number, processors: number): Promise<number | undefined> {
     const directory = `${cpusDir}/cpu${cpu}/cache`;
     const names = (await this.list(directory)).filter((name) => name.startsWith('index')).toSorted();
@@ -179,7 +182,7 @@ function idAt(ids: readonly number[], place: number): readonly number[] {
   return id === undefined ? [] : [id];
 }
 
-/** The numbers of such names, ascending. */
+/** Returns the numbers in names such as cpu0 or node1, ascending. */
 function numbered(names: readonly string[], prefix: 'node' | 'cpu'): readonly number[] {
   return names
     .flatMap((name) => (name.startsWith(prefix) ? name.slice(prefix.length) : []))

@@ -36,14 +36,14 @@ describe('mergeHints', () => {
     assert.deepEqual(merged([wide, narrow], { policy: 'restricted' }), [[0], false, false]);
   });
 
-  it('fails if one resource cannot be satisfied', () => {
+  it('fails if a resource has no possible hint', () => {
     const none = [hints({ cpu: [] }), hints({ gpu: [hint([0], true)] })];
     assert.deepEqual(merged(none), [[0], false, true]);
     assert.deepEqual(merged(none, { policy: 'restricted' })[2], false);
     assert.deepEqual(merged(none, { policy: 'single-numa-node' }), [undefined, false, false]);
   });
 
-  it('returns nothing without a common set', () => {
+  it('returns no NUMA nodes if the providers have no common set', () => {
     const apart = [hints({ cpu: [hint([0], true)] }), hints({ gpu: [hint([1], true)] })];
     assert.deepEqual(merged(apart), [[0, 1], false, true]);
     assert.equal(merged(apart, { policy: 'restricted' })[2], false);
@@ -145,7 +145,7 @@ describe('for all combinations of hints', () => {
   );
   const distances = fc.array(fc.integer({ min: 10, max: 14 }), { minLength: 36, maxLength: 36 });
 
-  it('finds the same result as an exhaustive search', () => {
+  it('mergeHints finds the same result as an exhaustive search of all combinations', () => {
     fc.assert(
       fc.property(
         fc.array(provider, { maxLength: 3 }),

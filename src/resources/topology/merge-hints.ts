@@ -6,7 +6,10 @@ export interface MergeRules {
   readonly policy: TopologyPolicy;
   /** The NUMA nodes of the machine, ascending. */
   readonly numaNodes: readonly number[];
-  /** The distance of two NUMA nodes; defined if the closest set is preferred to the lowest one. */
+  /**
+   * Returns the distance between two NUMA nodes; defined if the closest set is preferred to the
+   * lowest one.
+   */
   readonly distance?: ((from: number, to: number) => number) | undefined;
 }
 
@@ -25,8 +28,8 @@ interface Way {
 }
 
 /**
- * The combination of several hints. `agreed` is the set that all of them name, while they are
- * preferred.
+ * The combination of one hint per resource. `agreed` is the set of NUMA nodes if all preferred
+ * hints name the same one.
  */
 interface Together {
   readonly mask: Mask;
@@ -36,8 +39,8 @@ interface Together {
 
 /**
  * Returns the best combination of one hint per resource: a preferred one if possible, then the
- * smallest or closest. Among the others, one whose size is nearest to the largest minimum size of
- * the resources.
+ * smallest or closest set of NUMA nodes. If none is preferred, a size near the largest minimum size
+ * of all resources is best.
  */
 export function mergeHints(provided: readonly (TopologyHints | undefined)[], rules: MergeRules): MergedHint {
   const masks = new Masks(rules.numaNodes);
@@ -75,7 +78,7 @@ class Masks {
   }
 }
 
-/** One list per resource; a provider without hints accepts any NUMA node. */
+/** Returns the hints of each resource; a provider without hints accepts any NUMA node. */
 function waysOf(hints: TopologyHints | undefined, masks: Masks): readonly (readonly Way[])[] {
   if (hints === undefined || hints.size === 0) return [[{ mask: undefined, preferred: true }]];
   return [...hints.values()].map((ways) => {
@@ -90,8 +93,8 @@ function onSingleNodes(ways: readonly Way[]): readonly Way[] {
 }
 
 /**
- * All distinct outcomes, which are far fewer than the combinations. Empty intersections are
- * omitted.
+ * Returns all distinct results, which are far fewer than the combinations of hints. Empty
+ * intersections are omitted.
  */
 function combine(lists: readonly (readonly Way[])[], all: Mask): readonly Together[] {
   let outcomes: readonly Together[] = [{ mask: all, agreed: undefined, preferred: true }];
@@ -145,7 +148,7 @@ function bestOf(
   return best;
 }
 
-/** Returns the minimum number of NUMA nodes of the resource; 0 for any. */
+/** Returns the minimum number of NUMA nodes that the resource needs; 0 for any. */
 function narrowest(ways: readonly Way[]): number {
   const widths = ways.flatMap(({ mask }) => (mask === undefined ? [] : [bitCount(mask)]));
   return widths.length === 0 ? 0 : Math.min(...widths);
@@ -154,8 +157,8 @@ function narrowest(ways: readonly Way[]): number {
 const widestMachine = 64;
 
 /**
- * The requested size is best, then the nearest smaller one; larger ones are worse than any smaller
- * one.
+ * Compares sizes of NUMA node sets: the requested size is best, then the nearest smaller one; every
+ * larger size is worse than any smaller one.
  */
 function shortfall(width: number, requested: number): number {
   return width <= requested ? requested - width : widestMachine + width;

@@ -68,7 +68,7 @@ const affinityError = {
 };
 
 describe('the topology manager', () => {
-  it('without a policy allocates from any NUMA node, init containers first', async () => {
+  it('without a topology policy allocates from any NUMA node, init containers first', async () => {
     const [one, two] = [new Provider([[0]]), new Provider([[1]])];
     const { manager } = managerOf([one, two]);
     assert.equal(await manager.admit(pod, signal), undefined);
@@ -84,7 +84,7 @@ describe('the topology manager', () => {
     assert.deepEqual(counted, ['container done', 'container done', 'container done', 'admitted']);
   });
 
-  it('rejects a pod without a common set before anything is allocated', async () => {
+  it('rejects a pod without a common set of NUMA nodes before anything is allocated', async () => {
     for (const scope of ['container', 'pod'] as const) {
       const [one, two] = [new Provider([[0]]), new Provider([[1]])];
       const { manager, counted } = managerOf([one, two], 'single-numa-node', scope);
@@ -94,7 +94,7 @@ describe('the topology manager', () => {
     }
   });
 
-  it("returns a provider's rejection unchanged and any other error as unexpected", async () => {
+  it("returns a rejection by a provider unchanged, and any other error as unexpected admission error", async () => {
     const provider = new Provider();
     provider.outcome = (container) =>
       container === 'two' ? { reason: 'SMTAlignmentError', message: 'odd' } : undefined;
@@ -107,7 +107,7 @@ describe('the topology manager', () => {
     });
   });
 
-  it('serializes pods in the order of their calls', async () => {
+  it('admits pods one at a time in the order of their calls', async () => {
     const provider = new Provider();
     const { promise, resolve } = Promise.withResolvers<never>();
     provider.outcome = () => promise;
@@ -121,7 +121,7 @@ describe('the topology manager', () => {
     assert.deepEqual(provider.given, ['main any', 'init any', 'one any', 'two any']);
   });
 
-  it('skips an aborted call that waits for the lock', async () => {
+  it('skips an aborted admission that waits for the lock', async () => {
     const provider = new Provider();
     const { promise, resolve } = Promise.withResolvers<never>();
     provider.outcome = () => promise;

@@ -5,11 +5,11 @@ import type { Rejection } from '../admission/index.ts';
 import { type HintProvider, type TopologyHint, type TopologyHints, unaligned } from './hint-provider.ts';
 import type { MergedHint } from './merge-hints.ts';
 
-/** The decision of a topology policy. */
+/** The decision of a topology policy on the hints of all providers. */
 export interface Alignment {
   readonly scope: 'container' | 'pod';
   readonly merge: (provided: readonly (TopologyHints | undefined)[]) => MergedHint;
-  /** Whether admitted pods always get resources of one NUMA node. */
+  /** Whether each admitted pod gets all resources from one NUMA node. */
   readonly isGuaranteed: boolean;
 }
 
@@ -17,12 +17,12 @@ export interface TopologyManagerDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly providers: () => readonly HintProvider[];
-  /** No hints are requested if undefined. */
+  /** The topology policy; if undefined, no hints are requested. */
   readonly alignment?: Alignment | undefined;
   readonly observer?: TopologyObserver | undefined;
 }
 
-/** Observes the decisions for metrics. Never throws. */
+/** Observes topology decisions for metrics. Never throws. */
 export interface TopologyObserver {
   admitted(durationMs: number): void;
   refused(durationMs: number): void;
@@ -47,8 +47,9 @@ export class TopologyManager {
   }
 
   /**
-   * Serializes pods in the order of the calls. Returns why the pod is rejected; what was allocated
-   * until then is kept until the pod is inactive. Idempotent. Throws only when aborted.
+   * Admits one pod at a time in the order of the calls. Returns why the pod is rejected; resources
+   * allocated until then stay allocated until the pod is inactive. Idempotent. Throws only when
+   * aborted.
    */
   async admit(pod: Pod, signal: AbortSignal): Promise<Rejection | undefined> {
     for (const provider of this.#deps.providers()) await provider.ready?.(pod, signal);
@@ -88,7 +89,7 @@ export class TopologyManager {
     return rejection;
   }
 
-  /** Undefined if the policy rejects the merged hint. */
+  /** Returns the merged hint; undefined if the policy rejects it. */
   #decide(
     alignment: Alignment,
     hintsOf: (provider: HintProvider) => TopologyHints | undefined,

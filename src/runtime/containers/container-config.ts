@@ -25,7 +25,7 @@ export interface DeviceGrants {
 
 export interface ContainerInputs {
   readonly restartCount: number;
-  /** Image reference as reported by the runtime: a digest or an id. */
+  /** The image reference that the runtime reports: a digest or an image ID. */
   readonly imageRef: string;
   readonly environment: EnvironmentInputs;
   readonly mounts: Omit<MountInputs, 'lookup' | 'budget' | 'podIps'>;
@@ -33,12 +33,15 @@ export interface ContainerInputs {
   readonly node: LinuxNode;
   readonly grants?: (ResourceGrants & DeviceGrants) | undefined;
   readonly userNamespace?: MessageInit<UserNamespace>;
-  /** Container whose process namespace an ephemeral container joins. */
+  /** The ID of the container whose process namespace an ephemeral container joins. */
   readonly targetId?: string;
   readonly stopSignals?: 'honoured' | 'ignored';
 }
 
-/** Throws CONTAINER_CONFIG with the message for the container's waiting state. */
+/**
+ * Builds the container config for the CRI. Throws CONTAINER_CONFIG with the message for the
+ * container's waiting state.
+ */
 export async function containerConfig(
   pod: Pod,
   container: Container,
@@ -83,8 +86,8 @@ function linuxConfig(pod: Pod, container: Container, inputs: ContainerInputs) {
 }
 
 /**
- * Adds the pod's ID mappings to each mount, because files on the host keep the owners of the host's
- * user namespace.
+ * Adds the ID mappings of a pod with user namespace to each mount, so that files on the host keep
+ * their owners.
  */
 function withMappings(
   mounts: readonly MessageInit<Mount>[],
@@ -96,8 +99,8 @@ function withMappings(
 }
 
 /**
- * The stop signal from the container's spec; undefined leaves the choice to the image and the
- * runtime.
+ * Returns the stop signal from the container's spec; undefined leaves the choice to the image and
+ * the runtime.
  */
 function stopSignal({ lifecycle }: Container): Signal | undefined {
   const name = lifecycle?.stopSignal ?? '';

@@ -37,10 +37,13 @@ export interface ContainerCreatorDeps {
   readonly recorder: StartRecorder;
 }
 
-/** Images present on the node that one container is created from. */
+/**
+ * The images, present on the node, from which a container is created: its own one and those of
+ * image volumes.
+ */
 interface StartImages {
   readonly own: ImageFacts;
-  /** Keyed by volume name. */
+  /** The images of image volumes by volume name. */
   readonly volumes: ReadonlyMap<string, MountableImage>;
 }
 
@@ -63,8 +66,8 @@ export class ContainerCreator {
   }
 
   /**
-   * Throws a StartFailure, or CANCELLED when `mayCreate` returns false right before
-   * CreateContainer.
+   * Creates the container. Throws a StartFailure, or CANCELLED when `mayCreate` returns false right
+   * before CreateContainer.
    */
   async create(
     start: ContainerStart,
@@ -92,8 +95,8 @@ export class ContainerCreator {
   }
 
   /**
-   * Removes created but unstarted instances: a StartContainer call still in flight could start them
-   * later.
+   * Removes instances that were created but not started, because a StartContainer call still in
+   * flight could start them later.
    */
   async #removeUnstarted({ observed, container }: ContainerStart, signal: AbortSignal): Promise<void> {
     const unused = observed.containers.filter(
@@ -103,7 +106,7 @@ export class ContainerCreator {
   }
 
   /**
-   * Ensures the container's image and the images of its image volumes. A failed pull affects only
+   * Pulls the missing images of the container and its image volumes. A failed pull affects only
    * containers that use that image.
    */
   async #ensureImages(
@@ -145,9 +148,9 @@ export class ContainerCreator {
   }
 
   /**
-   * The highest restart count of the instances that ran, plus one; an instance that was only
-   * created is replaced under its own count. Without instances the count comes from the names of
-   * the log files.
+   * Returns the restart count of the next instance: the highest count of the instances that ran,
+   * plus one. An instance that was only created is replaced under its own count. Without instances
+   * the count is derived from the names of the log files.
    */
   async #restartCount({ observed, container, sandbox }: ContainerStart): Promise<number> {
     const instances = observed.containers.filter(({ name }) => name === container.name);
@@ -210,7 +213,7 @@ export class ContainerCreator {
     }
   }
 
-  /** Finds a created, unstarted container with this attempt, sandbox and spec hash. */
+  /** Finds a created, unstarted container of the same attempt, sandbox and spec hash. */
   async #findCreated(
     { pod, container, sandbox }: ContainerStart,
     attempt: number,
@@ -250,17 +253,17 @@ function targetOf({ container, observed }: ContainerStart): string | undefined {
   throw new KubelingError('CONTAINER_TARGET', `unable to find target container ${name}`);
 }
 
-/** One container of a pod that is to be started. */
+/** A container of a pod that is to be started. */
 export interface ContainerStart {
   readonly pod: Pod;
   readonly container: Container | EphemeralContainer;
   readonly observed: ObservedPod;
   readonly sandbox: ReadySandbox;
-  /** Images already inspected during this sync, by name. */
+  /** The images already inspected during this sync, by name. */
   readonly inspectedImages: Map<string, Image>;
-  /** Containers stopped during this sync; `observed` still lists them as running. */
+  /** The IDs of containers stopped during this sync; `observed` still lists them as running. */
   readonly stopped: ReadonlySet<string>;
-  /** Called after the container was created and before it is started. */
+  /** Called when the container was created, before it is started. */
   readonly created?: (() => void) | undefined;
 }
 
@@ -279,8 +282,8 @@ interface StartEvent {
   readonly reason: string;
   readonly text: string;
   /**
-   * Replaced by the container's name in the message, so that repeated events with changing ids are
-   * correlated.
+   * The container ID in the text, which the event replaces by the container's name: events with
+   * equal messages are combined, and IDs change.
    */
   readonly containerId?: string | undefined;
 }

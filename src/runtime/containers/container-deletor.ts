@@ -6,12 +6,14 @@ import { readOwner } from './labels.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 import { terminationMessageFile } from './termination-message.ts';
 
-/** Selects dead containers of a pod: older instances of one container, or all of the pod. */
+/**
+ * Selects dead containers of a pod: older instances of one container, or all containers of the pod.
+ */
 export type Surplus =
   | { readonly kind: 'instances-of'; readonly containerId: string; readonly keep: number }
   | { readonly kind: 'all' };
 
-/** The selected dead containers, newest first. */
+/** Returns the selected dead containers, newest first. */
 function surplusContainers(observed: ObservedPod, surplus: Surplus): readonly ObservedContainer[] {
   const dead = observed.containers.filter(({ state }) => state === 'exited');
   if (surplus.kind === 'all') return dead;
@@ -25,7 +27,10 @@ export interface ContainerDeletorDeps {
   readonly logger: Logger;
 }
 
-/** Limits the deletion queue. Containers beyond it are left to garbage collection. */
+/**
+ * The maximum length of the queue of containers to remove; further ones are left to garbage
+ * collection.
+ */
 const longestQueue = 50;
 
 /** Removes surplus dead containers serially in the background, shortly after a container died. */
@@ -76,18 +81,18 @@ export class ContainerDeletor implements AsyncDisposable {
 export interface ContainerRemoverDeps {
   readonly cri: Pick<CriClient, 'containerStatus' | 'removeContainer'>;
   readonly files: RuntimeFiles;
-  /** Directory of the links to all container logs. */
+  /** The directory of the links to all container logs. */
   readonly logLinksDir: string;
-  /** Called for each removed container. */
+  /** Called with the ID of each removed container. */
   readonly removed: (id: string) => void;
 }
 
-/** Removes dead containers. NotFound counts as removed. */
+/** Removes dead containers; NotFound from the runtime counts as removed. */
 export class ContainerRemover {
   readonly #deps: ContainerRemoverDeps;
   /**
-   * Callers that remove the same container share one call, because runtimes reject a second
-   * RemoveContainer for it.
+   * Shares one RemoveContainer call between callers that remove the same container, because
+   * runtimes reject a second call for it.
    */
   readonly #removals = new SingleFlight<string, unknown>();
 

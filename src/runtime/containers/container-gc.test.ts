@@ -6,7 +6,7 @@ import { podUid } from '../../pods/index.ts';
 
 const crash = { script: 'exit 1' };
 
-/** Runs the pod's container the given number of times. */
+/** Runs the pod's container to completion the given number of times. */
 async function runTimes(harness: PodRuntimeRig, pod: ReturnType<typeof podOf>, times: number): Promise<void> {
   for (let runs = 0; runs < times; runs++) {
     await harness.sync(pod);
@@ -87,7 +87,7 @@ describe('garbage collection', () => {
     assert.equal((await harness.machine.names('/logs/pods')).length, 1);
   });
 
-  it('keeps the newest dead sandbox of a desired pod', async () => {
+  it('keeps the newest sandbox of a desired pod, even if it is dead', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     for (let times = 0; times < 3; times++) {
@@ -143,7 +143,7 @@ describe('garbage collection', () => {
     assert.equal((await harness.observe(pod)).containers.length, 1);
   });
 
-  it('continues after a failed removal and reports all failures', async () => {
+  it('continues after a failed removal and reports all failures at the end', async () => {
     using harness = new PodRuntimeRig();
     const pods = ['x', 'y'].map((name) => podOf({ a: crash }, {}, name));
     for (const pod of pods) {

@@ -19,15 +19,15 @@ import type { RuntimeFiles } from './runtime-files.ts';
 export interface GcPolicy {
   /** Dead containers younger than this are kept. */
   readonly minAgeMs: number;
-  /** Dead instances to keep per container; negative keeps all. */
+  /** The number of dead instances to keep per container; negative keeps all. */
   readonly maxPerContainer: number;
-  /** Dead containers to keep per node; negative keeps all. */
+  /** The number of dead containers to keep per node; negative keeps all. */
   readonly maxContainers: number;
 }
 
 /**
- * State of pods as the pod workers know it. A pod counts as removed only after its sources have
- * synced.
+ * The state of pods as the pod workers know it. A pod counts as removed only after all pod sources
+ * are ready.
  */
 export interface GcPods {
   /** Whether the pod's logs and containers can be removed. */
@@ -52,7 +52,9 @@ export interface ContainerGcDeps {
   readonly logLinksDir: string;
 }
 
-/** Collects garbage of deleted pods only, or under disk pressure of terminated pods too. */
+/**
+ * What to collect: garbage of deleted pods only, or, under disk pressure, of terminated pods too.
+ */
 export type GcScope = 'deleted-pods' | 'terminated-pods-too';
 
 interface DeadContainer extends RuntimeContainer {
@@ -60,8 +62,8 @@ interface DeadContainer extends RuntimeContainer {
 }
 
 /**
- * Removes dead containers, unused sandboxes, and logs of deleted pods. The caller runs one
- * collection at a time.
+ * Removes dead containers, unused sandboxes, and logs of deleted pods. Callers must not run two
+ * collections concurrently.
  */
 export class ContainerGc {
   readonly #deps: ContainerGcDeps;
@@ -70,7 +72,7 @@ export class ContainerGc {
     this.#deps = deps;
   }
 
-  /** Throws CONTAINER_GC listing all failures, after every removal was tried. */
+  /** Tries all removals, then throws CONTAINER_GC with all failures. */
   async collect(scope: GcScope, signal: AbortSignal): Promise<void> {
     const failures: string[] = [];
     const steps = [
@@ -136,8 +138,8 @@ export class ContainerGc {
   }
 
   /**
-   * Sorted newest first. A created container is skipped while its pod exists, because it may be
-   * about to start.
+   * Returns dead containers sorted newest first. A created container is skipped while its pod
+   * exists, because it may be about to start.
    */
   #dead(pod: RuntimePod, standing: 'gone' | 'known'): readonly DeadContainer[] {
     const newestNs = BigInt(Math.trunc(this.#deps.clock.now() - this.#deps.policy.minAgeMs)) * 1_000_000n;
@@ -174,7 +176,7 @@ export class ContainerGc {
     }
   }
 
-  /** Stops the sandbox again before its removal, so that its network is released for certain. */
+  /** Stops the sandbox again before its removal, to be sure that its network is released. */
   async #removeSandbox(podSandboxId: string, signal: AbortSignal): Promise<void> {
     const { cri } = this.#deps;
     try {
@@ -217,8 +219,8 @@ export class ContainerGc {
   }
 
   /**
-   * Links are removed only for dead containers, because during rotation the link of a running
-   * container has no target for a moment.
+   * Only links of dead containers are removed, because the link of a running container has no
+   * target for a short time during log rotation.
    */
   async #isDead(containerId: string, signal: AbortSignal): Promise<boolean> {
     try {
@@ -251,7 +253,7 @@ interface Cut {
   readonly removed: readonly DeadContainer[];
 }
 
-/** Keeps the newest containers of each group. */
+/** Keeps the given number of newest containers in each group. */
 function cut(groups: readonly (readonly DeadContainer[])[], keep: number): Cut {
   if (keep < 0) return { kept: groups, removed: [] };
   return {
@@ -261,8 +263,8 @@ function cut(groups: readonly (readonly DeadContainer[])[], keep: number): Cut {
 }
 
 /**
- * Removes evenly from all groups, leaving at least one in each; then removes the oldest of the
- * rest.
+ * Removes evenly from all groups of containers, leaving at least one in each; then removes the
+ * oldest of the remaining containers.
  */
 function cutOnNode(groups: readonly (readonly DeadContainer[])[], keep: number): readonly DeadContainer[] {
   const filled = groups.filter(({ length }) => length > 0);

@@ -7,7 +7,10 @@ import { labels } from './labels.ts';
 
 const { signal } = new AbortController();
 
-/** A runtime with these containers, the state of each of which it tells or does not. */
+/**
+ * A runtime with the containers of the given IDs; each value is the state that ContainerStatus
+ * returns, or its error.
+ */
 function aRuntime(responses: Readonly<Record<string, string | Error>>): CriClient {
   return {
     listContainers: async () => ({
@@ -29,7 +32,7 @@ function aRuntime(responses: Readonly<Record<string, string | Error>>): CriClien
 }
 
 describe('readContainerResources', () => {
-  it('leaves out a container that is removed after it was listed', async () => {
+  it('omits a container that is removed after it was listed', async () => {
     const gone = new KubelingError('CRI_NOT_FOUND', 'no such container');
     const found = await readContainerResources(aRuntime({ a: '1', b: gone, c: '2-3' }), signal);
     assert.deepEqual(
@@ -41,8 +44,11 @@ describe('readContainerResources', () => {
     );
   });
 
-  it('fails where the runtime does not respond', async () => {
-    const silent = new KubelingError('CRI_UNAVAILABLE', 'nobody there');
-    await assert.rejects(readContainerResources(aRuntime({ a: '1', b: silent }), signal), /nobody there/);
+  it('fails when the runtime does not respond', async () => {
+    const silent = new KubelingError('CRI_UNAVAILABLE', 'runtime unavailable');
+    await assert.rejects(
+      readContainerResources(aRuntime({ a: '1', b: silent }), signal),
+      /runtime unavailable/,
+    );
   });
 });

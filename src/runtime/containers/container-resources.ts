@@ -3,7 +3,7 @@ import { isKind } from '../../lib/index.ts';
 import { type PodUid, podUid } from '../../pods/index.ts';
 import { labels } from './labels.ts';
 
-/** One container of a pod with the resources the runtime reports for it. */
+/** A container of a pod, with the resources that the runtime reports for it. */
 export interface ReportedResources {
   readonly id: string;
   readonly isRunning: boolean;
@@ -12,7 +12,10 @@ export interface ReportedResources {
   readonly linux: LinuxContainerResources | undefined;
 }
 
-/** One request for each container, so only for a kubelet that cannot use its own checkpoints. */
+/**
+ * Reads the resources of all containers with one request for each, so it is used only if the
+ * kubelet cannot use its own checkpoints.
+ */
 export async function readContainerResources(
   cri: Pick<CriClient, 'listContainers' | 'containerStatus'>,
   signal: AbortSignal,
@@ -23,7 +26,7 @@ export async function readContainerResources(
     const [uid, container] = [own[labels.podUid], own[labels.containerName]];
     if (uid === undefined || container === undefined) continue;
     const response = await cri.containerStatus({ containerId: id }, signal).catch((error: unknown) => {
-      // The container was removed after it was listed.
+      // NotFound: the container was removed after it was listed.
       if (isKind(error, 'NotFound')) return undefined;
       throw error;
     });
@@ -34,7 +37,7 @@ export async function readContainerResources(
   return found;
 }
 
-/** Moves a container to other CPUs or NUMA nodes; what is left out stays as it is. */
+/** Moves a container to other CPUs or NUMA nodes; a value that is not given stays unchanged. */
 export async function updateContainerCpuset(
   cri: Pick<CriClient, 'updateContainerResources'>,
   containerId: string,

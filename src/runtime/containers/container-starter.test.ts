@@ -51,7 +51,7 @@ describe('starting a container', () => {
     assert.deepEqual(await instances(harness, pod), ['a running 0']);
   });
 
-  it('creates a log directory that is readable for all users', async () => {
+  it("creates the container's log directory readable for all users", async () => {
     using harness = new PodRuntimeRig();
     const created: [string, number][] = [];
     const { makeDirectoryBelow } = harness.machine;
@@ -68,7 +68,7 @@ describe('starting a container', () => {
     ]);
   });
 
-  it('creates no link when the log file is missing', async () => {
+  it('creates no log link when the log file is missing', async () => {
     using harness = new PodRuntimeRig();
     Object.assign(harness.machine, { exists: async () => false });
     assert.equal((await harness.sync(podOf({ a: {} }))).error, undefined);
@@ -87,7 +87,7 @@ describe('init containers', () => {
     assert.deepEqual(await instances(harness, pod), ['setup exited 3', 'setup exited 2']);
   });
 
-  it('removes all init containers before the first one runs in a new sandbox', async () => {
+  it('removes the exited init containers before the first one runs in a new sandbox', async () => {
     using harness = new PodRuntimeRig();
     const init = { one: { script: 'exit 0' }, two: { script: 'exit 0' } };
     const pod = podOf({ main: {} }, { init });
@@ -104,7 +104,7 @@ describe('init containers', () => {
 });
 
 describe('a container that is to be replaced', () => {
-  it('blocks the start of its replacement when it cannot be stopped', async () => {
+  it('does not start the replacement of a container that cannot be stopped', async () => {
     using harness = new PodRuntimeRig({ images });
     await harness.sync(podOf({ a: {}, b: {} }));
     const changed = podOf({ a: { image: other }, b: {} });

@@ -40,20 +40,22 @@ export interface ContainerStarterDeps extends Omit<ContainerCreatorDeps, 'record
 
 const maxFailedStarts = 1_000;
 /**
- * A cancelled StartContainer may still succeed after the pod was stopped: it is awaited for this
- * long.
+ * How long a cancelled StartContainer call is awaited: it may still succeed after the pod was
+ * stopped.
  */
 const startOutlastsMs = 2_000;
 
 /**
- * Starts one container: creates it unless a created instance exists, calls StartContainer and runs
+ * Starts a container: creates it unless a created instance exists, calls StartContainer and runs
  * the postStart hook.
  */
 export class ContainerStarter {
   readonly #deps: ContainerStarterDeps;
-  /** Containers for which StartContainer failed; they are replaced, not started again. */
+  /**
+   * The IDs of containers for which StartContainer failed; they are replaced, not started again.
+   */
   readonly #failedStarts = new LruMap<string, true>({ capacity: maxFailedStarts });
-  /** Containers created ahead of their start. */
+  /** The containers created ahead of their start, for a restart expected soon. */
   readonly preparations = new RestartPreparations();
   readonly #recorder: StartRecorder;
   readonly #creator: ContainerCreator;
@@ -76,8 +78,8 @@ export class ContainerStarter {
   }
 
   /**
-   * Returns why the container does not run, or undefined when it runs. Rejects only when the signal
-   * is aborted.
+   * Starts the container; returns why it does not run, or undefined when it runs. Rejects only when
+   * the signal is aborted.
    */
   async start(start: ContainerStart, signal: AbortSignal): Promise<ActionFailure | undefined> {
     const { clock } = this.#deps;
@@ -110,9 +112,8 @@ export class ContainerStarter {
   }
 
   /**
-   * An older instance may still run while the plan sees a newer created one, from a call whose
-   * outcome was unknown. The newer one is removed, because starting it would run the container
-   * twice.
+   * Removes the newer, created instance if an older one may still run: a start call with unknown
+   * outcome may have started it, and starting the newer one would run the container twice.
    */
   async #isAlreadyRunning(
     { observed, container, stopped }: ContainerStart,
@@ -146,7 +147,7 @@ export class ContainerStarter {
   }
 
   /**
-   * Takes the container that was created for this start when the exit of the previous instance was
+   * Takes the container that was already created when the exit of the previous instance was
    * announced.
    */
   async #takePreparation(start: ContainerStart, signal: AbortSignal): Promise<Prepared> {
@@ -168,14 +169,15 @@ export class ContainerStarter {
   }
 
   /**
-   * A container created by an earlier sync that was cancelled, or whose kubelet exited, before
-   * StartContainer.
+   * Finds a container created by an earlier sync that was cancelled, or whose kubelet exited,
+   * before StartContainer.
    */
   #reusableInstance({ pod, observed, container, sandbox }: ContainerStart): CreatedContainer | undefined {
     const newest = newestInstance(observed, container.name);
     const usable =
       newest?.state === 'created' &&
-      // An instance whose start was cancelled has a finish time and must be removed.
+      // The runtime reports a finish time for an instance whose start was cancelled; such an
+      // instance must be removed.
       newest.finishedAtNs <= 0n &&
       newest.sandboxId === sandbox.id &&
       newest.hash === specHash(container) &&
@@ -204,8 +206,8 @@ export class ContainerStarter {
     } catch (error) {
       signal.throwIfAborted();
       if (!(await this.#hasStarted(id, error, signal))) {
-        // An instance whose start may still succeed must be kept: a second instance could run at
-        // the same time.
+        // Keeps an instance whose start may still succeed: with a second instance, the container
+        // could run twice.
         if (!mayHaveTakenEffect(error)) {
           this.#failedStarts.set(id, true);
           if (isRecorded) await startCheckpoint.clearStart(pod, id);
@@ -230,7 +232,8 @@ export class ContainerStarter {
   }
 
   /**
-   * Creates the link for log collectors. Skipped when the log is missing; a failure is only logged.
+   * Creates the symlink by which log collectors find the log. Skipped when the log is missing; a
+   * failure is only logged.
    */
   async #linkLog({ pod, container }: ContainerStart, containerId: string, logPath: string): Promise<void> {
     const { files, logger, logLinksDir } = this.#deps;

@@ -33,12 +33,12 @@ for (const [fieldPath, expected] of fields) {
     assert.equal(podField(pod, { fieldPath }, addresses), expected));
 }
 
-test("puts the address family of the node's first address first", () => {
+test('lists the node addresses for the downward API with the family of the first address first', () => {
   assert.deepEqual(orderPodIps(['10.0.0.7', 'fd00::7'], ['fd01::1']), ['fd00::7', '10.0.0.7']);
   assert.deepEqual(orderPodIps(['fd00::7', 'fd00::8'], []), ['fd00::7']);
 });
 
-test('rejects unsupported fields', () => {
+test('rejects unsupported fields of the downward API', () => {
   assert.throws(() => podField(pod, { fieldPath: 'spec.containers' }, addresses), {
     code: 'CONTAINER_CONFIG',
     message: 'unsupported fieldPath: spec.containers',
@@ -58,10 +58,11 @@ const quotes: readonly [string, string][] = [
   ['\u{e0001}', '"\\U000e0001"'],
 ];
 for (const [text, expected] of quotes) {
-  test(`quotes ${JSON.stringify(text)} as ${expected}`, () => assert.equal(goQuote(text), expected));
+  test(`downward API: the text ${JSON.stringify(text)} is quoted as ${expected}`, () =>
+    assert.equal(goQuote(text), expected));
 }
 
-test('formats an empty map as an empty string', () => assert.equal(formatMap(), ''));
+test('formats an empty map of labels or annotations as an empty string', () => assert.equal(formatMap(), ''));
 
 const main: Container = {
   name: 'main',
@@ -83,18 +84,18 @@ const resources: readonly [string, string | undefined, string][] = [
   ['limits.hugepages-1Gi', undefined, '0'],
 ];
 for (const [resource, divisor, expected] of resources) {
-  test(`${resource} with divisor ${divisor ?? 'one'} is ${expected}`, () => {
+  test(`downward API: ${resource} with divisor ${divisor ?? 'one'} is ${expected}`, () => {
     const whole = aPod({ spec: { containers: [main] } });
     assert.equal(resourceField(whole, main, { resource, divisor }, allocatable), expected);
   });
 }
 
-test("prefers the pod's limit over the node's allocatable", () => {
+test("a missing container limit is the pod's limit, or else the node's allocatable", () => {
   const whole = aPod({ spec: { containers: [main], resources: { limits: { memory: '2Gi' } } } });
   assert.equal(resourceField(whole, main, { resource: 'limits.memory', divisor: '1Gi' }, allocatable), '2');
 });
 
-test('resolves a resource of another container, and rejects a missing container', () => {
+test('resolves a resource of another container, and rejects a missing container name', () => {
   const whole = aPod({ spec: { containers: [main], initContainers: [{ name: 'init' }] } });
   const init = { name: 'init' };
   assert.equal(

@@ -13,7 +13,7 @@ import {
 } from '../../pods/index.ts';
 import { goQuote } from './go-format.ts';
 
-/** Addresses for downward API fields that are not part of the pod object. */
+/** The addresses for downward API fields that are not part of the pod object. */
 export interface DownwardAddresses {
   readonly podIps: readonly string[];
   /** The node's addresses, preferred address first. */
@@ -21,7 +21,8 @@ export interface DownwardAddresses {
 }
 
 /**
- * The value of a pod field for the downward API. Throws CONTAINER_CONFIG for an unsupported field.
+ * Returns the value of a pod field for the downward API. Throws CONTAINER_CONFIG for an unsupported
+ * field.
  */
 export function podField(pod: Pod, { fieldPath }: ObjectFieldSelector, addresses: DownwardAddresses): string {
   const [, path = fieldPath, key] = /^([^[]+)\['(.*)'\]$/s.exec(fieldPath) ?? [];
@@ -62,7 +63,7 @@ function subscripted(pod: Pod, path: string, key: string, fieldPath: string): st
   throw new KubelingError('CONTAINER_CONFIG', `field label does not support subscript: ${fieldPath}`);
 }
 
-/** One `key="value"` line per entry, sorted by key. */
+/** Formats a map as one line `key="value"` per entry, sorted by key. */
 export function formatMap(map: Readonly<Record<string, string>> = {}): string {
   return Object.keys(map)
     .sort()
@@ -70,7 +71,7 @@ export function formatMap(map: Readonly<Record<string, string>> = {}): string {
     .join('\n');
 }
 
-/** One address per family, the family of the node's first address first. */
+/** Returns one address per family; the family of the node's first address comes first. */
 export function orderPodIps(podIps: readonly string[], nodeIps: readonly string[]): string[] {
   const families = isIPv6(nodeIps[0] ?? '') ? [isIPv6, isIPv4] : [isIPv4, isIPv6];
   return families.flatMap((isOfFamily) => podIps.find((ip) => isOfFamily(ip)) ?? []);
@@ -79,8 +80,8 @@ export function orderPodIps(podIps: readonly string[], nodeIps: readonly string[
 const plain = ['cpu', 'memory', 'ephemeral-storage'];
 
 /**
- * The request or limit of a container in units of the divisor, rounded up. A container without a
- * limit gets the limit of its pod, or the node's allocatable.
+ * Returns the request or limit of a container in units of the divisor, rounded up. A container
+ * without a limit gets the limit of its pod, or the node's allocatable.
  */
 export function resourceField(
   pod: Pod,

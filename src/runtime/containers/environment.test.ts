@@ -57,7 +57,7 @@ async function made(
   return variables.map(({ name, value }) => `${name}=${value}`);
 }
 
-test('variables keep their declared order and can refer to earlier ones', async () => {
+test('environment variables keep their declared order and can refer to earlier ones', async () => {
   const env = [
     { name: 'B', value: 'b' },
     { name: 'A', value: '$(B)-$(LATER)-$$(B)' },
@@ -67,7 +67,7 @@ test('variables keep their declared order and can refer to earlier ones', async 
   assert.deepEqual(await made({ env }), ['B=b', 'A=b-$(LATER)-$(B)', 'LATER=x', 'EMPTY=']);
 });
 
-test('envFrom comes first, sorted by key, and declared variables override it in place', async () => {
+test('variables of envFrom come first, sorted by key; declared variables of the same name override them in place', async () => {
   const envFrom = [{ configMapRef: { name: 'settings' } }, { prefix: 'S_', secretRef: { name: 'keys' } }];
   const env = [{ name: 'A', value: 'own $(S_TOKEN)' }];
   assert.deepEqual(
@@ -85,7 +85,7 @@ test('a later envFrom source overrides an earlier one', async () => {
   assert.deepEqual(await made({ envFrom }, { objects: lookup }), ['A=secret', 'Z=last']);
 });
 
-test('binary values are preserved, by reference and by expansion', async () => {
+test('binary values of variables are preserved, both by reference and by expansion', async () => {
   const env = [
     { name: 'RAW', valueFrom: { secretKeyRef: { name: 'keys', key: 'RAW' } } },
     { name: 'COPY', value: 'é$(RAW)' },
@@ -101,7 +101,7 @@ test('binary values are preserved, by reference and by expansion', async () => {
   assert.deepEqual(variables[1]?.value, Buffer.from([0xc3, 0xa9, 0xff, 0xfe]));
 });
 
-test('resolves single keys, fields and resources', async () => {
+test('resolves variables from single keys, pod fields and resources', async () => {
   const env = [
     { name: 'K', valueFrom: { configMapKeyRef: { name: 'settings', key: 'Z' } } },
     { name: 'IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } },
@@ -111,7 +111,7 @@ test('resolves single keys, fields and resources', async () => {
   assert.deepEqual(await made({ env }), ['K=last', 'IP=10.0.0.7', 'CPU=0', 'NONE=']);
 });
 
-test('an optional missing key sets no variable', async () => {
+test('a missing key that is optional sets no variable', async () => {
   const env = [
     { name: 'A', valueFrom: { configMapKeyRef: { name: 'none', key: 'x', optional: true } } },
     { name: 'B', valueFrom: { secretKeyRef: { name: 'keys', key: 'none', optional: true } } },
@@ -191,12 +191,12 @@ const failures: readonly [string, Parameters<typeof made>[0], Partial<Environmen
   ],
 ];
 for (const [what, parts, other, message] of failures) {
-  test(`fails for ${what}`, async () => {
+  test(`a container with an invalid variable fails: ${what}`, async () => {
     await assert.rejects(made(parts, other), { code: 'CONTAINER_CONFIG', message });
   });
 }
 
-test('reads a value from an env file in a volume', async () => {
+test('reads a variable from an env file in a volume', async () => {
   const volumeFile = async (volume: string, path: string) => `K='${volume}/${path}'`;
   const file = { volumeName: 'v', path: 'f', key: 'K' };
   assert.deepEqual(await made(ref({ fileKeyRef: file }), { volumeFile }), ['X=v/f']);
@@ -212,20 +212,20 @@ test('rejects a pod without enableServiceLinks', async () => {
   });
 });
 
-test('fails the container when an object cannot be read, even an optional one', async () => {
+test('fails the container when a ConfigMap or Secret cannot be read, even an optional one', async () => {
   const away = new KubelingError('OBJECT_UNSYNCED', 'failed to sync secret cache');
   const lookup: ObjectLookup = { ...objects, secret: () => Promise.reject(away) };
   const parts = { envFrom: [{ secretRef: { name: 'keys', optional: true } }] };
   await assert.rejects(made(parts, { objects: lookup }), away);
 });
 
-test('keys of any form become variables, with the prefix', async () => {
+test('envFrom sets variables for keys of any form, with the prefix', async () => {
   const lookup: ObjectLookup = { ...objects, configMap: async () => ({ data: { 'a.b-c': '1', '2': '3' } }) };
   const envFrom = [{ prefix: 'P_', configMapRef: { name: 'settings' } }];
   assert.deepEqual(await made({ envFrom }, { objects: lookup }), ['P_2=3', 'P_a.b-c=1']);
 });
 
-test('ignores binary data of a config map', async () => {
+test('envFrom ignores binary data of a ConfigMap', async () => {
   const lookup: ObjectLookup = {
     ...objects,
     configMap: async () => ({ data: { A: '1' }, binaryData: { B: 'AAE=' } }),
@@ -235,7 +235,7 @@ test('ignores binary data of a config map', async () => {
   ]);
 });
 
-test('reads each object once for all variables of a container', async () => {
+test('reads each ConfigMap and Secret once for all variables of a container', async () => {
   let reads = 0;
   const counting: ObjectLookup = {
     ...objects,
@@ -281,7 +281,7 @@ const api = [
   'KUBERNETES_PORT_443_TCP_ADDR=fd00::1',
 ];
 
-test('sets variables for services of the namespace and the API, sorted by service', async () => {
+test('sets variables for services of the namespace and for the API service, sorted by service', async () => {
   assert.deepEqual(await made({}, { services: { state: 'read', services } }), [
     ...api,
     'WEB_API_SERVICE_HOST=10.1.1.1',
@@ -300,7 +300,7 @@ test('sets variables for services of the namespace and the API, sorted by servic
   ]);
 });
 
-test("sets only the API's variables when service links are disabled", async () => {
+test('sets only variables of the API service when enableServiceLinks is false', async () => {
   const pod = aPod({ spec: { enableServiceLinks: false } });
   assert.deepEqual(await made({}, { services: { state: 'read', services } }, pod), api);
 });
@@ -326,7 +326,7 @@ test('a static pod does not wait for services', () => {
   assert.deepEqual([...serviceVariables(pod, { state: 'unread' })], []);
 });
 
-test('commands get variables as text', async () => {
+test('command and arguments get the values of variables as text', async () => {
   const variables = await containerEnvironment(
     linked,
     { name: 'm', env: [{ name: 'A', value: 'é' }] },
@@ -338,7 +338,7 @@ test('commands get variables as text', async () => {
   assert.equal(textLookup(variables)('B'), undefined);
 });
 
-test('expands only literal values in the command of a probe', () => {
+test('expands only variables with literal values in the command of a probe', () => {
   const env = [
     { name: 'A', value: '$(B)' },
     { name: 'B', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
@@ -382,7 +382,7 @@ describe('size limits of variables and commands', () => {
     await assert.rejects(made({ env }, { objects: lookup }), tooLong);
   });
 
-  it('limits the command of a probe beyond its literal length', () => {
+  it('limits how much variables can add to the command of a probe', () => {
     const env = [{ name: 'A', value: 'x'.repeat(1_000) }];
     assert.throws(() => expandProbeCommand(['$(A)'.repeat(200)], { name: 'm', env }), {
       code: 'CONTAINER_CONFIG',
@@ -407,7 +407,7 @@ const found: readonly [string, string | undefined][] = [
   ['', undefined],
 ];
 for (const [text, expected] of found) {
-  test(`reads KEY from ${JSON.stringify(text)} as ${JSON.stringify(expected)}`, () =>
+  test(`env file: reads KEY from ${JSON.stringify(text)} as ${JSON.stringify(expected)}`, () =>
     assert.equal(readEnvFile(text, 'KEY'), expected));
 }
 
@@ -422,7 +422,7 @@ for (const text of [
   'KEY=',
   "nonsense\nKEY='v'",
 ]) {
-  test(`rejects ${JSON.stringify(text)}`, () => {
+  test(`env file: rejects ${JSON.stringify(text)}`, () => {
     assert.throws(() => readEnvFile(text, 'KEY'), {
       code: 'CONTAINER_CONFIG',
       message: "couldn't parse env file",
@@ -430,7 +430,7 @@ for (const text of [
   });
 }
 
-test('parses or rejects any text, and throws nothing else', () => {
+test('env file: parses any text or rejects it with CONTAINER_CONFIG', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom('K', '=', "'", '\n', ' ', '#', 'x') }), (text) => {
       try {

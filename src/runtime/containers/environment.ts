@@ -23,29 +23,29 @@ export interface ObjectLookup {
 }
 
 export interface EnvironmentInputs extends DownwardAddresses {
-  /** Undefined without an API client. */
+  /** Reads ConfigMaps and Secrets; undefined on a node without an API client. */
   readonly objects: ObjectLookup | undefined;
   readonly services: KnownServices;
   /** The node's allocatable resources. */
   readonly allocatable: ResourceList;
   /**
-   * Text of a file in a volume of the pod; the path must not leave the volume. Undefined when the
-   * volume is missing.
+   * Reads a file in a volume of the pod as text; the path must not leave the volume. Resolves with
+   * undefined when the volume is missing.
    */
   readonly volumeFile?: (volume: string, path: string, signal: AbortSignal) => Promise<string | undefined>;
 }
 
-/** A variable's value as bytes: a secret need not be text. */
+/** A variable with its value as bytes, because the value of a secret need not be text. */
 export interface Variable {
   readonly name: string;
   readonly value: Buffer;
 }
 
 /**
- * The container's variables in a stable order: envFrom sources by key, declared variables, service
- * variables. A later entry of the spec overrides an earlier one. Throws CONTAINER_CONFIG with the
- * message for the container's waiting state, also when the values exceed the budget or an object
- * lookup throws.
+ * Returns the container's variables in a stable order: envFrom sources by key, declared variables,
+ * service variables. A later entry of the spec overrides an earlier one. Throws CONTAINER_CONFIG
+ * with the message for the container's waiting state, also when the values exceed the size limit or
+ * a ConfigMap or Secret cannot be read.
  */
 export async function containerEnvironment(
   pod: Pod,
@@ -83,27 +83,27 @@ export async function containerEnvironment(
   return Array.from(variables, ([name, value]) => checkedVariable(name, value));
 }
 
-/** Rejects NUL bytes here, because the runtime's error for them is not understandable. */
+/** Rejects NUL bytes in values, because the runtime's error for them is hard to understand. */
 function checkedVariable(name: string, value: Buffer): Variable {
   if (!name.includes('\0') && !value.includes(0)) return { name, value };
   throw failed(`environment variable ${JSON.stringify(name)} has a NUL byte, which no process can be given`);
 }
 
-/** Returns a lookup of values as text, for commands and arguments. */
+/** Returns a function that looks up variables as text, for commands and arguments. */
 export function textLookup(variables: readonly Variable[]): (name: string) => string | undefined {
   const texts = new Map(variables.map(({ name, value }) => [name, value.toString('utf8')]));
   return (name) => texts.get(name);
 }
 
 /**
- * Limits how much the references in a probe's command can add to it, because they are expanded on
- * each run of the probe.
+ * The maximum length that variables can add to a probe's command; it is low because they are
+ * expanded on each run of the probe.
  */
 const maxProbeExpansion = 128 * 1024;
 
 /**
- * The probe's command with variables that have a literal value in the spec; variables from other
- * sources expand to an empty string. Throws CONTAINER_CONFIG when the expansion is too large.
+ * Expands a probe's command with variables that have a literal value in the spec; variables from
+ * other sources become an empty string. Throws CONTAINER_CONFIG when the result is too large.
  */
 export function expandProbeCommand(command: readonly string[], { env = [] }: Container): readonly string[] {
   const literalBytes = command.reduce((sum, word) => sum + word.length, 0);
@@ -132,7 +132,10 @@ interface ValueContext {
   readonly signal: AbortSignal;
 }
 
-/** Undefined when the source is optional and missing: the variable is then not set. */
+/**
+ * Returns the value of the variable; undefined when its source is optional and missing: the
+ * variable is then not set.
+ */
 async function valueOfVariable(variable: EnvVar, context: ValueContext): Promise<Buffer | undefined> {
   const { value = '', valueFrom } = variable;
   if (value !== '') return expandBytes(value, context);
@@ -142,7 +145,7 @@ async function valueOfVariable(variable: EnvVar, context: ValueContext): Promise
   return found;
 }
 
-/** Encodes each byte as one character during expansion, so that binary values are preserved. */
+/** During expansion each byte is encoded as one character, so that binary values are preserved. */
 function expandBytes(text: string, { variables, services, budget }: ValueContext): Buffer {
   const asBytes = (buffer: Buffer) => buffer.toString('latin1');
   const lookup = (bytes: string) => {
@@ -192,8 +195,8 @@ interface ObjectRef {
 }
 
 /**
- * Names of the kinds in error messages: without an API client, for a missing object, and for a
- * missing key.
+ * The names of object kinds in error messages: without an API client, for a missing object, and for
+ * a missing key.
  */
 const kindNames = {
   configMap: { wanted: 'configMap', missing: 'configmap', holder: 'ConfigMap' },
@@ -201,8 +204,8 @@ const kindNames = {
 } as const;
 
 /**
- * The objects one container refers to. Each is read once, so that all variables come from one
- * version.
+ * The ConfigMaps and Secrets to which one container refers. Each is read once, so that all
+ * variables are from one version.
  */
 class Objects {
   readonly #namespace: string;
@@ -216,7 +219,7 @@ class Objects {
     this.#signal = signal;
   }
 
-  /** Undefined when the object is optional and missing. */
+  /** Returns the object; undefined when it is optional and missing. */
   async read(kind: ObjectKind, { name = '', optional }: ObjectRef): Promise<ObjectData | undefined> {
     const id = `${kind}/${name}`;
     if (!this.#read.has(id)) this.#read.set(id, await this.#fetch(kind, name));
@@ -252,9 +255,9 @@ const emptyValue = /[ \t][^\n]*(?:\n|$)/y;
 const quotedValue = /'([^']*)'[ \t]*(?:#[^\n]*)?(?:\n|$)/y;
 
 /**
- * The value of one name in a file with lines such as `NAME='value'`; undefined when the name is
- * missing. Values are quoted, taken literally and may span lines. Throws CONTAINER_CONFIG at the
- * first invalid line before the name.
+ * Returns the value of one name in an env file, which has lines such as `NAME='value'`; undefined
+ * when the name is missing. Values are quoted, taken literally and may span lines. Throws
+ * CONTAINER_CONFIG at the first invalid line before the name.
  */
 export function readEnvFile(text: string, name: string): string | undefined {
   const lines = text.replaceAll('\r\n', '\n');

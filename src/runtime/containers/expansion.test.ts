@@ -37,11 +37,11 @@ const rows: readonly [string, string][] = [
   ['a\n$(A)\n', 'a\na value\n'],
 ];
 for (const [text, expected] of rows) {
-  test(`${JSON.stringify(text)} expands to ${JSON.stringify(expected)}`, () =>
+  test(`expansion of ${JSON.stringify(text)} is ${JSON.stringify(expected)}`, () =>
     assert.equal(expand(text, lookup), expected));
 }
 
-test('a text without dollar signs is unchanged', () => {
+test('expansion leaves a text without dollar signs unchanged', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       const plain = text.replaceAll('$', '');
@@ -53,7 +53,7 @@ test('a text without dollar signs is unchanged', () => {
   );
 });
 
-test('doubled dollar signs escape any text', () => {
+test('a text with doubled dollar signs expands to the original text', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       assert.equal(
@@ -64,7 +64,7 @@ test('doubled dollar signs escape any text', () => {
   );
 });
 
-test('many unclosed openers are expanded in linear time', () => {
+test('a text with many unclosed "$(" is expanded in linear time', () => {
   const text = '$('.repeat(500_000);
   assert.equal(
     expand(text, () => 'x'),
@@ -72,7 +72,7 @@ test('many unclosed openers are expanded in linear time', () => {
   );
 });
 
-test('expandStrictly names all missing or empty variables', () => {
+test('expandStrictly names all missing or empty variables in its error', () => {
   assert.equal(expandStrictly('logs/$(A)', lookup, new ExpansionBudget()), 'logs/a value');
   assert.throws(() => expandStrictly('$(Z)/$(EMPTY)/$(C)/$(Z)', lookup, new ExpansionBudget()), {
     code: 'CONTAINER_CONFIG',
@@ -80,7 +80,7 @@ test('expandStrictly names all missing or empty variables', () => {
   });
 });
 
-test('rejects a long value with many references before building the text', () => {
+test('rejects a long value with many references before building the expanded text', () => {
   let lookups = 0;
   const long = () => {
     lookups++;

@@ -1,14 +1,14 @@
 import { KubelingError } from '../../lib/index.ts';
 
 /**
- * The kernel does not start a process with longer arguments and environment, whatever the stack
- * limit.
+ * The maximum total length of arguments and environment with which the kernel starts a process,
+ * whatever the stack limit.
  */
 const maxProcessBytes = 6 * 1024 * 1024;
 
 /**
  * Limits the total size of one container's variables, command, arguments and paths: nested
- * references double in length at each step, and each reference to a large value copies it.
+ * references double the length at each step, and each reference to a large value copies it.
  */
 export class ExpansionBudget {
   readonly #maxBytes: number;
@@ -18,7 +18,7 @@ export class ExpansionBudget {
     this.#maxBytes = maxBytes;
   }
 
-  /** Throws CONTAINER_CONFIG when that many more bytes exceed the limit. */
+  /** Throws CONTAINER_CONFIG when the given number of further bytes would exceed the limit. */
   check(bytes: number): void {
     if (this.#usedBytes + bytes <= this.#maxBytes) return;
     throw new KubelingError(
@@ -36,8 +36,8 @@ export class ExpansionBudget {
 /**
  * Replaces `$(NAME)` by the variable's value. `$$` is a literal dollar sign; a reference to an
  * unknown variable or without a closing parenthesis is left unchanged. References inside values are
- * not expanded. Throws CONTAINER_CONFIG before the result exceeds the budget; the result's length
- * is charged to the budget.
+ * not expanded. The length of the result counts towards the size limit; throws CONTAINER_CONFIG
+ * before exceeding it.
  */
 export function expand(
   text: string,
@@ -50,8 +50,8 @@ export function expand(
   for (let at = text.indexOf('$'); at >= 0; at = text.indexOf('$', from)) {
     result += text.slice(from, at);
     const next = text[at + 1];
-    // Stops searching after the last closing parenthesis, so that a text full of openers takes
-    // linear time.
+    // Stops searching for references after the last closing parenthesis, so that a text with many
+    // "$(" takes linear time.
     if (next === '(' && at + 1 < lastCloser) {
       const closer = text.indexOf(')', at);
       result += lookup(text.slice(at + 2, closer)) ?? text.slice(at, closer + 1);
@@ -67,7 +67,9 @@ export function expand(
   return result;
 }
 
-/** Expands a subPathExpr, where a missing or empty value would select another path. */
+/**
+ * Expands a subPathExpr; throws for a missing or empty variable, which would select another path.
+ */
 export function expandStrictly(
   text: string,
   lookup: (name: string) => string | undefined,

@@ -38,7 +38,7 @@ test('collects garbage every minute, and immediately when requested', async () =
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a request during a collection causes another one; a failure is logged once and ends nothing', async () => {
+test('a request during a garbage collection causes another one; a failure is logged once and does not end the loop', async () => {
   const { clock, times, garbage, records, node } = createHarness(async () => {
     if (times.length === 1) garbage.collectSoon();
     if (times.length < 3) throw new Error('busy');
@@ -60,7 +60,7 @@ test('a request during a collection causes another one; a failure is logged once
   await run;
 });
 
-test('collectNow waits for the running collection and returns the failure', async () => {
+test('collectNow waits for the running collection, then collects and rejects with its failure', async () => {
   const clock = new VirtualClock();
   const { logger } = collectLogs(clock);
   const story: string[] = [];

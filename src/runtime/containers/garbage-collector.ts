@@ -5,7 +5,7 @@ import type { GcScope } from './container-gc.ts';
 export interface GarbageCollectorDeps {
   readonly clock: Clock;
   readonly node: Pick<NodeJournal, 'problem' | 'recovered'>;
-  /** Calls are serialized. */
+  /** Collects garbage once; calls are never concurrent. */
   readonly collect: (scope: GcScope, signal: AbortSignal) => Promise<void>;
 }
 
@@ -16,7 +16,7 @@ const problemKey = 'container garbage';
 export class GarbageCollector {
   readonly #deps: GarbageCollectorDeps;
   readonly #requested: HintLatch;
-  /** Settles when no collection runs; never rejects. */
+  /** Resolves when no collection is running; never rejects. */
   #working = Promise.resolve();
 
   constructor(deps: GarbageCollectorDeps) {
@@ -28,7 +28,7 @@ export class GarbageCollector {
     this.#requested.raise();
   }
 
-  /** Collects immediately, for eviction. Rejects when something could not be removed. */
+  /** Collects garbage immediately, for eviction. Rejects when an object could not be removed. */
   async collectNow(scope: GcScope, signal: AbortSignal): Promise<void> {
     const work = this.#working.then(async () => {
       signal.throwIfAborted();

@@ -7,8 +7,8 @@ const htmlEscapes: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * JSON with the escapes of Go's encoding/json, for hashes and files that must match those of the Go
- * kubelet.
+ * Formats JSON with the escapes of Go's encoding/json, for hashes and files that must match those
+ * of the Go kubelet.
  */
 export function goJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(/[<>&\u2028\u2029]/g, (each) => htmlEscapes.get(each) ?? each);
@@ -27,7 +27,7 @@ const shortEscapes: Readonly<Record<string, string>> = {
 };
 const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]|["\\]/gu;
 
-/** Quotes a string as Go's %q does, which readers of pod metadata expect. */
+/** Quotes a string like Go's %q, as readers of pod metadata expect. */
 export function goQuote(text: string): string {
   return `"${text.replace(unprintable, escapedCharacter)}"`;
 }

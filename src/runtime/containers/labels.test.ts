@@ -27,7 +27,7 @@ const pod = aPod({
   spec: { containers: [main], terminationGracePeriodSeconds: 30 },
 });
 
-test("a sandbox has the labels of its pod, and the kubelet's labels win", () => {
+test("a sandbox has the labels of its pod, overridden by the kubelet's labels", () => {
   assert.deepEqual(sandboxLabels(pod), {
     app: 'web',
     'io.kubernetes.pod.name': 'web',
@@ -36,7 +36,7 @@ test("a sandbox has the labels of its pod, and the kubelet's labels win", () => 
   });
 });
 
-test("a container has only the kubelet's labels, and its owner can be read back", () => {
+test("a container has only the kubelet's labels, from which its owner can be read", () => {
   const labels = containerLabels(pod, main);
   assert.deepEqual(Object.keys(labels).sort(), [
     'io.kubernetes.container.name',
@@ -53,7 +53,7 @@ test("a container has only the kubelet's labels, and its owner can be read back"
   assert.equal(readOwner({ app: 'web' }), undefined);
 });
 
-test('annotations store what stopping the container needs, and override annotations of devices', () => {
+test('annotations store what is needed to stop the container, and override annotations of devices', () => {
   const annotations = containerAnnotations(pod, main, 2, {
     'io.kubernetes.container.hash': 'forged',
     'device.example/slot': '7',
@@ -71,7 +71,7 @@ test('annotations store what stopping the container needs, and override annotati
   });
 });
 
-test('fields that the pod lacks are not annotated', () => {
+test('container annotations omit fields that the pod lacks', () => {
   const annotations = containerAnnotations(aPod(), { name: 'a' }, 0);
   assert.deepEqual(Object.keys(annotations).sort(), [
     'io.kubernetes.container.hash',
@@ -81,7 +81,7 @@ test('fields that the pod lacks are not annotated', () => {
   ]);
 });
 
-test('annotations can be read back', () => {
+test('reads back the container annotations it writes', () => {
   assert.deepEqual(readContainerAnnotations(containerAnnotations(pod, main, 2)), {
     hash: '8e45cbd0',
     restartCount: 2,
@@ -94,7 +94,7 @@ test('annotations can be read back', () => {
   });
 });
 
-test('reading arbitrary annotations never throws', () => {
+test('reading any container annotations never throws', () => {
   const name = fc
     .constantFrom('hash', 'restartCount', 'preStopHandler', 'ports')
     .map((n) => `io.kubernetes.container.${n}`);
@@ -107,7 +107,7 @@ test('reading arbitrary annotations never throws', () => {
   );
 });
 
-test('restores a pod without a spec from its containers', () => {
+test("restores a pod without a spec from its containers' annotations", () => {
   const annotations = containerAnnotations(pod, main, 2);
   const observed = anObservedPod({ containers: [anInstance(main, { annotations }), anInstance(main)] });
   const restored = restorePod(observed);

@@ -15,11 +15,14 @@ export interface LabelledOwner {
   readonly podName: string;
   readonly namespace: string;
   readonly uid: PodUid;
-  /** Empty for sandboxes. */
+  /** The name of the container; empty for a sandbox. */
   readonly containerName: string;
 }
 
-/** The kubelet's labels override the pod's labels of the same name. */
+/**
+ * Returns the labels of a sandbox: those of the pod, overridden by the kubelet's labels of the same
+ * name.
+ */
 export function sandboxLabels(pod: Pod): Record<string, string> {
   return { ...pod.metadata.labels, ...podLabels(pod) };
 }
@@ -36,7 +39,10 @@ function podLabels({ metadata }: Pod): Record<string, string> {
   };
 }
 
-/** The owner of a sandbox or container; undefined without a kubelet's labels. */
+/**
+ * Returns the pod and container that own a sandbox or container; undefined if the kubelet's labels
+ * are missing.
+ */
 export function readOwner(from: Readonly<Record<string, string>>): LabelledOwner | undefined {
   const uid = from[labels.podUid];
   if (uid === undefined || uid === '') return undefined;
@@ -64,7 +70,10 @@ const names = {
  * is no longer available.
  */
 export interface AnnotatedContainer {
-  /** Empty when missing; the container then counts as changed. */
+  /**
+   * The spec hash of the container; empty when it is missing, so that the container counts as
+   * changed.
+   */
   readonly hash: string;
   readonly restartCount: number;
   readonly terminationMessagePath: string;
@@ -75,7 +84,10 @@ export interface AnnotatedContainer {
   readonly terminationGraceSeconds: number | undefined;
 }
 
-/** `others` are annotations of devices; the kubelet's annotations override them. */
+/**
+ * Returns the annotations of a container; `others` are annotations of devices, which the kubelet's
+ * ones override.
+ */
 export function containerAnnotations(
   pod: Pod,
   container: Container,
@@ -103,7 +115,10 @@ function given(name: string, value: string | undefined): Record<string, string> 
   return value === undefined ? {} : { [name]: value };
 }
 
-/** Unreadable values count as missing, because another program may have written them. */
+/**
+ * Reads the annotations of a container. Unreadable values count as missing, because another program
+ * may have written them.
+ */
 export function readContainerAnnotations(from: Readonly<Record<string, string>>): AnnotatedContainer {
   const ports = parsed(from[names.ports]);
   const preStop = parsed(from[names.preStopHandler]);

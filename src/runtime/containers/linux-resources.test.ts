@@ -45,18 +45,18 @@ const cpu: readonly [string, ResourceRequirements, shares: bigint, quota: bigint
   ['very little', { requests: { cpu: '1m' }, limits: { cpu: '1m' } }, 2n, 1_000n],
 ];
 for (const [what, resources, shares, quota] of cpu) {
-  test(`CPU: ${what}`, () => {
+  test(`CPU resources of a container: ${what}`, () => {
     const { cpuShares, cpuQuota, cpuPeriod } = made(resources);
     assert.deepEqual([cpuShares, cpuQuota, cpuPeriod], [shares, quota, 100_000n]);
   });
 }
 
-test('sets neither quota nor period when quotas are disabled', () => {
+test('sets neither CPU quota nor period when CPU quotas are disabled', () => {
   const { cpuQuota, cpuPeriod } = made({ limits: { cpu: '1' } }, {}, { cpuQuota: 'off' });
   assert.deepEqual([cpuQuota, cpuPeriod], [undefined, undefined]);
 });
 
-test('sets no quota for containers with exclusive CPUs', () => {
+test('sets no CPU quota for containers with exclusive CPUs', () => {
   const container = c({ limits: { cpu: '2' } });
   const grants = { exclusiveCpus: true, cpusetCpus: '2-3' };
   const { cpuQuota, cpusetCpus } = containerResources(
@@ -116,7 +116,8 @@ const swaps: readonly [string, ResourceRequirements, Partial<LinuxNode>, string]
   ],
 ];
 for (const [what, resources, on, expected] of swaps) {
-  test(`swap: ${what}`, () => assert.equal(made(resources, {}, on).unified?.['memory.swap.max'], expected));
+  test(`swap limit of a container: ${what}`, () =>
+    assert.equal(made(resources, {}, on).unified?.['memory.swap.max'], expected));
 }
 
 test('on cgroup v1 the swap limit equals the memory limit', () => {
@@ -135,7 +136,7 @@ test('a critical pod gets no swap', () => {
   );
 });
 
-test('a sandbox gets the sum of its containers, and overhead separately', () => {
+test("a sandbox gets the sum of its containers' resources, and the overhead separately", () => {
   const pod = aPod({
     spec: {
       containers: [
@@ -188,7 +189,7 @@ const scores: readonly [string, Partial<PodSpec>, bigint][] = [
   ],
 ];
 for (const [what, spec, expected] of scores) {
-  test(`oom_score_adj: ${what}`, () => {
+  test(`oom_score_adj of a container: ${what}`, () => {
     const pod = aPod({ spec });
     assert.equal(oomScoreAdj(pod, pod.spec.containers[0] ?? c(), node.memoryCapacity), expected);
   });
@@ -202,7 +203,7 @@ test('a sidecar has no higher oom_score_adj than the regular container', () => {
   assert.equal(oomScoreAdj(pod, sidecar, node.memoryCapacity), 800n);
 });
 
-test('burstable containers score between guaranteed and best-effort ones', () => {
+test('burstable containers have an oom_score_adj between guaranteed and best-effort ones', () => {
   fc.assert(
     fc.property(fc.bigInt(1n, 100n * Gi), fc.bigInt(1n, 100n * Gi), (asked, capacity) => {
       const container = request(`${asked}`);

@@ -20,7 +20,7 @@ import {
 } from '../../pods/index.ts';
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
 
-/** Machine facts and node settings that determine container resources. */
+/** The machine facts and node settings that determine container resources. */
 export interface LinuxNode {
   readonly cgroups: 'v1' | 'v2';
   readonly memoryCapacity: bigint;
@@ -32,12 +32,12 @@ export interface LinuxNode {
   readonly hugePageSizes: readonly string[];
   readonly cpuQuota: 'enforced' | 'off';
   readonly cpuPeriodUs: bigint;
-  /** Whether an OOM kill ends the whole container; no effect on cgroup v1. */
+  /** Whether an OOM kill ends all processes of the container; has no effect with cgroup v1. */
   readonly oomKills: 'container' | 'process';
 }
 
 export interface ResourceGrants {
-  /** Containers with exclusive CPUs get no CPU quota. */
+  /** Whether the container has exclusive CPUs; such a container gets no CPU quota. */
   readonly exclusiveCpus?: boolean;
   readonly cpusetCpus?: string;
   readonly cpusetMems?: string;
@@ -46,7 +46,7 @@ export interface ResourceGrants {
 type Resources = MessageInit<LinuxContainerResources>;
 
 interface Amounts {
-  /** Undefined without a CPU request: the limit is used instead. */
+  /** The CPU request; undefined without one, then the limit is used instead. */
   readonly cpuRequest: bigint | undefined;
   readonly cpuLimit: bigint;
   readonly memoryLimit: bigint;
@@ -78,15 +78,15 @@ export function containerResources(
   };
 }
 
-/** Limits that a running container has and that the resize removes. */
+/** Whether the resize removes limits that the running container has. */
 export interface RemovedLimits {
   readonly cpu: boolean;
   readonly memory: boolean;
 }
 
 /**
- * Resources for UpdateContainerResources; fields that cannot be changed on a running container are
- * omitted.
+ * Returns the resources for UpdateContainerResources; fields that cannot be changed on a running
+ * container are omitted.
  */
 export function resizedResources(
   pod: Pod,
@@ -97,7 +97,7 @@ export function resizedResources(
 ): Resources {
   const all = containerResources(pod, container, node, grants);
   const { unified: _unified, hugepageLimits: _pages, ...resources } = all;
-  // An omitted limit is left unchanged by the runtime.
+  // The runtime leaves an omitted limit unchanged.
   const hasSwap = resources.memorySwapLimitInBytes !== undefined;
   return {
     ...resources,
@@ -107,7 +107,7 @@ export function resizedResources(
   };
 }
 
-/** Resources of the sandbox: the sum for the pod's containers. */
+/** Returns the resources of the sandbox: the sum of the pod's containers. */
 export function sandboxResources(pod: Pod, node: LinuxNode, grants: ResourceGrants = {}): Resources {
   const requests = podRequests(pod, { overhead: 'excluded' });
   const limits = podLimits(pod, { overhead: 'excluded' });
@@ -119,7 +119,7 @@ export function sandboxResources(pod: Pod, node: LinuxNode, grants: ResourceGran
   return baseResources(amounts, node, grants);
 }
 
-/** Overhead of the pod's runtime class, as both request and limit. */
+/** Returns the overhead of the pod's runtime class, as both request and limit. */
 export function overheadResources(pod: Pod, node: LinuxNode): Resources {
   if (pod.spec.overhead === undefined) return {};
   const overhead = readResources(pod.spec.overhead);
@@ -150,18 +150,21 @@ function hugePageLimits(pod: Pod, container: Container, node: LinuxNode): Messag
 
 function swapResources(pod: Pod, container: Container, memoryLimit: bigint, node: LinuxNode): Resources {
   if (node.swapController === 'absent') return {};
-  // On cgroup v1 the value limits memory and swap together, so a value equal to the memory limit
-  // disables swap.
+  // Returns the swap limit. With cgroup v1 it covers memory and swap together, so a value equal to
+  // the memory limit disables swap.
   if (node.cgroups === 'v1') return { memorySwapLimitInBytes: memoryLimit };
   return { unified: { 'memory.swap.max': `${swapShare(pod, container, node)}` } };
 }
 
-/** Whether the container can use swap; its share grows with its memory request. */
+/** Whether the container can use swap; the amount depends on its memory request. */
 export function mayUseSwap(pod: Pod, container: Container, node: LinuxNode): boolean {
   return node.swapController === 'present' && node.cgroups === 'v2' && swapShare(pod, container, node) > 0n;
 }
 
-/** Swap in proportion to the memory request, only for Burstable pods that are not critical. */
+/**
+ * Returns the swap limit in proportion to the memory request; swap is only for Burstable pods that
+ * are not critical.
+ */
 function swapShare(pod: Pod, container: Container, node: LinuxNode): bigint {
   const request = memoryOf(readResources(container.resources?.requests));
   const limit = memoryOf(readResources(container.resources?.limits));
@@ -174,14 +177,14 @@ function swapShare(pod: Pod, container: Container, node: LinuxNode): bigint {
 const guaranteed = -997n;
 const bestEffort = 1000n;
 /**
- * A guaranteed container that uses all memory scores at most 3, so burstable containers stay above
- * it.
+ * The minimum score of a burstable container: a guaranteed container that uses all memory scores at
+ * most 3, so burstable ones stay above it.
  */
 const leastBurstable = bestEffort + guaranteed;
 
 /**
- * The oom_score_adj of a container. Among Burstable pods, a larger memory request gives a lower
- * score.
+ * Returns the oom_score_adj of a container. Among Burstable pods, a larger memory request gives a
+ * lower score.
  */
 export function oomScoreAdj(pod: Pod, container: Container, memoryCapacity: bigint): bigint {
   const qos = qosClass(pod);
@@ -216,7 +219,9 @@ function isSidecarOf(pod: Pod, { name }: Container): boolean {
   return initContainersOf(pod).some((init) => init.name === name && isSidecar(init));
 }
 
-/** The pod-level memory request beyond the containers' requests, divided equally among them. */
+/**
+ * Returns the pod-level memory request beyond the containers' requests, divided equally among them.
+ */
 function spareMemoryEach(pod: Pod): bigint {
   const whole = memoryOf(readResources(pod.spec.resources?.requests));
   if (!hasPodLevelResources(pod, 'requests') || whole === 0n) return 0n;

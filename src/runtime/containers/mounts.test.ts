@@ -174,7 +174,7 @@ test('mounts: distinguishes a subPath that cannot be created from one that canno
   await refuses({}, `failed to prepare subPath ${of}`);
 });
 
-test('mounts: prepares a subPath through the given function', async () => {
+test('mounts: a subPath is mounted from the path that preparing the subPath returns', async () => {
   const observed: unknown[] = [];
   const [first] = await made(mount({ subPathExpr: 'logs/$(A)' }), {
     subPath: async (subPath) => {
@@ -195,7 +195,7 @@ test('mounts: prepares a subPath through the given function', async () => {
   ]);
 });
 
-test('mounts the hosts file only with an address or the host network, and without an own mount there', async () => {
+test('mounts the hosts file only with a pod address or the host network, and not over a mount of the container', async () => {
   const own = { name: 'main', volumeMounts: [{ name: 'data', mountPath: '/etc/hosts' }] };
   assert.equal(getsHostsFile(aPod(), { name: 'main' }, []), false);
   assert.equal(getsHostsFile(aPod(), { name: 'main' }, ['10.0.0.7']), true);
@@ -217,7 +217,7 @@ test('the termination message file is the last mount', async () => {
   );
 });
 
-test('each instance gets its own termination message file if it has a path for it', () => {
+test('each container instance gets a separate termination message file if a path is given', () => {
   const random = seededRandom(1);
   const container = { name: 'main', terminationMessagePath: '/dev/termination-log' };
   const path = newTerminationFile('/pods/uid-1', container, random);
@@ -227,7 +227,7 @@ test('each instance gets its own termination message file if it has a path for i
   assert.equal(hostsFileOf('/pods/uid-1'), '/pods/uid-1/etc-hosts');
 });
 
-test('passes block volumes on as devices', () => {
+test('passes block volumes to the runtime as devices', () => {
   const devices = (name: string, devicePath = '/dev/x') =>
     volumeDevices({ name: 'main', volumeDevices: [{ name, devicePath }] }, inputs.volumes);
   assert.deepEqual(devices('disk'), [
@@ -275,7 +275,7 @@ const volumes = [
 ];
 
 describe('image volumes', () => {
-  it('are pulled when a container that mounts them starts, and on no other sync', async () => {
+  it('image volumes are pulled when a container that mounts them starts, and on no other sync', async () => {
     using harness = new PodRuntimeRig({ registry, flavour: 'containerd-2' });
     const pod = podOf({ plain: {}, mounts: mounting('files') }, { volumes });
     assert.equal((await harness.sync(pod)).error, undefined);
@@ -285,7 +285,7 @@ describe('image volumes', () => {
     assert.deepEqual(harness.eventsOf('Pulling'), [`Pulling image "${files}"`]);
   });
 
-  it('that cannot be pulled block only the containers that mount them', async () => {
+  it('an image volume that cannot be pulled blocks only the containers that mount it', async () => {
     using harness = new PodRuntimeRig({ registry, flavour: 'containerd-2' });
     const pod = podOf({ broken: mounting('absent'), plain: {}, sound: mounting('files') }, { volumes });
     const { actions } = await harness.sync(pod);
@@ -301,7 +301,7 @@ describe('image volumes', () => {
     assert.equal((await harness.sync(pod)).actions.at(-1)?.failure?.reason, 'ImagePullBackOff');
   });
 
-  it('have an explained error when the runtime does not support them', async () => {
+  it('a runtime without image volume support gives an error that explains this', async () => {
     using harness = new PodRuntimeRig({ registry });
     const pod = podOf({ mounts: { ...mounting('files'), image: busybox } }, { volumes });
     const failure = (await harness.sync(pod)).actions.at(-1)?.failure;

@@ -8,7 +8,7 @@ import { hostsFilePath } from '../sandbox/hostname.ts';
 import { type ExpansionBudget, expandStrictly } from './expansion.ts';
 import { isUnmade, whyUnusable } from './subpaths.ts';
 
-/** How a volume of the pod is passed to the runtime. */
+/** The way a volume of the pod is passed to the runtime. */
 export type MountableVolume =
   | {
       readonly kind: 'path';
@@ -16,17 +16,17 @@ export type MountableVolume =
       readonly readOnly?: boolean;
       /** Whether the volume's files may get another SELinux label. */
       readonly relabel?: boolean;
-      /** Directory name of the volume's subPath mounts; the volume's name unless given. */
+      /** The directory name of the volume's subPath mounts; the volume's name if undefined. */
       readonly specName?: string;
     }
   | MountableImage
   /** A block device that is passed to containers without a file system. */
   | { readonly kind: 'block'; readonly devicePath: string; readonly readOnly?: boolean };
 
-/** A volume with the files of an image present on the node. */
+/** A volume with the files of an image that is present on the node. */
 export interface MountableImage {
   readonly kind: 'image';
-  /** The image reference of the runtime. */
+  /** The image reference that the runtime reports. */
   readonly image: string;
   /** The image name in the pod's spec. */
   readonly asked?: string;
@@ -34,20 +34,20 @@ export interface MountableImage {
 
 export interface SubPath {
   readonly containerName: string;
-  /** Index of the mount in the container's volumeMounts. */
+  /** The index of the mount in the container's volumeMounts. */
   readonly index: number;
   readonly volumeName: string;
-  /** Directory name of the volume's subPath mounts. */
+  /** The directory name of the volume's subPath mounts. */
   readonly specName: string;
   readonly volumePath: string;
-  /** Relative path without `..`. */
+  /** The relative path inside the volume, without `..`. */
   readonly path: string;
 }
 
 export interface MountInputs {
   readonly volumes: ReadonlyMap<string, MountableVolume>;
   readonly podIps: readonly string[];
-  /** Path of the pod's hosts file, which is written before the container starts. */
+  /** The path of the pod's hosts file, which is written before the container starts. */
   readonly hostsFile: string;
   /**
    * Host path of the termination message file; undefined when the container has no
@@ -55,21 +55,24 @@ export interface MountInputs {
    */
   readonly terminationFile: string | undefined;
   readonly recursiveReadOnly: 'supported' | 'unsupported';
-  /** Handler of the pod's runtime class; empty for the runtime's default. */
+  /** The runtime handler of the pod's runtime class; empty for the default handler. */
   readonly runtimeHandler: string;
   readonly selinux: 'enabled' | 'disabled';
   readonly lookup: (name: string) => string | undefined;
   readonly budget: ExpansionBudget;
   /**
-   * Creates the directory if it is missing and returns a path that no symlink can redirect out of
-   * the volume.
+   * Prepares a subPath: creates the directory if it is missing and returns a path that no symlink
+   * can redirect out of the volume.
    */
   readonly subPath?: (subPath: SubPath, signal: AbortSignal) => Promise<string>;
 }
 
 type MountInit = MessageInit<Mount>;
 
-/** Throws CONTAINER_CONFIG with the message for the container's waiting state. */
+/**
+ * Returns the mounts of a container. Throws CONTAINER_CONFIG with the message for the container's
+ * waiting state.
+ */
 export async function containerMounts(
   pod: Pod,
   container: Container,
@@ -87,7 +90,7 @@ export async function containerMounts(
   ];
 }
 
-/** Block volumes of the container, as devices. */
+/** Returns the block volumes of the container as devices. */
 export function volumeDevices(
   container: Container,
   volumes: ReadonlyMap<string, MountableVolume>,
@@ -105,7 +108,10 @@ export function volumeDevices(
   });
 }
 
-/** False when the container mounts its own file there, and while the pod has no address. */
+/**
+ * Whether the kubelet's hosts file is mounted: not if the container mounts its own file there, nor
+ * while the pod has no address.
+ */
 export function getsHostsFile(pod: Pod, container: Container, podIps: readonly string[]): boolean {
   const own = container.volumeMounts?.some(({ mountPath }) => mountPath === hostsFilePath) ?? false;
   return !own && (podIps.length > 0 || pod.spec.hostNetwork === true);
@@ -115,7 +121,10 @@ export function hostsFileOf(podDir: string): string {
   return posix.join(podDir, 'etc-hosts');
 }
 
-/** A new path per instance, so that an instance never reads the message of a previous one. */
+/**
+ * Returns a new path for each container instance, so that it never reads the termination message of
+ * a previous one.
+ */
 export function newTerminationFile(podDir: string, container: Container, random: Random): string | undefined {
   if ((container.terminationMessagePath ?? '') === '') return undefined;
   return posix.join(podDir, 'containers', container.name, randomHex(random, 8));
@@ -151,7 +160,7 @@ async function volumeMount(
   };
   if (volume.kind === 'image') {
     const { image, asked: userSpecifiedImage = '' } = volume;
-    // Uses the annotations of the image pull.
+    // The runtime gets the same annotations with which the image was pulled.
     const { annotations = {} } = pod.metadata;
     const spec = { image, userSpecifiedImage, runtimeHandler: inputs.runtimeHandler, annotations };
     return { ...common, readonly: true, image: spec, imageSubPath: path };
@@ -180,7 +189,7 @@ async function hostPathOf(subPath: SubPath, inputs: MountInputs, signal: AbortSi
   });
 }
 
-/** Empty for the whole volume. */
+/** The path inside the volume; empty for the complete volume. */
 function subPathOf({ subPath = '', subPathExpr = '' }: VolumeMount, { lookup, budget }: MountInputs): string {
   const path = subPathExpr === '' ? subPath : expandStrictly(subPathExpr, lookup, budget);
   if (posix.isAbsolute(path)) throw failed(`error SubPath \`${path}\` must not be an absolute path`);
@@ -228,14 +237,14 @@ function failed(message: string): KubelingError {
   return new KubelingError('CONTAINER_CONFIG', message);
 }
 
-/** A volume of a pod with the files of an image. */
+/** An image volume of a pod: it has the files of an image. */
 export interface ImageVolume {
   readonly name: string;
   readonly reference: string;
   readonly pullPolicy: string | undefined;
 }
 
-/** The image volumes that the container mounts, each once. */
+/** Returns the image volumes that the container mounts, each once. */
 export function imageVolumesOf({ spec }: Pod, container: Container): readonly ImageVolume[] {
   const mounted = new Set((container.volumeMounts ?? []).map(({ name }) => name));
   return (spec.volumes ?? []).flatMap(({ name, image }) =>
@@ -246,7 +255,7 @@ export function imageVolumesOf({ spec }: Pod, container: Container): readonly Im
 }
 
 /**
- * Adds the cause to the error of a runtime without image volume support, which complains about the
+ * Adds the cause to the error of a runtime without image volume support, which only reports a
  * missing host path.
  */
 export function explainRefusal(error: unknown, { mounts = [] }: MessageInit<ContainerConfig>): unknown {

@@ -58,7 +58,7 @@ test('rejects containers and pods that are not running', async () => {
   await assert.rejects(createHarness(undefined).pods.portForward(pod, [], signal), { code: 'STREAM_NO_POD' });
 });
 
-test('port forwarding uses the running sandbox', async () => {
+test('port-forward uses the running sandbox of the pod', async () => {
   const { asked, pods } = createHarness({
     sandboxes: [item('old', 'exited', 1n), item('now', 'running', 2n)],
   });
@@ -66,7 +66,7 @@ test('port forwarding uses the running sandbox', async () => {
   assert.deepEqual(asked, [{ podSandboxId: 'now', port: [80] }]);
 });
 
-test('run returns the output of a command, or fails with its exit code', async () => {
+test('run returns the output of a command, or fails with its exit code and output', async () => {
   const containers = [item('c', 'running', 1n)];
   assert.equal(
     String(await createHarness({ containers }).pods.run(pod, 'main', ['ls', '-l'], signal)),

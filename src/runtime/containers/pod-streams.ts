@@ -2,7 +2,7 @@ import type { CriClient } from '../../cri/index.ts';
 import { KubelingError } from '../../lib/index.ts';
 import type { Pod, PodUid, RuntimeContainer, RuntimePod } from '../../pods/index.ts';
 
-/** Streams of a process to open; with a terminal, stderr is part of stdout. */
+/** The streams of a process that are opened; with a terminal, stderr is part of stdout. */
 export interface ProcessStreams {
   readonly stdin: boolean;
   readonly stdout: boolean;
@@ -16,9 +16,9 @@ export interface PodStreamsDeps {
 }
 
 /**
- * Opens exec, attach and port-forward streams to running containers. Each call lists the pod from
- * the runtime, so only running containers are reached. A returned URL is valid for one use and one
- * minute.
+ * Opens exec, attach and port-forward streams to running containers. Each call lists the pod's
+ * containers from the runtime, so only running ones can be used. A returned URL is valid for one
+ * use and one minute.
  */
 export class PodStreams {
   readonly #deps: PodStreamsDeps;
@@ -45,7 +45,7 @@ export class PodStreams {
     return url;
   }
 
-  /** The ports are for protocols that need them in the request. */
+  /** Opens a port-forward stream; `ports` is for protocols that name the ports in the request. */
   async portForward(pod: Pod, ports: readonly number[], signal: AbortSignal): Promise<string> {
     const { name, namespace, uid } = pod.metadata;
     const sandbox = newestRunning((await this.#deps.observer.listPod(uid, signal))?.sandboxes ?? []);
@@ -57,8 +57,8 @@ export class PodStreams {
   }
 
   /**
-   * Runs the command to completion and returns its output. Rejects with COMMAND_FAILED for a
-   * non-zero exit code.
+   * Runs the command in the container to completion and returns its output. Rejects with
+   * COMMAND_FAILED for a non-zero exit code.
    */
   async run(
     pod: Pod,

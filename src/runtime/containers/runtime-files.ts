@@ -37,36 +37,39 @@ export type FileKind = 'directory' | 'file' | 'socket' | 'character-device' | 'b
  * and FILE_WRITE errors; a missing file is not a failure.
  */
 export interface RuntimeFiles {
-  /** Creates missing parent directories too; does nothing when the directory exists. */
+  /** Creates the directory and its missing parents; an existing directory is no failure. */
   makeDirectory(path: string, mode: number): Promise<void>;
   /**
    * Creates a log directory below a root. Rejects when the path below the root contains a symlink.
    */
   makeDirectoryBelow(root: string, inside: string, mode: number): Promise<void>;
   /**
-   * Creates the directory atomically with this mode and group; `ifThere` decides about an existing
-   * one.
+   * Creates the directory atomically with this mode and group; `ifThere` decides what to do with an
+   * existing one.
    */
   makeSharedDirectory(path: string, as: SharedDirectory): Promise<void>;
-  /** The sorted names in a directory; empty when it is missing. */
+  /** Returns the sorted names in a directory; empty when it is missing. */
   names(directory: string): Promise<readonly string[]>;
   /**
-   * The last bytes of a regular file, or undefined when it is missing. Rejects for a symlink, which
-   * could point to any file.
+   * Returns the last bytes of a regular file; undefined when it is missing. Rejects for a symlink,
+   * which could point to any file.
    */
   readEnd(path: string, maxBytes: number): Promise<Buffer | undefined>;
   /**
-   * The last bytes of a log below the root of pod logs. Rejects with LOG_REFUSED when the path
-   * contains a symlink.
+   * Returns the last bytes of a log below the root of pod logs. Rejects with LOG_REFUSED when the
+   * path contains a symlink.
    */
   readLogEnd(podLogsDir: string, path: string, maxBytes: number): Promise<Buffer | undefined>;
-  /** Follows symlinks. */
+  /** Whether the path exists; follows symlinks. */
   exists(path: string): Promise<boolean>;
-  /** Undefined when the path is missing. Does not follow symlinks. */
+  /**
+   * Returns the kind of the file at the path; undefined when the path is missing. Does not follow
+   * symlinks.
+   */
   kindAt(path: string): Promise<FileKind | 'link' | undefined>;
-  /** Follows symlinks; undefined when the target is missing. */
+  /** Returns the kind of the file, following symlinks; undefined when the target is missing. */
   kindBehind(path: string): Promise<FileKind | undefined>;
-  /** The target of a symlink, or undefined when the path is no symlink. */
+  /** Returns the target of a symlink; undefined when the path is no symlink. */
   readLink(path: string): Promise<string | undefined>;
   /** Creates or replaces a symlink and creates its directory. */
   link(target: string, path: string): Promise<void>;
@@ -75,21 +78,24 @@ export interface RuntimeFiles {
    * umask.
    */
   write(path: string, text: string, mode: number): Promise<void>;
-  /** Creates an empty file but not its directory; an existing file is left unchanged. */
+  /** Creates an empty file, but not its directory; an existing file is left unchanged. */
   makeFile(path: string, mode: number): Promise<void>;
-  /** Replaces the file atomically and creates its directory; readers never see partial content. */
-  replace(path: string, text: string, options: WriteOptions): Promise<void>;
   /**
-   * Removes a file, a symlink or a directory tree without mounts; does nothing when the path is
-   * missing.
+   * Replaces the file atomically and creates its directory; readers never see a partly written
+   * file.
    */
+  replace(path: string, text: string, options: WriteOptions): Promise<void>;
+  /** Removes a file, a symlink or a directory tree without mounts; a missing path is no failure. */
   remove(path: string): Promise<void>;
   /**
    * Removes a log and all files in its directory whose names start with its name; does nothing when
    * the path contains a symlink.
    */
   removeLogs(path: string): Promise<void>;
-  /** Returns `gone` when the directory no longer exists, `not-empty` when it has entries. */
+  /**
+   * Removes an empty directory; returns `gone` when it no longer exists, `not-empty` when it has
+   * entries.
+   */
   removeEmptyDirectory(path: string): Promise<'gone' | 'not-empty'>;
 }
 
@@ -151,8 +157,8 @@ export function realRuntimeFiles(
 }
 
 /**
- * Synchronous calls are ten times cheaper than the thread pool, but only safe on the kubelet's own
- * directories: a volume's file system may be unresponsive.
+ * The synchronous calls of `node:fs` are ten times cheaper than the thread pool, but only safe on
+ * the kubelet's own directories: the file system of a volume may be unresponsive.
  */
 function isLocal(path: string): boolean {
   return !path.includes('/volume') || /\/pods\/[^/]+\/volume[^/]*$/.test(path);
@@ -168,7 +174,8 @@ async function remove(path: string): Promise<void> {
     await clearingInodeFlags(() => unlink(path), [path, posix.dirname(path)]);
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return;
-    // Other programs may write to the directory, so removeTree resolves no name twice.
+    // removeTree is used because other programs may write to the directory: it resolves no name
+    // twice.
     await removeTree(path);
   }
 }
@@ -196,8 +203,8 @@ function kindOf(facts: Stats): FileKind {
 }
 
 /**
- * Creates the directory under a temporary name and renames it, so that a crash never leaves one
- * with a wrong mode or group.
+ * Creates the directory under a temporary name and renames it, so that a crash never leaves a
+ * directory with a wrong mode or group.
  */
 async function createShared(path: string, as: SharedDirectory): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
@@ -247,7 +254,7 @@ async function readLogEnd(podLogsDir: string, path: string, maxBytes: number): P
 const inPlace = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
 
 /**
- * Overwrites the file instead of replacing it, so that containers that mount it see the new
+ * The file is overwritten instead of replaced, so that containers that mount it get the new
  * content.
  */
 async function writeInPlace(path: string, text: string, mode: number): Promise<void> {
@@ -258,7 +265,7 @@ async function writeInPlace(path: string, text: string, mode: number): Promise<v
   });
 }
 
-/** Retries after creating the parent directory, which usually exists. */
+/** Runs the operation, and again after creating the parent directory if that is missing. */
 async function inDirectory(path: string, act: () => Promise<void>): Promise<void> {
   try {
     await act();

@@ -30,7 +30,7 @@ function made({ pod, own, annotations = {}, inputs: other = {} }: Case) {
   return containerSecurityContext(whole, container, { ...inputs, ...other });
 }
 
-test('a container without settings gets the safe defaults', () => {
+test('a container without securityContext gets the default user, capabilities and masked paths', () => {
   const context = made({});
   assert.deepEqual(context.runAsUser, { value: 0n });
   assert.equal(context.runAsGroup, undefined);
@@ -79,13 +79,13 @@ const users: readonly [string, Case, bigint | undefined, string | undefined][] =
   ['root without any user', {}, 0n, undefined],
 ];
 for (const [what, given, uid, name] of users) {
-  test(`user: ${what}`, () => {
+  test(`user of a container: ${what}`, () => {
     const { runAsUser, runAsUsername } = made(given);
     assert.deepEqual([runAsUser?.value, runAsUsername], [uid, name]);
   });
 }
 
-test('settings of the container override those of the pod', () => {
+test('securityContext of the container overrides that of the pod', () => {
   const context = made({
     pod: { runAsGroup: 5, seLinuxOptions: { level: 'pod' } },
     own: { runAsGroup: 6, seLinuxOptions: { level: 'own' } },
@@ -95,7 +95,7 @@ test('settings of the container override those of the pod', () => {
   assert.deepEqual(made({ pod: { runAsGroup: 5 } }).runAsGroup, { value: 5n });
 });
 
-test("passes on the container's fields", () => {
+test('passes the securityContext fields of the container to the runtime', () => {
   const context = made({
     own: {
       privileged: true,
@@ -108,7 +108,7 @@ test("passes on the container's fields", () => {
   assert.deepEqual(context.capabilities, { addCapabilities: ['NET_ADMIN'], dropCapabilities: ['ALL'] });
 });
 
-test('groups are the fsGroup, the supplementalGroups and the groups of volumes', () => {
+test('supplemental groups are the fsGroup, the supplementalGroups and the groups of volumes', () => {
   const context = made({
     pod: { fsGroup: 1, supplementalGroups: [2, 3], supplementalGroupsPolicy: 'Strict' },
     inputs: { extraGroups: [9] },
@@ -150,7 +150,7 @@ for (const [what, given, message] of refusals) {
   });
 }
 
-test('runAsNonRoot accepts other user ids, and a container can override it', () => {
+test('runAsNonRoot accepts user IDs other than 0, and a container can override it', () => {
   made({ pod: { runAsNonRoot: true }, own: { runAsUser: 7 } });
   made({ pod: { runAsNonRoot: true }, inputs: { imageUser: imageUser(7n, '') } });
   made({ pod: { runAsNonRoot: true }, own: { runAsNonRoot: false } });
@@ -255,7 +255,7 @@ test('AppArmor: rejects a Localhost profile without a name', () => {
   });
 });
 
-test('seccomp: rejects a Localhost profile outside the profile root', () => {
+test('seccomp: rejects a Localhost profile outside of the profile directory', () => {
   for (const localhostProfile of ['/etc/passwd', '../secret', 'a/../../b'])
     assert.throws(() => made({ own: { seccompProfile: { type: 'Localhost', localhostProfile } } }), {
       code: 'CONTAINER_CONFIG',

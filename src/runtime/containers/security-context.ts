@@ -6,13 +6,13 @@ import type { Pod } from '../../pods/index.ts';
 import { describePod, ephemeralContainersOf, initContainersOf } from '../../pods/index.ts';
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
 
-/** The default user of an image; root when the image has none. */
+/** The default user of an image: root when the image has none. */
 export type ImageUser =
   | { readonly kind: 'uid'; readonly uid: bigint }
   | { readonly kind: 'name'; readonly name: string };
 
 /**
- * Converts the user in the runtime's image status: a user id, a user name that only the image can
+ * Converts the user in the runtime's image status: a user ID, a user name that only the image can
  * resolve, or none.
  */
 export function imageUser(uid: bigint | undefined, username: string): ImageUser {
@@ -24,15 +24,21 @@ export interface SecurityInputs {
   readonly imageUser: ImageUser;
   readonly namespaces: MessageInit<NamespaceOption>;
   readonly seccomp: SeccompSettings;
-  /** Groups that own the pod's volumes. */
+  /** The groups that own the pod's volumes. */
   readonly extraGroups: readonly number[];
-  /** The existing /sys/devices/system/cpu/cpuN/thermal_throttle paths. */
+  /**
+   * The /sys/devices/system/cpu/cpuN/thermal_throttle paths of this machine, which are masked in
+   * containers.
+   */
   readonly thermalThrottlePaths: readonly string[];
 }
 
 type Context = MessageInit<LinuxContainerSecurityContext>;
 
-/** Throws CONTAINER_CONFIG with the message for the container's waiting state. */
+/**
+ * Returns the security context for the CRI. Throws CONTAINER_CONFIG with the message for the
+ * container's waiting state.
+ */
 export function containerSecurityContext(pod: Pod, container: Container, inputs: SecurityInputs): Context {
   verifyNonRoot(pod, container, inputs.imageUser);
   const own = container.securityContext;
@@ -96,7 +102,7 @@ const maskedPaths = [
 ];
 const readonlyPaths = ['bus', 'fs', 'irq', 'sys', 'sysrq-trigger'].map((name) => `/proc/${name}`);
 
-/** Paths of /proc and /sys that are masked or read-only in the container. */
+/** Returns the paths of /proc and /sys that are masked or read-only in the container. */
 function pathFields(
   { securityContext }: Container,
   { thermalThrottlePaths }: SecurityInputs,
@@ -141,18 +147,18 @@ function breach(
   };
 }
 
-/** Seccomp and AppArmor settings. */
+/** The settings for seccomp and AppArmor profiles. */
 
 export interface SeccompSettings {
-  /** Directory of Localhost profiles. */
+  /** The directory of Localhost seccomp profiles. */
   readonly profileRoot: string;
-  /** Profile for containers without one. */
+  /** The seccomp profile of containers that specify none. */
   readonly fallback: 'RuntimeDefault' | 'Unconfined';
 }
 
 type Profile = MessageInit<SecurityProfile>;
 
-/** The container's profile overrides the pod's. */
+/** Returns the seccomp profile: that of the container, or else that of the pod. */
 function seccompProfile(pod: Pod, container: Container, settings: SeccompSettings): Profile {
   const profile = container.securityContext?.seccompProfile ?? pod.spec.securityContext?.seccompProfile;
   if (profile === undefined) return { profileType: settings.fallback };
@@ -176,7 +182,10 @@ const annotationPrefix = 'container.apparmor.security.beta.kubernetes.io/';
 
 type AppArmorFields = Pick<MessageInit<LinuxContainerSecurityContext>, 'apparmor' | 'apparmorProfile'>;
 
-/** Sets the current and the deprecated CRI field; neither without a profile. */
+/**
+ * Returns both CRI fields for the AppArmor profile, the current and the deprecated one; none
+ * without a profile.
+ */
 function appArmorFields(pod: Pod, container: Container): AppArmorFields {
   const profile = appArmorProfile(pod, container);
   switch (profile?.type) {
@@ -191,7 +200,10 @@ function appArmorFields(pod: Pod, container: Container): AppArmorFields {
   }
 }
 
-/** The annotation of a static pod overrides the pod's field. */
+/**
+ * Returns the AppArmor profile of the container; the annotation of a static pod overrides the field
+ * of the pod.
+ */
 function appArmorProfile(pod: Pod, container: Container): AppArmorProfile | undefined {
   const annotation = pod.metadata.annotations?.[`${annotationPrefix}${container.name}`];
   return (
@@ -202,7 +214,8 @@ function appArmorProfile(pod: Pod, container: Container): AppArmorProfile | unde
 }
 
 /**
- * Why the pod's AppArmor profiles cannot be enforced; undefined when they can, or when it has none.
+ * Returns why the pod's AppArmor profiles cannot be enforced; undefined when they can, or when the
+ * pod has none.
  */
 export function appArmorProblem(pod: Pod, host: 'enabled' | 'disabled'): string | undefined {
   const all = [...pod.spec.containers, ...initContainersOf(pod), ...ephemeralContainersOf(pod)];

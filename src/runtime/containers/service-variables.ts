@@ -3,17 +3,17 @@ import type { Service, ServicePort } from '../../kinds/index.ts';
 import { KubelingError } from '../../lib/index.ts';
 import { isStaticPod, type Pod } from '../../pods/index.ts';
 
-/** State of the service cache. */
+/** The state of the service cache. */
 export type KnownServices =
-  /** The node has no API client. */
+  /** No services are known, because the node has no API client. */
   | { readonly state: 'none' }
-  /** Services have not been listed yet. */
+  /** The services have not been listed yet. */
   | { readonly state: 'unread' }
   | { readonly state: 'read'; readonly services: readonly Service[] };
 
 /**
- * Environment variables of the services in the pod's namespace and of the API service, sorted by
- * service. Throws CONTAINER_CONFIG while services are not listed.
+ * Returns the environment variables of the services in the pod's namespace and of the API service,
+ * sorted by service. Throws CONTAINER_CONFIG while services are not listed.
  */
 export function serviceVariables(pod: Pod, known: KnownServices): Map<string, string> {
   const links = pod.spec.enableServiceLinks;

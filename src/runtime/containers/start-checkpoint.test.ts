@@ -6,7 +6,7 @@ import { isOnlyStart, withInterruptedStart } from './start-checkpoint.ts';
 
 const main = { name: 'main', image: 'example/web:1' };
 
-test('records a start only when a failed one would be final', () => {
+test('records the start of a container only if a failed start would be final', () => {
   const isOnly = (pod: string | undefined, container?: string) =>
     isOnlyStart(aPod({ spec: { restartPolicy: pod } }), { ...main, restartPolicy: container });
   assert.equal(isOnly('Never'), true);
@@ -22,7 +22,7 @@ test('a container whose start was interrupted counts as created', () => {
   assert.equal(withInterruptedStart(observed, failed.id).containers[0]?.state, 'created');
 });
 
-test('a container that ran, or whose failed start was reported, is unchanged', () => {
+test('a container that ran, or whose failed start was reported, keeps its observed state', () => {
   const ran = anInstance(main, { state: 'exited', startedAtNs: 5n });
   const refused = anInstance(main, { state: 'exited', startedAtNs: 0n });
   for (const [one, id] of [

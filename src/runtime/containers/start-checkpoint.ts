@@ -12,7 +12,7 @@ import {
  * runtime aborts the start and reports the container as exited.
  */
 export interface StartCheckpoint {
-  /** Settles when the record is written. */
+  /** Resolves when the record is written, or the write has failed. */
   recordStart(pod: Pod, containerId: string): Promise<void>;
   /** Removes the record after StartContainer returned. */
   clearStart(pod: Pod, containerId: string): Promise<void>;
@@ -20,7 +20,7 @@ export interface StartCheckpoint {
 
 export const noStartCheckpoint: StartCheckpoint = { recordStart: async () => {}, clearStart: async () => {} };
 
-/** Exit code that runtimes report for a container that never ran. */
+/** The exit code that runtimes report for a container that never ran. */
 const startErrorCode = 128;
 
 /**
@@ -32,8 +32,8 @@ export function isOnlyStart(pod: Pod, container: Container): boolean {
 }
 
 /**
- * Treats a container that never ran, because its start was interrupted by the kubelet's exit, as
- * created and not started.
+ * Treats a container that never ran, because the kubelet exited during its start, as created and
+ * not started.
  */
 export function withInterruptedStart(observed: ObservedPod, containerId: string | undefined): ObservedPod {
   const isUnanswered = ({ id, state, startedAtNs }: ObservedContainer) =>

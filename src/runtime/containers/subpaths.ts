@@ -33,28 +33,34 @@ import {
 export interface SubPaths {
   /**
    * Bind-mounts a path of the volume at the target; a missing path is created as a directory with
-   * the volume's mode.
+   * the mode of the volume.
    */
   bind(volume: string, part: string, target: string, signal: AbortSignal): Promise<void>;
   /**
-   * Unmounts every bind below the directory and removes the targets; does nothing when there are
-   * none.
+   * Unmounts all subPath mounts below the directory and removes their targets; without any it does
+   * nothing.
    */
   unbind(directory: string, signal: AbortSignal): Promise<void>;
-  /** Rejects when the path is not a file or the file is larger. */
+  /**
+   * Reads a file in the volume. Rejects when the path is not a file or the file is larger than
+   * allowed.
+   */
   readText(volume: string, part: string, maxBytes: number): Promise<string>;
 }
 
-/** O_PATH of Linux, which Node.js does not export: a handle for traversal, not for reading. */
+/**
+ * O_PATH of Linux, which Node.js does not export: opens a handle for resolving paths, not for
+ * reading.
+ */
 const oPath = 0o10000000;
 const stepFlags = oPath | constants.O_NOFOLLOW;
 const targetDirectoryMode = 0o750;
 const targetFileMode = 0o640;
-/** Directory levels below a pod's subPath directory: `<volume>/<container>/<mount>`. */
+/** The directory levels below a pod's subPath directory: `<volume>/<container>/<mount>`. */
 const targetDepth = 3;
 const mountDeadlineMs = 30_000;
 
-/** SubPaths with real mounts. */
+/** Creates subPath mounts with the kernel's mount functions. */
 export function hostSubPaths(
   clock: Clock,
   silent: Pick<UnresponsiveMounts, 'check'> = hostUnresponsiveMounts(clock, systemRandom()),
@@ -68,13 +74,14 @@ export function hostSubPaths(
       await using place = await openSubPath(volume, part, 'make');
       const isDirectory = (await place.stat()).isDirectory();
       await createTarget(target, isDirectory ? 'directory' : 'file');
-      // Mounts through the handle, because the path could have been replaced by a symlink.
+      // Mounts through the open handle, because the path could have been replaced by a symlink.
       const source = `/proc/${process.pid}/fd/${place.fd}`;
       const flags = ['--no-canonicalize'];
       await run('mount', mountArguments({ flags, options: ['bind'], source, target }), signal);
     },
     async unbind(directory, signal) {
-      // Most pods have no subPath mounts; the directory itself is only written by the kubelet.
+      // Most pods have no subPath mounts. Only the kubelet writes to the directory, so a
+      // synchronous check is safe.
       if (lstatSync(directory, { throwIfNoEntry: false }) === undefined) return;
       await unmountAll(await mountsBelow(directory), run, signal);
       await removeTargets(directory);
@@ -90,7 +97,7 @@ export function hostSubPaths(
   };
 }
 
-/** The message is shown to users. */
+/** Checks that the file system of the volume responds; users read the message of the error. */
 async function checkAnswers(
   silent: Pick<UnresponsiveMounts, 'check'>,
   path: string,
@@ -116,7 +123,7 @@ async function readAtMost(place: FileHandle, maxBytes: number): Promise<string> 
 
 type Run = (file: string, args: readonly string[], signal: AbortSignal) => Promise<unknown>;
 
-/** Removes the bind mount of a previous instance. */
+/** Removes the bind mount of a previous container instance. */
 async function unbindOne(target: string, run: Run, signal: AbortSignal): Promise<void> {
   await unmountAll(await mountsBelow(target), run, signal);
   await removeTarget(target);
@@ -132,13 +139,15 @@ async function unmountAll(points: readonly string[], run: Run, signal: AbortSign
     const args = mountArguments({ flags: ['--make-rprivate'], target: point });
     if (isAround) await run('mount', args, signal);
   }
-  // Passes the kernel's mount points, because canonicalizing them could block on an unresponsive
-  // file system.
+  // Passes the mount points as the kernel lists them, because canonicalizing them could block on an
+  // unresponsive file system.
   for (const point of points.toReversed())
     await run('umount', umountArguments(['--no-canonicalize'], point), signal);
 }
 
-/** Mount points in the order of mounting. The kernel lists them with symlinks resolved. */
+/**
+ * Returns the mount points in the order of mounting. The kernel lists them with symlinks resolved.
+ */
 async function mountsBelow(path: string): Promise<readonly string[]> {
   const directory = await realpath(path).catch((error) => {
     if (errnoOf(error) === 'ENOENT') return undefined;
@@ -157,8 +166,8 @@ async function createTarget(target: string, kind: 'directory' | 'file'): Promise
 }
 
 /**
- * Removes targets without a mount too, as after a reboot. The content of a target is never listed,
- * because it may belong to the volume.
+ * Also removes targets without a mount, which remain after a reboot. The content of a target is
+ * never listed, because it may belong to the volume.
  */
 async function removeTargets(directory: string, depth = targetDepth): Promise<void> {
   const names = depth === 0 ? [] : await namesIn(directory);
@@ -166,7 +175,7 @@ async function removeTargets(directory: string, depth = targetDepth): Promise<vo
   await removeTarget(directory);
 }
 
-/** Empty for anything but a directory. */
+/** Returns the names in a directory; empty for anything else. */
 async function namesIn(directory: string): Promise<readonly string[]> {
   try {
     return (await lstat(directory)).isDirectory() ? await readdir(directory) : [];
@@ -176,7 +185,7 @@ async function namesIn(directory: string): Promise<readonly string[]> {
   }
 }
 
-/** Removes only an empty directory or file: anything else is content of a volume. */
+/** Removes only an empty directory or an empty file: anything else is content of a volume. */
 async function removeTarget(target: string): Promise<void> {
   try {
     const facts = await lstat(target);
@@ -188,8 +197,8 @@ async function removeTarget(target: string): Promise<void> {
 }
 
 /**
- * Returns a handle to the path. Symlinks inside the volume are resolved first; then each step is
- * opened relative to the previous handle, so that a symlink placed meanwhile is not followed.
+ * Returns a handle to the path. First resolves the symlinks inside the volume; then opens each step
+ * relative to the previous handle, so that a symlink placed in the meantime is not followed.
  */
 async function openSubPath(volume: string, part: string, missing: 'make' | 'find'): Promise<FileHandle> {
   const root = await realpath(volume);
@@ -212,15 +221,15 @@ async function openStep(from: FileHandle, step: string, mode: number | undefined
   if (found !== undefined) return await unlessBad(found, checkPlace);
   if (mode === undefined) throw unusable('it does not exist');
   await mkdir(path, { mode }).catch((error: NodeJS.ErrnoException) => {
-    // Omits the path, which is a path of the host.
+    // The message omits the path, because it is a path of the host.
     throw unmade(error.message.split(`, ${error.syscall}`)[0] ?? 'it failed');
   });
   const made = await open(path, stepFlags | constants.O_DIRECTORY);
-  // Restores mode bits that the umask cleared and containers need.
+  // Sets the mode bits that containers need and that the umask has cleared.
   return await unlessBad(made, (place) => withMode(place, mode));
 }
 
-/** Returns the handle, or closes it when the check fails. */
+/** Returns the handle if the check succeeds; otherwise closes it and throws. */
 async function unlessBad(
   place: FileHandle,
   check: (place: FileHandle) => Promise<void>,
@@ -244,8 +253,9 @@ async function withMode(place: FileHandle, mode: number): Promise<void> {
 }
 
 /**
- * Resolves the part to steps below the root without leaving it, so that no result depends on other paths of the host: symlinks are
- * read one by one, and a symlink out of the volume ends the resolution. Missing steps are returned as they are.
+ * Resolves the path to steps below the root: symlinks are read one by one, and a symlink out of the
+ * volume ends the resolution, so that no result depends on other paths of the host. Missing steps
+ * are returned unchanged.
  */
 async function stepsTo(root: string, part: string, missing: 'make' | 'find'): Promise<readonly string[]> {
   checkLength(part);
@@ -280,7 +290,7 @@ async function stepsTo(root: string, part: string, missing: 'make' | 'find'): Pr
 }
 
 const maxLinks = 40;
-/** The limits of the kernel for a path and for one of its steps. */
+/** The kernel's limits for the length of a path and of one step in it. */
 const maxPathBytes = 4_096;
 const maxStepBytes = 255;
 
@@ -294,7 +304,7 @@ function stepsOf(path: string): readonly string[] {
   return path.split('/').filter((step) => step !== '' && step !== '.');
 }
 
-/** Returns the target of a link, undefined for anything else that exists. */
+/** Returns the target of a symlink; undefined for any other existing file. */
 async function linkTarget(path: string): Promise<string | 'missing' | undefined> {
   try {
     return (await lstat(path)).isSymbolicLink() ? await readlink(path) : undefined;
@@ -308,13 +318,13 @@ function leadsOut(): KubelingError {
   return unusable('a symlink leads out of the volume');
 }
 
-/** The reason as shown to users, without host paths that other errors contain. */
+/** Returns the reason for users, without the host paths that other errors contain. */
 export function whyUnusable(error: unknown): string {
   const isOwn = error instanceof KubelingError && error.code === 'VOLUME_UNUSABLE';
   return isOwn ? error.message : 'it cannot be used';
 }
 
-/** Whether a missing path could not be created, as opposed to not used. */
+/** Whether a missing path could not be created; otherwise an existing path could not be used. */
 export function isUnmade(error: unknown): boolean {
   return error instanceof KubelingError && error.details['missing'] === 'unmade';
 }

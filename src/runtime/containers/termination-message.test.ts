@@ -40,7 +40,7 @@ for (const path of [
   '/var/lib/kubelet/pods/uid-1/containers/main/notes',
   '/var/lib/kubelet/pods/uid-1/volumes/main/0123abcd',
 ]) {
-  test(`${path} is not a termination message file of the container`, () => {
+  test(`${path} is not the termination message file of the container`, () => {
     assert.equal(terminationMessageFile(statusOf(path)), undefined);
   });
 }
@@ -56,7 +56,7 @@ test('resolves a relative terminationMessagePath from the root', async () => {
   assert.equal(await messageOf(status, { files: memoryRuntimeFiles(store), podLogsDir }), 'failed: because');
 });
 
-test("ignores a volume that is mounted at the termination message path over the kubelet's file", async () => {
+test("does not read the file of a volume mounted at the termination message path over the kubelet's file", async () => {
   const store = mapFileStore();
   store.write('/host/chosen-by-the-pod', 'secret');
   store.write(ours, 'because');
@@ -69,7 +69,7 @@ test("ignores a volume that is mounted at the termination message path over the 
   );
 });
 
-test('ignores a host file that is mounted at the termination message path', async () => {
+test('does not read a host file that is mounted at the termination message path', async () => {
   const store = mapFileStore();
   store.write('/host/chosen-by-the-pod', 'secret');
   const source = { files: memoryRuntimeFiles(store), podLogsDir };
@@ -99,7 +99,7 @@ for (const [what, status] of [
   ['ended well', { exitCode: 0 }],
   ['could not start', { exitCode: 128, reason: 'ContainerCannotRun' }],
 ] as const) {
-  test(`the log is not used for a container that ${what}`, async () => {
+  test(`the termination message does not fall back to the log of a container that ${what}`, async () => {
     assert.equal(await fromLog(status), '');
   });
 }
@@ -110,12 +110,12 @@ test('limits the message from the log to 2048 bytes, with partial lines joined',
   assert.equal(message, `${'x'.repeat(2_048 - 6)}y\nend\n`);
 });
 
-test('uses the log when its last line is longer than the first read', async () => {
+test('uses the log for the termination message when its last line is longer than the first read', async () => {
   const message = await fromLog({}, `2026-01-01T00:00:00Z stdout F ${'z'.repeat(200_000)}\n`);
   assert.equal(message, `${'z'.repeat(2_047)}\n`);
 });
 
-test('a missing or empty log, and one without lines, give no message', async () => {
+test('a log that is missing, empty or without lines gives no termination message', async () => {
   for (const log of ['', 'no log at all\n', '\n']) assert.equal(await fromLog({}, log), '');
   assert.equal(await fromLog({ logPath: '/logs/ns_web_uid-1/main/none.log' }), '');
 });
@@ -127,7 +127,7 @@ test('the termination message file overrides the log and is limited to 4096 byte
   assert.equal(message, `${'a'.repeat(4_095)}b`);
 });
 
-test("rejects a log outside the pod's directory", async () => {
+test("rejects a log outside of the pod's log directory", async () => {
   for (const path of [
     '/etc/shadow',
     '/logs/ns_other_uid-2/main/0.log',
@@ -139,7 +139,7 @@ test("rejects a log outside the pod's directory", async () => {
     );
 });
 
-test('does not follow a symlink in place of the message file or the log', async () => {
+test('does not follow a symlink in place of the termination message file or the log', async () => {
   const store = mapFileStore();
   store.write('/host/secret', '2026-01-01T00:00:00Z stdout F secret\n');
   const files = memoryRuntimeFiles(store);

@@ -8,9 +8,9 @@ import type { RuntimeFiles } from './runtime-files.ts';
 const maxFileBytes = 4_096;
 const maxLogBytes = 2_048;
 const maxLogLines = 80;
-/** Large enough for 80 lines with timestamps; the message itself is shorter. */
+/** The size of the first read of a log: large enough for 80 lines with timestamps. */
 const logReadBytes = 64 << 10;
-/** For runtimes that do not split long lines. */
+/** The size of the second read of a log, for runtimes that do not split long lines. */
 const longLineReadBytes = 4 << 20;
 
 export interface MessageSource {
@@ -18,17 +18,19 @@ export interface MessageSource {
   readonly podLogsDir: string;
 }
 
-/** Termination message of a container. */
+/** The termination message of a container. */
 export interface TerminationMessage {
   readonly text: string;
   /**
-   * `unread` when the file or log could not be read or is missing; the next observation tries
+   * `unread` if the file or log is missing or could not be read; the next observation reads it
    * again.
    */
   readonly state: 'read' | 'unread';
 }
 
-/** The termination message of an exited container, appended to the runtime's own message. */
+/**
+ * Returns the termination message of an exited container, appended to the runtime's own message.
+ */
 export async function terminationMessage(
   status: ContainerStatus,
   source: MessageSource,
@@ -50,8 +52,8 @@ async function ownMessage(status: ContainerStatus, source: MessageSource): Promi
 }
 
 /**
- * The last mount at the path hides the others, so a volume mounted there is not read as the
- * kubelet's file.
+ * The last mount at a path hides the others, so the kubelet's file is not read if a volume is
+ * mounted over it.
  */
 function hostPathOfMessage({ annotations, mounts }: ContainerStatus): string | undefined {
   const path = readContainerAnnotations(annotations).terminationMessagePath;
@@ -60,8 +62,8 @@ function hostPathOfMessage({ annotations, mounts }: ContainerStatus): string | u
 }
 
 /**
- * The termination message file that was created for this container and is removed with it;
- * undefined when something else is mounted at the path.
+ * Returns the termination message file that was created for this container and is removed with it;
+ * undefined when another file is mounted at the path.
  */
 export function terminationMessageFile(status: ContainerStatus): string | undefined {
   const owner = readOwner(status.labels);
@@ -96,7 +98,7 @@ async function endOfLog(
   }
 }
 
-/** Throws unless the log is in the directory of the container's pod. */
+/** Throws unless the log is in the log directory of the container's pod. */
 function checkOwnLog({ labels, logPath }: ContainerStatus, podLogsDir: string): void {
   const owner = readOwner(labels);
   const [directory] = posix.relative(podLogsDir, logPath).split('/');
@@ -106,7 +108,10 @@ function checkOwnLog({ labels, logPath }: ContainerStatus, podLogsDir: string): 
 
 type ReadLog = (maxBytes: number) => Promise<Buffer | undefined>;
 
-/** Undefined when the bytes are not enough: the last line begins earlier. */
+/**
+ * Returns the last lines; undefined when the bytes are not enough, because the last line begins
+ * earlier.
+ */
 async function shownIn(read: ReadLog, readBytes: number): Promise<Buffer | undefined> {
   const bytes = await read(readBytes);
   if (bytes === undefined) return undefined;
@@ -117,7 +122,7 @@ async function shownIn(read: ReadLog, readBytes: number): Promise<Buffer | undef
   return isEnough || readBytes === longLineReadBytes ? shown : undefined;
 }
 
-/** Start of the given number of last lines; 0 when the file has no more. */
+/** Returns where the given number of last lines starts; 0 when the text has no more lines. */
 function startOfLines(bytes: Buffer, lines: number): number {
   let at = bytes.length - 1;
   for (let found = 0; found < lines && at > 0; found++) at = bytes.lastIndexOf(0x0a, at - 1);

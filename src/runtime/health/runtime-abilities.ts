@@ -3,7 +3,10 @@ import type { HandlerFeatures } from '../sandbox/runtime-classes.ts';
 
 /** Features reported by the runtime. Older runtimes report none, which counts as unsupported. */
 export interface RuntimeAbilities {
-  /** Keyed by name; the default handler has the empty name. Empty when the runtime reports none. */
+  /**
+   * The runtime handlers by name; the default handler has the empty name. Empty when the runtime
+   * reports none.
+   */
   readonly handlers: ReadonlyMap<string, HandlerFeatures>;
   /** Whether the runtime supports supplementalGroupsPolicy. */
   readonly strictGroups: boolean;

@@ -14,14 +14,14 @@ const good = StatusResponse.create({
   },
 });
 
-test('a runtime that never responded is a problem with its reason', () => {
+test('reports a runtime that never responded as a problem with its reason', () => {
   const state = new RuntimeState(new VirtualClock());
   assert.match(state.problems().runtime.join(), /may not have completed yet$/);
   state.failed(new Error('connection refused'));
   assert.match(state.problems().runtime.join(), /may not have completed yet: connection refused$/);
 });
 
-test('a successful status counts for thirty seconds', async () => {
+test('a successful runtime status is valid for thirty seconds', async () => {
   const clock = new VirtualClock();
   const state = new RuntimeState(clock);
   state.answered(good);
@@ -34,7 +34,7 @@ test('a successful status counts for thirty seconds', async () => {
   assert.deepEqual(state.problems(), { runtime: [], network: [] });
 });
 
-test('distinguishes a network that is not ready from the runtime', () => {
+test('distinguishes a network that is not ready from a runtime that is not ready', () => {
   const state = new RuntimeState(new VirtualClock());
   state.answered(
     StatusResponse.create({
@@ -57,7 +57,7 @@ test('distinguishes a network that is not ready from the runtime', () => {
   ]);
 });
 
-test('reads the status every five seconds, through failures, until it is aborted', async () => {
+test('reads the runtime status every five seconds, also after failures, until it is aborted', async () => {
   const clock = new VirtualClock();
   const state = new RuntimeState(clock);
   const controller = new AbortController();
@@ -81,7 +81,7 @@ test('reads the status every five seconds, through failures, until it is aborted
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a hint triggers an immediate status call', async () => {
+test('a hint reads the runtime status immediately', async () => {
   const clock = new VirtualClock();
   const state = new RuntimeState(clock);
   const hints = new HintLatch(clock);
@@ -138,7 +138,7 @@ test('a hanging runtime is reported as unavailable after ten seconds', async () 
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('features of the runtime are unknown until it reported them', () => {
+test('the features of the runtime are undefined until it has reported them', () => {
   const state = new RuntimeState(new VirtualClock());
   assert.deepEqual(state.abilities, { handlers: new Map(), strictGroups: false });
   state.answered(good);

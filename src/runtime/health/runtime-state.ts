@@ -3,32 +3,32 @@ import { type Clock, describeError, formatDurationMs, HintLatch, withDeadline } 
 import type { PlegObserver } from '../../pleg/index.ts';
 import { noAbilities, type RuntimeAbilities, readAbilities } from './runtime-abilities.ts';
 
-/** Interval of status calls. */
+/** The interval of status calls to the runtime. */
 const pollMs = 5_000;
 /**
- * Timeout of a status call, much shorter than that of other calls, so that a hanging runtime is
+ * The timeout of a status call: much shorter than that of other calls, so that a hanging runtime is
  * reported early.
  */
 const answerMs = 10_000;
-/** A status call without a response after this time counts as a problem. */
+/** How long a status call may have no response before that counts as a problem. */
 const slowAfterMs = 5_000;
-/** A successful status counts for this long. */
+/** How long a successful status is valid. */
 const staleAfterMs = 30_000;
 
-/** Problems of the runtime that block pods. */
+/** The problems of the runtime that block pods. */
 export interface RuntimeProblems {
-  /** Problems that block all pods. */
+  /** The problems that block all pods. */
   readonly runtime: readonly string[];
-  /** Problems that block only pods without the host network. */
+  /** The problems that block only pods without the host network. */
   readonly network: readonly string[];
 }
 
-/** Health of the runtime, from the reported results of status calls. */
+/** The health of the runtime, derived from the results of status calls. */
 export class RuntimeState {
   readonly #clock: Clock;
   #lastGoodMs: number | undefined;
   #lastFailure: string | undefined;
-  /** Start of the status call in flight; undefined without one. */
+  /** The start time of the status call in flight; undefined without one. */
   #askedMs: number | undefined;
   #conditions: Omit<RuntimeProblems, 'failure'> = { runtime: [], network: [] };
   #abilities = noAbilities;
@@ -37,7 +37,7 @@ export class RuntimeState {
     this.#clock = clock;
   }
 
-  /** The last status of the runtime. */
+  /** The last status that the runtime returned. */
   get abilities(): RuntimeAbilities {
     return this.#abilities;
   }
@@ -70,8 +70,8 @@ export class RuntimeState {
   }
 
   /**
-   * Problems for health endpoints: counts the last status call rather than the last successful one,
-   * and a call in flight.
+   * Returns the problems for health endpoints, which consider the last status call rather than the
+   * last successful one, and a call in flight.
    */
   readiness(): RuntimeProblems {
     const missed = this.#missed();
@@ -105,13 +105,16 @@ export interface RuntimeWatch {
   readonly cri: Pick<CriClient, 'status'>;
   readonly clock: Clock;
   readonly state: RuntimeState;
-  /** Called after each response and each failure. */
+  /** Called after each response and each failure of a status call. */
   readonly looked: (error: unknown) => void;
-  /** Raised when the runtime may have stopped or come back; triggers an immediate status call. */
+  /**
+   * Raised when the runtime may have stopped or be available again; triggers an immediate status
+   * call.
+   */
   readonly hints?: HintLatch | undefined;
 }
 
-/** Reads the runtime's status immediately and periodically until the signal is aborted. */
+/** Reads the runtime's status now and then periodically until the signal is aborted. */
 export async function watchRuntime(
   { cri, clock, state, looked, hints = new HintLatch(clock) }: RuntimeWatch,
   signal: AbortSignal,
@@ -140,7 +143,10 @@ export async function checkRuntime(
   }
 }
 
-/** The event stream breaks and recovers with the runtime, so each change triggers a status call. */
+/**
+ * The event stream of the runtime breaks and recovers with the runtime, so each change triggers a
+ * status call.
+ */
 export function withHints(observer: PlegObserver, hint: () => void): PlegObserver {
   return {
     ...observer,

@@ -9,12 +9,12 @@ import type { HookCheckpoint, HookRunner, StartedPreStop } from './lifecycle-hoo
 const ignoring = { script: 'trap "" TERM; sleep 100000' };
 const exec = { exec: { command: ['hook'] } };
 
-/** Records the calls, and returns what a previous kubelet recorded. */
+/** A hook checkpoint that records its calls, and returns what a previous kubelet recorded. */
 class KeptNotes implements HookCheckpoint {
   readonly told: string[] = [];
   due: readonly string[] = [];
   begun: StartedPreStop | undefined;
-  /** Container id of the record; any container unless given. */
+  /** The container ID in the record; any container if undefined. */
   begunId: string | undefined;
 
   async recordPostStart(_pod: unknown, id: string): Promise<void> {
@@ -64,14 +64,14 @@ async function idsOf(
 describe('postStart hook', () => {
   const pod = podOf({ a: { lifecycle: { postStart: exec } } });
 
-  it('is recorded before its container starts and cleared when it finished', async () => {
+  it('records a postStart hook before its container starts and clears it when it has finished', async () => {
     const { rig, checkpoint } = aNode(async () => {});
     using _rig = rig;
     await rig.sync(pod);
     assert.deepEqual(checkpoint.told, ['due', 'over']);
   });
 
-  it('is run again before other starts when a previous kubelet did not record its end', async () => {
+  it('runs a postStart hook again before other starts when a previous kubelet did not record its end', async () => {
     const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     await rig.sync(pod);
@@ -83,7 +83,7 @@ describe('postStart hook', () => {
     assert.equal(rig.simulated.runningContainers().length, 1);
   });
 
-  it('is run again in each container without a recorded end', async () => {
+  it('runs a postStart hook again in each container without a recorded end', async () => {
     const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const two = podOf({ a: { lifecycle: { postStart: exec } }, b: { lifecycle: { postStart: exec } } });
@@ -93,7 +93,7 @@ describe('postStart hook', () => {
     assert.deepEqual([ran.length, checkpoint.due], [4, []]);
   });
 
-  it('that fails when it is run again stops its container', async () => {
+  it('stops the container of a postStart hook that fails when it is run again', async () => {
     let fails = false;
     const { rig, checkpoint } = aNode(() => (fails ? Promise.reject(new Error('no')) : Promise.resolve()));
     using _rig = rig;
@@ -106,7 +106,7 @@ describe('postStart hook', () => {
     assert.deepEqual([rig.simulated.runningContainers().length, checkpoint.due], [0, []]);
   });
 
-  it('of a container that has exited is cleared and not run', async () => {
+  it('clears the postStart hook of an exited container without running it', async () => {
     const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const brief = podOf(
@@ -120,7 +120,7 @@ describe('postStart hook', () => {
     assert.deepEqual([ran.length, checkpoint.due], [1, []]);
   });
 
-  it('does not block deletion: it is cancelled with the sync and stays recorded', async () => {
+  it('cancels a postStart hook with the sync of a deleted pod, and keeps its record', async () => {
     const { rig, checkpoint } = aNode((_hook, { clock }, signal) => clock.sleep(1e9, signal));
     using _rig = rig;
     const observed = await rig.observe(pod);
@@ -138,7 +138,7 @@ describe('postStart hook', () => {
 });
 
 describe('preStop hook', () => {
-  it('is recorded with the remaining grace period and cleared when the container stopped', async () => {
+  it('records a preStop hook with the remaining grace period and clears it when the container has stopped', async () => {
     const { rig, checkpoint } = aNode(async () => {});
     using _rig = rig;
     const pod = podOf({ a: { lifecycle: { preStop: exec } } });
@@ -147,7 +147,7 @@ describe('preStop hook', () => {
     assert.deepEqual(checkpoint.told, ['preStop 20', 'stopped']);
   });
 
-  it('started by a previous kubelet is not run again, and its time counts', async () => {
+  it('does not run a preStop hook again that a previous kubelet started, and counts its time', async () => {
     const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const pod = podOf({ a: { ...ignoring, lifecycle: { preStop: exec } } });
@@ -159,7 +159,7 @@ describe('preStop hook', () => {
     assert.equal(Math.round((rig.clock.now() - startMs) / 1_000), 8);
   });
 
-  it('that was started makes every sync stop its container', async () => {
+  it('once a preStop hook was started, every sync stops its container', async () => {
     const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const pod = podOf({ a: { lifecycle: { preStop: exec } }, b: {} });
@@ -175,7 +175,7 @@ describe('preStop hook', () => {
     assert.equal((await rig.newest(pod, 'b'))?.restartCount, 0);
   });
 
-  it('with a sleep continues with the remaining time', async () => {
+  it('continues a preStop hook with sleep for the remaining time', async () => {
     const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const pod = podOf({ a: { lifecycle: { preStop: { sleep: { seconds: 10 } } } } });

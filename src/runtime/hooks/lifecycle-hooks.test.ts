@@ -55,13 +55,13 @@ function aNode(deps: Partial<LifecycleHooksDeps> & { readonly exec?: Partial<Exe
 }
 
 describe('lifecycle hook', () => {
-  it('runs its command in the container without a time limit', async () => {
+  it('an exec hook runs its command in the container without a time limit', async () => {
     const { run, executed } = aNode();
     await run({ exec: { command: ['echo', '$(X)'] } });
     assert.deepEqual(executed, [{ containerId: 'id-1', cmd: ['echo', '$(X)'], timeout: 0n }]);
   });
 
-  it('fails when its command fails, with the output only in the log', async () => {
+  it('an exec hook fails when its command fails; the output is only logged', async () => {
     const { run, logs } = aNode({ exec: { exitCode: 3, stderr: Buffer.from('out of space') } });
     await assert.rejects(run({ exec: { command: ['sh', '-c', 'hush-hush'] } }), (error: KubelingError) => {
       assert.equal(error.code, 'HOOK_FAILED');
@@ -74,7 +74,7 @@ describe('lifecycle hook', () => {
     assert.doesNotMatch(logged, /hush/);
   });
 
-  it('requests the pod over HTTP and accepts any response', async () => {
+  it('an httpGet hook calls the pod over HTTP and accepts any response', async () => {
     for (const status of [200, 404, 500]) {
       const { run, asked } = aNode({ dial: async () => ({ ...ok, status }) });
       await run({ httpGet: { port: 'web', path: '/bye' } });
@@ -87,7 +87,7 @@ describe('lifecycle hook', () => {
     }
   });
 
-  it('fails without a server, a pod address or a known port', async () => {
+  it('an httpGet hook fails without a server, a pod address or a known port', async () => {
     const refused = aNode({ dial: () => Promise.reject(new Error('connect ECONNREFUSED')) });
     await assert.rejects(refused.run({ httpGet: { port: 80 } }), /ECONNREFUSED/);
     const lost = aNode({ podIps: async () => [] });
@@ -96,7 +96,7 @@ describe('lifecycle hook', () => {
     await assert.rejects(aNode().run({ httpGet: { port: 'api' } }), { code: 'ACTION_PORT' });
   });
 
-  it('retries over HTTP without credentials when the server does not use TLS, and records an event', async () => {
+  it('an https hook is retried over HTTP without credentials when the server does not use TLS, with an event', async () => {
     const dial: LifecycleHooksDeps['dial'] = async ({ scheme }) => {
       if (scheme === 'https') throw new KubelingError('HTTP_NOT_TLS', 'plain');
       return ok;
@@ -128,7 +128,7 @@ describe('lifecycle hook', () => {
     ]);
   });
 
-  it('reports the first error when HTTP fails too', async () => {
+  it('an https hook reports the first error when HTTP fails too', async () => {
     const dial: LifecycleHooksDeps['dial'] = async ({ scheme }) => {
       throw scheme === 'https' ? new KubelingError('HTTP_NOT_TLS', 'plain') : new Error('gone');
     };
@@ -137,7 +137,7 @@ describe('lifecycle hook', () => {
     assert.deepEqual(journal.events, []);
   });
 
-  it('sleeps for its time, which may be zero', async () => {
+  it('a sleep hook sleeps for its duration, which may be zero', async () => {
     const { run, clock } = aNode();
     for (const seconds of [0, 7]) {
       const startMs = clock.monotonicMs();
@@ -151,12 +151,12 @@ describe('lifecycle hook', () => {
     }
   });
 
-  it('of kind tcpSocket or without a kind fails', async () => {
+  it('a hook of kind tcpSocket or without a kind fails', async () => {
     await assert.rejects(aNode().run({ tcpSocket: { port: 80 } }), { code: 'HOOK_UNKNOWN' });
     await assert.rejects(aNode().run({}), { code: 'HOOK_UNKNOWN' });
   });
 
-  it('ends when it is cancelled', async () => {
+  it('a hook ends when it is cancelled', async () => {
     const { run, controller, clock, metrics } = aNode();
     const sleeping = run({ sleep: { seconds: 100 } });
     controller.abort(cancelledError('enough'));
@@ -168,7 +168,7 @@ describe('lifecycle hook', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it("is limited by the node's hook timeout", async () => {
+  it("a hook is limited by the node's hook timeout", async () => {
     const { run, clock } = aNode({ limitMs: 5_000 });
     const sleeping = run({ sleep: { seconds: 100 } });
     sleeping.catch(() => {});

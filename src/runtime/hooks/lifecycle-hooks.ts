@@ -21,22 +21,27 @@ export interface LifecycleHooksDeps {
   readonly journal: PodJournal;
   readonly logger: Logger;
   readonly dial: SendHttp;
-  /** The pod's current addresses, of which the first is used; rejects when they cannot be determined. */
+  /**
+   * Returns the pod's current addresses, of which the first is used; rejects when they cannot be
+   * determined.
+   */
   readonly podIps: (pod: Pod, signal: AbortSignal) => Promise<readonly string[]>;
-  /** The node's limit for any hook; unlimited unless given. */
+  /** The node's time limit for any hook; hooks are unlimited if undefined. */
   readonly limitMs?: number | undefined;
   readonly observer?: HookObserver | undefined;
 }
 
 const userAgent = 'kube-lifecycle/1.36';
-/** The response is discarded; at most this much of its body is read. */
+/**
+ * The maximum length that is read of the response to an httpGet hook; the response is discarded.
+ */
 const bodyLimit = 10 * 1024;
-/** Limit for command output in a log entry. */
+/** The maximum length of command output in a log entry. */
 const maxLoggedBytes = 4_096;
 
 /**
- * Runs hooks in containers. A hook without the node's limit runs until it ends or the signal is
- * aborted, by the end of its container or of the grace period.
+ * Runs hooks in containers. Without the node's time limit, a hook runs until it ends or the signal
+ * is aborted, when its container has exited or the grace period has expired.
  */
 export class LifecycleHooks implements HookRunner {
   readonly #deps: LifecycleHooksDeps;
@@ -86,7 +91,7 @@ export class LifecycleHooks implements HookRunner {
     throw new KubelingError('HOOK_FAILED', `${describeCommand(command)} exited with ${exitCode}`);
   }
 
-  /** Any response counts as success. */
+  /** Any response to an httpGet hook counts as success. */
   async #httpGet(action: HTTPGetAction, target: HookTarget, signal: AbortSignal): Promise<void> {
     const host = action.host || (await this.#podIp(target.pod, signal));
     const request = actionRequest(action, target.container, host, userAgent);
@@ -103,7 +108,7 @@ export class LifecycleHooks implements HookRunner {
     await followRedirects(this.#deps.dial, request, bodyLimit, signal);
   }
 
-  /** Credentials for HTTPS are not sent over HTTP. */
+  /** Credentials in the headers of an https hook are not sent over HTTP. */
   async #retryWithoutTls(
     request: HttpRequest,
     pod: Pod,
@@ -135,7 +140,7 @@ export class LifecycleHooks implements HookRunner {
   }
 }
 
-/** Describes a hook for people, without command arguments. */
+/** Describes a hook for events and logs, without the command arguments. */
 function describeHook({ exec, httpGet, sleep, tcpSocket }: LifecycleHandler): string {
   if (exec !== undefined) return `the exec hook, ${describeCommand(exec.command ?? [])}`;
   if (httpGet !== undefined) return `the httpGet hook ${httpGet.path ?? ''}`;
@@ -143,7 +148,7 @@ function describeHook({ exec, httpGet, sleep, tcpSocket }: LifecycleHandler): st
   return tcpSocket === undefined ? 'an empty hook' : 'a tcpSocket hook';
 }
 
-/** Omits the arguments, which may be secrets. */
+/** Describes a command without its arguments, which may be secrets. */
 function describeCommand([program = '', ...words]: readonly string[]): string {
   return `command '${program}' with ${words.length} argument${words.length === 1 ? '' : 's'}`;
 }
@@ -154,9 +159,9 @@ function isPlainHttpResponse(error: unknown): boolean {
 
 /** Counts hook outcomes. Never throws. */
 export interface HookObserver {
-  /** A request over HTTPS was answered over HTTP. */
+  /** Called when the server answered an https hook over HTTP only. */
   httpFallback(): void;
-  /** A sleep was cancelled before its end. */
+  /** Called when a sleep hook was cancelled before its end. */
   sleepTerminatedEarly(): void;
 }
 
@@ -178,14 +183,14 @@ export function hookMetrics(registry: MetricRegistry): HookObserver {
 
 export interface HookTarget {
   readonly pod: Pod;
-  /** From the pod's spec, or restored from the runtime's annotations. */
+  /** The hooks of a container, from the pod's spec or restored from the runtime's annotations. */
   readonly container: Pick<Container, 'name' | 'ports'>;
   readonly containerId: string;
 }
 
 /**
- * Runs lifecycle hooks. Rejects when a hook fails; the error may hold container output, so it must
- * not be used in events.
+ * Runs lifecycle hooks. Rejects when a hook fails; the error may contain output of the container,
+ * so it must not be used in events.
  */
 export interface HookRunner {
   run(hook: LifecycleHandler, target: HookTarget, signal: AbortSignal): Promise<void>;
@@ -193,30 +198,30 @@ export interface HookRunner {
 
 /** A preStop hook that a previous kubelet started. */
 export interface StartedPreStop {
-  /** Time since it started. */
+  /** The time since the preStop hook started. */
   readonly usedMs: number;
-  /** Time left until the container must be stopped; at least a second. */
+  /** The time left until the container must be stopped; at least a second. */
   readonly msLeft: number;
 }
 
 /**
- * Persists the progress of container hooks. A change is effective immediately; the promise settles
- * when it was written or the write failed.
+ * Persists the progress of container hooks. A change is effective immediately; the promise resolves
+ * when the change was written or the write has failed.
  */
 export interface HookCheckpoint {
-  /** Recorded before StartContainer of a container with a postStart hook. */
+  /** Records a postStart hook before StartContainer of its container. */
   recordPostStart(pod: Pod, containerId: string): Promise<void>;
-  /** Cleared after the hook ended and its failure was handled. */
+  /** Clears a postStart hook after it has ended and its failure was handled. */
   clearPostStart(pod: Pod, containerId: string): Promise<void>;
   /**
-   * Containers with an unfinished postStart hook, in start order. There can be several: when the
-   * outcome of a start is unknown, its hook stays pending while the next container starts.
+   * Returns the containers with an unfinished postStart hook, in start order. There can be several:
+   * when the outcome of a start is unknown, its hook stays pending while the next container starts.
    */
   pendingPostStarts(uid: PodUid): readonly string[];
   recordPreStop(pod: Pod, containerId: string, graceSeconds: number): Promise<void>;
-  /** undefined when no preStop hook of the container was started. */
+  /** Returns the started preStop hook of the container; undefined when none was started. */
   startedPreStop(uid: PodUid, containerId: string): StartedPreStop | undefined;
-  /** Clears the hooks of a stopped container. */
+  /** Clears the records of all hooks of a stopped container. */
   containerStopped(pod: Pod, containerId: string): Promise<void>;
 }
 

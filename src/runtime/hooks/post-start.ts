@@ -20,7 +20,10 @@ export interface StartedContainer {
   readonly id: string;
 }
 
-/** PostStart hooks: recorded before the container starts, and run until each has finished once. */
+/**
+ * Runs postStart hooks: each is recorded before its container starts, and run until it has finished
+ * once.
+ */
 export class PostStartHooks {
   readonly #deps: PostStartDeps;
 
@@ -28,15 +31,19 @@ export class PostStartHooks {
     this.#deps = deps;
   }
 
-  /** Called before StartContainer, so that a later kubelet knows of the pending hook. */
+  /**
+   * Records the hook of a container before StartContainer, so that a later kubelet knows of the
+   * pending hook.
+   */
   async record({ pod, container, id }: StartedContainer): Promise<void> {
     if (container.lifecycle?.postStart !== undefined)
       await this.#deps.hookCheckpoint.recordPostStart(pod, id);
   }
 
   /**
-   * Runs the container's hook, if any, and stops the container when it fails. Returns the failure
-   * or undefined. Rejects only when the signal is aborted; the hook then stays pending.
+   * Runs the postStart hook of the container, if it has one, and stops the container when the hook
+   * fails. Returns the failure or undefined. Rejects only when the signal is aborted; the hook then
+   * stays pending.
    */
   async run(started: StartedContainer, signal: AbortSignal): Promise<ActionFailure | undefined> {
     const { pod, container, id } = started;
@@ -65,14 +72,14 @@ export class PostStartHooks {
   async #stop({ pod, container, id }: StartedContainer, error: unknown, signal: AbortSignal): Promise<void> {
     const { name } = container;
     const { logger, journal, killer, hookCheckpoint } = this.#deps;
-    // The error stays in the log, because it may hold secrets of the container.
+    // The error is only logged, because it may contain secrets of the container.
     logger.error('PostStart hook failed', error, { pod: describePod(pod), container: name });
     const reason = 'FailedPostStartHook';
     const fieldPath = containerFieldPath(pod, name);
     journal.event(pod, { type: 'Warning', reason, message: 'PostStartHook failed', fieldPath });
     const { failure } = await killer.killContainer(pod, { id, name, reason, message: reason }, signal);
-    // Removes the record only when the container was stopped, so that it never runs on without its
-    // hook.
+    // Clears the record only when the container was stopped, so that the container never continues
+    // without its hook.
     if (failure === undefined) await hookCheckpoint.clearPostStart(pod, id);
   }
 }

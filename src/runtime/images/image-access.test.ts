@@ -35,7 +35,7 @@ function aNode() {
 }
 
 describe('pull records of removed images', () => {
-  it('are removed hourly, except those of the last minutes', async () => {
+  it('pull records of removed images are removed hourly, except records of the last minutes', async () => {
     const { clock, store, runtime, access } = aNode();
     await access.records?.begin(image, signal);
     await access.records?.end(image, { kind: 'pulled', imageRef: 'sha256:1', used: 'anonymous' });
@@ -49,7 +49,7 @@ describe('pull records of removed images', () => {
     assert.deepEqual([store.paths().length, runtime.lists], [0, 2]);
   });
 
-  it('are kept when listing images fails, which ends nothing', async () => {
+  it('pull records are kept when listing images fails, and the next collection runs as usual', async () => {
     const { clock, store, runtime, access, logs } = aNode();
     runtime.fails = true;
     await access.records?.begin(image, signal);

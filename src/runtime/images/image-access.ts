@@ -17,11 +17,11 @@ import { ImageLeases } from './gc/image-leases.ts';
 import { PullRecords, type VerificationPolicy } from './pull-records/pull-records.ts';
 import { RecordFiles } from './pull-records/record-files.ts';
 
-/** Sources of the node's own image credentials. */
+/** The sources of the node's own image pull credentials. */
 export interface CredentialHost {
-  /** Text of a file, or undefined when it is missing. */
+  /** Reads the text of a file; undefined when it is missing. */
   readonly readFile: (path: string) => Promise<string | undefined>;
-  /** Undefined if files of the current directory must not be used. */
+  /** The current directory; undefined if its docker config files must not be used. */
   readonly workingDir: string | undefined;
   readonly homeDir: string | undefined;
   readonly runPlugin: RunPlugin;
@@ -47,20 +47,23 @@ export interface ImageAccessDeps {
   readonly cri: Pick<CriClient, 'listImages'>;
   readonly machine: { readonly files: RuntimeFiles };
   readonly cluster?: { readonly secrets: PullSecrets; readonly serviceAccounts: ServiceAccounts } | undefined;
-  /** Undefined on a node without credentials. */
+  /** Provides the credentials of the node itself; undefined on a node without them. */
   readonly credentialHost?: CredentialHost | undefined;
 }
 
 const prunePeriodMs = 3_600_000;
-/** Records changed within this time are kept, because their image may not be listed yet. */
+/** Pull records changed within this time are kept, because their image may not be listed yet. */
 const settlingMs = 300_000;
 
-/** Image credentials of pods and access to present images. */
+/** Provides pull credentials of pods, and checks access to present images. */
 export class ImageAccess {
   readonly credentials: CredentialProvider;
-  /** Undefined when every pod may use every present image. */
+  /**
+   * The pull records that restrict access to images; undefined when every pod may use every present
+   * image.
+   */
   readonly records: PullRecords | undefined;
-  /** Shared by image pulls and image garbage collection. */
+  /** The image leases, shared by image pulls and image garbage collection. */
   readonly leases = new ImageLeases();
   readonly #deps: ImageAccessDeps;
   #prunedAtMs: number | undefined;
@@ -82,7 +85,10 @@ export class ImageAccess {
     this.records = policy && new PullRecords({ clock, logger, files, policy });
   }
 
-  /** Called before the first pull. Without writable records, pulls fail with the reason. */
+  /**
+   * Reads the pull records; called before the first pull. Without writable records, pulls fail with
+   * the reason.
+   */
   async open(): Promise<void> {
     try {
       await this.records?.open();
@@ -92,8 +98,8 @@ export class ImageAccess {
   }
 
   /**
-   * Resolves pulls interrupted by the exit of a previous kubelet. Until then, such images are
-   * verified.
+   * Resolves the records of pulls that a previous kubelet did not finish. Until then, access to
+   * such images is verified by a pull.
    */
   async resolveInterruptedPulls(signal: AbortSignal): Promise<void> {
     const { records } = this;
@@ -109,7 +115,10 @@ export class ImageAccess {
     }
   }
 
-  /** Removes pull records of removed images, at most once an hour; called by garbage collection. */
+  /**
+   * Removes the pull records of removed images, at most once an hour; called by image garbage
+   * collection.
+   */
   async prune(signal: AbortSignal): Promise<void> {
     const { records } = this;
     const { clock, cri, logger } = this.#deps;

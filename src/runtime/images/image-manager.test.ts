@@ -15,7 +15,7 @@ const remote = 'localhost/app:1';
 const registry = registryOf([{ reference: remote, pullMs: 1_500, sizeBytes: 1_234, command: ['sh'] }]);
 
 describe('image names', () => {
-  it('default to the tag latest without tag and digest', () => {
+  it('an image name without tag and digest gets the tag latest', () => {
     const digest = `sha256:${'a'.repeat(64)}`;
     const cases: Readonly<Record<string, string>> = {
       busybox: 'busybox:latest',
@@ -30,13 +30,13 @@ describe('image names', () => {
     }
   });
 
-  it('are rejected when invalid', () => {
+  it('rejects an invalid image name', () => {
     for (const text of ['', 'UPPER', 'a b', 'a:', 'a@sha256:12', '/a', 'a//b', `${'a'.repeat(256)}`]) {
       assert.equal(readImageName(text).ok, false, text);
     }
   });
 
-  it('determine the default pull policy', () => {
+  it('the tag of an image name determines the default pull policy', () => {
     assert.equal(pullPolicyOf(undefined, 'a'), 'Always');
     assert.equal(pullPolicyOf(undefined, 'a:latest'), 'Always');
     assert.equal(pullPolicyOf(undefined, `a:latest@sha256:${'0'.repeat(64)}`), 'Always');
@@ -47,7 +47,7 @@ describe('image names', () => {
 });
 
 describe('images of containers', () => {
-  it('are pulled when missing, with events about duration and size', async () => {
+  it('pulls missing images, with events about duration and size', async () => {
     using harness = new PodRuntimeRig({ registry });
     const pod = podOf({ a: { image: remote, script: 'sleep 1000' } });
     const observed = await harness.observe(pod);
@@ -73,7 +73,7 @@ describe('images of containers', () => {
     );
   });
 
-  it('are pulled at each start with Always, and never with Never', async () => {
+  it('pulls images at each start with policy Always, and never with Never', async () => {
     using harness = new PodRuntimeRig({ registry });
     const pod = podOf({
       a: { image: remote, imagePullPolicy: 'Always', script: 'exit 0' },
@@ -90,7 +90,7 @@ describe('images of containers', () => {
     );
   });
 
-  it('are held until the container is created, and pulled again when they were removed meanwhile', async () => {
+  it('holds an image until the container is created, and pulls it again when it was removed in between', async () => {
     const leases = new ImageLeases();
     using harness = new PodRuntimeRig({ registry, deps: { imageLeases: leases } });
     const pod = podOf({ a: { image: remote, imagePullPolicy: 'Always', script: 'sleep 1000' } });
@@ -119,7 +119,7 @@ describe('images of containers', () => {
     assert.equal(leases.size, 0);
   });
 
-  it('back off from 10 s to 300 s after failed pulls, with the reason in every message', async () => {
+  it('the back-off of failed image pulls grows from 10 s to 300 s, with the reason in every message', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: { image: 'localhost/nothing:1' } });
     const observed: string[] = [];
@@ -154,7 +154,7 @@ describe('images of containers', () => {
     assert.equal(harness.eventsOf('BackOff')[0], 'Back-off pulling image "localhost/nothing:1"');
   });
 
-  it("have the waiting reason that the runtime's error begins with", async () => {
+  it("the waiting reason is the one with which the runtime's pull error begins", async () => {
     for (const [word, text] of [
       [
         'RegistryUnavailable',
@@ -175,7 +175,7 @@ describe('images of containers', () => {
     }
   });
 
-  it('that cannot be inspected or have an invalid name get different reasons', async () => {
+  it('an image that cannot be inspected and one with an invalid name have different waiting reasons', async () => {
     const fault = { kind: 'error', code: 'UNKNOWN', message: 'broken store' } as const;
     using harness = new PodRuntimeRig({
       faults: scriptedFaults({ calls: [{ method: 'imageStatus', fault }] }),
@@ -188,7 +188,7 @@ describe('images of containers', () => {
     assert.equal(harness.eventsOf('InspectFailed')[0], `Failed to inspect image "${busybox}": broken store`);
   });
 
-  it('are pulled once for several pods, and the pull is cancelled with the last pod', async () => {
+  it('pulls an image once for several pods, and cancels the pull with the last pod', async () => {
     using harness = new PodRuntimeRig({ registry });
     const pods = ['one', 'two', 'three'].map((name) => podOf({ a: { image: remote } }, {}, name));
     const controller = new AbortController();
@@ -210,7 +210,7 @@ describe('images of containers', () => {
     );
   });
 
-  it('are queued when pulls are serialized', async () => {
+  it('queues image pulls when pulls are serialized', async () => {
     const many = Array.from({ length: 3 }, (_, at) => ({
       reference: `localhost/app:${at}`,
       pullMs: 1_100,
@@ -235,7 +235,7 @@ describe('images of containers', () => {
     assert.deepEqual(waited, ['1 of 1', '1 of 2', '1 of 3']);
   });
 
-  it('report the progress of slow pulls and the queue position of waiting ones', async () => {
+  it('reports the progress of slow image pulls and the queue position of waiting ones', async () => {
     const many = ['slow', 'next', 'last'].map((name) => ({
       reference: `localhost/${name}:1`,
       pullMs: 45_000,
@@ -270,7 +270,7 @@ describe('images of containers', () => {
     assert.equal(harness.eventsOf('PullProgress').length, reported, 'no progress is reported after the pull');
   });
 
-  it('that are present end a pull whose response is lost', async () => {
+  it('an image that is present ends a pull whose response is lost', async () => {
     const faults = scriptedFaults({
       calls: [{ method: 'pullImage', fault: { kind: 'lost-reply', code: 'none' } }],
     });
@@ -281,7 +281,7 @@ describe('images of containers', () => {
     assert.equal(harness.runtime.pending().pulls, 0);
   });
 
-  it('that may have been present before are pulled again when the response is lost', async () => {
+  it('pulls an image again that may have been present before the pull, when the response is lost', async () => {
     const faults = scriptedFaults({
       calls: [{ method: 'pullImage', nth: 1, fault: { kind: 'lost-reply', code: 'none' } }],
     });
@@ -292,7 +292,7 @@ describe('images of containers', () => {
     assert.equal(harness.runtime.pending().pulls, 0);
   });
 
-  it('are pulled with the annotations and the sandbox of the pod, trying the credentials in order', async () => {
+  it('pulls images with the annotations and the sandbox of the pod, trying the credentials in order', async () => {
     for (const [accepted, failure] of [
       ['second', undefined],
       [
@@ -327,7 +327,7 @@ describe('images of containers', () => {
     }
   });
 
-  it('are retried immediately for a new pod with the same UID', async () => {
+  it('a new pod with the same UID inherits no back-off of image pulls', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: { image: 'localhost/nothing:1' } });
     const reason = async () => (await harness.sync(pod)).actions.at(-1)?.failure?.reason;
@@ -337,7 +337,7 @@ describe('images of containers', () => {
     assert.equal(await reason(), 'ErrImagePull');
   });
 
-  it('that were pulled with a secret are rejected for pods without it, and pulled again with other credentials', async () => {
+  it('rejects an image pulled with a secret for pods without it, and pulls it again with other credentials', async () => {
     const password = 'sesame';
     const guarded = { reference: 'r.io/app:1', command: ['sh'], credentials: { username: 'u', password } };
     const files = new RecordFiles({
@@ -385,7 +385,7 @@ describe('images of containers', () => {
     assert.equal(await reason('friend-of-friend', 'Never', 'two'), undefined);
   });
 
-  it('are pulled without back-off after the secret changed', async () => {
+  it('skips the back-off of an image pull after the pull secret has changed', async () => {
     const print = { now: 'a' };
     const credentials = { ...noCredentials, fingerprint: async () => print.now };
     using harness = new PodRuntimeRig({ deps: { credentials } });
@@ -398,7 +398,7 @@ describe('images of containers', () => {
     assert.equal(Math.round((untilMs - harness.clock.monotonicMs()) / 1_000), 10, 'the back-off restarts');
   });
 
-  it('with a stalled pull are reported by a warning', async () => {
+  it('reports a stalled image pull by a warning', async () => {
     using harness = new PodRuntimeRig({
       registry: registryOf([{ reference: remote, pullMs: 300_000, command: ['sh'] }]),
     });
@@ -418,7 +418,7 @@ describe('images of containers', () => {
     assert.ok(steps.length >= 300, 'the journal is updated at least once a second');
   });
 
-  it('pulled by another pod do not verify credentials that were not accepted yet', async () => {
+  it('a pull by another pod does not verify credentials that the registry has not accepted yet', async () => {
     const slow = registryOf([{ reference: remote, pullMs: 1_000, command: ['sh'] }]);
     const login = (username: string) => ({ username, password: '', email: '' });
     const credentialsFor = async ({ metadata }: Pod) => [
@@ -463,7 +463,7 @@ describe('images of containers', () => {
     assert.deepEqual(tries.toSorted(), ['bad', 'bad', 'good']);
   });
 
-  it('above the pull rate fail immediately and can be retried later', async () => {
+  it('image pulls above the rate limit fail immediately and can be retried later', async () => {
     const many = [0, 1, 2].map((at) => ({ reference: `localhost/app:${at}`, command: ['sh'], pullMs: 10 }));
     using harness = new PodRuntimeRig({
       registry: registryOf(many),

@@ -36,11 +36,11 @@ export type ImageFailureReason =
 
 /** The image from which a container is created. */
 export interface ImageFacts {
-  /** The runtime's reference, which stays the same when tags change. */
+  /** The runtime's reference of the image, which stays the same when tags change. */
   readonly ref: string;
-  /** User id of the image's default user; undefined for a named user or none. */
+  /** The user ID of the image's default user; undefined for a named user or none. */
   readonly uid: bigint | undefined;
-  /** Name of the image's default user; empty for none. */
+  /** The name of the image's default user; empty for none. */
   readonly username: string;
 }
 
@@ -50,11 +50,11 @@ export type EnsuredImage =
       readonly ok: false;
       readonly reason: ImageFailureReason;
       readonly message: string;
-      /** Time until the next pull is allowed, when the failure is a back-off. */
+      /** The time until the next pull is allowed, when the failure is a back-off. */
       readonly waitMs?: number;
     };
 
-/** Adds the runtime's image id. */
+/** The result with the image ID of the runtime. */
 type Ensured =
   | Extract<EnsuredImage, { ok: false }>
   | (Extract<EnsuredImage, { ok: true }> & { readonly id: string });
@@ -66,10 +66,10 @@ export interface ImageRequest {
     readonly image: string;
     readonly pullPolicy: string | undefined;
   };
-  /** Field path for events, for example spec.containers{web}. */
+  /** The field path for events, for example spec.containers{web}. */
   readonly fieldPath: string | undefined;
   readonly sandboxConfig: MessageInit<PodSandboxConfig> | undefined;
-  /** Images inspected during this sync, by name; the call adds to it. */
+  /** The images inspected during this sync, by name; the call adds to it. */
   readonly inspected: Map<string, Image>;
   /** Receives a lease that protects the image from removal until the container is created. */
   readonly hold: (lease: Disposable) => void;
@@ -81,7 +81,7 @@ export interface ImageManagerDeps {
   readonly random: Random;
   readonly journal: PodJournal;
   readonly credentials: CredentialProvider;
-  /** Verifies access to present images; without it, every pod may use every present image. */
+  /** Checks access to present images; if undefined, every pod may use every present image. */
   readonly pullRecords?: PullRecords | undefined;
   readonly limits: PullLimits;
   readonly leases: ImageLeases;
@@ -98,16 +98,17 @@ const namedFailures = [
 interface LastFailure {
   readonly text: string;
   /**
-   * Fingerprint of the pod's secrets at the failure. With changed secrets the back-off is skipped.
+   * The fingerprint of the pod's secrets when the pull failed. With changed secrets the back-off is
+   * skipped.
    */
   readonly fingerprint: string;
 }
 
-/** Loads the credentials on the first call and caches them. */
+/** Loads the credentials on the first call and caches them for further calls. */
 type GetCredentials = () => Promise<readonly PullCredential[]>;
 
 interface PendingPull {
-  /** Image name with its tag. */
+  /** The image name with its tag. */
   readonly reference: string;
   readonly credentials: GetCredentials;
   /** Whether the image was inspected and found missing. */
@@ -118,7 +119,7 @@ interface PendingPull {
 export class ImageManager {
   readonly #deps: ImageManagerDeps;
   readonly #pulls: ImagePulls;
-  /** Keyed by pod and image, on the monotonic clock. */
+  /** The back-off of failed pulls by pod and image, on the monotonic clock. */
   readonly #backoff: KeyedBackoff;
   readonly #lastErrors = new LruMap<string, LastFailure>({ capacity: rememberedErrors });
 
@@ -128,19 +129,22 @@ export class ImageManager {
     this.#backoff = new KeyedBackoff({ policy: backoffPolicy, random: deps.random });
   }
 
-  /** Number of pulls in flight and of failed pulls in back-off. */
+  /** The number of pulls in flight and of failed pulls in back-off. */
   pending(): Readonly<Record<'pulls' | 'pullBackoffs', number>> {
     return { pulls: this.#pulls.size, pullBackoffs: this.#backoff.size };
   }
 
-  /** Drops the pod's back-off, so that a new pod with the same UID does not inherit it. */
+  /** Removes the back-off of the pod, so that a new pod with the same UID does not inherit it. */
   forgetPod(uid: PodUid): void {
     const prefix = backoffKey(uid, '');
     for (const [key] of this.#backoff.entries()) if (key.startsWith(prefix)) this.#backoff.delete(key);
     for (const [key] of [...this.#lastErrors]) if (key.startsWith(prefix)) this.#lastErrors.delete(key);
   }
 
-  /** Rejects only when the signal is aborted; failures are part of the result. */
+  /**
+   * Ensures that the image is present. Rejects only when the signal is aborted; failures are part
+   * of the result.
+   */
   async ensureImageExists(request: ImageRequest, signal: AbortSignal): Promise<EnsuredImage> {
     const { leases } = this.#deps;
     const name = readImageName(request.container.image);
@@ -159,7 +163,8 @@ export class ImageManager {
   }
 
   /**
-   * Holds the image if it is still present after a removal was detected; undefined when it is gone.
+   * Holds the image if it is still present after a removal was detected; undefined when it was
+   * removed.
    */
   async #holdIfThere(
     { pod }: ImageRequest,
@@ -216,8 +221,8 @@ export class ImageManager {
   }
 
   /**
-   * The result for a present, accessible image or a failed inspection; otherwise why a pull is
-   * needed.
+   * Returns the result for a present, accessible image or for a failed inspection; otherwise why a
+   * pull is needed.
    */
   async #findPresent(
     request: ImageRequest,
@@ -242,15 +247,15 @@ export class ImageManager {
     return { ok: true, image: factsOf(image.id, image), id: image.id };
   }
 
-  /** An inspected image is invalid after its removal. */
+  /** The inspection of an image is invalid after the removal of the image. */
   #inspectedImage({ inspected }: ImageRequest, reference: string): Image | undefined {
     const image = inspected.get(reference);
     return image === undefined || this.#deps.leases.wasRemoved(image.id) ? undefined : image;
   }
 
   /**
-   * With invalid credentials the image counts as inaccessible; the following pull reports what is
-   * wrong with them.
+   * With invalid credentials the image counts as inaccessible; the following pull reports why they
+   * are invalid.
    */
   async #mayUse(
     name: string,
@@ -290,7 +295,8 @@ export class ImageManager {
     const fingerprint = await this.#fingerprint(request.pod, signal);
     const isSame = (this.#lastErrors.peek(key)?.fingerprint ?? fingerprint) === fingerprint;
     if (waitMs > 0 && isSame) return this.#backingOff(request, key, waitMs);
-    // The back-off is skipped because the secrets changed, so earlier failures no longer count.
+    // The pull was allowed despite the back-off because the secrets have changed, so earlier
+    // failures no longer count.
     if (waitMs > 0) this.#backoff.delete(key);
     this.#lastErrors.delete(key);
     this.#event(request, 'Normal', 'Pulling', `Pulling image "${image}"`);
@@ -316,7 +322,7 @@ export class ImageManager {
     }
   }
 
-  /** Records the intent before the pull and its outcome afterwards. */
+  /** Pulls the image; records the intent before the pull and its outcome afterwards. */
   async #pullWithRecord(
     request: ImageRequest,
     wanted: PendingPull,
@@ -418,7 +424,7 @@ function factsOf(ref: string, image: Image | undefined): ImageFacts {
   return { ref, uid: image?.uid?.value, username: image?.username ?? '' };
 }
 
-/** Some runtimes prefix the error message with the kind of failure. */
+/** Returns the kind of failure with which some runtimes begin their error message. */
 function pullFailure(
   image: string,
   text: string,

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { isDockerHub, matchesRegistry, registryKey, repositoryOf } from './image-name.ts';
 
 describe('registry keys', () => {
-  it('match images by host, port and path prefix', () => {
+  it('registry keys match images by host, port and path prefix', () => {
     const cases: readonly (readonly [string, string, boolean])[] = [
       ['r.io', 'r.io/a/b', true],
       ['r.io/a', 'r.io/a/b', true],
@@ -26,14 +26,14 @@ describe('registry keys', () => {
       assert.equal(matchesRegistry(key, image), want, `${key} ${image}`);
   });
 
-  it('are normalized without scheme and API version', () => {
+  it('registry keys are normalized without scheme and API version', () => {
     assert.equal(registryKey('https://index.docker.io/v1/'), 'index.docker.io');
     assert.equal(registryKey('http://r.io/v2/team/'), 'r.io/team/');
     assert.equal(registryKey('r.io/'), 'r.io');
     assert.equal(registryKey('r.io:5000/v1'), 'r.io:5000/v1');
   });
 
-  it('match Docker Hub for images without a registry', () => {
+  it('registry keys match Docker Hub for images without a registry', () => {
     assert.equal(repositoryOf('busybox'), 'docker.io/library/busybox');
     assert.equal(repositoryOf('team/app:1'), 'docker.io/team/app');
     assert.equal(repositoryOf('index.docker.io/busybox'), 'docker.io/library/busybox');
@@ -43,7 +43,7 @@ describe('registry keys', () => {
     assert.ok(!isDockerHub('r.io/x') && !isDockerHub('host:1/x'));
   });
 
-  it('are matched in bounded time', () => {
+  it('registry keys are matched in bounded time', () => {
     const name = `${'a'.repeat(240)}.io/x`;
     const began = process.threadCpuUsage();
     assert.ok(!matchesRegistry(`${'*a'.repeat(100)}b.io`, name));

@@ -4,8 +4,8 @@ const dockerHub = 'docker.io';
 const oldDockerHub = 'index.docker.io';
 
 /**
- * Name with registry and without tag and digest, as used for credential lookup:
- * `docker.io/library/a` for `a:1`.
+ * Returns the repository of an image with registry, without tag and digest, as used for credential
+ * lookup: `docker.io/library/a` for `a:1`.
  */
 export function repositoryOf(text: string): string {
   const bare = bareImageName(text);
@@ -17,7 +17,10 @@ export function repositoryOf(text: string): string {
   return `${dockerHub}/${path.includes('/') ? path : `library/${path}`}`;
 }
 
-/** Normalized name with registry and with tag or digest; equal for all names of one image. */
+/**
+ * Returns the normalized image name with registry and with tag or digest; equal for all names of
+ * one image.
+ */
 export function fullImageName(text: string): string {
   const read = readImageName(text);
   if (!read.ok) return text;
@@ -25,7 +28,7 @@ export function fullImageName(text: string): string {
   return `${repositoryOf(text)}${digestText === '' ? `:${tagText}` : `@${digestText}`}`;
 }
 
-/** A registry in a credential key: host parts, optional port and optional path prefix. */
+/** The registry in a credential key: host parts, optional port and optional path prefix. */
 interface RegistryPattern {
   readonly parts: readonly string[];
   readonly port: string;
@@ -73,22 +76,26 @@ function readPattern(text: string): RegistryPattern {
   return { parts: name.split('.'), port, path };
 }
 
-/** One token of a glob: any run of characters, or one character of a set. */
-/** Longer patterns match nothing; no registry name is that long. */
+/** One token of a glob pattern: any run of characters, or one character of a set. */
+/**
+ * The maximum length of a glob pattern. Longer ones match nothing, because no registry name is that
+ * long.
+ */
 const longestGlob = 1_024;
 
 type GlobPlace = 'run' | ((character: string) => boolean);
 
 /**
- * Matches `*`, `?` and bracket sets; an invalid pattern matches nothing. Takes at most the product
- * of both lengths, because both the pattern and the name come from users.
+ * Matches a text with a glob pattern of `*`, `?` and bracket sets; an invalid pattern matches
+ * nothing. The time is at most the product of both lengths, because users can choose both.
  */
 function globFits(glob: string, text: string): boolean {
   if (!/[*?[\\]/.test(glob)) return glob === text;
   if (glob.length > longestGlob) return false;
   const places = readGlob(glob);
   if (places === undefined) return false;
-  // Position of the last `*` in glob and text; only this one is extended on a mismatch.
+  // The position of the last `*` in the pattern, and of its match in the text; only this match is
+  // extended on a mismatch.
   let back: { readonly at: number; from: number } | undefined;
   let at = 0;
   let from = 0;

@@ -16,9 +16,9 @@ import { repositoryOf } from './image-name.ts';
 import { type DownloadProgress, type ImageDownload, IngestWatcher } from './ingest-watcher.ts';
 
 export interface PullLimits {
-  /** Maximum parallel pulls; undefined for no limit. */
+  /** The maximum number of parallel pulls; undefined for no limit. */
   readonly maxParallel: number | undefined;
-  /** Average pulls per second; 0 for no limit. */
+  /** The average pulls per second; 0 for no limit. */
   readonly qps: number;
   readonly burst: number;
 }
@@ -27,7 +27,7 @@ export interface PullRequest {
   readonly image: string;
   readonly annotations: Readonly<Record<string, string>>;
   readonly sandboxConfig: MessageInit<PodSandboxConfig> | undefined;
-  /** Tried in this order; empty for an anonymous pull. */
+  /** The credentials to try, in this order; empty for an anonymous pull. */
   readonly credentials: readonly PullCredential[];
   /** Whether the image was inspected before the pull and found missing. */
   readonly presence: 'absent' | 'unknown';
@@ -37,20 +37,20 @@ export interface PulledImage {
   readonly imageRef: string;
   /** The image after the pull; undefined when its inspection failed. */
   readonly image: Image | undefined;
-  /** Duration without the time in the queue. */
+  /** The duration of the pull without the time in the queue. */
   readonly ms: number;
-  /** Index of the accepted credential; undefined for an anonymous pull. */
+  /** The index of the accepted credential; undefined for an anonymous pull. */
   readonly used: number | undefined;
 }
 
-/** State of a pull: queued or running. */
+/** The state of a pull: queued or running. */
 export type PullStatus =
   | { readonly kind: 'queued'; readonly place: number; readonly length: number }
   | {
       readonly kind: 'pulling';
-      /** Undefined while no progress is known. */
+      /** The progress of the download; undefined while it is unknown. */
       readonly arrival: DownloadProgress | undefined;
-      /** Number of running pulls. */
+      /** The number of running pulls. */
       readonly running: number;
     };
 
@@ -60,17 +60,17 @@ export interface PullDeps {
   readonly limits: PullLimits;
 }
 
-/** A running pull. */
+/** A running pull of an image. */
 interface RunningPull {
   readonly image: string;
   readonly download: ImageDownload;
-  /** Whether another pull may have provided the image, with other credentials. */
+  /** Whether a concurrent pull with other credentials may have provided the image (`others`). */
   company: 'alone' | 'others';
-  /** Index of the credential being tried. */
+  /** The index of the credential being tried. */
   credentialIndex: number | undefined;
 }
 
-/** Result of one attempt. */
+/** The result of one attempt to pull an image. */
 type Outcome =
   | { readonly kind: 'answered'; readonly imageRef: string }
   /** The image is present although PullImage has not returned. */
@@ -78,21 +78,21 @@ type Outcome =
   /** The image is present, possibly from before, and the pull makes no progress. */
   | { readonly kind: 'silent' };
 
-/** Interval of checks whether the image is present while PullImage has not returned. */
+/** The interval of checks whether the image is present while PullImage has not returned. */
 const checkMs = 60_000;
 /** A pull without progress for this time is restarted; the time doubles with each restart. */
 const firstStallMs = 120_000;
 const rememberedImages = 1_000;
 
 /**
- * Pulls images from registries: one pull per image and credentials for all waiting pods, within the
- * limits of parallelism and rate.
+ * Pulls images from registries: concurrent requests with equal image and credentials share one
+ * pull. Limits the number of parallel pulls and the pull rate.
  */
 export class ImagePulls {
   readonly #deps: PullDeps;
   readonly #flights = new SingleFlight<string, PulledImage>();
   readonly #running = new Map<string, RunningPull>();
-  /** Images that pulls of this process provided. */
+  /** The IDs of images that this process has pulled. */
   readonly #pulledImages = new LruMap<string, true>({ capacity: rememberedImages });
   readonly #slots: Semaphore;
   readonly #rate: PullRate;
@@ -105,21 +105,21 @@ export class ImagePulls {
     this.#ingests = new IngestWatcher(deps);
   }
 
-  /** Number of running and queued pulls. */
+  /** The number of running and queued pulls. */
   get size(): number {
     return this.#flights.size;
   }
 
   /**
-   * Rejects with the runtime's error or the signal's reason. The pull is cancelled when its last
-   * caller is.
+   * Pulls an image. Rejects with the runtime's error or the signal's reason. A pull for several
+   * callers is cancelled when all of them are.
    */
   pull(request: PullRequest, signal: AbortSignal): Promise<PulledImage> {
     const key = pullKey(request);
     return this.#flights.run(key, (inner) => this.#pullWithSlot(key, request, inner), signal);
   }
 
-  /** State of a pull in flight. */
+  /** Returns the state of a pull in flight. */
   status(request: PullRequest): PullStatus {
     const key = pullKey(request);
     const place = this.#slots.positionOf(key);
@@ -154,9 +154,9 @@ export class ImagePulls {
   }
 
   /**
-   * A pull has no deadline, because its duration is unknown, so a lost PullImage response is
-   * detected by the image's presence. An image that another pull may have provided does not verify
-   * these credentials: it is pulled again.
+   * A pull has no deadline, because its duration is unknown; a lost PullImage response is detected
+   * by the presence of the image. An image that another pull may have provided does not prove that
+   * the registry accepts these credentials, so it is pulled again.
    */
   async #pullUntilThere(request: PullRequest, pull: RunningPull, signal: AbortSignal): Promise<string> {
     for (let patienceMs = firstStallMs; ; patienceMs *= 2) {
@@ -184,8 +184,8 @@ export class ImagePulls {
   }
 
   /**
-   * Resolves with the image's id when it becomes present. An image that may have been present
-   * before resolves when the pull made no progress for the stall time.
+   * Resolves with the image ID when the image becomes present. If it may have been present before,
+   * resolves when the pull made no progress for the stall time.
    */
   async #waitForImage(
     request: PullRequest,
@@ -232,7 +232,9 @@ export class ImagePulls {
     throw failures.length === 1 ? failures[0] : severalFailures(failures);
   }
 
-  /** The image's size and user are needed next; a failed inspection does not fail the pull. */
+  /**
+   * Inspects the pulled image for its size and user; a failed inspection does not fail the pull.
+   */
   async #inspect(request: PullRequest, signal: AbortSignal): Promise<Image | undefined> {
     try {
       return await this.#imageStatus(request, signal);
@@ -247,7 +249,10 @@ export class ImagePulls {
   }
 }
 
-/** Pulls with different credentials are separate, because the registry may reject some of them. */
+/**
+ * The key of a pull. Pulls with different credentials are separate, because the registry may reject
+ * some of them.
+ */
 function pullKey({ image, credentials }: PullRequest): string {
   return JSON.stringify([image, credentials.map(({ hash }) => hash)]);
 }
@@ -260,12 +265,12 @@ function severalFailures(failures: readonly unknown[]): KubelingError {
 }
 
 export interface RateLimits {
-  /** 0 for no limit. */
+  /** The rate limit in pulls per second; 0 for no limit. */
   readonly qps: number;
   readonly burst: number;
 }
 
-/** Token bucket with `qps` tokens per second and a capacity of `burst`. */
+/** A token bucket with `qps` tokens per second and a capacity of `burst`. */
 class PullRate {
   readonly #limits: RateLimits;
   readonly #clock: Clock;

@@ -26,7 +26,7 @@ function rigOf() {
 const part = (ref: string, bytes: number, totalBytes: number): Ingest => ({ ref, bytes, totalBytes });
 
 describe('watching ingests of containerd', () => {
-  it('sums up content and counts finished ingests as complete', async () => {
+  it('the progress of a pull is the sum of its ingests; finished ingests count as complete', async () => {
     const { clock, now, watch } = rigOf();
     using look = watch.watch('r.io/app');
     const seen = () => look.progress;
@@ -45,7 +45,7 @@ describe('watching ingests of containerd', () => {
     assert.deepEqual([seen()?.bytes, seen()?.state], [155, 'arrived']);
   });
 
-  it('assigns content when several images are pulled concurrently', async () => {
+  it('assigns ingests to their images when several images are pulled concurrently', async () => {
     const { clock, now, watch } = rigOf();
     using one = watch.watch('r.io/one');
     now.ingests = [part('layer-a', 10, 100), part('layer-x', 1, 1)];
@@ -82,7 +82,7 @@ describe('watching ingests of containerd', () => {
     assert.deepEqual({ bytes, totalBytes, of }, { bytes: 30, totalBytes: 100, of: 'this-image' });
   });
 
-  it('polls only while pulls run, and not on runtimes without ingests', async () => {
+  it('polls ingests only while pulls run, and not on runtimes without ingests', async () => {
     const { clock, now, watch } = rigOf();
     const look = watch.watch('r.io/app');
     await clock.advance(1_000);

@@ -6,22 +6,25 @@ export interface IngestWatcherDeps {
   readonly clock: Clock;
 }
 
-/** Content received since the watch began. */
+/** The bytes received since the watch began. */
 export interface DownloadProgress {
   readonly bytes: number;
-  /** Total known so far; it may grow when more content turns out to be needed. */
+  /** The total bytes known so far; it may grow when further content turns out to be needed. */
   readonly totalBytes: number;
   /** Whether ingests are active; otherwise the received content is being unpacked. */
   readonly state: 'arriving' | 'arrived';
-  /** Time of the last progress, on the monotonic clock. */
+  /** The time of the last progress, on the monotonic clock. */
   readonly changedMs: number;
-  /** Whether the content belongs to this image only, or includes concurrent pulls. */
+  /** Whether the bytes belong to this image only, or include concurrent pulls. */
   readonly of: 'this-image' | 'all-images';
 }
 
 const pollMs = 500;
 
-/** Samples containerd's ingests while pulls run. On other runtimes no progress is reported. */
+/**
+ * Samples the content ingests of containerd while pulls run. Other runtimes have no ingests, so no
+ * progress is reported for them.
+ */
 export class IngestWatcher {
   readonly #deps: IngestWatcherDeps;
   readonly #downloads = new Set<ImageDownload>();
@@ -32,7 +35,7 @@ export class IngestWatcher {
     this.#deps = deps;
   }
 
-  /** Watches the ingests of one repository until disposed of. */
+  /** Watches the ingests of one repository until the result is disposed of. */
   watch(repository: string): ImageDownload {
     const look = new ImageDownload(repository, this.#deps.clock, () => this.#leave(look));
     this.#downloads.add(look);
@@ -62,8 +65,8 @@ export class IngestWatcher {
   }
 
   /**
-   * Reads the repositories' content only when an ingest is not assigned to one, because the request
-   * is expensive for the runtime.
+   * Reads the content of the repositories only when an ingest cannot be assigned otherwise, because
+   * the request is expensive for the runtime.
    */
   async #assignContent(ingests: readonly Ingest[], signal: AbortSignal): Promise<void> {
     const looks = [...this.#downloads];
@@ -84,7 +87,7 @@ export class IngestWatcher {
       for (const look of this.#downloads) look.sample(ingests, this.#otherDigests(look));
     } catch (error) {
       signal.throwIfAborted();
-      // A failed sample is retried; only Unsupported ends the polling.
+      // A failed sample is retried; only an Unsupported error ends the polling.
       if (isKind(error, 'Unsupported')) this.#support = 'none';
     }
   }
@@ -95,18 +98,18 @@ interface Part {
   readonly totalBytes: number;
 }
 
-/** Content of one image received since the watch began. */
+/** The content of one image received since the watch began. */
 export class ImageDownload implements Disposable {
   readonly repository: string;
   readonly #clock: Clock;
   readonly #end: () => void;
   readonly #parts = new Map<string, Part>();
   #arriving = 0;
-  /** Content digests of the repository, once they were read. */
+  /** The content digests of the repository, after they were read. */
   #own: ReadonlySet<string> | undefined;
-  /** Whether other pulls were ever active during a sample. */
+  /** Whether another pull was active during any sample so far. */
   #isMixed = false;
-  /** Whether other pulls were active during the last sample. */
+  /** Whether another pull was active during the last sample. */
   #isShared = false;
   #changedMs: number;
 
@@ -117,7 +120,7 @@ export class ImageDownload implements Disposable {
     this.#changedMs = clock.monotonicMs();
   }
 
-  /** Undefined until an ingest was sampled. */
+  /** Returns the progress; undefined until an ingest was sampled. */
   get progress(): DownloadProgress | undefined {
     if (this.#parts.size === 0) return undefined;
     let bytes = 0;
@@ -145,7 +148,8 @@ export class ImageDownload implements Disposable {
     this.#isShared = others.length > 0;
     this.#isMixed ||= this.#isShared;
     const ingests = all.filter(({ ref }) => this.#mayOwn(ref, others));
-    // Finished ingests of concurrent pulls cannot be assigned to an image.
+    // Removes what was counted while other pulls were active: their finished ingests cannot be
+    // assigned to an image.
     if (this.#own === undefined && this.#isMixed) this.#parts.clear();
     const now = new Map(ingests.map((each) => [each.ref, each]));
     // An ingest that is no longer active is complete.
@@ -174,7 +178,7 @@ export class ImageDownload implements Disposable {
   }
 }
 
-/** An ingest ref is the kind of content, a dash, and the digest. */
+/** The reference of an ingest is the kind of content, a dash, and the digest. */
 function digestOf(ref: string): string {
   return ref.slice(ref.indexOf('-') + 1);
 }

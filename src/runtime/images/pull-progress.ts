@@ -2,28 +2,28 @@ import { type Clock, formatDurationMs } from '../../lib/index.ts';
 import type { PodJournal, PodUid } from '../../pods/index.ts';
 import type { PullStatus } from './image-pulls.ts';
 
-/** What is reported about a running pull. */
+/** What is needed to report a running pull. */
 export interface PullReport {
   readonly uid: PodUid;
   readonly container: string;
-  /** Image name in the pod's spec. */
+  /** The image name in the pod's spec. */
   readonly image: string;
   readonly status: () => PullStatus;
   /** Records an event on the pod. */
   readonly event: (type: 'Normal' | 'Warning', message: string) => void;
 }
 
-/** Update interval of the pod's journal. */
+/** The interval at which the pod's journal is updated during a pull. */
 const stepMs = 500;
-/** First event of a slow pull, and the interval of further events. */
+/** The time until the first event of a slow pull, and the interval of further events. */
 const firstEventMs = 10_000;
 const eventMs = 30_000;
-/** A pull without new bytes for this time counts as stalled. */
+/** How long a pull has no new bytes before it counts as stalled. */
 const stalledMs = 60_000;
 
 /**
- * Reports the progress of a pull until disposed of: continuously in the pod's journal, and as
- * events when it is slow.
+ * Reports the progress of a pull until the result is disposed of: continuously in the pod's
+ * journal, and as events when the pull is slow.
  */
 export function reportPull(
   news: PullReport,
@@ -64,7 +64,8 @@ function describeProgress(standing: PullStatus, startMs: number, nowMs: number):
   const { arrival, running } = standing;
   if (arrival === undefined) return `running for ${elapsed}`;
   const { bytes, totalBytes, state, changedMs } = arrival;
-  // Some of the pulls sampled together may have ended since.
+  // Some of the pulls that were sampled together may have ended since the sample, so their number
+  // is not known.
   const together = running > 1 ? `all ${running}` : 'several';
   const shared = arrival.of === 'all-images' ? ` (${together} pulls together)` : '';
   const amount = `${mebibytes(bytes)} of ${mebibytes(totalBytes)} MiB${shared} after ${elapsed}`;

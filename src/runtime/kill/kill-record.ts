@@ -5,14 +5,14 @@ import type { StartedPreStop } from '../hooks/lifecycle-hooks.ts';
 import type { KillReason } from '../plan/pod-actions.ts';
 
 export interface HookRun {
-  /** Settles when the hook ended, failed or was cancelled; never rejects. */
+  /** Resolves when the preStop hook has ended, failed or was cancelled; never rejects. */
   readonly ended: Promise<void>;
 }
 
 /**
- * State of one container from the first kill until it is stopped. Kills can be repeated after a
- * failure or with a shorter grace period: the deadline only moves earlier, and the hook runs once
- * for all callers.
+ * The state of one container from the first kill until it is stopped. Kills can be repeated after a
+ * failure or with a shorter grace period: the deadline only moves earlier, and the preStop hook
+ * runs once for all callers.
  */
 export class KillRecord implements Disposable {
   readonly podUid: PodUid;
@@ -24,8 +24,8 @@ export class KillRecord implements Disposable {
   /** Whether the Killing event was recorded. */
   announced = false;
   /**
-   * Time since a previous kubelet started the hook, which is then not started again; undefined
-   * otherwise.
+   * The time since a previous kubelet started the preStop hook, which is then not started again;
+   * undefined otherwise.
    */
   readonly hookUsedMs: number | undefined;
 
@@ -37,7 +37,7 @@ export class KillRecord implements Disposable {
     this.#deadlineMs = clock.monotonicMs() + graceMs;
   }
 
-  /** Never extends the deadline. */
+  /** Shortens the deadline if the new one is earlier; never extends it. */
   allow(graceSeconds: number): void {
     const deadlineMs = this.#clock.monotonicMs() + graceSeconds * 1_000;
     if (deadlineMs >= this.#deadlineMs) return;
@@ -45,9 +45,10 @@ export class KillRecord implements Disposable {
     if (this.#hook !== undefined) this.#armHook();
   }
 
-  /** Remaining whole seconds, rounded up. Never negative. */
+  /** Returns the remaining whole seconds, rounded up; never negative. */
   get secondsLeft(): number {
-    // Rounds first, so that a rounding error of the clock does not count as another second.
+    // Rounds to milliseconds first, so that a rounding error of the clock does not count as another
+    // second.
     return Math.ceil(Math.round(this.msLeft) / 1_000);
   }
 
@@ -59,7 +60,9 @@ export class KillRecord implements Disposable {
     return this.#hook;
   }
 
-  /** Starts the hook once. It is cancelled at the deadline, not when a caller stops waiting. */
+  /**
+   * Starts the preStop hook once. It is cancelled at the deadline, not when a caller stops waiting.
+   */
   startHook(run: (signal: AbortSignal) => Promise<void>): HookRun {
     const done = () => this.#hookTimer?.cancel();
     this.#hook ??= { ended: run(this.#hookController.signal).then(done, done) };
@@ -67,7 +70,7 @@ export class KillRecord implements Disposable {
     return this.#hook;
   }
 
-  /** Cancels a running hook. */
+  /** Cancels a running preStop hook. */
   [Symbol.dispose](): void {
     this.#hookTimer?.cancel();
     this.#hookController.abort(cancelledError('The container is stopped'));
@@ -81,7 +84,7 @@ export class KillRecord implements Disposable {
   }
 }
 
-/** Minimum grace period, so that a container that exits promptly is not killed. */
+/** The minimum grace period, so that a container that exits promptly is not killed. */
 export const minimumGraceSeconds = 2;
 
 /** The grace period of a container without an override. */

@@ -17,7 +17,7 @@ async function started(harness: PodRuntimeRig, pod: ReturnType<typeof podOf>): P
   return harness.clock.now();
 }
 
-/** Exit times of containers by name, in whole seconds. */
+/** Returns the exit times of containers by name, in whole seconds. */
 function ends(harness: PodRuntimeRig, sinceMs: number): Record<string, number> {
   const exits = harness.simulated.trace.entries().filter((entry) => entry.kind === 'container-exited');
   return Object.fromEntries(exits.map(({ name, at }) => [name, Math.round((at - sinceMs) / 1_000)]));
@@ -49,7 +49,7 @@ describe('termination of a pod with sidecars', () => {
     assert.deepEqual(ends(harness, startMs), { main: 6, side: 8 });
   });
 
-  it('gives a sidecar the remaining grace period', async () => {
+  it('stops a sidecar with the remaining grace period of the pod', async () => {
     using harness = new PodRuntimeRig();
     const slow = { script: 'trap "sleep 4; exit 0" TERM; while true; do sleep 1; done' };
     const pod = podOf({ main: slow }, { init: { side: { ...sidecar, ...ignoring } } });
@@ -57,11 +57,11 @@ describe('termination of a pod with sidecars', () => {
     await harness.kill(pod, 10);
     const { main = 0, side } = ends(harness, startMs);
     assert.ok(main >= 4 && main <= 6, `${main}`);
-    // Remaining time is rounded up to whole seconds.
+    // The remaining time is rounded up to whole seconds.
     assert.ok(side === 10 || side === 11, `${side}`);
   });
 
-  it('a shorter grace period also applies to waiting containers', async () => {
+  it('a shorter grace period also applies to containers that wait for others to stop', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ main: ignoring }, { init: { side: { ...sidecar, ...ignoring } } });
     const startMs = await started(harness, pod);
@@ -77,7 +77,7 @@ describe('termination of a pod with sidecars', () => {
 });
 
 describe('sandboxes of a terminating pod', () => {
-  it('are all stopped, even if one of them or a container fails to stop', async () => {
+  it('stops all sandboxes of a terminating pod, even if one of them or a container fails to stop', async () => {
     const fault = { kind: 'error', code: 'UNKNOWN', message: 'stuck' } as const;
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
@@ -101,7 +101,7 @@ describe('sandboxes of a terminating pod', () => {
   });
 });
 
-it('each shorter kill shortens the grace period, and the hook ends with it', async () => {
+it('each kill with a shorter grace period shortens the deadline, and the preStop hook ends with it', async () => {
   const clock = new VirtualClock();
   using record = new KillRecord(podUid('pod'), clock, 600);
   let ended = false;

@@ -10,14 +10,14 @@ import type { PlanContext } from '../plan/pod-actions.ts';
 const ignoring = { script: 'trap "" TERM; sleep 100000' };
 const preStop = { lifecycle: { preStop: { exec: { command: ['bye'] } } } };
 
-/** Lifetimes of containers by name, in seconds of virtual time since the first kill. */
+/** The lifetimes of containers by name, in seconds of virtual time since the first kill. */
 function exits(harness: PodRuntimeRig, sinceMs: number): Record<string, number> {
   const ends = harness.simulated.trace.entries().filter((entry) => entry.kind === 'container-exited');
   return Object.fromEntries(ends.map(({ name, at }) => [name, Math.round((at - sinceMs) / 1_000)]));
 }
 
 describe('killing a pod', () => {
-  it('stops containers, then every sandbox, and removes nothing', async () => {
+  it('stops the containers of a killed pod, then every sandbox, and removes nothing', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {}, b: {} });
     await harness.sync(pod);
@@ -100,7 +100,7 @@ describe('killing a pod', () => {
     assert.equal(harness.runtime.pending().kills, 0);
   });
 
-  it('never extends the grace period', async () => {
+  it('a later kill never extends the grace period', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: ignoring });
     await harness.sync(pod);
@@ -140,7 +140,7 @@ describe('killing a pod', () => {
     assert.deepEqual(exits(harness, startMs), { a: 20 });
   });
 
-  it('cancels a hook at the deadline, also at a shortened one', async () => {
+  it('cancels a preStop hook at the deadline, also at a shortened one', async () => {
     const hooks: HookRunner = { run: (_hook, _target, signal) => harness.clock.sleep(1e9, signal) };
     using harness = new PodRuntimeRig({ hooks });
     const pod = podOf({ a: { ...preStop, script: 'sleep 100000' } });
@@ -159,7 +159,7 @@ describe('killing a pod', () => {
     assert.equal(harness.clock.pendingTimers, 0);
   });
 
-  it('records an event for a failed hook and stops the container', async () => {
+  it('records an event for a failed preStop hook and stops the container', async () => {
     using harness = new PodRuntimeRig({ hooks: { run: () => Promise.reject(new Error('secret')) } });
     const pod = podOf({ a: preStop });
     await harness.sync(pod);
@@ -233,7 +233,7 @@ describe('killing a pod', () => {
     assert.deepEqual(harness.takeCalls(), ['stopContainer', 'stopPodSandbox']);
   });
 
-  it('runs no hook without remaining grace period', async () => {
+  it('runs no preStop hook when no grace period remains', async () => {
     const runs: string[] = [];
     using harness = new PodRuntimeRig({
       hooks: { run: async (_hook, { container }) => void runs.push(container.name) },
@@ -244,7 +244,7 @@ describe('killing a pod', () => {
     assert.deepEqual(runs, []);
   });
 
-  it('counts a missing container as stopped', async () => {
+  it('counts a container that the runtime does not have as stopped', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await harness.sync(pod);
@@ -256,7 +256,7 @@ describe('killing a pod', () => {
     assert.equal(result.error, undefined);
   });
 
-  it('stops a pod without a spec, with its hook', async () => {
+  it('stops a pod without a spec, running its preStop hook', async () => {
     const ran: unknown[] = [];
     using harness = new PodRuntimeRig({
       hooks: {
@@ -274,7 +274,7 @@ describe('killing a pod', () => {
     assert.deepEqual(exits(harness, startMs), { a: 2 });
   });
 
-  it('uses the grace period of the failed probe', async () => {
+  it('uses the grace period of the probe that failed', async () => {
     using harness = new PodRuntimeRig();
     const livenessProbe = { terminationGracePeriodSeconds: 4 };
     const pod = podOf({ a: { ...ignoring, livenessProbe } });
@@ -289,7 +289,7 @@ describe('killing a pod', () => {
     assert.deepEqual(harness.eventsOf('Killing'), ['Container a failed liveness probe, will be restarted']);
   });
 
-  it('lists no pod that never existed', async () => {
+  it('does not list the containers of a pod that never existed', async () => {
     using harness = new PodRuntimeRig();
     assert.equal(await harness.done(harness.runtime.listPod('nobody' as PodUid, harness.signal)), undefined);
   });

@@ -23,7 +23,7 @@ import { type KillResult, killResult, type SyncAction } from '../sync/sync-resul
 import { graceSecondsOf, KillRecord, minimumGraceSeconds } from './kill-record.ts';
 import { hasSidecar, settledWithin, TerminationOrder } from './termination-order.ts';
 
-/** The parts of a listed or observed pod that a kill needs. */
+/** The parts of a listed or observed pod that are needed to kill it. */
 export interface KillablePod {
   readonly uid: PodUid;
   readonly name: string;
@@ -33,17 +33,17 @@ export interface KillablePod {
     readonly id: string;
     readonly name: string;
     readonly state: ObservedContainerState;
-    /** Image and annotations from the runtime, for a container that is not in the spec. */
+    /** The image and annotations from the runtime, for a container that is not in the spec. */
     readonly image?: string;
     readonly annotations?: Readonly<Record<string, string>>;
   }[];
 }
 
 export interface KillPodRequest {
-  /** The pod's spec, or the spec restored from the runtime. */
+  /** The spec of the pod, or the one restored from the runtime. */
   readonly pod: Pod;
   readonly running: KillablePod;
-  /** Overrides the pod's grace period. Later calls can only shorten it. */
+  /** Overrides the pod's grace period. Later kills can only shorten it. */
   readonly graceSeconds?: number | undefined;
 }
 
@@ -51,9 +51,9 @@ export interface ContainerKill {
   readonly id: string;
   readonly name: string;
   readonly reason: KillReason;
-  /** For a container that is not in the pod's spec. */
+  /** The spec of a container that is not in the pod's spec. */
   readonly container?: Container | undefined;
-  /** Message of the Killing event; "Stopping container NAME" when empty. */
+  /** The message of the Killing event; "Stopping container NAME" when empty. */
   readonly message?: string;
   readonly graceSeconds?: number | undefined;
 }
@@ -66,7 +66,7 @@ export interface PodKillerDeps {
   readonly hooks: HookRunner;
   readonly hookCheckpoint?: HookCheckpoint | undefined;
   /**
-   * Called before a container of the pod is stopped; settles when the pod's termination is
+   * Called before a container of the pod is stopped; resolves when the termination of the pod is
    * persisted.
    */
   readonly beforeStop?: ((uid: PodUid) => Promise<void>) | undefined;
@@ -85,13 +85,13 @@ interface KillTarget {
 const maxKillRecords = 1_000;
 
 /**
- * Stops containers and pods. A cancelled or failed kill can be repeated: hooks are not run twice,
- * and the time already used counts. A repeated kill can shorten the grace period.
+ * Stops containers and pods. A cancelled or failed kill can be repeated: preStop hooks are not run
+ * twice, and the time already used counts. A repeated kill can shorten the grace period.
  */
 export class PodKiller implements Disposable {
   readonly #deps: PodKillerDeps;
   readonly #hookCheckpoint: HookCheckpoint;
-  /** Containers being stopped, by id. */
+  /** The containers that are being stopped, by ID. */
   readonly #records = new LruMap<string, KillRecord>({
     capacity: maxKillRecords,
     onEvict: (_id, record) => record[Symbol.dispose](),
@@ -102,14 +102,15 @@ export class PodKiller implements Disposable {
     this.#hookCheckpoint = deps.hookCheckpoint ?? noHookCheckpoint;
   }
 
-  /** Number of containers being stopped. */
+  /** The number of containers that are being stopped. */
   get size(): number {
     return this.#records.size;
   }
 
   /**
-   * Stops all containers concurrently, sidecars after the regular ones, then every sandbox, even if
-   * a container fails to stop. Rejects only when the signal is aborted; removes nothing.
+   * Stops all containers concurrently, sidecars after the regular ones; then stops every sandbox,
+   * even if a container has failed to stop. Rejects only when the signal is aborted; removes
+   * nothing.
    */
   async killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult> {
     const { running, pod, graceSeconds } = request;
@@ -146,18 +147,18 @@ export class PodKiller implements Disposable {
     return this.#hookCheckpoint.startedPreStop(uid, containerId) !== undefined;
   }
 
-  /** Drops the records of a deleted pod. */
+  /** Removes the kill records of a deleted pod. */
   forgetPod(uid: PodUid): void {
     for (const [id, record] of [...this.#records]) if (record.podUid === uid) this.forget(id);
   }
 
-  /** Drops the record of a stopped container. */
+  /** Removes the kill record of a stopped container. */
   forget(id: string): void {
     this.#records.peek(id)?.[Symbol.dispose]();
     this.#records.delete(id);
   }
 
-  /** Cancels running hooks. */
+  /** Cancels all running preStop hooks. */
   [Symbol.dispose](): void {
     for (const [, record] of this.#records) record[Symbol.dispose]();
     this.#records.clear();
@@ -256,7 +257,7 @@ export class PodKiller implements Disposable {
 
   #hookFailed(victim: KillTarget, error: unknown, ms: number, signal: AbortSignal): void {
     const { pod, container } = victim;
-    // The error stays in the log, because it may hold secrets of the container.
+    // The error is only logged, because it may contain secrets of the container.
     this.#deps.logger.error('PreStop hook failed', error, {
       pod: describePod(pod),
       container: container.name,
@@ -313,8 +314,8 @@ export class PodKiller implements Disposable {
 }
 
 /**
- * The rest of a hook that a previous kubelet started. Its progress is unknown, and repeating it may
- * do harm, so only a sleep is continued.
+ * Returns the remaining part of a preStop hook that a previous kubelet started. Its progress is
+ * unknown, and repeating it may do harm, so only a sleep is continued.
  */
 function remainingHook(hook: LifecycleHandler, usedMs: number | undefined): LifecycleHandler | undefined {
   if (usedMs === undefined) return hook;
@@ -322,7 +323,7 @@ function remainingHook(hook: LifecycleHandler, usedMs: number | undefined): Life
   return leftMs > 0 ? { sleep: { seconds: leftMs / 1_000 } } : undefined;
 }
 
-/** The container's spec, or the restored one when the pod's spec no longer has it. */
+/** Returns the container's spec, or the restored one when the pod's spec no longer has it. */
 function containerSpecOf(pod: Pod, { name, container = { name } }: ContainerKill): Container {
   return (
     findNamed(pod.spec.containers, name) ??

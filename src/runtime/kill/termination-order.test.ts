@@ -4,7 +4,7 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { Pod } from '../../pods/index.ts';
 import { TerminationOrder } from './termination-order.ts';
 
-test('stops 8,000 sidecars one after the other within 1 s of CPU time', async () => {
+test('stops 8,000 sidecars serially within 1 s of CPU time', async () => {
   const names = Array.from({ length: 8_000 }, (_, index) => `s${index}`);
   const initContainers = names.map((name) => ({ name, image: 'i', restartPolicy: 'Always' }));
   const pod = { spec: { containers: [{ name: 'c', image: 'i' }], initContainers } } as never as Pod;

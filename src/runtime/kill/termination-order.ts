@@ -2,13 +2,16 @@ import { type Clock, onAbort } from '../../lib/index.ts';
 import { initContainersOf, isSidecar, type Pod } from '../../pods/index.ts';
 
 /**
- * Order of stopping containers of a pod with sidecars: a sidecar waits for all regular containers
- * and for all later sidecars. Used for one kill of the whole pod.
+ * The order in which the containers of a pod with sidecars are stopped: a sidecar waits for all
+ * regular containers and for all later sidecars. Used for one kill of the complete pod.
  */
 export class TerminationOrder {
-  /** By sidecar, resolves when all its predecessors stopped; each builds on the one of the next sidecar. */
+  /**
+   * Promises by sidecar that resolve when all containers to stop before it have stopped; each
+   * builds on that of the next sidecar.
+   */
   readonly #predecessors = new Map<string, Promise<unknown>>();
-  /** Running containers; resolved when stopped. */
+  /** The running containers by name; each promise resolves when the container is stopped. */
   readonly #stopped = new Map<string, PromiseWithResolvers<void>>();
 
   constructor(pod: Pod, running: readonly string[]) {
@@ -26,7 +29,10 @@ export class TerminationOrder {
     this.#stopped.get(name)?.resolve();
   }
 
-  /** Resolves when all predecessors stopped or after `ms`; rejects with the signal's reason. */
+  /**
+   * Resolves when all containers to stop before this one have stopped, or after `ms`; rejects with
+   * the signal's reason.
+   */
   async waitForPredecessors(name: string, ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
     const before = this.#predecessors.get(name);
     if (before !== undefined) await settledWithin(before, ms, clock, signal);

@@ -1,8 +1,8 @@
 import { type Clock, isKind, KubelingError, onAbort, type Timer } from '../../lib/index.ts';
 
 /**
- * The runtime has reserved the name, for a call that has not finished or for an object not listed
- * yet.
+ * Whether the runtime reports that the name is reserved: by a call that has not finished, or for an
+ * object that is not listed yet.
  */
 export function isNameReserved(error: unknown): boolean {
   if (isKind(error, 'Conflict')) return true;
@@ -11,7 +11,7 @@ export function isNameReserved(error: unknown): boolean {
   return name >= 0 && / is (?:reserved|in use)\b/.test(error.message.slice(name));
 }
 
-/** Whether a failed call may have taken effect, or an earlier one did. */
+/** Whether a failed call, or an earlier one, may have taken effect in the runtime. */
 export function mayHaveTakenEffect(error: unknown): boolean {
   return isKind(error, 'Unavailable', 'DeadlineExceeded') || isNameReserved(error);
 }
@@ -37,12 +37,12 @@ export async function pollForResult<T>(
   }
 }
 
-/** Shorter than the time a terminating process has. */
+/** How long a cancelled call may continue; shorter than the time that a terminating process has. */
 const finishGraceMs = 3_000;
 
 /**
- * Runs a call that leaves partial state when it is cancelled: after the signal is aborted the call
- * gets a moment to finish. Settles like the call; the caller must check the signal.
+ * Runs a call that leaves partial state when it is cancelled: after the signal is aborted, the call
+ * gets some seconds to finish. Settles like the call; the caller must check the signal.
  */
 export async function withFinishGrace<T>(
   clock: Clock,

@@ -71,7 +71,7 @@ class Rig {
     return opened.kind === 'refused' ? opened.message : 'not refused';
   }
 
-  /** Reads the chunks and returns the state of the stream. */
+  /** Reads the given number of chunks and returns the state of the log stream. */
   async follow() {
     const opened = await this.open({ follow: 'until-ended' });
     assert.ok(opened.kind === 'open');
@@ -92,7 +92,7 @@ class Rig {
   }
 }
 
-test("the log path comes from the runtime's status", async () => {
+test('the log path is the one that the runtime reports in the container status', async () => {
   const harness = new Rig();
   harness.files.append(path, '2026-01-01T00:00:00Z stdout F hello\n');
   const opened = await harness.open();
@@ -141,7 +141,7 @@ for (const [code, end] of [
   ['CRI_DEADLINE', 'open'],
   ['CRI_NOT_FOUND', 'ended'],
 ] as const satisfies readonly (readonly [ErrorCode, string])[]) {
-  test(`with ${code} from the runtime a followed log stays ${end}`, async () => {
+  test(`a followed log is ${end} after the runtime has failed with ${code}`, async () => {
     const harness = new Rig();
     harness.files.append(path, '2026-01-01T00:00:00Z stdout F hello\n');
     const state = await harness.follow();
@@ -152,7 +152,7 @@ for (const [code, end] of [
   });
 }
 
-test('a log that is opened and never read is closed when its signal is aborted', async () => {
+test('a log stream that is opened and never read is closed when its signal is aborted', async () => {
   const harness = new Rig();
   harness.files.append(path, '');
   await harness.open({ follow: 'until-ended' });
@@ -162,7 +162,7 @@ test('a log that is opened and never read is closed when its signal is aborted',
   assert.deepEqual([harness.files.handles, harness.files.watchers, harness.clock.pendingTimers], [0, 0, 0]);
 });
 
-test('aborting a follower ends the stream and closes all files', async () => {
+test('aborting a follower of a log ends the stream and closes all files', async () => {
   const harness = new Rig();
   harness.files.append(path, '');
   const state = await harness.follow();
@@ -231,7 +231,7 @@ for (const [what, status, response] of rows) {
   test(`the log of ${what}: ${response}`, () => assert.equal(choose(status), response));
 }
 
-test('previous selects the last terminated instance', () => {
+test('`previous` selects the log of the last terminated instance', () => {
   const previous = { which: 'previous' } as const;
   assert.equal(
     choose({ state: runningState, containerID: 'x://1', lastState: ended('x://0') }, previous),
@@ -242,7 +242,7 @@ test('previous selects the last terminated instance', () => {
   assert.equal(choose({ state: ended('x://1') }, previous), none);
 });
 
-test('an id selects only an instance of this container', () => {
+test('a container ID selects only a log of an instance of this container', () => {
   const status = { state: runningState, containerID: 'x://1', lastState: ended('x://0') };
   for (const id of ['x://0', 'x://1']) assert.equal(choose(status, { which: 'id', id }), id);
   for (const id of ['x://2', ''])

@@ -15,30 +15,30 @@ export interface ContainerLogsDeps {
   readonly clock: Clock;
   readonly files: LogFiles;
   readonly podLogsDir: string;
-  /** Registers followed logs, so that rotation can notify their readers. */
+  /** Registers followed logs, so that the log rotation can notify their readers. */
   readonly followers?: Pick<LogFollowers, 'add'> | undefined;
 }
 
 export interface ContainerLogRequest {
-  /** With its status. */
+  /** The pod with its status. */
   readonly pod: Pod;
   readonly container: string;
   readonly instance: LogInstanceSelector;
   readonly view: LogView;
   readonly tailLines?: number | undefined;
-  /** Whether to follow the log until the instance has exited. */
+  /** Whether to follow the log until the container instance has exited. */
   readonly follow: 'until-ended' | 'no';
 }
 
 export type OpenedLog =
   | { readonly kind: 'refused'; readonly message: string }
   /**
-   * Can be read once. When the signal is aborted, reading throws its reason and all files are
-   * closed.
+   * The bytes of the log, which can be read once. When the signal is aborted, reading throws its
+   * reason and all files are closed.
    */
   | { readonly kind: 'open'; readonly chunks: AsyncIterable<Uint8Array> };
 
-/** Opens logs of containers for users. */
+/** Opens container logs for clients of the kubelet API. */
 export class ContainerLogs {
   readonly #deps: ContainerLogsDeps;
 
@@ -79,7 +79,9 @@ export class ContainerLogs {
     }
   }
 
-  /** Checks the path reported by the runtime, so that only the log of this container is read. */
+  /**
+   * Checks the log path that the runtime reports, so that only the log of this container is read.
+   */
   #pathOf(
     { logPath, labels }: CriContainerStatus,
     { pod, container }: ContainerLogRequest,
@@ -126,7 +128,7 @@ function unreadable(containerId: string): OpenedLog {
   return { kind: 'refused', message: `unable to retrieve container logs for ${containerId}` };
 }
 
-/** Closes the log when it was read completely, cancelled, or never read. */
+/** Closes the log when it was read completely or cancelled, or never read. */
 function readOnce(
   reader: LogReader,
   close: () => Promise<void>,
@@ -147,7 +149,10 @@ function readOnce(
   return read();
 }
 
-/** Readers that follow logs. Before files are removed they open what they have not read yet. */
+/**
+ * The readers that follow logs. Before the rotation removes files, the readers open those they have
+ * not read yet.
+ */
 export class LogFollowers {
   readonly #sequences = new Map<string, Set<LogFileSequence>>();
 
@@ -155,7 +160,7 @@ export class LogFollowers {
     return this.#sequences.size;
   }
 
-  /** Registers until it is disposed of. */
+  /** Registers a follower until the result is disposed of. */
   add(path: string, trail: LogFileSequence): Disposable {
     const directory = posix.dirname(path);
     const trails = this.#sequences.get(directory) ?? new Set();
@@ -168,26 +173,29 @@ export class LogFollowers {
     };
   }
 
-  /** Settles when each follower has opened the remaining files of the directory or failed to. */
+  /**
+   * Resolves when each follower has opened the remaining files of the directory or failed to open
+   * them.
+   */
   async openRemaining(directory: string): Promise<void> {
     const trails = this.#sequences.get(directory);
     if (trails !== undefined) await Promise.allSettled([...trails].map((trail) => trail.openRemaining()));
   }
 }
 
-/** Selects an instance of a container. */
+/** Selects one instance of a container. */
 export type LogInstanceSelector =
   | { readonly which: 'newest' }
-  /** The instance before the newest. */
+  /** Selects the instance before the newest. */
   | { readonly which: 'previous' }
-  /** By the container id of the status, including its scheme. */
+  /** Selects by the container ID of the status, including its scheme. */
   | { readonly which: 'id'; readonly id: string };
 
 export type SelectedLogInstance =
   | { readonly kind: 'found'; readonly containerId: string }
   | { readonly kind: 'refused'; readonly message: string };
 
-/** Selects the instance by the pod's status. Rejections have the messages of the Go kubelet. */
+/** Selects the instance by the pod's status. Rejects with the messages of the Go kubelet. */
 export function selectLogInstance(
   podName: string,
   status: PodStatus,
@@ -219,7 +227,10 @@ function waitingWords(reason: string): string {
   return reason === 'ImagePullBackOff' ? 'trying and failing to pull image' : reason;
 }
 
-/** Accepts only ids in the container's status, so that no other container is reached. */
+/**
+ * Accepts only container IDs in the container's status, so that no other container's log can be
+ * read.
+ */
 function byId(
   { containerID, state, lastState }: ContainerStatus,
   id: string,

@@ -1,12 +1,12 @@
 import type { LineHead, LogStream } from './log-line.ts';
 import { isBefore, LineSplitter, type LogTime } from './log-line.ts';
 
-/** Options for showing a log. */
+/** The options for showing a log. */
 export interface LogView {
-  /** Omits lines that began earlier. */
+  /** Omits lines with an earlier timestamp. */
   readonly since?: LogTime | undefined;
   readonly timestamps?: 'shown' | 'hidden' | undefined;
-  /** Limit of the shown bytes. */
+  /** The maximum number of bytes to show. */
   readonly limitBytes?: number | undefined;
   readonly stream?: LogStream | 'all' | undefined;
 }
@@ -15,22 +15,22 @@ const newline = Uint8Array.of(0x0a);
 
 /**
  * Converts the bytes of log files to the shown text: joins partial lines, also across files, and
- * puts the timestamp before each joined line. The text itself is unchanged.
+ * puts the timestamp before each joined line. The text itself stays unchanged.
  */
 export class LogDecoder {
   readonly #view: LogView;
   readonly #lines: LineSplitter;
   #out: Uint8Array[] = [];
   #left: number;
-  /** State of the current joined line. */
+  /** The state of the joined line that is being read. */
   #line: 'none' | 'shown' | 'left-out' = 'none';
   /** Whether the current line belongs to a stream that is not requested. */
   #ignoring = false;
   #isPart = false;
-  /** The last shown line has no newline and its file has ended. */
+  /** Whether the last shown line has no newline and its file has ended. */
   #unended = false;
 
-  /** `position` is the offset of the first byte in the first file. */
+  /** Creates a decoder; `position` is the offset of the first byte in the first file. */
   constructor(view: LogView, position = 0) {
     this.#view = view;
     this.#left = view.limitBytes ?? Number.POSITIVE_INFINITY;
@@ -44,7 +44,7 @@ export class LogDecoder {
     );
   }
 
-  /** Whether the byte limit is reached. */
+  /** Whether the limit of shown bytes is reached. */
   get isDone(): boolean {
     return this.#left <= 0;
   }
@@ -54,13 +54,13 @@ export class LogDecoder {
     return this.#lines.isInLine;
   }
 
-  /** Returns the text to show; the chunk can be reused afterwards. */
+  /** Returns the text to show for a chunk; the chunk's buffer can be reused afterwards. */
   decode(chunk: Uint8Array): Uint8Array {
     this.#lines.feed(chunk);
     return this.#take();
   }
 
-  /** Ends the current file; bytes of the next file may follow. */
+  /** Ends the current file; further bytes belong to the next file. */
   endFile(): Uint8Array {
     this.#lines.endFile();
     return this.#take();

@@ -5,31 +5,43 @@ import { describeError, errnoOf, KubelingError } from '../../lib/index.ts';
 
 /** An open log file, independent of later renames and removal. */
 export interface LogHandle extends AsyncDisposable {
-  /** Equal for the same file under any name while it is open. */
+  /** The identity of the file: equal for the same file under any name while it is open. */
   readonly identity: string;
   size(): Promise<number>;
-  /** Returns the number of bytes read: fewer than requested at the end of the file, 0 behind it. */
+  /**
+   * Reads bytes at an offset; returns the number of bytes read: fewer than requested at the end of
+   * the file, 0 behind it.
+   */
   read(into: Uint8Array, position: number): Promise<number>;
 }
 
-/** Whether a file was written, or a file was created, removed or renamed. */
+/**
+ * Whether a log file was written (`written`), or a file was created, removed or renamed
+ * (`renamed`).
+ */
 export type LogHint = 'written' | 'renamed';
 
-/** Files of container logs. Failures are FILE_READ errors; a missing file is not a failure. */
+/**
+ * The file operations for container logs. Failures are FILE_READ errors; a missing file is not a
+ * failure.
+ */
 export interface LogFiles {
   /**
-   * Undefined when the file is missing. Rejects with LOG_REFUSED for anything but a regular file in
-   * its own directory.
+   * Opens a log file; undefined when it is missing. Rejects with LOG_REFUSED unless it is a regular
+   * file and its real path is the given one.
    */
   open(path: string): Promise<LogHandle | undefined>;
   /**
-   * Identity of the file at the path; undefined when it is missing. Opens nothing, so a later open
-   * can still fail.
+   * Returns the identity of the file at the path; undefined when it is missing. Opens nothing, so a
+   * later open can still fail.
    */
   identityAt(path: string): Promise<string | undefined>;
-  /** The names in a directory in any order; empty when it is missing. */
+  /** Returns the names in a directory in any order; empty when it is missing. */
   names(directory: string): Promise<readonly string[]>;
-  /** Reports hints, which can be missing or spurious. */
+  /**
+   * Reports changes of files in the directory as hints; some changes may be missing, and some hints
+   * may be wrong.
+   */
   watch(directory: string, hint: (what: LogHint) => void): Disposable;
 }
 
@@ -58,7 +70,7 @@ async function openLog(podLogsDir: string, path: string): Promise<LogHandle> {
     const facts = await file.stat({ bigint: true });
     if (!facts.isFile()) throw refused(path, 'it is not a regular file');
     const directory = posix.join(await realpath(podLogsDir), posix.dirname(inside));
-    // Checks the real path of the open file, because names may change at any time.
+    // Checks the real path of the opened file, because names may change at any time.
     const real = posix.dirname(await readlink(`/proc/self/fd/${file.fd}`));
     if (real !== directory) throw refused(path, `it is in ${real}`);
     return handleOf(file, identityOf(facts));
@@ -109,7 +121,7 @@ async function reading<T, A>(path: string, act: () => Promise<T>, absent: A): Pr
   }
 }
 
-/** Without available inotify watches, or without the directory, no hints are reported. */
+/** No hints are reported if no inotify watch is available or the directory is missing. */
 function watchLogs(directory: string, hint: (what: LogHint) => void): Disposable {
   try {
     const watcher = watch(directory, { persistent: false }, (event) =>

@@ -21,7 +21,9 @@ class Rig {
   #write = this.files.writer(path);
   #lines = 0;
   #rotations = 0;
-  /** The rotated file that the container still writes to until its log is reopened. */
+  /**
+   * The number of the rotated file that the container still writes to until its log is reopened.
+   */
   #written: number | undefined;
   #running = true;
   #taking: Promise<void> = Promise.resolve();
@@ -57,14 +59,14 @@ class Rig {
     for (let left = count; left > 0; left--) this.#write(`2026-01-01T00:00:00Z stdout F ${this.#lines++}\n`);
   }
 
-  /** Removes the name; the container still writes to the old file. */
+  /** Removes the name of the log; the container still writes to the removed file. */
   rename(): void {
     const isWritten = this.#written === undefined && this.files.contentOf(path) !== undefined;
     this.files.rename(path, stemOf(++this.#rotations));
     if (isWritten) this.#written = this.#rotations;
   }
 
-  /** Creates a new file while the container still writes to the old one. */
+  /** Creates a new log file while the container still writes to the old one. */
   reopen(): () => void {
     const next = this.files.writer(path);
     return () => {
@@ -78,7 +80,10 @@ class Rig {
     this.reopen()();
   }
 
-  /** Compresses only files that are no longer written; later lines would be lost. */
+  /**
+   * Compresses a rotated file unless the container still writes to it, because later lines would be
+   * lost.
+   */
   compress(rotation: number): void {
     if (rotation === this.#written) return;
     const content = this.files.contentOf(stemOf(rotation));
@@ -107,7 +112,7 @@ class Rig {
     this.#controller.abort(cancelledError('enough'));
   }
 
-  /** Advances virtual time until the condition holds. Decompression runs in real time. */
+  /** Advances virtual time until the condition holds; decompression needs real time. */
   async passUntil(condition: () => boolean): Promise<void> {
     for (let turn = 0; turn < 1_000 && !condition(); turn++) {
       await this.clock.advance(1_000);
@@ -124,7 +129,7 @@ class Rig {
   }
 }
 
-test('a followed log shows lines immediately and ends with the container', async () => {
+test('a followed log shows new lines immediately and ends when the container has exited', async () => {
   const harness = new Rig();
   harness.lines(2);
   await harness.follow();
@@ -140,7 +145,7 @@ test('a followed log shows lines immediately and ends with the container', async
   assert.deepEqual([harness.end, harness.out, harness.left], ['ended', harness.wanted, [0, 0, 0]]);
 });
 
-test('a partial line is shown immediately, its rest when it is written', async () => {
+test('shows a partial line of a followed log immediately, and its rest when it is written', async () => {
   const harness = new Rig();
   await harness.follow();
   harness.files.append(path, '2026-01-01T00:00:00Z std');
@@ -153,7 +158,7 @@ test('a partial line is shown immediately, its rest when it is written', async (
   assert.equal(harness.out, 'half\n');
 });
 
-test('a replaced file is read completely before the next one', async () => {
+test('reads a rotated file of a followed log completely before the next one', async () => {
   const harness = new Rig();
   await harness.follow();
   harness.lines();
@@ -171,7 +176,7 @@ test('a replaced file is read completely before the next one', async () => {
   assert.equal(harness.out, harness.wanted);
 });
 
-test('a slow reader misses no lines during many rotations', async () => {
+test('a slow reader of a followed log misses no lines during many rotations', async () => {
   const harness = new Rig();
   await harness.follow();
   harness.stall();
@@ -188,7 +193,7 @@ test('a slow reader misses no lines during many rotations', async () => {
   assert.equal(harness.out, harness.wanted);
 });
 
-test('several rotations between two refreshes are all read', async () => {
+test('reads all files when a log is rotated several times between two refreshes', async () => {
   const harness = new Rig();
   harness.lines();
   await harness.follow();
@@ -204,7 +209,7 @@ test('several rotations between two refreshes are all read', async () => {
   assert.equal(harness.out, harness.wanted);
 });
 
-test('files that are replaced quickly are read without delay', async () => {
+test('reads log files that are replaced quickly without delay', async () => {
   const harness = new Rig();
   await harness.follow();
   harness.stall();
@@ -222,7 +227,7 @@ test('files that are replaced quickly are read without delay', async () => {
   assert.equal(harness.out, harness.wanted);
 });
 
-test('a partial line is completed before the next file is read', async () => {
+test('waits for the rest of a partial line before reading the next log file', async () => {
   const harness = new Rig();
   await harness.follow();
   harness.files.append(path, '2026-01-01T00:00:00Z stdout F ha');
@@ -235,7 +240,7 @@ test('a partial line is completed before the next file is read', async () => {
   assert.equal(harness.out, 'half\nmore\n');
 });
 
-test('a follower that is notified before files are removed still reads them', async () => {
+test('a follower that is notified before log files are removed still reads them', async () => {
   const harness = new Rig();
   for (let rotation = 1; rotation <= 4; rotation++) {
     harness.lines(3);
@@ -256,7 +261,7 @@ test('a follower that is notified before files are removed still reads them', as
   assert.deepEqual([harness.left, harness.followers.size], [[0, 0, 0], 0]);
 });
 
-test('many small files stay open for a slow reader', async () => {
+test('keeps many small log files open for a slow reader', async () => {
   const harness = new Rig();
   await harness.follow();
   harness.stall();
@@ -271,7 +276,7 @@ test('many small files stay open for a slow reader', async () => {
   assert.equal(harness.out, harness.wanted);
 });
 
-test('a file removed unread does not skip other files', async () => {
+test('a log file that was removed unread does not skip other files', async () => {
   const harness = new Rig();
   harness.lines();
   await harness.follow();
@@ -284,7 +289,7 @@ test('a file removed unread does not skip other files', async () => {
   assert.equal(harness.out, harness.wanted);
 });
 
-test('a rotation while the log is opened loses nothing', async () => {
+test('loses no lines when a log is rotated while it is opened', async () => {
   const harness = new Rig();
   harness.lines();
   const { names } = harness.files;
@@ -301,7 +306,7 @@ test('a rotation while the log is opened loses nothing', async () => {
   assert.equal(harness.out, harness.wanted);
 });
 
-test('two rotations during a refresh keep the order', async () => {
+test('keeps the order of files when a log is rotated twice during a refresh', async () => {
   for (const moment of ['open', 'later']) {
     const harness = new Rig();
     harness.lines();
@@ -324,7 +329,7 @@ test('two rotations during a refresh keep the order', async () => {
   }
 });
 
-test('a log truncated in place is read from its start again', async () => {
+test('reads a log that is truncated in place again from its start', async () => {
   const harness = new Rig();
   harness.lines(5);
   await harness.follow();
@@ -334,7 +339,7 @@ test('a log truncated in place is read from its start again', async () => {
   assert.equal(harness.out, harness.wanted);
 });
 
-test('a missing log is awaited', async () => {
+test('waits for a followed log that is missing', async () => {
   const harness = new Rig();
   harness.files.remove(path);
   await harness.follow();
@@ -344,7 +349,7 @@ test('a missing log is awaited', async () => {
   assert.equal(harness.out, harness.wanted);
 });
 
-test('with a line limit only the last lines precede the followed ones', async () => {
+test('with a line limit, shows only the last lines before following the log', async () => {
   const harness = new Rig();
   harness.lines(10);
   await harness.follow({ tailLines: 2 });
@@ -359,7 +364,7 @@ test('with a line limit only the last lines precede the followed ones', async ()
   assert.equal(none.out, '3\n');
 });
 
-test('reaching the byte limit ends the stream', async () => {
+test('ends a followed log when the byte limit is reached', async () => {
   const harness = new Rig();
   await harness.follow({ view: { limitBytes: 5 } });
   harness.lines(10);
@@ -367,7 +372,7 @@ test('reaching the byte limit ends the stream', async () => {
   assert.deepEqual([harness.end, harness.out, harness.left], ['ended', '0\n1\n2', [0, 0, 0]]);
 });
 
-test('an aborted reader leaves no open files', async () => {
+test('an aborted log reader leaves no open files', async () => {
   const harness = new Rig();
   harness.lines(3);
   await harness.follow();
@@ -387,7 +392,7 @@ const act = fc.oneof(
   fc.constant((harness: Rig) => harness.takeAgain()),
 );
 
-test('no line is lost or repeated, however a log is written and rotated', async () => {
+test('no line of a followed log is lost or repeated, however the log is written and rotated', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(act, fc.constantFrom(0, 10, 300, 1_100)), { maxLength: 14 }),

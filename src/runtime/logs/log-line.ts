@@ -1,37 +1,37 @@
 export type LogStream = 'stdout' | 'stderr';
 
-/** Metadata of a line in a log file. */
+/** The metadata of a line in a log file. */
 export interface LineHead {
   readonly time: LogTime;
   readonly stream: LogStream;
-  /** A `part` continues in the next line of the file. */
+  /** Whether the line is complete; a `part` continues in the next line of the file. */
   readonly is: 'end' | 'part';
   /** The timestamp as shown: nine fractional digits, in the time zone of the log. */
   readonly stamp: string;
 }
 
-/** A longer prefix is not a line head; such a line is skipped. */
+/** The maximum length of the head of a log line; a line with a longer prefix is skipped. */
 export const maxHeadBytes = 256;
-/** A line in Docker's format must be parsed completely, so its length is limited. */
+/** The maximum length of a line in Docker's format, which must be parsed completely. */
 export const maxJsonLineBytes = 1 << 20;
 
 const head =
   /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d) (stdout|stderr) ([^ :\n]*)(?::[^ \n]*)? /;
 
 export interface ParsedHead extends LineHead {
-  /** Offset of the text. */
+  /** The offset of the text after the head. */
   readonly length: number;
 }
 
 /**
- * Parses line heads in the CRI format, `<time> stdout|stderr P|F[:tags] <text>`. Caches the second,
- * because adjacent lines mostly share it.
+ * Parses the heads of log lines in the CRI format, `<time> stdout|stderr P|F[:tags] <text>`. Caches
+ * the parsed second, because adjacent lines mostly share it.
  */
 export class HeadParser {
   #moment = '';
   #seconds: number | undefined;
 
-  /** Undefined unless the bytes begin with a complete head. */
+  /** Parses the head of a log line; undefined unless the bytes begin with a complete head. */
   parse(bytes: Uint8Array): ParsedHead | undefined {
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, maxHeadBytes)).toString(
       'latin1',
@@ -59,7 +59,7 @@ function stampOf(moment: string, fraction: string, zone: string): string {
 }
 
 export interface JsonLine extends LineHead {
-  /** Without the newline. */
+  /** The text of the line without the newline. */
   readonly text: Uint8Array;
 }
 
@@ -105,14 +105,17 @@ export function parseLogTime(text: string): LogTime | undefined {
   return { seconds: seconds - offset, nanos: nanosOf(fraction) };
 }
 
-/** Seconds since the epoch of a date and time without zone; undefined for an invalid date. */
+/**
+ * Returns the seconds since the epoch of a date and time without zone; undefined for an invalid
+ * date.
+ */
 function secondsOf(moment: string): number | undefined {
   const ms = Date.parse(`${moment}Z`);
   if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 19) !== moment) return undefined;
   return ms / 1_000;
 }
 
-/** Offset from UTC in seconds; undefined for an invalid zone. */
+/** Returns the offset from UTC in seconds; undefined for an invalid zone. */
 function offsetOf(zone: string): number | undefined {
   if (zone === 'Z') return 0;
   const hours = Number(zone.slice(1, 3));
@@ -129,13 +132,14 @@ export function isBefore(one: LogTime, other: LogTime): boolean {
   return one.seconds === other.seconds ? one.nanos < other.nanos : one.seconds < other.seconds;
 }
 
-/** Receives the valid lines of a log file; others are skipped. */
+/** Receives the valid lines of a log file; invalid lines are skipped. */
 export interface LineSink {
   begin(head: LineHead): void;
-  /** The text in one or more pieces, valid during the call only. */
+  /** Receives the text of a line in one or more pieces, valid during the call only. */
   text(bytes: Uint8Array): void;
   /**
-   * `position` is the offset of the next line. A line is cut when its file ends before the newline.
+   * Called at the end of a line; `position` is the offset of the next line. The line is `cut` when
+   * its file ends before the newline.
    */
   end(how: 'whole' | 'cut', position: number): void;
 }
@@ -150,7 +154,7 @@ export class LineSplitter {
   readonly #heads = new HeadParser();
   #state: 'head' | 'text' | 'json' | 'bad' = 'head';
   #carry: Uint8Array = nothing;
-  /** Offset of the next byte. */
+  /** The offset of the next byte. */
   #position: number;
 
   constructor(sink: LineSink, position = 0) {
@@ -179,7 +183,7 @@ export class LineSplitter {
     }
   }
 
-  /** Ends the current file; the next bytes belong to another file. */
+  /** Ends the current file; further bytes belong to another file. */
   endFile(): void {
     this.#endLine('cut');
     this.#position = 0;

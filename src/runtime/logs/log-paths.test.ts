@@ -25,7 +25,7 @@ test('reads the UID from a log directory name, also in the old format', () => {
     assert.equal(podUidOfLogDirectory(uid), uid);
 });
 
-test("ignores directories that are not named like a pod's", () => {
+test("ignores directories that are not named like a pod's log directory", () => {
   for (const name of ['lost+found', 'archive', 'web_uid-1', 'a_b_c_d', 'default_web_', ''])
     assert.equal(podUidOfLogDirectory(name), undefined, name);
 });
@@ -45,20 +45,20 @@ for (const [names, expected] of counts) {
 
 const owner = { podName: 'web', namespace: 'default', containerName: 'main', containerId: 'abcdef012345' };
 
-test('the link name contains pod, namespace, container and id', () => {
+test('the name of a log link contains pod, namespace, container and ID', () => {
   const link = containerLogLink('/var/log/containers', owner);
   assert.equal(link, '/var/log/containers/web_default_main-abcdef012345.log');
   assert.equal(containerIdOfLogLink('web_default_main-abcdef012345.log'), 'abcdef012345');
 });
 
-test('the link name is limited to the length of a file name', () => {
+test('the name of a log link is limited to the length of a file name', () => {
   const link = containerLogLink('/l', { ...owner, podName: 'p'.repeat(253) });
   assert.equal(link.length - '/l/'.length, 255);
   assert.ok(link.endsWith('.log'));
   assert.equal(containerIdOfLogLink(link.slice('/l/'.length)), undefined);
 });
 
-test('other names have no container id', () => {
+test('names that are no log links have no container ID', () => {
   for (const name of ['', 'x.log', 'web_default_main-abc.log', 'web_default_main-abcdef012345.txt']) {
     assert.equal(containerIdOfLogLink(name), undefined, name);
   }

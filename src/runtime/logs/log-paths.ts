@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import type { Container } from '../../kinds/index.ts';
 import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
 
-/** Directory in which log collectors expect links to container logs. */
+/** The directory in which log collectors expect links to container logs. */
 export const containerLogLinks = '/var/log/containers';
 const longestFileName = 255;
 const linkSuffix = '.log';
@@ -14,8 +14,8 @@ export function podLogDirectory(podLogsDir: string, { metadata }: Pod): string {
 const plainUid = /^(?:[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 
 /**
- * UID of the pod a log directory belongs to; old directories are named by the UID alone. Undefined
- * for other directories, which are not the kubelet's.
+ * Returns the UID of the pod that a log directory belongs to; old directories are named by the UID
+ * alone. Undefined for other directories, which are not the kubelet's.
  */
 export function podUidOfLogDirectory(directoryName: string): PodUid | undefined {
   const parts = directoryName.split('_');
@@ -27,14 +27,14 @@ export function containerLogDirectory(podLogsDir: string, pod: Pod, container: C
   return posix.join(podLogDirectory(podLogsDir, pod), container.name);
 }
 
-/** Relative to the pod's log directory, as the CRI requires. */
+/** Returns the path of the log relative to the pod's log directory, as the CRI requires. */
 export function containerLogPath(container: Container, restartCount: number): string {
   return posix.join(container.name, `${restartCount}.log`);
 }
 
 /**
- * Restart count of a container without instances in the runtime, from the names of its log files:
- * the highest number plus one, or 0.
+ * Returns the restart count of a container without instances in the runtime, from the names of its
+ * log files: the highest number plus one, or 0.
  */
 export function restartCountFromLogs(fileNames: Iterable<string>): number {
   let highest = -1;
@@ -52,14 +52,20 @@ export interface LogLinkOwner {
   readonly containerId: string;
 }
 
-/** Path of the link to a container's log, truncated to the length of a file name. */
+/**
+ * Returns the path of the link to a container's log; its name is truncated to the length of a file
+ * name.
+ */
 export function containerLogLink(linksDir: string, owner: LogLinkOwner): string {
   const { podName, namespace, containerName, containerId } = owner;
   const name = `${podName}_${namespace}_${containerName}-${containerId}`;
   return posix.join(linksDir, `${name.slice(0, longestFileName - linkSuffix.length)}${linkSuffix}`);
 }
 
-/** Undefined for other names, and when truncation left too little of the id. */
+/**
+ * Returns the container ID in the name of a log link; undefined for other names, and when
+ * truncation left too little of the ID.
+ */
 export function containerIdOfLogLink(fileName: string): string | undefined {
   return /-([^-_]{6,})\.log$/.exec(fileName)?.[1];
 }

@@ -34,11 +34,11 @@ function fileWith(content: string | Uint8Array): MemoryLogFiles {
   return files;
 }
 
-test('shows lines without their heads', async () => {
+test('shows log lines without timestamp and stream', async () => {
   assert.equal(String(await read(fileWith(linesOf(0, 3)))), textOf(0, 3));
 });
 
-test('joins partial lines with one timestamp', async () => {
+test('joins partial log lines with one timestamp', async () => {
   const log = `${stampOf(1)} stdout P one \n${stampOf(2)} stdout P:x \n${stampOf(3)} stdout F:a:b two\n${lineOf(4)}`;
   assert.equal(String(await read(fileWith(log))), 'one two\nline 4\n');
   const stamped = await read(fileWith(log), { view: { timestamps: 'shown' } });
@@ -54,7 +54,7 @@ test('shows timestamps with nine digits in the time zone of the log', async () =
   );
 });
 
-test('skips invalid lines', async () => {
+test('skips invalid log lines', async () => {
   const bad = [
     'nonsense',
     '',
@@ -70,7 +70,7 @@ test('skips invalid lines', async () => {
   assert.equal(String(await read(fileWith(`${lineOf(7)}${bad.join('\n')}\n`), { tailLines: 1 })), 'line 7\n');
 });
 
-test("reads Docker's format, and joins texts without a newline", async () => {
+test("reads logs in Docker's format, and joins texts without a newline", async () => {
   const time = '"time":"2026-01-01T00:00:00.5Z"';
   const log = `{"log":"one ","stream":"stdout",${time}}\n{"log":"two\\n","stream":"stdout",${time}}\n{"log":"three\\n","stream":"stderr",${time}}\n`;
   assert.equal(String(await read(fileWith(log))), 'one two\nthree\n');
@@ -78,26 +78,26 @@ test("reads Docker's format, and joins texts without a newline", async () => {
   assert.equal(String(await read(fileWith(log), { tailLines: 1 })), 'three\n');
 });
 
-test('preserves binary data', async () => {
+test('preserves binary data in logs', async () => {
   const bytes = Buffer.from(Array.from({ length: 256 }, (_, index) => index)).filter((byte) => byte !== 10);
   const log = Buffer.concat([Buffer.from(`${stampOf(1)} stdout F `), bytes, Buffer.from('\n')]);
   assert.deepEqual(await read(fileWith(log)), Buffer.concat([bytes, Buffer.from('\n')]));
 });
 
-test('passes on a line of many megabytes in pieces and counts it once', async () => {
+test('returns a log line of many megabytes in pieces and counts it once', async () => {
   const long = 'x'.repeat(5 << 20);
   const log = `${lineOf(1)}${lineOf(2, long)}${lineOf(3)}`;
   assert.equal(String(await read(fileWith(log), { tailLines: 2 })), `${long}\nline 3\n`);
   assert.equal((await read(fileWith(log), { view: { limitBytes: 3 << 20 } })).length, 3 << 20);
 });
 
-test('shows only the requested stream', async () => {
+test('shows only the requested stream of a log', async () => {
   const log = `${stampOf(1)} stdout P a\n${stampOf(2)} stderr F b\n${stampOf(3)} stdout F c\n`;
   assert.equal(String(await read(fileWith(log), { view: { stream: 'stdout' } })), 'ac\n');
   assert.equal(String(await read(fileWith(log), { view: { stream: 'stderr' } })), 'b\n');
 });
 
-test('reads rotated and compressed files first, and joins lines across files', async () => {
+test('reads rotated and compressed log files first, and joins lines across files', async () => {
   const files = new MemoryLogFiles();
   files.append(`${path}.20260101-000000.gz`, gzipSync(`${linesOf(0, 10)}${stampOf(10)} stdout P be`));
   files.append(`${path}.20260101-000010`, `\n${stampOf(11)} stdout F gun\n${linesOf(12, 20)}`);
@@ -118,7 +118,7 @@ test('reads a log that was rotated and not reopened yet', async () => {
   assert.equal(String(await read(files)), textOf(0, 3));
 });
 
-test('shows a damaged compressed file up to the damage, and the rest of the log', async () => {
+test('shows a damaged compressed log file up to the damage, and the rest of the log', async () => {
   const files = new MemoryLogFiles();
   const packed = gzipSync(linesOf(0, 5));
   files.append(`${path}.20260101-000000.gz`, packed.subarray(0, packed.length - 9));
@@ -152,7 +152,7 @@ function written(rows: readonly string[], from: number, end: 'whole' | 'cut'): B
   return Buffer.from(rows.length > 0 && end === 'whole' ? `${text}\n` : text);
 }
 
-test('reads any log like a line-by-line reader', async () => {
+test('reads any log with the same result as a line-by-line reader', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(fc.array(row, { maxLength: 12 }), fc.boolean()), { minLength: 1, maxLength: 4 }),

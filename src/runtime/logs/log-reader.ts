@@ -9,9 +9,12 @@ import { type ChunkRange, chunksOf } from './log-trail.ts';
 export interface LogReadRequest {
   readonly path: string;
   readonly view: LogView;
-  /** Number of lines from the end; all unless given. */
+  /** The number of lines from the end; all lines if undefined. */
   readonly tailLines?: number | undefined;
-  /** Follows the log while `isRunning` is true; undefined ends at the end of the log. */
+  /**
+   * Follows the log while `isRunning` returns true; if undefined, reading stops at the end of the
+   * log.
+   */
   readonly follow?: { isRunning(signal: AbortSignal): Promise<boolean> } | undefined;
 }
 
@@ -20,26 +23,26 @@ export interface LogReaderDeps {
   readonly clock: Clock;
 }
 
-/** Interval of checks whether the container runs, and of refreshes without a hint. */
+/** The interval of checks whether the container runs, and of refreshes without a hint. */
 const pollMs = 1_000;
 /**
- * The runtime may write output shortly after it reported the exit or opened the next file: a file
- * counts as complete after this time without growth.
+ * The runtime may write output shortly after it has reported the exit or opened the next file: a
+ * file counts as complete when it did not grow for this time.
  */
 const settleMs = 100;
-/** Maximum of this wait, for a partial line or on a busy machine. */
+/** The longest wait for a file to stop growing, for a partial line or on a busy machine. */
 const maxSettleMs = 2_000;
 
 /**
- * Start position: an older file and offset, or, with `older` equal to the number of older files,
- * the current file.
+ * The position where reading starts: an offset in one of the older files, counted from the oldest,
+ * or in the current file if `older` is the number of older files.
  */
 interface Start {
   readonly older: number;
   readonly offset: number;
 }
 
-/** Reads one log once. Buffers one chunk and continues when it was consumed. */
+/** Reads one log once. Buffers one chunk, and reads the next when it was consumed. */
 export class LogReader {
   readonly #deps: LogReaderDeps;
   readonly #request: LogReadRequest;
@@ -47,10 +50,10 @@ export class LogReader {
   readonly #decoder: LogDecoder;
   readonly #hints: HintLatch;
   #refreshDue = true;
-  /** Last time a file grew after it was replaced. */
+  /** The last time a file grew after the next file had replaced it. */
   #grewAtMs = Number.NEGATIVE_INFINITY;
 
-  /** The caller closes the file sequence. */
+  /** Creates a reader; the caller closes the file sequence. */
   constructor(deps: LogReaderDeps, reading: LogReadRequest, trail: LogFileSequence) {
     this.#deps = deps;
     this.#request = reading;
@@ -108,7 +111,7 @@ export class LogReader {
     yield* this.#endFile();
   }
 
-  /** Returns the end offset. */
+  /** Reads the file; returns the offset where reading stopped. */
   async *#read(
     file: OpenLogFile,
     range: ChunkRange,
@@ -146,7 +149,7 @@ export class LogReader {
       if (file !== undefined) at = yield* this.#read(file, { from: at }, signal);
       if (this.#decoder.isDone) return;
       if (file !== undefined && (await sizeOf(file, at)) < at) {
-        // The file was truncated in place and is read from its start.
+        // The file was truncated in place, so it is read again from its start.
         yield* this.#endFile();
         at = 0;
         continue;
@@ -172,7 +175,7 @@ export class LogReader {
     }
   }
 
-  /** Whether another file replaced the current one. */
+  /** Whether another file has replaced the current one. */
   async #hasNext(): Promise<boolean> {
     if (this.#refreshDue) {
       this.#refreshDue = false;
@@ -182,8 +185,8 @@ export class LogReader {
   }
 
   /**
-   * Whether a replaced file still grows; the wait shrinks with the time since the replacement. A
-   * partial line is awaited, and on a busy machine the runtime gets more time.
+   * Whether to wait for a replaced file to grow; the wait is shorter the longer ago it was
+   * replaced. A partial line is awaited, and on a busy machine the runtime gets more time.
    */
   async #grows(file: OpenLogFile, at: number, signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#deps;
@@ -202,18 +205,18 @@ export class LogReader {
     return isGrown;
   }
 
-  /** A compressed file does not grow. */
+  /** A compressed file does not grow, so there is no wait. */
   #mayWait({ format }: OpenLogFile, sinceMs: number): boolean {
     return format === 'plain' && this.#deps.clock.monotonicMs() - sinceMs < maxSettleMs;
   }
 
   /**
-   * Refreshes on hints and periodically, also while the consumer is slow, so that no file is
-   * removed unseen.
+   * Refreshes the file sequence on hints and periodically, also while the consumer is slow, so that
+   * no file is removed before it was opened.
    */
   #watch(): Disposable {
     const { files, clock } = this.#deps;
-    // An error here recurs in the reader's own refresh, which reports it.
+    // The error is ignored here: it recurs in the reader's own refresh, which reports it.
     const look = () => void this.#sequence.refresh().catch(() => {});
     const watch = files.watch(posix.dirname(this.#request.path), (what) => {
       if (what === 'renamed') {
@@ -236,7 +239,10 @@ export class LogReader {
   }
 }
 
-/** A compressed file does not change, so its size is what was read. */
+/**
+ * Returns the size of the file. A compressed file does not change, so the uncompressed size is what
+ * was read.
+ */
 async function sizeOf({ handle, format }: OpenLogFile, read: number): Promise<number> {
   return format === 'gzip' ? read : await handle.size();
 }

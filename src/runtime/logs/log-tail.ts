@@ -8,8 +8,8 @@ const newline = 0x0a;
 const brace = 0x7b;
 
 /**
- * Finds the start of the last lines, backwards through the files. Counts shown lines: a line of
- * several parts counts once, and so does a line without a newline.
+ * Finds where the last lines of a log start, backwards through its files. Counts shown lines: a
+ * line of several parts counts once, and so does a line without a newline.
  */
 export class TailSearch {
   readonly #heads = new HeadParser();
@@ -22,8 +22,8 @@ export class TailSearch {
   }
 
   /**
-   * Offset of the lines in this file, of which the first `size` bytes count; undefined when they
-   * begin in an earlier file.
+   * Returns the offset of the lines in this file, of which the first `size` bytes count; undefined
+   * when they begin in an earlier file.
    */
   async search(file: OpenLogFile, size: number): Promise<number | undefined> {
     return file.format === 'gzip' ? await this.#forwards(file) : await this.#backwards(file.handle, size);
@@ -38,7 +38,7 @@ export class TailSearch {
       const bytes = block.subarray(0, await handle.read(block.subarray(0, right - left), left));
       for (let at = bytes.length; at >= 0; ) {
         at = at === 0 ? -1 : bytes.lastIndexOf(newline, at - 1);
-        // The block starts at a line start only at the start of the file.
+        // Only the first block of a file is known to begin at the start of a line.
         if (at < 0 && left > 0) break;
         const lineStart = left + at + 1;
         if (lineStart === end) continue;
@@ -63,7 +63,7 @@ export class TailSearch {
     return true;
   }
 
-  /** `inBlock` is the part of the line that the block contains. */
+  /** Determines the kind of a line; `inBlock` is the part of the line that the block contains. */
   async #classify(
     handle: LogHandle,
     inBlock: Uint8Array,
@@ -81,7 +81,10 @@ export class TailSearch {
     return parseJsonLine(await read(end - start))?.is ?? 'none';
   }
 
-  /** A compressed file is read from its start: once to count the lines, once to find the offset. */
+  /**
+   * A compressed file is read from its start twice: once to count the lines, once to find the
+   * offset.
+   */
   async #forwards(file: OpenLogFile): Promise<number | undefined> {
     let last: 'end' | 'part' | undefined;
     let ends = 0;
@@ -101,7 +104,7 @@ export class TailSearch {
   }
 }
 
-/** Offset after the given number of complete lines. */
+/** Returns the offset after the given number of complete lines. */
 async function afterEnds(file: OpenLogFile, count: number): Promise<number> {
   let left = count;
   let place = 0;

@@ -4,16 +4,16 @@ import { createGunzip } from 'node:zlib';
 import type { Clock } from '../../lib/index.ts';
 import type { LogFiles, LogHandle } from './log-files.ts';
 
-/** An open file of a log. */
+/** An opened file of a log. */
 export interface OpenLogFile {
   readonly handle: LogHandle;
   readonly format: 'plain' | 'gzip';
 }
 
-/** A file waiting to be read. */
+/** A log file that waits to be read. */
 interface QueuedFile {
   readonly file: OpenLogFile;
-  /** When the file was found to have replaced the previous one. */
+  /** The time when the file was found to have replaced the previous one. */
   readonly sinceMs: number;
 }
 
@@ -23,8 +23,8 @@ export interface LogFileSequenceDeps {
 }
 
 /**
- * Limits of files opened while a log is followed: this many, and more while they are small, because
- * an open file occupies disk space after its removal.
+ * The limits of files opened in advance while a log is followed: `freelyQueued` of any size, and up
+ * to `maxQueued` small ones, because an open file occupies disk space after its removal.
  */
 const freelyQueued = 16;
 const maxQueued = 128;
@@ -40,9 +40,9 @@ const compressed = '.gz';
 export class LogFileSequence implements AsyncDisposable {
   readonly #files: LogFiles;
   readonly #path: string;
-  /** Names of the unread rotated files in order, without `.gz`. */
+  /** The names of the unread rotated files in order, without `.gz`. */
   #older: readonly string[] = [];
-  /** Rotated files opened in advance, by index. */
+  /** The rotated files opened in advance, by index. */
   readonly #openedOlder = new Map<number, OpenLogFile>();
   #olderTaken = 0;
   #known: ReadonlySet<string> = new Set();
@@ -71,12 +71,15 @@ export class LogFileSequence implements AsyncDisposable {
     }
   }
 
-  /** Number of rotated files at the start. */
+  /** The number of rotated files when reading started. */
   get olderCount(): number {
     return this.#older.length;
   }
 
-  /** Opens a rotated file, 0 for the oldest; undefined when it is missing or is the newest file. */
+  /**
+   * Opens a rotated file by its index, 0 for the oldest; undefined when it is missing or is the
+   * newest file.
+   */
   async openOlder(index: number): Promise<OpenLogFile | undefined> {
     const stem = this.#older[index];
     const file = stem === undefined ? undefined : await this.#openRotated(stem);
@@ -85,7 +88,7 @@ export class LogFileSequence implements AsyncDisposable {
     return undefined;
   }
 
-  /** Opens a rotated file for reading, each once and in order. */
+  /** Opens a rotated file for reading; call once per file and in order. */
   async takeOlder(index: number): Promise<OpenLogFile | undefined> {
     this.#olderTaken = index + 1;
     const kept = this.#openedOlder.get(index);
@@ -93,7 +96,7 @@ export class LogFileSequence implements AsyncDisposable {
     return kept ?? (await this.openOlder(index));
   }
 
-  /** Opens all unread files before some are removed. */
+  /** Opens all unread files before the rotation removes some of them. */
   async openRemaining(): Promise<void> {
     for (let index = this.#olderTaken; index < this.#older.length; index++) {
       if (this.#openedOlder.has(index)) continue;
@@ -105,25 +108,25 @@ export class LogFileSequence implements AsyncDisposable {
     await this.refresh();
   }
 
-  /** The next file after the rotated ones; undefined when there is none. */
+  /** Returns the next file after the rotated ones; undefined when there is none. */
   next(): OpenLogFile | undefined {
     return this.#queue.shift()?.file;
   }
 
-  /** The file that `next` would return. */
+  /** Returns the file that `next` would return. */
   get upcoming(): OpenLogFile | undefined {
     return this.#queue[0]?.file;
   }
 
-  /** Time since the next file was found. */
+  /** The time since the next file was found. */
   get upcomingForMs(): number {
     const [first] = this.#queue;
     return first === undefined ? 0 : this.#clock.monotonicMs() - first.sinceMs;
   }
 
   /**
-   * Checks whether a new file replaced the newest one. Calls are serialized; a call during a check
-   * repeats it.
+   * Checks whether a new file has replaced the newest one. Checks are serialized; a call during a
+   * check causes another check.
    */
   refresh(): Promise<void> {
     this.#isRefreshDue = true;
@@ -154,8 +157,9 @@ export class LogFileSequence implements AsyncDisposable {
   }
 
   /**
-   * Opens the current file first, so that it is recognized by its identity if it is rotated
-   * meanwhile. A file that was rotated and not reopened yet still counts as the current one.
+   * Opens the current file first, so that it is recognized by its identity if it is rotated before
+   * the names are listed. A file that was rotated and not reopened yet still counts as the current
+   * one.
    */
   async #openFirst(): Promise<void> {
     const current = await this.#open(this.#path, 'plain');
@@ -168,7 +172,10 @@ export class LogFileSequence implements AsyncDisposable {
     if (written !== undefined) this.#enqueue(written);
   }
 
-  /** The files rotated before this one; all of them when it was not rotated since it was opened. */
+  /**
+   * Returns the files rotated before this one; all of them when it was not rotated since it was
+   * opened.
+   */
   async #writtenBefore(stems: readonly string[], file: OpenLogFile | undefined): Promise<readonly string[]> {
     for (const [index, stem] of stems.entries())
       if (await this.#isAt(stem, file?.handle.identity)) return stems.slice(0, index);
@@ -187,7 +194,8 @@ export class LogFileSequence implements AsyncDisposable {
       const between = await this.#openRotated(stem);
       if (between?.handle.identity === current.handle.identity) {
         await this.release(between);
-        // The file was rotated meanwhile; later files are left to the next refresh.
+        // The file was rotated since the names were listed; later files are left to the next
+        // refresh.
         this.#known = new Set(stems.slice(0, stems.indexOf(stem) + 1));
         this.#isRefreshDue = true;
         return this.#enqueue(current);
@@ -210,8 +218,8 @@ export class LogFileSequence implements AsyncDisposable {
   }
 
   /**
-   * Files rotated after the newest known file. That file is among them under a new name: recognized
-   * by its identity or, when compressed, as the first new name; unless it was removed.
+   * Returns the files rotated after the newest known file. The newest known file may be among them
+   * under a new name: it is recognized by its identity or, when compressed, as the first new name.
    */
   async #since(stems: readonly string[]): Promise<readonly string[]> {
     const fresh = stems.filter((stem) => !this.#known.has(stem));
@@ -237,7 +245,9 @@ export class LogFileSequence implements AsyncDisposable {
     this.#queue.push({ file, sinceMs: this.#clock.monotonicMs() });
   }
 
-  /** A compressed file is created before the plain one is removed, so one of them always exists. */
+  /**
+   * The compressed file is created before the plain one is removed, so one of them always exists.
+   */
   async #openRotated(stem: string): Promise<OpenLogFile | undefined> {
     const path = this.#beside(stem);
     return (await this.#open(path, 'plain')) ?? (await this.#open(`${path}${compressed}`, 'gzip'));
@@ -276,7 +286,7 @@ const chunkBytes = 256 << 10;
 
 export interface ChunkRange {
   readonly from: number;
-  /** End offset; the end of the file unless given. */
+  /** The offset where reading stops; the end of the file if undefined. */
   readonly to?: number | undefined;
 }
 
@@ -299,7 +309,7 @@ async function* plain({ handle }: OpenLogFile, { from, to = Number.POSITIVE_INFI
   }
 }
 
-/** A damaged file ends at the damage, so that the rest of the log is still shown. */
+/** Reading stops at the damage of a damaged file, so that the following files are still shown. */
 async function* unpacked(file: OpenLogFile, { from }: ChunkRange) {
   const packed = Readable.from(copies(file));
   const gunzip = createGunzip();

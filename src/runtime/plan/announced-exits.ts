@@ -4,7 +4,7 @@ import type { RestartRequest } from '../runtime-manager.ts';
 
 export interface AnnouncedExitsDeps {
   readonly logger: Logger;
-  /** Returns the last observation; throws if it failed. */
+  /** Returns the last observation of the pod; throws if observing it has failed. */
   readonly observed: (uid: PodUid) => ObservedPod;
   readonly findPod: (uid: PodUid) => Pod | undefined;
   readonly isTerminationRequested: (uid: PodUid) => boolean;
@@ -12,8 +12,8 @@ export interface AnnouncedExitsDeps {
 }
 
 /**
- * Some runtimes announce an exit long before they list it. The restart is prepared in that time,
- * but nothing is started before the exit is listed.
+ * Prepares restarts when the runtime announces an exit, because some runtimes list the exit much
+ * later. Nothing is started before the exit is listed.
  */
 export class AnnouncedExits implements Disposable {
   readonly #deps: AnnouncedExitsDeps;

@@ -177,7 +177,7 @@ check('containers that are not in the spec', [
   },
 ]);
 
-test('RestartAllContainers resets every instance, those that triggered it last', () => {
+test('RestartAllContainers resets all container instances, last those whose exit triggered it', () => {
   const trigger: Container = {
     ...a,
     restartPolicy: 'Never',
@@ -253,11 +253,11 @@ test('no plan violates the order of init containers, starts a running container,
         const stopped = plan.killPod || (seen !== undefined && plan.containersToKill.has(seen.id));
         if (seen?.state === 'running' || seen?.state === 'unknown') assert.ok(stopped);
       }
-      // Indexes are sorted and unique.
+      // The indexes of containers are sorted and unique.
       for (const list of [plan.initContainersToStart, plan.containersToStart]) {
         assert.deepEqual(list, [...new Set(list)].sort());
       }
-      // Regular init containers and regular containers never start in one sync.
+      // Non-sidecar init containers and regular containers never start in one sync.
       const plain = plan.initContainersToStart.some((index) => init[index]?.restartPolicy !== 'Always');
       assert.ok(!plain || plan.containersToStart.length === 0);
       // A pod killed without a new sandbox starts nothing.

@@ -37,7 +37,10 @@ export function computePodActions(pod: Pod, observed: ObservedPod, context: Plan
   return resize === undefined ? plan : { ...plan, resize };
 }
 
-/** A finished pod is not resized, and a new sandbox has no running containers to resize. */
+/**
+ * Returns the containers to resize. A finished pod is not resized, and a new sandbox has no running
+ * containers to resize.
+ */
 function resizeOf(
   pod: Pod,
   observed: ObservedPod,
@@ -69,11 +72,14 @@ function idle(sandbox: SandboxDecision): PodActions {
   };
 }
 
-/** Stops what is left of the pod; creates a new sandbox only when a container is to run in it. */
+/**
+ * Stops the remaining containers of the pod; creates a new sandbox only when a container will run
+ * in it.
+ */
 function actionsForNewSandbox(pod: Pod, observed: ObservedPod, sandbox: SandboxDecision): PodActions {
   const plan = idle(sandbox);
   const ran = observed.containers.length > 0;
-  // Without any container so far, nothing would be run twice.
+  // If the pod has no container yet, no container would run twice, so a new sandbox is created.
   if (pod.spec.restartPolicy === 'Never' && sandbox.attempt !== 0 && ran) {
     return { ...plan, createSandbox: false };
   }
@@ -89,8 +95,8 @@ function actionsForNewSandbox(pod: Pod, observed: ObservedPod, sandbox: SandboxD
 }
 
 /**
- * Whether a container runs in a new sandbox. A container with its own restart policy is evaluated
- * by it; one that still runs is evaluated after its exit, unless it restarts in any case.
+ * Whether a container runs in a new sandbox. If the container has a restart policy, that policy
+ * decides. A container that still runs is decided after its exit, unless it restarts in any case.
  */
 function comesBack(pod: Pod, observed: ObservedPod, container: Container): boolean {
   const newest = newestInstance(observed, container.name);
@@ -142,12 +148,17 @@ function actionsInSandbox(
   };
 }
 
-/** A created container was left by a kubelet that exited before the start; it has not run yet. */
+/**
+ * A created container was left by a kubelet that exited before the start, so it has not run yet.
+ */
 function neverRan(newest: ObservedContainer | undefined): boolean {
   return newest === undefined || newest.state === 'created';
 }
 
-/** Containers can disappear from the spec of a static pod with a fixed UID. */
+/**
+ * Returns the containers that are no longer in the spec, which happens for a static pod with a
+ * fixed UID.
+ */
 function noLongerInSpec(pod: Pod, observed: ObservedPod): readonly ContainerToKill[] {
   const all = [...initContainersOf(pod), ...pod.spec.containers, ...ephemeralContainersOf(pod)];
   const names = new Set(all.map(({ name }) => name));
@@ -167,8 +178,8 @@ function byId(containers: readonly ContainerToKill[]): ReadonlyMap<string, Conta
 }
 
 /**
- * Every instance of every regular and init container. Instances whose exit triggered the restart
- * are last, so that a kubelet that restarts meanwhile repeats the plan.
+ * Returns every instance of every regular and init container. Instances whose exit triggered the
+ * restart are last, so that a kubelet that restarts in between repeats the plan.
  */
 function containersToReset(pod: Pod, observed: ObservedPod): readonly ContainerToReset[] {
   const [init, regular] = [initContainersOf(pod), pod.spec.containers].map((containers) =>

@@ -8,7 +8,7 @@ const login = (username: string, password: string, email = '') => ({ username, p
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 
 describe('docker configs', () => {
-  it('are read from auths, or from the top level of a .dockercfg', () => {
+  it('reads docker configs from auths, or from the top level of a .dockercfg', () => {
     const entry = { username: 'u', password: 'p', email: 'e' };
     const newer = parseDockerConfigJson(JSON.stringify({ auths: { 'r.io': entry }, HttpHeaders: {} }), 'x');
     assert.deepEqual([...newer], [['r.io', login('u', 'p', 'e')]]);
@@ -16,14 +16,14 @@ describe('docker configs', () => {
     assert.equal(parseDockerConfigJson('{}', 'x').size, 0);
   });
 
-  it('decode user and password from auth, which overrides the plain fields', () => {
+  it('decodes user and password from auth, which overrides the plain fields', () => {
     for (const text of [base64('user:p:w'), base64('user:p:w').replace(/=+$/, '')]) {
       const config = parseDockerCfg(JSON.stringify({ r: { auth: text, username: 'other' } }), 'x');
       assert.deepEqual(config.get('r'), login('user', 'p:w'));
     }
   });
 
-  it('that are invalid are rejected without their content in the error', () => {
+  it('rejects invalid docker configs without their content in the error', () => {
     for (const text of [
       '{"auths": sesame',
       '[]',
@@ -68,7 +68,7 @@ function configOn(files: Map<string, string>) {
 }
 
 describe('docker config of the node', () => {
-  it('is searched in eight locations, .docker/config.json before .dockercfg', async () => {
+  it("searches the node's docker config in eight locations, .docker/config.json before .dockercfg", async () => {
     const { read, user } = configOn(new Map());
     assert.equal(await user(), undefined);
     assert.deepEqual(read, [
@@ -83,7 +83,7 @@ describe('docker config of the node', () => {
     ]);
   });
 
-  it('is not searched in the current directory unless that is given', async () => {
+  it("searches the node's docker config in the current directory only if that is given", async () => {
     const clock = new VirtualClock();
     const { logger } = collectLogs(clock);
     const read: string[] = [];
@@ -101,7 +101,7 @@ describe('docker config of the node', () => {
     ]);
   });
 
-  it('is the first valid file; an invalid one is logged without its content', async () => {
+  it('uses the first valid docker config; logs an invalid one without its content', async () => {
     const files = new Map([
       ['/root-dir/config.json', '{"auths": sesame'],
       ['/home/me/.docker/config.json', config('home')],
@@ -114,7 +114,7 @@ describe('docker config of the node', () => {
     assert.doesNotMatch(reported, /sesame/);
   });
 
-  it('is read again after five minutes', async () => {
+  it("reads the node's docker config again after five minutes", async () => {
     const files = new Map([['/cwd/config.json', config('old')]]);
     const { clock, user } = configOn(files);
     assert.equal(await user(), 'old');

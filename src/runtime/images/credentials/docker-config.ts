@@ -1,22 +1,25 @@
 import { posix } from 'node:path';
 import { type Clock, describeError, KubelingError, type Logger } from '../../../lib/index.ts';
 
-/** Login at a registry. */
+/** The user name and password for a registry. */
 export interface RegistryLogin {
   readonly username: string;
   readonly password: string;
   readonly email: string;
 }
 
-/** Keyed by registry as written in the file: a host, optionally with scheme, port and path. */
+/** The logins by registry as written in the file: a host, optionally with scheme, port and path. */
 export type DockerConfig = ReadonlyMap<string, RegistryLogin>;
 
-/** The format with `auths`. Throws IMAGE_CREDENTIALS without any content of the file. */
+/**
+ * Parses the docker config format with `auths`. Throws IMAGE_CREDENTIALS without any content of the
+ * file.
+ */
 export function parseDockerConfigJson(text: string, what: string, maxRegistries?: number): DockerConfig {
   return readLogins(recordIn(parse(text, what), what)['auths'], what, maxRegistries);
 }
 
-/** The `.dockercfg` format, with registries at the top level. */
+/** Parses the `.dockercfg` format, with registries at the top level. */
 export function parseDockerCfg(text: string, what: string, maxRegistries?: number): DockerConfig {
   return readLogins(parse(text, what), what, maxRegistries);
 }
@@ -25,7 +28,7 @@ function parse(text: string, what: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The error of JSON.parse quotes the text, which is secret.
+    // The error of JSON.parse is dropped: it quotes the text, which is secret.
     throw bad(what, 'it must hold JSON');
   }
 }
@@ -54,7 +57,8 @@ function readLogin(entry: Readonly<Record<string, unknown>>, what: string): Regi
 }
 
 /**
- * `auth` holds base64 of `user:password`, sometimes without padding. It overrides the plain fields.
+ * Reads a login. `auth` is base64 of `user:password`, sometimes without padding, and overrides the
+ * plain fields.
  */
 function readAuth(auth: string, what: string): { readonly username: string; readonly password: string } {
   const text = auth.replaceAll(/[\r\n]/g, '');
@@ -83,12 +87,12 @@ function bad(what: string, why: string): KubelingError {
 export interface NodeDockerConfigDeps {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Text of a file, or undefined when it is missing. */
+  /** Reads the text of a file; undefined when it is missing. */
   readonly readFile: (path: string) => Promise<string | undefined>;
   readonly rootDir: string;
-  /** Undefined if files of the current directory must not be used. */
+  /** The current directory; undefined if its docker config files must not be used. */
   readonly workingDir: string | undefined;
-  /** Undefined when the user has no home directory. */
+  /** The home directory; undefined when the user has none. */
   readonly homeDir: string | undefined;
 }
 
@@ -116,7 +120,7 @@ export class NodeDockerConfig {
     return config;
   }
 
-  /** The first valid file, `config.json` before `.dockercfg`. */
+  /** Returns the logins of the first valid file; `config.json` is read before `.dockercfg`. */
   async #read(): Promise<DockerConfig> {
     for (const place of configLocations(this.#deps)) {
       const config = await this.#readOne(place);

@@ -2,7 +2,7 @@ import { type Clock, KubelingError, runCommand, tryParseDurationMs } from '../..
 import { goJson } from '../../containers/go-format.ts';
 import type { DockerConfig, RegistryLogin } from './docker-config.ts';
 
-/** Call of a plugin; the runner adds the kubelet's environment. */
+/** A call of a credential provider plugin; the runner adds the kubelet's environment. */
 export interface PluginCommand {
   readonly file: string;
   readonly args: readonly string[];
@@ -11,7 +11,7 @@ export interface PluginCommand {
 }
 
 export interface PluginOutput {
-  /** Undefined when the plugin was killed. */
+  /** The exit code of the plugin; undefined when it was killed. */
   readonly exitCode: number | undefined;
   readonly stdout: string;
   readonly stderr: string;
@@ -21,7 +21,7 @@ export type RunPlugin = (command: PluginCommand, signal: AbortSignal) => Promise
 
 const deadlineMs = 60_000;
 
-/** Runs plugins as processes. */
+/** Runs credential provider plugins as processes. */
 export function processPlugins(
   clock: Clock,
   environment: Readonly<Record<string, string | undefined>>,
@@ -42,7 +42,7 @@ export interface PluginRequest {
 
 export interface PluginResponse {
   readonly cacheKeyType: 'Image' | 'Registry' | 'Global';
-  /** Undefined for the plugin's default. */
+  /** How long the response may be cached; undefined for the plugin's default. */
   readonly cacheMs: number | undefined;
   readonly logins: DockerConfig;
 }
@@ -57,7 +57,10 @@ export function encodeRequest({ apiVersion, image, token, annotations }: PluginR
   return `${goJson({ kind, apiVersion, image, ...account })}\n`;
 }
 
-/** Throws IMAGE_CREDENTIALS without any plugin output, which may be a password. */
+/**
+ * Runs a plugin and parses its response. Throws IMAGE_CREDENTIALS without any plugin output, which
+ * may be a password.
+ */
 export function decodeResponse(text: string, apiVersion: string): PluginResponse {
   const answer = recordOf(parse(text), 'it must be an object');
   const { kind, apiVersion: version, cacheKeyType, cacheDuration, auth } = answer;

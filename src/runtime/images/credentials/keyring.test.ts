@@ -19,7 +19,7 @@ function keyringOf(...configs: readonly Readonly<Record<string, string>>[]): Key
 const usersFor = (keyring: Keyring, image: string) => keyring.lookup(image).map(({ auth }) => auth.username);
 
 describe('keyring', () => {
-  it('returns all matching logins, the most specific registry first', () => {
+  it('returns all matching registry logins, the most specific registry first', () => {
     const keyring = keyringOf(
       { 'r.io': 'host', 'https://r.io/team': 'team', '*.io': 'glob' },
       { 'r.io': 'again', 'other.io': 'no' },
@@ -35,7 +35,7 @@ describe('keyring', () => {
     assert.deepEqual(usersFor(keyring, 'r.io/busybox'), []);
   });
 
-  it('hashes a login over its JSON fields', () => {
+  it('hashes a registry login over its JSON fields', () => {
     const keyring = new Keyring();
     const entry = { username: 'u&<>', password: 'p', email: 'e' };
     keyring.add(node, parseDockerCfg(JSON.stringify({ 'r.io': entry }), 'x'));

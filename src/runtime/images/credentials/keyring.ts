@@ -6,7 +6,7 @@ import { goJson } from '../../containers/go-format.ts';
 import { isDockerHub, matchesRegistry, registryKey } from '../image-name.ts';
 import type { DockerConfig, RegistryLogin } from './docker-config.ts';
 
-/** Under this name logins of Docker Hub are used for every image of it. */
+/** The name under which logins of Docker Hub are used for all images of it. */
 export const dockerHub = 'index.docker.io';
 
 /** Registry logins and their lookup by image repository. */
@@ -24,8 +24,8 @@ export class Keyring {
   }
 
   /**
-   * All matching logins, the most specific registry first; logins of one registry in the order they
-   * were added.
+   * Returns all logins that match the image, the most specific registry first; logins of one
+   * registry in the order they were added.
    */
   lookup(repository: string): readonly PullCredential[] {
     const fitting = [...this.#keys]
@@ -37,14 +37,14 @@ export class Keyring {
   }
 }
 
-/** The API object from which a pod got its credentials. */
+/** The API object from which a pod got its pull credentials: a Secret or a ServiceAccount. */
 export interface Coordinates {
   readonly uid: string;
   readonly namespace: string;
   readonly name: string;
 }
 
-/** Origin of a credential. Credentials of the node are valid for all its pods. */
+/** The origin of a credential. Credentials of the node are valid for all its pods. */
 export type CredentialSource =
   | { readonly kind: 'node' }
   | ({ readonly kind: 'secret' } & Coordinates)
@@ -52,7 +52,7 @@ export type CredentialSource =
 
 export interface PullCredential {
   readonly auth: MessageInit<AuthConfig>;
-  /** SHA-256 of the login; equal for equal logins from different origins. */
+  /** The SHA-256 of the login; equal logins from different origins have the same hash. */
   readonly hash: string;
   readonly source: CredentialSource;
 }
@@ -60,11 +60,11 @@ export interface PullCredential {
 /** Provides image pull credentials of pods. */
 export interface CredentialProvider {
   /**
-   * Credentials to try in this order; empty for an anonymous pull. Rejects when a credential the
-   * pod refers to is invalid. `image` is the name in the pod's spec.
+   * Returns the credentials to try, in order; empty for an anonymous pull. Rejects when a
+   * credential that the pod refers to is invalid. `image` is the name in the pod's spec.
    */
   credentialsFor(pod: Pod, image: string, signal: AbortSignal): Promise<readonly PullCredential[]>;
-  /** Changes when the pod's pull secrets change. */
+  /** Returns a fingerprint that changes when the pod's pull secrets change. */
   fingerprint(pod: Pod, signal: AbortSignal): Promise<string>;
 }
 
@@ -75,7 +75,7 @@ export function pullCredential(
   return { auth: { username, password }, hash: loginHash({ username, password, email }), source };
 }
 
-/** Hashes the same bytes as the Go kubelet, so that its pull records stay valid. */
+/** Hashes a login over the same bytes as the Go kubelet, so that its pull records stay valid. */
 function loginHash({ username, password, email }: RegistryLogin): string {
   const filled = Object.entries({ username, password, email }).filter(([, value]) => value !== '');
   return createHash('sha256')

@@ -74,7 +74,7 @@ function rigOf({ changed, reply = answer, exitCode = 0, serviceAccounts = noServ
 }
 
 describe('credential provider plugin', () => {
-  it('gets its arguments, environment and a request for images that match', async () => {
+  it('calls a credential plugin with its arguments and environment for images that match', async () => {
     const { ask, runs, counted } = rigOf({});
     assert.equal(await ask('r.io/other'), undefined);
     const found = await ask('a.r.io/app');
@@ -88,7 +88,7 @@ describe('credential provider plugin', () => {
     assert.deepEqual(counted, ['ecr worked']);
   });
 
-  it('has its response cached by image, registry or globally', async () => {
+  it('caches the response of a credential plugin by image, by registry or globally', async () => {
     for (const [cacheKeyType, runsWanted] of [
       ['Image', 3],
       ['Registry', 2],
@@ -100,7 +100,7 @@ describe('credential provider plugin', () => {
     }
   });
 
-  it('has its response cached for the duration it returns, or the default', async () => {
+  it('caches the response of a credential plugin for the duration it returns, or the default', async () => {
     for (const [cacheDuration, keptMs] of [
       ['0s', 0],
       ['10s', 10_000],
@@ -119,7 +119,7 @@ describe('credential provider plugin', () => {
     }
   });
 
-  it('that fails or returns invalid output provides nothing, and its output is not logged', async () => {
+  it('a credential plugin that fails or returns invalid output provides no credentials, and its output is not logged', async () => {
     for (const [reply, why] of [
       ['sesame', /must be JSON/],
       [answer({ apiVersion: 'credentialprovider.kubelet.k8s.io/v1beta1' }), /apiVersion/],
@@ -141,7 +141,7 @@ describe('credential provider plugin', () => {
     assert.match(JSON.stringify([...logs.records]), /exited with 3: oh/);
   });
 
-  it('gets a service account token if configured, and its response is cached for that account only', async () => {
+  it('passes a service account token to a credential plugin if configured, and caches the response for that account only', async () => {
     const requests: string[] = [];
     const serviceAccounts: ServiceAccounts = {
       get: async (_namespace, name) => ({ uid: `uid-${name}`, annotations: { 'r.io/id': name, other: 'x' } }),
@@ -173,7 +173,7 @@ describe('credential provider plugin', () => {
     assert.equal(await ask('a.r.io/app', pod), undefined, 'a pod without a service account is skipped');
   });
 
-  it('that returns the token as a password is rejected unless the cache type is Token', async () => {
+  it('rejects a credential plugin that returns the token as password unless its cache type is Token', async () => {
     const serviceAccounts: ServiceAccounts = {
       get: async () => ({ uid: 'u', annotations: { 'r.io/id': '' } }),
       token: async () => 'sesame',
@@ -187,7 +187,7 @@ describe('credential provider plugin', () => {
     }
   });
 
-  it('that needs a token provides nothing on a node without an API server, and the reason is logged', async () => {
+  it('a credential plugin that needs a token provides nothing on a node without an API server; the reason is logged', async () => {
     const { ask, logs } = rigOf({ changed: { tokenAttributes: tokens } });
     assert.equal(await ask('a.r.io/app', ofAccount('one')), undefined);
     assert.match(
@@ -199,7 +199,7 @@ describe('credential provider plugin', () => {
 
 const { signal } = new AbortController();
 
-test('metrics count plugin runs and expose the fingerprint of the configuration', async () => {
+test('metrics count credential plugin runs and expose the fingerprint of the plugin configuration', async () => {
   const registry = new MetricRegistry({ onError: assert.ifError });
   const observer = pluginMetrics(registry, 'sha256:abc');
   observer.ran('ecr', 20, 'worked');

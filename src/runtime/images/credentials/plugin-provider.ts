@@ -15,7 +15,7 @@ import type { DockerConfig } from './docker-config.ts';
 import { decodeResponse, encodeRequest, type PluginResponse, type RunPlugin } from './exec-plugin.ts';
 import type { CredentialSource } from './keyring.ts';
 
-/** One plugin of the CredentialProviderConfig. */
+/** One credential provider plugin of the CredentialProviderConfig. */
 export interface PluginSpec {
   readonly name: string;
   readonly matchImages: readonly string[];
@@ -52,7 +52,7 @@ export interface PluginLogins {
   readonly logins: DockerConfig;
 }
 
-/** Service account of a plugin request; all fields are empty for a request without one. */
+/** The service account in a plugin request; all fields are empty for a request without one. */
 interface Account {
   readonly uid: string;
   readonly name: string;
@@ -69,7 +69,7 @@ interface CachedLogins {
 const maxCachedResponses = 1_000;
 const noAccount: Account = { uid: '', name: '', namespace: '', token: '', annotations: {} };
 
-/** Requests credentials from one plugin and caches its responses. */
+/** Requests credentials from one credential provider plugin and caches its responses. */
 export class PluginProvider {
   readonly #spec: PluginSpec;
   readonly #deps: PluginProviderDeps;
@@ -81,7 +81,10 @@ export class PluginProvider {
     this.#deps = deps;
   }
 
-  /** Undefined when the plugin does not match the image or fails. */
+  /**
+   * Returns the logins of the plugin for the image; undefined when the plugin does not match the
+   * image or fails.
+   */
   async provide(pod: Pod, repository: string, signal: AbortSignal): Promise<PluginLogins | undefined> {
     if (!this.#spec.matchImages.some((pattern) => matchesRegistry(pattern, repository))) return undefined;
     try {
@@ -102,7 +105,10 @@ export class PluginProvider {
     }
   }
 
-  /** Undefined when the plugin does not apply to the pod. */
+  /**
+   * Returns the service account for the plugin request; undefined when the plugin does not apply to
+   * the pod.
+   */
   async #account(pod: Pod, signal: AbortSignal): Promise<Account | undefined> {
     const attributes = this.#spec.tokenAttributes;
     if (attributes === undefined) return noAccount;
@@ -148,7 +154,8 @@ export class PluginProvider {
   }
 
   /**
-   * Part of the cache key, so that credentials for one service account are never used for another.
+   * The service account is part of the cache key, so that credentials for one account are never
+   * used for another.
    */
   #ownerKey({ namespace, name, uid, annotations, token }: Account): string {
     if (name === '') return '';
@@ -199,7 +206,10 @@ export class PluginProvider {
     );
   }
 
-  /** A token cached for the whole account would be used for other pods of it. */
+  /**
+   * The cache type Account would reuse the token, which is bound to one pod, for other pods of the
+   * service account.
+   */
   #rejectEchoedToken({ logins }: PluginResponse, token: string): void {
     if (token === '' || this.#spec.tokenAttributes?.cacheType === 'Token') return;
     if (![...logins.values()].some(({ password }) => password === token)) return;
@@ -271,13 +281,15 @@ export interface PodTokenRequest {
   readonly audience: string;
 }
 
-/** Service accounts of pods and tokens bound to a pod. Both methods may reject. */
+/**
+ * Reads the service accounts of pods and requests tokens bound to a pod. Both methods may reject.
+ */
 export interface ServiceAccounts {
   get(namespace: string, name: string, signal: AbortSignal): Promise<ServiceAccountInfo>;
   token(request: PodTokenRequest, signal: AbortSignal): Promise<string>;
 }
 
-/** For nodes without an API server. */
+/** Rejects all requests, on nodes without an API server. */
 export const noServiceAccounts: ServiceAccounts = {
   async get(namespace, name) {
     throw new KubelingError(

@@ -42,7 +42,7 @@ const podWith = (...names: readonly string[]) =>
   podOf({ a: {} }, { imagePullSecrets: names.map((name) => ({ name })) });
 
 describe('credentials of a pod', () => {
-  it('are those of its secrets in their order, then those of the node', async () => {
+  it("uses the credentials of the pod's secrets in their order, then those of the node", async () => {
     const older: Secret = {
       ...secretOf('two', ''),
       type: 'kubernetes.io/dockercfg',
@@ -69,7 +69,7 @@ describe('credentials of a pod', () => {
     assert.deepEqual(events, []);
   });
 
-  it('skip unreadable secrets and record an event', async () => {
+  it('skips unreadable pull secrets and records an event', async () => {
     const { credentials, events } = rigOf(secretsOf(secretOf('one', 'first')));
     const found = await credentials.credentialsFor(podWith('gone', 'one', 'lost'), 'r.io/app', signal);
     assert.equal(found.length, 1);
@@ -86,7 +86,7 @@ describe('credentials of a pod', () => {
     assert.equal(alone.events.length, 1);
   });
 
-  it('are rejected when a secret is invalid', async () => {
+  it('rejects when a pull secret of the pod is invalid', async () => {
     const { credentials } = rigOf(secretsOf(secretOf('one', '', '{"auths": sesame')));
     await assert.rejects(
       credentials.credentialsFor(podWith('one'), 'r.io/app', signal),
@@ -94,7 +94,7 @@ describe('credentials of a pod', () => {
     );
   });
 
-  it('have a fingerprint that changes with a secret', async () => {
+  it('the fingerprint of pod credentials changes with a secret', async () => {
     const of = (user: string) =>
       rigOf(secretsOf(secretOf('one', user))).credentials.fingerprint(podWith('one'), signal);
     assert.equal(await of('a'), await of('a'));
@@ -102,7 +102,7 @@ describe('credentials of a pod', () => {
     assert.equal(await rigOf(noPullSecrets).credentials.fingerprint(podOf({ a: {} }), signal), '');
   });
 
-  it('reads a secret that the pod names 1,000 times once', async () => {
+  it('reads a pull secret once that the pod names 1,000 times', async () => {
     let reads = 0;
     const get: PullSecrets['get'] = async () => {
       reads++;
@@ -116,7 +116,7 @@ describe('credentials of a pod', () => {
     assert.equal(reads, 2);
   });
 
-  it('ignores all secrets after the 64th, with one event', async () => {
+  it('ignores all pull secrets after the 64th, with one event', async () => {
     const names = Array.from({ length: 66 }, (_, index) => `s${index}`);
     const { credentials, events } = rigOf(secretsOf(...names.map((name) => secretOf(name, name))));
     const found = await credentials.credentialsFor(podWith(...names), 'r.io/app', signal);
@@ -135,7 +135,7 @@ describe('credentials of a pod', () => {
     );
   });
 
-  it('rejects a secret with more than 4,096 registries', async () => {
+  it('rejects a pull secret with more than 4,096 registries', async () => {
     const auths = Object.fromEntries(Array.from({ length: 4_097 }, (_, index) => [`r${index}.io`, {}]));
     const { credentials } = rigOf(secretsOf(secretOf('one', '', JSON.stringify({ auths }))));
     await assert.rejects(credentials.credentialsFor(podWith('one'), 'r.io/app', signal), {

@@ -17,11 +17,20 @@ export interface PodCredentialsDeps {
   readonly plugins: readonly PluginProvider[];
 }
 
-/** Each is a secret to read and search for every pull; extra names are ignored. */
+/**
+ * The maximum number of pull secrets of a pod; further names are ignored, because each secret is
+ * read and searched at every pull.
+ */
 const maxPullSecrets = 64;
-/** Each is a login to decode, and a pattern to compare with the image. */
+/**
+ * The maximum number of registries in a pull secret, because each login is decoded and its pattern
+ * compared with the image.
+ */
 const maxRegistriesPerSecret = 4_096;
-/** How many characters of registry patterns are compared with an image in one turn of the event loop. */
+/**
+ * How many characters of registry patterns are compared with an image before yielding to the event
+ * loop.
+ */
 const charactersPerTurn = 65_536;
 
 /**
@@ -30,7 +39,10 @@ const charactersPerTurn = 65_536;
  */
 export class PodCredentials implements CredentialProvider {
   readonly #deps: PodCredentialsDeps;
-  /** Secrets are cached objects that never change: each version is parsed and hashed once. */
+  /**
+   * The parsed logins by Secret object: an object never changes, so each version is parsed and
+   * hashed once.
+   */
   readonly #logins = new WeakMap<Secret, DockerConfig>();
   readonly #digests = new WeakMap<Secret, string>();
 
@@ -52,7 +64,8 @@ export class PodCredentials implements CredentialProvider {
 
   async fingerprint(pod: Pod, signal: AbortSignal): Promise<string> {
     if (secretNames(pod).length === 0) return '';
-    // The pull before this check has already written an event about missing secrets.
+    // Records no event about missing secrets here: the pull before this check has already recorded
+    // it.
     const secrets = await readPullSecrets(pod, this.#deps.secrets, { event() {} }, signal);
     const turns = new YieldingCounter(1);
     const hash = createHash('sha256');
@@ -65,7 +78,10 @@ export class PodCredentials implements CredentialProvider {
     return hash.digest('hex');
   }
 
-  /** Contains only the logins that the repository may need: a secret may contain thousands of others. */
+  /**
+   * Contains only the logins that the repository may need, because a secret may contain thousands
+   * of others.
+   */
   async #ownKeyring(pod: Pod, repository: string, signal: AbortSignal): Promise<Keyring> {
     const { secrets, journal } = this.#deps;
     const keyring = new Keyring();
@@ -93,12 +109,12 @@ export class PodCredentials implements CredentialProvider {
   }
 }
 
-/** Reads image pull secrets. Rejects when a secret is missing or cannot be read. */
+/** Reads image pull secrets; rejects when a secret is missing or cannot be read. */
 export interface PullSecrets {
   get(namespace: string, name: string, signal: AbortSignal): Promise<Secret>;
 }
 
-/** For nodes without an API server. */
+/** Rejects all requests, on nodes without an API server. */
 export const noPullSecrets: PullSecrets = {
   async get(namespace, name) {
     throw new KubelingError(
@@ -108,7 +124,9 @@ export const noPullSecrets: PullSecrets = {
   },
 };
 
-/** Reads the pod's pull secrets. Secrets that cannot be read are skipped and named in an event. */
+/**
+ * Reads the pull secrets of the pod. Secrets that cannot be read are skipped and named in an event.
+ */
 async function readPullSecrets(
   pod: Pod,
   secrets: PullSecrets,
@@ -138,14 +156,14 @@ async function readPullSecrets(
   return found;
 }
 
-/** Each name once: a pod may repeat one. */
+/** Reads each name once, because a pod may repeat one. */
 function secretNames({ spec }: Pod): readonly string[] {
   const names = new Set((spec.imagePullSecrets ?? []).map(({ name = '' }) => name));
   names.delete('');
   return [...names];
 }
 
-/** The logins that a lookup of the repository can find. */
+/** Returns the logins that can match the repository. */
 async function loginsFor(repository: string, logins: DockerConfig): Promise<DockerConfig> {
   const turns = new YieldingCounter(charactersPerTurn);
   const found = new Map<string, RegistryLogin>();
@@ -158,8 +176,8 @@ async function loginsFor(repository: string, logins: DockerConfig): Promise<Dock
 }
 
 /**
- * The logins in a secret; undefined for other secret types. Throws IMAGE_CREDENTIALS for an invalid
- * secret.
+ * Returns the logins in a secret; undefined for other secret types. Throws IMAGE_CREDENTIALS for an
+ * invalid secret.
  */
 function loginsOf(secret: Secret): DockerConfig | undefined {
   const what = `the secret ${secret.metadata?.namespace ?? ''}/${secret.metadata?.name ?? ''}`;
@@ -173,7 +191,7 @@ function loginsOf(secret: Secret): DockerConfig | undefined {
   return json === '' ? undefined : parseDockerCfg(json, what, maxRegistriesPerSecret);
 }
 
-/** Changes with each change of the secret. */
+/** Returns a fingerprint that changes with each change of the secret. */
 function fingerprintOf({ metadata, type, data = {} }: Secret): string {
   const fields = Object.entries(data).toSorted(([one], [other]) => (one < other ? -1 : 1));
   return createHash('sha256')

@@ -6,7 +6,7 @@ import { collectLogs, MetricRegistry } from '../../../lib/index.ts';
 import { createImageGc, ImageCollector } from './image-collector.ts';
 import { ImageLeases } from './image-leases.ts';
 
-test('collects every five minutes, and logs from the second consecutive failure on', async () => {
+test('collects unused images every five minutes, and logs from the second consecutive failure on', async () => {
   const clock = new VirtualClock();
   const events: NodeEvent[] = [];
   const outcomes = ['fails', 'well', 'fails', 'fails', 'fails', 'well'];
@@ -37,7 +37,7 @@ test('collects every five minutes, and logs from the second consecutive failure 
   assert.equal(clock.pendingTimers, 0);
 });
 
-test("counts removed images under the Go kubelet's metric name", async () => {
+test("counts removed images with the Go kubelet's metric name", async () => {
   const clock = new VirtualClock();
   const metrics = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
   const { signal } = new AbortController();

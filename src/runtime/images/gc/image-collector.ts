@@ -10,7 +10,10 @@ export interface ImageCollectorDeps {
   readonly manager: Pick<ImageGcManager, 'detect' | 'collect' | 'isEnabled'>;
 }
 
-/** Delays the first collection, so that it does not slow down pods starting with the node. */
+/**
+ * The delay of the first image collection, so that it does not slow down pods starting with the
+ * node.
+ */
 const firstMs = 10_000;
 const periodMs = 300_000;
 
@@ -42,7 +45,7 @@ export class ImageCollector {
       if (signal.aborted) return;
       this.#failures++;
       const message = describeError(error);
-      // A single failure is common while the runtime starts.
+      // A single failure is not logged, because it is common while the runtime starts.
       if (this.#failures > 1) node.event({ type: 'Warning', reason: 'ImageGCFailed', message });
       else logger.warn('Failed to collect image garbage', { because: message });
     }
@@ -54,7 +57,7 @@ export interface NodeImageGcDeps extends Pick<ImageGcDeps, 'cri' | 'clock' | 'lo
   readonly machine: { readonly diskSpace?: ImageGcDeps['diskSpace'] | undefined };
 }
 
-/** Undefined when the policy never removes images. */
+/** Removes unused images; undefined when the policy never removes any. */
 export function createImageGc(
   { imageGc: policy }: { readonly imageGc?: ImageGcPolicy | undefined },
   { cri, clock, logger, metrics, machine: { diskSpace } }: NodeImageGcDeps,

@@ -53,7 +53,7 @@ class Rig {
     this.containers = new Map(ids.map((image, index) => [`c${index}-${image}`, { image }]));
   }
 
-  /** Used bytes of the disk. */
+  /** The used bytes of the disk. */
   fill(percent: number): void {
     this.space = { capacityBytes: 100, availableBytes: 100 - percent };
   }
@@ -185,7 +185,7 @@ test('removes images above the maximum age, once the kubelet has run for that lo
   );
 });
 
-test('keeps an image with a lease, and one that came into use meanwhile', async () => {
+test('keeps an image with a lease, and one that came into use during the collection', async () => {
   const harness = new Rig();
   harness.have('a', 'b', 'c');
   await harness.manager.detect(never);
@@ -199,7 +199,7 @@ test('keeps an image with a lease, and one that came into use meanwhile', async 
   assert.deepEqual(harness.removed, ['a', 'b']);
 });
 
-test('is disabled when neither threshold is set', () => {
+test('removes no images when neither threshold is set', () => {
   assert.equal(new Rig({ highPercent: 100 }).manager.isEnabled, false);
   assert.equal(new Rig({ highPercent: 100, maxAgeMs: 1 }).manager.isEnabled, true);
 });

@@ -11,15 +11,15 @@ import { fullImageName } from '../image-name.ts';
 import type { ImageLeases } from './image-leases.ts';
 
 export interface ImageGcPolicy {
-  /** Disk usage in percent above which images are removed; 100 disables it. */
+  /** The disk usage in percent above which images are removed; 100 disables the removal. */
   readonly highPercent: number;
-  /** Disk usage in percent to which images are removed. */
+  /** The disk usage in percent down to which images are removed. */
   readonly lowPercent: number;
-  /** Minimum age of an image before it is removed to free space. */
+  /** The minimum age of an image before it is removed to free disk space. */
   readonly minAgeMs: number;
-  /** Maximum time an image stays unused; 0 for no limit. */
+  /** How long an image may stay unused before it is removed; 0 for no limit. */
   readonly maxAgeMs: number;
-  /** Images that are never removed. */
+  /** The names of images that are never removed. */
   readonly preserved?: readonly string[] | undefined;
 }
 
@@ -34,14 +34,14 @@ export interface ImageGcDeps {
   readonly logger: Logger;
   readonly leases: ImageLeases;
   readonly policy: ImageGcPolicy;
-  /** Disk space of the file system at a path; undefined when unknown. */
+  /** Returns the disk space of the file system at a path; undefined when unknown. */
   readonly diskSpace: (path: string) => Promise<DiskSpace | undefined>;
   /** Records a node event. */
   readonly warn: (reason: 'InvalidDiskCapacity' | 'FreeDiskSpaceFailed', message: string) => void;
   readonly removed: (reason: 'age' | 'space') => void;
 }
 
-/** Usage record of an image, on the monotonic clock. */
+/** When an image was detected and last used, on the monotonic clock. */
 interface ImageRecord {
   readonly image: Image;
   readonly firstDetectedMs: number;
@@ -59,7 +59,7 @@ export class ImageGcManager {
   readonly #uses: ImagesInUse;
   readonly #beganMs: number;
   #records: ReadonlyMap<string, ImageRecord> = new Map();
-  /** Settles when the current call has finished; never rejects. */
+  /** Resolves when the current collection has finished; never rejects. */
   #working: Promise<unknown> = Promise.resolve();
 
   constructor(deps: ImageGcDeps) {
@@ -74,7 +74,7 @@ export class ImageGcManager {
     return highPercent < 100 || maxAgeMs > 0;
   }
 
-  /** Updates the usage records from the runtime's images and containers. */
+  /** Updates the usage records of images from the runtime's lists of images and containers. */
   detect(signal: AbortSignal): Promise<void> {
     return this.#serialize(async () => void (await this.#unused(signal)));
   }
@@ -91,7 +91,7 @@ export class ImageGcManager {
     });
   }
 
-  /** Removes all unused images, for eviction. Throws IMAGE_GC. */
+  /** Removes all unused images, for eviction. Throws IMAGE_GC when some cannot be removed. */
   deleteUnusedImages(signal: AbortSignal): Promise<void> {
     return this.#serialize(async () => {
       this.#deps.logger.info('Removing all unused images');
@@ -105,7 +105,7 @@ export class ImageGcManager {
     return mine;
   }
 
-  /** Removable images in the order of removal. */
+  /** Returns the images that can be removed, in the order of their removal. */
   async #unused(signal: AbortSignal): Promise<readonly ImageRecord[]> {
     const { cri, clock } = this.#deps;
     const { images } = await cri.listImages({}, signal);
@@ -127,8 +127,8 @@ export class ImageGcManager {
   }
 
   /**
-   * Returns the images that remain. Removes nothing until the kubelet has run for the maximum age,
-   * because earlier use is unknown.
+   * Removes images above the maximum age and returns the remaining ones. Removes nothing until the
+   * kubelet has run for the maximum age, because earlier use of the images is unknown.
    */
   async #freeOld(images: readonly ImageRecord[], signal: AbortSignal): Promise<readonly ImageRecord[]> {
     const { clock, policy } = this.#deps;
@@ -181,8 +181,8 @@ export class ImageGcManager {
   }
 
   /**
-   * Returns the number of freed bytes. Throws after trying all images when some could not be
-   * removed.
+   * Removes images until enough space is freed; returns the number of freed bytes. Tries all
+   * images, then throws when some could not be removed.
    */
   async #free(images: readonly ImageRecord[], required: number, signal: AbortSignal): Promise<number> {
     const { clock, policy } = this.#deps;
@@ -191,7 +191,7 @@ export class ImageGcManager {
     let freed = 0;
     for (const record of images) {
       if (freed >= required) break;
-      // A recently detected image is probably about to be used.
+      // An image that was detected recently is probably about to be used, so it is kept.
       if (nowMs - record.firstDetectedMs < policy.minAgeMs) continue;
       if (await this.#remove(record, 'space', failures, signal)) freed += Number(record.image.size);
     }
@@ -202,7 +202,8 @@ export class ImageGcManager {
   }
 
   /**
-   * Returns whether the image was removed. An image that came into use since the listing is kept.
+   * Removes the image; returns whether it was removed. An image that came into use since the
+   * listing is kept.
    */
   async #remove(
     { image }: ImageRecord,
@@ -262,17 +263,20 @@ function sizeText(bytes: number): string {
 
 export type ImageUseCri = Pick<CriClient, 'listContainers' | 'containerStatus' | 'status'>;
 
-/** Finds the images that listed containers, including dead ones, are created from or mount. */
+/**
+ * Finds the images from which listed containers, including dead ones, are created, or which they
+ * mount.
+ */
 class ImagesInUse {
   readonly #cri: ImageUseCri;
-  /** Keyed by container; a container's mounts never change. */
+  /** The mounted images by container ID; a container's mounts never change. */
   readonly #mounted = new Map<string, readonly string[]>();
 
   constructor(cri: ImageUseCri) {
     this.#cri = cri;
   }
 
-  /** Image names and ids in every form the runtime reports. */
+  /** Returns the names and IDs of all used images, in every form that the runtime reports. */
   async find(signal: AbortSignal): Promise<ReadonlySet<string>> {
     const { containers } = await this.#cri.listContainers({}, signal);
     const listed = new Set(containers.map(({ id }) => id));
@@ -287,8 +291,8 @@ class ImagesInUse {
   }
 
   /**
-   * The sandbox image from the runtime's status. Older runtimes do not pin it, but cannot create
-   * sandboxes without it.
+   * Returns the sandbox image from the runtime's status. Older runtimes do not pin it, but cannot
+   * create sandboxes without it.
    */
   async sandboxImages(signal: AbortSignal): Promise<readonly string[]> {
     const { info } = await this.#cri.status({ verbose: true }, signal);
@@ -319,7 +323,7 @@ function ownImage({ imageId, imageRef }: Container): string {
   return imageId === '' ? imageRef : imageId;
 }
 
-/** Whether one of the names refers to the image. */
+/** Whether one of the names refers to the image by its ID or digest. */
 function isAmong({ id, repoDigests }: Image, names: ReadonlySet<string>): boolean {
   return names.has(id) || repoDigests.some((digest) => names.has(digest));
 }

@@ -24,7 +24,7 @@ test('does not remove an image until its last lease is released', async () => {
   assert.deepEqual([await remove(), leases.size], ['removed', 0]);
 });
 
-test('an image that is being removed cannot be held, and must be inspected again after the removal', async () => {
+test('an image that is being removed cannot be leased, and must be inspected again after the removal', async () => {
   const leases = new ImageLeases();
   const mark = leases.mark();
   const { open, opened } = latch();
@@ -43,7 +43,7 @@ test('an image that is being removed cannot be held, and must be inspected again
   assert.ok(await leases.hold('a', leases.mark(), never));
 });
 
-test('a failed removal may have removed the image', async () => {
+test('after a failed removal, the image counts as possibly removed', async () => {
   const leases = new ImageLeases();
   const mark = leases.mark();
   await assert.rejects(leases.remove('a', () => Promise.reject(new Error('no response'))));
@@ -73,7 +73,7 @@ test('does not remove an image with a reserved name, and a reservation waits for
   assert.deepEqual([state, await remove()], ['wanted', 'held']);
 });
 
-test('cancelling a reservation releases it', async () => {
+test('cancelling a reservation of an image name releases it', async () => {
   const leases = new ImageLeases();
   const { open, opened } = latch();
   const removal = leases.remove(

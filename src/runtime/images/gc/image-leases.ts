@@ -9,36 +9,36 @@ interface Removal {
 
 /**
  * Serializes use and removal of images: a held image is not removed, and an image that is being
- * removed cannot be held. Images are identified by the runtime's id.
+ * removed cannot be held. Images are identified by the runtime's image ID.
  *
  *     mark ── inspect the image ── hold ── create the container ── release
  *
- * The image may be removed between inspecting and holding it; comparing removals with the mark
- * detects that. A runtime may also fail to pull an image that it is removing, so the image's name
- * is reserved from before the inspection until it is held.
+ * The image may be removed between its inspection and `hold`; a removal with a higher number than
+ * the mark shows that. A runtime may also fail to pull an image that it is removing, so the image's
+ * name is reserved from before the inspection until the image is held.
  */
 export class ImageLeases {
   readonly #held = new Map<string, number>();
-  /** Names that are being inspected or pulled, one entry per caller. */
+  /** The image names that are being inspected or pulled, one entry per caller. */
   readonly #reserved = new Set<{ readonly reference: string }>();
   readonly #removing = new Map<string, Removal>();
-  /** Number of the last removal of each image. */
+  /** The number of the last removal of each image, by image ID. */
   readonly #removed = new LruMap<string, number>({ capacity: rememberedRemovals });
   #removals = 0;
 
-  /** Number of held images. */
+  /** The number of held images. */
   get size(): number {
     return this.#held.size;
   }
 
-  /** Taken before the image is inspected. */
+  /** Returns the number of the last removal; call before the image is inspected. */
   mark(): number {
     return this.#removals;
   }
 
   /**
-   * Reserves the name until it is disposed of: no image of that name is removed. Resolves after
-   * running removals of it have finished.
+   * Reserves the name until the result is disposed of: no image of that name is removed. Resolves
+   * after running removals of it have finished.
    */
   async reserve(reference: string, signal: AbortSignal): Promise<Disposable> {
     const one = { reference };
@@ -54,8 +54,8 @@ export class ImageLeases {
   }
 
   /**
-   * Undefined when the image was removed since the mark, or is being removed; then it resolves
-   * after the removal, and the image must be inspected again.
+   * Protects the image from removal. Resolves with undefined when the image was removed since the
+   * mark or is being removed, after that removal; the image must then be inspected again.
    */
   async hold(id: string, mark: number, signal: AbortSignal): Promise<Disposable | undefined> {
     const removing = this.#removing.get(id);
@@ -78,14 +78,14 @@ export class ImageLeases {
     return this.#held.has(id);
   }
 
-  /** Whether earlier inspections of the image may be outdated. */
+  /** Whether the image was removed, so that earlier inspections of it may be outdated. */
   wasRemoved(id: string): boolean {
     return this.#removing.has(id) || this.#removed.peek(id) !== undefined;
   }
 
   /**
    * Runs the removal unless the image is held or its name is reserved. A concurrent `hold` waits
-   * for it.
+   * until the removal has finished.
    */
   async remove<T>(
     id: string,
@@ -100,7 +100,7 @@ export class ImageLeases {
     try {
       return await work;
     } finally {
-      // A failed removal may have removed the image.
+      // A failed removal counts as well, because it may have removed the image.
       this.#removing.delete(id);
       this.#removed.set(id, ++this.#removals);
     }

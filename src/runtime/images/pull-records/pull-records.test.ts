@@ -45,7 +45,7 @@ const listed = (id: string, ...repoTags: readonly string[]) =>
   ({ id, repoTags, repoDigests: [] }) as unknown as Image;
 
 describe('a present image', () => {
-  it('that was pulled with a secret is accessible to pods with that secret or the same login', async () => {
+  it('an image pulled with a secret is accessible to pods with that secret or the same login', async () => {
     const { pull, mayUse } = rigOf();
     await pull(secretOf('one', 'p'));
     assert.equal(await mayUse(), false, 'without a secret');
@@ -62,14 +62,14 @@ describe('a present image', () => {
     );
   });
 
-  it('that was pulled with a service account is accessible to that account', async () => {
+  it('an image pulled with a service account is accessible to that account', async () => {
     const { pull, mayUse } = rigOf();
     await pull(account('one'));
     assert.equal(await mayUse([account('one')]), true);
     assert.equal(await mayUse([account('two')]), false);
   });
 
-  it('that was pulled anonymously is accessible to all pods, even after a pull with a secret', async () => {
+  it('an image pulled anonymously is accessible to all pods, even after a pull with a secret', async () => {
     for (const used of ['anonymous', nodeLogin] as const) {
       const { pull, mayUse } = rigOf();
       await pull(secretOf('one', 'p'));
@@ -79,7 +79,7 @@ describe('a present image', () => {
     }
   });
 
-  it('that was preloaded is accessible to all pods unless the policy verifies it', async () => {
+  it('a preloaded image is accessible to all pods unless the policy verifies it', async () => {
     const allowed = (policy: VerificationPolicy) => rigOf(policy).mayUse();
     assert.equal(await allowed({ kind: 'NeverVerifyPreloadedImages' }), true);
     assert.equal(await allowed({ kind: 'NeverVerify' }), true);
@@ -90,7 +90,7 @@ describe('a present image', () => {
     assert.equal(await allowed({ kind, allowlist: ['r.io/other'] }), false);
   });
 
-  it('is verified during and after its pull, unless the pull failed', async () => {
+  it('access to an image must be verified during and after its pull, unless the pull failed', async () => {
     const { records, mayUse } = rigOf();
     await records.begin(image, signal);
     assert.equal(await mayUse(), false);
@@ -104,7 +104,7 @@ describe('a present image', () => {
     assert.equal(await mayUse(), false, 'the outcome is unknown');
   });
 
-  it('with an unreadable record is verified', async () => {
+  it('access to an image with an unreadable record must be verified', async () => {
     const { pull, mayUse, store } = rigOf();
     await pull('anonymous');
     store.write(`/root/image_manager/pulled/${recordFileName(ref)}`, '{}');
@@ -115,7 +115,7 @@ describe('a present image', () => {
 });
 
 describe('pull records', () => {
-  it('left by an interrupted pull are replaced by a record without credentials when the image is present', async () => {
+  it('replaces the record of an interrupted pull by one without credentials when the image is present', async () => {
     const store = mapFileStore();
     const first = rigOf(undefined, store);
     await first.records.begin('team/app', signal);
@@ -132,7 +132,7 @@ describe('pull records', () => {
     assert.equal(await mayUse([], 'team/app'), false);
   });
 
-  it('are removed with their images, except newer ones', async () => {
+  it('removes pull records with their images, except newer ones', async () => {
     const { records, pull, clock, store } = rigOf();
     await pull('anonymous');
     await records.prune([], clock.now(), signal);
@@ -144,7 +144,7 @@ describe('pull records', () => {
     assert.deepEqual(store.paths(), []);
   });
 
-  it('of interrupted pulls are removed when they are found idle twice, and not during a pull', async () => {
+  it('removes the intents of interrupted pulls when they are found idle twice, and not during a pull', async () => {
     const { records, clock, store } = rigOf();
     const prune = (...images: readonly Image[]) => records.prune(images, clock.now(), signal);
     await records.begin(image, signal);
@@ -163,7 +163,7 @@ describe('pull records', () => {
     assert.deepEqual(store.paths(), []);
   });
 
-  it('of an older version are rewritten at start', async () => {
+  it('rewrites pull records of an older version at startup', async () => {
     const store = mapFileStore();
     const path = `/root/image_manager/pulling/${recordFileName('a')}`;
     store.write(path, encodeIntent('a').replace('v1beta1', 'v1alpha1'));

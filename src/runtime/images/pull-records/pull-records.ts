@@ -14,34 +14,34 @@ export interface PullRecordsDeps {
   readonly policy: VerificationPolicy;
 }
 
-/** Outcome of a pull; after `unknown` the image may still appear. */
+/** The outcome of a pull; after `unknown` the image may still become present. */
 export type PullEnd =
   | { readonly kind: 'pulled'; readonly imageRef: string; readonly used: PullCredential | 'anonymous' }
   | { readonly kind: 'failed' }
   | { readonly kind: 'unknown' };
 
-/** Limit of secrets recorded for one image without a pull. */
+/** The maximum number of secrets recorded for one image without a pull. */
 const maxMatchedSecrets = 100;
 
 /**
- * Records the credentials of each pull, so that an image pulled with a secret is not accessible
- * without it just because it is present. Images have the names of the pod's spec, image refs those
- * of the runtime.
+ * Records the credentials of each pull, so that a present image that was pulled with a secret is
+ * not accessible without it. Images have the names of the pod's spec, image refs those of the
+ * runtime.
  */
 export class PullRecords {
   readonly #deps: PullRecordsDeps;
-  /** Number of pulls in flight per image. */
+  /** The number of pulls in flight per image. */
   readonly #inFlight = new Map<string, number>();
-  /** Intents without an image and a pull at the last prune. */
+  /** The intents for which the last prune found neither an image nor a pull. */
   #idle = new Set<string>();
-  /** Serializes changes of each file. */
+  /** Serializes the changes of each record file. */
   readonly #mutex = new KeyedMutex<string>();
 
   constructor(deps: PullRecordsDeps) {
     this.#deps = deps;
   }
 
-  /** Called before the first pull. */
+  /** Reads the records; called before the first pull. */
   async open(): Promise<void> {
     await this.#deps.files.open();
   }
@@ -60,8 +60,8 @@ export class PullRecords {
   }
 
   /**
-   * Called once per `begin`. Never rejects: when the record cannot be written, the intent stays and
-   * the image is verified again.
+   * Records the outcome of a pull; called once per `begin`. Never rejects: when the record cannot
+   * be written, the intent stays and access to the image is verified again.
    */
   async end(image: string, end: PullEnd): Promise<void> {
     const { signal } = new AbortController();
@@ -98,8 +98,8 @@ export class PullRecords {
   }
 
   /**
-   * Whether a pod may use a present image without pulling it. The credentials are loaded only when
-   * needed; a rejection of theirs is passed on.
+   * Whether a pod may use a present image without pulling it. Loads the credentials only when
+   * needed; rejects if that fails.
    */
   async mayUse(
     image: string,
@@ -121,7 +121,7 @@ export class PullRecords {
     return true;
   }
 
-  /** Undefined when the records cannot be read. */
+  /** Returns the records of the image; undefined when they cannot be read. */
   async #readRecord(
     image: string,
     imageRef: string,
@@ -138,7 +138,8 @@ export class PullRecords {
   }
 
   /**
-   * Records a matching secret: the same login in another secret, or a new login in the same secret.
+   * Records a secret that gives access: the same login in another secret, or a new login in the
+   * same secret.
    */
   async #recordMatch(
     image: string,
@@ -167,7 +168,7 @@ export class PullRecords {
     await this.#mutex.run(
       `record ${imageRef}`,
       async () => {
-        // An unreadable record is replaced, because it verifies nothing.
+        // An unreadable record is replaced, because it proves access for no pod.
         const known = await files.record(imageRef).catch(() => undefined);
         const nowMs = clock.now();
         const before = known ?? { imageRef, lastUpdatedMs: nowMs, credentialMapping: new Map() };
@@ -180,7 +181,7 @@ export class PullRecords {
   }
 
   /**
-   * Resolves intents of a previous kubelet: for a present image it writes a record without
+   * Resolves the intents of a previous kubelet: for a present image it writes a record without
    * credentials, so that every pod must verify its access.
    */
   async resolveInterrupted(images: readonly Image[], signal: AbortSignal): Promise<void> {
@@ -195,8 +196,8 @@ export class PullRecords {
 
   /**
    * Removes records of images that are not listed, except records changed after `changedBeforeMs`,
-   * which precedes the listing. An intent is removed when two consecutive calls found neither its
-   * image nor a pull, because a pull's end may be recorded late.
+   * which is before the listing. An intent is removed when two consecutive calls found neither its
+   * image nor a pull, because the end of a pull may be recorded late.
    */
   async prune(images: readonly Image[], changedBeforeMs: number, signal: AbortSignal): Promise<void> {
     const there = new Set(images.flatMap(({ id, repoDigests }) => [id, ...repoDigests]));
@@ -228,7 +229,7 @@ export class PullRecords {
     await this.#mutex.run(
       `intent ${image}`,
       async () => {
-        // A pull may have started or ended since.
+        // Checked again under the lock: a pull may have started or ended since.
         if (!this.#idle.delete(image) || this.#inFlight.has(image)) return;
         await this.#deps.files.removeIntent(image);
       },
@@ -258,7 +259,7 @@ function fits(recorded: RecordedCredentials, { source, hash }: PullCredential): 
   return recorded.kubernetesSecrets.some(isKnown);
 }
 
-/** Which present images a pod may use without verifying its credentials by a pull. */
+/** Decides which present images a pod may use without verifying its credentials by a pull. */
 export type VerificationPolicy =
   | { readonly kind: 'NeverVerify' }
   | { readonly kind: 'NeverVerifyPreloadedImages' }
@@ -266,7 +267,7 @@ export type VerificationPolicy =
   | { readonly kind: 'AlwaysVerify' };
 
 export type ImageOrigin =
-  /** A kubelet of this node pulled the image or started to. */
+  /** A kubelet of this node has pulled the image or started to. */
   'pulled-here' | 'preloaded';
 
 function mustVerify(policy: VerificationPolicy, image: string, origin: ImageOrigin): boolean {

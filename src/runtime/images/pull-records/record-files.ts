@@ -21,15 +21,20 @@ export interface RecordFilesDeps {
 const directoryMode = 0o700;
 const fileMode = 0o600;
 const largestRecord = 1 << 20;
-/** More than the number of images that a node's pods name. */
+/**
+ * The number of missing files that are remembered, more than the images that the pods of a node
+ * use.
+ */
 const absentKept = 1_000;
 
-/** Files of pull intents and records, each replaced atomically. */
+/** The files of pull intents and pull records, each replaced atomically. */
 export class RecordFiles {
   readonly #deps: RecordFilesDeps;
   readonly #pulling: string;
   readonly #pulled: string;
-  /** Paths known to be missing; valid because only this process writes the directory. */
+  /**
+   * The paths of files that do not exist; valid because only this process writes to the directory.
+   */
   readonly #absent = new LruMap<string, true>({ capacity: absentKept });
   #writes = 0;
 
@@ -39,7 +44,7 @@ export class RecordFiles {
     this.#pulled = posix.join(deps.rootDir, 'image_manager', 'pulled');
   }
 
-  /** Creates the directories and rewrites files of older versions. */
+  /** Creates the directories and rewrites files of older versions; called before the first use. */
   async open(): Promise<void> {
     for (const directory of [this.#pulling, this.#pulled]) {
       await this.#deps.files.makeDirectory(directory, directoryMode);
@@ -73,7 +78,7 @@ export class RecordFiles {
     return (await this.#readAll(this.#pulled, decodeRecord)).map(({ value }) => value);
   }
 
-  /** Throws FILE_CORRUPT for an unreadable record. */
+  /** Reads a record; throws FILE_CORRUPT when it is unreadable. */
   async record(imageRef: string): Promise<PulledRecord | undefined> {
     const text = await this.#read(posix.join(this.#pulled, recordFileName(imageRef)));
     const record = text === undefined ? undefined : decodeRecord(text).value;
@@ -88,7 +93,7 @@ export class RecordFiles {
     return this.#deps.files.remove(posix.join(this.#pulled, recordFileName(imageRef)));
   }
 
-  /** Unreadable files are skipped and logged. */
+  /** Lists all records; unreadable files are skipped and logged. */
   async #readAll<T>(directory: string, decode: (text: string) => Decoded<T>): Promise<readonly Decoded<T>[]> {
     const found: Decoded<T>[] = [];
     for (const name of (await this.#deps.files.names(directory)).filter(isRecordFile)) {

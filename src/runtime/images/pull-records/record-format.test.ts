@@ -6,7 +6,7 @@ const record =
   '{"kind":"ImagePulledRecord","apiVersion":"kubelet.config.k8s.io/v1beta1","lastUpdatedTime":"2024-10-21T12:26:40Z","imageRef":"testimageref","credentialMapping":{"docker.io/testing/test":{"kubernetesSecrets":[{"uid":"u1","namespace":"ns","name":"n","credentialHash":"h"}]},"r.io/a":{"nodePodsAccessible":true},"r.io/b":{"kubernetesServiceAccounts":[{"uid":"u2","namespace":"ns","name":"sa"}]}}}\n';
 
 describe('pull records on disk', () => {
-  it('are byte-identical to those of the Go kubelet', () => {
+  it('pull records are byte-identical to those of the Go kubelet', () => {
     assert.equal(encodeRecord(decodeRecord(record).value), record);
     assert.equal(
       encodeIntent('docker.io/testing/test:latest'),
@@ -22,7 +22,7 @@ describe('pull records on disk', () => {
     );
   });
 
-  it('of an earlier version are read', () => {
+  it('reads pull records of an earlier version', () => {
     const older = record.replace('v1beta1', 'v1alpha1');
     assert.equal(decodeRecord(older).version, 'older');
     assert.deepEqual(decodeRecord(older).value, decodeRecord(record).value);
@@ -30,7 +30,7 @@ describe('pull records on disk', () => {
     assert.deepEqual(decodeIntent(intent), { value: 'a', version: 'older' });
   });
 
-  it('with unknown fields are rejected', () => {
+  it('rejects pull records with unknown fields', () => {
     for (const text of [
       '',
       '[]',

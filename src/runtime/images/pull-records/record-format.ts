@@ -12,7 +12,7 @@ export interface RecordedSecret extends Coordinates {
   readonly credentialHash: string;
 }
 
-/** Credentials recorded for an image; without any, access must be verified by a pull. */
+/** The credentials recorded for an image; without any, access must be verified by a pull. */
 export interface RecordedCredentials {
   readonly kubernetesSecrets: readonly RecordedSecret[];
   readonly kubernetesServiceAccounts: readonly Coordinates[];
@@ -21,10 +21,10 @@ export interface RecordedCredentials {
 }
 
 export interface PulledRecord {
-  /** Milliseconds since the Unix epoch. */
+  /** The time of the last change in milliseconds since the Unix epoch. */
   readonly lastUpdatedMs: number;
   readonly imageRef: string;
-  /** Keyed by image name as in the pod's spec, without tag and digest. */
+  /** The credentials by image name as in the pod's spec, without tag and digest. */
   readonly credentialMapping: ReadonlyMap<string, RecordedCredentials>;
 }
 
@@ -37,7 +37,7 @@ export function recordFileName(key: string): string {
   return `${filePrefix}${createHash('sha256').update(key).digest('hex')}`;
 }
 
-/** Other files in the directory are ignored. */
+/** Whether the name is that of a record; other files in the directory are ignored. */
 export function isRecordFile(name: string): boolean {
   return name.startsWith(filePrefix) && !name.endsWith('.tmp');
 }
@@ -78,17 +78,20 @@ function encodeCredentials(found: RecordedCredentials): object {
 
 export interface Decoded<T> {
   readonly value: T;
-  /** Whether the file has the version that is written now. */
+  /** Whether the file has the version that this kubelet writes. */
   readonly version: 'current' | 'older';
 }
 
-/** Throws FILE_CORRUPT. */
+/** Decodes a pull intent; throws FILE_CORRUPT. */
 export function decodeIntent(text: string): Decoded<string> {
   const { fields, version } = open(text, 'ImagePullIntent', ['image']);
   return { value: textIn(fields, 'image'), version };
 }
 
-/** Throws FILE_CORRUPT, also for unknown fields, which could restrict the access to the image. */
+/**
+ * Decodes a pull record. Throws FILE_CORRUPT, also for unknown fields, which could restrict the
+ * access to the image.
+ */
 export function decodeRecord(text: string): Decoded<PulledRecord> {
   const known = ['lastUpdatedTime', 'imageRef', 'credentialMapping'];
   const { fields, version } = open(text, 'ImagePulledRecord', known);
@@ -186,8 +189,8 @@ const nobody: RecordedCredentials = {
 };
 
 /**
- * The record entry for a successful pull with these credentials; an anonymous pull makes the image
- * accessible to all pods.
+ * Returns the record entry for a successful pull with these credentials; an anonymous pull makes
+ * the image accessible to all pods.
  */
 export function recordedOf(used: PullCredential | 'anonymous'): RecordedCredentials {
   if (used === 'anonymous' || used.source.kind === 'node') return { ...nobody, nodePodsAccessible: true };
@@ -196,7 +199,7 @@ export function recordedOf(used: PullCredential | 'anonymous'): RecordedCredenti
   return { ...nobody, kubernetesSecrets: [{ uid, namespace, name, credentialHash: used.hash }] };
 }
 
-/** The record with the added credentials; the same object when nothing changes. */
+/** Returns the record with the added credentials; the same object when nothing changes. */
 export function withCredentials(
   record: PulledRecord,
   image: string,
@@ -231,7 +234,7 @@ function merged(before: RecordedCredentials, added: RecordedCredentials): Record
   };
 }
 
-/** A secret has one entry, with its latest login. */
+/** A secret has one entry in the record, with its latest login. */
 function replaced<T extends Coordinates>(before: readonly T[], added: readonly T[]): readonly T[] {
   return [...before.filter((old) => !added.some((each) => isSame(old, each))), ...added];
 }

@@ -12,7 +12,7 @@ const policy = { maxBytes: 1_000, maxFiles: 4, intervalMs: 10_000, workers: 1 };
 const full = () =>
   new KubelingError('FILE_WRITE', 'no', { cause: Object.assign(new Error('x'), { code: 'ENOSPC' }) });
 
-/** A simulated container that writes, restarts and exits, and its log manager. */
+/** A container log manager, and a simulated container that writes, restarts and exits. */
 class Rig {
   readonly clock = new VirtualClock();
   readonly logs = collectLogs(this.clock);
@@ -103,13 +103,13 @@ test('rotates a full log, compresses the previous one, and limits the number of 
   );
 });
 
-test('a fast log uses at most its files plus what is written between two checks', async () => {
+test('the files of a fast log are limited, except for what is written between two checks', async () => {
   const harness = new Rig();
   harness.start(0);
   harness.run();
   await harness.clock.advance(60_000);
   await harness.write(100, { forMs: 10_000 });
-  // The first check after idling waits for the interval; later checks are frequent.
+  // The first check after an idle time waits for the interval; later checks are frequent.
   harness.largest = 0;
   await harness.write(100, { forMs: 60_000 });
   await harness.stop();
@@ -121,7 +121,7 @@ test('a fast log uses at most its files plus what is written between two checks'
   );
 });
 
-test('logs left uncompressed during fast writing are compressed later', async () => {
+test('compresses rotated logs later that were left plain during fast writing', async () => {
   const harness = new Rig();
   harness.start(0);
   harness.run();
@@ -131,7 +131,7 @@ test('logs left uncompressed during fast writing are compressed later', async ()
   assert.equal(harness.names().filter((name) => name.endsWith('.gz')).length, policy.maxFiles - 2);
 });
 
-test('checks all logs when the disk fills up', async () => {
+test('checks all logs when the disk becomes full', async () => {
   const harness = new Rig();
   let free = 1e9;
   harness.files.freeBytes = async () => free;
@@ -157,7 +157,7 @@ test('removes the oldest file of the largest log on a full disk', async () => {
   assert.deepEqual(harness.names(), ['0.log', '0.log.20200101-000002.gz']);
 });
 
-test("restores the log's name when the runtime fails to reopen it, and retries", async () => {
+test('restores the name of a log when the runtime fails to reopen it, and retries the rotation', async () => {
   const harness = new Rig();
   harness.start(0);
   harness.refusal = new KubelingError('CRI_FAILED', 'not now');
@@ -172,7 +172,7 @@ test("restores the log's name when the runtime fails to reopen it, and retries",
   assert.equal(harness.names().length, 2);
 });
 
-test('a container that exits during the rotation is not reported as a failure', async () => {
+test('does not report a rotation that fails because the container has exited', async () => {
   const harness = new Rig();
   harness.start(0);
   harness.refusal = new KubelingError('CRI_FAILED', 'container is not running');
@@ -185,7 +185,7 @@ test('a container that exits during the rotation is not reported as a failure', 
   assert.deepEqual([harness.toldOfTrouble(), harness.names()], [0, ['0.log']]);
 });
 
-test('reopens a missing log', async () => {
+test('lets the runtime reopen a missing log', async () => {
   const harness = new Rig();
   harness.start(0);
   harness.run();
@@ -213,7 +213,7 @@ test('compresses and limits logs of earlier instances, also of an exited contain
   await harness.stop();
 });
 
-test('removes the oldest log on a full disk and retries the compression', async () => {
+test('on a full disk removes the oldest log and retries the compression', async () => {
   const harness = new Rig();
   const { compress } = harness.files;
   let room = 0;
@@ -234,7 +234,7 @@ test('removes the oldest log on a full disk and retries the compression', async 
   assert.deepEqual(harness.names(), ['0.log', '0.log.20200101-000001.gz', '0.log.20200101-000002']);
 });
 
-test('frees space for a rotation on a full disk', async () => {
+test('on a full disk frees space for a rotation', async () => {
   const harness = new Rig();
   const { rename } = harness.files;
   let refusals = 1;

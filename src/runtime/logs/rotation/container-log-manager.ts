@@ -15,18 +15,18 @@ import { LogGrowth } from './log-growth.ts';
 import { isNoSpace, LogRotator } from './log-rotator.ts';
 import type { RotationFiles } from './rotation-files.ts';
 
-/** A container from the pod cache. */
+/** A container from the pod cache, with its log. */
 export interface LoggingContainer {
   readonly id: string;
   readonly state: 'running' | 'ended';
-  /** Empty without a log. */
+  /** The path of the log; empty for a container without a log. */
   readonly logPath: string;
 }
 
 export interface ContainerLogPolicy extends RotationPolicy {
-  /** Check interval of a log that does not grow. */
+  /** The check interval of a log that does not grow. */
   readonly intervalMs: number;
-  /** Maximum concurrent compressions. */
+  /** The maximum number of concurrent compressions. */
   readonly workers: number;
 }
 
@@ -37,9 +37,9 @@ export interface ContainerLogManagerDeps {
   readonly files: RotationFiles;
   readonly policy: ContainerLogPolicy;
   readonly podLogsDir: string;
-  /** Readers of the logs; none unless given. */
+  /** The readers that follow logs; none if undefined. */
   readonly followers?: Pick<LogFollowers, 'openRemaining'> | undefined;
-  /** Running and exited containers of the node. */
+  /** Returns the running and exited containers of the node. */
   readonly containers: () => Iterable<LoggingContainer>;
 }
 
@@ -47,27 +47,33 @@ interface WatchedLog {
   readonly container: LoggingContainer;
   readonly growth: LogGrowth;
   dueMs: number;
-  /** Undefined before the first rotation by this process. */
+  /** The time of the last rotation by this process; undefined before the first. */
   rotatedMs: number | undefined;
-  /** Whether the directory still has to be cleaned up. */
+  /** Whether the log directory of the exited container still has to be cleaned up. */
   cleanup: 'due' | 'done';
-  /** Consecutive failures. */
+  /** The number of consecutive failures of checks. */
   failures: number;
   isBusy: boolean;
 }
 
-/** Interval of listing containers and checking free disk space. */
+/** The interval of listing containers and checking the free disk space. */
 const refreshMs = 1_000;
 /**
- * A container that exits during a rotation fails at first; its exit is known before this many
- * failures.
+ * The number of failures before one is logged: the rotation fails for a container that exits at
+ * that time, and its exit is observed before this many failures.
  */
 const failuresBeforeLog = 3;
-/** A log rotated more often is removed before its compression would pay off. */
+/**
+ * The minimum time between rotations for compression: logs rotated more often are removed soon
+ * after, so compressing them does not pay off.
+ */
 const quietMs = 2_000;
-/** Below this free space the disk counts as full. */
+/** The free disk space below which the disk counts as full. */
 const minFreeBytes = 1 << 20;
-/** Limits concurrent rotations, so that an unresponsive runtime does not block all of them. */
+/**
+ * The maximum number of concurrent rotations, so that an unresponsive runtime does not block all
+ * other work.
+ */
 const maxRotations = 8;
 
 /**
@@ -81,10 +87,10 @@ export class ContainerLogManager {
   readonly #watched = new Map<string, WatchedLog>();
   readonly #rotations = new Semaphore(maxRotations);
   readonly #compressions: Semaphore;
-  /** Paths being compressed or queued for it. */
+  /** The paths of logs that are being compressed or queued for it. */
   readonly #compressing = new Set<string>();
   readonly #work = new Set<Promise<void>>();
-  /** Raised when a log becomes due. */
+  /** Raised when the check of a log becomes due. */
   readonly #hints: HintLatch;
   #freeBytes: number | undefined;
 
@@ -95,7 +101,7 @@ export class ContainerLogManager {
     this.#compressions = new Semaphore(deps.policy.workers);
   }
 
-  /** Number of logs being compressed or queued for it. */
+  /** The number of logs that are being compressed or queued for it. */
   get compressing(): number {
     return this.#compressing.size;
   }
@@ -158,7 +164,7 @@ export class ContainerLogManager {
   #track(container: LoggingContainer, nowMs: number): void {
     const { maxBytes, intervalMs: mostMs } = this.#deps.policy;
     const known = this.#watched.get(container.id);
-    // A busy entry is updated by the next refresh.
+    // An entry whose check is running is updated by the next refresh.
     if (known?.container.state === container.state || known?.isBusy === true) return;
     this.#watched.set(container.id, {
       container,
@@ -186,7 +192,7 @@ export class ContainerLogManager {
     void work.finally(() => this.#work.delete(work));
   }
 
-  /** Never rejects. */
+  /** Checks one log and schedules its next check. Never rejects. */
   async #process(watched: WatchedLog, signal: AbortSignal): Promise<void> {
     const { clock, policy, logger } = this.#deps;
     watched.isBusy = true;
@@ -209,7 +215,7 @@ export class ContainerLogManager {
     return this.#watched.get(watched.container.id) === watched;
   }
 
-  /** Returns the time until the next check. */
+  /** Checks one log; returns the time until its next check. */
   async #check(watched: WatchedLog, signal: AbortSignal): Promise<number> {
     const { clock, policy } = this.#deps;
     const { container, growth } = watched;
@@ -239,7 +245,7 @@ export class ContainerLogManager {
   }
 
   /**
-   * A missing log was removed or not reopened after a rotation: the runtime is asked to reopen it.
+   * The log was removed, or not reopened after a rotation: the runtime is requested to reopen it.
    */
   async #sizeOf({ id, logPath }: LoggingContainer, signal: AbortSignal): Promise<number> {
     const { cri, files } = this.#deps;
@@ -266,7 +272,10 @@ export class ContainerLogManager {
       if (!this.#compressing.has(path)) this.#begin(this.#compress(watched, path, signal));
   }
 
-  /** Never rejects: after a failure the log stays uncompressed until the next attempt. */
+  /**
+   * Compresses a rotated log. Never rejects: after a failure the log stays uncompressed until the
+   * next attempt.
+   */
   async #compress(watched: WatchedLog, path: string, signal: AbortSignal): Promise<void> {
     const { clock, logger, policy } = this.#deps;
     this.#compressing.add(path);
@@ -284,8 +293,8 @@ export class ContainerLogManager {
   }
 
   /**
-   * When the disk lacks space for the compressed file, the oldest log is removed, possibly this
-   * one.
+   * Removes the oldest log when the disk lacks space for the compressed file, possibly the log to
+   * compress.
    */
   async #compressFreeingSpace(container: LoggingContainer, path: string, signal: AbortSignal): Promise<void> {
     const { files } = this.#deps;
@@ -298,7 +307,7 @@ export class ContainerLogManager {
     }
   }
 
-  /** All known instances of the container, which share a log directory. */
+  /** Returns all known instances of the container, which share a log directory. */
   #ownerOf({ logPath }: LoggingContainer): LogOwner {
     const directory = posix.dirname(logPath);
     const all = [...this.#watched.values()].map(({ container }) => container);

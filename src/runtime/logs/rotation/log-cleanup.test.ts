@@ -9,7 +9,7 @@ const logsOf = (files: Readonly<Record<string, number>>): readonly NamedLog[] =>
   Object.entries(files).flatMap(([name, bytes]) => readLogName({ name, bytes }) ?? []);
 const running = { running: 0, known: new Set([0]) };
 
-test('keeps the newest rotated log plain, compresses older ones, removes the oldest', () => {
+test('keeps the newest rotated log plain, compresses older ones, and removes the oldest above the limit', () => {
   const files = {
     '0.log': 1,
     [`0.log.${stamp(4)}`]: 9,
@@ -23,7 +23,7 @@ test('keeps the newest rotated log plain, compresses older ones, removes the old
   });
 });
 
-test('removes unfinished compressions and originals of finished ones', () => {
+test('removes unfinished compressions, and the originals of finished ones', () => {
   const files = {
     '0.log': 1,
     [`0.log.${stamp(1)}`]: 5,
@@ -36,7 +36,7 @@ test('removes unfinished compressions and originals of finished ones', () => {
   });
 });
 
-test('instances of a restarting container share one limit', () => {
+test('the instances of a restarting container share one limit of log files', () => {
   const files = {
     '0.log': 9,
     '1.log': 9,
@@ -52,7 +52,7 @@ test('instances of a restarting container share one limit', () => {
   });
 });
 
-test('of an exited container, all rotated logs are compressed and its last log is kept', () => {
+test('compresses all rotated logs of an exited container and keeps its last log', () => {
   const files = { '4.log': 9, [`4.log.${stamp(1)}`]: 9 };
   const plan = planLogCleanup(logsOf(files), { running: undefined, known: new Set() }, policy);
   assert.deepEqual(plan, { remove: [], compress: [`4.log.${stamp(1)}`] });
@@ -65,7 +65,7 @@ const anyFile = fc.tuple(
   fc.nat(12),
 );
 
-test('for any directory, limits hold and required files are kept', () => {
+test('log cleanup respects the limits and keeps required files, for any directory', () => {
   fc.assert(
     fc.property(
       fc.uniqueArray(anyFile, {
@@ -95,7 +95,7 @@ test('for any directory, limits hold and required files are kept', () => {
 
 const named = (name: string) => readLogName({ name, bytes: 1 });
 
-test('parses instance, rotation time and format from file names', () => {
+test('parses instance, rotation time and format from log file names', () => {
   assert.deepEqual(named('3.log'), { name: '3.log', bytes: 1, instance: 3, stamp: '', form: 'plain' });
   const rotated = named('0.log.20260102-030405.gz');
   assert.deepEqual([rotated?.stamp, rotated?.form], ['20260102-030405', 'gzip']);
@@ -104,7 +104,7 @@ test('parses instance, rotation time and format from file names', () => {
     assert.equal(named(other), undefined, other);
 });
 
-test('sorts files in the order of writing', () => {
+test('sorts log files in the order of writing', () => {
   const names = [
     '1.log',
     '0.log',
@@ -119,7 +119,7 @@ test('sorts files in the order of writing', () => {
   );
 });
 
-test('each new name is later than the previous one, also within a second or when the clock is set back', () => {
+test('each new log name is later than the previous one, also within a second or when the clock is set back', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 0, max: 4e12 }),
@@ -139,7 +139,7 @@ test('each new name is later than the previous one, also within a second or when
   );
 });
 
-test('names contain the local time', () => {
+test('names of rotated logs contain the local time', () => {
   const now = new Date(2026, 1, 3, 4, 5, 6).getTime();
   assert.equal(nextStamp(now, undefined), '20260203-040506');
   assert.equal(nextStamp(now, '20261231-235959'), '20270101-000000');

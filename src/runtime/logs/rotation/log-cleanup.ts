@@ -1,22 +1,22 @@
 import type { LogFile } from './rotation-files.ts';
 
 export interface RotationPolicy {
-  /** Size at which a log is rotated. */
+  /** The size at which a log is rotated. */
   readonly maxBytes: number;
-  /** Maximum files per container including the current one; at least 2. */
+  /** The maximum number of log files per container including the current one; at least 2. */
   readonly maxFiles: number;
 }
 
-/** State of the container that owns a log directory. */
+/** The state of the container that owns a log directory. */
 export interface LogOwner {
-  /** The running instance; undefined when none runs. */
+  /** The restart count of the running instance; undefined when none is running. */
   readonly running: number | undefined;
-  /** Instances in the runtime, whose last log can still be requested. */
+  /** The restart counts of instances in the runtime, whose last log can still be requested. */
   readonly known: ReadonlySet<number>;
 }
 
 export interface LogCleanupPlan {
-  /** File names, oldest first. */
+  /** The names of the log files to remove and to compress, oldest first. */
   readonly remove: readonly string[];
   readonly compress: readonly string[];
 }
@@ -45,10 +45,11 @@ export function planLogCleanup(
   };
 }
 
-/** Logs that can be removed on a full disk, oldest first. */
+/** Returns the logs that can be removed on a full disk, oldest first. */
 export function removableLogs(logs: readonly NamedLog[], owner: LogOwner): readonly NamedLog[] {
   const sorted = logs.toSorted(oldestFirst);
-  // The last instance's log preserves the restart count when the runtime has no instance left.
+  // The last instance's log is kept because its name preserves the restart count when the runtime
+  // has no instance left.
   const last = sorted.at(-1)?.instance;
   const isKept = ({ instance, stamp }: NamedLog) =>
     stamp === '' && (instance === owner.running || instance === last || owner.known.has(instance));
@@ -79,9 +80,9 @@ function surplusOf(
 
 /** A file in a container's log directory, parsed from its name. */
 export interface NamedLog extends LogFile {
-  /** Restart count of the instance that wrote it. */
+  /** The restart count of the instance that wrote the file. */
   readonly instance: number;
-  /** Rotation time from the name; empty for a log that was not rotated. */
+  /** The rotation time from the name; empty for a log that was not rotated. */
   readonly stamp: string;
   readonly form: 'plain' | 'gzip' | 'unfinished';
 }
@@ -89,8 +90,8 @@ export interface NamedLog extends LogFile {
 const shape = /^(\d{1,9})\.log(?:\.(\d{8}-\d{6}))?(\.gz|\.tmp)?$/;
 
 /**
- * Parses `N.log`, `N.log.YYYYMMDD-HHMMSS`, and the latter with `.gz` or, during compression,
- * `.tmp`; undefined for other names.
+ * Parses the log names `N.log`, `N.log.YYYYMMDD-HHMMSS`, and the latter with `.gz` or, during
+ * compression, `.tmp`; undefined for other names.
  */
 export function readLogName(file: LogFile): NamedLog | undefined {
   const [, digits, stamp = '', ending = ''] = shape.exec(file.name) ?? [];
@@ -99,7 +100,7 @@ export function readLogName(file: LogFile): NamedLog | undefined {
   return { ...file, instance: Number(digits), stamp, form };
 }
 
-/** Orders files by the time of writing. */
+/** Orders log files by the time of writing. */
 export function oldestFirst(one: NamedLog, other: NamedLog): number {
   if (one.instance !== other.instance) return one.instance - other.instance;
   if (one.stamp === other.stamp) return 0;
@@ -110,9 +111,9 @@ export function oldestFirst(one: NamedLog, other: NamedLog): number {
 const second = 1_000;
 
 /**
- * Timestamp for the name of a rotated log, in local time and later than the newest one. After two
- * rotations within a second, or when the clock was set back, it is ahead of the clock, so that
- * names keep their order and format.
+ * Returns the timestamp for the name of a rotated log, in local time and later than the newest one.
+ * After two rotations within a second, or when the clock was set back, it is ahead of the clock, so
+ * that names keep their order and format.
  */
 export function nextStamp(now: number, newest: string | undefined): string {
   const current = formatStamp(now - new Date(now).getTimezoneOffset() * 60 * second);

@@ -23,13 +23,13 @@ test('a growing log is checked when it is expected to be full', () => {
   assert.equal(growth.sampled(9_000_000, 20_000), 1_000);
 });
 
-test('a minimum interval separates checks of a fast log', () => {
+test('a fast log is checked at most once per minimum interval', () => {
   const growth = new LogGrowth(limits, 0);
   assert.equal(growth.sampled(9_999_999, 10), 100);
   assert.equal(growth.rotated(60_000_000, 110), 100);
 });
 
-test('the growth rate is kept after a rotation', () => {
+test('the growth rate of a log is kept after a rotation', () => {
   const growth = new LogGrowth(limits, 0);
   growth.sampled(0, 0);
   growth.sampled(0, 1_000);

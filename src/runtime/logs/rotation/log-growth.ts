@@ -1,12 +1,12 @@
-/** Minimum interval between checks. */
+/** The minimum interval between checks of a log. */
 const minMs = 100;
-/** Time until the second check. */
+/** The time from the first to the second check of a log. */
 const firstMs = 1_000;
 
 export interface GrowthLimits {
-  /** Size at which the log is full. */
+  /** The size at which the log is full. */
   readonly maxBytes: number;
-  /** Maximum interval between checks. */
+  /** The maximum interval between checks of a log. */
   readonly maxMs: number;
 }
 
@@ -26,13 +26,13 @@ export class LogGrowth {
     this.#waitMs = Math.min(firstMs, limits.maxMs) / 2;
   }
 
-  /** Returns the time until the next check. */
+  /** Records the size; returns the time until the next check. */
   sampled(bytes: number, atMs: number): number {
     this.#measure(bytes, atMs);
     return this.#wait(this.#limits.maxBytes - bytes);
   }
 
-  /** Starts a new file and keeps the growth rate. */
+  /** Starts a new file after a rotation and keeps the growth rate. */
   rotated(bytes: number, atMs: number): number {
     this.#measure(bytes, atMs);
     this.#last = { bytes: 0, atMs };
@@ -41,7 +41,7 @@ export class LogGrowth {
 
   #measure(bytes: number, atMs: number): void {
     const tookMs = Math.max(1, atMs - this.#last.atMs);
-    // A file smaller than before was started again.
+    // A file that became smaller was truncated, so all its bytes are new.
     const grown = bytes < this.#last.bytes ? bytes : bytes - this.#last.bytes;
     this.#bytesPerMs = grown / tookMs;
     this.#last = { bytes, atMs };

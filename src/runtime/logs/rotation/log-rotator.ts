@@ -20,14 +20,15 @@ export interface LogRotatorDeps {
   readonly logger: Logger;
   readonly files: RotationFiles;
   readonly policy: RotationPolicy;
-  /** Readers of the logs; none unless given. */
+  /** The readers that follow logs; none if undefined. */
   readonly followers?: Pick<LogFollowers, 'openRemaining'> | undefined;
 }
 
 const catchUpMs = 3_000;
 
 /**
- * Rotates and removes log files of one container. The caller serializes calls for one container.
+ * Rotates and removes the log files of one container. Callers serialize the calls for one
+ * container.
  */
 export class LogRotator {
   readonly #deps: LogRotatorDeps;
@@ -37,7 +38,7 @@ export class LogRotator {
   }
 
   /**
-   * Renames the log and asks the runtime to reopen it. Restores the name and rejects when the
+   * Renames the log and requests the runtime to reopen it. Restores the name and rejects when the
    * runtime fails.
    */
   async rotate(containerId: string, path: string, owner: LogOwner, signal: AbortSignal): Promise<void> {
@@ -51,13 +52,13 @@ export class LogRotator {
         async () => void (await cri.reopenContainerLog({ containerId }, signal)),
       );
     } catch (error) {
-      // When the runtime reopened the log despite the error, the new file is kept.
+      // When the runtime has reopened the log despite its error, the new file is kept.
       await files.restore(rotated, path);
       throw error;
     }
   }
 
-  /** Removes surplus files; returns the paths to compress. */
+  /** Removes surplus log files; returns the paths to compress. */
   async cleanUp(
     directory: string,
     owner: LogOwner,
@@ -74,12 +75,15 @@ export class LogRotator {
     return plan.compress.map((name) => posix.join(directory, name));
   }
 
-  /** Total size of all removable logs. */
+  /** Returns the total size of all log files that can be removed. */
   async removableBytes(directory: string, owner: LogOwner): Promise<number> {
     return removableLogs(await this.#logs(directory), owner).reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** Removes the oldest removable log to free disk space; returns whether there was one. */
+  /**
+   * Removes the oldest log file that can be removed, to free disk space; returns whether there was
+   * one.
+   */
   async removeOldest(directory: string, owner: LogOwner): Promise<boolean> {
     const [oldest] = removableLogs(await this.#logs(directory), owner);
     if (oldest === undefined) return false;
@@ -90,7 +94,10 @@ export class LogRotator {
     return true;
   }
 
-  /** Lets followers open a file before it is removed; a follower that takes too long misses it. */
+  /**
+   * Lets followers open all files before some are removed; a follower that needs too long misses
+   * them.
+   */
   async #notifyFollowers(directory: string): Promise<void> {
     const { clock, followers } = this.#deps;
     if (followers === undefined) return;
@@ -124,7 +131,7 @@ export class LogRotator {
   }
 }
 
-/** Also matches the error text of runtimes. */
+/** Whether the error is a full disk; errors of the runtime are recognized by their text. */
 export function isNoSpace(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const isFull = errnoOf(error) === 'ENOSPC' || /no space left on device/i.test(error.message);

@@ -20,7 +20,7 @@ const text = Array.from({ length: 50_000 }, (_, index) => `2026-01-01T00:00:00Z 
   '',
 );
 
-test('a compressed file has the same content and mode, and the plain file is removed', async () => {
+test('compression keeps content and mode of a log, and removes the plain file', async () => {
   const path = join(directory, '0.log.20260101-000000');
   await writeFile(path, text, { mode: 0o640 });
   await writeFile(`${path}.tmp`, 'left by a killed process');
@@ -40,7 +40,7 @@ test('a cancelled compression leaves the plain file', async () => {
   assert.deepEqual(await readdir(directory), ['0.log.20260101-000000']);
 });
 
-test('a missing file is undefined, and symlinks are not followed', async () => {
+test('the size of a missing file is undefined, and symlinks are not followed', async () => {
   await files.compress(join(directory, 'gone'), never);
   const path = join(directory, '0.log.20260101-000000');
   await writeFile(join(directory, 'secret'), text);

@@ -18,32 +18,34 @@ export interface LogFile {
 }
 
 /**
- * File operations of log rotation. Failures are FILE_READ and FILE_WRITE errors with the system's
- * error as cause; a missing file is not a failure.
+ * The file operations of log rotation. Failures are FILE_READ and FILE_WRITE errors with the
+ * system's error as cause; a missing file is not a failure.
  */
 export interface RotationFiles {
-  /** Size of a regular file; undefined when there is none. */
+  /** Returns the size of a regular file; undefined when there is none. */
   size(path: string): Promise<number | undefined>;
-  /** The regular files of a directory in any order; empty when it is missing. */
+  /** Returns the regular files of a directory in any order; empty when it is missing. */
   list(directory: string): Promise<readonly LogFile[]>;
-  /** Replaces an existing file. */
+  /** Renames a file; replaces an existing file of the new name. */
   rename(from: string, to: string): Promise<void>;
   /** Renames a file back unless the name is in use. */
   restore(from: string, to: string): Promise<'done' | 'taken'>;
-  /** Does nothing when the file is missing. */
+  /** Removes a file; does nothing when it is missing. */
   remove(path: string): Promise<void>;
   /**
    * Replaces the file by `<path>.gz` via `<path>.tmp`; one of them is always readable. Does nothing
-   * when the file is removed meanwhile. Runs outside the main thread.
+   * when the file is removed before or during the compression. Runs outside the main thread.
    */
   compress(path: string, signal: AbortSignal): Promise<void>;
-  /** Free bytes of the directory's file system; undefined when unknown. */
+  /** Returns the free bytes of the directory's file system; undefined when unknown. */
   freeBytes(directory: string): Promise<number | undefined>;
 }
 
-/** Large chunks, so that the main thread has little work per byte. */
+/** The size of chunks for compression: large, so that the main thread has little work per byte. */
 const pieceBytes = 256 << 10;
-/** A pod may place a symlink or a pipe there. */
+/**
+ * Does not follow symlinks or block on pipes, because a pod may place them in its log directory.
+ */
 const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const makeFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
@@ -63,7 +65,7 @@ export function realRotationFiles(): RotationFiles {
   };
 }
 
-/** Maps a path to its name relative to the held directory. */
+/** Converts a path to a path relative to the open directory handle. */
 type At = (path: string) => string;
 
 /**
