@@ -11,7 +11,9 @@ export class YieldingCounter {
     this.#stepsPerTurn = stepsPerSlice;
   }
 
-  /** Counts completed steps. True when the slice is full: the caller then awaits `yield`. */
+  /**
+   * Counts a completed step. Returns true when the slice is full: the caller then awaits `yield`.
+   */
   count(steps = 1): boolean {
     this.#steps += steps;
     return this.#steps >= this.#stepsPerTurn;

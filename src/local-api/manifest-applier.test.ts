@@ -8,14 +8,14 @@ import { createManifestApplier, mergeServerFields } from './manifest-applier.ts'
 
 const table = new KindTable();
 
-test('names an object by plural, namespace and name', () => {
+test('names a manifest object by plural, namespace and name', () => {
   using rig = new LocalApiRig();
   const { nameOf } = createManifestApplier(rig.api.context, rig.catalogue, table);
   assert.equal(nameOf({ kind: 'ConfigMap', metadata: { name: 'a' } }), 'configmaps/default/a');
   assert.equal(nameOf({ kind: 'PersistentVolume', metadata: { name: 'v' } }), 'persistentvolumes//v');
 });
 
-test('rejects an object without a name', () => {
+test('rejects a manifest object without a name', () => {
   using rig = new LocalApiRig();
   const { nameOf, apply } = createManifestApplier(rig.api.context, rig.catalogue, table);
   const refused = (current: string) => ({
@@ -75,7 +75,7 @@ const written = (spec: object, annotations?: object) => ({
   spec,
 });
 
-test('keeps the fields of the volume controller and drops other changes', () => {
+test('keeps the fields of a volume that the volume controller sets and drops other changes', () => {
   const marks = { 'pv.kubernetes.io/bound-by-controller': 'yes', note: 'by hand' };
   const wanted = written({ capacity: { storage: '1Gi' } }, { own: 'a' });
   assert.deepEqual(mergeServerFields(wanted, stored({ capacity: { storage: '2Gi' }, claimRef }, marks)), {
@@ -90,7 +90,7 @@ test('keeps the fields of the volume controller and drops other changes', () => 
   });
 });
 
-test('keeps the bound claimRef if the manifest names the same claim without a UID', () => {
+test('keeps the bound claimRef of a volume if the manifest names the same claim without a UID', () => {
   const named = { namespace: 'default', name: 'c' };
   assert.deepEqual(mergeServerFields(written({ claimRef: named }), stored({ claimRef }))['spec'], {
     claimRef,

@@ -17,15 +17,15 @@ import { serverUser } from './kinds/resources.ts';
 export interface ManifestApplier {
   /** Creates or updates the object; throws if it is rejected. */
   apply(object: JsonObject, file: string): void;
-  /** The names of all objects that came from manifests. */
+  /** The names of all objects that were created from manifests. */
   applied(): readonly string[];
   remove(name: string): void;
   /**
-   * Resolves when the store accepts more writes. Await it before each change: changes are applied
-   * faster than they are persisted.
+   * Resolves when the store accepts more writes. Callers await it before each change, because
+   * changes are applied faster than they are persisted.
    */
   whenAcceptingWrites(signal: AbortSignal): Promise<void>;
-  /** Throws if the object has no name. */
+  /** The name of the object with its plural and namespace; throws if it has none. */
   nameOf(object: JsonObject): string;
 }
 
@@ -61,7 +61,8 @@ export function createManifestApplier(
     apply(object, file) {
       const location = locationOf(object);
       const { resource, namespace, name } = location;
-      // Strict, as with kubectl: a misspelled field would only be noticed later by a pod.
+      // Validates strictly like kubectl: otherwise a misspelled field would only be noticed when a
+      // pod uses the object.
       const how = { expected: resource, validation: 'Strict', warn: () => {} } as const;
       const desired = annotated(decoder.decodeManifest(object, how), location, file);
       const before = context.objects.get(resource, namespace, name);
@@ -124,8 +125,8 @@ function locationOf(object: JsonObject): ObjectLocation {
 }
 
 /**
- * The existing object was created by a client: the manifest must not overwrite it, nor delete it
- * later.
+ * The existing object was created by a client: the manifest must neither overwrite nor later delete
+ * it.
  */
 function notFromManifest(object: JsonObject, { namespace, name }: ObjectLocation): KubelingError {
   const qualified = namespace === undefined ? name : `${namespace}/${name}`;
@@ -144,11 +145,11 @@ function annotated(object: JsonObject, { namespace }: ObjectLocation, file: stri
   };
 }
 
-/** The annotations of the volume controller. */
+/** The annotations that the volume controller sets. */
 const bindingMark = 'pv.kubernetes.io/';
 
 /**
- * The manifest merged with the server-set fields of the existing object: an unchanged manifest
+ * The manifest with the server-set fields of the existing object, so that an unchanged manifest
  * causes no update.
  */
 export function mergeServerFields(desired: JsonObject, before: StoredObject): JsonObject {
@@ -169,7 +170,7 @@ export function mergeServerFields(desired: JsonObject, before: StoredObject): Js
   };
 }
 
-/** The binding of a volume or claim, unless the manifest names another one. */
+/** Keeps the binding of a volume or claim, unless the manifest names another one. */
 function bindingOf(spec: JsonObject, before: JsonObject): JsonObject {
   const own = Object.entries(before).filter(
     ([name, value]) =>

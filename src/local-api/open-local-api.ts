@@ -49,33 +49,36 @@ export interface LocalApiOptions {
   /** The state directory of the API server. */
   readonly directory: string;
   readonly adminKubeconfig: string;
-  /** What happens to an existing store: it is loaded, or set aside if so specified. */
+  /** Whether an existing store is loaded (default) or set aside. */
   readonly existingStore?: 'kept' | 'set-aside' | undefined;
   readonly listen: {
     readonly host: string;
     readonly port: number;
-    /** What happens if the port is in use; the start fails by default. */
+    /** Whether the start fails (default) or uses another port if the port is in use. */
     readonly ifPortInUse?: 'refuse' | 'another-port';
   };
-  /** The name of the single node. */
+  /** The name of the only node. */
   readonly nodeName: string;
-  /** Further names of the server besides loopback; read repeatedly. */
+  /** Further DNS names for the server certificate besides loopback; read repeatedly. */
   readonly hostnames: () => readonly string[];
   readonly addresses: () => readonly string[];
-  /** The address of a node's kubelet, if it differs from the one in its status. */
+  /** The address of a node's kubelet, if it differs from the one in the node status. */
   readonly kubeletAt: (node: StoredObject) => KubeletEndpoint | undefined;
-  /** Roles of service accounts. Without them they can only review their own access. */
+  /** The roles of service accounts. Without roles they can only review their own access. */
   readonly grants?: readonly Grant[] | undefined;
-  /** The maximum lifetime of certificates signed for others; a year by default. */
+  /** The maximum lifetime of certificates that the server signs for clients; a year by default. */
   readonly maxCertificateLifetimeMs?: number | undefined;
   readonly version: { readonly kubernetes: string; readonly own: string };
-  /** The metrics of the process for `/metrics`; without it there is no such path. */
+  /** Returns the metrics of the process for `/metrics`; without it the path does not exist. */
   readonly exposeMetrics?: (() => Promise<string>) | undefined;
   /** How long events are retained after they last occurred; an hour by default. */
   readonly eventTtlMs?: number | undefined;
-  /** How long and how many changes of each resource are retained for watches. */
+  /** The maximum age and number of changes that are retained for watches, per resource. */
   readonly history?: { readonly limit: number; readonly ms: number } | undefined;
-  /** Limits of the memory for stored objects; derived from the limit of the JavaScript heap if not set. */
+  /**
+   * The limits of the memory for stored objects; by default derived from the limit of the
+   * JavaScript heap.
+   */
   readonly storageLimits?: StorageLimits | undefined;
   readonly clock: Clock;
   readonly random: Random;
@@ -85,19 +88,19 @@ export interface LocalApiOptions {
 /** A running API server. */
 export interface OpenLocalApi extends AsyncDisposable {
   readonly url: string;
-  /** The kubeconfig of the node. */
+  /** The path of the kubeconfig for the node. */
   readonly nodeKubeconfig: string;
-  /** The file with the CA certificate. */
+  /** The path of the CA certificate. */
   readonly authorityFile: string;
   /**
-   * Whether the CA was loaded or created: certificates of a previous CA are invalid after it was
-   * created.
+   * Whether the CA was loaded or created. After it was created, certificates of the previous CA are
+   * invalid.
    */
   readonly authority: 'kept' | 'made';
-  /** The path of the previous store, if it was set aside. */
+  /** The path of the previous store, if it was set aside at the start. */
   readonly aside: string | undefined;
   readonly objects: ObjectReader;
-  /** Called after each change. */
+  /** Calls the listener after each change of a stored object. */
   onChange(listener: () => void): Disposable;
   isNodeReady(name: string): boolean;
   readonly manifestObjects: ManifestApplier;
@@ -108,12 +111,14 @@ export interface OpenLocalApi extends AsyncDisposable {
 }
 
 const defaultHistory = { limit: 50_000, ms: 5 * 60_000 };
-/** Limits the history of each resource, so that a busy client cannot exhaust memory. */
+/**
+ * The maximum size of the history of each resource, so that a busy client cannot exhaust memory.
+ */
 const historyBytes = 32 * 2 ** 20;
 
 /**
- * Rejects with SERVER_LISTEN if the address is in use, and with STORE_* if the store cannot be
- * opened.
+ * Opens the API server and starts to listen. Rejects with SERVER_LISTEN if the address is in use,
+ * and with STORE_* if the store cannot be opened.
  */
 export async function openLocalApi(options: LocalApiOptions, signal: AbortSignal): Promise<OpenLocalApi> {
   const { directory, logger, listen } = options;
@@ -148,7 +153,7 @@ export async function openLocalApi(options: LocalApiOptions, signal: AbortSignal
   };
 }
 
-/** Only the listener is retried: the store, which may have been set aside, stays open. */
+/** Only listening is retried: the store, which may have been set aside, stays open. */
 async function listenAt(
   server: Pick<ApiServer, 'listen'>,
   { host, port, ifPortInUse = 'refuse' }: LocalApiOptions['listen'],
@@ -169,16 +174,16 @@ interface Parts {
   readonly catalogue: Catalogue;
   readonly server: ApiServer;
   readonly fileStore: OpenedStore;
-  /** Rejects when the store has failed. */
+  /** A promise that rejects when the store has failed permanently. */
   readonly storeEnd: Controller;
-  /** The URL of the server, known after it listens. */
+  /** The URL of the server, set once it listens. */
   readonly place: { url: string };
   readonly strategies: Strategies;
   readonly store: VersionedStore;
   readonly table: KindTable;
 }
 
-/** Creates and wires all parts; disposables are added to `opened`. */
+/** Creates and connects all parts of the API server; disposables are added to `opened`. */
 async function openParts(
   options: LocalApiOptions,
   opened: AsyncDisposableStack,
@@ -265,7 +270,7 @@ function kubeletDialer({ kubeletAt }: LocalApiOptions, authorities: ServerCreden
   };
 }
 
-/** Metrics need authorization, unlike the public documents. */
+/** Metrics need authorization, unlike the documents of discovery and version. */
 function metricsDocument({ exposeMetrics }: LocalApiOptions) {
   if (exposeMetrics === undefined) return {};
   const headers = { 'Content-Type': metricsContentType };
@@ -282,7 +287,7 @@ function versionOf({ version }: LocalApiOptions) {
   });
 }
 
-/** Writes the kubeconfigs. */
+/** Writes the kubeconfigs of the administrator and the node. */
 async function publish(port: number, authorities: ServerCredentials, options: LocalApiOptions) {
   const { listen, directory, adminKubeconfig: path } = options;
   const url = `https://${joinHostPort(isWildcard(listen.host) ? '127.0.0.1' : listen.host, port)}`;
@@ -301,7 +306,7 @@ function isWildcard(host: string): boolean {
   return host === '0.0.0.0' || host === '::';
 }
 
-/** Pods can reach the node address, but not its loopback. */
+/** Pods can reach the address of the node, but not its loopback address. */
 function serverEndpoint(host: string, addresses: readonly string[], port: number): ServerEndpoint {
   const isLoopback = (address: string) => address.startsWith('127.') || address === '::1';
   const address = isWildcard(host) ? addresses.find((each) => !isLoopback(each)) : host;
@@ -330,7 +335,7 @@ function isReady(node: StoredObject | undefined): boolean {
   return conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
 }
 
-/** A failing part stops the API server. */
+/** The API server stops when one of its loops fails. */
 async function runAll(loops: readonly Controller[], logger: Logger, signal: AbortSignal): Promise<void> {
   await Promise.all(
     loops.map(async (loop) => {

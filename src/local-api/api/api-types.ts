@@ -3,7 +3,7 @@ import type { Clock, Random } from '../../lib/index.ts';
 import type { FieldReason } from '../../pods/index.ts';
 import type { StoredObject } from './stored-object.ts';
 
-/** The verbs of a resource. */
+/** The request verbs of a resource, as in RBAC. */
 export type ResourceVerb =
   | 'get'
   | 'list'
@@ -38,14 +38,14 @@ export interface ResourceEntry {
   readonly categories: readonly string[];
   readonly verbs: readonly ResourceVerb[];
   readonly subresources: readonly SubresourceEntry[];
-  /** Fields that field selectors support, besides name and namespace. */
+  /** The fields that field selectors support, besides metadata.name and metadata.namespace. */
   readonly fieldSelectors: readonly string[];
-  /** Whether DELETE returns the object or a Status. */
+  /** Whether a successful DELETE returns the object or a Status. */
   readonly deleteReturns: 'object' | 'status';
   /** Whether objects are stored, or only computed per request, as for reviews. */
   readonly storage: 'stored' | 'virtual';
   readonly strategy: ResourceStrategy;
-  /** For a resource without own objects, which shows the objects of another resource. */
+  /** Set for a resource that has no own objects and presents those of another resource. */
   readonly view?: ResourceView;
 }
 
@@ -56,11 +56,14 @@ export interface ResourceEntry {
 export interface ResourceView {
   readonly of: ApiResource;
   readonly toView: (toStored: StoredObject) => StoredObject;
-  /** Converts what a client sent; its metadata may lack the fields that the server sets. */
+  /**
+   * Converts an object in the form of the view to its stored form. Its metadata may lack the fields
+   * that the server sets.
+   */
   readonly stored: (shown: JsonObject) => JsonObject;
   /**
-   * Additional causes for an object (in stored form) written through this view, besides those of
-   * the strategy.
+   * Returns further validation errors for an object (in stored form) that was written through this
+   * view, besides those of the strategy.
    */
   readonly validate: (object: StoredObject, before: StoredObject | undefined) => readonly FieldCause[];
 }
@@ -69,27 +72,30 @@ export interface ResourceView {
 export interface FieldCause {
   readonly reason: FieldReason;
   readonly field: string;
-  /** Without the field, such as `Required value` or `Invalid value: "x": must be no more than 63 characters`. */
+  /**
+   * The message without the field path, such as `Required value` or `Invalid value: "x": must be no
+   * more than 63 characters`.
+   */
   readonly message: string;
 }
 
-/** Reads the current objects. They are frozen. */
+/** Reads the current objects from the store; they are frozen. */
 export interface ObjectReader {
   get(resource: ApiResource, namespace: string | undefined, name: string): StoredObject | undefined;
-  /** Sorted by namespace and name. */
+  /** All objects of the resource, sorted by namespace and name. */
   all(resource: ApiResource, namespace?: string): readonly StoredObject[];
 }
 
 /** The context of one write request. */
 export interface WriteContext {
   readonly verb: 'create' | 'update' | 'delete';
-  /** Undefined for a create. */
+  /** The object before the write; undefined for a create. */
   readonly before: StoredObject | undefined;
   readonly user: ApiUser;
   readonly subresource: string | undefined;
   /**
-   * The resource of the request path: it shows which of the two resources over one stored kind was
-   * written to.
+   * The resource of the request path. For a stored kind with two resources, such as events, it
+   * shows through which one the object is written.
    */
   readonly resource: ApiResource;
   readonly objects: ObjectReader;
@@ -102,8 +108,8 @@ export interface WriteContext {
 }
 
 /**
- * The strategy of one kind: its steps of a write, in the order in which they run. They neither wait
- * nor write.
+ * The strategy of one kind: its steps of a write, in the order in which they run. Steps are
+ * synchronous and do not write to the store.
  */
 export interface ResourceStrategy {
   /** Whether the status can be written only through its subresource. */
@@ -111,29 +117,32 @@ export interface ResourceStrategy {
   readonly generation?: 'counted' | 'none';
   readonly unconditionalUpdate?: 'allowed' | 'refused';
   readonly createOnUpdate?: 'allowed' | 'refused';
-  /** Whether the event loop runs between decoding, admission and validation of an object. */
+  /**
+   * Whether a write yields to the event loop between decoding, admission and validation of its
+   * object.
+   */
   readonly writeTurns?: 'one' | 'several';
-  /** Applies defaults and server-set fields. Metadata and generation are set before. */
+  /** Applies defaults and server-set fields. Runs after metadata and generation are set. */
   readonly prepare?: (object: StoredObject, write: WriteContext) => StoredObject;
   /**
-   * Mutating admission: may read other objects and change this one; throws a StatusError to reject.
-   * For a delete it gets the object to be deleted, and the result is ignored.
+   * Mutating admission: may read other objects and return a changed object; throws a StatusError to
+   * reject the write. For a delete it gets the object to be deleted, and its result is ignored.
    */
   readonly admit?: (object: StoredObject, write: WriteContext) => StoredObject;
-  /** Returns every validation error, not only the first. */
+  /** Returns all validation errors, not only the first. */
   readonly validate?: (object: StoredObject, write: WriteContext) => readonly FieldCause[];
   /**
-   * The fields that a write to a subresource may change: builds the new object from the stored and
-   * the requested one. `status`, `approval`, `finalize`, `ephemeralcontainers` and `resize` have
-   * defaults. Runs after the metadata update and before `prepare`, `admit` and `validate`, which
-   * get `write.subresource`.
+   * For each subresource, builds the new object from the stored and the requested one, with only
+   * the changes that the subresource allows. `status`, `approval`, `finalize`,
+   * `ephemeralcontainers` and `resize` have defaults. Runs after the metadata update and before
+   * `prepare`, `admit` and `validate`, which get `write.subresource`.
    */
   readonly subresourceUpdates?: Readonly<
     Record<string, (before: StoredObject, desired: JsonObject) => StoredObject>
   >;
   /**
-   * Changes an object whose deletion has begun but which is not removed yet, for example its phase.
-   * The deletion timestamp is set before.
+   * Changes an object at the start of its deletion, for example its phase. The object is not
+   * removed yet, and its deletion timestamp is set.
    */
   readonly beginDeletion?: (object: StoredObject, write: WriteContext) => StoredObject;
   /**
@@ -142,8 +151,8 @@ export interface ResourceStrategy {
    */
   readonly blocksDeletion?: (object: StoredObject) => boolean;
   /**
-   * Custom actions by subresource, such as `binding`; under '' the action of a virtual resource,
-   * such as a review.
+   * Custom actions by subresource name, such as `binding`; the empty name is the action of a
+   * virtual resource, such as a review.
    */
   readonly handlers?: Readonly<Record<string, RequestAction>>;
 }
@@ -156,14 +165,16 @@ export interface ApiCall {
   readonly namespace: string | undefined;
   readonly name: string | undefined;
   readonly subresource: string | undefined;
-  /** Unparsed: numbers and resource versions are checked where they are used. */
+  /**
+   * The query parameters as text: numbers and resource versions are checked where they are used.
+   */
   readonly query: URLSearchParams;
-  /** The decoded object, DeleteOptions or patch. */
+  /** The decoded request body: an object, DeleteOptions or a patch. */
   readonly body: JsonObject | readonly unknown[] | undefined;
   readonly patch: PatchKind | undefined;
   /**
    * Decodes a patched object like a full request body; throws a StatusError if it is invalid.
-   * Undefined for internal callers whose patches are always valid.
+   * Undefined for internal callers, whose patches are always valid.
    */
   readonly decodePatched?: ((patched: JsonObject) => JsonObject) | undefined;
   readonly dryRun: boolean;
@@ -171,8 +182,8 @@ export interface ApiCall {
 }
 
 /**
- * What actions and controllers use: reads and internal requests, which pass admission and
- * validation like client requests.
+ * The server as actions and controllers use it: they read objects and send internal requests, which
+ * pass admission and validation like client requests.
  */
 export interface ServerContext {
   readonly objects: ObjectReader;
@@ -181,8 +192,9 @@ export interface ServerContext {
   /** Executes a request on behalf of a user or of the server itself. Throws a StatusError. */
   readonly execute: (call: ApiCall) => StoredObject;
   /**
-   * Writes the part of the object that a subresource update allows. For actions such as `binding`,
-   * also for subresource updates without a path. The name must be a key of `subresourceUpdates`.
+   * Writes the part of the object that a subresource update allows. Actions such as `binding` use
+   * it, also for subresource updates that have no request path. The name must be a key of
+   * `subresourceUpdates`.
    */
   readonly updateSubresource: (call: ApiCall, part: string) => StoredObject;
   /**
@@ -218,7 +230,7 @@ export interface StatusBody {
   readonly details?: {
     readonly name?: string;
     readonly group?: string;
-    /** The plural, or for Invalid the kind. */
+    /** The plural of the resource; for Invalid errors its kind. */
     readonly kind?: string;
     readonly uid?: string;
     readonly causes?: readonly {
@@ -228,7 +240,7 @@ export interface StatusBody {
     }[];
     readonly retryAfterSeconds?: number;
   };
-  /** The token with which an expired list can be continued. */
+  /** The token with which a client can continue an expired list. */
   readonly next?: { readonly continue: string };
 }
 
@@ -249,15 +261,15 @@ export interface ApiUser {
   readonly name: string;
   readonly groups: readonly string[];
   readonly uid?: string;
-  /** Further attributes of the user, such as the pod to which a token is bound. */
+  /** Further attributes of the user, such as the pod to which its token is bound. */
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
 const nodePrefix = 'system:node:';
 
 /**
- * The node name of a node user. An empty name is not a node: it would match every pod without a
- * node.
+ * The node name of a node user. An empty name does not identify a node: it would match every pod
+ * without a node.
  */
 export function nodeNameOfUser({ name, groups }: ApiUser): string | undefined {
   const isNode = groups.includes('system:nodes') && name.startsWith(nodePrefix);
@@ -281,7 +293,7 @@ export interface ApiRequest {
   readonly warn?: ((text: string) => void) | undefined;
 }
 
-/** The resource and subresource as in RBAC rules, such as `pods/status`. */
+/** The resource and subresource as RBAC rules name them, such as `pods/status`. */
 export function resourceWithSubresource(of: {
   readonly resource: Pick<ApiResource, 'plural'>;
   readonly subresource?: string | undefined;

@@ -11,11 +11,11 @@ export interface ResourceAccess {
   readonly group: string;
   readonly version: string;
   readonly resource: string;
-  /** Empty for the main resource. */
+  /** The subresource; empty for the main resource. */
   readonly subresource: string;
-  /** Empty for all namespaces and for cluster-scoped resources. */
+  /** The namespace; empty for all namespaces and for cluster-scoped resources. */
   readonly namespace: string;
-  /** Empty for all names. */
+  /** The object name; empty for all names. */
   readonly name: string;
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
@@ -30,7 +30,7 @@ export interface PathAccess {
 type PartialAttributes = { readonly [Name in keyof Omit<ResourceAccess, 'to'>]?: string | undefined };
 
 /**
- * Builds authorization attributes from a request, a review or an impersonation; absent fields
+ * Builds authorization attributes from an API request, a review or an impersonation; absent fields
  * become empty.
  */
 export function resourceAccess(given: PartialAttributes): ResourceAccess {
@@ -84,7 +84,7 @@ export interface CertificateRequestInfo {
 export interface SigningParameters {
   /** The certificate signing request as PEM. */
   readonly request: string;
-  /** Such as `digital signature`, `key encipherment`, `client auth`. */
+  /** Key usages such as `digital signature`, `key encipherment`, `client auth`. */
   readonly usages: readonly string[];
   readonly notBefore: Instant;
   readonly notAfter: Instant;
@@ -92,9 +92,15 @@ export interface SigningParameters {
 
 /** Reads certificate signing requests and signs certificates. */
 export interface CertificateSigner {
-  /** Undefined if the request is malformed or not signed by its own key. */
+  /**
+   * Parses a certificate signing request; undefined if it is malformed or not signed by its own
+   * key.
+   */
   read(request: string): CertificateRequestInfo | undefined;
-  /** The certificate as PEM; it never outlives the CA. Throws if it cannot be signed. */
+  /**
+   * Returns the signed certificate as PEM; it expires no later than the CA. Throws if the request
+   * cannot be signed.
+   */
   sign(order: SigningParameters): string | Promise<string>;
 }
 
@@ -123,13 +129,13 @@ export interface BoundObject {
 
 /** Issues and verifies service account tokens. */
 export interface TokenIssuer {
-  /** Also the audience of tokens that request none. */
+  /** The issuer of the tokens; also the audience of tokens that request none. */
   readonly issuer: string;
   /** Returns the signed token. */
   issue(claims: TokenClaims): string;
   /**
    * Verifies signature, validity, audience (the issuer if none is given) and that the bound objects
-   * still exist. The audiences of the result are the requested ones that the token has.
+   * still exist. The audiences of the result are the requested audiences that the token has.
    */
   verify(token: string, audiences: readonly string[]): TokenCheckResult;
 }
@@ -149,7 +155,7 @@ export interface AccessRules extends JsonObject {
   readonly incomplete: boolean;
 }
 
-/** Decides whether a user may perform a request. */
+/** Decides whether a user may make a request. */
 export interface AccessAuthorizer {
   authorize(user: ApiUser, attributes: AccessAttributes): AccessDecision;
   rulesFor(user: ApiUser, namespace: string): AccessRules;

@@ -23,19 +23,20 @@ export type ApiResponse =
   | { readonly kind: 'status'; readonly code: number; readonly status: JsonObject };
 
 /**
- * A watch event. All watchers of a resource get the same frozen object for one change, so that its
- * encoding can be shared. The watch ends after an ERROR event.
+ * A watch event. All watchers of a resource get the same frozen object for one change, so that they
+ * can share its encoding. The watch ends after an ERROR event.
  */
 export type ServedWatchEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: JsonObject }
   | { readonly type: 'BOOKMARK'; readonly object: JsonObject }
   | { readonly type: 'ERROR'; readonly object: JsonObject };
 
-/** List items by stored object, so that each object has one item. */
+/** A cache of list items by stored object, so that each object is converted once. */
 const itemBodies = new WeakMap<JsonObject, JsonObject>();
 
 /**
- * The list as sent: items carry neither kind nor apiVersion, because the list kind implies them.
+ * The list as sent to clients: items have neither kind nor apiVersion, because the list kind
+ * implies them.
  */
 export function listBody(list: ObjectList): JsonObject {
   return { ...list, items: list.items.map(itemBody) };
@@ -49,7 +50,7 @@ function itemBody(object: JsonObject): JsonObject {
   return rest;
 }
 
-/** The Status of an error. */
+/** The Status object of an error. */
 export function failureStatus({ code, reason, message, details, next }: StatusBody): JsonObject {
   const metadata = next === undefined ? {} : { continue: next.continue };
   const about = { ...(reason === '' ? {} : { reason }), ...(details === undefined ? {} : { details }) };

@@ -1,7 +1,7 @@
 import type { ApiResource } from '../../api/index.ts';
 import { type FieldCause, type StatusBody, StatusError } from './api-types.ts';
 
-/** The resource, and if known the name, that an error is about. */
+/** The resource that an error is about, and the object name if the error is about one object. */
 export interface NamedResource {
   readonly resource: ApiResource;
   readonly name?: string | undefined;
@@ -9,7 +9,9 @@ export interface NamedResource {
 
 type Details = NonNullable<StatusBody['details']>;
 
-/** With its group, where it has one: `leases.coordination.k8s.io`. */
+/**
+ * The name with its API group, if the group is not the core group: `leases.coordination.k8s.io`.
+ */
 export function groupQualified(name: string, group: string): string {
   return group === '' ? name : `${name}.${group}`;
 }
@@ -40,7 +42,10 @@ export function badRequest(message: string): StatusError {
   return new StatusError({ code: 400, reason: 'BadRequest', message });
 }
 
-/** `why` follows a colon, such as `User "u" cannot get resource "pods"`. */
+/**
+ * A Forbidden error. `why` follows the colon of the message, such as `User "u" cannot get resource
+ * "pods"`.
+ */
 export function forbidden(about: NamedResource, why: string, causes?: Details['causes']): StatusError {
   const { resource, name } = about;
   const what = groupQualified(resource.plural, resource.group);
@@ -53,7 +58,10 @@ export function forbidden(about: NamedResource, why: string, causes?: Details['c
   });
 }
 
-/** For authorization errors: `why` is the predicate, such as `cannot get resource "pods"`. */
+/**
+ * A Forbidden error for authorization. `why` is the predicate, such as `cannot get resource
+ * "pods"`.
+ */
 export function forbiddenForUser(
   { user, ...about }: NamedResource & { readonly user: { readonly name: string } },
   why: string,
@@ -61,7 +69,7 @@ export function forbiddenForUser(
   return forbidden(about, `User "${user.name}" ${why}`);
 }
 
-/** The message lists all causes. */
+/** An Invalid error whose message lists all causes. */
 export function invalid(about: NamedResource, causes: readonly FieldCause[]): StatusError {
   const { kind, group } = about.resource;
   return invalidFields({ kind, group, name: about.name ?? '' }, causes);
@@ -73,10 +81,10 @@ export interface InvalidSubject {
   readonly name: string;
 }
 
-/** An object with many elements can have an error in each of them. */
+/** The maximum number of causes: an object with many elements can have an error in each of them. */
 const maxCauses = 200;
 
-/** For what is not a resource, such as ListOptions. */
+/** An Invalid error for an object that is no resource, such as ListOptions. */
 export function invalidFields(
   { kind, group, name }: InvalidSubject,
   all: readonly FieldCause[],
@@ -98,7 +106,7 @@ export function invalidFields(
   });
 }
 
-/** Two validators may report the same cause. */
+/** Removes duplicate causes, because two validators may report the same one. */
 function distinct(causes: readonly FieldCause[]): readonly FieldCause[] {
   return [...new Map(causes.map((cause) => [`${cause.field}: ${cause.message}`, cause])).values()].map(
     ({ reason, message, field }) => ({ reason, message, field }),
@@ -118,7 +126,10 @@ export function conflict(about: NamedResource, why: string): StatusError {
   });
 }
 
-/** A failed precondition of a delete; the API server names the kind instead of the plural here. */
+/**
+ * A failed precondition of a delete; kube-apiserver names the kind instead of the plural in this
+ * error.
+ */
 export function preconditionFailed(about: NamedResource, why: string): StatusError {
   const { resource, name } = about;
   return new StatusError({
@@ -140,7 +151,7 @@ export function alreadyExists(about: NamedResource, how: 'there' | 'being-delete
   });
 }
 
-/** Every generated name was already in use. */
+/** Every name generated from generateName was already in use. */
 export function generatedNameConflict(about: NamedResource): StatusError {
   const { resource, name } = about;
   const what = groupQualified(resource.plural, resource.group);
@@ -161,7 +172,7 @@ export function resourceVersionTooOld(requested: number, oldest: number): Status
   return expired(`too old resource version: ${requested} (${oldest})`);
 }
 
-/** The requested resourceVersion is newer than the store. */
+/** The requested resourceVersion is newer than the latest one of the store. */
 export function resourceVersionTooLarge(requested: string, current: number): StatusError {
   return new StatusError({
     code: 504,
@@ -184,8 +195,8 @@ export function methodNotAllowed(): StatusError {
 }
 
 /**
- * The path does not exist. The details have no name: clients distinguish it by that from a missing
- * object.
+ * The request path does not exist. The details have no name, so that clients can distinguish it
+ * from a missing object.
  */
 export function pathNotFound(): StatusError {
   return new StatusError({
@@ -196,7 +207,7 @@ export function pathNotFound(): StatusError {
   });
 }
 
-/** A write would exceed the memory for stored objects; `why` names the limit. */
+/** A write would exceed the memory limit for stored objects; `why` names the limit. */
 export function storageFull(why: string): StatusError {
   return new StatusError({
     code: 507,
@@ -206,7 +217,7 @@ export function storageFull(why: string): StatusError {
   });
 }
 
-/** Writes cannot be persisted at present; the client may retry. */
+/** Writes cannot be persisted at the moment; the client may retry. */
 export function unavailable(message: string): StatusError {
   return new StatusError({
     code: 503,

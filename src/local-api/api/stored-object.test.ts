@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { estimateSize } from './stored-object.ts';
 
-test('counts nested values', () => {
+test('counts nested values of an object', () => {
   const text = 'x'.repeat(1_000_000);
   for (const value of [text, { a: text }, [[{ a: { b: [text] } }]]]) {
     const size = estimateSize(value);
@@ -10,12 +10,12 @@ test('counts nested values', () => {
   }
 });
 
-test('sums up many small values', () => {
+test('sums the sizes of many small values', () => {
   assert.ok(estimateSize(Array.from({ length: 10_000 }, (_, index) => ({ index }))) > 400_000);
   assert.ok(estimateSize({ a: 1, b: null, c: true }) < 200);
 });
 
-test('counts the names of fields', () => {
+test('counts the length of field names', () => {
   const wide = Object.fromEntries(
     Array.from({ length: 1_000 }, (_, index) => [`${index}`.padEnd(250, 'k'), '']),
   );

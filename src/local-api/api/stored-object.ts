@@ -2,7 +2,7 @@ import { type JsonObject, withoutEmptyFields } from '../../api/index.ts';
 
 export interface StoredMeta extends JsonObject {
   readonly name: string;
-  /** Absent for cluster-scoped objects. */
+  /** The namespace; absent for cluster-scoped resources. */
   readonly namespace?: string;
   readonly generateName?: string;
   readonly uid: string;
@@ -27,8 +27,8 @@ export interface StoredObject extends JsonObject {
 }
 
 /**
- * A deep copy as it would arrive over the wire: without values that JSON does not represent and
- * without empty fields.
+ * A deep copy of a value as JSON would transfer it: without values that JSON cannot represent and
+ * without undefined fields.
  */
 export function toWireObject(value: unknown): JsonObject {
   return withoutEmptyFields(JSON.parse(JSON.stringify(value ?? {})) as JsonObject);
@@ -44,7 +44,7 @@ export function storedObjectKey(namespace: string | undefined, name: string): st
   return `${namespace ?? ''}/${name}`;
 }
 
-/** The value at a path of fields, such as `spec.nodeName`. */
+/** Returns the value at a path of field names, such as `spec.nodeName`. */
 export function valueAt(object: JsonObject, path: string): unknown {
   return path.split('.').reduce<unknown>((value, name) => (value as JsonObject | undefined)?.[name], object);
 }

@@ -15,7 +15,7 @@ import { keyedController } from './keyed-controller.ts';
 
 /** The address at which pods reach the server through the `kubernetes` Service. */
 export type ServerEndpoint =
-  /** The server listens only on addresses that pods cannot reach. */
+  /** The server listens only on addresses that pods cannot reach, such as loopback. */
   | { readonly kind: 'unreachable'; readonly port: number }
   | { readonly kind: 'at'; readonly address: string; readonly port: number };
 
@@ -30,7 +30,10 @@ export const systemNamespaces = ['default', 'kube-system', 'kube-public', 'kube-
 const serviceNamespace = 'default';
 const serviceName = 'kubernetes';
 
-/** Creates the objects that exist before the first request. Idempotent. */
+/**
+ * Creates the objects that exist before the first request, such as the system namespaces.
+ * Idempotent.
+ */
 export function ensureBootstrapObjects({ client, context, serverEndpoint }: BootstrapControllerDeps): void {
   for (const name of systemNamespaces) client.ensure(namespaces, undefined, namespace(name));
   for (const [name, value] of Object.entries(systemPriorities))
@@ -109,9 +112,9 @@ function ensureEndpoints(context: ServerContext, client: ControllerClient, endpo
 }
 
 /**
- * No service proxy runs here, so the clusterIP is the real address of the server. If pods cannot
- * reach the server, the Service is headless: clients then find no address in their environment and
- * fail immediately instead of timing out.
+ * No service proxy runs on this node, so the clusterIP is the real address of the server. If pods
+ * cannot reach the server, the Service is headless: clients then find no address in their
+ * environment and fail immediately instead of timing out.
  */
 function service(endpoint: ServerEndpoint): NamedObject & { readonly spec: Record<string, unknown> } {
   const port = endpoint.kind === 'at' ? endpoint.port : 443;
@@ -138,7 +141,7 @@ export interface NamespaceContentsDeps {
 
 const account = 'default';
 const bundle = 'kube-root-ca.crt';
-/** The CA bundle may be renewed without a notification. */
+/** How often the CA bundle is read again, because its renewal is not notified. */
 const resyncMs = 300_000;
 
 /** Creates the default service account and the CA bundle ConfigMap in every namespace. */
@@ -160,7 +163,7 @@ export function namespaceContentsController(deps: NamespaceContentsDeps): Contro
   });
 }
 
-/** Also called directly at start, so that no client observes a namespace without them. */
+/** Also called directly at start, so that clients never read a namespace without these objects. */
 export function ensureNamespaceContents(deps: NamespaceContentsDeps, name: string): 'there' | 'no-namespace' {
   const { context, client, rootCertificates } = deps;
   const namespace = context.objects.get(namespaces, undefined, name);

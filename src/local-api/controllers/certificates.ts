@@ -24,7 +24,7 @@ const decidedTtlMs = hourMs;
 const pendingTtlMs = 24 * hourMs;
 const shortestSeconds = 600;
 const yearMs = 365 * 24 * hourMs;
-/** Tolerates clocks that are slightly behind. */
+/** Certificates become valid earlier by this time, for clients whose clock is slow. */
 const backdatedMs = 300_000;
 
 /**
@@ -75,7 +75,7 @@ async function reconcileRequest(deps: CertificateControllerDeps, name: string): 
   return newest === undefined ? undefined : Math.max(1_000, deleteAfter(newest) - now);
 }
 
-/** When the request is to be deleted. */
+/** The time at which the certificate signing request is deleted. */
 function deleteAfter(request: StoredObject): number {
   const decided = conditionsOf(request).filter(({ type }) => ['Approved', 'Denied', 'Failed'].includes(type));
   const times = decided.map(({ lastUpdateTime = '' }) => Date.parse(lastUpdateTime)).filter(Number.isFinite);
@@ -162,8 +162,8 @@ const kubeletUsages = {
 } as const;
 
 /**
- * Why the signer rejects the request; undefined if it accepts it or if it is not one of the signers
- * of this server.
+ * Why the signer rejects the certificate signing request; undefined if it accepts it or if the
+ * signer name belongs to another signer.
  */
 function signerProblem(object: StoredObject, facts: CertificateRequestInfo): string | undefined {
   const { signerName = '', usages = [] } = asRequest(object).spec ?? {};
@@ -233,7 +233,10 @@ const emptyFacts: CertificateRequestInfo = {
   uris: [],
 };
 
-/** All usages are required, except key encipherment, which some key types do not support. */
+/**
+ * The certificate must have all these usages, except key encipherment, which some key types do not
+ * support.
+ */
 function hasUsages(usages: readonly string[], expected: readonly string[]): boolean {
   const needed = expected.filter((usage) => usage !== 'key encipherment');
   return needed.every((usage) => usages.includes(usage)) && usages.every((usage) => expected.includes(usage));

@@ -112,7 +112,7 @@ test('deletes the contents of a namespace no faster than the store accepts write
   }
   await deleted;
   assert.equal(harness.get(namespaces, 'a'), undefined);
-  // The updates of the namespace conditions come on top.
+  // The server also updates the namespace conditions, which adds further writes.
   assert.ok(Math.max(...waited) <= 12, String(waited));
   assert.ok(waited.length > 4, String(waited));
 });
@@ -261,7 +261,7 @@ test('creates the claims of ephemeral volumes and deletes them with their pod', 
       body: { gracePeriodSeconds: 0, preconditions: { uid: of } },
     });
   await end(uid);
-  // The next pod of the same name gets a new claim, however soon it is created.
+  // The next pod of the same name gets a new claim, even if it is created immediately.
   const next = await harness.rig.pod('p', { spec });
   await harness.settle();
   const [owner] = harness.get(persistentVolumeClaims, 'p-scratch')?.metadata.ownerReferences ?? [];
@@ -337,7 +337,7 @@ test('limits the lifetime of a certificate to the configured maximum', async () 
   assert.deepEqual(lives, [420_000, 420_000]);
 });
 
-test('leaves other requests pending for a day', async () => {
+test('leaves certificate requests of other signers pending for a day', async () => {
   using harness = new KindsRig();
   harness.run();
   const spec = { ...kubelet, request: nodeRequest('n1') };

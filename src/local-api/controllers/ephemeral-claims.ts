@@ -13,7 +13,7 @@ export interface EphemeralClaimControllerDeps {
   readonly log: Logger;
 }
 
-/** Creates the claims of ephemeral volumes and deletes them after their pod. */
+/** Creates the claims of generic ephemeral volumes and deletes them after their pod. */
 export function ephemeralClaimController(deps: EphemeralClaimControllerDeps): Controller {
   const { context, log } = deps;
   return keyedController({
@@ -54,13 +54,13 @@ function reconcilePodClaims({ context, client }: EphemeralClaimControllerDeps, k
     if (isOrphaned && claim.metadata.deletionTimestamp === undefined) client.delete(claims, claim);
   }
   if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return;
-  // If an older claim of the same name is still being deleted, its removal triggers another
+  // If a previous claim of the same name is still being deleted, its removal triggers another
   // reconcile.
   for (const [volume, template] of templatesOf(pod))
     client.ensure(claims, namespace, claimFor(pod, volume, template));
 }
 
-/** Mirror pods get no claims. */
+/** Mirror pods get no claims for their ephemeral volumes. */
 function templatesOf({
   spec,
   metadata,
@@ -96,7 +96,7 @@ function claimFor(pod: StoredObject, volume: string, { metadata, spec }: Persist
   };
 }
 
-/** The pod that controls a claim. */
+/** The pod that is the controller owner of a claim. */
 export function podOwnerOf({ metadata }: StoredObject): OwnerReference | undefined {
   const owners = (metadata.ownerReferences ?? []) as unknown as readonly OwnerReference[];
   return owners.find(({ kind, controller }) => kind === pods.kind && controller === true);

@@ -15,12 +15,12 @@ export interface EventExpiryDeps {
 }
 
 const intervalMs = 30_000;
-/** The maximum number of deletions before the event loop runs other work. */
+/** The maximum number of deletions before the controller yields to the event loop. */
 const batch = 500;
 
 type LastSeen = (event: StoredObject) => number;
 
-/** Deletes expired and surplus events. */
+/** A controller that deletes expired events, and the oldest events above the maximum number. */
 export function eventExpiryController(deps: EventExpiryDeps): Controller {
   return {
     name: 'event-expiry',
@@ -37,7 +37,7 @@ export function eventExpiryController(deps: EventExpiryDeps): Controller {
   };
 }
 
-/** Whether no further event is due. */
+/** Deletes a batch of events; returns whether no further events are to be deleted. */
 function deleteExpiredBatch(deps: EventExpiryDeps, lastSeen: LastSeen): boolean {
   try {
     const going = eventsToDelete(deps, lastSeen);
@@ -49,7 +49,10 @@ function deleteExpiredBatch(deps: EventExpiryDeps, lastSeen: LastSeen): boolean 
   }
 }
 
-/** Expired events, and of surplus events the oldest, those of existing pods last. */
+/**
+ * The events to delete: expired ones, and of those above the maximum number the oldest; events of
+ * existing pods are deleted last.
+ */
 function eventsToDelete(
   { context, ttlMs, maxEvents }: EventExpiryDeps,
   lastSeen: LastSeen,
@@ -66,7 +69,7 @@ function eventsToDelete(
   return [...expired, ...rest.slice(0, tooMany)].map(({ event }) => event);
 }
 
-/** Stored objects are immutable, so the time of each is computed once. */
+/** Stored objects are immutable, so the last occurrence of each event is computed once. */
 function memoizedLastSeen(): LastSeen {
   const known = new WeakMap<StoredObject, number>();
   return (event) => {

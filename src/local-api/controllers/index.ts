@@ -23,30 +23,30 @@ export type { ServerEndpoint } from './bootstrap.ts';
 export interface ControllerDeps {
   readonly context: ServerContext;
   readonly log: Logger;
-  /** All resources of the catalogue. */
+  /** All resources in the catalogue of the API. */
   readonly entries: readonly ResourceEntry[];
   readonly signer: CertificateSigner;
   /** The node whose serving certificates are approved automatically. */
   readonly localNode: string;
-  /** The maximum lifetime of certificates signed here; a year by default. */
+  /** The maximum lifetime of certificates that the API server signs; a year by default. */
   readonly maxCertificateLifetimeMs?: number | undefined;
   /** The CA bundle for pods, as PEM; read periodically. */
   readonly rootCertificates: () => string;
   readonly serverEndpoint: ServerEndpoint;
   readonly forcedDeletions: ForcedNamespaceDeletions;
-  /** An hour by default. */
+  /** How long events are retained after they last occurred; an hour by default. */
   readonly eventTtlMs?: number | undefined;
-  /** 20,000 by default. */
+  /** The maximum number of events; 20,000 by default. */
   readonly maxEvents?: number | undefined;
 }
 
 export interface Controllers {
-  /** Creates what must exist before the first request. */
+  /** Creates the objects that must exist before the first request. */
   readonly prepare: () => void;
   readonly controllers: readonly Controller[];
 }
 
-/** The control loops of the server. */
+/** Creates the control loops of the API server. */
 export function createControllers(needs: ControllerDeps): Controllers {
   const { entries, eventTtlMs = 3_600_000, maxEvents = 20_000 } = needs;
   const own = entries.filter(({ storage, view }) => storage === 'stored' && view === undefined);

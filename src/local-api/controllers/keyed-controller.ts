@@ -9,16 +9,17 @@ export interface KeyedControllerOptions {
   readonly context: ServerContext;
   readonly log: Logger;
   /**
-   * The keys to reconcile after a change; called synchronously with the change and must not throw.
+   * Returns the keys to reconcile after a change; called synchronously with the change and must not
+   * throw.
    */
   readonly keysFor: (change: StoredChange) => Iterable<string>;
-  /** Further triggers of a reconcile. */
+  /** Registers further triggers that enqueue keys. */
   readonly hints?: (enqueue: (key: string) => void) => Disposable;
-  /** The keys to reconcile at start. */
+  /** Returns the keys to reconcile at start. */
   readonly initialKeys: () => Iterable<string>;
   /**
-   * Reconciles one key. A number requests another reconcile after so many milliseconds. Errors are
-   * logged and retried with a back-off.
+   * Reconciles one key. A returned number requests another reconcile after that many milliseconds.
+   * Errors are logged and retried with a back-off.
    */
   readonly reconcile: (key: string, signal: AbortSignal) => number | undefined | Promise<number | undefined>;
 }
@@ -26,7 +27,10 @@ export interface KeyedControllerOptions {
 const retry = { baseMs: 100, maxMs: 60_000, jitter: 0.1 };
 const maxFailing = 1_000;
 
-/** Reconciles each key after a change: never concurrently, with a back-off after failures. */
+/**
+ * A controller that reconciles each key after a change: never concurrently for one key, and with a
+ * back-off after failures.
+ */
 export function keyedController(options: KeyedControllerOptions): Controller {
   const loop = new KeyedController(options);
   return { name: options.name, run: (signal) => loop.run(signal) };
@@ -67,7 +71,8 @@ class KeyedController {
       return againMs;
     } catch (error) {
       if (signal.aborted) return undefined;
-      // A conflict means that another writer was faster; the retry reads the new state.
+      // Conflict means that another writer has changed the object first; the retry reads the new
+      // object.
       if (!hasReason(error, 'Conflict'))
         this.#options.log.error(`Failed to reconcile`, error, { about: key });
       return this.#backoff.fail(key, { nowMs: context.clock.monotonicMs() });
@@ -81,7 +86,7 @@ function hasReason(error: unknown, reason: string): boolean {
 }
 
 /**
- * Writes objects on behalf of the server, through the same admission and validation as client
+ * Writes objects on behalf of the API server, through the same admission and validation as client
  * requests.
  */
 export class ControllerClient {
@@ -103,13 +108,16 @@ export class ControllerClient {
     }
   }
 
-  /** Fails with Conflict if the object has changed since it was read. */
+  /** Updates the object; fails with Conflict if it has changed since it was read. */
   update(resource: ApiResource, object: StoredObject, subresource?: string): StoredObject {
     const { namespace, name } = object.metadata;
     return this.#call('update', resource, { namespace, name, subresource }, object);
   }
 
-  /** Succeeds if the object is already deleted or was replaced by another of its name. */
+  /**
+   * Deletes the object; succeeds if it is already deleted or was replaced by another of the same
+   * name.
+   */
   delete(resource: ApiResource, { metadata }: StoredObject, options: JsonObject = {}): void {
     const { namespace, name, uid } = metadata;
     try {

@@ -14,14 +14,14 @@ export interface NamespaceDeletionDeps {
   readonly context: ServerContext;
   readonly client: ControllerClient;
   readonly log: Logger;
-  /** All namespaced resources. */
+  /** All namespaced resources, whose objects are deleted. */
   readonly resources: readonly ApiResource[];
   readonly forcedDeletions: ForcedNamespaceDeletions;
 }
 
-/** The maximum number of deletions of one pass; fewer if the store is busy. */
+/** The maximum number of deletions in one pass; fewer if the store is busy. */
 const batch = 200;
-/** For changes that were missed. */
+/** The interval at which a namespace is checked although no change was reported. */
 const resyncMs = 30_000;
 
 /**
@@ -96,7 +96,7 @@ function updateConditions(
   client.update(namespaces, { ...namespace, status: { ...namespace.status, conditions } }, 'status');
 }
 
-/** One pass of deletions, limited to a batch. */
+/** One pass over the contents of a namespace, with a limited number of deletions. */
 class DeletionPass {
   readonly failures: string[] = [];
   readonly #deps: NamespaceDeletionDeps;
@@ -110,7 +110,7 @@ class DeletionPass {
     this.#mode = how;
   }
 
-  /** Whether the batch limit stopped the pass. */
+  /** Whether the pass ended because of its limit. */
   get isTruncated(): boolean {
     return this.#left <= 0 || !this.#deps.context.acceptsWrites();
   }
@@ -154,10 +154,12 @@ export interface RemainingObjects {
   readonly objects: readonly StoredObject[];
 }
 
-/** How many objects are listed by name; the rest is counted. */
+/** The maximum number of objects listed by name; further ones are only counted. */
 const maxNamed = 5;
 
-/** The deletion conditions of the namespace; an unchanged condition keeps its transition time. */
+/**
+ * Sets the deletion conditions of the namespace; an unchanged condition keeps its transition time.
+ */
 function terminationConditions(
   before: readonly NamespaceCondition[],
   remainders: readonly RemainingObjects[],

@@ -65,7 +65,7 @@ function isOver({ status }: StoredObject): boolean {
   return status?.['phase'] === 'Succeeded' || status?.['phase'] === 'Failed';
 }
 
-/** A single node has few volumes, so all are reconciled after each change. */
+/** A single node has few volumes, so all of them are reconciled after each change. */
 function bindAll(deps: VolumeBindingDeps): void {
   const { objects } = deps.context;
   for (const claim of objects.all(claims)) reconcileClaim(deps, claim);
@@ -191,7 +191,7 @@ function isInUse({ context }: VolumeBindingDeps, volume: StoredObject): boolean 
   return context.objects.get(claims, ref.namespace, ref.name ?? '')?.metadata.uid === ref.uid;
 }
 
-/** Removes the protection of a claim when no pod that uses it is still running. */
+/** Removes the protection finalizer of a claim when no running pod uses it. */
 function releaseClaim({ context, client }: VolumeBindingDeps, claim: StoredObject): void {
   const { name, namespace } = claim.metadata;
   const users = context.objects
@@ -201,7 +201,7 @@ function releaseClaim({ context, client }: VolumeBindingDeps, claim: StoredObjec
   if (users.length === 0) dropFinalizer(client, claims, claim, claimProtection);
 }
 
-/** A claim of the previous pod of the same name cannot be used by the next one. */
+/** A pod cannot use an ephemeral claim of a previous pod of the same name. */
 function isForPreviousClaim(claim: StoredObject, { metadata: { name, uid } }: StoredObject): boolean {
   const owner = podOwnerOf(claim);
   return owner !== undefined && owner.name === name && owner.uid !== uid;
@@ -239,7 +239,7 @@ function isFree(volume: StoredObject): boolean {
   return asVolume(volume).spec?.claimRef === undefined && volume.metadata.deletionTimestamp === undefined;
 }
 
-/** Why a volume cannot be bound to a claim that names it; undefined if it can. */
+/** Why a volume cannot be bound to a claim that names it; undefined if it can be bound. */
 export function mismatch(claim: StoredObject, volume: StoredObject): string | undefined {
   const [requested, has] = [asClaim(claim).spec ?? {}, asVolume(volume).spec ?? {}];
   if (!isFree(volume) && !isClaimedBy(volume, claim)) return 'volume is already bound to another claim';

@@ -12,25 +12,31 @@ import type { ApiServerDeps } from './server-deps.ts';
 
 export interface ListenOptions {
   readonly host: string;
-  /** 0 for any free port. */
+  /** The port to listen on; 0 for any free port. */
   readonly port: number;
-  /** Client certificates are requested but optional: they are verified per request. */
+  /**
+   * The server certificate and key. Client certificates are requested but optional: they are
+   * verified per request.
+   */
   readonly tls: TlsOptions;
 }
 
 /** Clients keep idle connections for 90 seconds; the server must not close them first. */
 const keepAliveMs = 100_000;
 const handshakeTimeoutMs = 10_000;
-/** How long in-flight requests may take to end after the server is closed. */
+/** The time for in-flight requests to complete after the server is closed. */
 const closeTimeoutMs = 1_000;
 
-/** The HTTPS server of the API. It speaks HTTP/1.1 only. */
+/** The HTTPS server of the API, which supports HTTP/1.1 only. */
 export class ApiServer implements AsyncDisposable {
   readonly #deps: ApiServerDeps;
   readonly #handler: RequestHandler;
   readonly #requests = new AbortController();
   readonly #connections: Connections;
-  /** One shared error for every disconnected client: its stack has no information. */
+  /**
+   * One shared error for all disconnected clients, because its stack trace has no useful
+   * information.
+   */
   readonly #clientDisconnected = new KubelingError('CANCELLED', 'The client has disconnected');
   #server: Server | undefined;
 
@@ -43,7 +49,8 @@ export class ApiServer implements AsyncDisposable {
   }
 
   /**
-   * Rejects with SERVER_LISTEN if the address is not available; only then it may be called again.
+   * Starts to listen. Rejects with SERVER_LISTEN if the address is not available; only then
+   * `listen` may be called again.
    */
   async listen({ host, port, tls }: ListenOptions): Promise<{ readonly port: number }> {
     if (this.#server !== undefined)
@@ -71,8 +78,8 @@ export class ApiServer implements AsyncDisposable {
   }
 
   /**
-   * Aborts every request, stops listening and destroys the connections that do not end in time. May
-   * be called twice.
+   * Aborts every request, stops listening and destroys the connections whose requests do not end in
+   * time. May be called twice.
    */
   async close(): Promise<void> {
     const server = this.#server;
@@ -96,7 +103,8 @@ export class ApiServer implements AsyncDisposable {
       handshakeTimeout: handshakeTimeoutMs,
       keepAliveTimeout: keepAliveMs,
       ...guardedServerOptions,
-      // Only selects the code path; both paths authenticate and authorize.
+      // This only selects how Node.js delivers the request; it is authenticated and authorized in
+      // both cases.
       shouldUpgradeCallback: (incoming) => this.#handler.mayUpgrade(incoming),
     });
     this.#connections.track(server);

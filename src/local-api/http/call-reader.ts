@@ -38,7 +38,9 @@ export class CallReader {
     this.#decoder = new BodyDecoder(table);
   }
 
-  /** Throws a StatusError for invalid options and bodies. */
+  /**
+   * Reads the call of an authorized request; throws a StatusError for invalid options and bodies.
+   */
   async read(request: AuthorizedCall, signal: AbortSignal): Promise<ApiCall> {
     const { user, route, query, warn, incoming } = request;
     const { verb, entry, namespace, name, subresource } = route;
@@ -112,10 +114,10 @@ export interface RouteDeps {
   readonly streams?: StreamProxy | undefined;
 }
 
-/** A resource with none of these verbs has no object paths. */
+/** A resource that supports none of these verbs has no paths with an object name. */
 const objectVerbs: readonly ResourceVerb[] = ['get', 'update', 'patch', 'delete'];
 
-/** Throws a StatusError for unknown paths and unsupported methods. */
+/** Finds the route of a request; throws a StatusError for unknown paths and unsupported methods. */
 export function routeRequest(
   method: string,
   path: ResourcePath,
@@ -139,7 +141,7 @@ export function routeRequest(
   const verb = requestVerb(method, path, query);
   const verbs = verbsOf(entry, subresource);
   if (verb === undefined || !verbs.includes(verb) || !verbFitsPath(verb, path)) throw methodNotAllowed();
-  // Namespaced objects are created and deleted in one namespace at a time.
+  // Only list and watch are possible in all namespaces together.
   const isEverywhere = entry.resource.scope === 'namespace' && namespace.namespace === undefined;
   if (isEverywhere && verb !== 'list' && verb !== 'watch') throw methodNotAllowed();
   return { entry, verb, ...namespace, name, subresource, kind: 'object' };
@@ -156,7 +158,8 @@ function namespaceOf({ resource }: ResourceEntry, path: ResourcePath): Pick<ApiR
     if (path.namespace === undefined && path.name !== undefined) throw pathNotFound();
     return { namespace: path.namespace };
   }
-  // In the path of a namespace, its own name is parsed as the namespace.
+  // The path of a Namespace object, /api/v1/namespaces/NAME, is parsed with NAME also as the
+  // namespace.
   const isOwn = resource.plural === 'namespaces' && resource.group === '' && path.namespace === path.name;
   if (path.namespace !== undefined && !isOwn) throw pathNotFound();
   return { namespace: undefined };

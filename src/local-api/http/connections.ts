@@ -13,7 +13,10 @@ import type { ClientInfo, VerifiedClientCertificate } from './server-deps.ts';
 
 /** Tracks all connections of the server and their client certificates. */
 export class Connections {
-  /** node:http tracks neither connections in the TLS handshake nor upgraded ones. */
+  /**
+   * The open connections. node:http tracks neither connections in the TLS handshake nor upgraded
+   * ones.
+   */
   readonly #open = new Set<Socket>();
   readonly #upgraded = new Set<Duplex>();
   readonly #certificates = new WeakMap<TLSSocket, VerifiedClientCertificate>();
@@ -28,20 +31,23 @@ export class Connections {
       this.#open.add(socket);
       socket.once('close', () => this.#open.delete(socket));
     });
-    // As with plain HTTP, each direction of an upgraded connection ends separately. Set only after
-    // the handshake, because a client that disconnects during it would otherwise be waited for.
+    // Allows each direction of an upgraded connection to end separately. It is set after the
+    // handshake, because the server would otherwise keep the connection of a client that
+    // disconnects during the handshake.
     server.on('secureConnection', (socket: TLSSocket) => {
       socket.allowHalfOpen = true;
     });
     this.#guard.track(server);
   }
 
-  /** Starts to respond to a request, unless its connection has too many unanswered ones. */
+  /**
+   * Starts to respond to a request, unless its connection has too many requests without response.
+   */
   serve(incoming: IncomingMessage, outgoing: ServerResponse, start: (onEnd: OnEnd) => void): void {
     this.#guard.serve(incoming, outgoing, start);
   }
 
-  /** Whether no user was authenticated on the connection so far. */
+  /** Whether no user has been authenticated on the connection. */
   isAnonymous({ socket }: IncomingMessage): boolean {
     return this.#guard.isAnonymous(socket);
   }

@@ -3,7 +3,7 @@ import { StatusError } from '../api/api-types.ts';
 import type { AccessAttributes, ResourceAccess } from '../api/auth-types.ts';
 import { groupQualified, invalidFields } from '../api/status-errors.ts';
 
-/** Errors of the HTTP layer, in the words of the API server. */
+/** Errors of the HTTP layer, with the messages of kube-apiserver. */
 
 export function notAcceptable(accepted: readonly string[]): StatusError {
   const message = `only the following media types are accepted: ${accepted.join(', ')}`;
@@ -51,7 +51,7 @@ const reasons = [
   ['Forbidden', 'FieldValueForbidden'],
 ] as const;
 
-/** An invalid request option; `kind` is that of the options. */
+/** An invalid request option; `kind` is the kind of the options, such as ListOptions. */
 export function invalidOption(kind: string, field: string, message: string): StatusError {
   const reason = reasons.find(([words]) => message.startsWith(words))?.[1] ?? 'FieldValueInvalid';
   return invalidFields({ kind, group: 'meta.k8s.io', name: '' }, [{ reason, field, message }]);

@@ -7,15 +7,15 @@ function essences(header: string): readonly string[] {
   return acceptedTypes(header).map(({ essence }) => essence);
 }
 
-test('sorts accepted types by quality, then by position', () => {
+test('sorts the types of an Accept header by quality, then by position', () => {
   assert.deepEqual(essences('a/a;q=0.2, b/b, c/c;q=0.2,d/d ; q=0.9'), ['b/b', 'd/d', 'a/a', 'c/c']);
 });
 
-test('omits types with quality 0 and malformed ones', () => {
+test('omits types with quality 0 and malformed types from an Accept header', () => {
   assert.deepEqual(essences('a/a;q=0, b, , c/c;q=x, D/D;q=7'), ['d/d']);
 });
 
-test('parses quoted and unquoted parameters', () => {
+test('parses quoted and unquoted parameters of a media type', () => {
   const { parameters } =
     readMediaType('application/json; as=Table;V="v1" ;g=meta.k8s.io;flag') ?? assert.fail();
   assert.deepEqual(
@@ -29,7 +29,7 @@ test('parses quoted and unquoted parameters', () => {
   );
 });
 
-test('parses arbitrary headers', () => {
+test('parses random Accept headers', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       acceptedTypes(text);

@@ -1,6 +1,6 @@
 /** A media type with its parameters, such as `application/json;as=Table;v=v1;g=meta.k8s.io`. */
 export interface MediaType {
-  /** In lower case, such as `application/json`. */
+  /** Type and subtype in lower case, such as `application/json`. */
   readonly essence: string;
   readonly parameters: ReadonlyMap<string, string>;
 }
@@ -9,10 +9,10 @@ interface Clause extends MediaType {
   readonly quality: number;
 }
 
-/** The maximum number of clauses. */
+/** The maximum number of types read from an Accept header. */
 const maxClauses = 64;
 
-/** The clauses of an Accept header by quality; equal ones in header order. */
+/** The media types of an Accept header by quality; types of equal quality in header order. */
 export function acceptedTypes(header: string): readonly MediaType[] {
   const clauses = header
     .split(',', maxClauses)
@@ -21,7 +21,7 @@ export function acceptedTypes(header: string): readonly MediaType[] {
   return clauses.toSorted((a, b) => b.quality - a.quality);
 }
 
-/** Undefined for a malformed media type. */
+/** Parses a media type; undefined if it is malformed. */
 export function readMediaType(text: string): MediaType | undefined {
   const [first = '', ...rest] = text.split(';');
   const essence = first.trim().toLowerCase();

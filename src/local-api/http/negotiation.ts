@@ -12,7 +12,7 @@ import { acceptedTypes, type MediaType } from './media-types.ts';
 /** The negotiated format of a response. */
 export interface NegotiatedOutput {
   readonly format: 'json' | 'yaml';
-  /** The representation of objects; a Status is never converted. */
+  /** The requested representation of objects; a Status is never converted. */
   readonly shape: 'whole' | 'table' | 'partial' | 'partial-list';
   readonly layout: 'compact' | 'indented';
 }
@@ -23,7 +23,10 @@ const servedTypes = ['application/json', 'application/yaml'];
 
 type FormatAndShape = Pick<NegotiatedOutput, 'format' | 'shape'>;
 
-/** Throws a StatusError if no accepted type is supported. `cannot` is an unsupported shape. */
+/**
+ * Selects the response format from the Accept header. Throws a StatusError if no accepted type is
+ * supported. `cannot` is a representation that the resource does not support.
+ */
 export function negotiate(
   headers: IncomingHttpHeaders,
   query: URLSearchParams,
@@ -46,7 +49,9 @@ const formats: ReadonlyMap<string, NegotiatedOutput['format']> = new Map([
   ['application/yaml', 'yaml'],
 ]);
 
-/** Undefined for an unsupported type; the next clause is then tried. */
+/**
+ * The format for one accepted type; undefined for an unsupported type: then the next one is tried.
+ */
 function outputOf({ essence, parameters }: MediaType): FormatAndShape | undefined {
   const format = formats.get(essence);
   const stream = parameters.get('stream') ?? 'watch';
@@ -68,7 +73,10 @@ function shapeOf(parameters: ReadonlyMap<string, string>): NegotiatedOutput['sha
   return group === 'meta.k8s.io' && version === 'v1' ? shapes.get(kind) : undefined;
 }
 
-/** Such clients show the response to people and do not indent it. */
+/**
+ * Browsers, curl and Wget show the response to users without indenting it, so they get indented
+ * output.
+ */
 function wantsIndentation(headers: IncomingHttpHeaders, query: URLSearchParams): boolean {
   const pretty = query.get('pretty');
   if (pretty !== null && pretty !== '') return ['1', 't', 'true'].includes(pretty.toLowerCase());
@@ -96,7 +104,7 @@ export interface OutputContext {
 export function renderResponse(response: ApiResponse, shaping: OutputContext): JsonObject {
   if (response.kind === 'status') return response.status;
   const body = response.kind === 'list' ? (response.list as unknown as JsonObject) : response.object;
-  // A Status is never converted.
+  // A Status is sent as it is in every representation.
   if (body['kind'] === 'Status') return body;
   if (shaping.shape === 'whole') return response.kind === 'list' ? listBody(response.list) : body;
   if (shaping.shape === 'table') return tableOf(response, shaping);

@@ -8,11 +8,11 @@ import { internalError } from '../api/status-errors.ts';
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** An iterable body is generated while it is sent. */
+  /** The response body; an iterable body is generated while it is sent. */
   readonly body: string | Uint8Array | Iterable<string>;
 }
 
-/** What every response includes. */
+/** The headers that every response has: the audit ID and the warnings. */
 export interface ReplyContext {
   readonly auditId: string;
   readonly warnings: readonly string[];
@@ -36,7 +36,8 @@ export function errorReply(error: unknown): Reply {
   const headers = {
     ...reply.headers,
     ...(after === undefined ? {} : { 'Retry-After': String(after) }),
-    // The connection is closed because the rest of the body would be parsed as the next request.
+    // The rest of the body is not read, so the connection is closed: the rest would be parsed as
+    // the next request.
     ...(status.code === 413 ? { Connection: 'close' } : {}),
   };
   return { ...reply, headers };
@@ -48,17 +49,19 @@ export function statusBodyOf(error: unknown): StatusBody {
   return statusOfApiError(error) ?? internalError(describeError(error)).status;
 }
 
-/** Clients retry after it. */
+/** A Status 503 for cancelled calls, after which clients retry. */
 function cancelledStatus(message: string): StatusBody {
   return { code: 503, reason: 'ServiceUnavailable', message, details: { retryAfterSeconds: 1 } };
 }
 
-/** Whether the error is a response to the client; other errors are bugs and are logged. */
+/**
+ * Whether the error is an expected response to the client; other errors are bugs and are logged.
+ */
 export function isExpectedError(error: unknown): boolean {
   return error instanceof StatusError || statusOfApiError(error) !== undefined;
 }
 
-/** Errors of code shared with the API client carry the status as details. */
+/** Errors of code shared with the API client have the HTTP status in their details. */
 function statusOfApiError(error: unknown): StatusBody | undefined {
   if (!(error instanceof KubelingError) || typeof error.details['status'] !== 'number') return undefined;
   const { status, reason, retryAfterMs } = error.details;
@@ -73,14 +76,15 @@ function statusOfApiError(error: unknown): StatusBody | undefined {
 
 export function sendReply(outgoing: ServerResponse, reply: Reply, context: ReplyContext): void {
   if (outgoing.destroyed || outgoing.headersSent) return;
-  // Text would be sent together with the headers, in their encoding.
+  // The body is converted to bytes, because a string would be sent together with the headers in
+  // their encoding.
   const body = bodyBytes(reply);
   setCommonHeaders(outgoing, context);
   outgoing.writeHead(reply.status, { ...reply.headers, 'Content-Length': body.length });
   outgoing.end(body);
 }
 
-/** The complete body. */
+/** The body as bytes; an iterable body is generated completely. */
 export function bodyBytes({ body }: Pick<Reply, 'body'>): Uint8Array {
   if (body instanceof Uint8Array) return body;
   return Buffer.from(typeof body === 'string' ? body : [...body].join(''));
@@ -102,7 +106,7 @@ export function warningHeaders(warnings: readonly string[]): string[] {
   for (const warning of new Set(warnings)) {
     const text = warning.replaceAll(/\p{Cc}+/gu, ' ').slice(0, maxWarningLength);
     const quoted = text.toWellFormed().replaceAll(/["\\]/g, (mark) => `\\${mark}`);
-    // Header strings are written as latin1, so they contain the bytes of UTF-8.
+    // Header strings are written as latin1, so each UTF-8 byte becomes one character.
     const header = Buffer.from(`299 - "${quoted}"`).toString('latin1');
     size += header.length;
     if (size > maxWarningBytes) break;
@@ -111,13 +115,16 @@ export function warningHeaders(warnings: readonly string[]): string[] {
   return headers;
 }
 
-/** A client that reads nothing for so long is disconnected. */
+/** A client that reads nothing for this time is disconnected. */
 const stalledMs = 60_000;
 
 /** The client does not read the response. */
 export class StalledError extends Error {}
 
-/** Sends chunks, each after the client has read the previous one. The headers are already sent. */
+/**
+ * Sends the chunks of a body, each after the client has read the previous one. The headers are sent
+ * before.
+ */
 export async function sendChunks(
   outgoing: ServerResponse,
   pieces: Iterable<string>,
@@ -138,7 +145,7 @@ export async function sendChunks(
   }
 }
 
-/** Resolves when the socket has drained or closed; rejects after a timeout. */
+/** Resolves when the socket can accept more data or is closed; rejects after a timeout. */
 export function drained(outgoing: ServerResponse, clock: Clock, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const settle = (then: () => void) => {

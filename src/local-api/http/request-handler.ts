@@ -27,7 +27,7 @@ import type { ApiServerDeps, ClientInfo, StreamCall } from './server-deps.ts';
 import { isLongList, listChunks, yamlReply } from './streamed-body.ts';
 import { EncodedEvents } from './watch-response.ts';
 
-/** An incoming request. */
+/** An incoming API request with its client and audit ID. */
 export interface IncomingApiRequest {
   readonly incoming: IncomingMessage;
   readonly client: ClientInfo;
@@ -35,7 +35,7 @@ export interface IncomingApiRequest {
   readonly warn: (text: string) => void;
 }
 
-/** The response to a request. */
+/** How a request is answered: with a response, a watch or a stream. */
 export type HandlerResult =
   | { readonly kind: 'reply'; readonly reply: Reply }
   | {
@@ -52,7 +52,7 @@ export class RequestHandler {
   readonly #deps: ApiServerDeps;
   readonly #calls: CallReader;
   readonly #encodedEvents: EncodedEvents;
-  /** Called after authentication, before authorization. */
+  /** Called with the user of a request after authentication, before authorization. */
   readonly #onAuthenticated: (incoming: IncomingMessage, user: ApiUser) => void;
   #inFlight = 0;
 
@@ -63,7 +63,7 @@ export class RequestHandler {
     this.#encodedEvents = new EncodedEvents(deps.clock);
   }
 
-  /** Throws a StatusError for rejected requests. */
+  /** Handles a request; throws a StatusError for a rejected one. */
   async handle(request: IncomingApiRequest, signal: AbortSignal): Promise<HandlerResult> {
     const target = targetOf(request.incoming);
     const user = await this.#authorize(request, target, signal);
@@ -77,7 +77,7 @@ export class RequestHandler {
     return { kind: 'reply', reply: await this.#handleObject(request, route, user, query, signal) };
   }
 
-  /** Whether a request may be upgraded from HTTP. */
+  /** Whether a request may be upgraded from HTTP to another protocol. */
   mayUpgrade(incoming: IncomingMessage): boolean {
     const { path } = parseTarget(incoming.url ?? '/');
     if (path.kind !== 'resource' || path.subresource === undefined) return false;
@@ -124,7 +124,7 @@ export class RequestHandler {
     signal: AbortSignal,
   ): Promise<Reply> {
     const { incoming, warn } = request;
-    // Reviews have no table columns.
+    // Virtual resources such as reviews have no table columns.
     const cannot =
       route.entry.verbs.includes('get') || route.entry.verbs.includes('list') ? undefined : 'table';
     const form = negotiate(incoming.headers, query, cannot);
@@ -138,7 +138,10 @@ export class RequestHandler {
     return await toReply(response, shaping, form);
   }
 
-  /** In-flight requests hold their bodies and responses in memory. */
+  /**
+   * Counts an in-flight request; their number is limited, because each holds its body and response
+   * in memory.
+   */
   #acquireSlot(): Disposable {
     if (this.#inFlight >= (this.#deps.maxInFlight ?? defaultMaxInFlight)) throw tooManyRequests();
     this.#inFlight++;
@@ -235,7 +238,9 @@ async function toReply(
 
 const endpoints: ReadonlySet<string> = new Set(['healthz', 'livez', 'readyz']);
 
-/** Undefined for other paths. `/readyz/name` runs a single check. */
+/**
+ * Responds to health check paths; undefined for other paths. `/readyz/name` runs a single check.
+ */
 function healthReply(
   path: string,
   query: URLSearchParams,

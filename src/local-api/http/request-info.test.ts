@@ -48,12 +48,12 @@ function shown(target: string): string {
 for (const [target, expected] of cases)
   test(`parses ${target} as ${expected}`, () => assert.equal(shown(target), expected));
 
-test('separates the query from the path', () => {
+test('separates the query from the request path', () => {
   const { path, query } = parseTarget('/api/v1/pods?a=1&a=2?&b=%20');
   assert.deepEqual([path.kind, query.getAll('a'), query.get('b')], ['resource', ['1', '2?'], ' ']);
 });
 
-test('parses arbitrary targets', () => {
+test('parses random request targets without throwing', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       parseTarget(text);
@@ -70,7 +70,7 @@ function selectedName(selector: string): unknown {
   return asked('GET', `/api/v1/secrets?fieldSelector=${encodeURIComponent(selector)}`)['name'];
 }
 
-test('treats a metadata.name selector as the name', () => {
+test('uses the name of a metadata.name field selector as the name of the request', () => {
   assert.equal(selectedName('metadata.name=x'), 'x');
   assert.equal(selectedName('metadata.name==x'), 'x');
   assert.equal(selectedName('type=y,metadata.name=x'), 'x');
@@ -94,12 +94,12 @@ test('does not treat deletecollection with a name selector as a delete by name',
   assert.equal(asked('DELETE', '/api/v1/namespaces/a/pods?fieldSelector=metadata.name%3Dx')['name'], '');
 });
 
-test('authorizes other paths as non-resource paths', () => {
+test('authorizes paths outside of resources as non-resource paths', () => {
   assert.deepEqual(asked('GET', '/healthz/'), { to: 'path', verb: 'get', path: '/healthz' });
   assert.deepEqual(asked('POST', '/api/v1%2Fpods'), { to: 'path', verb: 'post', path: '/api/v1/pods' });
 });
 
-test('treats every watch value except false as true', () => {
+test('treats every value of the watch parameter except false as true', () => {
   const verbs = [
     'watch',
     'watch=',

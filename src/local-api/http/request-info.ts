@@ -2,7 +2,7 @@ import { splitTarget } from '../../protocols/http1/index.ts';
 import { type AccessAttributes, type ResourceVerb, resourceAccess } from '../api/index.ts';
 import { requiredFieldValue } from '../selectors/selection.ts';
 
-/** The parsed path. The resource may not exist. */
+/** The parsed request path. The resource in it may not exist. */
 export type ParsedPath =
   | {
       readonly kind: 'resource';
@@ -16,7 +16,7 @@ export type ParsedPath =
       readonly rest: string;
     }
   | { readonly kind: 'other'; readonly path: string }
-  /** A malformed path. */
+  /** A path that cannot be decoded. */
   | { readonly kind: 'garbled' };
 
 export type ResourcePath = Extract<ParsedPath, { kind: 'resource' }>;
@@ -24,9 +24,12 @@ export type ResourcePath = Extract<ParsedPath, { kind: 'resource' }>;
 /** A parsed request target such as `/api/v1/namespaces/a/pods?watch=1`. */
 export interface ApiRequestTarget {
   readonly path: ParsedPath;
-  /** Parsed when it is first read, which must be after authentication. */
+  /**
+   * The query parameters. They are parsed when they are first read, which must be after
+   * authentication.
+   */
   readonly query: URLSearchParams;
-  /** In characters, path and query together. */
+  /** The length of path and query in characters. */
   readonly length: number;
 }
 
@@ -46,7 +49,7 @@ const maxPathLength = 64 * 1024;
 function parsePath(rawPath: string): ParsedPath {
   if (!rawPath.startsWith('/') || rawPath.length > maxPathLength) return { kind: 'garbled' };
   const segments = rawPath.slice(1).split('/');
-  // A trailing slash is ignored; other empty segments match no path.
+  // A trailing slash is ignored; a path with other empty segments matches no resource.
   const named = segments.at(-1) === '' ? segments.slice(0, -1) : segments;
   const decoded = named.map(decodedSegment);
   const clear = decoded.filter((segment) => segment !== undefined);
@@ -54,7 +57,7 @@ function parsePath(rawPath: string): ParsedPath {
   return parseSegments(clear, segments) ?? { kind: 'other', path: `/${clear.join('/')}` };
 }
 
-/** Undefined for invalid UTF-8. */
+/** Decodes a path segment; undefined for invalid UTF-8. */
 function decodedSegment(segment: string): string | undefined {
   try {
     const text = decodeURIComponent(segment);
@@ -64,7 +67,7 @@ function decodedSegment(segment: string): string | undefined {
   }
 }
 
-/** Undefined for a path too short for a resource. */
+/** Parses a resource path; undefined for a path that is too short. */
 function parseSegments(segments: readonly string[], written: readonly string[]): ResourcePath | undefined {
   const [prefix, second = ''] = segments;
   if (prefix === 'api' && segments.length > 2) return parseResource('', second, segments, written, 2);
@@ -72,7 +75,9 @@ function parseSegments(segments: readonly string[], written: readonly string[]):
   return parseResource(second, segments[2] ?? '', segments, written, 3);
 }
 
-/** Subresources of namespaces; any other segment after the name is a resource in the namespace. */
+/**
+ * The subresources of a namespace; any other segment after its name is a resource in the namespace.
+ */
 const namespaceSubresources = new Set(['status', 'finalize']);
 
 function parseResource(
@@ -90,7 +95,7 @@ function parseResource(
   const [resource = '', name, subresource, ...rest] = segments.slice(start);
   // An encoded slash in a name is rejected.
   if (segments.slice(0, start + 3).some((segment) => segment.includes('/'))) return undefined;
-  // Only a proxy path may have further segments.
+  // Only the path of a proxy subresource may have further segments.
   if (rest.length > 0 && subresource !== 'proxy') return undefined;
   const namespace = isNamespace ? parts[1] : undefined;
   const behind = subresource === 'proxy' ? written.slice(start + 3).map((part) => `/${part}`) : [];
@@ -123,24 +128,24 @@ export function requestVerb(
 ): ResourceVerb | undefined {
   const verb = verbsOfMethods[method];
   if (path.name !== undefined) return verb;
-  // HEAD must not start a watch.
+  // A HEAD request must not start a watch.
   if (verb === 'get') return method === 'GET' && isWatch(query) ? 'watch' : 'list';
   return verb === 'delete' ? 'deletecollection' : verb;
 }
 
-/** Strict about false: a watch must never be authorized as a list. */
+/** Any value except an explicit false is a watch, so that a watch is never authorized as a list. */
 function isWatch(query: URLSearchParams): boolean {
   const watch = query.get('watch');
   return watch !== null && !['false', '0', 'f', 'no'].includes(watch.toLowerCase());
 }
 
 /**
- * These subresources execute code or open connections: a user with only `get` must not use them,
- * whatever the method.
+ * Subresources that execute code or open connections. Their verb is `create` for every method, so
+ * that a user with only `get` cannot use them.
  */
 const connectSubresources = new Set(['exec', 'attach', 'portforward', 'proxy']);
 
-/** The attributes for authorization. */
+/** The attributes of a request for its authorization. */
 export function authorizationAttributes(method: string, target: ApiRequestTarget): AccessAttributes {
   const { path } = target;
   if (path.kind !== 'resource')
@@ -159,15 +164,16 @@ export function authorizationAttributes(method: string, target: ApiRequestTarget
 }
 
 /**
- * A user who may get one object may also list and watch it by name. Uses the parser that also
- * selects the objects: otherwise a selector authorized for one object could return all.
+ * A user who may get one object may also list and watch it by a metadata.name selector. The name is
+ * read by the parser that also selects the objects: otherwise a selector that was authorized for
+ * one object could return all.
  */
 function selectedName(fieldSelector: string | undefined): string | undefined {
   try {
     const name = requiredFieldValue(fieldSelector, 'metadata.name');
     return name === undefined || /^\.{0,2}$|[/%]/.test(name) ? undefined : name;
   } catch {
-    // The request is rejected later; until then it has no name.
+    // A malformed selector is rejected later; until then the request has no name.
     return undefined;
   }
 }

@@ -4,7 +4,7 @@ import type { ResourceVerb } from '../api/index.ts';
 import { badRequest } from '../api/status-errors.ts';
 import { invalidOption } from './http-errors.ts';
 
-/** The kind of the options of a verb, for errors. */
+/** The kind of the options of a verb, which error messages name. */
 export function optionsKind(verb: ResourceVerb): string {
   const names: Readonly<Record<string, string>> = {
     create: 'CreateOptions',
@@ -37,7 +37,7 @@ export function isDryRun(verb: ResourceVerb, query: URLSearchParams, body: unkno
 const maxManagerLength = 128;
 const applyType = 'application/apply-patch';
 
-/** Throws a StatusError for an invalid field manager and for options that only apply supports. */
+/** Checks the field manager and options that only apply supports; throws a StatusError. */
 export function checkWriteOptions(verb: ResourceVerb, query: URLSearchParams, contentType = ''): void {
   const manager = query.get('fieldManager') ?? '';
   const field = 'fieldManager';
@@ -56,7 +56,7 @@ export function checkWriteOptions(verb: ResourceVerb, query: URLSearchParams, co
 const readTimeoutMs = 60_000;
 const writeTimeoutMs = 34_000;
 
-/** The timeout of a request: the requested one, limited by that of the server. */
+/** The timeout of a request: the requested one, but at most that of the server. */
 export function deadlineMs(verb: ResourceVerb, query: URLSearchParams): number {
   const most = isWrite(verb) ? writeTimeoutMs : readTimeoutMs;
   const requested = query.get('timeout') ?? '';
@@ -67,7 +67,10 @@ export function deadlineMs(verb: ResourceVerb, query: URLSearchParams): number {
   return ms === 0 ? most : Math.min(ms, most);
 }
 
-/** DeleteOptions from the query, for requests without a body. Undefined if there are none. */
+/**
+ * DeleteOptions from the query parameters, for requests without a body; undefined if the query has
+ * none.
+ */
 export function deleteOptionsOf(query: URLSearchParams): JsonObject | undefined {
   const options = {
     ...given(query, 'gracePeriodSeconds', parseInteger),
@@ -104,7 +107,7 @@ function parseBoolean(text: string, name: string): boolean {
 
 const policies: readonly unknown[] = ['Foreground', 'Background', 'Orphan'];
 
-/** Throws a StatusError for invalid or conflicting delete options. */
+/** Reads the delete options; throws a StatusError for invalid or conflicting ones. */
 export function checkDeleteOptions(options: JsonObject): void {
   const { orphanDependents, propagationPolicy } = options;
   if (orphanDependents !== undefined && propagationPolicy !== undefined) {

@@ -20,11 +20,11 @@ interface Exchange {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly facts: ClientInfo;
-  /** Whether no user was authenticated on the connection so far. */
+  /** Whether no user has been authenticated on the connection. */
   readonly isAnonymous: () => boolean;
 }
 
-/** Responds to one request. Rejects only if the client cannot be reached any more. */
+/** Responds to one request. Rejects only if the client is disconnected. */
 export async function respondToRequest(
   { incoming, outgoing, facts, isAnonymous }: Exchange,
   handler: RequestHandler,
@@ -35,12 +35,13 @@ export async function respondToRequest(
   try {
     const request = { incoming, client: facts, auditId: context.auditId, warn: context.warn };
     const handled = await handler.handle(request, signal);
-    // Discards an unused body; unread, it would hide that the client disconnects.
+    // Discards a body that was not read: otherwise Node.js would not report that the client
+    // disconnects.
     if (handled.kind !== 'stream') incoming.resume();
     await send(handled, outgoing, context, deps, signal);
   } catch (error) {
     context.logUnexpected(error, signal);
-    // After the headers are sent, an error can only be signalled by closing the connection.
+    // After the headers are sent, the only way to signal an error is to close the connection.
     if (outgoing.headersSent) outgoing.destroy();
     else sendReply(outgoing, rejection(error, isAnonymous()), context);
   } finally {
@@ -48,7 +49,10 @@ export async function respondToRequest(
   }
 }
 
-/** A client without credentials pays for a new connection with each rejected request. */
+/**
+ * Closes the connection after a rejected request without credentials, so that each of these
+ * requests needs a new connection.
+ */
 function rejection(error: unknown, isAnonymous: boolean): Reply {
   const reply = errorReply(error);
   const isRejected = [401, 403, 414].includes(reply.status);
@@ -80,7 +84,10 @@ async function send(
 
 const unreadTimeoutMs = 60_000;
 
-/** A response stays in memory until it is read, so a client that does not read is disconnected. */
+/**
+ * A response stays in memory until the client has read it, so a client that does not read is
+ * disconnected.
+ */
 function destroyIfUnread(outgoing: ServerResponse, { clock }: ApiServerDeps): void {
   if (outgoing.writableFinished || outgoing.destroyed) return;
   const timer = clock.timer(unreadTimeoutMs, () => void outgoing.destroy());
@@ -104,8 +111,8 @@ async function startWatch(
 }
 
 /**
- * A watch that cannot start is rejected with a Status; one that starts may have no event for a long
- * time.
+ * Waits for the first event only until the watch has started: a watch that cannot start is rejected
+ * with a Status, but a started one may have no event for a long time.
  */
 async function waitForImmediateFailure(first: Promise<IteratorResult<ServedWatchEvent>>): Promise<void> {
   const turn = nextTurn();
@@ -143,7 +150,7 @@ export async function respondToUpgrade(
   }
 }
 
-/** Sends a complete response on an upgrade connection and closes it. */
+/** Sends a complete response on the connection of an upgrade request and closes it. */
 function rejectUpgrade(
   socket: Duplex,
   { status, headers, body }: Reply,
@@ -174,7 +181,7 @@ interface ResponseContext {
   readonly logUnexpected: (error: unknown, signal: AbortSignal) => void;
 }
 
-/** Limits the number of warnings. */
+/** The maximum number of warnings of a response. */
 const maxWarnings = 100;
 
 function contextOf(incoming: IncomingMessage, { random, logger }: ApiServerDeps): ResponseContext {
@@ -194,7 +201,7 @@ function contextOf(incoming: IncomingMessage, { random, logger }: ApiServerDeps)
   };
 }
 
-/** A client may set the audit ID of its request. */
+/** A client may set the audit ID of its request in the Audit-ID header. */
 function auditIdOf({ headers }: IncomingMessage): string | undefined {
   const requestId = headers['audit-id'];
   return typeof requestId === 'string' && /^[\w.-]{1,64}$/.test(requestId) ? requestId : undefined;

@@ -14,17 +14,20 @@ export interface ApiServerDeps {
   readonly table: KindTable;
   readonly security: RequestSecurity;
   readonly documents: PublishedDocuments;
-  /** Without it, streaming subresources return 404. */
+  /** The proxy for streaming subresources; without it they return 404. */
   readonly streams?: StreamProxy | undefined;
-  /** The checks of `/readyz` by name; a failed check returns the reason. */
+  /** The checks of `/readyz` by name; a failed check returns its reason. */
   readonly checks?: Readonly<Record<string, () => string | undefined>> | undefined;
-  /** Further documents, such as `/metrics`; served after authorization. */
+  /** Further documents by path, such as `/metrics`; served after authorization. */
   readonly extraDocuments?:
     | Readonly<Record<string, () => PlainResponse | Promise<PlainResponse>>>
     | undefined;
   /** The maximum number of in-flight requests without watches and streams; 600 by default. */
   readonly maxInFlight?: number | undefined;
-  /** The connection limits; 512 unauthenticated and 1,024 unprivileged by default. */
+  /**
+   * The maximum number of connections; by default 512 of unauthenticated and 1,024 of unprivileged
+   * clients.
+   */
   readonly connections?: Partial<ConnectionQuota> | undefined;
   readonly clock: Clock;
   readonly random: Random;
@@ -34,7 +37,10 @@ export interface ApiServerDeps {
 /** Executes API calls. Errors are thrown as StatusErrors. */
 export interface ApiBackend {
   handle(call: ApiCall, signal: AbortSignal): Promise<ApiResponse>;
-  /** Ends after its timeout; throws if it cannot start or if its reader is too slow. */
+  /**
+   * Starts a watch, which ends after its timeout. Throws if it cannot start or if its reader is too
+   * slow.
+   */
   watch(call: ApiCall, signal: AbortSignal): AsyncIterable<ServedWatchEvent>;
 }
 
@@ -51,7 +57,7 @@ export interface ClientInfo {
 
 export interface VerifiedClientCertificate {
   readonly certificate: X509Certificate;
-  /** Undefined if the certificate is trusted, otherwise the reason. */
+  /** Why the certificate is not trusted; undefined if it is trusted. */
   readonly untrusted: string | undefined;
 }
 
@@ -67,13 +73,13 @@ export interface RequestSecurity {
 
 export interface AuthorizationResult {
   readonly allowed: boolean;
-  /** Appended to the message of a Forbidden error. */
+  /** The reason, which is appended to the message of the Forbidden error. */
   readonly reason?: string | undefined;
 }
 
-/** Discovery, OpenAPI and version. */
+/** The documents of discovery, OpenAPI and version. */
 export interface PublishedDocuments {
-  /** Undefined for unknown paths. */
+  /** Returns the document for a path; undefined for unknown paths. */
   document(request: DocumentRequest): PlainResponse | undefined | Promise<PlainResponse | undefined>;
 }
 
@@ -97,7 +103,7 @@ export interface StreamCall {
   readonly namespace: string | undefined;
   readonly name: string;
   readonly subresource: string;
-  /** The path after the subresource, with its slash, for proxies; otherwise empty. */
+  /** For a proxy the path after the subresource, with its slash; otherwise empty. */
   readonly rest: string;
   readonly query: URLSearchParams;
   readonly incoming: IncomingMessage;
@@ -106,8 +112,14 @@ export interface StreamCall {
 
 export interface StreamProxy {
   serves(entry: ResourceEntry, subresource: string): boolean;
-  /** Sends the complete response. A StatusError thrown before that becomes the response. */
+  /**
+   * Sends the complete response. A StatusError thrown before the headers are sent becomes the
+   * response.
+   */
   respond(call: StreamCall, outgoing: ServerResponse, signal: AbortSignal): Promise<void>;
-  /** Takes over the connection. A StatusError thrown before that becomes the response. */
+  /**
+   * Uses the connection for the stream and closes it at the end. A StatusError thrown before the
+   * first byte becomes the response.
+   */
   upgrade(call: StreamCall, socket: Duplex, head: Uint8Array, signal: AbortSignal): Promise<void>;
 }

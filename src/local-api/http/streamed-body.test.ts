@@ -27,11 +27,11 @@ function listOf(count: number) {
 
 function shaping(shape: OutputContext['shape']): OutputContext {
   let nowMs = Date.parse('2026-01-01T00:00:05Z');
-  // All chunks of a table use one time for ages.
+  // All chunks of a table compute ages for the same time.
   return { entry, shape, includeObject: 'Metadata', nowMs: () => (nowMs += 1_000) };
 }
 
-describe('a long list', () => {
+describe('response body of a long list', () => {
   for (const shape of ['whole', 'table', 'partial-list'] as const) {
     for (const count of [201, 300, 1_234]) {
       test(`sends ${shape} of ${count} objects in chunks with the same content`, () => {
@@ -43,7 +43,7 @@ describe('a long list', () => {
     }
   }
 
-  test('sends indented output in chunks with the same content', () => {
+  test('sends indented lists in chunks with the same content', () => {
     const pieces = [...listChunks(listOf(300), shaping('whole'), 'indented')];
     const whole = renderResponse(listOf(300), shaping('whole'));
     assert.equal(pieces.join(''), `${JSON.stringify(whole, null, 2)}\n`);
@@ -56,7 +56,7 @@ describe('a long list', () => {
     assert.ok(pieces.slice(3).every(({ length }) => length < 1_100_000));
   });
 
-  test('generates a chunk only when the previous one is read', () => {
+  test('generates a chunk of a list only when the previous one is read', () => {
     let created = 0;
     const response = listOf(1_000);
     for (const item of response.list.items)
@@ -71,11 +71,11 @@ describe('a long list', () => {
     assert.ok(created <= 100, String(created));
   });
 
-  test('rejects an unsupported representation before the first chunk', () => {
+  test('rejects an unsupported representation of a list before the first chunk', () => {
     assert.throws(() => listChunks(listOf(300), shaping('partial')), StatusError);
   });
 
-  test('is chunked above a number of objects', () => {
+  test('only lists above a number of objects are sent in chunks', () => {
     assert.equal(isLongList(listOf(20)), false);
     assert.equal(isLongList(listOf(21)), true);
     assert.equal(isLongList({ kind: 'object', code: 200, object: {} }), false);

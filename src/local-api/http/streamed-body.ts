@@ -7,10 +7,14 @@ import type { Reply } from './reply.ts';
 
 type ListAnswer = Extract<ApiResponse, { kind: 'list' }>;
 
-/** Lists up to this size are encoded at once, which blocks the event loop. */
+/**
+ * The number of list items up to which a list is encoded in one step, which blocks the event loop.
+ */
 const maxItemsInFirstChunk = 20;
 const maxItemsInChunk = 100;
-/** Objects may be large: after a chunk above this size, the next one has fewer objects. */
+/**
+ * The size of a chunk above which the next chunk has fewer objects, because objects may be large.
+ */
 const chunkCharacters = 512 * 1024;
 
 export function isLongList(response: ApiResponse): response is ListAnswer {
@@ -19,8 +23,8 @@ export function isLongList(response: ApiResponse): response is ListAnswer {
 
 /**
  * The JSON of a long list, generated while it is sent, so that it neither blocks the event loop nor
- * is in memory completely. Objects are frozen, so concurrent changes have no effect. An unsupported
- * representation is rejected before the first chunk.
+ * is completely in memory. Stored objects are frozen, so concurrent changes have no effect. An
+ * unsupported representation is rejected before the first chunk.
  */
 export function listChunks(
   response: ListAnswer,
@@ -66,7 +70,7 @@ function* generateChunks(
   }
 }
 
-/** The items at an indentation of two levels. */
+/** The list items as JSON, indented by two levels. */
 function indentedItems(entries: unknown): string {
   return JSON.stringify(entries, null, 2).slice(1, -2).replaceAll('\n', '\n  ');
 }
@@ -74,12 +78,12 @@ function indentedItems(entries: unknown): string {
 /** The approximate size of a YAML chunk. */
 const yamlChunkCharacters = 64 * 1024;
 
-/** The YAML of an object, generated while it is sent: a long list takes seconds. */
+/** A response whose YAML is generated while it is sent, because a long list takes seconds. */
 export function yamlReply(status: number, value: unknown): Reply {
   return { status, headers: { 'Content-Type': 'application/yaml' }, body: yamlChunks(value) };
 }
 
-/** Values that JSON omits are omitted. */
+/** Generates the YAML of a value; fields that JSON omits are omitted. */
 export function* yamlChunks(value: unknown): Generator<string, void> {
   let piece = '';
   for (const line of linesOf(value, '', '')) {
@@ -91,7 +95,7 @@ export function* yamlChunks(value: unknown): Generator<string, void> {
   yield piece;
 }
 
-/** `first` precedes the value on its own line, `indent` the lines below. */
+/** The lines of a value: `first` precedes it on its first line, `indent` on the following ones. */
 function* linesOf(value: unknown, first: string, indent: string): Generator<string, void> {
   if (Array.isArray(value)) yield* itemsOf(value, first, indent);
   else if (typeof value === 'object' && value !== null) yield* fieldsOf(value, first, indent);
@@ -117,10 +121,13 @@ function* fieldsOf(fields: object, first: string, indent: string): Generator<str
   if (start === first && Object.values(fields).every((value) => value === undefined)) yield `${first}{}\n`;
 }
 
-/** What a YAML parser could read as a number. */
+/** Plain scalars that a YAML parser could read as a number. */
 const numberLike = /^[eE\d_.-]+$/;
 
-/** Strings that are not plain words are written as JSON strings, which are valid YAML. */
+/**
+ * A scalar as YAML: strings that are not plain words are written as JSON strings, which are valid
+ * YAML.
+ */
 function scalar(value: unknown): string {
   if (typeof value !== 'string') return JSON.stringify(value) ?? 'null';
   const isWord =

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { EncodedEvents } from './watch-response.ts';
 
-/** Counts how often each event is encoded. */
+/** Encodes a watch event and counts how often it is rendered. */
 function createHarness() {
   const clock = new VirtualClock();
   const texts = new EncodedEvents(clock);
@@ -16,7 +16,7 @@ function createHarness() {
   return { clock, line, made: () => created };
 }
 
-test('encodes an event once for all watchers with the same output format', () => {
+test('encodes a watch event once for all watchers with the same output format', () => {
   const { line, made } = createHarness();
   const object = { a: 1 };
   const first = line(object);
@@ -25,7 +25,7 @@ test('encodes an event once for all watchers with the same output format', () =>
   assert.equal(made(), 1);
 });
 
-test('encodes an event separately for each output format and event type', () => {
+test('encodes a watch event separately for each output format and event type', () => {
   const { line, made } = createHarness();
   const object = { a: 1 };
   const lines = [line(object), line(object, 'table'), line(object, 'whole', 'MODIFIED')];
@@ -34,7 +34,7 @@ test('encodes an event separately for each output format and event type', () => 
   assert.equal(made(), 3);
 });
 
-test('encodes an event with an age again after a second', async () => {
+test('encodes a watch event again after a second, because tables show ages', async () => {
   const { clock, line, made } = createHarness();
   const object = {};
   line(object);
@@ -46,7 +46,7 @@ test('encodes an event with an age again after a second', async () => {
   assert.equal(made(), 2);
 });
 
-test('caches a limited number of encoded events', () => {
+test('caches a limited number of encoded watch events', () => {
   const { line, made } = createHarness();
   const objects = Array.from({ length: 100 }, () => ({}));
   for (const object of objects) line(object);

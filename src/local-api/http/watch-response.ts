@@ -5,12 +5,15 @@ import type { ServedWatchEvent } from '../api/responses.ts';
 import { failureStatus } from '../api/responses.ts';
 import { drained, StalledError, statusBodyOf } from './reply.ts';
 
-/** Some clients close idle watches; an empty line keeps them open and is ignored. */
+/**
+ * The interval after which an idle watch sends an empty line: some clients close idle watches, and
+ * clients ignore the line.
+ */
 const idleMs = 15_000;
 
 export interface OutgoingWatch {
   readonly events: AsyncIterator<ServedWatchEvent>;
-  /** The first event, already requested. */
+  /** The promise of the first event, which was already requested. */
   readonly first: Promise<IteratorResult<ServedWatchEvent>>;
   readonly encode: (line: ServedWatchEvent) => string | Uint8Array;
   /** Called when the watch fails. */
@@ -40,7 +43,7 @@ export async function sendWatch(
   } catch (error) {
     endWithError(error, outgoing, watch, signal);
   } finally {
-    // Not awaited, because the generator may not react to the abort.
+    // The generator is not awaited, because it may not react to the abort.
     void watch.events.return?.().catch(() => {});
   }
 }
@@ -83,7 +86,7 @@ class CorkedWrites {
   }
 }
 
-/** Writes an empty line after an idle interval. */
+/** Sends an empty line after each idle interval of a watch. */
 class Heartbeat implements Disposable {
   readonly #outgoing: ServerResponse;
   readonly #clock: Clock;
@@ -101,7 +104,10 @@ class Heartbeat implements Disposable {
     this.#sentMs = this.#clock.monotonicMs();
   }
 
-  /** Polls instead of rescheduling a timer for each event. */
+  /**
+   * Compares the time of the last event when the timer fires, instead of setting a new timer for
+   * each event.
+   */
   #tick(): void {
     const leftMs = this.#sentMs + idleMs - this.#clock.monotonicMs();
     if (leftMs <= 0) {
@@ -116,7 +122,7 @@ class Heartbeat implements Disposable {
   }
 }
 
-/** An event encoded in one output format. */
+/** A watch event in one output format. */
 interface EncodedEvent {
   readonly type: string;
   readonly form: string;
@@ -124,13 +130,13 @@ interface EncodedEvent {
   readonly encodedMs: number;
 }
 
-/** Ages are shown in seconds. */
+/** The time for which an encoded event is cached, because tables show ages in seconds. */
 const maxAgeMs = 1_000;
 const maxFormsPerObject = 4;
 
 /**
- * Watchers of a resource receive a change one after the other: its encoding is cached for those
- * with the same output format.
+ * Caches encoded watch events. The watchers of a resource receive a change one after the other, and
+ * those with the same output format share its encoding.
  */
 export class EncodedEvents {
   readonly #events = new LruMap<object, readonly EncodedEvent[]>({ capacity: 64 });
@@ -140,7 +146,7 @@ export class EncodedEvents {
     this.#clock = clock;
   }
 
-  /** `form` identifies the output format of `shown`. */
+  /** Returns the encoded event. `form` identifies the output format of `shown`. */
   of({ type, object }: ServedWatchEvent, form: string, shown: () => JsonObject): Uint8Array {
     const nowMs = this.#clock.monotonicMs();
     const encoded = this.#events.get(object) ?? [];

@@ -69,7 +69,7 @@ function sameField(a: Toleration, b: Toleration, field: string): boolean {
   return (a[field as keyof Toleration] ?? '') === (b[field as keyof Toleration] ?? '');
 }
 
-/** The built-in priority classes and their values. */
+/** The built-in priority classes with their values. */
 export const systemPriorities = {
   'system-cluster-critical': 2_000_000_000,
   'system-node-critical': 2_000_001_000,
@@ -91,7 +91,7 @@ function asPriority(object: StoredObject): PriorityClass {
   return object as unknown as PriorityClass;
 }
 
-/** Only one class may be the global default. */
+/** Only one priority class may be the global default. */
 function admittedPriority(object: StoredObject, write: WriteContext): StoredObject {
   const { name } = object.metadata;
   if (write.verb === 'delete' || asPriority(object).globalDefault !== true) return object;

@@ -8,7 +8,7 @@ import { serverResources } from '../api/index.ts';
 const { nodes, events, leases } = apiResources;
 const { namespaces, priorityClasses, eventsV1, podDisruptionBudgets } = serverResources;
 
-/** As events.k8s.io/v1 represents it. */
+/** An event in the form of events.k8s.io/v1. */
 const started = named('e', {
   eventTime: '2026-01-01T00:00:00.000000Z',
   reportingController: 'kubelet',
@@ -41,7 +41,7 @@ test('stores the status of a node at registration, and afterwards only through t
   );
 });
 
-test('labels and finalizes a namespace and protects the system namespaces', async () => {
+test('sets the labels and the finalizer of a namespace and protects the system namespaces from deletion', async () => {
   using harness = new KindsRig();
   const created = await harness.create(namespaces, named('a'));
   assert.deepEqual(created.metadata.labels, { 'kubernetes.io/metadata.name': 'a' });
@@ -102,7 +102,7 @@ test('patches an event through either API group', async () => {
   assert.equal((await harness.rig.object('get', eventsV1, { name: 'e' }))['note'], 'again');
 });
 
-test('validates events.k8s.io more strictly', async () => {
+test('validates events of events.k8s.io more strictly than core events', async () => {
   using harness = new KindsRig();
   assert.equal(
     await harness.refusal(eventsV1, named('e', { regarding: { namespace: 'default' }, deprecatedCount: 2 })),

@@ -8,8 +8,8 @@ import { withFields } from '../validation/metadata.ts';
 import { events } from './resources.ts';
 
 /**
- * Stored in the form of the core group; requests to events.k8s.io are validated more strictly in
- * addition.
+ * Events are stored in the form of the core group; requests to events.k8s.io are validated more
+ * strictly.
  */
 export const eventStrategy: ResourceStrategy = {
   createOnUpdate: 'allowed',
@@ -18,7 +18,7 @@ export const eventStrategy: ResourceStrategy = {
     eventCauses(object, resource.group === '' ? 'reportingComponent' : 'reportingController'),
 };
 
-/** Events as events.k8s.io/v1. */
+/** The resource events.k8s.io/v1, which presents the stored events. */
 export const eventsView: ResourceView = {
   of: events,
   toView: (stored) => toEventsV1(stored as unknown as Event) as unknown as StoredObject,
@@ -95,7 +95,7 @@ function eventCauses(object: StoredObject, reporter: Reporter): readonly FieldCa
   ];
 }
 
-/** Events with an eventTime are of the new kind and have more required fields. */
+/** An event with an eventTime uses the new API and has more required fields. */
 function isNew({ eventTime }: Event): boolean {
   return eventTime !== undefined && eventTime !== '';
 }

@@ -44,11 +44,11 @@ export interface KindDeps {
 }
 
 export interface Kinds {
-  /** By plural. */
+  /** The strategies by plural. */
   readonly strategies: Readonly<Record<string, ResourceStrategy>>;
-  /** By plural and group. */
+  /** The views by plural and group. */
   readonly views: Readonly<Record<string, ResourceView>>;
-  /** Creates the controllers for the server that uses these strategies. */
+  /** Creates the controllers of the server that uses these strategies. */
   readonly createControllers: (needs: Omit<ControllerDeps, 'forcedDeletions' | 'signer'>) => Controllers;
 }
 
@@ -63,7 +63,7 @@ export function createKinds(needs: KindDeps): Kinds {
 }
 
 export interface KindStrategyDeps extends KindDeps {
-  /** Shared with the controllers. */
+  /** The record of forced namespace deletions, shared with the controllers. */
   readonly forcedDeletions: ForcedNamespaceDeletions;
 }
 
@@ -101,5 +101,5 @@ function kindStrategies(needs: KindStrategyDeps): Readonly<Record<string, Resour
   };
 }
 
-/** Resources that show objects of other resources, by plural and group. */
+/** The resources that present objects of other resources, by plural and group. */
 const kindViews: Readonly<Record<string, ResourceView>> = { 'events.events.k8s.io': eventsView };

@@ -10,7 +10,7 @@ import { namespaces } from './resources.ts';
 /** The finalizer that keeps a namespace until its contents are deleted. */
 export const namespaceFinalizer = 'kubernetes';
 
-/** Namespaces that cannot be deleted. */
+/** System namespaces, which cannot be deleted. */
 const undeletable = ['default', 'kube-system', 'kube-public'];
 
 export function namespaceStrategy(forced: ForcedNamespaceDeletions): ResourceStrategy {
@@ -28,8 +28,8 @@ export function namespaceStrategy(forced: ForcedNamespaceDeletions): ResourceStr
 }
 
 /**
- * A second delete with a grace period of zero forces the deletion: finalizers of the contents are
- * removed.
+ * A second delete with a grace period of zero forces the deletion of the namespace: finalizers of
+ * its contents are removed.
  */
 function admitDeletion(
   { metadata }: StoredObject,
@@ -46,13 +46,13 @@ function admitDeletion(
   );
 }
 
-/** A namespace has no grace period: it is removed when its contents are deleted. */
+/** A namespace has no grace period: it is removed once its contents are deleted. */
 function asTerminating(object: StoredObject): StoredObject {
   const { deletionGracePeriodSeconds: _, ...metadata } = object.metadata;
   return { ...object, metadata, status: { ...object.status, phase: 'Terminating' } };
 }
 
-/** The finalizers in the spec, which can only be removed through the finalize subresource. */
+/** The finalizers in the spec of a namespace, which only the finalize subresource can remove. */
 export function finalizersOf(object: StoredObject): readonly string[] {
   return (object as unknown as Namespace).spec?.finalizers ?? [];
 }
@@ -86,7 +86,7 @@ function phaseCauses({ metadata, status }: StoredObject): readonly FieldCause[] 
   return [invalid('status.Phase', phase, `may only be '${required}' if \`deletionTimestamp\` is ${empty}`)];
 }
 
-/** UIDs of namespaces whose deletion is forced: finalizers of their contents are removed. */
+/** The UIDs of namespaces whose deletion is forced: finalizers of their contents are removed. */
 export class ForcedNamespaceDeletions {
   readonly #uids = new Set<string>();
   readonly #events = new TypedEvents<{ added: string }>((error) => {
@@ -106,7 +106,7 @@ export class ForcedNamespaceDeletions {
     this.#uids.delete(uid);
   }
 
-  /** Calls back synchronously with the name of each added namespace. */
+  /** Calls the listener synchronously with the name of each added namespace. */
   onAdded(listener: (name: string) => void): Disposable {
     return this.#events.on('added', listener);
   }

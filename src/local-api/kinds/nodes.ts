@@ -8,7 +8,7 @@ import { duplicate, forbiddenField, invalid, notSupported, required } from '../v
 import { validatorFor, withFields } from '../validation/metadata.ts';
 
 export const nodeStrategy: ResourceStrategy = {
-  // A create stores the status; later writes need the status subresource.
+  // A create stores the status of a node; later writes need the status subresource.
   status: 'separate',
   prepare: prepared,
   validate: validatorFor(dnsSubdomain, nodeCauses, updateCauses),
@@ -18,7 +18,7 @@ function asNode(object: StoredObject): Node {
   return object as unknown as Node;
 }
 
-/** allocatable defaults to capacity. */
+/** Sets allocatable to the capacity if it is not set. */
 function prepared(object: StoredObject): StoredObject {
   const status = asNode(object).status;
   const spec = preparedSpec(asNode(object).spec ?? {});
@@ -29,7 +29,7 @@ function prepared(object: StoredObject): StoredObject {
   return withFields(object, { spec, ...filled });
 }
 
-/** Synchronizes podCIDR and podCIDRs. */
+/** Sets podCIDR from podCIDRs, or the other way around. */
 function preparedSpec(spec: NodeSpec): NodeSpec {
   const { podCIDR = '', podCIDRs = [] } = spec;
   if (podCIDR !== '' && podCIDRs.length === 0) return { ...spec, podCIDRs: [podCIDR] };

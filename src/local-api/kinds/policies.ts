@@ -13,7 +13,7 @@ export const leaseStrategy: ResourceStrategy = {
   validate: validatorFor(dnsSubdomain, leaseCauses),
 };
 
-/** Coordinated leader election is not implemented. */
+/** Removes the fields of coordinated leader election, which is not implemented. */
 function withoutCoordinatedElection(object: StoredObject): StoredObject {
   if (object.spec === undefined) return object;
   const { strategy: _, preferredHolder: __, ...spec } = object.spec;
@@ -31,7 +31,7 @@ function leaseCauses(object: StoredObject): readonly FieldCause[] {
   ];
 }
 
-/** Stored only; quotas are not enforced. */
+/** Resource quotas are stored but not enforced. */
 export const resourceQuotaStrategy: ResourceStrategy = {
   status: 'separate',
   prepare: (object, { before }) => (before === undefined ? withFields(object, { status: {} }) : object),
@@ -65,7 +65,9 @@ export const limitRangeStrategy: ResourceStrategy = {
   validate: validatorFor(dnsSubdomain),
 };
 
-/** For container limits, missing default requests and limits are derived from the others. */
+/**
+ * For containers, derives missing default limits and requests from the other values of the item.
+ */
 function withDefaults(item: LimitRangeItem): LimitRangeItem {
   if (item.type !== 'Container') return item;
   const limits = { ...item.max, ...item.default };
@@ -79,7 +81,7 @@ function withDefaults(item: LimitRangeItem): LimitRangeItem {
   );
 }
 
-/** Stored only; budgets are not enforced. */
+/** Disruption budgets are stored, but evictions do not enforce them. */
 export const podDisruptionBudgetStrategy: ResourceStrategy = {
   status: 'separate',
   generation: 'counted',

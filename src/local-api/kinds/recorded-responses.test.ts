@@ -17,7 +17,7 @@ function resourceOf(harness: KindsRig, { group, resource }: RecordedCall) {
   return found.resource;
 }
 
-/** The recorded request. */
+/** The request of a recorded response. */
 const admin: ApiUser = { name: 'admin', groups: ['system:masters', 'system:authenticated'] };
 
 async function answerTo(harness: KindsRig, call: RecordedCall): Promise<RecordedAnswer> {

@@ -2,7 +2,7 @@ import { apiResources } from '../../api/index.ts';
 import type { ApiUser } from '../api/index.ts';
 import { serverResources } from '../api/index.ts';
 
-/** The resources that strategies and controllers refer to. */
+/** The resources that strategies and controllers use. */
 export const {
   pods,
   nodes,
@@ -19,7 +19,7 @@ export const {
 
 export const { namespaces, endpoints, priorityClasses, storageClasses } = serverResources;
 
-/** The user of requests of the server itself. */
+/** The user for requests that the server itself makes. */
 export const serverUser: ApiUser = {
   name: 'system:apiserver',
   groups: ['system:masters', 'system:authenticated'],

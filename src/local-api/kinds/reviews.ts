@@ -30,7 +30,7 @@ function specOf<T>(call: ApiCall): T {
   return (bodyOf(call)['spec'] ?? {}) as T;
 }
 
-/** The review with its result. */
+/** The review object with its result. */
 function reviewResponse(call: ApiCall, status: JsonObject, metadata: JsonObject = {}): JsonObject {
   const { group, version, kind } = call.entry.resource;
   const { spec } = bodyOf(call);
@@ -51,7 +51,7 @@ export function tokenReviewStrategy(issuer: TokenIssuer): ResourceStrategy {
   });
 }
 
-/** An unauthenticated result includes only the error. */
+/** An unauthenticated result has only the error. */
 function statusOf(result: TokenCheckResult): JsonObject {
   if (result.authenticated) return result;
   return { user: {}, ...(result.error === undefined ? {} : { error: result.error }) };
@@ -113,7 +113,7 @@ export function localSubjectAccessReviewStrategy(authorizer: AccessAuthorizer): 
 }
 
 function rejectIfInvalid({ entry }: ApiCall, causes: readonly FieldCause[]): void {
-  // The API server omits the kind in this error.
+  // kube-apiserver omits the kind in this error.
   if (causes.length > 0) throw invalidFields({ kind: '', group: entry.resource.group, name: '' }, causes);
 }
 
@@ -208,7 +208,7 @@ interface Selector {
 }
 
 /**
- * Only `In` requirements narrow the access; ignoring others can only widen the requested access.
+ * Only `In` requirements limit the requested access; ignoring other operators can only widen it.
  */
 function selectorText(
   selector: Selector | undefined,

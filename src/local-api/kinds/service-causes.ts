@@ -110,7 +110,7 @@ function affinityCauses({ sessionAffinity, sessionAffinityConfig }: ServiceSpec)
   return [...known, invalid(`${field}Config.clientIP.timeoutSeconds`, seconds, detail)];
 }
 
-/** Reported alone, before all other causes. */
+/** The errors of the service addresses, which are reported without any other errors. */
 export function addressesCauses(spec: ServiceSpec): readonly FieldCause[] {
   if (spec.type === 'ExternalName') return [];
   const { clusterIP = '', clusterIPs = [], ipFamilies = [], ipFamilyPolicy } = spec;
@@ -168,7 +168,10 @@ function portTwins({ type, ports = [] }: ServiceSpec): readonly FieldCause[] {
   });
 }
 
-/** In Go field names; the API server compares only protocol and port. */
+/**
+ * The port with Go field names, as kube-apiserver prints it in the error; it compares only protocol
+ * and port.
+ */
 function portInGoFields({ port, protocol }: ServicePort) {
   return { Name: '', Protocol: protocol, AppProtocol: null, Port: port, TargetPort: 0, NodePort: 0 };
 }
@@ -205,7 +208,7 @@ function policyCauses(spec: ServiceSpec): readonly FieldCause[] {
   ];
 }
 
-/** A clusterIP is immutable, except that it may be added or removed with the service type. */
+/** A clusterIP is immutable, but may be added or removed when the service type changes. */
 export function serviceUpdateCauses(
   object: StoredObject,
   { before, subresource }: WriteContext,

@@ -92,7 +92,7 @@ function defaultPort(port: ServicePort): ServicePort {
   return { ...port, protocol: valueOr(port.protocol, 'TCP'), targetPort: isOpen ? port.port : targetPort };
 }
 
-/** An update that omits server-allocated fields keeps them. */
+/** An update that omits server-allocated fields keeps their values. */
 function withPreservedFields(spec: ServiceSpec, old: ServiceSpec | undefined): ServiceSpec {
   if (old === undefined) return spec;
   if (!needsAddress(spec) && needsAddress(old)) return withoutClusterIp(spec, old);
@@ -131,7 +131,7 @@ function withPreservedNodePorts(
   });
 }
 
-/** Drops unchanged node ports when the new service type has none. */
+/** Removes unchanged node ports when the new service type has none. */
 function withoutStaleNodePorts(
   spec: ServiceSpec,
   old: ServiceSpec,
@@ -144,7 +144,7 @@ function withoutStaleNodePorts(
   );
 }
 
-/** Synchronizes clusterIP and clusterIPs after one of them was changed. */
+/** Sets clusterIP and clusterIPs to the same value after one of them was changed. */
 function withSyncedClusterIps(spec: ServiceSpec, old: ServiceSpec | undefined): ServiceSpec {
   const { clusterIP = '', clusterIPs = [] } = spec;
   const isNew = old === undefined;
@@ -181,7 +181,7 @@ function withAllocations(object: StoredObject, write: WriteContext, range: Clust
   });
 }
 
-/** Only single-stack services are supported. */
+/** Validates the IP families: only single-stack services are supported. */
 function stackCauses(spec: ServiceSpec, { family }: ClusterIpRange): readonly FieldCause[] {
   if (isHeadless(spec)) return [];
   const { ipFamilyPolicy: policy, ipFamilies = [] } = spec;
@@ -211,7 +211,7 @@ function withClusterIp(
     return { ...spec, clusterIP: free, clusterIPs: [free] };
   }
   const had = before === undefined ? '' : (asService(before).spec?.clusterIP ?? '');
-  // An immutable clusterIP is rejected by validation; the server's own Service may have any
+  // Validation rejects a change of an immutable clusterIP; the server's own Service may have any
   // address.
   if (had !== '' || isIP(requested) === 0 || user.name === serverUser.name) return spec;
   if (!range.has(requested))
@@ -267,7 +267,8 @@ function nodePortProblem(port: number, used: ReadonlySet<number | undefined>): s
 }
 
 /**
- * If all ports are in use the first is assigned twice: no service proxy listens on node ports here.
+ * Finds a free node port. If all are in use the first one is assigned twice, which is harmless
+ * because no service proxy listens on node ports here.
  */
 function findFreeNodePort(used: ReadonlySet<number | undefined>, chance: number): number {
   const { first, last } = nodePorts;
@@ -277,7 +278,7 @@ function findFreeNodePort(used: ReadonlySet<number | undefined>, chance: number)
   return steps.find((port) => !used.has(port)) ?? first;
 }
 
-/** The service CIDR. The first and the last address are not allocated. */
+/** The service CIDR, from which clusterIPs are allocated, except its first and last address. */
 export class ClusterIpRange {
   readonly text: string;
   readonly family: 'IPv4' | 'IPv6';
@@ -306,7 +307,7 @@ export class ClusterIpRange {
     return offset > 0n && offset < this.#size - 1n;
   }
 
-  /** A free address, searched from a random start; undefined if the range is full. */
+  /** Returns a free address, searched from a random start; undefined if all are in use. */
   findFree(used: ReadonlySet<string>, random: Random): string | undefined {
     const usable = Number(this.#size - 2n > maxUsableAddresses ? maxUsableAddresses : this.#size - 2n);
     const begin = randomInt(random, usable);
@@ -327,10 +328,10 @@ export class ClusterIpRange {
   }
 }
 
-/** Only the beginning of a larger range is used. */
+/** The maximum number of allocated addresses: only the beginning of a larger range is used. */
 const maxUsableAddresses = 65_534n;
 
-/** The canonical form of an address for comparisons; invalid ones are unchanged. */
+/** The canonical form of an IP address for comparisons; an invalid address is unchanged. */
 function canonicalAddress(address: string): string {
   return canonicalIp(address) ?? address;
 }

@@ -37,13 +37,13 @@ const usages = [
   'netscape sgc',
 ];
 
-/** The name may be any path segment. */
+/** The name of a certificate signing request may be any path segment. */
 const pathSegment: TextRule = (text) => {
   if (text === '.' || text === '..') return [`may not be '${text}'`];
   return ['/', '%'].filter((sign) => text.includes(sign)).map((sign) => `may not contain '${sign}'`);
 };
 
-/** The conditions that only the approval subresource may write. */
+/** The condition types that only the approval subresource may write. */
 const decisionTypes = ['Approved', 'Denied'];
 const shortestSeconds = 600;
 
@@ -68,7 +68,7 @@ export function conditionsOf(object: StoredObject): readonly Condition[] {
   return asRequest(object).status?.conditions ?? [];
 }
 
-/** The PEM text of the request. */
+/** The PEM text of the certificate signing request. */
 export function requestText(object: StoredObject): string {
   return Buffer.from(asRequest(object).spec?.request ?? '', 'base64').toString();
 }
@@ -94,7 +94,7 @@ function prepared(object: StoredObject, write: WriteContext): StoredObject {
   return { ...object, status: { ...object.status, ...(stamped.length > 0 ? { conditions: stamped } : {}) } };
 }
 
-/** A status update cannot change an existing decision. */
+/** Keeps the approval conditions: a status update cannot change a decision. */
 function withPreservedDecisions(
   conditions: readonly Condition[],
   before: readonly Condition[],
@@ -115,7 +115,7 @@ function withTimes(condition: Condition, before: readonly Condition[], now: stri
   };
 }
 
-/** Prevents privilege escalation to system:masters. */
+/** Rejects requests of system:masters certificates, which would be a privilege escalation. */
 function admitted(object: StoredObject, write: WriteContext, signer: CertificateSigner): StoredObject {
   if (write.verb !== 'create') return object;
   const isClient = asRequest(object).spec?.signerName === 'kubernetes.io/kube-apiserver-client';

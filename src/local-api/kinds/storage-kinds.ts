@@ -90,7 +90,7 @@ function csiNodeCauses(object: StoredObject, { before }: WriteContext): readonly
   ];
 }
 
-/** Only allocatable may change. */
+/** Only the field `allocatable` of a CSINode driver may change. */
 function driverChange(before: CSINodeDriver | undefined, after: CSINodeDriver): readonly FieldCause[] {
   if (before === undefined) return [];
   const { allocatable: _, ...was } = before;
@@ -130,7 +130,7 @@ function driverNameCauses(field: string, name: string): readonly FieldCause[] {
 
 export const csiDriverStrategy: ResourceStrategy = {
   unconditionalUpdate: 'refused',
-  // Counted in `prepare`, because unlike other kinds a new object has no generation.
+  // The generation is counted here, because unlike other kinds a new object of this kind has none.
   generation: 'none',
   prepare: preparedDriver,
   validate: validatorFor(dnsSubdomain, csiDriverCauses),

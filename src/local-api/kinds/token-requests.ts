@@ -45,10 +45,10 @@ interface ParsedTokenRequest {
   readonly spec: TokenRequestSpec;
 }
 
-/** The objects a token is bound to: it is invalid after they are deleted. */
+/** The objects to which a token is bound: it becomes invalid when they are deleted. */
 type TokenBindings = Pick<TokenClaims['kubernetes.io'], 'pod' | 'secret' | 'node'>;
 
-/** Issues service account tokens. */
+/** The action of the subresource serviceaccounts/token: issues service account tokens. */
 export function issueToken(issuer: TokenIssuer): RequestAction {
   return (call, context) => {
     const request = parseTokenRequest(call, context.objects, issuer);
@@ -79,7 +79,7 @@ function parseTokenRequest(call: ApiCall, objects: ObjectReader, issuer: TokenIs
   return { call, account, audiences, seconds, spec };
 }
 
-/** The resource in errors, as the API server names it. */
+/** The resource as kube-apiserver names it in errors. */
 const tokenRequests: ApiResource = {
   group: 'authentication.k8s.io',
   version: 'v1',
@@ -158,7 +158,7 @@ function podBindings(
   if (requestingNode !== undefined && (request.spec.boundObjectRef?.uid ?? '') === '')
     throw forbiddenForNode(request, 'requested token with a pod binding without a uid');
   const pod = boundTarget(request, pods, request.call.namespace, objects);
-  // Checked first, so that a node learns nothing about pods of other nodes.
+  // Checked first, so that a node gets no information about pods of other nodes.
   if (requestingNode !== undefined) checkNode(request, requestingNode, pod, objects);
   const { name } = request.account.metadata;
   if ((pod.spec?.['serviceAccountName'] ?? 'default') !== name)
@@ -171,7 +171,7 @@ function podBindings(
   return { pod: boundObject(pod), node: { name: nodeName, uid: node?.metadata.uid ?? '' } };
 }
 
-/** A node may only request tokens for pods it runs, with audiences of their volumes. */
+/** A node may only request tokens for pods that run on it, with audiences of their volumes. */
 function checkNode(
   request: ParsedTokenRequest,
   node: string,
@@ -189,7 +189,7 @@ function checkNode(
     throw forbiddenForNode(request, `audience "${audience}" not found in pod spec volume`);
 }
 
-/** The CSI driver of the volume to which the claim is bound. */
+/** The CSI driver of the volume that is bound to the claim. */
 function claimDriver(objects: ObjectReader, namespace: string | undefined, name: string): readonly string[] {
   const claim = objects.get(persistentVolumeClaims, namespace, name);
   const { volumeName = '' } = (claim?.spec ?? {}) as PersistentVolumeClaimSpec;

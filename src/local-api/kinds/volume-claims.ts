@@ -21,7 +21,7 @@ import {
   withProtectionFinalizer,
 } from './volumes.ts';
 
-/** Protects a claim while a pod uses it. */
+/** The finalizer that protects a claim while a pod uses it. */
 export const claimProtection = 'kubernetes.io/pvc-protection';
 const defaultClassMark = 'storageclass.kubernetes.io/is-default-class';
 
@@ -60,8 +60,8 @@ function prepared(object: StoredObject, { before, subresource }: WriteContext): 
 }
 
 /**
- * Synchronizes dataSource and dataSourceRef. dataSource supports only claims and snapshots; other
- * values are dropped.
+ * Sets dataSource from dataSourceRef and the other way around. dataSource supports only claims and
+ * snapshots; other values are removed.
  */
 function dataSources(spec: PersistentVolumeClaimSpec): JsonObject {
   const { dataSource, dataSourceRef } = spec;
@@ -76,7 +76,10 @@ function isKnownSource(source: PersistentVolumeClaimSpec['dataSource']): boolean
   return ['/PersistentVolumeClaim', 'snapshot.storage.k8s.io/VolumeSnapshot'].includes(`${apiGroup}/${kind}`);
 }
 
-/** A claim without a class gets the default class, the newest if several are marked. */
+/**
+ * Gives a claim without a storage class the default class, the newest if several are marked as
+ * default.
+ */
 function admitted(object: StoredObject, write: WriteContext): StoredObject {
   if (write.verb !== 'create') return object;
   const guarded = withProtectionFinalizer(object, claimProtection);
@@ -89,7 +92,7 @@ function admitted(object: StoredObject, write: WriteContext): StoredObject {
   return { ...guarded, spec: { ...guarded.spec, storageClassName: newest.metadata.name } };
 }
 
-/** A claim can be expanded only if its class allows it. */
+/** A claim can be expanded only if its storage class allows it. */
 function checkExpansion(object: StoredObject, { before, subresource, objects }: WriteContext): void {
   const [was, is] = [before && requestedStorage(before), requestedStorage(object)];
   if (subresource !== undefined || was === undefined || is === undefined || isAtLeast(was, is)) return;
@@ -150,7 +153,10 @@ function updateCauses(object: StoredObject, { before, subresource }: WriteContex
   ];
 }
 
-/** The spec without mutable fields: an unset volume or class, and the size of a bound claim. */
+/**
+ * The spec without the fields that may change: an unset volume or class, and the size of a bound
+ * claim.
+ */
 function comparable(
   spec: PersistentVolumeClaimSpec,
   after: PersistentVolumeClaimSpec,

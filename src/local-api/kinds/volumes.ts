@@ -9,7 +9,7 @@ import { validatorFor, withFields } from '../validation/metadata.ts';
 
 export const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
 export const volumeModes = ['Block', 'Filesystem'];
-/** Protects a volume while a claim is bound to it. */
+/** The finalizer that protects a volume while a claim is bound to it. */
 export const volumeProtection = 'kubernetes.io/pv-protection';
 
 export const persistentVolumeStrategy: ResourceStrategy = {

@@ -8,7 +8,7 @@ import { isFromManifest, type PodObjectReferences, referencesOf } from './pod-re
 
 /** The authorization attributes of a node request. */
 export interface NodeRequest {
-  /** A verb that no node rule has is rejected. */
+  /** The request verb; a verb that no node rule contains is rejected. */
   readonly verb: string;
   readonly resource: Pick<ApiResource, 'group' | 'plural'>;
   readonly subresource?: string | undefined;
@@ -19,14 +19,14 @@ export interface NodeRequest {
 
 type Objects = Pick<ObjectReader, 'get' | 'all'>;
 
-/** Returns the reason for a rejection; undefined if the request is allowed. */
+/** Returns why the request is rejected; undefined if it is allowed. */
 type Check = (node: string, request: NodeRequest, objects: Objects) => string | undefined;
 
 interface Rule {
   readonly groups?: readonly string[];
-  /** The verbs that kubeling's kubelet uses. */
+  /** The verbs that the kubelet of kubeling uses. */
   readonly verbs: readonly string[];
-  /** Further verbs that nodes are allowed to use. */
+  /** Further verbs that Kubernetes allows nodes to use. */
   readonly additionalVerbs?: readonly string[];
   readonly check?: Check;
 }
@@ -84,7 +84,10 @@ export function authorize(request: ApiRequest, store: Objects): void {
   else if (request.user.groups.includes('system:bootstrappers')) authorizeBootstrap(request);
 }
 
-/** Verbs that kubeling's kubelet never uses are rejected even if nodes are allowed to use them. */
+/**
+ * Verbs that the kubelet of kubeling never uses are rejected even if Kubernetes allows nodes to use
+ * them.
+ */
 function authorizeNode(node: string, request: ApiRequest, store: Objects): void {
   const target = resourceWithSubresource(request);
   if (rules[target]?.verbs.includes(request.verb) !== true)
@@ -96,10 +99,10 @@ function authorizeNode(node: string, request: ApiRequest, store: Objects): void 
 
 export type NodeDecision =
   | { readonly may: 'yes' }
-  /** `why` is empty if no node rule matches. */
+  /** Why the request is rejected; empty if no node rule matches. */
   | { readonly may: 'no'; readonly why: string };
 
-/** The Node authorizer, without what NodeRestriction checks at admission. */
+/** The Node authorizer, without the rules that NodeRestriction checks at admission. */
 export function authorizeNodeRequest(node: string, request: NodeRequest, objects: Objects): NodeDecision {
   const { verb, resource } = request;
   const rule = Object.hasOwn(rules, resourceWithSubresource(request))
@@ -122,14 +125,14 @@ function authorizeBootstrap(request: ApiRequest): void {
 
 const unrelated = (node: string) => `no relationship found between node '${node}' and this object`;
 
-/** A list or watch with a metadata.name selector counts as reading that object. */
+/** A list or watch with a metadata.name selector counts as a read of that object. */
 function requestedName({ verb, name, fieldSelector }: NodeRequest): string | undefined {
   const isMany = verb === 'list' || verb === 'watch';
   return isMany ? (name ?? requiredFieldValue(fieldSelector, 'metadata.name')) : name;
 }
 
 function checkOwnNode(node: string, request: NodeRequest): string | undefined {
-  // The name of a new object is checked by NodeRestriction.
+  // NodeRestriction checks the name of a new object.
   const name = requestedName(request);
   if (request.verb === 'create' || name === node) return undefined;
   if (name === undefined) return `node '${node}' cannot read all nodes, only its own Node object`;
@@ -146,7 +149,7 @@ function checkOwnCsiNode(node: string, { verb, name }: NodeRequest): string | un
 
 function checkOwnPods(node: string, request: NodeRequest, objects: Objects): string | undefined {
   const { verb, namespace, name = '', subresource, fieldSelector } = request;
-  // Creates and deletes are checked by NodeRestriction.
+  // NodeRestriction checks creates and deletes.
   if (subresource === undefined && (verb === 'create' || verb === 'delete')) return undefined;
   if (verb === 'list' || verb === 'watch')
     return requiredFieldValue(fieldSelector, 'spec.nodeName') === node

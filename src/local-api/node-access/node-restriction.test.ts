@@ -23,8 +23,8 @@ function object(resource: ApiResource, name: string, more: object = {}): StoredO
   return new FewObjects().put(resource, undefined, name, more);
 }
 
-describe('a node', () => {
-  test('may not change taints, owner references or restricted labels of its Node', () => {
+describe('NodeRestriction', () => {
+  test('a node may not change taints, owner references or restricted labels of its Node', () => {
     const before = object(nodes, 'n1', { spec: { taints: [] } });
     const update = (more: object) =>
       write({ resource: nodes, verb: 'update' }, before, object(nodes, 'n1', more));
@@ -44,7 +44,7 @@ describe('a node', () => {
     );
   });
 
-  test('may evict only its own pods', () => {
+  test('a node may evict only its own pods', () => {
     const evict = (nodeName: string) =>
       write(
         { resource: pods, verb: 'create', subresource: 'eviction' },
@@ -55,7 +55,7 @@ describe('a node', () => {
     assert.throws(evict('n2'), /spec.nodeName set to itself/);
   });
 
-  test('may request node certificates only for its own name', () => {
+  test('a node may request node certificates only for its own name', () => {
     const ask = (commonName: string, signerName: string) => {
       const identity = { commonName, organizations: ['system:nodes'], dnsNames: [], ips: [] };
       const request = Buffer.from(createCertificateRequest(identity, newEcKey())).toString('base64');

@@ -11,8 +11,8 @@ const mirrorAnnotation = 'kubernetes.io/config.mirror';
 type Objects = Pick<ObjectReader, 'get'>;
 
 /**
- * NodeRestriction: throws a StatusError if a node writes an object it may not write. Other users
- * are not restricted.
+ * The NodeRestriction admission plugin: throws a StatusError if a node writes an object it may not
+ * write. Other users are not restricted.
  */
 export function enforceNodeRestriction(
   request: ApiRequest,
@@ -66,7 +66,7 @@ function nameViolation(node: string, { metadata }: StoredObject, what: string): 
 
 const nodeSigners = ['kubernetes.io/kube-apiserver-client-kubelet', 'kubernetes.io/kubelet-serving'];
 
-/** Checks the common name of node certificates; the signer checks the rest. */
+/** Checks the common name of node certificates; the signer checks the other fields. */
 function signingRequestViolation(node: string, { spec }: StoredObject): string | undefined {
   if (!nodeSigners.includes(String(spec?.['signerName']))) return undefined;
   const pem = Buffer.from(String(spec?.['request'] ?? ''), 'base64').toString('utf8');
@@ -112,7 +112,7 @@ function nodeUpdateViolation(before: StoredObject, after: StoredObject): string 
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Kubernetes labels that nodes may set, with their beta names. */
+/** The Kubernetes labels that nodes may set, with their deprecated beta names. */
 const nodeSettableLabels: ReadonlySet<string> = new Set(
   ['hostname', 'os', 'arch']
     .map((name) => `kubernetes.io/${name}`)

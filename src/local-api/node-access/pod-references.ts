@@ -2,15 +2,15 @@ import { type ApiResource, apiResources, isJsonObject, type JsonObject } from '.
 import type { ObjectReader } from '../api/api-types.ts';
 import type { StoredObject } from '../api/stored-object.ts';
 
-/** Names of the objects in its namespace that a pod references. */
+/** The names of the objects that a pod references in its namespace. */
 export interface PodObjectReferences {
   readonly secrets: ReadonlySet<string>;
   readonly configMaps: ReadonlySet<string>;
   readonly claims: ReadonlySet<string>;
   readonly serviceAccount: string | undefined;
-  /** Audiences of projected tokens; empty for the audience of the API server. */
+  /** The audiences of projected tokens; empty for the audience of the API server. */
   readonly audiences: ReadonlySet<string>;
-  /** CSI drivers of inline volumes. */
+  /** The CSI drivers of inline volumes. */
   readonly drivers: ReadonlySet<string>;
 }
 
@@ -22,7 +22,7 @@ interface MutableReferences {
   readonly drivers: Set<string>;
 }
 
-/** By field: where it has a name, and of which kind of object. */
+/** For each field with a reference, the path of the object name and the kind of object. */
 const referenceFields: Readonly<
   Record<string, readonly (readonly [path: string, of: keyof MutableReferences])[]>
 > = {
@@ -41,7 +41,10 @@ const referenceFields: Readonly<
   csi: [['driver', 'drivers']],
 };
 
-/** Stored objects never change, and each read by a node needs the references of its pods. */
+/**
+ * A cache of references by pod. Stored objects never change, and each read by a node needs the
+ * references of its pods.
+ */
 const referencesOfPods = new WeakMap<StoredObject, PodObjectReferences>();
 
 export function referencesOf(pod: StoredObject): PodObjectReferences {
@@ -95,8 +98,8 @@ function collectField(field: string, value: JsonObject, found: MutableReferences
 }
 
 /**
- * The first API resource that a pod references and that mirror pods must not reference, as the API
- * server names it; undefined if there is none.
+ * The first API resource that a pod references although mirror pods must not reference it, with the
+ * name that kube-apiserver uses; undefined if there is none.
  */
 export function firstReferencedResource(pod: StoredObject): string | undefined {
   const references = referencesOf(pod);
@@ -111,8 +114,9 @@ export function firstReferencedResource(pod: StoredObject): string | undefined {
 }
 
 /**
- * The file from which an object was created. A user who writes manifest files controls the node, so
- * static pods may reference objects from manifests although no API pod references them.
+ * The annotation with the file from which an object was created. A user who writes manifest files
+ * controls the node, so static pods may reference objects from manifests although no API pod
+ * references them.
  */
 export const manifestAnnotation = 'kubeling/manifest';
 

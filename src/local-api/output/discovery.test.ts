@@ -20,7 +20,10 @@ const groups = groupVersions(outputCatalogue().all);
 
 type Listed = readonly JsonObject[];
 
-/** The recorded API server has more resources, but every resource here must exist there. */
+/**
+ * The recorded API server has more resources than this one, but every resource here must exist
+ * there.
+ */
 function ofOurs(real: Listed, ours: Listed, name: string): Listed {
   const names = new Set(ours.map((each) => each[name]));
   return real.filter((each) => names.has(each[name]));
@@ -30,10 +33,10 @@ function withoutHash({ storageVersionHash: _, ...resource }: JsonObject): JsonOb
   return resource;
 }
 
-describe('discovery', () => {
+describe('discovery documents', () => {
   for (const each of groups) {
     const path = `/${groupVersionPath(each)}`;
-    it(`returns for each resource of ${path} what the recorded API server returns`, () => {
+    it(`lists for each resource of ${path} what the recorded API server lists`, () => {
       const created = apiResourceList(each);
       const real = recorded[path] as JsonObject;
       const resources = ofOurs(real['resources'] as Listed, created['resources'] as Listed, 'name').map(
@@ -64,7 +67,7 @@ describe('discovery', () => {
     ['/api', 'core'],
     ['/apis', 'named'],
   ] as const) {
-    it(`returns the same for ${path} in aggregated discovery`, () => {
+    it(`aggregated discovery has the same content as ${path}`, () => {
       const created = aggregatedDiscovery(groups, of);
       const { body } = recorded[`aggregated ${path}`] as { readonly body: JsonObject };
       const items = body['items'] as readonly {
@@ -81,7 +84,7 @@ describe('discovery', () => {
     });
   }
 
-  it('lists every group once, the core group first and unknown groups last', () => {
+  it('lists every API group once, the core group first and unknown groups last', () => {
     const entry = (group: string): ResourceEntry => {
       const [first] = outputCatalogue().all;
       if (first === undefined) throw new Error('The catalogue is empty');

@@ -2,14 +2,14 @@ import type { JsonObject } from '../../api/index.ts';
 import type { ResourceEntry, SubresourceEntry } from '../api/index.ts';
 import { acceptedTypes, type MediaType } from '../http/media-types.ts';
 
-/** The response of `/api`; the address is the same for all client networks. */
+/** The discovery document `/api`; the server address is the same for all client networks. */
 export function apiVersions(groups: readonly GroupVersion[], serverAddress: string): JsonObject {
   const versions = groups.filter(({ group }) => group === '').map(({ version }) => version);
   const serverAddressByClientCIDRs = [{ clientCIDR: '0.0.0.0/0', serverAddress }];
   return { kind: 'APIVersions', versions, serverAddressByClientCIDRs };
 }
 
-/** The response of `/apis`. */
+/** The discovery document `/apis`. */
 export function apiGroupList(groups: readonly GroupVersion[]): JsonObject {
   const names = new Set(groups.filter(({ group }) => group !== '').map(({ group }) => group));
   return {
@@ -19,7 +19,7 @@ export function apiGroupList(groups: readonly GroupVersion[]): JsonObject {
   };
 }
 
-/** The response of `/apis/<group>`. */
+/** The discovery document `/apis/<group>`. */
 export function apiGroup(versions: readonly GroupVersion[]): JsonObject {
   return { kind: 'APIGroup', apiVersion: 'v1', ...groupBody(versions) };
 }
@@ -29,7 +29,7 @@ function groupBody(versions: readonly GroupVersion[]): JsonObject {
   return { name: versions[0]?.group ?? '', versions: entries, preferredVersion: entries[0] };
 }
 
-/** The response of `/api/v1` and `/apis/<group>/<version>`. */
+/** The discovery documents `/api/v1` and `/apis/<group>/<version>`. */
 export function apiResourceList(groupVersion: GroupVersion): JsonObject {
   return {
     kind: 'APIResourceList',
@@ -70,16 +70,19 @@ export function sorted(parts: readonly SubresourceEntry[]): readonly Subresource
   return parts.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** All resources of one group version. */
+/** The resources of one group version. */
 export interface GroupVersion {
-  /** Empty for the core group. */
+  /** The API group; empty for the core group. */
   readonly group: string;
   readonly version: string;
-  /** Sorted by name. */
+  /** The resources sorted by name. */
   readonly entries: readonly ResourceEntry[];
 }
 
-/** The preference order for a resource name in several groups; other groups come last. */
+/**
+ * The preferred groups for a resource name that occurs in several groups; other groups come after
+ * them.
+ */
 const groupOrder = [
   '',
   'events.k8s.io',
@@ -93,7 +96,7 @@ const groupOrder = [
   'node.k8s.io',
 ];
 
-/** In the order in which clients prefer them. */
+/** The group versions in the order in which clients prefer them. */
 export function groupVersions(all: readonly ResourceEntry[]): readonly GroupVersion[] {
   const found = new Map<string, ResourceEntry[]>();
   for (const entry of all) {
@@ -120,14 +123,14 @@ function groupVersionName({ group, version }: Pick<GroupVersion, 'group' | 'vers
   return group === '' ? version : `${group}/${version}`;
 }
 
-/** The path without leading slash, such as `api/v1` or `apis/policy/v1`. */
+/** The path of a group version without leading slash, such as `api/v1` or `apis/policy/v1`. */
 export function groupVersionPath({ group, version }: Pick<GroupVersion, 'group' | 'version'>): string {
   return group === '' ? `api/${version}` : `apis/${group}/${version}`;
 }
 
 export const aggregatedType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
 
-/** Whether a client prefers aggregated discovery. */
+/** Whether the Accept header prefers aggregated discovery. */
 export function acceptsAggregated(accept: string | undefined): boolean {
   const first = acceptedTypes(accept ?? '').find((type) => isAggregated(type) || isPlain(type));
   return first !== undefined && isAggregated(first);
@@ -146,7 +149,7 @@ function isPlain({ essence, parameters }: MediaType): boolean {
   return ['application/json', 'application/*', '*/*'].includes(essence) && !parameters.has('as');
 }
 
-/** The aggregated discovery of `/api` or `/apis`. */
+/** The aggregated discovery document of `/api` or `/apis`. */
 export function aggregatedDiscovery(groups: readonly GroupVersion[], of: 'core' | 'named'): JsonObject {
   const shown = groups.filter(({ group }) => (group === '') === (of === 'core'));
   const names = [...new Set(shown.map(({ group }) => group))];
@@ -181,7 +184,7 @@ function aggregatedResource(entry: ResourceEntry): JsonObject {
   };
 }
 
-/** Group and version are empty if they are those of the list. */
+/** Group and version of the response kind are empty if they are those of the resource. */
 function aggregatedSubresource({ resource }: ResourceEntry, part: SubresourceEntry): JsonObject {
   const { group = '', version = '', kind = resource.kind } = part;
   return {

@@ -10,7 +10,7 @@ const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
 describe('document routes', () => {
   const routes = createDocumentRoutes(options);
 
-  it('return the version', () => {
+  it('the version path returns the version', () => {
     assert.deepEqual(JSON.parse(routes('/version', undefined)?.body ?? ''), {
       major: '1',
       minor: '36',
@@ -28,7 +28,7 @@ describe('document routes', () => {
     });
   });
 
-  it('do not match other paths', () => {
+  it('other paths have no document', () => {
     for (const path of [
       '/',
       '/api/v2',
@@ -41,7 +41,7 @@ describe('document routes', () => {
       assert.equal(routes(path, undefined), undefined, path);
   });
 
-  it('return the discovery format in the content type', () => {
+  it('discovery responses have their format in the content type', () => {
     for (const path of ['/api', '/apis']) {
       assert.equal(routes(path, `${aggregated},application/json`)?.contentType, aggregated);
       assert.equal(routes(path, 'application/json')?.contentType, 'application/json');
@@ -49,7 +49,7 @@ describe('document routes', () => {
     assert.equal(routes('/api/v1', aggregated)?.contentType, 'application/json');
   });
 
-  it('return an empty OpenAPI v2 document', () => {
+  it('the OpenAPI v2 document is empty', () => {
     const expected = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
     const empty = routes('/openapi/v2', expected);
     assert.equal(empty?.body, '');
@@ -57,7 +57,7 @@ describe('document routes', () => {
     assert.equal(JSON.parse(routes('/openapi/v2', 'application/json')?.body ?? '').swagger, '2.0');
   });
 
-  it('serve a document for each path of the OpenAPI index under its hash', () => {
+  it('every path of the OpenAPI index returns a document under its hash', () => {
     const { paths } = JSON.parse(routes('/openapi/v3', undefined)?.body ?? '') as {
       paths: Record<string, { serverRelativeURL: string }>;
     };
@@ -69,7 +69,7 @@ describe('document routes', () => {
     }
   });
 
-  it('compute the ETag from the inputs of a document', () => {
+  it('the ETag of a document is computed from its inputs', () => {
     const version = createVersionInfo({ ...sources, kubeling: '0.2.0' });
     const path = '/openapi/v3/api/v1';
     assert.notEqual(
@@ -108,7 +108,7 @@ describe('document server', () => {
     assert.deepEqual([moved?.status, moved?.headers['Location']], [301, `/openapi/v3/api/v1?hash=${etag}`]);
   });
 
-  it('returns nothing for unknown paths', () => {
+  it('returns undefined for unknown paths', () => {
     assert.equal(ask('/metrics'), undefined);
   });
 });

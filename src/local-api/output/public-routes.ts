@@ -19,18 +19,21 @@ import { openApiDocument } from './openapi/document.ts';
 export interface DocumentOptions {
   readonly catalogue: { readonly all: readonly ResourceEntry[] };
   readonly version: VersionInfo;
-  /** Host and port of the server; only old clients use it. */
+  /** Host and port of the server for the discovery document; only old clients use it. */
   readonly serverAddress?: string;
 }
 
 export interface Document {
   readonly contentType: string;
   readonly body: string;
-  /** Without quotes. It identifies the content. */
+  /** The ETag without quotes, which identifies the content. */
   readonly etag: string;
 }
 
-/** Documents by path; some depend on the Accept header. Undefined for unknown paths. */
+/**
+ * Returns the document route for a path, which may depend on the Accept header; undefined for
+ * unknown paths.
+ */
 export type DocumentRoutes = (path: string, accept: string | undefined) => Document | undefined;
 
 const json = 'application/json';
@@ -91,7 +94,7 @@ function openApiIndex(groups: readonly GroupVersion[], marks: DocumentEtags): ob
   return { paths: Object.fromEntries(paths) };
 }
 
-/** OpenAPI v2 is empty: clients then skip client-side validation. */
+/** The OpenAPI v2 document is empty, so that clients skip client-side validation. */
 function emptyDocument(accept: string | undefined, release: string): Document {
   if (accept?.includes('proto-openapi') === true)
     return { contentType: emptySwagger, body: '', etag: digest('') };
@@ -103,7 +106,10 @@ function createDocument(contentType: string, content: object): Document {
   return { contentType, body, etag: digest(body) };
 }
 
-/** Generates the body only when it is read: a client with a matching ETag does not need it. */
+/**
+ * The body is generated only when it is read, because a client with a matching ETag does not need
+ * it.
+ */
 class LazyDocument implements Document {
   readonly contentType: string;
   readonly etag: string;
@@ -121,8 +127,8 @@ class LazyDocument implements Document {
 }
 
 /**
- * ETags are computed from the inputs of the documents, so that they are known before a document is
- * generated.
+ * ETags are computed from the inputs of the documents, so that no document has to be generated for
+ * them.
  */
 class DocumentEtags {
   readonly #inputs: string;
@@ -146,7 +152,7 @@ function digest(text: string): string {
   return createHash('sha256').update(text).digest('hex').toUpperCase();
 }
 
-/** Caches the value with a weak reference. */
+/** Caches the value of a function through a weak reference. */
 function weaklyCached(build: () => string): () => string {
   let cached: WeakRef<{ readonly text: string }> | undefined;
   return () => {
@@ -169,7 +175,7 @@ interface DocumentResponse {
   readonly body: string;
 }
 
-/** Serves the documents with ETags: responds 304 to clients that have the current document. */
+/** Serves the documents with ETags: returns 304 to clients that have the current document. */
 export function createDocumentServer(options: DocumentOptions): {
   document(request: DocumentQuery): DocumentResponse | undefined;
 } {
@@ -187,7 +193,7 @@ export function createDocumentServer(options: DocumentOptions): {
   };
 }
 
-/** A document under its hash never changes. */
+/** A document under the path with its hash never changes. */
 const immutableCaching = { 'Cache-Control': 'public, immutable' };
 
 function redirect(to: string): DocumentResponse {
@@ -203,7 +209,7 @@ function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
 export interface VersionInfo {
   readonly major: string;
   readonly minor: string;
-  /** The emulated release and the oldest compatible one. */
+  /** The emulated Kubernetes release and the oldest compatible one. */
   readonly emulationMajor: string;
   readonly emulationMinor: string;
   readonly minCompatibilityMajor: string;
@@ -221,7 +227,7 @@ export interface VersionSources {
   /** The Kubernetes release of this API, such as `v1.36.4`. */
   readonly kubernetes: string;
   readonly kubeling: string;
-  /** As in `process.version`. */
+  /** The Node.js version as in `process.version`. */
   readonly node: string;
   readonly platform: string;
   readonly arch: string;

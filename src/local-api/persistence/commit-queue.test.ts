@@ -22,7 +22,7 @@ const stats: FileStats = {
 const full: StoreFailureInfo = { kind: 'full', message: 'database or disk is full' };
 const signal = new AbortController().signal;
 
-/** A commit queue whose thread the test controls. */
+/** A commit queue with a fake store thread, which the test controls. */
 function queueOnOrder() {
   const clock = new VirtualClock();
   const requests: {
@@ -66,7 +66,7 @@ function change(version: number, resource: ApiResource = pods): StoredChange {
   };
 }
 
-/** The state of a promise after all microtasks. */
+/** The state of a promise after all pending microtasks. */
 async function standingOf(promise: Promise<void>): Promise<string> {
   let standing = 'waiting';
   promise.then(
@@ -78,7 +78,7 @@ async function standingOf(promise: Promise<void>): Promise<string> {
 }
 
 describe('commit queue', () => {
-  it('batches changes while a commit is in progress', async () => {
+  it('batches changes that arrive while a commit is in progress', async () => {
     const { queue, requests } = queueOnOrder();
     queue.append(change(11));
     queue.append(change(12));
@@ -113,7 +113,7 @@ describe('commit queue', () => {
     );
   });
 
-  it('sends the resource definition until the file has it', async () => {
+  it('sends a resource definition until the file has it', async () => {
     const { queue, requests } = queueOnOrder();
     queue.append(change(11));
     queue.append(change(12, events));
@@ -134,8 +134,8 @@ describe('commit queue', () => {
   });
 });
 
-describe('write acceptance', () => {
-  it('stops bulk writers before it rejects client requests', async () => {
+describe('write acceptance of the commit queue', () => {
+  it('stops bulk writers at a lower limit than client requests', async () => {
     const { queue, requests } = queueOnOrder();
     for (let index = 0; index < 49; index++) queue.append(change(11 + index));
     assert.equal(queue.acceptsWrites, true);
@@ -147,7 +147,7 @@ describe('write acceptance', () => {
     assert.equal(queue.acceptsWrites, true);
   });
 
-  it('is also limited in bytes, and resumes after a full disk', async () => {
+  it('limits the bytes of pending changes, and accepts writes again after a full disk has space', async () => {
     const { clock, queue, requests } = queueOnOrder();
     const data = { text: 'x'.repeat(600_000) };
     queue.append({ ...change(11), object: objectNamed('large', pods, { data }) });
@@ -162,8 +162,8 @@ describe('write acceptance', () => {
   });
 });
 
-describe('a full disk', () => {
-  it('fails all waiters and retries the changes together with new ones', async () => {
+describe('commits to a full disk', () => {
+  it('a full disk fails all waiters, and the changes are retried together with new ones', async () => {
     const { clock, queue, requests, records } = queueOnOrder();
     queue.append(change(11));
     const waiting = queue.whenCommitted(11, signal);
@@ -190,7 +190,7 @@ describe('a full disk', () => {
     );
   });
 
-  it('is retried with a back-off of at most five seconds', async () => {
+  it('commits to a full disk are retried with a back-off of at most five seconds', async () => {
     const { clock, queue, requests } = queueOnOrder();
     queue.append(change(11));
     await settle();
@@ -207,8 +207,8 @@ describe('a full disk', () => {
   });
 });
 
-describe('a failed store', () => {
-  it('fails all waiters and notifies the owner when its thread has exited', async () => {
+describe('permanent store failures', () => {
+  it('an exited store thread fails all waiters and is reported to the owner of the queue', async () => {
     const { queue, ends } = queueOnOrder();
     queue.append(change(11));
     const waiting = queue.whenCommitted(11, signal);
@@ -220,7 +220,7 @@ describe('a failed store', () => {
     assert.equal(queue.committed, 10);
   });
 
-  it('is not retried when the file is corrupt', async () => {
+  it('a corrupt store file is not retried', async () => {
     const { clock, queue, requests, ends } = queueOnOrder();
     queue.append(change(11));
     await settle();

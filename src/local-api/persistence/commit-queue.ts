@@ -7,7 +7,7 @@ import { StoreCallError, type StoreClient } from './store-thread.ts';
 import type { ChangeRow, CommitRequest, FileStats, SyncLevel } from './worker/messages.ts';
 
 export interface QueueLimits {
-  /** Above these limits new writes are rejected. */
+  /** The maximum number of pending changes; above it new writes are rejected. */
   readonly rows: number;
   readonly bytes: number;
 }
@@ -18,11 +18,11 @@ export interface QueueDeps {
   readonly logger: Logger;
   readonly path: string;
   readonly limits: QueueLimits;
-  /** The monotonic time of the store. */
+  /** The current store time: monotonic, and continued across restarts. */
   readonly storeTime: () => number;
-  /** The required sync level of a change before its request is answered. */
+  /** The sync level that a change of the resource must reach before its request is answered. */
   readonly safetyOf: (resource: ApiResource) => SyncLevel;
-  /** Resource definitions that the file already has. */
+  /** The resource definitions that the file already contains. */
   readonly known: Iterable<string>;
   readonly onStats: (stats: FileStats) => void;
   /** Called once, when the store has failed permanently. */
@@ -35,12 +35,14 @@ interface Pending {
   readonly resource: ApiResource;
 }
 
-/** The limits of one transaction; a longer queue is written in several. */
+/** The maximum number of changes in one transaction; a longer queue is written in several. */
 const batchRows = 1_000;
 const batchBytes = 4 * 1024 * 1024;
 const firstRetryMs = 250;
 const longestRetryMs = 5_000;
-/** Above this multiple of the limits a writer ignores the back-pressure. */
+/**
+ * Above this multiple of the limits the store fails, because a writer ignores the back-pressure.
+ */
 const overflow = 4;
 
 /**
@@ -61,7 +63,7 @@ export class CommitQueue implements Durability {
   );
   readonly #known: Set<string>;
   readonly #waiters = new VersionWaiters();
-  /** Aborts the calls to the thread when the queue ends. */
+  /** Aborts the calls to the store thread when the queue ends. */
   readonly #lifetime = new AbortController();
   #pending: Pending[] = [];
   #pendingBytes = 0;
@@ -96,8 +98,8 @@ export class CommitQueue implements Durability {
   }
 
   /**
-   * For bulk writers: false at half of the limits, so that they do not cause the rejection of
-   * client requests.
+   * Whether bulk writers may write: false at half of the limits, so that they do not cause the
+   * rejection of client requests.
    */
   get acceptsWrites(): boolean {
     if (this.#ended !== undefined || this.#failure !== undefined) return false;
@@ -105,7 +107,7 @@ export class CommitQueue implements Durability {
     return this.#pending.length < rows / 2 && this.#pendingBytes < bytes / 2;
   }
 
-  /** Why writes are rejected; undefined if they are accepted. */
+  /** Why writes are rejected at the moment; undefined if they are accepted. */
   writeProblem(): KubelingError | undefined {
     const problem = this.#ended ?? this.#failure;
     if (problem !== undefined) return problem;
@@ -128,12 +130,12 @@ export class CommitQueue implements Durability {
   }
 
   /**
-   * Rejects immediately for a version whose commit has failed, although it may still be committed
-   * by a retry.
+   * Resolves when the version is committed. Rejects immediately for a version whose commit has
+   * failed, although a retry may still commit it.
    */
   whenCommitted(version: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.reject(signal.reason);
-    // Some versions have no change: then all earlier changes count.
+    // A version may have no change of its own: then all earlier changes must be committed.
     const target = Math.min(version, this.#appended);
     if (target <= this.#committed) return Promise.resolve();
     const problem = this.#ended ?? this.#failure;
@@ -156,7 +158,7 @@ export class CommitQueue implements Durability {
     this.#waiters.fail(error);
   }
 
-  /** Ends the queue after an error. */
+  /** Ends the queue after a permanent error. */
   fail(error: KubelingError): void {
     if (this.#ended !== undefined) return;
     this.#deps.logger.error('Store has failed', error);
@@ -164,7 +166,10 @@ export class CommitQueue implements Durability {
     this.#deps.onFailed(error);
   }
 
-  /** Runs as a microtask, so that changes of one event loop iteration are committed together. */
+  /**
+   * Starts the commit in a microtask, so that changes of one event loop iteration are committed
+   * together.
+   */
   #schedule(): void {
     if (this.#isScheduled || this.#inFlight.length > 0 || this.#retry !== undefined) return;
     this.#isScheduled = true;
@@ -282,7 +287,7 @@ export class CommitQueue implements Durability {
   }
 }
 
-/** A corrupt file and an exited thread do not recover. */
+/** Whether an error is permanent: a corrupt file and an exited thread do not recover. */
 function isRetriable(error: unknown): boolean {
   return error instanceof StoreCallError && error.failure.kind !== 'corrupt';
 }
@@ -292,7 +297,7 @@ interface Waiter {
   readonly settle: (error: KubelingError | undefined) => void;
 }
 
-/** Waiters for committed versions. An aborted waiter is removed immediately. */
+/** The callers that wait until a version is committed. An aborted waiter is removed immediately. */
 class VersionWaiters {
   readonly #waiters = new Set<Waiter>();
 

@@ -9,29 +9,29 @@ import type { RestoredStore } from './restore.ts';
 import type { StoreThread } from './store-thread.ts';
 import type { FileStats, Opened, SyncLevel } from './worker/messages.ts';
 
-/** For metrics. File sizes are those on the disk. */
+/** Statistics of the store, for metrics. File sizes are those on the disk. */
 export interface StoreStats extends FileStats {
-  /** Transactions since the start; each syncs the disk at most once. */
+  /** The number of transactions since the start; each syncs the disk at most once. */
   readonly commits: number;
   readonly failedCommits: number;
-  /** Changes that are not committed yet. */
+  /** The number of changes that are not committed yet. */
   readonly waiting: number;
-  /** Log rows removed by compaction since the start. */
+  /** The number of log rows that compaction has removed since the start. */
   readonly compacted: number;
 }
 
-/** An open store. It holds the lock of the file until it is closed. */
+/** An open store file, whose lock is held until it is closed. */
 export interface OpenedStore extends Durability, AsyncDisposable {
   /**
-   * The state at the time of opening. Available only until the first change, so that it does not
-   * stay in memory.
+   * The content of the file when it was opened. Available only until the first change, so that it
+   * does not stay in memory.
    */
   readonly restored: RestoredStore;
   /** The path of the previous file, if it was set aside. */
   readonly aside: string | undefined;
   /**
-   * Why writes are rejected: the disk is full, the queue is full, or the store has failed. Check it
-   * before each write.
+   * Why writes are rejected: the disk is full, the queue is full, or the store has failed. Callers
+   * check it before each write.
    */
   writeProblem(): KubelingError | undefined;
   stats(): StoreStats;
@@ -174,7 +174,7 @@ export class FileStore implements OpenedStore {
     }
   }
 
-  /** A thread that is blocked on its disk keeps the lock until the process exits. */
+  /** A thread that is blocked by its disk keeps the lock until the process exits. */
   async #releaseLock(): Promise<void> {
     const { clock, thread, unlock, logger, path } = this.#deps;
     const deadline = { clock, ms: closeMs, what: 'end the thread of the store' };
@@ -201,15 +201,15 @@ export class FileStore implements OpenedStore {
 }
 
 /**
- * The age of changes is measured in the time the store was open, continued across restarts, so that
- * clock jumps have no effect on compaction.
+ * The store time: how long the store was open, continued across restarts. Changes are dated with
+ * it, so that clock jumps do not affect compaction.
  */
 function storeTimeFrom(lastMs: number, clock: Clock): () => number {
   const startMs = clock.monotonicMs();
   return () => Math.round(lastMs + clock.monotonicMs() - startMs);
 }
 
-/** The storage metrics of API servers and further metrics of this store. */
+/** The storage metrics of kube-apiserver and further metrics of this store. */
 export function storeMetrics(stats: StoreStats): readonly SampledFamily[] {
   const { fileBytes, walBytes } = stats;
   return [

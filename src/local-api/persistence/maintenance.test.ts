@@ -23,7 +23,7 @@ function checkpointsOnOrder() {
 }
 
 describe('write-ahead log', () => {
-  it('is checkpointed when there are no writes', async () => {
+  it('the write-ahead log is checkpointed when there are no writes', async () => {
     const { clock, asked, look } = checkpointsOnOrder();
     for (let round = 0; round < 10; round++) {
       look(2 * megabyte);
@@ -34,14 +34,14 @@ describe('write-ahead log', () => {
     assert.equal(asked.length, 1);
   });
 
-  it('is not checkpointed while it is small', async () => {
+  it('a small write-ahead log is not checkpointed', async () => {
     const { clock, asked, look } = checkpointsOnOrder();
     look(megabyte / 2);
     await clock.advance(60_000);
     assert.equal(asked.length, 0);
   });
 
-  it('is checkpointed under constant load, by one call at a time', async () => {
+  it('the write-ahead log is checkpointed under constant load, by one call at a time', async () => {
     const { asked, look } = checkpointsOnOrder();
     look(4 * megabyte);
     look(5 * megabyte);
@@ -52,7 +52,7 @@ describe('write-ahead log', () => {
     assert.equal(asked.length, 2);
   });
 
-  it('is not checkpointed after the end', async () => {
+  it('the write-ahead log is not checkpointed after the abort', async () => {
     const { clock, asked, look, end } = checkpointsOnOrder();
     look(2 * megabyte);
     end.abort(new Error('the end'));

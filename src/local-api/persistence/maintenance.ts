@@ -3,9 +3,11 @@ import type { StoreClient } from './store-thread.ts';
 import type { FileStats } from './worker/messages.ts';
 
 export interface LogLimits {
-  /** Changes of this period are retained, so that watches can resume. */
+  /** The age up to which changes are retained, so that watches can resume. */
   readonly keepMs: number;
-  /** The maximum of retained changes of any age, so that a busy client cannot grow the file. */
+  /**
+   * The maximum number of retained changes of any age, so that a busy client cannot grow the file.
+   */
   readonly keepRows: number;
   readonly keepBytes: number;
 }
@@ -20,10 +22,12 @@ export interface CompactionDeps {
 }
 
 const everyMs = 60_000;
-/** Above its limits by this share, the log is compacted immediately. */
+/** The share by which the log may exceed its limits before it is compacted immediately. */
 const urgentShare = 0.25;
 
-/** Removes old changes in small batches, so that a write waits for at most one of them. */
+/**
+ * Removes old changes from the log in small batches, so that a write waits for at most one batch.
+ */
 export class Compaction {
   readonly #deps: CompactionDeps;
   readonly #hint: HintLatch;
@@ -34,19 +38,19 @@ export class Compaction {
     this.#hint = new HintLatch(deps.clock);
   }
 
-  /** The number of removed log rows. */
+  /** The number of log rows removed since the start. */
   get removed(): number {
     return this.#removed;
   }
 
-  /** Called after each write. */
+  /** Requests a compaction if the log is too large; called after each write. */
   onFileStats({ logRows, logBytes }: FileStats): void {
     const { keepRows, keepBytes } = this.#deps.limits;
     const most = 1 + urgentShare;
     if (logRows > keepRows * most || logBytes > keepBytes * most) this.#hint.raise();
   }
 
-  /** Ends with the signal, without an error. */
+  /** Compacts the log periodically until the signal is aborted; then resolves without an error. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
@@ -63,7 +67,7 @@ export class Compaction {
     const { thread, limits, storeTime, onStats } = this.#deps;
     const { keepRows, keepBytes } = limits;
     const olderThan = storeTime() - limits.keepMs;
-    // Cleared before the work, so that hints raised during it are not lost.
+    // The hint is cleared before the work, so that hints raised during it are not lost.
     this.#hint.clear();
     for (let more = true; more; ) {
       const done = await thread.call({ do: 'compact', olderThan, keepRows, keepBytes }, signal);
@@ -74,7 +78,10 @@ export class Compaction {
     }
   }
 
-  /** Without writes there is nothing to vacuum, and the disk is not accessed. */
+  /**
+   * Returns free pages to the file system. Not called without writes, so that the disk is not
+   * accessed.
+   */
   async #vacuum(signal: AbortSignal): Promise<void> {
     const { thread, onStats } = this.#deps;
     for (let more = true; more; ) {
@@ -91,18 +98,18 @@ export interface WalCheckpointerDeps {
   readonly logger: Logger;
 }
 
-/** Above this size the write-ahead log is checkpointed when there are no writes. */
+/** The size above which the write-ahead log is checkpointed when there are no writes. */
 const checkpointBytes = 1024 * 1024;
 const quietMs = 100;
 /**
- * Above this size it is checkpointed immediately. Writes wait for the checkpoint, so it must be
- * short.
+ * The size above which the write-ahead log is checkpointed immediately. Writes wait for the
+ * checkpoint, so it must be short.
  */
 const maxWalBytes = 4 * 1024 * 1024;
 
 /**
  * Decides when the write-ahead log is checkpointed into the file, which needs several disk syncs:
- * during a pause of the writes, if there is one in time. Ends with the signal.
+ * if possible while there are no writes. Ends when the signal is aborted.
  */
 export class WalCheckpointer {
   readonly #deps: WalCheckpointerDeps;
@@ -116,7 +123,7 @@ export class WalCheckpointer {
     onAbort(signal, () => this.#quiet?.cancel());
   }
 
-  /** Called after each write. */
+  /** Schedules a checkpoint if the write-ahead log is large; called after each write. */
   onFileStats({ aheadBytes }: FileStats): void {
     this.#quiet?.cancel();
     if (this.#signal.aborted || this.#state === 'asked' || aheadBytes < checkpointBytes) return;
@@ -129,7 +136,8 @@ export class WalCheckpointer {
     try {
       await this.#deps.thread.call({ do: 'checkpoint' }, this.#signal);
     } catch (error) {
-      // The changes are safe in the write-ahead log; the next write retries.
+      // The changes are safe in the write-ahead log, so the checkpoint is retried after the next
+      // write.
       if (!this.#signal.aborted) this.#deps.logger.error('Failed to checkpoint the store', error);
     } finally {
       this.#state = 'idle';

@@ -18,36 +18,48 @@ import { StoreCallError, StoreThread } from './store-thread.ts';
 import type { Opened, SyncLevel } from './worker/messages.ts';
 
 export interface StoreOptions {
-  /** The path of the file. Its directory belongs to the store and is created with mode 0700. */
+  /**
+   * The path of the store file. Its directory is used only by the store and is created with mode
+   * 0700.
+   */
   readonly path: string;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly random?: Random;
   readonly processes?: ProcessTable;
-  /** What happens to an existing file: it is opened by default, or set aside. */
+  /** Whether an existing file is opened (default) or set aside. */
   readonly existingStore?: 'kept' | 'set-aside' | undefined;
-  /** How long to wait for the lock; 0 by default. */
+  /** How long to wait for the lock of another process; 0 by default. */
   readonly lockWaitMs?: number;
   readonly log?: Partial<LogLimits>;
   readonly queue?: Partial<QueueLimits>;
-  /** Objects of a larger size are not loaded; derived from the limit of the JavaScript heap if not set. */
+  /**
+   * The maximum size of all objects together, above which the store is not opened; by default
+   * derived from the limit of the JavaScript heap.
+   */
   readonly maxObjectBytes?: number | undefined;
-  /** Events and leases need not survive a power failure by default. */
+  /**
+   * The sync level of changes per resource. By default events and leases need not survive a power
+   * failure.
+   */
   readonly safetyOf?: (resource: ApiResource) => SyncLevel;
   /** Called once, when the store has failed permanently. */
   readonly onFailed?: (error: KubelingError) => void;
 }
 
 const megabyte = 1024 * 1024;
-/** The rest of the heap is needed to read the objects, and for the kubelet in the same process. */
+/**
+ * The share of the JavaScript heap that objects may use; the rest is needed to read them, and for
+ * the kubelet in the same process.
+ */
 const loadableHeapShare = 0.6;
 const defaultLog: LogLimits = { keepMs: 5 * 60_000, keepRows: 50_000, keepBytes: 64 * megabyte };
 const defaultQueue: QueueLimits = { rows: 5_000, bytes: 32 * megabyte };
 
 /**
  * Opens or creates the store. Rejects with LOCK_HELD if another process has it open, with
- * STORE_CORRUPT if it is damaged and with STORE_NEWER if a later version wrote it; the last two
- * mention a copy of the file.
+ * STORE_CORRUPT if it is damaged and with STORE_NEWER if a later version of kubeling wrote it; the
+ * last two errors contain the path of a copy of the file.
  */
 export async function openStore(options: StoreOptions, signal: AbortSignal): Promise<OpenedStore> {
   await prepareDirectory(options.path);
@@ -118,7 +130,7 @@ function withDefaults(options: OpenOptions) {
   };
 }
 
-/** They are written frequently and may be lost. */
+/** Events and leases are written frequently and may be lost in a power failure. */
 function defaultSyncLevel({ group, plural }: ApiResource): SyncLevel {
   if (plural === 'events') return 'system';
   return group === 'coordination.k8s.io' && plural === 'leases' ? 'system' : 'disk';
@@ -143,7 +155,10 @@ async function read(
   }
 }
 
-/** A process that runs out of memory is killed without a message, and again at each restart. */
+/**
+ * Rejects a store that is too large for the memory: a process that runs out of memory is killed
+ * without a message, and again at each restart.
+ */
 function checkFitsMemory(path: string, bytes: number, given: number | undefined): void {
   const max = given ?? getHeapStatistics().heap_size_limit * loadableHeapShare;
   if (bytes <= max) return;
@@ -180,7 +195,10 @@ function isUnusable(error: unknown): error is KubelingError {
   return error instanceof KubelingError && (error.code === 'STORE_CORRUPT' || error.code === 'STORE_NEWER');
 }
 
-/** The same error with the path of the copy. The file itself is not changed. */
+/**
+ * Copies the unusable file and returns the error with the path of the copy. The file itself is not
+ * changed.
+ */
 async function withRecoveryCopy(path: string, error: KubelingError): Promise<KubelingError> {
   const told = await copyForRecovery(path).then(
     (copy) => ({ text: `a copy of it is ${copy}`, details: { path, copy } }),

@@ -7,7 +7,7 @@ import { ownDirectory, StoreRig } from '../../../test/fakes/store-rig.ts';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { collectLogs, KubelingError } from '../../lib/index.ts';
 
-/** A closed store with a few hundred objects. */
+/** Creates a store with a few hundred objects and closes it. */
 async function filledStore(dir: { readonly path: string }): Promise<string> {
   const path = join(dir.path, 'api', 'objects.db');
   await using harness = await StoreRig.open(path);
@@ -46,8 +46,8 @@ async function assertRefused(path: string, code: string, why: RegExp): Promise<v
   assert.equal((await stat(copy)).mode & 0o777, 0o600);
 }
 
-describe('an unusable store file', () => {
-  it('is rejected if it is not a database, and copied only once', async () => {
+describe('unusable store files', () => {
+  it('a file that is not a database is rejected, and copied only once', async () => {
     await using dir = await ownDirectory();
     const path = join(dir.path, 'api', 'objects.db');
     await mkdir(dirname(path));
@@ -59,7 +59,7 @@ describe('an unusable store file', () => {
     assert.ok(!files.includes('objects.db.lock'), 'nobody holds it');
   });
 
-  it('is rejected if its pages are inconsistent', async () => {
+  it('a file with inconsistent pages is rejected', async () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     const content = await readFile(path);
@@ -67,7 +67,7 @@ describe('an unusable store file', () => {
     await assertRefused(path, 'STORE_CORRUPT', /it is damaged: /);
   });
 
-  it('is rejected if it is truncated', async () => {
+  it('a truncated file is rejected', async () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     const content = await readFile(path);
@@ -75,7 +75,7 @@ describe('an unusable store file', () => {
     await assertRefused(path, 'STORE_CORRUPT', /it is damaged: /);
   });
 
-  it('is rejected if it is empty, with and without a write-ahead log', async () => {
+  it('an empty file is rejected, with and without a write-ahead log', async () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     await writeFile(path, '');
@@ -86,7 +86,7 @@ describe('an unusable store file', () => {
       assert.equal(await readFile(file, 'utf8'), 'written ahead', file);
   });
 
-  it('is rejected if only the write-ahead log exists', async () => {
+  it('a write-ahead log without its file is rejected', async () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     await rm(path);
@@ -103,7 +103,7 @@ describe('an unusable store file', () => {
     assert.equal(await readFile(`${harness.store.aside}-wal`, 'utf8'), 'written ahead');
   });
 
-  it('is set aside on request even if it is empty', async () => {
+  it('an empty file does not prevent a new store when setting aside is requested', async () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     await writeFile(path, '');
@@ -111,7 +111,7 @@ describe('an unusable store file', () => {
     await harness.write('a');
   });
 
-  it('is rejected when its objects do not fit into memory, and opens with more memory', async () => {
+  it('a store whose objects do not fit into memory is rejected, and opens with more memory', async () => {
     await using dir = await ownDirectory();
     const path = join(dir.path, 'api', 'objects.db');
     {
@@ -126,7 +126,7 @@ describe('an unusable store file', () => {
     assert.equal(harness.get('large')?.metadata.name, 'large');
   });
 
-  it('is created again if its creation was interrupted under the final name', async () => {
+  it('a temporary file of an interrupted creation is replaced', async () => {
     await using dir = await ownDirectory();
     const path = join(dir.path, 'api', 'objects.db');
     await mkdir(dirname(path));
@@ -139,7 +139,7 @@ describe('an unusable store file', () => {
     assert.equal((await stat(path)).mode & 0o777, 0o600);
   });
 
-  it('is rejected if a stored value is not an object', async () => {
+  it('a store with a value that is not an object is rejected', async () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     sql(path, `UPDATE obj SET value = '{"metadata":' WHERE key = '/pods/default/p7'`);
@@ -149,7 +149,7 @@ describe('an unusable store file', () => {
     assert.match(message, /what is stored for \/pods\/default\/p7 is no object/);
   });
 
-  it('is rejected if a later version wrote it', async () => {
+  it('a store written by a later version is rejected', async () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     sql(path, 'PRAGMA user_version = 7');
@@ -160,7 +160,7 @@ describe('an unusable store file', () => {
     );
   });
 
-  it('is rejected if it is the database of another program', async () => {
+  it('the database of another program is rejected', async () => {
     await using dir = await ownDirectory();
     const path = join(dir.path, 'api', 'objects.db');
     await mkdir(dirname(path));
@@ -168,7 +168,7 @@ describe('an unusable store file', () => {
     await assertRefused(path, 'STORE_CORRUPT', /it is a database of something else/);
   });
 
-  it('is set aside on request, whatever it contains', async () => {
+  it('an unusable file is set aside on request, whatever it contains', async () => {
     await using dir = await ownDirectory();
     const path = await filledStore(dir);
     sql(path, 'PRAGMA user_version = 7');
@@ -187,7 +187,7 @@ describe('an unusable store file', () => {
     );
   });
 
-  it('is not set aside if it is empty', async () => {
+  it('a missing file is not set aside on request', async () => {
     await using dir = await ownDirectory();
     const path = join(dir.path, 'api', 'objects.db');
     await using harness = await StoreRig.open(path, { existingStore: 'set-aside' });
@@ -199,13 +199,13 @@ describe('an unusable store file', () => {
     );
   });
 
-  it('reports a directory that cannot be created', async () => {
+  it('a directory that cannot be created is reported', async () => {
     await using dir = await ownDirectory();
     await writeFile(join(dir.path, 'api'), '');
     await assert.rejects(StoreRig.open(join(dir.path, 'api', 'objects.db')), { code: 'STORE_OPEN' });
   });
 
-  it('is created again if its creation was interrupted', async () => {
+  it('a file without tables from an interrupted creation becomes a new store', async () => {
     await using dir = await ownDirectory();
     const path = join(dir.path, 'api', 'objects.db');
     await mkdir(dirname(path));

@@ -11,18 +11,21 @@ export interface RestoredObject {
   readonly object: StoredObject;
 }
 
-/** The content of the store at opening. */
+/** The content of the store when it was opened. */
 export interface RestoredStore {
-  /** The highest version that may have been assigned; the next one is above it. */
+  /** The highest version that may have been assigned; the next assigned version is higher. */
   readonly version: number;
-  /** Changes up to this version are compacted; all later ones are in the log. */
+  /** The changes up to this version were removed by compaction; all later ones are in the log. */
   readonly compacted: number;
   readonly objects: readonly RestoredObject[];
-  /** Sorted by version. */
+  /** The retained changes, sorted by version. */
   readonly log: readonly StoredChange[];
 }
 
-/** Reads the file page by page. Throws STORE_CORRUPT with a message that continues after "as". */
+/**
+ * Reads the content of the file page by page. Throws STORE_CORRUPT; its message continues a
+ * sentence after "as".
+ */
 export async function restore(
   thread: StoreClient,
   opened: Opened,
@@ -41,7 +44,9 @@ function resourcesOf({ facts }: Opened): ReadonlyMap<string, ApiResource> {
 class Reader {
   readonly #thread: StoreClient;
   readonly #resources: ReadonlyMap<string, ApiResource>;
-  /** Each object at the current log position; the log is read from the newest to the oldest row. */
+  /**
+   * Each object as of the current log position; the log is read from the newest to the oldest row.
+   */
   readonly #at = new Map<string, StoredObject>();
 
   constructor(thread: StoreClient, resources: ReadonlyMap<string, ApiResource>) {
@@ -75,7 +80,7 @@ class Reader {
     }
   }
 
-  /** Returns the change of a row and steps back to the state before it. */
+  /** Returns the change of a log row, and restores the object before the change. */
   #undo({ rev, key, op, value, before }: LogRow): StoredChange {
     const object = value === null ? this.#at.get(key) : objectOf(key, value);
     if (object === undefined)
@@ -95,12 +100,15 @@ class Reader {
   }
 }
 
-/** The key of a resource definition in the store. */
+/** The key under which a resource definition is stored. */
 export function resourceName({ group, plural }: ApiResource): string {
   return `${group}/${plural}`;
 }
 
-/** Sorts objects by resource and namespace. Names contain no slash. */
+/**
+ * The database key of an object, which sorts objects by resource and namespace. Names contain no
+ * slash.
+ */
 function rowKey(resource: ApiResource, { metadata }: StoredObject): string {
   return `${resourceName(resource)}/${metadata.namespace ?? ''}/${metadata.name}`;
 }
@@ -113,13 +121,13 @@ export function rowOf({ version, type, resource, object }: StoredChange, ts: num
   return { rev: version, key: rowKey(resource, object), op: type, value: JSON.stringify(object), ts };
 }
 
-/** An invalid value is damage that the page checks of SQLite do not detect. */
+/** Rejects an invalid value, which the page checks of SQLite do not detect. */
 function objectOf(key: string, value: string): StoredObject {
   try {
     const object = JSON.parse(value) as StoredObject | null;
     if (typeof object?.metadata?.name === 'string') return frozen(object);
   } catch {
-    // Handled like any other value that is not an object.
+    // Invalid JSON is handled like any other value that is not an object.
   }
   throw new KubelingError('STORE_CORRUPT', `what is stored for ${key} is no object`);
 }

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { apiTime, type Clock, KubelingError, type LockDeps, withLockFile } from '../../lib/index.ts';
 import { temporaryPathOf } from './worker/schema.ts';
 
-/** The file contains secrets, so its directory is private. */
+/** The file contains Secrets, so its directory is accessible only by its owner. */
 export async function prepareDirectory(path: string): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
@@ -17,9 +17,9 @@ export async function prepareDirectory(path: string): Promise<void> {
 }
 
 /**
- * Sets mode 0600; SQLite uses it for the write-ahead log too. A new file is created under a
- * temporary name, so that a file under the final name is always complete and an emptied file is
- * detected.
+ * Sets mode 0600 for the file; SQLite uses the mode for the write-ahead log too. A new file is
+ * created under a temporary name, so that a file under the final name is always complete, and an
+ * empty one is detected as damaged.
  */
 export async function prepareFile(path: string): Promise<void> {
   try {
@@ -42,12 +42,12 @@ async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** The file and its write-ahead log. The file alone is an older state. */
+/** The file and its write-ahead log. Without the log, the file is an older state. */
 const parts = ['', '-wal'];
 
 /**
- * Copies an unusable file for recovery. The name of the copy identifies the state, so that there is
- * one copy per state.
+ * Copies an unusable file for recovery. The name of the copy identifies the content, so that there
+ * is one copy per content.
  */
 export async function copyForRecovery(path: string): Promise<string> {
   const { mtimeMs, size } = await stat(path).catch(() => stat(`${path}-wal`));
@@ -59,7 +59,7 @@ export async function copyForRecovery(path: string): Promise<string> {
 
 async function copyOnce(from: string, to: string): Promise<void> {
   const [source, target] = await Promise.all([sizeOf(from), sizeOf(to)]);
-  // A copy of another size is incomplete.
+  // A copy of a different size is incomplete and is written again.
   if (source === undefined || source === target) return;
   try {
     await copyFile(from, to, constants.COPYFILE_FICLONE);
@@ -79,7 +79,7 @@ async function sizeOf(path: string): Promise<number | undefined> {
   }
 }
 
-/** Renames the file and returns the new path; undefined if there is no content. */
+/** Renames the file and returns the new path; undefined if the file is missing or empty. */
 export async function setAside(path: string, clock: Clock): Promise<string | undefined> {
   if (((await sizeOf(path)) ?? 0) === 0 && ((await sizeOf(`${path}-wal`)) ?? 0) === 0) {
     for (const part of parts) await rm(path + part, { force: true });
@@ -88,8 +88,8 @@ export async function setAside(path: string, clock: Clock): Promise<string | und
   const base = `${path}.set-aside-${apiTime(clock.now()).replaceAll(/[-:]/g, '')}`;
   let aside = base;
   for (let count = 2; (await sizeOf(aside)) !== undefined; count++) aside = `${base}-${count}`;
-  // In this order: after an interruption, a write-ahead log alone is detected, but a file alone
-  // would be an older state.
+  // The file is renamed before its write-ahead log: if this is interrupted, a log without a file is
+  // detected, while a file without its log would be an older state.
   for (const part of parts) {
     if ((await sizeOf(path + part)) !== undefined) await rename(path + part, aside + part);
   }
@@ -99,7 +99,7 @@ export async function setAside(path: string, clock: Clock): Promise<string | und
 }
 
 /**
- * Acquires the lock file and returns its release function. Rejects with LOCK_HELD if another
+ * Acquires the lock file and returns a function that releases it. Rejects with LOCK_HELD if another
  * process holds it.
  */
 export async function acquireLock(

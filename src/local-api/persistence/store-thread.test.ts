@@ -12,7 +12,7 @@ import type { ChangeRow } from './worker/messages.ts';
 
 const signal = new AbortController().signal;
 
-/** More than the heap limit of the thread. */
+/** A size above the heap limit of the thread. */
 function tooMuch(): ChangeRow[] {
   return Array.from({ length: 700_000 }, (_, rev) => ({
     rev,
@@ -47,7 +47,7 @@ async function storeOn(path: string, failed: KubelingError[]) {
 }
 
 describe('store thread', () => {
-  it('fails its callers when it exits, without loss of committed changes', async () => {
+  it('an exited store thread fails its callers, and committed changes are not lost', async () => {
     await using dir = await ownDirectory();
     const path = join(dir.path, 'api', 'objects.db');
     const failed: KubelingError[] = [];
@@ -73,7 +73,7 @@ describe('store thread', () => {
     assert.equal(second.get('lost'), undefined);
   });
 
-  it('reports a failed request and continues', async () => {
+  it('a failed request does not end the store thread', async () => {
     await using dir = await ownDirectory();
     const thread = new StoreThread(() => {});
     try {

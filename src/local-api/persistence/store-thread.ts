@@ -2,7 +2,9 @@ import { Worker } from 'node:worker_threads';
 import { abortable, asError, KubelingError } from '../../lib/index.ts';
 import type { CallName, StoreCalls, StoreFailureInfo, StoreReply, StoreResult } from './worker/messages.ts';
 
-/** An error of the store thread; `failure.message` continues after "as". */
+/**
+ * An error that the store thread has reported; `failure.message` continues a sentence after "as".
+ */
 export class StoreCallError extends Error {
   readonly failure: StoreFailureInfo;
 
@@ -13,10 +15,11 @@ export class StoreCallError extends Error {
   }
 }
 
-/** The interface of the thread. */
+/** The interface for calls to the store thread. */
 export interface StoreClient {
   /**
-   * Requests are executed in order. Rejects with a StoreCallError, or when the thread has exited.
+   * Sends a request; requests are executed in order. Rejects with a StoreCallError, or when the
+   * thread has exited.
    */
   call<N extends CallName>(
     request: StoreCalls[N]['request'] & { readonly do: N },
@@ -30,8 +33,9 @@ interface Waiting {
 }
 
 /**
- * The thread holds one page of objects and one batch of changes at a time; a small young generation
- * is collected quickly. Exceeding the limits ends the thread, not the process.
+ * The memory limits of the thread, which holds one page of objects and one batch of changes at a
+ * time; a small young generation is collected quickly. Exceeding them ends the thread, not the
+ * process.
  */
 const resourceLimits = { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 1, stackSizeMb: 1 };
 
@@ -43,14 +47,14 @@ export class StoreThread implements StoreClient {
   #lastId = 0;
   #ended: KubelingError | undefined;
 
-  /** `onEnd` is called once, if the thread exits unexpectedly. */
+  /** Starts the thread. `onEnd` is called once, if the thread exits unexpectedly. */
   constructor(onEnd: (error: KubelingError) => void) {
     this.#onEnd = onEnd;
     this.#worker = new Worker(new URL('./worker/entry.ts', import.meta.url), {
       workerData: 'store',
       name: 'store',
       resourceLimits,
-      // Only options for threads: process-wide options are inherited.
+      // Process-wide options are inherited by the thread, so only options for threads are set.
       execArgv: ['--disable-warning=ExperimentalWarning'],
       trackUnmanagedFds: false,
     });
@@ -59,7 +63,9 @@ export class StoreThread implements StoreClient {
     this.#worker.on('exit', (code) => this.#end(new Error(`it ended with code ${code}`)));
   }
 
-  /** The signal aborts only the waiting, not the request. */
+  /**
+   * Calls the store thread. The signal aborts only the waiting for the response, not the request.
+   */
   call<N extends CallName>(
     request: StoreCalls[N]['request'] & { readonly do: N },
     signal: AbortSignal,

@@ -17,7 +17,7 @@ async function pathIn(dir: { readonly path: string }): Promise<string> {
 }
 
 describe('store on disk', () => {
-  it('is empty at the first version', async () => {
+  it('a new store is empty and has version 1', async () => {
     await using dir = await ownDirectory();
     await using harness = await StoreRig.open(await pathIn(dir));
     assert.deepEqual(harness.store.restored, { version: 1, compacted: 0, objects: [], log: [] });
@@ -25,7 +25,7 @@ describe('store on disk', () => {
     assert.equal(harness.store.writeProblem(), undefined);
   });
 
-  it('restores its objects and changes after a restart', async () => {
+  it('objects and changes are restored after a restart', async () => {
     await using dir = await ownDirectory();
     const path = await pathIn(dir);
     await using first = await StoreRig.open(path);
@@ -51,7 +51,7 @@ describe('store on disk', () => {
     assert.throws(() => second.store.restored, { code: 'BUG' }, 'it is let go of');
   });
 
-  it('commits concurrent changes in one transaction', async () => {
+  it('concurrent changes are committed in one transaction', async () => {
     await using dir = await ownDirectory();
     await using harness = await StoreRig.open(await pathIn(dir));
     const reported: number[] = [];
@@ -68,7 +68,7 @@ describe('store on disk', () => {
     assert.ok(fileBytes > 0);
   });
 
-  it('lets a waiter abort', async () => {
+  it('a waiter for a commit can abort, and the change is still committed', async () => {
     await using dir = await ownDirectory();
     await using harness = await StoreRig.open(await pathIn(dir));
     const version = harness.put('a');
@@ -77,7 +77,7 @@ describe('store on disk', () => {
     await harness.store.whenCommitted(version, AbortSignal.timeout(60_000));
   });
 
-  it('has nothing to write when the history in memory is compacted', async () => {
+  it('compacting the history in memory writes nothing to the file', async () => {
     await using dir = await ownDirectory();
     await using harness = await StoreRig.open(await pathIn(dir));
     const version = harness.put('a');
@@ -86,7 +86,7 @@ describe('store on disk', () => {
     assert.deepEqual([harness.objects.version, harness.store.committed], [version, version]);
   });
 
-  it('creates its directory and files with private modes', async () => {
+  it('directory and files are created with private modes', async () => {
     await using dir = await ownDirectory();
     const path = await pathIn(dir);
     await using harness = await StoreRig.open(path);
@@ -99,7 +99,7 @@ describe('store on disk', () => {
     assert.deepEqual(modes, [0o700, 0o600, 0o600, 0o600]);
   });
 
-  it('is locked, with an error that names the process', async () => {
+  it('a second open fails with an error that names the process with the lock', async () => {
     await using dir = await ownDirectory();
     const path = await pathIn(dir);
     await using _rig = await StoreRig.open(path);
@@ -109,7 +109,7 @@ describe('store on disk', () => {
     });
   });
 
-  it('can be closed twice, and then rejects writes', async () => {
+  it('a store can be closed twice, and then rejects writes', async () => {
     await using dir = await ownDirectory();
     await using harness = await StoreRig.open(await pathIn(dir));
     const signal = AbortSignal.timeout(60_000);
@@ -123,8 +123,8 @@ describe('store on disk', () => {
   });
 });
 
-describe('changes with the sync level system', () => {
-  it('survive a restart, and their versions are not assigned again', async () => {
+describe('changes with the sync level `system`', () => {
+  it('changes with sync level system survive a restart, and their versions are not assigned again', async () => {
     await using dir = await ownDirectory();
     const path = await pathIn(dir);
     await using first = await StoreRig.open(path);
@@ -137,12 +137,12 @@ describe('changes with the sync level system', () => {
     assert.ok(second.get('l', leases));
   });
 
-  it('are lost in a power failure together with their versions', async () => {
+  it('changes with sync level system are lost in a power failure together with their versions', async () => {
     await using dir = await ownDirectory();
     const path = await pathIn(dir);
     await using harness = await StoreRig.open(path);
     await harness.write('first', {}, events);
-    // The disk content as a power failure would leave it.
+    // Copies the files as a power failure would leave them on the disk.
     const left = join(dir.path, 'left.db');
     for (const part of ['', '-wal']) await copyFile(path + part, left + part);
     const lost = await harness.write('second', {}, events);
@@ -153,12 +153,12 @@ describe('changes with the sync level system', () => {
   });
 });
 
-describe('age of changes', () => {
-  it('is measured while the store is open, independent of clock jumps', async () => {
+describe('age of changes in the store log', () => {
+  it('the age of a change is measured while the store is open, independent of clock jumps', async () => {
     await using dir = await ownDirectory();
     const path = await pathIn(dir);
     const open = async (clock: VirtualClock) => await StoreRig.open(path, { clock });
-    // Written in the future, and read after the clock was set back by years.
+    // The change is written while the clock is years ahead, and read after the clock was set back.
     const future = new VirtualClock({ startMs: Date.UTC(2040, 0, 1) });
     await using first = await open(future);
     await first.write('a');
@@ -178,8 +178,8 @@ describe('age of changes', () => {
   });
 });
 
-describe('store file', () => {
-  it('compacts surplus changes in small batches and frees their space', async () => {
+describe('size of the store file', () => {
+  it('compaction removes surplus changes in small batches and frees their space', async () => {
     await using dir = await ownDirectory();
     const path = await pathIn(dir);
     const clock = new VirtualClock();
@@ -203,7 +203,7 @@ describe('store file', () => {
     assert.equal(second.objects.changesAfter(apiResources.pods, 5), undefined);
   });
 
-  it('is also limited in bytes', async () => {
+  it('the log is also limited in bytes', async () => {
     await using dir = await ownDirectory();
     await using harness = await StoreRig.open(await pathIn(dir), { log: { keepBytes: 100_000 } });
     for (let index = 0; index < 100; index++) await harness.write('p', { data: 'y'.repeat(5_000) });
@@ -212,7 +212,7 @@ describe('store file', () => {
 });
 
 describe('too many pending changes', () => {
-  it('are rejected before the store fails', async () => {
+  it('writes are rejected before the store fails', async () => {
     await using dir = await ownDirectory();
     await using harness = await StoreRig.open(await pathIn(dir), { queue: { rows: 10 } });
     for (let index = 0; index < 10; index++) harness.put(`p${index}`);
@@ -221,7 +221,7 @@ describe('too many pending changes', () => {
     assert.equal(harness.store.writeProblem(), undefined);
   });
 
-  it('are avoided by deletecollection', async () => {
+  it('deletecollection waits instead of exceeding the limit', async () => {
     await using dir = await ownDirectory();
     const options = { path: await pathIn(dir), queue: { rows: 4 }, clock: realClock() };
     const { logger } = collectLogs(options.clock);
@@ -233,7 +233,7 @@ describe('too many pending changes', () => {
     assert.deepEqual([opened.writeProblem(), store.all(apiResources.configMaps)], [undefined, []]);
   });
 
-  it('fail the store if the back-pressure is ignored', async () => {
+  it('a writer that ignores the back-pressure makes the store fail', async () => {
     await using dir = await ownDirectory();
     const failed: string[] = [];
     const onFailed = (error: Error) => failed.push(error.message);
@@ -245,7 +245,7 @@ describe('too many pending changes', () => {
   });
 });
 
-/** Polls while other tasks run. */
+/** Polls a condition while other tasks run. */
 async function until(isSo: () => boolean, meanwhile: () => Promise<void> = async () => {}): Promise<void> {
   const signal = AbortSignal.timeout(60_000);
   while (!isSo()) {

@@ -25,10 +25,10 @@ import { ProtobufReader, readEnvelope } from './protobuf-object.ts';
 import { yieldAfterLargeBody } from './read-body.ts';
 import { ZeroValueFilter } from './zero-values.ts';
 
-/** A parsed body that has not been checked against the expected kind. */
+/** A parsed request body that has not been checked against the expected kind. */
 interface SentObject {
   readonly value: unknown;
-  /** The YAML tree, which has positions and duplicate keys. */
+  /** The body as YAML tree, which has positions and duplicate keys; undefined for other formats. */
   readonly tree?: YamlTree | undefined;
   readonly duplicates: readonly string[];
 }
@@ -70,7 +70,7 @@ export class BodyDecoder {
     this.#zeroValues = new ZeroValueFilter(table);
   }
 
-  /** Throws a StatusError for a body that is not the expected object. */
+  /** Decodes a request body; throws a StatusError if it is not an object of the expected kind. */
   async decode(body: EncodedBody, signal: AbortSignal): Promise<JsonObject> {
     const sent = await this.#read(body, signal);
     await yieldAfterLargeBody(body.bytes);
@@ -85,7 +85,8 @@ export class BodyDecoder {
   }
 
   /**
-   * Decodes the result of a patch. The object was valid before, so every error is due to the patch.
+   * Decodes the result of a patch. The object was valid before the patch, so every error is due to
+   * the patch.
    */
   decodePatched(patched: JsonObject, patch: DecodedPatch): JsonObject {
     const { expected, validation } = patch;
@@ -179,7 +180,7 @@ function valuesIn(tree: YamlTree): number {
   return 1;
 }
 
-/** The kind and apiVersion of an object must match the path; both may be absent. */
+/** Checks that kind and apiVersion of an object match the request path; both may be absent. */
 function checkKind(value: unknown, expected: ExpectedKind): void {
   if (!isJsonObject(value)) rejectNonObject(expected);
   const { kind: sent = '', apiVersion: version = '' } = value;
@@ -214,7 +215,7 @@ function checkFindings(
   for (const { text, advice } of breaches) how.warn(text + advice);
 }
 
-/** Limits the length of the message. */
+/** The maximum number of errors in the message. */
 const maxErrors = 50;
 
 function decodingErrors(findings: readonly KindFinding[]): string | undefined {

@@ -2,7 +2,7 @@ import type { KindFinding } from '../../../kinds/index.ts';
 import type { ResourceEntry, ResourceVerb } from '../../api/index.ts';
 import { invalidOption } from '../http-errors.ts';
 
-/** The kind of the request body of a path. */
+/** The kind of the request body that a path requires. */
 export interface ExpectedKind {
   readonly group: string;
   readonly version: string;
@@ -35,7 +35,7 @@ export function parseApiVersion(text: string): Pick<ExpectedKind, 'group' | 'ver
   return at < 0 ? { group: '', version: text } : { group: text.slice(0, at), version: text.slice(at + 1) };
 }
 
-/** Some kinds are accepted in several API versions, which have the same fields here. */
+/** Eviction and DeleteOptions are accepted in several API versions, whose fields are equal here. */
 export function isSameKind(expected: ExpectedKind, declared: string): boolean {
   if (declared === '' || declared === apiVersion(expected)) return true;
   if (expected.kind === 'DeleteOptions') return true;
@@ -56,13 +56,16 @@ export function fieldValidation(query: URLSearchParams, options: string): FieldV
   throw invalidOption(options, 'fieldValidation', message);
 }
 
-/** An unknown or duplicate field in the words of the API server; `advice` is added to warnings. */
+/**
+ * A violation of strict decoding, such as an unknown or duplicate field, in the words of
+ * kube-apiserver; `advice` is added to warnings.
+ */
 export interface StrictViolation {
   readonly text: string;
   readonly advice: string;
 }
 
-/** Limits the length of the message. */
+/** The maximum number of violations in the message. */
 const maxViolations = 100;
 
 export function strictViolations(
@@ -80,7 +83,7 @@ export function strictViolations(
 function strictViolationOf({ problem, field, message }: KindFinding): readonly StrictViolation[] {
   if (problem === 'value') return [];
   const what = problem === 'twice' ? 'duplicate' : 'unknown';
-  // The finding ends with the most similar field name, if there is one.
+  // The finding ends with a suggestion if a field has a similar name.
   const advice = / \(did you mean [^()]*\?\)$/.exec(message)?.[0] ?? '';
   return [{ text: `${what} field ${JSON.stringify(String(field))}`, advice }];
 }

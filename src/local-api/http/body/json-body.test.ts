@@ -8,27 +8,27 @@ function duplicates(text: string): readonly string[] {
   return readJsonText(text).duplicates;
 }
 
-test('reports duplicate keys with their path', () => {
+test('reports duplicate JSON keys with their path', () => {
   assert.deepEqual(duplicates('{"a":1,"b":{"a":2},"a":3}'), ['a']);
   assert.deepEqual(duplicates('{"s":{"c":[{"n":1},{"n":1,"x":[{}],"n":2}]}}'), ['s.c[1].n']);
   assert.deepEqual(duplicates('{"a":{"a":1},"b":["a","a"],"c":"a"}'), []);
 });
 
-test('treats differently escaped spellings of a key as the same key', () => {
+test('treats differently escaped spellings of a JSON key as the same key', () => {
   assert.deepEqual(duplicates('{"a":1,"\\u0061":2}'), ['a']);
 });
 
-test('ignores quotes, brackets and commas inside strings', () => {
+test('ignores quotes, brackets and commas inside JSON strings', () => {
   assert.deepEqual(duplicates('{"a":"{\\"a\\":1,\\"a\\":2}\\\\","b":"\\\\\\"","c":[",","[","{"]}'), []);
   assert.deepEqual(duplicates('{"a\\"":1,"a\\\\":2,"a\\"":3}'), ['a"']);
 });
 
-test('reports a limited number of duplicate keys', () => {
+test('reports a limited number of duplicate JSON keys', () => {
   const text = `{${Array.from({ length: 1_000 }, (_, index) => `"a${index % 500}":1`).join(',')}}`;
   assert.equal(duplicates(text).length, 100);
 });
 
-test('rejects nesting that could overflow the stack', () => {
+test('rejects JSON nesting that could overflow the stack', () => {
   for (const deep of [200, 1_000_000])
     assert.throws(() => readJsonText('['.repeat(deep) + ']'.repeat(deep)), StatusError);
   assert.deepEqual(duplicates('['.repeat(100) + ']'.repeat(100)), []);

@@ -4,19 +4,19 @@ import { badRequest } from '../../api/status-errors.ts';
 import { tooManyValues, unsupportedMediaType } from '../http-errors.ts';
 import { readMediaType } from '../media-types.ts';
 
-/** A JSON value and its duplicate keys; the last value of a key counts. */
+/** A JSON value and its duplicate keys; of a duplicate key the last value is used. */
 export interface JsonText {
   readonly value: unknown;
-  /** Such as `spec.containers[0].image`. */
+  /** The paths of duplicate keys, such as `spec.containers[0].image`. */
   readonly duplicates: readonly string[];
 }
 
-/** Deeper than any object of the API; limits recursion over the value. */
+/** The maximum nesting depth, which limits recursion; no API object is deeper. */
 const maxDepth = 128;
-/** Limits the length of the message. */
+/** The maximum number of duplicate keys in the message. */
 const maxDuplicates = 100;
 
-/** Throws a StatusError for invalid JSON, too deep nesting and too many values. */
+/** Parses JSON; throws a StatusError for invalid JSON, too deep nesting and too many values. */
 export function readJsonText(text: string): JsonText {
   let value: unknown;
   try {
@@ -28,7 +28,7 @@ export function readJsonText(text: string): JsonText {
   return { value, duplicates: scan.run() };
 }
 
-/** Prefixes the message of a BadRequest. */
+/** Runs `read` and adds the prefix to the message of a BadRequest error. */
 export function withErrorPrefix<T>(prefix: string, read: () => T): T {
   try {
     return read();
@@ -50,7 +50,7 @@ type Level =
   | { readonly kind: 'map'; readonly keys: Set<string>; key: string }
   | { readonly kind: 'list'; index: number };
 
-/** Finds duplicate keys. Requires valid JSON. */
+/** Finds duplicate keys in a text that must be valid JSON. */
 class DuplicateKeyScanner {
   readonly #text: string;
   readonly #levels: Level[] = [];
@@ -88,7 +88,7 @@ class DuplicateKeyScanner {
     return [...this.#duplicates];
   }
 
-  /** Returns the index of the closing quote. */
+  /** Returns the index of the closing quote of a string. */
   #string(start: number): number {
     let end = this.#text.indexOf('"', start + 1);
     while (isEscaped(this.#text, end)) end = this.#text.indexOf('"', end + 1);
@@ -144,7 +144,7 @@ const kinds: ReadonlyMap<string, PatchKind> = new Map([
   ['application/strategic-merge-patch+json', 'strategic'],
 ]);
 
-/** Throws a StatusError for an unsupported patch type. */
+/** The patch type of a content type; throws a StatusError for an unsupported one. */
 export function patchKind(contentType: string | undefined): PatchKind {
   const kind = kinds.get(readMediaType(contentType ?? '')?.essence ?? '');
   if (kind === undefined) throw unsupportedMediaType([...kinds.keys()]);
@@ -155,7 +155,10 @@ export interface PatchBody extends Pick<JsonText, 'duplicates'> {
   readonly value: JsonObject | readonly unknown[];
 }
 
-/** Checks only the shape of the patch; applying it checks the rest. */
+/**
+ * Checks whether the patch is a list or an object as its type requires; applying it checks the
+ * rest.
+ */
 export function readPatch(kind: PatchKind, bytes: Buffer): PatchBody {
   const { value, duplicates } = withErrorPrefix('error decoding patch: ', () =>
     readJsonText(bytes.toString()),

@@ -18,7 +18,7 @@ TokenReview SubjectAccessReview PersistentVolume PersistentVolumeClaim CSINode C
   );
 
 for (const kind of kinds) {
-  test(`decodes a ${kind} from protobuf like from JSON`, () => {
+  test(`decodes a ${kind} from protobuf to the same object as from JSON`, () => {
     for (let seed = 0; seed < 20; seed++) {
       const object = anyObject(table, kind, seededRandom(seed));
       const read = reader.read(kind, encodeObject(table, kind, object));
@@ -27,7 +27,7 @@ for (const kind of kinds) {
   });
 }
 
-test('omits unset fields and keeps zero values of optional fields', () => {
+test('omits unset protobuf fields and keeps zero values of optional ones', () => {
   const spec = { restartPolicy: '', hostNetwork: false, terminationGracePeriodSeconds: 0, hostUsers: false };
   const metadata = { name: '', generation: 0, labels: { a: '' } };
   const bytes = encodeObject(table, 'Pod', { metadata, spec });
@@ -37,30 +37,30 @@ test('omits unset fields and keeps zero values of optional fields', () => {
   });
 });
 
-test('omits an empty time', () => {
+test('omits a time without seconds and nanoseconds', () => {
   assert.deepEqual(reader.read('ObjectMeta', Buffer.from('4200', 'hex')), {});
 });
 
-test('accepts packed repeated numbers', () => {
+test('accepts packed repeated numbers in protobuf', () => {
   assert.deepEqual(reader.read('PodSecurityContext', Buffer.from('2203010203', 'hex')), {
     supplementalGroups: [1, 2, 3],
   });
 });
 
-test('skips unknown fields', () => {
+test('skips unknown protobuf fields', () => {
   assert.deepEqual(reader.read('LocalObjectReference', Buffer.from('fa3f03616263f83f050a0178', 'hex')), {
     name: 'x',
   });
 });
 
-test('lists only nullable fields that the kind table has', () => {
+test('the list of nullable fields contains only fields of the kind table', () => {
   for (const [kind, fields] of nullableFields()) {
     const known = [...table.wireOf(kind).values()].map(({ name }) => name);
     for (const field of fields) assert.ok(known.includes(field), `${kind}.${field}`);
   }
 });
 
-test('decodes arbitrary bytes or reports them as malformed', () => {
+test('decodes random bytes or reports them as malformed', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), fc.constantFrom(...kinds), (bytes, kind) => {
       try {

@@ -16,7 +16,10 @@ export class ProtobufReader {
     this.#table = table;
   }
 
-  /** `kind` is a name in the kind table. Throws PROTOBUF_MALFORMED for invalid input. */
+  /**
+   * Decodes a message; `kind` is a name in the kind table. Throws PROTOBUF_MALFORMED for invalid
+   * input.
+   */
   read(kind: string, bytes: Uint8Array): Readonly<Record<string, unknown>> {
     const fields: Fields = new Map();
     this.#values = 0;
@@ -30,7 +33,7 @@ export class ProtobufReader {
     while (!reader.done) {
       const tag = reader.tag();
       const field = wire.get(tag >>> 3);
-      // A newer client may send unknown fields.
+      // Unknown fields are skipped, because a newer client may send them.
       if (field === undefined) reader.skip(tag & 7);
       else this.#field(reader, tag & 7, field, { into, keeps: keeps?.has(field.name) ? 'all' : 'set' });
     }
@@ -58,7 +61,7 @@ export class ProtobufReader {
     }
   }
 
-  /** Repeated numbers may be packed. */
+  /** Appends a value to a list; numbers of a list may be packed in one field. */
   #items(reader: WireReader, type: number, of: string, list: unknown[]): void {
     if (isVarint(of) && type === wireType.bytes)
       within(reader, type, () => {
@@ -118,7 +121,10 @@ export class ProtobufReader {
   }
 }
 
-/** Maps were collected as Map because their keys are arbitrary. */
+/**
+ * Converts the collected fields to objects; maps were collected as Map because their keys are
+ * arbitrary.
+ */
 function plain(fields: Fields): Readonly<Record<string, unknown>> {
   const entries = [...fields].map(([name, value]) => [
     name,
@@ -131,7 +137,7 @@ function isVarint(type: string): boolean {
   return type === 'bool' || type === 'int32' || type === 'int64';
 }
 
-/** Whether JSON omits the value. */
+/** Whether JSON omits the value because it is zero. */
 function isUnset(value: unknown): boolean {
   return value === '' || value === 0 || value === false;
 }
@@ -158,7 +164,7 @@ function expect(type: number, expected: number): void {
   if (type !== expected) throw malformed(`a field has the wire type ${type} instead of ${expected}`);
 }
 
-/** Messages that are a single value in JSON, such as Quantity: their fields by number. */
+/** Reads a message that is a single value in JSON, such as Quantity: its fields by number. */
 function parts(reader: WireReader): ReadonlyMap<number, string | number> {
   const found = new Map<number, string | number>();
   while (!reader.done) {
@@ -185,10 +191,13 @@ function intOrString(found: ReadonlyMap<number, string | number>): string | numb
   return (found.get(1) ?? 0) === 0 ? Number(found.get(2) ?? 0) : String(found.get(3) ?? '');
 }
 
-/** The range of JavaScript dates. */
+/** The latest time of a JavaScript Date. */
 const latestMs = 8.64e15;
 
-/** Undefined for the zero time, which is sent as an empty message. */
+/**
+ * Converts a Time or MicroTime message; undefined for the zero time, which is sent as an empty
+ * message.
+ */
 function time(found: ReadonlyMap<number, string | number>, of: 'Time' | 'MicroTime'): string | undefined {
   const seconds = Number(found.get(1) ?? 0);
   const nanos = Number(found.get(2) ?? 0);
@@ -215,7 +224,7 @@ export interface ProtobufEnvelope {
 
 const magic = Buffer.from([0x6b, 0x38, 0x73, 0x00]);
 
-/** Throws PROTOBUF_MALFORMED for invalid input. */
+/** Reads the envelope; throws PROTOBUF_MALFORMED for invalid input. */
 export function readEnvelope(bytes: Buffer): ProtobufEnvelope {
   if (!bytes.subarray(0, magic.length).equals(magic))
     throw new KubelingError(

@@ -5,8 +5,8 @@ import { tooLarge } from '../http-errors.ts';
 
 export const maxBodyBytes: number = 3 * 1024 * 1024;
 /**
- * How much more is read and discarded: a client that is still sending when the connection closes
- * would not receive the response.
+ * The number of bytes beyond the limit that are read and discarded: a client that is still sending
+ * when the connection closes would not receive the response.
  */
 const maxDiscardedBytes = 16 * 1024 * 1024;
 
@@ -30,13 +30,15 @@ function collect(incoming: IncomingMessage): Promise<Buffer> {
       if (size <= maxBodyBytes) resolve(Buffer.concat(chunks));
       else reject(tooLarge(maxBodyBytes));
     });
-    // Every request is closed at some point, so no error is created for complete bodies: that would
-    // cost more than reading them.
+    // Every request is closed at some time, so no error is created for a complete body: that would
+    // cost more than reading it.
     incoming.on('close', () => incoming.readableEnded || onAborted()).on('error', onAborted);
   });
 }
 
-/** A body up to this size is read, validated and stored without yielding. */
+/**
+ * The maximum size of a body that is read, validated and stored without yielding to the event loop.
+ */
 const smallBodyBytes = 64 * 1024;
 
 /** Yields to the event loop between two steps of processing a large body. */

@@ -2,8 +2,8 @@ import { isJsonObject, type JsonObject } from '../../../api/index.ts';
 import type { KindField, KindTable } from '../../../kinds/index.ts';
 
 /**
- * Protobuf clients send numbers, strings and booleans always, with the zero value if unset; JSON
- * omits them. Only for these fields is a zero value meaningful: they are optional pointers in Go
+ * Protobuf clients always send numbers, strings and booleans, with the zero value if unset; JSON
+ * omits them. Only for these fields does a zero value differ from unset: they are pointers in Go
  * and are sent only when set. Each line is a kind followed by its fields.
  */
 const nullable = `
@@ -88,7 +88,7 @@ VolumeNodeResources count
 WindowsSecurityContextOptions gmsaCredentialSpecName gmsaCredentialSpec runAsUserName hostProcess
 `;
 
-/** By kind: the fields whose zero value differs from unset. */
+/** The fields whose zero value differs from unset, by kind. */
 export function nullableFields(): ReadonlyMap<string, ReadonlySet<string>> {
   const lines = nullable.trim().split('\n');
   return new Map(
@@ -100,8 +100,8 @@ export function nullableFields(): ReadonlyMap<string, ReadonlySet<string>> {
 }
 
 /**
- * Drops empty lists and maps and zero values that are equal to unset, so that objects written with
- * and without them are stored alike.
+ * Removes empty lists, empty maps and zero values that mean the same as unset, so that objects
+ * written with and without them are stored alike.
  */
 export class ZeroValueFilter {
   readonly #table: KindTable;
@@ -112,7 +112,7 @@ export class ZeroValueFilter {
     this.#table = table;
   }
 
-  /** For an object decoded as this kind. */
+  /** Removes the zero values of an object that was decoded as this kind. */
   filter(kind: string, object: JsonObject): JsonObject {
     const fields = this.#table.fieldsOf(kind);
     const meaningful = this.#meaningfulFieldsOf(kind);
@@ -138,7 +138,7 @@ export class ZeroValueFilter {
     return isJsonObject(value) ? this.filter(type, value) : value;
   }
 
-  /** Of the kind and of its inlined kinds. */
+  /** The fields of the kind and of its inlined kinds whose zero value differs from unset. */
   #meaningfulFieldsOf(kind: string): ReadonlySet<string> {
     const known = this.#meaningful.get(kind);
     if (known !== undefined) return known;

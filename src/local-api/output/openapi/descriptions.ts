@@ -3,7 +3,10 @@ import { metaDescriptions, otherDescriptions } from './descriptions/other.ts';
 import { podDescriptions } from './descriptions/pod.ts';
 import { volumeDescriptions } from './descriptions/volume.ts';
 
-/** The descriptions of kinds and fields: a line `Kind: text`, followed by lines ` field: text`. */
+/**
+ * Parses the descriptions of kinds and fields: a line `Kind: text`, followed by lines ` field:
+ * text`.
+ */
 export function descriptionText(): string {
   return [
     metaDescriptions,
@@ -15,7 +18,7 @@ export function descriptionText(): string {
 }
 
 /**
- * Descriptions of kinds and fields. `Kind like Other: text` inherits the field descriptions of
+ * The descriptions of kinds and fields. `Kind like Other: text` inherits the field descriptions of
  * another kind; those under `*` apply to fields of any kind without an own description.
  */
 export class Descriptions {
@@ -32,7 +35,7 @@ export class Descriptions {
     }
   }
 
-  /** Everything with a description, such as `Pod` and `Pod.spec`. */
+  /** The names of all described kinds and fields, such as `Pod` and `Pod.spec`. */
   get subjects(): readonly string[] {
     return [...this.#texts.keys()].filter((subject) => !subject.startsWith('*'));
   }

@@ -33,10 +33,10 @@ const differing: Readonly<Record<string, string>> = {
   'io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions': 'the schema is named for the group of its document',
 };
 
-describe('an OpenAPI document', () => {
+describe('OpenAPI documents', () => {
   for (const each of groups) {
     const path = groupVersionPath(each);
-    it(`of ${path} has the schemas of the recorded API server`, () => {
+    it(`the document of ${path} has the schemas of the recorded API server`, () => {
       const { schemas } = openApiFacts(documentOf(path));
       const real = recorded[path]?.schemas ?? {};
       const wrong = Object.keys(schemas).filter((name) => schemas[name] !== real[name]);
@@ -46,13 +46,13 @@ describe('an OpenAPI document', () => {
       );
     });
 
-    it(`of ${path} has its operations`, () => {
+    it(`the document of ${path} has the operations of the recorded API server`, () => {
       const { operations } = openApiFacts(documentOf(path));
       const real = recorded[path]?.operations ?? {};
       for (const [where, made] of Object.entries(operations)) assert.deepEqual(made, real[where], where);
     });
 
-    it(`of ${path} has no dangling references`, () => {
+    it(`the document of ${path} has no dangling references`, () => {
       const document = documentOf(path);
       const text = JSON.stringify(document);
       const refs = [...text.matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name ?? '');
@@ -64,7 +64,7 @@ describe('an OpenAPI document', () => {
     });
   }
 
-  it('differs from the recorded one only where documented', () => {
+  it('the documents differ from the recorded ones only where documented', () => {
     const same = Object.keys(differing).filter((name) =>
       groups.map(groupVersionPath).every((path) => {
         const mark = openApiFacts(documentOf(path)).schemas[name];
@@ -74,7 +74,7 @@ describe('an OpenAPI document', () => {
     assert.deepEqual(same, []);
   });
 
-  it('has paths without schemas for a kind that is not in the kind table', () => {
+  it('a kind that is missing in the kind table has paths without schemas', () => {
     const resource = {
       group: 'metrics.k8s.io',
       version: 'v1beta1',
@@ -95,7 +95,7 @@ describe('an OpenAPI document', () => {
     });
   });
 
-  it('describes how container lists are merged', () => {
+  it('the schemas describe how container lists are merged', () => {
     const schemas = documentOf('api/v1').components.schemas as Readonly<Record<string, Schema>>;
     const { description: _, ...ports } = schemas['io.k8s.api.core.v1.Container']?.properties['ports'] ?? {};
     assert.deepEqual(ports, {
@@ -110,7 +110,7 @@ describe('an OpenAPI document', () => {
     assert.equal(volumes?.['x-kubernetes-patch-strategy'], 'merge,retainKeys');
   });
 
-  it('lets a patch specify fieldValidation', () => {
+  it('a patch operation has the parameter fieldValidation', () => {
     const { patch } = documentOf('api/v1').paths['/api/v1/namespaces/{namespace}/pods/{name}'] ?? {};
     const names = ((patch?.['parameters'] ?? []) as readonly { name: string }[]).map(({ name }) => name);
     assert.deepEqual(names, ['dryRun', 'fieldManager', 'fieldValidation', 'force']);
@@ -119,11 +119,11 @@ describe('an OpenAPI document', () => {
   });
 });
 
-describe('descriptions', () => {
+describe('OpenAPI descriptions', () => {
   const table = new KindTable();
   const descriptions = new Descriptions();
 
-  it('describe existing kinds and fields', () => {
+  it('every description belongs to an existing kind or field', () => {
     const unknown = descriptions.subjects.filter((subject) => {
       const [kind = '', field] = subject.split('.');
       return !table.has(kind) || (field !== undefined && !table.fieldsOf(kind).has(field));
@@ -131,7 +131,7 @@ describe('descriptions', () => {
     assert.deepEqual(unknown, []);
   });
 
-  it('are one-line sentences', () => {
+  it('every description is one line of sentences', () => {
     for (const subject of descriptions.subjects) {
       const [kind = '', field] = subject.split('.');
       const reported = field === undefined ? descriptions.ofKind(kind) : descriptions.ofField(kind, field);
@@ -139,7 +139,7 @@ describe('descriptions', () => {
     }
   });
 
-  it('cover every field of the most used kinds', () => {
+  it('every field of the most used kinds has a description', () => {
     const kinds = [
       'Pod',
       'PodSpec',

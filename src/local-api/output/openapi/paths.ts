@@ -11,8 +11,8 @@ interface KindName {
 }
 
 /**
- * Returns the schema reference of a kind by its name in the kind table; undefined for kinds without
- * schema.
+ * Returns the schema reference of a kind by its name in the kind table; undefined for a kind
+ * without schema.
  */
 export type SchemaRef = (tableName: string) => string | undefined;
 
@@ -25,7 +25,7 @@ export function pathsOf(groupVersion: GroupVersion, refOf: SchemaRef): JsonObjec
   );
 }
 
-/** The tag of generated clients, such as `core_v1`. */
+/** The tag of the operations, by which client generators group them, such as `core_v1`. */
 function tagOf({ group, version }: GroupVersion): string {
   return `${group === '' ? 'core' : group.replace('.k8s.io', '')}_${version}`;
 }
@@ -112,7 +112,7 @@ class Operations {
     };
   }
 
-  /** Bodies of streaming subresources are not objects. */
+  /** Streaming subresources have no schemas, because their bodies are not objects. */
   #streaming(action: string, kind: KindName, verbs: readonly ResourceVerb[]): JsonObject {
     const plain = { '200': { description: 'OK', content: { '*/*': { schema: { type: 'string' } } } } };
     const choice = (method: string): Choice => [method, () => this.#operation(action, kind, [], plain)];
@@ -176,7 +176,7 @@ class Operations {
 type Choice = readonly [method: string, make: () => JsonObject];
 type Choices = Readonly<Partial<Record<ResourceVerb, Choice>>>;
 
-/** Includes only the operations of supported verbs. */
+/** The operations of a path for the supported verbs. */
 function operationsFor(verbs: readonly ResourceVerb[], choices: Choices): JsonObject {
   const operations = verbs.flatMap((verb) => {
     const choice = choices[verb];

@@ -1,15 +1,18 @@
-/** OpenAPI attributes of fields that the kind table does not have. */
+/** OpenAPI attributes of fields that are missing in the kind table. */
 export interface FieldFacts {
-  /** The x-kubernetes-list-type, where it differs from the strategic merge strategy. */
+  /** The x-kubernetes-list-type, if it differs from the strategic merge strategy. */
   readonly list?: 'atomic' | 'set' | 'none' | readonly string[];
   readonly enum?: readonly string[];
-  /** Whether the field is required, where that differs from the kind table. */
+  /** Whether the field is required, if that differs from the kind table. */
   readonly must?: 'be-given' | 'not';
 }
 
 const nothing: FieldFacts = {};
 
-/** Parsed from lines such as `Kind.field map=a,b enum=X,Y optional` and `Kind atomic`. */
+/**
+ * The attributes parsed from lines such as `Kind.field map=a,b enum=X,Y optional` and `Kind
+ * atomic`.
+ */
 export class SchemaFacts {
   readonly #facts: ReadonlyMap<string, FieldFacts>;
 
@@ -45,7 +48,7 @@ function upTo(most: number): readonly number[] {
   return Array.from({ length: most }, (_, at) => at + 1);
 }
 
-/** The stop signals of a container. */
+/** The allowed values of a container's stop signal. */
 function signalNames(): string {
   const plain =
     `ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR QUIT SEGV STKFLT STOP SYS
@@ -57,7 +60,7 @@ function signalNames(): string {
     .join(',');
 }
 
-/** One line for each field with attributes; an underscore in a value stands for a space. */
+/** The attributes as text, with one line per field; an underscore in a value stands for a space. */
 function schemaFacts(): string {
   const signals = signalNames();
   return `

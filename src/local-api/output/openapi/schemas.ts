@@ -10,7 +10,7 @@ export interface SchemaSources {
   readonly descriptions: Pick<Descriptions, 'ofKind' | 'ofField'>;
 }
 
-/** The schemas of kinds and of all kinds they refer to, by name. */
+/** Returns the schemas of the kinds and of all kinds they refer to, by schema name. */
 export function schemasOf(tops: readonly TopKind[], sources: SchemaSources): JsonObject {
   const { names } = sources;
   const known = new Map(tops.map((top) => [top.tableName, top.known]));
@@ -70,14 +70,17 @@ function kindSchema(kind: string, known: TopKind['known'] | undefined, sources: 
 }
 
 /**
- * Clients print the descriptions of a field and of its kind together; for these kinds both would be
- * the same.
+ * Kinds without a description, because clients print it after the description of the field, and
+ * both would be the same.
  */
 function isDescribedByField(kind: string): boolean {
   return /(?:Spec|Status|Source|Projection)$/.test(kind);
 }
 
-/** The template of an object has metadata, but neither kind nor apiVersion. */
+/**
+ * The object in a template, such as that of a ReplicaSet, has metadata, but neither kind nor
+ * apiVersion.
+ */
 function shownFields(kind: string, table: KindTable): readonly KindField[] {
   const fields = [...table.fieldsOf(kind).values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
   return kind.endsWith('Template') ? fields.filter(({ number }) => number !== 0) : fields;
@@ -209,7 +212,7 @@ export interface TopKind {
 
 const metaPackage = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 
-/** The root kinds of the meta package. */
+/** The kinds of the meta package from which its other kinds are reached. */
 const metaRoots = [
   'ObjectMeta',
   'ListMeta',
@@ -220,10 +223,13 @@ const metaRoots = [
   'DeleteOptions',
 ];
 
-/** Core kinds that only other groups use. */
+/** Kinds of the core package that only other groups use. */
 const coreRoots = ['TopologySelectorTerm'];
 
-/** The kind table prefixes one of two kinds with the same name. */
+/**
+ * The schema names of kinds that have a prefix in the kind table because two kinds have the same
+ * name.
+ */
 const ownNames: ReadonlyMap<string, string> = new Map([
   ['EventsEvent', 'Event'],
   ['EventsEventList', 'EventList'],
@@ -239,8 +245,8 @@ export class SchemaNames {
   readonly #owners = new Map<string, string>();
 
   /**
-   * A kind owns the kinds it refers to; shared kinds belong to the first one, those of the core
-   * group first.
+   * A top-level kind owns the kinds it refers to; a shared kind belongs to the first owner, those
+   * of the core group first.
    */
   constructor(table: KindTable, tops: readonly TopKind[]) {
     this.#table = table;
@@ -268,7 +274,7 @@ function coreFirst(a: TopKind, b: TopKind): number {
   return Number(a.known.group !== '') - Number(b.known.group !== '');
 }
 
-/** Such as `io.k8s.api.core.v1` for the core group. */
+/** The schema package of a group version, such as `io.k8s.api.core.v1` for the core group. */
 function packageOf({ group, version }: { readonly group: string; readonly version: string }): string {
   const name = group === '' ? 'core' : (group.split('.')[0] ?? group);
   return `io.k8s.api.${name}.${version}`;

@@ -6,7 +6,10 @@ export interface Column {
   readonly type: 'string' | 'integer' | 'boolean' | 'date';
   readonly format: '' | 'name' | 'quantity' | 'duration';
   readonly description: string;
-  /** 0 for columns that are always shown, 1 for wide output; the cells are always sent. */
+  /**
+   * The priority of the column: 0 if it is always shown, 1 for wide output. Clients receive all
+   * cells.
+   */
   readonly priority: 0 | 1;
 }
 
@@ -16,7 +19,7 @@ export type Cell = string | number | boolean;
 export interface Printer {
   readonly columns: readonly Column[];
   readonly cells: (object: StoredObject, nowMs: number) => readonly Cell[];
-  /** The conditions of the row, such as Completed. */
+  /** The conditions of the table row, such as Completed. */
   readonly conditions?: (object: StoredObject) => readonly JsonObject[] | undefined;
 }
 
@@ -35,7 +38,7 @@ export const nameColumn: Column = {
 
 export const ageColumn: Column = column('Age', 'The time since the creation of the object.');
 
-/** For kinds without own columns. */
+/** The printer for kinds that have no own columns. */
 export const plainPrinter: Printer = {
   columns: [nameColumn, column('Created At', 'The creation time of the object.', 'date')],
   cells: ({ metadata }) => [metadata.name, metadata.creationTimestamp],
@@ -50,7 +53,7 @@ const hour = 60 * minute;
 const day = 24 * hour;
 const year = 365 * day;
 
-/** The units of a duration by its length. */
+/** The units in which a duration is printed, by its length. */
 const steps: readonly {
   readonly below: number;
   readonly unit: readonly [number, string];
@@ -81,7 +84,7 @@ export function shortDuration(ms: number): string {
   return rest === 0 ? whole : `${whole}${rest}${step.rest[1]}`;
 }
 
-/** The time since a timestamp. */
+/** The age for a timestamp, as printed in columns. */
 export function ageOf(time: string | undefined | null, nowMs: number): string {
   const ms = time === undefined || time === null ? Number.NaN : Date.parse(time);
   return Number.isNaN(ms) ? '<unknown>' : shortDuration(nowMs - ms);

@@ -45,7 +45,7 @@ function occurrences(object: StoredObject, nowMs: number) {
   const series = object['series'] as JsonObject | undefined;
   if (series !== undefined)
     return { first, last: age(series['lastObservedTime']), count: Number(series['count'] ?? 0) };
-  // The count of a single occurrence may be absent.
+  // The count may be missing in an event that occurred once.
   const count = Number(object['count'] ?? object['deprecatedCount'] ?? 0) || 1;
   return { first, last: until === '' ? first : age(until), count };
 }
@@ -58,7 +58,7 @@ function sourceOf(object: StoredObject): string {
   return instance === '' ? component : `${component}, ${instance}`;
 }
 
-/** The field has different names in the two event API groups. */
+/** The object of an event has different field names in the two event API groups. */
 function part(object: StoredObject, name: string, otherName: string): JsonObject {
   return (object[name] ?? object[otherName] ?? {}) as JsonObject;
 }

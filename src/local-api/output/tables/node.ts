@@ -65,7 +65,7 @@ function orUnknown(text: string | undefined): string {
 
 const amounts = ['cpu', 'memory'];
 
-/** The usage of nodes and pods; that of a pod is the sum of its containers. */
+/** The columns of node and pod metrics; the usage of a pod is the sum of its containers. */
 export const usagePrinter: Printer = {
   columns: [
     nameColumn,

@@ -58,7 +58,7 @@ export interface PodSummary {
   readonly total: number;
   readonly status: string;
   readonly restarts: number;
-  /** When the most recently restarted container last terminated. */
+  /** The termination time of the most recently restarted container. */
   readonly lastRestart: string | undefined;
 }
 
@@ -90,7 +90,7 @@ function sidecarNames({ spec }: Pod): ReadonlySet<string> {
   return new Set(all.filter(({ restartPolicy }) => restartPolicy === 'Always').map(({ name }) => name));
 }
 
-/** Init containers after the blocking one are ignored. */
+/** The init containers up to the first one that is not finished; later ones are ignored. */
 function reachedInitContainers(
   initial: readonly ContainerStatus[],
   halt: number,
@@ -123,7 +123,7 @@ function terminationReason({ reason, signal, exitCode }: NonNullable<ContainerSt
   return signal !== undefined && signal !== 0 ? `Signal:${signal}` : `ExitCode:${exitCode}`;
 }
 
-/** The reason of the first container that is not running, otherwise that of the pod. */
+/** The reason of the first container that is not running, otherwise the reason of the pod. */
 function mainStatus(pod: Pod, stuck: string | undefined): string {
   const reasons = (pod.status?.containerStatuses ?? []).flatMap(({ state }) => {
     if ((state?.waiting?.reason ?? '') !== '') return [{ text: state?.waiting?.reason ?? '', failed: false }];

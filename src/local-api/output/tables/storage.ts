@@ -81,7 +81,7 @@ function phaseOf({ metadata }: StoredObject, phase: string | undefined): string 
   return metadata.deletionTimestamp === undefined ? (phase ?? '') : 'Terminating';
 }
 
-/** The beta annotation overrides the class. */
+/** The storage class of the beta annotation overrides that of the spec. */
 function classOf({ metadata }: StoredObject, name: string | undefined): string {
   return metadata.annotations?.['volume.beta.kubernetes.io/storage-class'] ?? name ?? '';
 }

@@ -34,9 +34,9 @@ function entryOf(kind: string): ResourceEntry {
   };
 }
 
-describe('a table', () => {
+describe('table responses', () => {
   for (const [path, { nowMs, table }] of Object.entries(recorded)) {
-    it(`of ${path.split('/').at(-1)} is equal to that of the recorded API server`, () => {
+    it(`the table of ${path.split('/').at(-1)} equals that of the recorded API server`, () => {
       const objects = table.rows.map(({ object }) => object);
       const kind = objects[0]?.kind ?? '';
       const { metadata } = table;
@@ -55,7 +55,7 @@ describe('a table', () => {
     });
   }
 
-  it('describes each column in one line', () => {
+  it('every column has a description of one line', () => {
     for (const { table, nowMs } of Object.values(recorded)) {
       const kind = table.rows[0]?.object.kind ?? '';
       const created = asTable(entryOf(kind), [], {
@@ -69,7 +69,7 @@ describe('a table', () => {
     }
   });
 
-  it('includes the metadata of its objects, the objects, or neither', () => {
+  it('a table row includes the metadata of its object, the object, or neither', () => {
     const object = recorded['/api/v1/nodes']?.table.rows[0]?.object as StoredObject;
     const row = (includeObject: 'None' | 'Metadata' | 'Object', of = object) => {
       const table = asTable(entryOf('Node'), [of], {
@@ -94,7 +94,7 @@ describe('a table', () => {
     assert.deepEqual(row('None', end), { ...partial, metadata: end.metadata });
   });
 
-  it('of a kind without own columns has name and creation time', () => {
+  it('the table of a kind without own columns has name and creation time', () => {
     const metadata = { name: 'x', uid: 'u', resourceVersion: '1', creationTimestamp: '2026-01-31T12:00:00Z' };
     const object = { apiVersion: 'example.test/v1', kind: 'Thing', metadata };
     const wish = { metadata: {}, includeObject: 'None', nowMs: 0, columns: 'with' } as const;
@@ -102,7 +102,7 @@ describe('a table', () => {
     assert.deepEqual(rows[0]?.cells, ['x', '2026-01-31T12:00:00Z']);
   });
 
-  it('has a row for a bookmark, which is an object without a name', () => {
+  it('a bookmark, which is an object without a name, has a table row', () => {
     const bookmark = {
       kind: 'Pod',
       apiVersion: 'v1',
@@ -117,7 +117,7 @@ describe('a table', () => {
     assert.deepEqual(cellsOf('Thing'), ['', '']);
   });
 
-  it('of events is equal for both API groups', () => {
+  it('the table of events is equal for both API groups', () => {
     const { nowMs, table } = recorded['/api/v1/namespaces/shown/events'] as Recorded;
     const wish = { metadata: {}, includeObject: 'None', nowMs, columns: 'without' } as const;
     const retained = table.rows.map(({ object }) => object);
@@ -126,7 +126,7 @@ describe('a table', () => {
     assert.deepEqual(asTable(entryOf('Event'), shown, wish), asTable(entryOf('Event'), retained, wish));
   });
 
-  it('of pod metrics sums up the containers of a pod', () => {
+  it('the table of pod metrics sums the usage of the containers', () => {
     const metadata = { name: 'x', uid: '', resourceVersion: '', creationTimestamp: '' };
     const usage = { cpu: '1500000n', memory: '1Mi' };
     const containers = [

@@ -27,12 +27,12 @@ import {
 } from './storage.ts';
 
 export interface TableOptions {
-  /** The metadata of the list or object: its resource version. */
+  /** The resource version of the list or object. */
   readonly metadata: JsonObject;
-  /** What each row includes of its object. */
+  /** Which part of its object each row includes. */
   readonly includeObject: 'None' | 'Metadata' | 'Object';
   readonly nowMs: number;
-  /** In a watch only the first table has column definitions. */
+  /** Whether the table has column definitions; in a watch only the first one has. */
   readonly columns: 'with' | 'without';
 }
 
@@ -57,14 +57,14 @@ export function asTable(
   };
 }
 
-/** A bookmark has no name, but needs a row. */
+/** A bookmark has no name, but gets a row too. */
 function withName(object: StoredObject): StoredObject {
   const { name = '', creationTimestamp = '' } = object.metadata as Partial<StoredObject['metadata']>;
   if (name !== '') return object;
   return { ...object, metadata: { ...object.metadata, name, creationTimestamp } };
 }
 
-/** The annotation that marks the end of the initial events must not be omitted. */
+/** The bookmark keeps its annotations, because one of them marks the end of the initial events. */
 const initialEventsEnd = 'k8s.io/initial-events-end';
 
 function rowObject(object: StoredObject, include: TableOptions['includeObject']): JsonObject | null {
@@ -73,7 +73,7 @@ function rowObject(object: StoredObject, include: TableOptions['includeObject'])
   return include === 'Metadata' || marksEnd ? partialOf(object) : null;
 }
 
-/** The PartialObjectMetadata of an object. */
+/** Returns the PartialObjectMetadata of an object. */
 function partialOf({ metadata }: JsonObject): JsonObject {
   return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: metadata ?? {} };
 }
@@ -90,7 +90,7 @@ export function asPartial(objectOrList: JsonObject): JsonObject {
   };
 }
 
-/** Kinds are unique across the groups here. */
+/** The printers by kind; kinds are unique across the groups here. */
 const printers: Readonly<Record<string, Printer>> = {
   Pod: podPrinter,
   Node: nodePrinter,

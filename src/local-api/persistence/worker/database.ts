@@ -11,21 +11,24 @@ import type {
 } from './messages.ts';
 import { checkFile, createFile, numberOf, openForWriting, sizeOf } from './schema.ts';
 
-/** Revisions that may be assigned without a disk sync. */
+/** The number of revisions that may be assigned without a disk sync. */
 const reservedAhead = 1_000;
 const compactBatch = 500;
-/** Limits the size of a message, and so the memory of both threads; a single row may be larger. */
+/**
+ * The maximum number of rows and characters in a page, which limits the memory of both threads; a
+ * single row may be larger.
+ */
 const pageRows = 200;
 const pageLength = 1024 * 1024;
-/** Free pages returned to the file system at once, about 2 MB. */
+/** The number of free pages that one call returns to the file system, about 2 MB. */
 const vacuumPages = 500;
-/** Free pages kept for new data: this number or this share of the file. */
+/** The free pages that are kept for new data: this number or this share of the file. */
 const slackPages = 256;
 const slackShare = 1 / 8;
 
 /**
- * The SQLite database. Log rows are undo records with the object before the change, so that the
- * oldest rows can be removed without affecting the others.
+ * The SQLite database of the store. Log rows are undo records with the object before the change, so
+ * that the oldest rows can be removed without affecting the others.
  */
 export class StoreDatabase {
   readonly #path: string;
@@ -35,7 +38,7 @@ export class StoreDatabase {
   readonly #removeObject: StatementSync;
   readonly #putMeta: StatementSync;
   #safety: SyncLevel = 'disk';
-  /** Persisted: revisions up to this one may have been assigned. */
+  /** The persisted revision up to which revisions may have been assigned. */
   #reserved: number;
   #objects: number;
   #logRows: number;
@@ -73,7 +76,8 @@ export class StoreDatabase {
         .prepare(`SELECT key, value FROM meta WHERE key LIKE 'fact:%'`)
         .all()
         .map(({ key, value }) => [String(key).slice('fact:'.length), String(value)]),
-      // Reads the header of each row only, however large the objects are.
+      // Sums the sizes with a query that reads only the header of each row, so that it is fast for
+      // large objects.
       objectBytes: numberOf(this.#db, 'SELECT sum(octet_length(value)) FROM obj'),
       stats: this.stats(),
     };
@@ -134,7 +138,7 @@ export class StoreDatabase {
     return this.stats();
   }
 
-  /** `more` means that the file still has too many free pages. */
+  /** Returns some free pages to the file system. `more` means that the file still has too many. */
   vacuum(): { readonly more: boolean; readonly stats: FileStats } {
     const free = numberOf(this.#db, 'PRAGMA freelist_count');
     const slack = Math.max(slackPages, numberOf(this.#db, 'PRAGMA page_count') * slackShare);
@@ -171,7 +175,7 @@ export class StoreDatabase {
     };
   }
 
-  /** Returns the number of bytes added to the log. */
+  /** Writes one change; returns the number of bytes added to the log. */
   #writeRow({ rev, key, op, value, ts }: ChangeRow): number {
     const row = this.#addToLog.get(rev, key, op, op === 'DELETED' ? value : null, ts);
     if (op === 'DELETED') this.#removeObject.run(key);
@@ -193,7 +197,7 @@ export class StoreDatabase {
       work();
       this.#db.exec('COMMIT');
     } catch (error) {
-      // Some failures roll back automatically.
+      // SQLite rolls back automatically after some failures.
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
       throw error;
     }
@@ -210,14 +214,17 @@ export class StoreDatabase {
   }
 }
 
-/** The estimated growth of the write-ahead log: pages of three B-trees and the object twice. */
+/**
+ * Estimates by how many bytes a change grows the write-ahead log: pages of three B-trees and the
+ * object twice.
+ */
 function estimatedWalBytes(value: string): number {
   return 3 * 4096 + 2 * value.length;
 }
 
 const logRowBytes = 'coalesce(octet_length(value), 0) + coalesce(octet_length(before), 0)';
 
-/** As many rows as fit in one message, at least one. */
+/** Takes as many rows as fit in one message, but at least one. */
 function page<R extends { readonly value: string | null; readonly before?: string | null }>(
   rows: Iterable<R>,
 ): readonly R[] {

@@ -4,8 +4,9 @@ import type { StoreReply, StoreRequest, StoreResult } from './messages.ts';
 import { asFailure, StoreFailure } from './schema.ts';
 
 /**
- * The worker thread of the store. It has no clock and no randomness: requests are executed
- * serially. It imports little, because its modules are loaded a second time.
+ * The entry point of the worker thread for the store. It uses no clock and no randomness, and
+ * executes requests serially. It has few imports, because each module in the thread is loaded a
+ * second time.
  */
 function serveStore(port: MessagePort): void {
   let database: StoreDatabase | undefined;
@@ -47,5 +48,5 @@ function replyTo(id: number, work: () => StoreResult): StoreReply {
   }
 }
 
-// Importing the module outside of the worker has no effect.
+// Does nothing when the module is imported outside of the worker thread.
 if (parentPort !== null && workerData === 'store') serveStore(parentPort);

@@ -3,35 +3,35 @@
  * order. All data is plain and is copied.
  */
 
-/** One change of one object. */
+/** A row of the log: one change of one object. */
 export interface ChangeRow {
   readonly rev: number;
   readonly key: string;
   readonly op: 'ADDED' | 'MODIFIED' | 'DELETED';
-  /** The object after the change; for a deletion its last state. */
+  /** The object after the change as JSON; for a deletion its last state. */
   readonly value: string;
-  /** The monotonic time of the store in milliseconds. */
+  /** The store time of the change in milliseconds. */
   readonly ts: number;
 }
 
 /**
- * `disk`: synced before the response. `system`: survives a crash of the process, but not a power
- * failure.
+ * How durable a change is before its request is answered. `disk`: synced to the disk. `system`:
+ * survives a crash of the process, but not a power failure.
  */
 export type SyncLevel = 'disk' | 'system';
 
 export interface CommitRequest {
   readonly do: 'commit';
-  /** Sorted by revision; at least one. */
+  /** The changes sorted by revision; at least one. */
   readonly rows: readonly ChangeRow[];
   readonly safety: SyncLevel;
-  /** Resource definitions to persist with the rows. */
+  /** Resource definitions, by key, to persist with the rows. */
   readonly facts: readonly (readonly [string, string])[];
 }
 
 export interface CompactRequest {
   readonly do: 'compact';
-  /** Rows older than this are removed, and the oldest rows above the limits. */
+  /** Rows with an earlier store time are removed, and the oldest rows above the limits. */
   readonly olderThan: number;
   readonly keepRows: number;
   readonly keepBytes: number;
@@ -43,67 +43,67 @@ export interface ObjectsPage {
 
 export interface LogRow extends Omit<ChangeRow, 'value'> {
   /**
-   * Only for deletions: otherwise it is the `before` of the object's next change, or the current
-   * object.
+   * The last state of a deleted object; null for other changes, whose object is the `before` of its
+   * next change, or the current object.
    */
   readonly value: string | null;
   readonly before: string | null;
 }
 
-/** The state of the file after the request. */
+/** Statistics of the file after a request. */
 export interface FileStats {
   readonly objects: number;
   readonly logRows: number;
   readonly logBytes: number;
   readonly fileBytes: number;
   readonly walBytes: number;
-  /** The approximate size of the write-ahead log that is not checkpointed. */
+  /** The approximate size of the part of the write-ahead log that is not checkpointed. */
   readonly aheadBytes: number;
 }
 
 export interface Opened {
   /** The highest revision that may have been assigned. */
   readonly revision: number;
-  /** Changes up to this revision are compacted. */
+  /** The changes up to this revision were removed by compaction. */
   readonly compacted: number;
   /** The store time of the last write. */
   readonly ts: number;
   readonly facts: readonly (readonly [string, string])[];
-  /** The size of all objects as JSON. */
+  /** The size of all objects as JSON, in bytes. */
   readonly objectBytes: number;
   readonly stats: FileStats;
 }
 
-/** Each request with its response. */
+/** The request and the result of each call. */
 export interface StoreCalls {
   readonly open: {
     readonly request: { readonly do: 'open'; readonly path: string };
     readonly result: Opened;
   };
-  /** A page of objects after a key. */
+  /** Returns a page of objects with keys after the given one. */
   readonly objects: {
     readonly request: { readonly do: 'objects'; readonly after: string };
     readonly result: ObjectsPage;
   };
-  /** A page of the log before a revision, newest first. */
+  /** Returns a page of log rows before a revision, newest first. */
   readonly log: {
     readonly request: { readonly do: 'log'; readonly before: number };
     readonly result: { readonly rows: readonly LogRow[] };
   };
   readonly commit: { readonly request: CommitRequest; readonly result: FileStats };
-  /** Removes one batch; `more` requests another call. */
+  /** Removes one batch of log rows; `more` means that another call is needed. */
   readonly compact: {
     readonly request: CompactRequest;
     readonly result: { readonly removed: number; readonly more: boolean; readonly stats: FileStats };
   };
-  /** Checkpoints the write-ahead log. */
+  /** Checkpoints the write-ahead log into the file. */
   readonly checkpoint: { readonly request: { readonly do: 'checkpoint' }; readonly result: FileStats };
-  /** Returns free pages to the file system, some at a time, and truncates the write-ahead log. */
+  /** Returns some free pages to the file system, and truncates the write-ahead log. */
   readonly tidy: {
     readonly request: { readonly do: 'tidy' };
     readonly result: { readonly more: boolean; readonly stats: FileStats };
   };
-  /** The last request: persists the last revision and the store time. */
+  /** Ends the thread: persists the last revision and the store time. No request may follow. */
   readonly close: {
     readonly request: { readonly do: 'close'; readonly revision: number; readonly ts: number };
     readonly result: FileStats;

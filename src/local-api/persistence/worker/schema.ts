@@ -6,7 +6,7 @@ import type { FailureKind, StoreFailureInfo } from './messages.ts';
 /** The application ID in the file header; it distinguishes the store from other databases. */
 const applicationId = 0x6b_75_62_6c;
 const schemaVersion = 1;
-/** The size to which the write-ahead log is truncated. */
+/** The size to which SQLite truncates the write-ahead log. */
 const sideFileBytes = 16 * 1024 * 1024;
 
 const tables = `
@@ -17,21 +17,22 @@ const tables = `
   PRAGMA user_version = ${schemaVersion};
 `;
 
-/** The temporary name of a file that is being created. */
+/** The temporary path at which a new file is created. */
 export function temporaryPathOf(path: string): string {
   return `${path}.new`;
 }
 
 /**
- * Verifies the file without changing it; throws a StoreFailure if it is unusable. Requires the
- * lock.
+ * Verifies the file without changing it; throws a StoreFailure if it is unusable. The caller must
+ * hold the lock.
  */
 export function checkFile(path: string): 'there' | 'missing' {
   const bytes = sizeOf(path);
   if (bytes === undefined && (sizeOf(`${path}-wal`) ?? 0) > 0)
     throw new StoreFailure('corrupt', 'it is missing, though what was written ahead of it is there');
   if (bytes === undefined) return 'missing';
-  // A file under its final name is complete and is never truncated by kubeling.
+  // A file under its final name is complete and is never truncated by kubeling, so an empty one is
+  // damaged.
   if (bytes === 0) throw new StoreFailure('corrupt', 'it is empty, and was not when it was made');
   checkHeader(path);
   const db = new DatabaseSync(path, { readOnly: true });
@@ -40,18 +41,18 @@ export function checkFile(path: string): 'there' | 'missing' {
     checkPages(db);
   } finally {
     db.close();
-    // A read-only connection leaves an unused shared-memory file.
+    // A read-only connection leaves an unused shared-memory file behind.
     rmSync(`${path}-shm`, { force: true });
   }
   return 'there';
 }
 
-/** Undefined for a missing file. */
+/** The size of a file; undefined if it is missing. */
 export function sizeOf(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.size;
 }
 
-/** SQLite reports a damaged header with an unclear message. */
+/** Checks the file header, because SQLite reports a damaged one with an unclear message. */
 function checkHeader(path: string): void {
   const header = Buffer.alloc(16);
   const file = openSync(path, 'r');
@@ -82,12 +83,12 @@ function checkVersions(db: DatabaseSync): void {
 function checkPages(db: DatabaseSync): void {
   const found = String(db.prepare('PRAGMA quick_check(1)').all()[0]?.['quick_check']);
   if (found === 'ok') return;
-  // The last line has the cause.
+  // The last line of the result has the cause.
   const what = found.split('\n').at(-1);
   throw new StoreFailure('corrupt', `its pages do not fit together: ${what}`);
 }
 
-/** Initializes the temporary file and renames it. */
+/** Creates the file under its temporary name and renames it. */
 export function createFile(path: string): void {
   const file = temporaryPathOf(path);
   const db = new DatabaseSync(file);
@@ -105,17 +106,19 @@ export function createFile(path: string): void {
   }
 }
 
-/** Opens the file for the lifetime of the store. */
+/** Opens the file for reading and writing until the store is closed. */
 export function openForWriting(path: string): DatabaseSync {
   const db = new DatabaseSync(path);
   try {
     db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -1024;');
-    // Created by an earlier version under the final name.
+    // The empty file was created by an earlier version under its final name, so its tables are
+    // created now.
     if (isEmptyDatabase(db)) createTables(db);
     db.exec(
       `PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = ${sideFileBytes}; PRAGMA synchronous = FULL;`,
     );
-    // Checkpoints are scheduled separately, so that commits do not wait for them.
+    // Disables automatic checkpoints, so that commits do not wait for them; the main thread
+    // schedules them.
     db.exec('PRAGMA wal_autocheckpoint = 0');
     return db;
   } catch (error) {
@@ -125,7 +128,7 @@ export function openForWriting(path: string): DatabaseSync {
 }
 
 function createTables(db: DatabaseSync): void {
-  // Must precede the first table; later it would rewrite the file.
+  // This pragma must precede the first table; later it would rewrite the file.
   db.exec('PRAGMA auto_vacuum = INCREMENTAL');
   db.exec(`BEGIN IMMEDIATE; ${tables} COMMIT;`);
 }
@@ -134,12 +137,12 @@ function isEmptyDatabase(db: DatabaseSync): boolean {
   return numberOf(db, 'SELECT count(*) FROM sqlite_schema') === 0;
 }
 
-/** The single number that a statement returns. */
+/** Returns the single number that an SQL statement selects. */
 export function numberOf(db: DatabaseSync, sql: string): number {
   return Number(Object.values(db.prepare(sql).get() ?? {})[0] ?? 0);
 }
 
-/** An error detected by the store thread; its message continues after "as". */
+/** An error that the store thread has detected; its message continues a sentence after "as". */
 export class StoreFailure extends Error {
   readonly kind: FailureKind;
 
@@ -150,7 +153,7 @@ export class StoreFailure extends Error {
   }
 }
 
-/** SQLite primary result codes; all others are plain failures. */
+/** The SQLite result codes with a specific kind of failure; all others are general failures. */
 const kindsByCode: ReadonlyMap<number, FailureKind> = new Map([
   [5, 'busy'],
   [11, 'corrupt'],
@@ -158,7 +161,7 @@ const kindsByCode: ReadonlyMap<number, FailureKind> = new Map([
   [26, 'corrupt'],
 ]);
 
-/** Converts any error to a message. */
+/** Converts any error to the message for the main thread. */
 export function asFailure(thrown: unknown): StoreFailureInfo {
   if (thrown instanceof StoreFailure) return { kind: thrown.kind, message: thrown.message };
   const { errcode, code, message } = thrown as { errcode?: unknown; code?: unknown; message?: unknown };

@@ -233,7 +233,7 @@ VolumeAttachment: A request to attach a volume to a node.
  status: Whether it is.
 `;
 
-/** What all objects share. */
+/** Descriptions of the fields that all objects have. */
 export const metaDescriptions = `
 *
  apiVersion: The group and version in which the object is written, such as v1.

@@ -1,4 +1,4 @@
-/** Pods, but for their containers and volumes. */
+/** Descriptions of pods, without their containers and volumes. */
 export const podDescriptions = `
 Pod: Containers that run together on one node and share an address and volumes.
  spec: The desired state of the pod.

@@ -1,4 +1,4 @@
-/** Where the files of a pod come from. */
+/** Descriptions of volumes and their sources. */
 export const volumeDescriptions = `
 Volume: Something that containers of a pod may mount; it has a name and one source.
  name: What containers call it.
