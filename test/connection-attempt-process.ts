@@ -12,7 +12,8 @@ interface Order {
 const enoughBytes = 4_096;
 const { target, text, uid, waitMs } = JSON.parse(process.argv[2] ?? '') as Order;
 
-// Only now, as the other user need not be able to read Node.js and this file. All capabilities go with it.
+// Changes the user only now, because that user need not be able to read Node.js and this file. Its
+// capabilities are dropped as well.
 if (uid !== undefined) {
   process.setgroups?.([]);
   process.setgid?.(uid);

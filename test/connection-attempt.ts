@@ -1,27 +1,36 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** What a process that connects somewhere gets: the beginning of the answer, or the code of the error. */
+/** The result of a connection: the beginning of the response, or the error code. */
 export type Attempt = { readonly answer: string } | { readonly error: string };
 
 export interface AttemptPlace {
-  /** The words before a program that enter a network namespace; that of the test without them. */
+  /**
+   * The command prefix that enters a network namespace; without it, the namespace of the test is
+   * used.
+   */
   readonly through?: readonly string[];
-  /** The user, without its groups and capabilities; root unless given. */
+  /** The UID to run as, without its groups and capabilities; root if undefined. */
   readonly uid?: number;
 }
 
 export type Target =
   | { readonly host: string; readonly port: number; readonly tls?: boolean }
-  /** An abstract address begins with a NUL. */
+  /** A path that begins with a NUL is an abstract address. */
   | { readonly path: string };
 
-/** A packet filter that drops is noticed by time alone; what answers answers within a fraction of it. */
+/**
+ * The timeout after which a connection counts as dropped by a packet filter; a server responds in a
+ * fraction of it.
+ */
 const waitMs = 3_000;
 const attemptWithinMs = 30_000;
 const child = fileURLToPath(new URL('connection-attempt-process.ts', import.meta.url));
 
-/** Connects in a process of its own, sends the text, and reads until the other side ends or has sent enough. */
+/**
+ * Connects in a separate process, sends the text, and reads until the peer closes the connection or
+ * has sent enough.
+ */
 export function attempt(target: Target, text: string, place: AttemptPlace = {}): Promise<Attempt> {
   const { through = [], uid } = place;
   const [file = '', ...args] = [...through, process.execPath, child];
@@ -29,7 +38,7 @@ export function attempt(target: Target, text: string, place: AttemptPlace = {}):
   return new Promise((resolve, reject) => {
     execFile(file, [...args, input], { timeout: attemptWithinMs }, (error, stdout, stderr) => {
       if (error === null) resolve(JSON.parse(stdout) as Attempt);
-      else reject(new Error(`The attempt itself failed: ${stderr}`, { cause: error }));
+      else reject(new Error(`Cannot run the connection attempt: ${stderr}`, { cause: error }));
     });
   });
 }

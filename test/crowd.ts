@@ -1,16 +1,28 @@
 import { readFileSync } from 'node:fs';
 
-/** So many more than any test has that begins or ends meanwhile. */
+/**
+ * The safety margin in processes: more than other programs of the machine may start or end during
+ * the test.
+ */
 const many = 1_000;
 
 export interface Crowd {
-  /** So many numbers of processes are left on the machine when nearly all of the crowd is there. */
+  /**
+   * The number of process IDs that are left on the machine when nearly all processes of the script
+   * run.
+   */
   readonly threshold: number;
-  /** For a shell in a container: processes that wait, so many that less than that is left, whoever else ends. */
+  /**
+   * A shell script for a container: it starts waiting processes until fewer process IDs than the
+   * threshold are left, even if other processes exit.
+   */
   readonly script: string;
 }
 
-/** Makes a machine short of processes on which others are at work as well; for one test at a time. */
+/**
+ * Computes how to exhaust the process IDs of a machine that other programs use too; for one test at
+ * a time.
+ */
 export function crowdOfMachine(): Crowd {
   const most = (name: string) => Number(readFileSync(`/proc/sys/kernel/${name}`, 'utf8'));
   const tasks = Number(/\d+\/(\d+)/.exec(readFileSync('/proc/loadavg', 'utf8'))?.[1]);

@@ -2,12 +2,15 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 
-/** Below the ephemeral range of Linux (32768 and up): no outgoing connection takes one between the check and its use. */
+/**
+ * Below the ephemeral port range of Linux (32768 and up), so that no outgoing connection uses a
+ * port between the check and its use.
+ */
 const firstPort = 20_000;
 const lastPort = 30_000;
 const attempts = 1_000;
 
-/** Ports of loopback on which nothing listens, all different. */
+/** Returns different loopback ports on which no process listens. */
 export async function freePorts(count: number): Promise<readonly number[]> {
   const servers = new Map<number, Server>();
   for (let attempt = 0; servers.size < count; attempt++) {

@@ -18,10 +18,10 @@ const random = systemRandom();
 const execute = promisify(execFile);
 
 export interface InProcessOptions extends PrivateRuntimeOptions {
-  /** Flags of the kubelet besides those that point it to its directories. */
+  /** Flags of the kubelet besides those with its directories. */
   readonly flags?: readonly string[];
   readonly settings?: (dataDir: string) => Partial<KubeletSettings>;
-  /** What each kubelet is given, as the test wants it. */
+  /** Changes the dependencies of each kubelet that is started. */
   readonly aroundDeps?: (deps: KubeletDeps, runtime: PrivateRuntime) => KubeletDeps;
 }
 
@@ -32,13 +32,13 @@ export interface PodParts {
     readonly namespace?: string;
   };
   readonly spec?: Partial<PodSpec>;
-  /** By name; each runs its script in a shell. */
+  /** The containers by name; each runs its script in a shell. */
   readonly containers: Readonly<Record<string, string | ContainerParts>>;
 }
 
 export type ContainerParts = Partial<Container> & { readonly script?: string };
 
-/** A whole kubelet in this process on a containerd of its own, fed by a directory of manifests. */
+/** A complete kubelet in this process with a private containerd and a directory of manifests. */
 export class InProcessNode implements AsyncDisposable {
   readonly runtime: PrivateRuntime;
   readonly logs = collectLogs(clock);
@@ -78,7 +78,7 @@ export class InProcessNode implements AsyncDisposable {
     return this.path('logs');
   }
 
-  /** A new kubelet on what earlier ones have left. */
+  /** Starts a new kubelet on the state that earlier ones have left. */
   async start(changed: Partial<KubeletSettings> = {}): Promise<void> {
     const { cri } = this.runtime;
     const { logger } = this.logs;
@@ -95,13 +95,13 @@ export class InProcessNode implements AsyncDisposable {
     });
   }
 
-  /** Ends the kubelet; its pods run on. */
+  /** Stops the kubelet; its pods keep running. */
   async stop(): Promise<void> {
-    this.#controller.abort(new Error('The test ends the kubelet'));
+    this.#controller.abort(new Error('The test stops the kubelet'));
     await this.#run;
   }
 
-  /** All in one moment, so that they start side by side. */
+  /** Writes all manifests at the same time, so that the pods start concurrently. */
   async put(pods: Readonly<Record<string, PodParts>>): Promise<void> {
     for (const [name, parts] of Object.entries(pods)) await this.#write(name, parts);
   }
@@ -110,7 +110,7 @@ export class InProcessNode implements AsyncDisposable {
     for (const name of names) await rm(this.path('manifests', `${name}.json`), { force: true });
   }
 
-  /** By the name its manifest gives it. */
+  /** Returns the pod by the name in its manifest. */
   pod(name: string): Pod | undefined {
     return this.kubelet.endpoints
       .podsWithStatus()
@@ -136,13 +136,16 @@ export class InProcessNode implements AsyncDisposable {
     return pod;
   }
 
-  /** What a container of a pod that has ended has printed, without the last line end. */
+  /**
+   * Waits until the pod has terminated; returns the output of a container, without the last
+   * newline.
+   */
   async printed(name: string, container = 'main'): Promise<string> {
     await this.succeeded(name);
     return await this.logOf(name, container);
   }
 
-  /** What its first instance has printed so far. */
+  /** Returns the current output of the first instance of a container. */
   async logOf(name: string, container: string): Promise<string> {
     const { metadata } = await this.podIs(name, 'there', () => true);
     const directory = `${metadata.namespace}_${metadata.name}_${metadata.uid}`;
@@ -155,7 +158,7 @@ export class InProcessNode implements AsyncDisposable {
       .replace(/\n$/, '');
   }
 
-  /** Waits for a container that waits for this reason, and answers the message of its state. */
+  /** Waits until a container is waiting with this reason; returns the message of its state. */
   async waits(name: string, reason: string, container = 'main'): Promise<string> {
     const waiting = ({ containerStatuses = [], initContainerStatuses = [] }: PodStatus) =>
       [...containerStatuses, ...initContainerStatuses].find((status) => status.name === container)?.state
@@ -177,7 +180,7 @@ export class InProcessNode implements AsyncDisposable {
     );
   }
 
-  /** Waits for an event of this reason, and answers its message. */
+  /** Waits for an event with this reason; returns its message. */
   async event(name: string, reason: string): Promise<string> {
     return await eventually(
       `the event ${reason} of ${name}`,
@@ -193,7 +196,7 @@ export class InProcessNode implements AsyncDisposable {
     return [JSON.stringify(this.pod(name)?.status, undefined, 1), ...events, ...problems].join('\n');
   }
 
-  /** Ends all pods and waits until nothing of them is left. */
+  /** Removes all pods and waits until nothing of them is left. */
   async clear(): Promise<void> {
     await rm(this.path('manifests'), { recursive: true, force: true });
     await mkdir(this.path('manifests'), { recursive: true });
@@ -218,7 +221,7 @@ export class InProcessNode implements AsyncDisposable {
     }
   }
 
-  /** Nothing that is still mounted may be emptied with the data directory. */
+  /** The data directory must not be removed while a file system is mounted in it. */
   async #unmount(): Promise<void> {
     const mounts = await readFile('/proc/self/mounts', 'utf8');
     const points = mounts.split('\n').map((line) => line.split(' ')[1] ?? '');
@@ -228,7 +231,7 @@ export class InProcessNode implements AsyncDisposable {
     }
   }
 
-  /** Makes the cgroup of all pods as well, as `kubeling up` does. */
+  /** Also creates the cgroup of all pods, as `kubeling up` does. */
   async #tryRuntime(): Promise<void> {
     const { cri, image, containerd } = this.runtime;
     const plan = { image, logDirectory: this.path('check'), cgroupParent: containerd.layout.cgroup };

@@ -32,7 +32,7 @@ const program = fileURLToPath(new URL('embedded-api.ts', import.meta.url));
 /** Runs kubeling's embedded API in a separate process, in place of a complete control plane. */
 export class EmbeddedBackend implements PlaneBackend {
   readonly kind = 'embedded';
-  /** It believes only certificates of its own authority, also of kubelets. */
+  /** The API server trusts only certificates of its own CA, also those of kubelets. */
   readonly nodeConfig = { serverTLSBootstrap: true };
   readonly kubectl = findKubectl();
   readonly folder: string;
@@ -95,7 +95,10 @@ export class EmbeddedBackend implements PlaneBackend {
     return this.#authority.issue(options);
   }
 
-  /** Nobody is believed for a token here: a node comes with a certificate, and asks for those after it. */
+  /**
+   * The embedded API supports no bootstrap tokens: a node gets its first certificate here, and
+   * requests later ones.
+   */
   async firstCredential(nodeName: string): Promise<Credential> {
     return this.issue({ subject: `/O=system:nodes/CN=system:node:${nodeName}` });
   }
@@ -114,7 +117,7 @@ export class EmbeddedBackend implements PlaneBackend {
     await this.#server.start();
   }
 
-  /** It remembers only what happened while it ran. */
+  /** Does nothing: the embedded API keeps the history only while it runs. */
   async forgetHistory(): Promise<void> {
     await this.stopApiServer('SIGKILL');
     await this.startApiServer();
@@ -139,7 +142,7 @@ export class EmbeddedBackend implements PlaneBackend {
     });
   }
 
-  /** A certificate and its key, which it keeps in one file. */
+  /** Returns the certificate and its key, which the API stores in one file. */
   #kept(name: string): string {
     return readFileSync(join(this.folder, 'api', 'pki', name), 'utf8');
   }

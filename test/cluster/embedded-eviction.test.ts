@@ -21,25 +21,31 @@ interface EventList {
 const pressures = ['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const;
 type Pressure = (typeof pressures)[number];
 
-/** What the Node says of itself without and with each; its events say the same. */
+/**
+ * For each condition of the Node the reasons without and with pressure; the events have the same
+ * reasons.
+ */
 const reasons = {
   MemoryPressure: ['KubeletHasSufficientMemory', 'KubeletHasInsufficientMemory'],
   DiskPressure: ['KubeletHasNoDiskPressure', 'KubeletHasDiskPressure'],
   PIDPressure: ['KubeletHasSufficientPID', 'KubeletHasInsufficientPID'],
 } as const;
 const mebi = 1024 ** 2;
-/** All that pods may have together. */
+/** The allocatable memory of all pods together. */
 const memoryOfPods = 1024 * mebi;
 const stays = 'sleep 100000 & wait';
 
 interface Asking {
-  /** Where a file of its name appears when it is to begin. */
+  /**
+   * The directory in which the test creates a file with the pod's name to make the pod's command
+   * begin.
+   */
   readonly signs: string;
   readonly command: string;
   readonly emptyDir?: object;
 }
 
-/** Asks for some memory, and so is admitted while that is short. */
+/** Builds a pod with a memory request, which is therefore admitted during memory pressure. */
 function asking(name: string, nodeName: string, { signs, command, emptyDir = {} }: Asking): object {
   const waits = `while [ ! -e /signs/${name} ]; do sleep 0.05; done`;
   const main = container('main', {
@@ -57,7 +63,7 @@ function asking(name: string, nodeName: string, { signs, command, emptyDir = {} 
   return pod(name, podSpec([main], { nodeName, volumes }));
 }
 
-it('the Node says what it is short of, refuses pods meanwhile, and says that it is short no more', {
+it('the Node reports each pressure, rejects pods during it, and reports its end', {
   skip: process.getuid?.() === 0 ? false : 'needs root',
   timeout: 300_000,
 }, async () => {
@@ -112,7 +118,7 @@ it('the Node says what it is short of, refuses pods meanwhile, and says that it 
     asking('filler', node.name, { signs, command: fill(30) }),
     asking('crowd', node.name, { signs, command: crowd.script }),
   );
-  // A pod of which nothing is known would be evicted first.
+  // These pods are created first, because a pod without stats would be evicted first.
   for (const name of ['other', 'greedy', 'filler', 'crowd']) await cluster.phase(name, 'Running');
   const begin = (name: string) => writeFileSync(join(signs, name), '');
   begin('greedy');

@@ -3,7 +3,7 @@ import { SmallCluster } from './small-cluster.ts';
 import { lostNode } from './suites/lost-node.ts';
 import { embeddedApi } from './suites/place.ts';
 
-describe('what takes minutes on the embedded API', { timeout: 900_000 }, () => {
+describe('slow tests of the embedded API', { timeout: 900_000 }, () => {
   let shared: SmallCluster;
 
   before(async () => {

@@ -7,7 +7,9 @@ import { embeddedApi } from './suites/place.ts';
 import { usualPods } from './suites/pods.ts';
 import { verbsOfKubectl } from './suites/verbs.ts';
 
-/** What is tried on a real cluster, on kubeling's own API: one of it, and one node, for all suites. */
+/**
+ * Runs the suites of a real cluster with kubeling's own API. All suites share one API and one node.
+ */
 describe('a node that joined the embedded API', { timeout: 900_000 }, () => {
   let shared: SmallCluster;
 
@@ -19,7 +21,7 @@ describe('a node that joined the embedded API', { timeout: 900_000 }, () => {
         config: {
           rotateCertificates: true,
           enableSystemLogQuery: true,
-          // What goes by the renewal of the lease goes ten times as fast.
+          // Lease renewals, and everything that depends on them, are ten times as frequent.
           nodeLeaseDurationSeconds: 4,
         },
       },

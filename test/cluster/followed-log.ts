@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import type { ControlPlane } from './control-plane.ts';
 
-/** A `kubectl logs -f` of a pod and all it has printed. */
+/** A `kubectl logs -f` of a pod with its output so far. */
 export class FollowedLog implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #closed: Promise<void>;
@@ -28,12 +28,12 @@ export class FollowedLog implements AsyncDisposable {
     });
   }
 
-  /** Whole ones, in order. */
+  /** The complete lines of the log in order. */
   get lines(): readonly string[] {
     return this.#lines;
   }
 
-  /** How it ended; undefined while it goes on. */
+  /** The exit code or signal of kubectl; undefined while it runs. */
   get ended(): string | undefined {
     return this.#ended;
   }

@@ -9,7 +9,7 @@ const answerWithinMs = 30_000;
 
 type Identity = Pick<RequestOptions, 'ca' | 'cert' | 'key' | 'headers'>;
 
-/** One request on a connection of its own, so that a server that went away and came back is met anew. */
+/** Sends one request over a new connection, so that a restarted server is reached as well. */
 export function httpsGet(url: string, tls: Identity): Promise<Answer> {
   return send(url, tls, '');
 }
@@ -19,7 +19,7 @@ export function httpsPost(url: string, tls: Identity, body: object): Promise<Ans
   return send(url, { ...tls, method: 'POST', headers }, JSON.stringify(body));
 }
 
-/** A request of any kind; nothing is sent unless there is something to send. */
+/** Sends a request of any method; the body may be omitted. */
 export function httpsSend(
   url: string,
   tls: Identity,

@@ -5,10 +5,10 @@ import { ControlPlane } from './control-plane.ts';
 import { realAnswer } from './kind-answers.ts';
 import { clusterAssets, noCluster } from './programs.ts';
 
-/** What holds the time at which it was asked is another answer each time. */
+/** Responses with `managedFields` contain the time of the request, so they differ each time. */
 const timed = /"managedFields":/;
 
-it('a real API server answers to other kinds than pods as it is recorded', {
+it('a real API server responds to requests for other kinds than pods as recorded', {
   skip: noCluster(),
 }, async () => {
   await using plane = await ControlPlane.open(clusterAssets());

@@ -11,7 +11,7 @@ import {
 import { ControlPlane } from './control-plane.ts';
 import { clusterAssets } from './programs.ts';
 
-/** What a real API server says to a call of the recording. */
+/** Sends a recorded request to a real API server and returns its response. */
 export async function realAnswer(plane: ControlPlane, call: RecordedCall): Promise<RecordedAnswer> {
   const { part: _, ...whole } = call;
   const before = call.method === 'PUT' ? await plane.get<Json>(pathOf(whole)) : undefined;
@@ -20,7 +20,7 @@ export async function realAnswer(plane: ControlPlane, call: RecordedCall): Promi
   return recordable(status, JSON.parse(text) as Json);
 }
 
-/** Asks a real API server again and writes down what it answers. */
+/** Sends the requests to a real API server again and records the responses. */
 export async function recordKindAnswers(): Promise<void> {
   await using plane = await ControlPlane.open(clusterAssets());
   const reported = [];

@@ -1,4 +1,4 @@
-/** What a node's configuration is made of. */
+/** The values that differ between the configurations of nodes. */
 export interface NodeConfigFacts {
   readonly clientCaFile: string;
   readonly manifestDir: string;
@@ -9,7 +9,7 @@ export interface NodeConfigFacts {
   readonly healthzPort: number;
 }
 
-/** A KubeletConfiguration as a kubeadm node has it, with places and ports of its own. */
+/** Builds a KubeletConfiguration like that of a kubeadm node, with separate paths and ports. */
 export function nodeConfig(facts: NodeConfigFacts, more: object): object {
   return {
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
@@ -25,12 +25,12 @@ export function nodeConfig(facts: NodeConfigFacts, more: object): object {
     clusterDNS: ['10.96.0.10'],
     clusterDomain: 'cluster.local',
     containerRuntimeEndpoint: `unix://${facts.runtimeSocket}`,
-    // The machine's disks are not what is tested.
+    // Very low thresholds, because the fill level of the machine's disks must not affect the tests.
     evictionHard: { 'memory.available': '1Mi', 'nodefs.available': '1Mi', 'imagefs.available': '1Mi' },
     failCgroupV1: false,
     failSwapOn: false,
     healthzPort: facts.healthzPort,
-    // These chains would stay on the machine.
+    // Disabled, because the iptables chains would remain on the machine.
     makeIPTablesUtilChains: false,
     podLogsDir: facts.podLogsDir,
     port: facts.port,

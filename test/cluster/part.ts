@@ -10,16 +10,19 @@ export interface PartPlan {
   readonly name: string;
   readonly program: string;
   readonly args: readonly string[];
-  /** Where its log goes, and what it has for a home and working directory. */
+  /** The directory of the process's log, which is also its home and working directory. */
   readonly folder: string;
-  /** Whether it serves; may throw, which counts as no. */
+  /** Whether the process serves requests; an exception counts as no. */
   readonly isHealthy: () => Promise<boolean>;
 }
 
 const toldLines = 30;
 const endsWithinMs = 20_000;
 
-/** One process of the control plane. It may be started and stopped many times; its log goes on in one file. */
+/**
+ * One process of the control plane. It may be stopped and started again; all its runs write to one
+ * log file.
+ */
 export class Part {
   readonly #plan: PartPlan;
   #process: ChildProcess | undefined;
@@ -32,13 +35,16 @@ export class Part {
     return join(this.#plan.folder, `${this.#plan.name}.log`);
   }
 
-  /** Starts it and waits until it serves; what it said last is in the error when it does not. */
+  /**
+   * Starts the process and waits until it serves requests; the error of a timeout contains the end
+   * of its log.
+   */
   async start(): Promise<void> {
     if (this.#isRunning()) return;
     this.#process = this.#spawn();
     let why = 'it answers, but not that it is';
     const look = async () => {
-      if (!this.#isRunning()) throw new Error(`Cannot run ${this.#plan.name} as it ended`);
+      if (!this.#isRunning()) throw new Error(`Cannot run ${this.#plan.name}: the process has exited`);
       const isHealthy = await this.#plan.isHealthy().catch((error) => {
         why = describeError(error);
         return false;
@@ -48,11 +54,13 @@ export class Part {
     try {
       await patiently(`${this.#plan.name} to be healthy`, look, () => why);
     } catch (error) {
-      throw new Error(`${describeError(error)}; it said last:\n${await this.lastWords()}`, { cause: error });
+      throw new Error(`${describeError(error)}; the end of its log:\n${await this.lastWords()}`, {
+        cause: error,
+      });
     }
   }
 
-  /** Ends it, by force when it takes too long, and waits until it is gone. */
+  /** Sends a signal to the process, kills it if it takes too long, and waits for its exit. */
   async stop(how: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     const child = this.#process;
     if (child === undefined || !this.#isRunning()) return;
@@ -80,10 +88,11 @@ export class Part {
     const log = openSync(this.log, 'a');
     try {
       const env = { PATH: process.env['PATH'], HOME: cwd };
-      // A test that is killed cannot clean up: what it started then goes with it.
+      // A killed test cannot clean up, so the kernel kills the process when the test exits.
       const command = ['--pdeathsig', 'KILL', '--', program, ...args];
       const child = spawn('setpriv', command, { cwd, env, stdio: ['ignore', log, log] });
-      // A program that cannot be started has no pid, which counts as ended.
+      // The error event of a program that cannot be started is ignored: it has no PID, which counts
+      // as exited.
       child.on('error', () => {});
       return child;
     } finally {

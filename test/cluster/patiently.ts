@@ -3,7 +3,10 @@ import { eventually } from '../kubeling-node.ts';
 
 const pauseMs = 100;
 
-/** As `eventually`, for looks that cost a process or a handshake, and for machines that are busy. */
+/**
+ * Like `eventually`, with a longer interval and timeout, for checks that start a process or a TLS
+ * handshake, and for busy machines.
+ */
 export function patiently<T>(
   what: string,
   look: () => Promise<T | undefined>,

@@ -1,30 +1,36 @@
 import type { CertificateWish, KeyPair } from '../fakes/certificate-authority.ts';
 import type { Credential } from './cluster-certificates.ts';
 
-/** What is behind a control plane: processes of its own that can be ended and started again, and whom they believe. */
+/**
+ * The implementation of a control plane: its processes, which can be stopped and started again, and
+ * its CA.
+ */
 export interface PlaneBackend extends AsyncDisposable {
   readonly kind: 'real' | 'embedded';
   readonly serverUrl: string;
-  /** The authority that vouches for everybody, in PEM and as a file. */
+  /** The CA certificate of the cluster, in PEM and as a file. */
   readonly ca: string;
   readonly caFile: string;
   readonly admin: KeyPair;
   readonly adminKubeconfig: string;
-  /** The path of the program. */
+  /** The path of kubectl. */
   readonly kubectl: string;
-  /** Where its logs are, and room for files of the test. */
+  /** The directory of the logs and of files of the test. */
   readonly folder: string;
-  /** What a node must have in its configuration to be reached by it. */
+  /** The fields that a node's configuration requires so that the API server can connect to it. */
   readonly nodeConfig: object;
   issue(options: CertificateWish): KeyPair;
-  /** With which a node of this name may ask for its first certificate, and gets it. */
+  /**
+   * Returns the credential with which a node of this name requests its first certificate; the
+   * request is approved.
+   */
   firstCredential(nodeName: string): Promise<Credential>;
-  /** Everything else goes on and waits for it. */
+  /** Stops the API server; the other components keep running and wait for it. */
   stopApiServer(how: NodeJS.Signals): Promise<void>;
-  /** At the same address with the same data; waits until it is ready. */
+  /** Starts the API server at the same address with the same data, and waits until it is ready. */
   startApiServer(): Promise<void>;
-  /** How long certificates hold that it signs from now on, as Go writes durations. */
+  /** Sets the validity of certificates that the cluster signs from now on, as a Go duration. */
   signFor(duration: string): Promise<void>;
-  /** What happened so far cannot be watched any more. */
+  /** Compacts the history, so that earlier versions cannot be watched any more. */
   forgetHistory(): Promise<void>;
 }

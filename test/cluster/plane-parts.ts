@@ -4,11 +4,16 @@ import { Part, type PartPlan } from './part.ts';
 import type { ClusterPrograms } from './programs.ts';
 
 export interface PlaneFlags {
-  /** How long certificates hold that the cluster signs, as Go writes durations; an hour unless given. */
+  /**
+   * The validity of certificates that the cluster signs, as a Go duration; an hour if undefined.
+   */
   readonly signingDuration?: string | undefined;
-  /** Whether the API server believes kubelets whatever certificate they show, or only one of the cluster; any unless given. */
+  /**
+   * Whether the API server accepts any serving certificate of a kubelet, or only one signed by the
+   * cluster; any if undefined.
+   */
   readonly kubeletCertificates?: 'any' | 'of-the-cluster' | undefined;
-  /** Further flags; of a flag that is given twice the later one counts. */
+  /** Further flags; if a flag is given twice, the later one is used. */
   readonly apiServerFlags?: readonly string[] | undefined;
   readonly controllerManagerFlags?: readonly string[] | undefined;
 }
@@ -33,7 +38,10 @@ export interface PlanePorts {
 const loopback = '127.0.0.1';
 const ok = ({ status }: Answer) => status === 200;
 
-/** An address for documents: it must not be loopback, and nobody is told of it. */
+/**
+ * An address of a documentation range: the API server must not advertise loopback, and no client
+ * uses the address.
+ */
 const advertised = '192.0.2.1';
 
 export function etcdPart({ programs, folder, ports }: PlanePlaces): Part {
@@ -50,7 +58,7 @@ export function etcdPart({ programs, folder, ports }: PlanePlaces): Part {
       `--listen-peer-urls=${peer}`,
       `--initial-advertise-peer-urls=${peer}`,
       `--initial-cluster=default=${peer}`,
-      // What is stored does not outlive the test.
+      // etcd's data need not survive the test, so it is not synced to the disk.
       '--unsafe-no-fsync',
     ],
     isHealthy: async () => (await fetch(`${client}/health`)).ok,

@@ -5,8 +5,11 @@ import { ControlPlane } from './control-plane.ts';
 import { PodAnswers } from './pod-answers.ts';
 import { clusterAssets, noCluster } from './programs.ts';
 
-/** What is recorded of a real API server is still what it says; after a change of it, record again. */
-describe('a real API server answers to pods as it is recorded', { skip: noCluster() }, () => {
+/**
+ * The recorded responses of a real API server must still be current; after a change, record them
+ * again.
+ */
+describe('a real API server responds to requests for pods as recorded', { skip: noCluster() }, () => {
   let plane: ControlPlane;
   let responses: PodAnswers;
   before(async () => {
@@ -17,7 +20,7 @@ describe('a real API server answers to pods as it is recorded', { skip: noCluste
   after(async () => plane[Symbol.asyncDispose]());
 
   for (const name of ['refused', 'accepted'] as const)
-    it(`pods that are ${name}`, async () => {
+    it(`creation of pods that are ${name}`, async () => {
       for (const one of readRecording(name))
         assert.deepEqual(await responses.toCreate(one), one.answer, one.what);
     });

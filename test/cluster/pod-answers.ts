@@ -13,7 +13,7 @@ import { clusterAssets } from './programs.ts';
 
 const pods = '/api/v1/namespaces/default/pods';
 
-/** What a real API server says to the pods of the recordings. */
+/** Sends the recorded pods to a real API server and returns its responses. */
 export class PodAnswers {
   readonly #plane: ControlPlane;
 
@@ -25,12 +25,12 @@ export class PodAnswers {
     for (const { path, object } of surroundings) await this.#plane.create(path, object);
   }
 
-  /** Nothing is kept. */
+  /** Creates the pod as a dry run, so nothing is stored. */
   async toCreate({ pod }: Pick<RecordedPod, 'pod'>): Promise<RecordedAnswer> {
     return await this.#ask(`${pods}?dryRun=All`, { method: 'POST', body: pod });
   }
 
-  /** The pod is there for as long as it takes. */
+  /** Creates the pod, sends the change, and deletes the pod again. */
   async toChange({ pod, request }: Pick<RecordedChange, 'pod' | 'request'>): Promise<RecordedAnswer> {
     const { name } = pod['metadata'] as { readonly name: string };
     const { method, subresource, contentType, body } = request;
@@ -49,7 +49,7 @@ export class PodAnswers {
   }
 }
 
-/** Asks a real API server again and writes down what it answers. */
+/** Sends the pods to a real API server again and records the responses. */
 export async function recordPodAnswers(): Promise<void> {
   await using plane = await ControlPlane.open(clusterAssets());
   const responses = new PodAnswers(plane);

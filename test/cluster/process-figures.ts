@@ -2,20 +2,20 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { patiently } from './patiently.ts';
 
-/** What a process of Node.js holds. */
+/** The resource usage of a Node.js process. */
 export interface ProcessFigures {
   readonly descriptors: number;
   readonly sockets: number;
-  /** Timers that are set. */
+  /** The number of active timers. */
   readonly timers: number;
   readonly abortSignals: number;
   readonly promises: number;
-  /** Of live objects. */
+  /** The size of live objects. */
   readonly heapBytes: number;
   readonly residentBytes: number;
 }
 
-/** The part of the inspector's answers that is used here. */
+/** The fields of the inspector's responses that are used here. */
 interface Answer {
   readonly result: {
     readonly result?: { readonly value?: unknown; readonly objectId?: string };
@@ -28,15 +28,17 @@ interface Answer {
 const answerWithinMs = 60_000;
 
 /**
- * Looks into a process of Node.js through its inspector, which a signal opens. The process should run with
- * `NODE_OPTIONS=--inspect-port=0`, so that it takes a port that is free.
+ * Inspects a Node.js process through its inspector, which a signal opens. The process should run
+ * with `NODE_OPTIONS=--inspect-port=0`, so that it uses a free port.
  */
 export class ProcessInsight implements Disposable {
   readonly #pid: number;
   readonly #socket: WebSocket;
   #asked = 0;
 
-  /** `out` answers what the process has said so far. */
+  /**
+   * Opens the inspector; `out` returns the output of the process so far, which contains the URL.
+   */
   static async open(pid: number, out: () => string): Promise<ProcessInsight> {
     const said = out().length;
     process.kill(pid, 'SIGUSR1');
@@ -80,7 +82,7 @@ export class ProcessInsight implements Disposable {
     this.#socket.close();
   }
 
-  /** Live objects of a class, those of classes derived from it among them. */
+  /** Counts the live objects of a class, including those of derived classes. */
   async #count(className: string): Promise<number> {
     const objectGroup = 'counting';
     const expression = `${className}.prototype`;
@@ -107,7 +109,7 @@ export class ProcessInsight implements Disposable {
     const id = ++this.#asked;
     const limit = AbortSignal.timeout(answerWithinMs);
     const responded = new Promise<Answer>((resolve, reject) => {
-      limit.addEventListener('abort', () => reject(new Error(`Cannot ${method} in time`)));
+      limit.addEventListener('abort', () => reject(new Error(`Timeout of the inspector call ${method}`)));
       this.#socket.addEventListener('message', function hear({ data, target }) {
         const response = JSON.parse(String(data));
         if (response.id !== id) return;
@@ -117,7 +119,7 @@ export class ProcessInsight implements Disposable {
     });
     this.#socket.send(JSON.stringify({ id, method, params }));
     const { result, error } = await responded;
-    if (error !== undefined) throw new Error(`Cannot ${method}: ${error.message}`);
+    if (error !== undefined) throw new Error(`The inspector call ${method} failed: ${error.message}`);
     return result;
   }
 }

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** The programs of a control plane, each by its path. */
+/** The paths of the control plane's programs. */
 export interface ClusterPrograms {
   readonly etcd: string;
   readonly apiServer: string;
@@ -11,30 +11,32 @@ export interface ClusterPrograms {
   readonly kubectl: string;
 }
 
-/** The folder of the programs; empty when nobody named one. */
+/** The directory of the programs; empty if none is configured. */
 export function clusterAssets(): string {
   return process.env['KUBEBUILDER_ASSETS'] ?? '';
 }
 
-/** Why tests that need a real cluster are skipped; false when they are not. */
+/** Returns why tests that need a real cluster are skipped; false if they run. */
 export function noCluster(): string | false {
   if (clusterAssets() !== '') return false;
   return 'KUBEBUILDER_ASSETS must name a folder with kube-apiserver, kube-controller-manager and kube-scheduler';
 }
 
-/** A kubelet of the reference, to be in kubeling's place. */
+/** The path of the Go kubelet that runs instead of kubeling in comparisons. */
 export function goKubelet(): string {
   return join(clusterAssets(), 'kubelet');
 }
 
-/** Why tests that need one are skipped; false when they are not. */
+/** Returns why tests that need the Go kubelet are skipped; false if they run. */
 export function noGoKubelet(): string | false {
   if (clusterAssets() === '')
     return 'KUBEBUILDER_ASSETS must name a folder with kubelet, a Go kubelet of v1.36';
   return isExecutable(goKubelet()) ? false : `${goKubelet()} must be a Go kubelet of v1.36`;
 }
 
-/** Throws with all that are missing and where they were looked for. */
+/**
+ * Returns the paths of the programs. Throws with all missing programs and the searched directories.
+ */
 export function findClusterPrograms(assetsDir: string): ClusterPrograms {
   const path = pathDirs();
   const missing: string[] = [];
@@ -54,7 +56,10 @@ export function findClusterPrograms(assetsDir: string): ClusterPrograms {
   return programs;
 }
 
-/** Why lists cannot be had as watches: the API server asks etcd how far it is, which older ones do not tell. */
+/**
+ * Returns why lists cannot be streamed as watches: the API server requires progress notifications,
+ * which older versions of etcd do not support.
+ */
 export function withoutStreamedLists(): string | false {
   const missing = noCluster();
   if (missing !== false) return missing;
@@ -66,7 +71,7 @@ export function withoutStreamedLists(): string | false {
     : `needs etcd 3.5 or newer, ${etcd} is ${major}.${minor}`;
 }
 
-/** Of the programs where there are some, else the one on the PATH. */
+/** Returns the kubectl among the cluster's programs, or else the one on the PATH. */
 export function findKubectl(): string {
   const dirs = [clusterAssets(), ...pathDirs()].filter((dir) => dir !== '');
   const found = dirs.map((dir) => join(dir, 'kubectl')).find(isExecutable);

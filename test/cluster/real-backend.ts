@@ -18,7 +18,7 @@ import {
 } from './plane-parts.ts';
 import { findClusterPrograms } from './programs.ts';
 
-/** etcd, API server, controller manager and scheduler, all real, on loopback. */
+/** A real control plane on loopback: etcd, API server, controller manager and scheduler. */
 export class RealBackend implements PlaneBackend {
   readonly kind = 'real';
   readonly nodeConfig = {};
@@ -30,7 +30,7 @@ export class RealBackend implements PlaneBackend {
   #controllerManager: Part;
   readonly #scheduler: Part;
 
-  /** `assetsDir` holds the programs; etcd and kubectl may also be on the PATH. */
+  /** Starts the programs in `assetsDir`; etcd and kubectl may also be on the PATH. */
   static async open(assetsDir: string, flags: PlaneFlags): Promise<RealBackend> {
     const programs = findClusterPrograms(assetsDir);
     const folder = await mkdtemp(join(tmpdir(), 'klg-plane-'));
@@ -88,7 +88,7 @@ export class RealBackend implements PlaneBackend {
     return this.#places.certificates.issue(options);
   }
 
-  /** A new token; what is asked for with it is approved. */
+  /** Creates a bootstrap token; certificate requests with it are approved. */
   async firstCredential(): Promise<Credential> {
     const { token, secret } = bootstrapToken();
     const path = '/api/v1/namespaces/kube-system/secrets';
@@ -97,7 +97,7 @@ export class RealBackend implements PlaneBackend {
       { ca: this.ca, ...this.admin },
       secret,
     );
-    if (status !== 201) throw new Error(`Cannot make a bootstrap token: ${status} ${body}`);
+    if (status !== 201) throw new Error(`Cannot create a bootstrap token: ${status} ${body}`);
     return { token };
   }
 
@@ -115,7 +115,7 @@ export class RealBackend implements PlaneBackend {
     await this.#controllerManager.start();
   }
 
-  /** The store forgets it, and the API server what it has of it in memory. */
+  /** Compacts the history in etcd and waits until the API server has dropped its cached history. */
   async forgetHistory(): Promise<void> {
     const { header } = await this.#askEtcd('kv/range', { key: Buffer.from('/').toString('base64') });
     await this.#askEtcd('kv/compaction', { revision: header.revision, physical: true });
@@ -145,7 +145,7 @@ export class RealBackend implements PlaneBackend {
     const url = `http://127.0.0.1:${this.#places.ports.etcd}/v3/${path}`;
     const response = await fetch(url, { method: 'POST', body: JSON.stringify(body) });
     const text = await response.text();
-    if (!response.ok) throw new Error(`Cannot ask etcd for ${path}: ${response.status} ${text}`);
+    if (!response.ok) throw new Error(`Cannot query etcd for ${path}: ${response.status} ${text}`);
     return JSON.parse(text);
   }
 

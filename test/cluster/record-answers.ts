@@ -1,6 +1,6 @@
 /**
- * Asks a real API server all that the embedded one is compared with, and writes down what it says:
- * `npm run record:answers [conversation[/CHAPTER]|kinds|output|pods]...`, everything unless said.
+ * Records all responses of a real API server with which the embedded API is compared: `npm run
+ * record:answers [conversation[/CHAPTER]|kinds|output|pods]...`, everything by default.
  */
 import { chapters } from '../local-api/differential/chapters/index.ts';
 import { Conversation } from '../local-api/differential/conversation.ts';

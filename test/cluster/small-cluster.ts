@@ -25,20 +25,20 @@ interface Parts {
 }
 
 /**
- * A control plane and one node of it, Ready, for the tests of one file. The node reaches its API server through a door
- * only; the test goes past it.
+ * A control plane with one Ready node, for the tests of one file. The node reaches its API server
+ * only through a proxy; the test connects directly.
  */
 export class SmallCluster implements AsyncDisposable {
   readonly plane: ControlPlane;
   readonly node: ClusterNode;
   readonly door: ApiDoor;
-  /** What the node asks of the API server. */
+  /** The audit log with the node's requests to the API server. */
   readonly audit: AuditLog;
-  /** From the start of the node until the API server had it as Ready. */
+  /** The time from the start of the node until its Node object was Ready. */
   readonly readyAfterMs: number;
   readonly #dir: string;
 
-  /** With a real control plane. */
+  /** Starts a real control plane with one node. */
   static async open(flags: PlaneFlags = {}, options: ClusterNodeOptions = {}): Promise<SmallCluster> {
     return await SmallCluster.#open(options, ({ flags: audited }) =>
       ControlPlane.open(clusterAssets(), {
@@ -48,7 +48,7 @@ export class SmallCluster implements AsyncDisposable {
     );
   }
 
-  /** With kubeling's own API. */
+  /** Starts kubeling's embedded API with one node. */
   static async openEmbedded(
     options: EmbeddedOptions = {},
     ofNode: ClusterNodeOptions = {},
@@ -86,7 +86,7 @@ export class SmallCluster implements AsyncDisposable {
     this.#dir = dir;
   }
 
-  /** Its words of late, for what is shown when something was waited for in vain. */
+  /** Returns the end of the node's output, which timeout errors contain. */
   readonly told = (): string => this.node.out.slice(-toldCharacters);
 
   async podIs(name: string, what: string, wanted: (pod: Pod) => boolean): Promise<Pod> {
@@ -101,13 +101,13 @@ export class SmallCluster implements AsyncDisposable {
     return await this.podIs(name, phase, ({ status }) => status?.phase === phase);
   }
 
-  /** The pods with a label such as `app=x`. */
+  /** Returns the pods with a label such as `app=x`. */
   async podsWith(label: string): Promise<readonly Pod[]> {
     const path = `/api/v1/namespaces/default/pods?labelSelector=${encodeURIComponent(label)}`;
     return (await this.plane.get<{ items: readonly Pod[] }>(path))?.items ?? [];
   }
 
-  /** Waits for an object at a path to be as wanted. */
+  /** Waits until the object at a path meets the condition. */
   async objectIs<T>(
     path: string,
     what: string,
@@ -134,7 +134,7 @@ export class SmallCluster implements AsyncDisposable {
     );
   }
 
-  /** Fails when the node has left anything on the machine. */
+  /** Removes the cluster; fails if the node has left anything on the machine. */
   async [Symbol.asyncDispose](): Promise<void> {
     await using closed = new AsyncDisposableStack();
     closed.defer(() => rm(this.#dir, { recursive: true, force: true }));

@@ -21,7 +21,10 @@ function noSwap(): string | false {
   return processors < 2 ? 'takes two processors' : noGoKubelet();
 }
 
-/** There is one processor that a container can have alone, and half of another for those that share. */
+/**
+ * Builds a configuration with static policies that reserves CPU for the system and leaves one
+ * exclusive CPU.
+ */
 function config(readOnlyPort: number): object {
   return {
     readOnlyPort,
@@ -45,7 +48,9 @@ function amounts(cpu: string, memory: string): object {
   return { resources: { limits: { cpu, memory }, requests: { cpu, memory } } };
 }
 
-/** Guaranteed; one of its containers has a processor to itself, after an init container that had the same. */
+/**
+ * A Guaranteed pod whose main container has an exclusive CPU, which its init container used before.
+ */
 const alone = podSpec(
   [container('main', amounts('1', '64Mi')), container('beside', amounts('100m', '16Mi'))],
   {
@@ -53,7 +58,10 @@ const alone = podSpec(
   },
 );
 
-describe('a node with static policies that changes its kubelet', { skip: noSwap(), timeout: 900_000 }, () => {
+describe('a node with static policies switches between kubeling and the Go kubelet', {
+  skip: noSwap(),
+  timeout: 900_000,
+}, () => {
   let node: ClusterNode;
   let readOnlyPort: number;
 
@@ -90,7 +98,9 @@ describe('a node with static policies that changes its kubelet', { skip: noSwap(
     await patiently(`${name} to end`, look, told);
   }
 
-  /** What the kubelet itself says of the pod. */
+  /**
+   * Returns the reason and message of a rejected pod, as the kubelet's /pods endpoint reports it.
+   */
   async function failed(name: string): Promise<readonly (string | undefined)[]> {
     const url = `http://127.0.0.1:${readOnlyPort}/pods`;
     let observed: Pod | undefined;
@@ -110,7 +120,7 @@ describe('a node with static policies that changes its kubelet', { skip: noSwap(
     const root = layout.version === 1 ? (layout.controllers.get(controller) ?? '') : layout.root;
     for await (const path of glob(`**/${id}/${file}`, { cwd: join(root, node.cgroup) }))
       return (await readFile(join(root, node.cgroup, path), 'utf8')).trim();
-    throw new Error(`There is no ${file} of ${id} below ${node.cgroup}`);
+    throw new Error(`Cannot find ${file} of container ${id} below ${node.cgroup}`);
   }
 
   const cpusOf = async (id: string) => await held(id, 'cpuset', 'cpuset.cpus');
@@ -125,7 +135,7 @@ describe('a node with static policies that changes its kubelet', { skip: noSwap(
     await patiently(`${name} to run on ${cpus}`, look, () => `${observed}\n${told()}`);
   }
 
-  /** All that would be another if a container had been restarted or moved. */
+  /** Returns the properties that change when a container is restarted or moved to other CPUs. */
   async function picture(...names: readonly string[]) {
     const containers = await Promise.all(names.map((name) => node.containersOf(fullName(name))));
     const pictures = containers.flat().map(async ({ id, state, podSandboxId, labels, annotations }) => ({
@@ -145,7 +155,9 @@ describe('a node with static policies that changes its kubelet', { skip: noSwap(
     return (await Promise.all(pictures)).sort(byId);
   }
 
-  /** Waits until the kubelet has judged what it found: it has run a new pod and ended it. */
+  /**
+   * Waits until the kubelet has evaluated the existing pods: it has run a new pod and removed it.
+   */
   async function lived(cpus = shared): Promise<void> {
     await put('passing');
     await moved('passing', cpus);
@@ -161,7 +173,7 @@ describe('a node with static policies that changes its kubelet', { skip: noSwap(
     assert.deepEqual(await picture(...names), before);
     const [cpus, memory] = await notes();
     assert.equal(cpus, cpusBefore);
-    // The other one sets memory aside again for init containers that have ended.
+    // The Go kubelet allocates memory again for init containers that have exited.
     if (kubelet === 'kubeling') assert.equal(memory, memoryBefore);
     assert.partialDeepStrictEqual(entriesOf(memory), entriesOf(memoryBefore));
     assert.doesNotMatch(node.out.slice(said), /mended|checksum|corrupt/i);
@@ -187,21 +199,21 @@ describe('a node with static policies that changes its kubelet', { skip: noSwap(
     await patiently(`${name} to have a processor`, look, () => `${JSON.stringify(observed)}\n${told()}`);
   }
 
-  it('gives a container a processor under the Go kubelet', async () => {
+  it('gives a container an exclusive CPU under the Go kubelet', async () => {
     await put('idle');
     await put('alone', alone);
     await hasLast('alone');
     await moved('idle', shared);
   });
 
-  it('goes on under kubeling: nobody is restarted or moved, and what is noted stays', async () => {
+  it('keeps containers, CPUs and checkpoints after a switch to kubeling', async () => {
     await changeTo('kubeling', 'alone', 'idle');
     await put('late', alone);
     assert.deepEqual(await failed('late'), refusal);
     await ended('late');
   });
 
-  it('gives the processor to another under kubeling', async () => {
+  it('gives the CPU to another container under kubeling', async () => {
     await ended('alone');
     await moved('idle', all);
     await put('next', alone);
@@ -209,14 +221,14 @@ describe('a node with static policies that changes its kubelet', { skip: noSwap(
     await moved('idle', shared);
   });
 
-  it('goes on under the Go kubelet, which takes the files as if they were its own', async () => {
+  it('keeps containers, CPUs and checkpoints after a switch to the Go kubelet, which accepts the checkpoints of kubeling', async () => {
     await changeTo(goKubelet(), 'next', 'idle');
     await put('late', alone);
     assert.deepEqual(await failed('late'), refusal);
     await ended('late');
   });
 
-  it('has all of them free again when the pod ends there', async () => {
+  it('releases all CPUs when the pod ends under the Go kubelet', async () => {
     await ended('next');
     await moved('idle', all);
     await node.changeTo('kubeling');
@@ -225,7 +237,7 @@ describe('a node with static policies that changes its kubelet', { skip: noSwap(
     await moved('idle', shared);
   });
 
-  it('lets go of all of it when the policies are no longer wanted, which the other one takes as well', async () => {
+  it('releases all CPUs when kubeling runs without the policies, and the Go kubelet accepts the result', async () => {
     const ids = async () => (await picture('other', 'idle')).map(({ id }) => id);
     const before = await ids();
     const none = ['cpu-manager-policy=none', 'memory-manager-policy=None', 'topology-manager-policy=none'];

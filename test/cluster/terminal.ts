@@ -6,14 +6,14 @@ import { patiently } from './patiently.ts';
 
 const resizeWithinMs = 10_000;
 
-/** A terminal with a kubectl in it, as somebody at a keyboard has one. */
+/** A terminal with a kubectl in it, as an interactive user has. */
 export class Terminal implements AsyncDisposable {
   readonly talk: Conversation;
 
   static open(plane: ControlPlane, ...args: readonly string[]): Terminal {
     const child = plane.spawn((kubectl) => {
       const line = [kubectl, ...args].map(quoted).join(' ');
-      // Without `exec` a shell would stand between the terminal and kubectl.
+      // With `exec`, no shell runs between the terminal and kubectl.
       return ['script', '--quiet', '--return', '--flush', '--command', `exec ${line}`, '/dev/null'];
     });
     return new Terminal(new Conversation(child));
@@ -23,7 +23,7 @@ export class Terminal implements AsyncDisposable {
     this.talk = talk;
   }
 
-  /** As somebody does who drags a corner of the window. */
+  /** Resizes the terminal, as a user who resizes the window does. */
   async resize(rows: number, columns: number): Promise<void> {
     const device = await patiently('the terminal to be there', () => this.#device());
     const args = ['-F', device, 'rows', String(rows), 'cols', String(columns)];
@@ -35,7 +35,10 @@ export class Terminal implements AsyncDisposable {
     await this.talk[Symbol.asyncDispose]();
   }
 
-  /** By the input of what runs in it; undefined while nothing does. */
+  /**
+   * Finds the terminal device through the standard input of the process in it; undefined while no
+   * process runs.
+   */
   async #device(): Promise<string | undefined> {
     const { pid } = this.talk;
     const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');

@@ -4,12 +4,12 @@ export const jobPath = (name: string) => `/apis/batch/v1/namespaces/default/jobs
 
 export const appPath = (plural: string, name: string) => `/apis/apps/v1/namespaces/default/${plural}/${name}`;
 
-/** Of pods that are known by the label `app`. */
+/** A pod template with the label `app`. */
 export function template(name: string, spec: object = podSpec([container('main')])): object {
   return { metadata: { labels: { app: name } }, spec };
 }
 
-/** Of the group apps: a Deployment, a DaemonSet or a StatefulSet. */
+/** Builds an object of the group apps: a Deployment, a DaemonSet or a StatefulSet. */
 export function app(kind: string, name: string, fields: object = {}): object {
   const metadata = { name, namespace: 'default' };
   const selector = { matchLabels: { app: name } };
@@ -17,7 +17,10 @@ export function app(kind: string, name: string, fields: object = {}): object {
   return { apiVersion: 'apps/v1', kind, metadata, spec };
 }
 
-/** Its container is a command of a shell, and is never restarted in its pod unless the pod's fields say so. */
+/**
+ * Builds a pod spec of a Job whose container runs a shell command and is not restarted in its pod
+ * by default.
+ */
 export function jobSpec(name: string, command: string, fields: object = {}, ofPod: object = {}): object {
   const main = container('main', { command: ['sh', '-c', command] });
   return { template: template(name, podSpec([main], { restartPolicy: 'Never', ...ofPod })), ...fields };
@@ -37,7 +40,7 @@ export function cronJob(name: string, schedule: string, ofJob: object): object {
   };
 }
 
-/** At least so many of the pods with this label are to be available. */
+/** Builds a PodDisruptionBudget for the pods with this label. */
 export function disruptionBudget(name: string, minAvailable: number): object {
   const metadata = { name, namespace: 'default' };
   const selector = { matchLabels: { app: name } };

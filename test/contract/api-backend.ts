@@ -1,17 +1,25 @@
 import type { ApiClient } from '../../src/api/index.ts';
 
-/** An API server under the contract, and what the suite needs around it. */
+/** An API server to be tested by the contract suite, and what the suite needs around it. */
 export interface ApiBackend extends AsyncDisposable {
   readonly name: string;
-  /** May do everything. */
+  /** A client with all permissions. */
   readonly admin: ApiClient;
-  /** As `system:node:<nodeName>` of the group `system:nodes`, under the Node authorizer and NodeRestriction. */
+  /**
+   * Returns a client authenticated as `system:node:<nodeName>` of the group `system:nodes`, under
+   * the Node authorizer and NodeRestriction.
+   */
   readonly node: ApiClient;
   readonly nodeName: string;
-  /** A namespace that is there, in which nobody else makes objects, with a service account `default`. */
+  /**
+   * An existing namespace with a service account `default`, in which only the test creates objects.
+   */
   readonly namespace: string;
-  /** Settles as the promise does, in the time of this back end. */
+  /** Settles like the promise; advances a virtual clock until then. */
   done<T>(promise: Promise<T>): Promise<T>;
-  /** Waits until the check answers something, in the time of this back end; throws after a generous limit. */
+  /**
+   * Waits until the check returns a value, in virtual time if the back end has a virtual clock;
+   * throws after a generous timeout.
+   */
   until<T>(what: string, check: () => T | undefined): Promise<T>;
 }

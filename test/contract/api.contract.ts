@@ -21,7 +21,7 @@ const says = (code: ErrorCode) => (error: unknown) => {
   return true;
 };
 
-/** What a test has at hand. */
+/** The clients and objects of one test. */
 class Scene {
   readonly backend: ApiBackend;
   readonly signal = new AbortController().signal;
@@ -70,7 +70,10 @@ class Scene {
   }
 }
 
-/** What kubeling relies on of any API server. The same tests can run on a real one and on the simulated one. */
+/**
+ * The properties of API servers on which kubeling relies. The same tests can run with a real and
+ * with the simulated server.
+ */
 export function apiContract(name: string, open: () => Promise<ApiBackend>): void {
   describe(`the API contract on ${name}`, () => {
     let backend: ApiBackend | undefined;
@@ -97,19 +100,19 @@ export function apiContract(name: string, open: () => Promise<ApiBackend>): void
 type Register = (what: string, run: (scene: Scene) => Promise<void>) => void;
 
 function objects(test: Register): void {
-  test('a new pod has a uid, a version, a generation and is pending', async (scene) => {
+  test('a new pod has a UID, a resource version and a generation, and is Pending', async (scene) => {
     const pod = await scene.create('a');
     assert.match(pod.metadata?.uid ?? '', /^[0-9a-f-]{36}$/);
     assert.deepEqual([pod.metadata?.generation, pod.status?.phase], [1, 'Pending']);
     assert.equal((await scene.get('a')).metadata?.resourceVersion, pod.metadata?.resourceVersion);
   });
 
-  test('a name is taken once', async (scene) => {
+  test('creation of a second object with the same name is rejected', async (scene) => {
     await scene.create('a');
     await assert.rejects(scene.create('a'), says('API_CONFLICT'));
   });
 
-  test('an update of an old version is a conflict', async (scene) => {
+  test('an update with an old resource version is a conflict', async (scene) => {
     const { admin, done } = scene.backend;
     const pod = await scene.create('a');
     const labelled = { ...pod, metadata: { ...pod.metadata, labels: { a: 'b' } } } as AnyPod;
@@ -117,12 +120,12 @@ function objects(test: Register): void {
     await assert.rejects(done(admin.update(scene.ref('a'), pod, scene.signal)), says('API_CONFLICT'));
   });
 
-  test('what is not there is not found', async (scene) => {
+  test('a request for a missing object returns not found', async (scene) => {
     await assert.rejects(scene.get('a'), says('API_NOT_FOUND'));
     await assert.rejects(scene.delete('a', {}), says('API_NOT_FOUND'));
   });
 
-  test('pages of a list together are the list', async (scene) => {
+  test('the pages of a list together contain all objects', async (scene) => {
     const { admin, namespace, done } = scene.backend;
     for (const name of ['a', 'b', 'c']) await scene.create(name, { labels: { page: 'x' } });
     const query = { resource: apiResources.pods, namespace, labelSelector: 'page=x', limit: 2 };
@@ -135,7 +138,7 @@ function objects(test: Register): void {
 }
 
 function statuses(test: Register): void {
-  test('a computed patch makes the status it was computed for', async (scene) => {
+  test('a computed patch produces the status for which it was computed', async (scene) => {
     const pod = await scene.create('a');
     const status = {
       ...pod.status,
@@ -169,19 +172,19 @@ function statuses(test: Register): void {
     });
   });
 
-  test('a patch for another uid is refused', async (scene) => {
+  test('a patch with another UID is rejected', async (scene) => {
     await scene.create('a');
     const body = { metadata: { uid: '00000000-0000-4000-8000-000000000000' }, status: { phase: 'Running' } };
     await assert.rejects(scene.patchStatus('a', body), says('API_INVALID'));
   });
 
-  test('a patch that changes nothing makes no version', async (scene) => {
+  test('a patch without changes creates no new resource version', async (scene) => {
     const pod = await scene.create('a');
     const same = await scene.patchStatus('a', { status: { phase: 'Pending' } });
     assert.equal(same.metadata?.resourceVersion, pod.metadata?.resourceVersion);
   });
 
-  test('items of lists that are merged need their key', async (scene) => {
+  test('items of merged lists are rejected without their merge key', async (scene) => {
     await scene.create('a');
     await scene.patchStatus('a', { status: { conditions: [{ type: 'x/y', status: 'True' }] } });
     await assert.rejects(scene.patchStatus('a', { status: { conditions: [{ status: 'True' }] } }));
@@ -189,7 +192,7 @@ function statuses(test: Register): void {
 }
 
 function deletions(test: Register): void {
-  test('a deletion marks first and removes when the node says so', async (scene) => {
+  test('a deletion first sets the deletion timestamp, and removes the pod when the node confirms it', async (scene) => {
     const pod = await scene.create('a');
     await scene.backend.done(scene.backend.admin.delete(scene.ref('a'), {}, scene.signal));
     const marked = await scene.get('a');
@@ -200,7 +203,7 @@ function deletions(test: Register): void {
     await assert.rejects(scene.get('a'), says('API_NOT_FOUND'));
   });
 
-  test('grace only shrinks', async (scene) => {
+  test('a later deletion can only shorten the grace period', async (scene) => {
     await scene.create('a');
     const { admin, done } = scene.backend;
     const grace = async (gracePeriodSeconds: number) => {
@@ -210,13 +213,13 @@ function deletions(test: Register): void {
     assert.deepEqual([await grace(60), await grace(90), await grace(20)], [60, 60, 20]);
   });
 
-  test('a deletion for another uid is a conflict', async (scene) => {
+  test('a deletion with another UID is a conflict', async (scene) => {
     await scene.create('a');
     const uid = '00000000-0000-4000-8000-000000000000';
     await assert.rejects(scene.delete('a', { gracePeriodSeconds: 0, uid }), says('API_CONFLICT'));
   });
 
-  test('a pod that is over goes at once', async (scene) => {
+  test('a deletion of a terminated pod removes it immediately', async (scene) => {
     await scene.create('a');
     await scene.patchStatus('a', { status: { phase: 'Succeeded' } });
     await scene.delete('a', {});
@@ -225,7 +228,7 @@ function deletions(test: Register): void {
 }
 
 function watches(test: Register): void {
-  test('a watch tells what is there, then what happens', async (scene) => {
+  test('a watch delivers the existing objects first, and then the changes', async (scene) => {
     const { node, nodeName, until } = scene.backend;
     const pod = await scene.create('a');
     const events: WatchEvent<AnyPod>[] = [];
@@ -246,11 +249,11 @@ function watches(test: Register): void {
     await scene.delete('a', { gracePeriodSeconds: 0 });
     await until('the deletion was told', () => seen().at(-1) === 'DELETED' || undefined);
     assert.equal(seen()[1], 'MODIFIED');
-    controller.abort(new Error('seen enough'));
+    controller.abort(new Error('the test has received enough events'));
     await over;
   });
 
-  test('a watch goes on from a version', async (scene) => {
+  test('a watch resumes after a resource version', async (scene) => {
     const { admin, namespace, until } = scene.backend;
     const pod = await scene.create('a');
     await scene.patchStatus('a', { status: { phase: 'Running' } });
@@ -270,7 +273,7 @@ function watches(test: Register): void {
     const over = assert.rejects(read());
     await until('the change was told', () => types[0]);
     assert.equal(types[0], 'MODIFIED');
-    controller.abort(new Error('seen enough'));
+    controller.abort(new Error('the test has received enough events'));
     await over;
   });
 }
@@ -286,14 +289,14 @@ function rights(test: Register): void {
     await assert.rejects(scene.patchStatus('a', { metadata: { labels: { x: 'y' } } }), denied);
   });
 
-  test('a node reads no secret that no pod of it needs', async (scene) => {
+  test('a node may read only secrets that its pods need', async (scene) => {
     const { admin, node, namespace, done } = scene.backend;
     const at = { resource: apiResources.secrets, namespace };
     await done(admin.create(at, { metadata: { name: 'unused' } }, scene.signal));
     await assert.rejects(done(node.get({ ...at, name: 'unused' }, {}, scene.signal)), says('API_FORBIDDEN'));
   });
 
-  test('a node makes no pod that is no mirror', async (scene) => {
+  test('a node may create only mirror pods', async (scene) => {
     const { node, namespace, nodeName, done } = scene.backend;
     const spec = { nodeName, containers: [{ name: 'main', image: 'busybox' }] };
     const pod = { metadata: { name: 'plain' }, spec } as ApiObject;
@@ -301,7 +304,7 @@ function rights(test: Register): void {
     await assert.rejects(done(call), says('API_FORBIDDEN'));
   });
 
-  test('a node has its own lease and no other', async (scene) => {
+  test('a node may access only its own lease', async (scene) => {
     const { node, nodeName, done } = scene.backend;
     const at = { resource: apiResources.leases, namespace: 'kube-node-lease' };
     const lease = (name: string) => ({ metadata: { name }, spec: { holderIdentity: nodeName } }) as ApiObject;

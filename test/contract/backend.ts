@@ -1,28 +1,31 @@
 import type { CriClient } from '../../src/cri/index.ts';
 
-/** Known differences between runtimes that the suite spells out instead of hiding. */
+/** The runtime versions whose known differences the suite tests explicitly. */
 export type Flavour = 'containerd-1.6' | 'containerd-1.7' | 'containerd-2';
 
-/** A container runtime under the contract, and what the suite needs around it. */
+/** A container runtime to be tested by the contract suite, and what the suite needs around it. */
 export interface Backend extends AsyncDisposable {
   readonly name: string;
   readonly flavour: Flavour;
   readonly cri: CriClient;
-  /** An image with a busybox userland that is there already. */
+  /** An existing image with a busybox userland. */
   readonly image: string;
-  /** A folder the runtime writes container logs to. */
+  /** The directory to which the runtime writes container logs. */
   readonly logRoot: string;
-  /** The cgroup below which the suite's sandboxes go; the back end removes it. */
+  /** The parent cgroup of the suite's sandboxes, which the back end removes. */
   readonly cgroupParent: string;
-  /** The runtime's wall clock in nanoseconds, up to a millisecond ahead. */
+  /** Returns the runtime's wall clock in nanoseconds, up to a millisecond ahead. */
   nowNs(): bigint;
-  /** Waits until `check` answers something, in the time of this back end; throws after a generous limit. */
+  /**
+   * Waits until `check` returns a value, in virtual time if the back end has a virtual clock;
+   * throws after a generous timeout.
+   */
   until<T>(what: string, check: () => Promise<T | undefined>): Promise<T>;
-  /** The content of a log file, empty while there is none. */
+  /** Returns the content of a log file; empty while the file does not exist. */
   readLog(path: string): Promise<string>;
   renameLog(from: string, to: string): Promise<void>;
-  /** Ends the runtime without warning; containers live on. */
+  /** Kills the runtime; containers keep running. */
   kill(): Promise<void>;
-  /** Starts it again with the state it had. */
+  /** Starts the killed runtime again with its previous state. */
   revive(): Promise<void>;
 }

@@ -6,7 +6,7 @@ import type { Backend, Flavour } from './backend.ts';
 
 const limitMs = 180_000;
 
-/** Real containerd, started for the suite and taken down after it. */
+/** Starts a real containerd for the suite, which removes it at the end. */
 export async function containerdBackend(): Promise<Backend> {
   const runtime = await openPrivateRuntime();
   const { containerd, cri, image, dataDir } = runtime;
@@ -23,7 +23,7 @@ export async function containerdBackend(): Promise<Backend> {
     renameLog: rename,
     async kill() {
       const health = await within(limitMs, 'ask containerd', (signal) => containerd.health(signal));
-      if (health.state === 'not-running') throw new Error('containerd does not run');
+      if (health.state === 'not-running') throw new Error('containerd is not running');
       process.kill(health.pid, 'SIGKILL');
       await poll('containerd to be gone', async () => {
         const now = await within(limitMs, 'ask containerd', (signal) => containerd.health(signal));
@@ -43,13 +43,13 @@ function flavourOf(version: string): Flavour {
   return Number(minor) < 7 ? 'containerd-1.6' : 'containerd-1.7';
 }
 
-/** In real time: look, and look again soon. */
+/** Waits in real time: repeats the check at a short interval. */
 export async function poll<T>(what: string, check: () => Promise<T | undefined>): Promise<T> {
   const end = performance.now() + limitMs;
   for (;;) {
     const found = await check();
     if (found !== undefined) return found;
-    if (performance.now() > end) throw new Error(`Waited ${limitMs} ms in vain for ${what}`);
+    if (performance.now() > end) throw new Error(`Waited ${limitMs} ms without success for ${what}`);
     await sleep(20);
   }
 }

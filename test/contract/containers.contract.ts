@@ -5,7 +5,7 @@ import { exited, Pods, signal, status } from './pods.ts';
 import type { Part } from './suite.ts';
 
 export const containerContract: Part = (get) => {
-  test('created, running, exited: each state with its time', async () => {
+  test('a container reports its state as created, running and exited, each with its time', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'container-life');
     const pod = await pods.sandbox();
@@ -24,7 +24,7 @@ export const containerContract: Part = (get) => {
     assert.ok(ended.finishedAt - ended.startedAt >= 200_000_000n, 'it ran for as long as it was told to');
   });
 
-  test('a running container says so and keeps what it was given', async () => {
+  test('a running container reports its state and keeps its configuration', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'container-running');
     const pod = await pods.sandbox();
@@ -42,7 +42,7 @@ export const containerContract: Part = (get) => {
   });
 
   for (const code of [1, 3, 127, 255]) {
-    test(`exit code ${code} is kept and called an error`, async () => {
+    test(`exit code ${code} is reported with the reason Error`, async () => {
       const backend = get();
       await using pods = new Pods(backend, `container-exit-${code}`);
       const containerId = await (await pods.sandbox()).run({ script: `exit ${code}` });
@@ -68,7 +68,7 @@ export const containerContract: Part = (get) => {
     await assert.rejects(backend.cri.startContainer({ containerId }, signal), /CONTAINER_EXITED/);
   });
 
-  test('a command that does not exist fails the start and leaves an exited container that says why', async () => {
+  test('a missing command fails the start and leaves an exited container with the reason', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'container-no-command');
     const pod = await pods.sandbox();
@@ -81,7 +81,7 @@ export const containerContract: Part = (get) => {
     assert.match(observed.message, /no such file or directory/);
   });
 
-  test('an image or sandbox that is missing fails the creation as not found', async () => {
+  test('creation of a container with a missing image or sandbox returns not found', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'container-no-image');
     const pod = await pods.sandbox();
@@ -97,7 +97,7 @@ export const containerContract: Part = (get) => {
     await assert.rejects(backend.cri.createContainer(orphan, signal), /not found/);
   });
 
-  test('a name and attempt is taken once in a sandbox', async () => {
+  test('a second container with the same name and attempt in a sandbox is rejected', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'container-name');
     const pod = await pods.sandbox();
@@ -106,7 +106,7 @@ export const containerContract: Part = (get) => {
     await pod.create({ script: 'sleep 1000', attempt: 1 });
   });
 
-  test('stopping asks first: a container that handles SIGTERM ends by itself', async () => {
+  test('stop sends SIGTERM first, so that a container that handles it exits by itself', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'container-term');
     const pod = await pods.sandbox();
@@ -123,7 +123,7 @@ export const containerContract: Part = (get) => {
     assert.equal(ended.exitCode, 7);
   });
 
-  test('stopping kills what ignores SIGTERM once the time is over', async () => {
+  test('stop kills a container that ignores SIGTERM after the timeout', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'container-ignore');
     const pod = await pods.sandbox();
@@ -140,7 +140,7 @@ export const containerContract: Part = (get) => {
     assert.equal(ended.reason, 'Error');
   });
 
-  test('stopping without time kills at once', async () => {
+  test('stop with timeout zero kills the container immediately', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'container-kill');
     const containerId = await (await pods.sandbox()).run({
@@ -150,7 +150,7 @@ export const containerContract: Part = (get) => {
     assert.equal((await status(backend, containerId)).exitCode, 137);
   });
 
-  test('stopping may be repeated, and leaves an exited container as it was', async () => {
+  test('stop may be repeated, and leaves an exited container unchanged', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'container-stop-twice');
     const containerId = await (await pods.sandbox()).run({ script: 'exit 4' });
@@ -160,7 +160,7 @@ export const containerContract: Part = (get) => {
     assert.deepEqual(await status(backend, containerId), ended);
   });
 
-  test('a second stop with less time shortens the first', async () => {
+  test('a second stop with a shorter timeout shortens the first', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'container-shorten');
     const pod = await pods.sandbox();
@@ -175,7 +175,7 @@ export const containerContract: Part = (get) => {
     assert.equal((await status(backend, containerId)).exitCode, 137);
   });
 
-  test('removing kills what still runs, and may be repeated', async () => {
+  test('remove kills a running container, and may be repeated', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'container-remove');
     const containerId = await (await pods.sandbox()).run({ script: 'sleep 1000' });
@@ -184,7 +184,7 @@ export const containerContract: Part = (get) => {
     await assert.rejects(status(backend, containerId), (error) => isKind(error, 'NotFound'));
   });
 
-  test('a removed name and attempt may be used again', async () => {
+  test('the name and attempt of a removed container may be used again', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'container-again');
     const pod = await pods.sandbox();
@@ -193,14 +193,14 @@ export const containerContract: Part = (get) => {
     assert.notEqual(await pod.create({ script: 'exit 0' }), containerId);
   });
 
-  test('stopping what is not there: not found in 1.6, nothing to do from 1.7 on', async () => {
+  test('stop of a missing container returns not found in containerd 1.6, and succeeds from 1.7 on', async () => {
     const { cri, flavour } = get();
     const stop = cri.stopContainer({ containerId: 'f'.repeat(64), timeout: 1n }, signal);
     if (flavour === 'containerd-1.6') await assert.rejects(stop, (error) => isKind(error, 'NotFound'));
     else await stop;
   });
 
-  test('a container over its memory limit is killed and called so', async () => {
+  test('a container that exceeds its memory limit is killed with the reason OOMKilled', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'container-oom');
     const containerId = await (await pods.sandbox()).run({
@@ -213,7 +213,7 @@ export const containerContract: Part = (get) => {
     assert.equal(ended.reason, 'OOMKilled');
   });
 
-  test('an id may be shortened as long as it is unique', async () => {
+  test('a container ID may be shortened as long as it is unique', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'container-prefix');
     const containerId = await (await pods.sandbox()).create({ script: 'exit 0' });

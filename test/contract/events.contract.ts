@@ -5,7 +5,7 @@ import { exited, Pods, settled } from './pods.ts';
 import type { Part } from './suite.ts';
 
 export const eventContract: Part = (get) => {
-  test('containerd tells of each start, exit and removal of sandboxes and containers', async () => {
+  test('containerd publishes each start, exit and removal of sandboxes and containers as an event', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'events-containerd');
     const controller = new AbortController();
@@ -20,7 +20,8 @@ export const eventContract: Part = (get) => {
       backend.until(`${topics} of ${id}`, async () =>
         topics.every((topic) => observed.get(id)?.includes(topic)) ? true : undefined,
       );
-    // A subscription is silent until it stands; make noise until it is heard.
+    // A new subscription delivers nothing until it is established, so sandboxes are created until
+    // an event arrives.
     await backend.until('the subscription', async () => {
       const pod = await pods.sandbox();
       return observed.has(pod.id) ? true : undefined;
@@ -32,11 +33,11 @@ export const eventContract: Part = (get) => {
     await topicsOf(containerId, '/containers/create', '/tasks/start', '/tasks/exit');
     await backend.cri.removeContainer({ containerId }, controller.signal);
     await topicsOf(containerId, '/containers/delete');
-    controller.abort(new Error('seen enough'));
+    controller.abort(new Error('the test has received enough events'));
     await assert.rejects(settled(backend, reading), (error) => isKind(error, 'Cancelled'));
   });
 
-  test('an event can be provoked about a container that is none, to see that events arrive', async () => {
+  test('an event for a missing container can be published, which shows that events arrive', async () => {
     const backend = get();
     const controller = new AbortController();
     const heard: string[] = [];
@@ -48,11 +49,11 @@ export const eventContract: Part = (get) => {
       await backend.cri.publishContainerdEvent('no-such-container', controller.signal);
       return heard.includes('no-such-container') ? true : undefined;
     });
-    controller.abort(new Error('seen enough'));
+    controller.abort(new Error('the test has received enough events'));
     await assert.rejects(settled(backend, reading), (error) => isKind(error, 'Cancelled'));
   });
 
-  test('a command run inside a container is no event of the container', async () => {
+  test("the exit of a command run in a container is not published as the container's exit", async () => {
     const backend = get();
     await using pods = new Pods(backend, 'events-exec');
     const controller = new AbortController();
@@ -69,11 +70,11 @@ export const eventContract: Part = (get) => {
     await backend.cri.execSync({ containerId, cmd: ['true'], timeout: 30n }, controller.signal);
     await pods.sandbox();
     assert.ok(!topics.includes('/tasks/exit'));
-    controller.abort(new Error('seen enough'));
+    controller.abort(new Error('the test has received enough events'));
     await assert.rejects(settled(backend, reading), (error) => isKind(error, 'Cancelled'));
   });
 
-  test('CRI events come from 1.7 on; 1.6 says that it has none', async () => {
+  test('CRI events are supported from containerd 1.7 on; 1.6 returns an error', async () => {
     const backend = get();
     const controller = new AbortController();
     const read = async () => {

@@ -7,7 +7,7 @@ import type { Part } from './suite.ts';
 export const imageContract: Part = (get) => {
   const find = async (image: string) => (await get().cri.imageStatus({ image: { image } }, signal)).image;
 
-  test('an image is found by its name and by its id', async () => {
+  test('an image is found by its name and by its ID', async () => {
     const { image } = get();
     const byName = await find(image);
     assert.ok(byName !== undefined);
@@ -17,7 +17,7 @@ export const imageContract: Part = (get) => {
     assert.deepEqual(await find(byName.id), byName);
   });
 
-  test('the list holds each image once', async () => {
+  test('the image list contains each image once', async () => {
     const backend = get();
     const { images } = await backend.cri.listImages({}, signal);
     const ids = images.map((image) => image.id);
@@ -25,16 +25,16 @@ export const imageContract: Part = (get) => {
     assert.ok(images.some((image) => image.repoTags.includes(backend.image)));
   });
 
-  test('an image that is missing is no error, it is just not there', async () => {
+  test('a missing image has no status and can be removed without an error', async () => {
     assert.equal(await find('localhost/no/such:image'), undefined);
     await get().cri.removeImage({ image: { image: 'localhost/no/such:image' } }, signal);
   });
 
-  test('nothing is being written while nothing is pulled', async () => {
+  test('no content is being written while no image is pulled', async () => {
     assert.deepEqual(await get().cri.containerdIngests(signal), []);
   });
 
-  test('pulling from a registry that nobody answers at fails and says so', async () => {
+  test('a pull from an unreachable registry fails with the reason', async () => {
     const pull = get().cri.pullImage({ image: { image: '127.0.0.1:1/nobody/home:1' } }, signal);
     await assert.rejects(
       pull,
@@ -42,14 +42,14 @@ export const imageContract: Part = (get) => {
     );
   });
 
-  test('a name that is no image name is refused', async () => {
+  test('an invalid image name is rejected', async () => {
     await assert.rejects(
       get().cri.pullImage({ image: { image: 'UPPER:case:twice' } }, signal),
       /invalid reference format|could not parse/,
     );
   });
 
-  test('the file system of the images is told with its use', async () => {
+  test('the file system of the images is reported with its usage', async () => {
     const { imageFilesystems } = await get().cri.imageFsInfo({}, signal);
     const [first] = imageFilesystems;
     assert.notEqual(first?.fsId?.mountpoint ?? '', '');

@@ -15,7 +15,7 @@ export const listingContract: Part = (get) => {
     return response.items.map((item) => item.id).sort();
   };
 
-  test('containers are found by id, state, sandbox and labels, all of which must fit', async () => {
+  test('containers are filtered by ID, state, sandbox and labels, all of which must match', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'listing-containers');
     const [one, two] = [await pods.sandbox(), await pods.sandbox()];
@@ -42,7 +42,7 @@ export const listingContract: Part = (get) => {
     assert.deepEqual(await containers({ podSandboxId: two.id, state: { state: 'CONTAINER_RUNNING' } }), []);
   });
 
-  test('a listed container agrees with its status', async () => {
+  test('a listed container matches its status', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'listing-agree');
     const pod = await pods.sandbox();
@@ -59,7 +59,7 @@ export const listingContract: Part = (get) => {
     assert.notEqual(item?.imageRef, '');
   });
 
-  test('sandboxes are found by id, state and labels', async () => {
+  test('sandboxes are filtered by ID, state and labels', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'listing-sandboxes');
     const labels = { listing: 'sandboxes' };
@@ -78,7 +78,7 @@ export const listingContract: Part = (get) => {
     ]);
   });
 
-  test('state zero is a state like any other when it is asked for', async () => {
+  test('a filter for state zero is applied like that for any other state', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'listing-zero');
     const pod = await pods.sandbox();

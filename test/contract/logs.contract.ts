@@ -18,7 +18,7 @@ export const logContract: Part = (get) => {
       });
   };
 
-  test('each line is kept with its time and stream', async () => {
+  test('each log line contains its time and stream', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'log-lines');
     const pod = await pods.sandbox();
@@ -33,7 +33,7 @@ export const logContract: Part = (get) => {
     assert.ok(lines.every((item) => item.tag === 'F' && !Number.isNaN(Date.parse(item.time))));
   });
 
-  test('a last line without its end is marked as partial', async () => {
+  test('a last line without a newline is marked as partial', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'log-partial');
     const pod = await pods.sandbox();
@@ -48,7 +48,7 @@ export const logContract: Part = (get) => {
     );
   });
 
-  test('a log that was moved away is begun anew when asked', async () => {
+  test('reopening a renamed log creates a new file', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'log-reopen');
     const pod = await pods.sandbox();
@@ -63,7 +63,7 @@ export const logContract: Part = (get) => {
     assert.ok((await read(`${path}.old`)).length > 0);
   });
 
-  test('only a running container reopens its log', async () => {
+  test('only the log of a running container can be reopened', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'log-reopen-exited');
     const containerId = await (await pods.sandbox()).run({ script: 'exit 0' });

@@ -6,9 +6,9 @@ import { simulatorMutations } from '../simulator/index.ts';
 
 const suite = fileURLToPath(new URL('./mutated-suite.ts', import.meta.url));
 
-/** The exit code of the whole suite run on a simulator with this rule broken, and what it printed. */
+/** Runs the whole suite on a simulator that violates one rule; returns its exit code and output. */
 function runMutated(mutation: string): Promise<{ readonly code: number; readonly output: string }> {
-  // Without the marks of the runner we are in ourselves, the child reports as one that stands alone.
+  // Without the variable of the test runner, the child process reports its own results.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   return new Promise((resolve) => {
     execFile(process.execPath, [suite, mutation], { env, maxBuffer: 64 << 20 }, (error, stdout, stderr) =>
@@ -18,7 +18,7 @@ function runMutated(mutation: string): Promise<{ readonly code: number; readonly
 }
 
 for (const mutation of simulatorMutations) {
-  test(`the contract turns red when a rule is broken: ${mutation}`, async () => {
+  test(`the contract suite fails on a simulator with the mutation ${mutation}`, async () => {
     const { code, output } = await runMutated(mutation);
     assert.equal(code, 1, output.slice(-2_000));
     assert.match(output, /fail [1-9]/, 'tests ran and failed; it did not merely break down');

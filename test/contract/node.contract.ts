@@ -5,7 +5,7 @@ import { signal } from './pods.ts';
 import type { Part } from './suite.ts';
 
 export const nodeContract: Part = (get) => {
-  test('the runtime says who it is and speaks our version of the interface', async () => {
+  test('the runtime reports its name and version, and supports our version of the CRI', async () => {
     const version = await get().cri.checkVersion(signal);
     assert.equal(version.version, '0.1.0');
     assert.equal(version.runtimeName, 'containerd');
@@ -19,12 +19,12 @@ export const nodeContract: Part = (get) => {
     assert.equal(conditions.get('NetworkReady'), true);
   });
 
-  test('details of the status come only when asked for', async () => {
+  test('verbose status details are returned only on request', async () => {
     assert.deepEqual((await get().cri.status({ verbose: false }, signal)).info, {});
     assert.notDeepEqual((await get().cri.status({ verbose: true }, signal)).info, {});
   });
 
-  test('the cgroup driver is told from 2.0 on', async () => {
+  test('the cgroup driver is reported from containerd 2.0 on', async () => {
     const { cri, flavour } = get();
     if (flavour !== 'containerd-2') {
       await assert.rejects(cri.runtimeConfig({}, signal), (error) => isKind(error, 'Unsupported'));

@@ -10,7 +10,7 @@ import type { Backend } from './backend.ts';
 
 const signal = new AbortController().signal;
 
-/** Makes sandboxes and containers with names of their own, and removes what it made. */
+/** Creates sandboxes and containers with unique names, and removes them at the end. */
 export class Pods implements AsyncDisposable {
   readonly #backend: Backend;
   readonly #prefix: string;
@@ -69,7 +69,7 @@ export interface ContainerWish {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-/** One sandbox and the containers made in it. */
+/** One sandbox and the containers created in it. */
 export class Pod {
   readonly #backend: Backend;
   readonly id: string;
@@ -133,7 +133,7 @@ export function exited(backend: Backend, containerId: string) {
   });
 }
 
-/** The promise's outcome, waited for in the time of the back end. */
+/** Waits for the promise in the time of the back end, and settles like it. */
 export async function settled<T>(backend: Backend, promise: Promise<T>): Promise<T> {
   let over = false;
   const watched = promise.finally(() => {

@@ -7,7 +7,7 @@ import type { Part } from './suite.ts';
 export const execContract: Part = (get) => {
   const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 
-  test('a command gives its output, both streams apart, and its exit code', async () => {
+  test('exec returns the separate output streams and the exit code of a command', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'exec-output');
     const containerId = await (await pods.sandbox()).run({ script: 'sleep 1000' });
@@ -18,7 +18,7 @@ export const execContract: Part = (get) => {
     assert.equal(response.exitCode, 5);
   });
 
-  test('a command sees the environment of its container', async () => {
+  test('a command runs with the environment of its container', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'exec-env');
     const containerId = await (await pods.sandbox()).run({ script: 'sleep 1000' });
@@ -27,7 +27,7 @@ export const execContract: Part = (get) => {
     assert.equal(text(response.stdout), 'hello\n');
   });
 
-  test('a command that takes too long is a time-out, and the container lives on', async () => {
+  test('a command that takes too long returns a timeout, and the container keeps running', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'exec-timeout');
     const containerId = await (await pods.sandbox()).run({ script: 'sleep 1000' });
@@ -39,7 +39,7 @@ export const execContract: Part = (get) => {
     assert.equal(status?.state, 'CONTAINER_RUNNING');
   });
 
-  test('a command that does not exist is an error that names it', async () => {
+  test('execution of a missing command returns an error with its name', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'exec-missing');
     const containerId = await (await pods.sandbox()).run({ script: 'sleep 1000' });
@@ -49,7 +49,7 @@ export const execContract: Part = (get) => {
     );
   });
 
-  test('only a running container runs commands', async () => {
+  test('commands run only in running containers', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'exec-exited');
     const containerId = await (await pods.sandbox()).run({ script: 'exit 0' });
@@ -64,7 +64,7 @@ export const execContract: Part = (get) => {
     );
   });
 
-  test('streams are answered with an address to go to', async () => {
+  test('requests for streams return a URL', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'exec-url');
     const pod = await pods.sandbox();
@@ -81,7 +81,7 @@ export const execContract: Part = (get) => {
 };
 
 export const statsContract: Part = (get) => {
-  test('a running container has stats of its CPU and memory', async () => {
+  test('a running container has CPU and memory stats', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'stats-running');
     const containerId = await (await pods.sandbox()).run({ script: 'while true; do sleep 0.1; done' });
@@ -98,7 +98,7 @@ export const statsContract: Part = (get) => {
     assert.ok((found.memory?.timestamp ?? 0n) > 0n);
   });
 
-  test('the list of stats holds the running containers of a sandbox', async () => {
+  test('the stats list contains the running containers of a sandbox', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'stats-list');
     const pod = await pods.sandbox();
@@ -111,14 +111,14 @@ export const statsContract: Part = (get) => {
     assert.equal(cpuOfEnded, undefined);
   });
 
-  test('what is not there has no stats', async () => {
+  test('a missing container has no stats', async () => {
     const { cri } = get();
     await assert.rejects(cri.containerStats({ containerId: 'f'.repeat(64) }, signal), (error) =>
       isKind(error, 'NotFound'),
     );
   });
 
-  test('a sandbox has stats with those of its containers inside', async () => {
+  test('the stats of a sandbox contain those of its containers', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'stats-sandbox');
     const pod = await pods.sandbox();
@@ -131,7 +131,7 @@ export const statsContract: Part = (get) => {
     );
   });
 
-  test('resources can be changed while a container runs', async () => {
+  test('the resources of a running container can be changed', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'stats-update');
     const containerId = await (await pods.sandbox()).run({ script: 'sleep 1000', memoryLimit: 64n << 20n });

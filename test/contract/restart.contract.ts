@@ -5,7 +5,7 @@ import { Pods, sandboxStatus, signal, status } from './pods.ts';
 import type { Part } from './suite.ts';
 
 export const restartContract: Part = (get) => {
-  test('a runtime that dies is unavailable, comes back, and has lost nothing', async () => {
+  test('a killed runtime is unavailable, and has its previous state after a restart', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'restart');
     const pod = await pods.sandbox();
@@ -40,7 +40,7 @@ export const restartContract: Part = (get) => {
     assert.equal((await status(backend, running)).exitCode, 137);
   });
 
-  test('an exit while the runtime is away is seen when it is back', async () => {
+  test('an exit during the downtime of the runtime is reported after its restart', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'restart-exit');
     const containerId = await (await pods.sandbox()).run({ script: 'sleep 1; exit 9' });

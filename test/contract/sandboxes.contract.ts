@@ -5,7 +5,7 @@ import { Pods, sandboxStatus, signal, status } from './pods.ts';
 import type { Part } from './suite.ts';
 
 export const sandboxContract: Part = (get) => {
-  test('a sandbox that runs is ready, has an address, and keeps what it was given', async () => {
+  test('a running sandbox is ready, has an IP address, and keeps its configuration', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'sandbox-ready');
     const before = backend.nowNs() - 1_000_000n;
@@ -24,7 +24,7 @@ export const sandboxContract: Part = (get) => {
     );
   });
 
-  test('two sandboxes have two addresses', async () => {
+  test('two sandboxes have different IP addresses', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'sandbox-two');
     const [one, two] = [await pods.sandbox(), await pods.sandbox()];
@@ -32,7 +32,7 @@ export const sandboxContract: Part = (get) => {
     assert.notEqual(first, (await sandboxStatus(backend, two.id)).network?.ip);
   });
 
-  test('a sandbox on the host network has no address of its own', async () => {
+  test('a sandbox on the host network has no IP address', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'sandbox-host');
     const linux = pods.linux({ network: 'NODE', pid: 'CONTAINER' });
@@ -42,7 +42,7 @@ export const sandboxContract: Part = (get) => {
     assert.equal(observed.linux?.namespaces?.options?.network, 'NODE');
   });
 
-  test('the same name and attempt cannot run twice, and the first is left alone', async () => {
+  test('a second sandbox with the same name and attempt is rejected, and the first is unchanged', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'sandbox-twice');
     const config = pods.config();
@@ -51,7 +51,7 @@ export const sandboxContract: Part = (get) => {
     assert.equal((await sandboxStatus(backend, pod.id)).state, 'SANDBOX_READY');
   });
 
-  test('another attempt of the same pod may run beside an old one', async () => {
+  test('sandboxes with different attempts of one pod may run at the same time', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'sandbox-attempt');
     const config = pods.config();
@@ -62,7 +62,7 @@ export const sandboxContract: Part = (get) => {
     assert.equal((await sandboxStatus(backend, second.id)).metadata?.attempt, 1);
   });
 
-  test('an unknown runtime handler is refused and leaves nothing', async () => {
+  test('a sandbox with an unknown runtime handler is rejected and leaves nothing', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'sandbox-handler');
     const config = pods.config();
@@ -74,7 +74,7 @@ export const sandboxContract: Part = (get) => {
     assert.ok(!items.some((item) => item.metadata?.name === config.metadata?.name));
   });
 
-  test('stopping ends its containers, takes the address away, and may be repeated', async () => {
+  test('stopping a sandbox stops its containers and releases its address, and may be repeated', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'sandbox-stop');
     const pod = await pods.sandbox();
@@ -89,7 +89,7 @@ export const sandboxContract: Part = (get) => {
     assert.equal(container.exitCode, 137);
   });
 
-  test('a stopped sandbox takes no new containers', async () => {
+  test('creation of a container in a stopped sandbox is rejected', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'sandbox-closed');
     const pod = await pods.sandbox();
@@ -98,7 +98,7 @@ export const sandboxContract: Part = (get) => {
     await assert.rejects(backend.cri.startContainer({ containerId }, signal), /not running|not ready/i);
   });
 
-  test('removing takes its containers along, and may be repeated', async () => {
+  test('removing a sandbox removes its containers, and may be repeated', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'sandbox-remove');
     const pod = await pods.sandbox();
@@ -110,7 +110,7 @@ export const sandboxContract: Part = (get) => {
     await assert.rejects(status(backend, containerId), (error) => isKind(error, 'NotFound'));
   });
 
-  test('a removed name may be used again', async () => {
+  test('the name of a removed sandbox may be used again', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'sandbox-again');
     const config = pods.config();
@@ -120,7 +120,7 @@ export const sandboxContract: Part = (get) => {
     assert.notEqual((await pods.sandbox(config)).id, first.id);
   });
 
-  test('what is not there: status says so, remove has nothing to do, nor has stop from 1.7 on', async () => {
+  test('for a missing sandbox status returns not found, remove succeeds, and so does stop from containerd 1.7 on', async () => {
     const { cri, flavour } = get();
     const podSandboxId = 'f'.repeat(64);
     await assert.rejects(cri.podSandboxStatus({ podSandboxId }, signal), (error) =>

@@ -21,7 +21,9 @@ export interface SimulatedBackendOptions {
   readonly mutation?: SimulatorMutation;
 }
 
-/** The simulator in this process, under virtual time: waiting for anything lets time pass. */
+/**
+ * Starts the simulator in this process with a virtual clock, which advances while the test waits.
+ */
 export async function inProcessBackend({ flavour, mutation }: SimulatedBackendOptions): Promise<Backend> {
   const clock = new VirtualClock();
   const files = memoryFiles();
@@ -48,8 +50,8 @@ export async function inProcessBackend({ flavour, mutation }: SimulatedBackendOp
         const found = await check();
         if (found !== undefined) return found;
         const waitedMs = clock.monotonicMs() - startMs;
-        if (waitedMs > limitMs) throw new Error(`Waited ${limitMs} virtual ms in vain for ${what}`);
-        // Looks ever more rarely: to wait in vain must not take thousands of them.
+        if (waitedMs > limitMs) throw new Error(`Waited ${limitMs} virtual ms without success for ${what}`);
+        // Waits longer after each check, so that a timeout does not take thousands of checks.
         await clock.advance(Math.max(20, waitedMs / 20));
       }
     },
@@ -64,7 +66,7 @@ export async function inProcessBackend({ flavour, mutation }: SimulatedBackendOp
   };
 }
 
-/** Each call, and each step of a stream, moves the clock until it is done. */
+/** Advances the clock during each call, and each step of a stream, until it is complete. */
 function inVirtualTime(cri: CriClient, clock: VirtualClock): CriClient {
   const pump = async <T>(promise: Promise<T>): Promise<T> => {
     let settled = false;
@@ -72,7 +74,7 @@ function inVirtualTime(cri: CriClient, clock: VirtualClock): CriClient {
       settled = true;
     });
     watched.catch(() => {});
-    if (!(await clock.advanceUntil(() => settled, limitMs))) throw new Error('A call never ended');
+    if (!(await clock.advanceUntil(() => settled, limitMs))) throw new Error('The call did not return');
     return await watched;
   };
   const wrap =
@@ -88,7 +90,7 @@ function inVirtualTime(cri: CriClient, clock: VirtualClock): CriClient {
   return Object.fromEntries(entries) as CriClient;
 }
 
-/** The simulator behind a real socket, in real time and with real log files. */
+/** Starts the simulator behind a real socket, in real time and with real log files. */
 export async function socketBackend({ flavour }: SimulatedBackendOptions): Promise<Backend> {
   const clock = realClock();
   const random = seededRandom(7);

@@ -10,7 +10,7 @@ import { execContract, statsContract } from './processes.contract.ts';
 import { restartContract } from './restart.contract.ts';
 import { sandboxContract } from './sandboxes.contract.ts';
 
-/** Registers the parts of the contract for one back end; `get` answers it once it is open. */
+/** Registers a part of the contract tests for one back end; `get` returns it once it is open. */
 export type Part = (get: () => Backend) => void;
 
 const parts: Readonly<Record<string, Part>> = {
@@ -27,8 +27,9 @@ const parts: Readonly<Record<string, Part>> = {
 };
 
 /**
- * What kubeling relies on of any container runtime. The same tests run on real containerd and on the simulator, in
- * process and over its socket, so that the simulator cannot drift from what it stands for.
+ * The properties of container runtimes on which kubeling relies. The same tests run with real
+ * containerd and with the simulator, in process and over its socket, so that the simulator cannot
+ * deviate from containerd.
  */
 export function contractSuite(name: string, open: () => Promise<Backend>): void {
   describe(`the runtime contract on ${name}`, () => {

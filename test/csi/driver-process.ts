@@ -6,7 +6,7 @@ import { eventually } from '../kubeling-node.ts';
 
 const program = fileURLToPath(new URL('host-path-driver.ts', import.meta.url));
 
-/** A driver in a process of its own, which can be killed and started again. */
+/** A CSI driver in a separate process, which can be killed and started again. */
 export class DriverProcess {
   readonly name: string;
   readonly folder: string;
@@ -22,7 +22,7 @@ export class DriverProcess {
     writeFileSync(join(folder, 'calls.log'), '');
   }
 
-  /** Settles once the node has registered it, or refused to. */
+  /** Starts the driver; resolves once the node has registered or rejected it. */
   async start(outcome: 'registered' | 'refused' = 'registered'): Promise<void> {
     const before = this.calls(outcome).length;
     const child = spawn(process.execPath, [program, this.name, this.folder, this.#socket]);
@@ -43,23 +43,23 @@ export class DriverProcess {
     await gone;
   }
 
-  /** Takes its sockets away, as an orderly end does. */
+  /** Kills the driver and removes its socket, as a graceful shutdown does. */
   async leave(): Promise<void> {
     await this.kill();
     rmSync(this.#socket, { force: true });
   }
 
-  /** What calls of a method, or of a method for a volume, are to fail with; `hang` gives no answer. */
+  /** Sets the errors of calls of a method, or of a method for one volume; `hang` never responds. */
   trouble(methods: Readonly<Record<string, string>>): void {
     writeFileSync(join(this.folder, 'trouble.json'), JSON.stringify(methods));
   }
 
-  /** How many volumes it says the node can have. */
+  /** Sets the volume limit that the driver reports for the node. */
   limit(volumes: number): void {
     writeFileSync(join(this.folder, 'limit'), `${volumes}`);
   }
 
-  /** Where it says that the node is. */
+  /** Sets the topology segment that the driver reports for the node. */
   place(name: string): void {
     writeFileSync(join(this.folder, 'place'), name);
   }

@@ -1,7 +1,8 @@
 /**
- * A CSI driver as a third party would write one, in a process of its own: its volumes are directories of the machine, or
- * files as devices, which it binds where it is told to. Each call is a line in its log; a control file makes calls fail or hang.
- * usage: host-path-driver.ts <name> <folder> <registration socket>
+ * A third-party CSI driver in a separate process. Its volumes are directories of the machine, or
+ * files as block devices, which it bind-mounts at the requested paths. Each call is a line in its
+ * log; a control file makes calls fail or hang. usage: host-path-driver.ts <name> <folder>
+ * <registration socket>
  */
 import { execFileSync } from 'node:child_process';
 import {
@@ -58,7 +59,7 @@ function contentOf({ volume_id }: CsiRequest): string {
   return path;
 }
 
-/** The file behind the device of a volume. */
+/** Returns the file that backs the block device of a volume. */
 const imageOf = ({ volume_id }: CsiRequest) => join(volumes, `${volume_id}.img`);
 const isDevice = ({ volume_capability }: CsiRequest) => (volume_capability?.block ?? null) !== null;
 

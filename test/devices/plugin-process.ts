@@ -16,15 +16,18 @@ export interface Offer {
 
 export interface PluginPlaces {
   readonly folder: string;
-  /** The kubelet's directory for plugins of devices. */
+  /** The kubelet's directory of device plugins. */
   readonly directory: string;
-  /** Where plugins are found by their sockets; it registers by itself unless given. */
+  /**
+   * The directory in which the kubelet discovers plugins by their sockets; without it the plugin
+   * calls Register itself.
+   */
   readonly registry?: string;
-  /** Beside this file; a plugin for devices unless given. */
+  /** The program in this directory; a device plugin by default. */
   readonly program?: string;
 }
 
-/** A driver of resource claims instead, which has no devices to tell of. */
+/** Creates the process of a DRA driver, which reports no devices to the kubelet. */
 export function driverProcess(name: string, folder: string, registry: string): PluginProcess {
   return new PluginProcess(
     name,
@@ -33,7 +36,7 @@ export function driverProcess(name: string, folder: string, registry: string): P
   );
 }
 
-/** A plugin in a process of its own, which can be killed and started again. */
+/** A plugin in a separate process, which can be killed and started again. */
 export class PluginProcess {
   readonly resource: string;
   readonly #places: PluginPlaces;
@@ -48,7 +51,7 @@ export class PluginProcess {
     this.#write(offer);
   }
 
-  /** Settles once the node has registered it, or refused to. */
+  /** Starts the plugin; resolves once the node has registered or rejected it. */
   async start(outcome: 'registered' | 'refused' = 'registered'): Promise<void> {
     const { folder, directory, registry = '', program = 'sample-plugin.ts' } = this.#places;
     const child = spawn(process.execPath, [fileOf(program), this.resource, folder, directory, registry]);
@@ -62,7 +65,7 @@ export class PluginProcess {
     await this.registeredAgain(this.calls(outcome).length, outcome);
   }
 
-  /** Waits until it has been registered more often than that. */
+  /** Waits until the plugin has been registered more than the given number of times. */
   async registeredAgain(times: number, outcome: 'registered' | 'refused' = 'registered'): Promise<void> {
     const isTold = async () => (this.calls(outcome).length > times ? true : undefined);
     await eventually(
@@ -73,7 +76,7 @@ export class PluginProcess {
     );
   }
 
-  /** Tells the kubelet of other devices. */
+  /** Changes the devices that the plugin reports to the kubelet. */
   tell(offer: Offer): void {
     this.#write(offer);
     this.#process?.kill('SIGHUP');
@@ -87,7 +90,7 @@ export class PluginProcess {
     await gone;
   }
 
-  /** What calls of a method are to fail with; `hang` gives no answer. */
+  /** Sets the errors of calls of a method; `hang` never responds. */
   trouble(methods: Readonly<Record<string, string>> | undefined): void {
     if (methods === undefined) rmSync(this.#file('trouble.json'), { force: true });
     else writeFileSync(this.#file('trouble.json'), JSON.stringify(methods));

@@ -1,7 +1,6 @@
 /**
- * A driver of resource claims as a third party would write one, in a process of its own. Each call is a line in its log; a
- * control file makes calls fail or hang.
- * usage: sample-driver.ts <name> <folder> <unused> <registry of plugins>
+ * A third-party DRA driver in a separate process. Each call is a line in its log; a control file
+ * makes calls fail or hang. usage: sample-driver.ts <name> <folder> <unused> <plugin registry>
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +18,7 @@ const forEach = ({ claims }: Asked, answer: (uid: string) => object) => ({
   claims: Object.fromEntries(claims.map(({ uid }) => [uid, answer(uid)])),
 });
 
-/** One device for the request called wide and one for every request. */
+/** Returns one device for the request `wide` and one for every request. */
 const devicesFor = (uid: string) => ({
   devices: [
     { pool_name: 'node-a', device_name: 'all', cdi_device_ids: [`${name}/claim=${uid}`] },
@@ -32,7 +31,7 @@ const devicesFor = (uid: string) => ({
   ],
 });
 
-/** Of `package k8s.io.kubelet.pkg.apis.dra.v1`. */
+/** Returns the service definition of `package k8s.io.kubelet.pkg.apis.dra.v1`. */
 function serviceIn(loaded: Record<string, unknown>): ServiceDefinition {
   const path = ['k8s', 'io', 'kubelet', 'pkg', 'apis', 'dra', 'v1', 'DRAPlugin', 'service'];
   return path.reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], loaded) as ServiceDefinition;

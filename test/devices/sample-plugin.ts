@@ -1,7 +1,8 @@
 /**
- * A plugin for devices as a third party would write one, in a process of its own. What it offers, and how, is in a file of its
- * folder that is read again at SIGHUP; each call is a line in its log; a control file makes calls fail or hang.
- * usage: sample-plugin.ts <resource> <folder> <directory of device plugins> [<registry of plugins>]
+ * A third-party device plugin in a separate process. A file in its folder, which it reads again at
+ * SIGHUP, contains its devices and options; each call is a line in its log; a control file makes
+ * calls fail or hang. usage: sample-plugin.ts <resource> <folder> <directory of device plugins>
+ * [<plugin registry>]
  */
 import { lstatSync, mkdirSync, readFileSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,9 +21,9 @@ const endpoint = `${resource.replaceAll(/[^a-z0-9]/g, '-')}.sock`;
 interface Offer {
   readonly devices: readonly { readonly id: string; readonly health?: string; readonly numa?: number }[];
   readonly preStart?: boolean;
-  /** Which it would rather give. */
+  /** The devices that GetPreferredAllocation prefers. */
   readonly preferred?: readonly string[];
-  /** Whether it names its devices for the runtime to find them. */
+  /** Whether Allocate returns CDI device names. */
   readonly cdi?: boolean;
 }
 
@@ -113,12 +114,12 @@ async function servePlugin(at: string): Promise<void> {
   });
 }
 
-/** Tells the kubelet that it is there. */
+/** Registers the plugin with the kubelet. */
 function register(): void {
   const kubelet = new v1beta1.Registration(
     `unix://${join(directory, 'kubelet.sock')}`,
     credentials.createInsecure(),
-    // What became of an earlier connection to that path says nothing of this one.
+    // Avoids the state of earlier connections to the same path, which may be backing off.
     { 'grpc.use_local_subchannel_pool': 1 },
   );
   const metadata = new Metadata({ waitForReady: true });
@@ -147,7 +148,8 @@ process.on('SIGHUP', () => {
 mkdirSync(folder, { recursive: true });
 if (registry !== '') await serveForRegistration();
 else {
-  // A kubelet that starts takes all sockets away and has another one itself: then it is served and told of anew.
+  // A starting kubelet removes all plugin sockets and creates its own, so the plugin then serves
+  // and registers again.
   const kubelet = join(directory, 'kubelet.sock');
   let known = '';
   const look = async () => {

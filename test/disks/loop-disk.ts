@@ -3,7 +3,7 @@ import { rmSync, truncateSync, writeFileSync } from 'node:fs';
 
 const sizeBytes = 64 * 1024 * 1024;
 
-/** A disk of the machine whose content is a file of the test's. */
+/** A block device of the machine that is backed by a file of the test. */
 export class LoopDisk implements Disposable {
   readonly file: string;
   readonly device: string;
@@ -15,29 +15,29 @@ export class LoopDisk implements Disposable {
     this.device = run('losetup', '--find', '--show', file);
   }
 
-  /** What is on it stays as large as it is. */
+  /** Resizes the disk; its file system keeps its size. */
   resize(bytes: number): void {
     truncateSync(this.file, bytes);
     run('losetup', '--set-capacity', this.device);
   }
 
-  /** More options are those of the program that makes the file system. */
+  /** Creates a file system; `more` contains further options of mkfs. */
   format(type: 'ext4' | 'xfs' = 'ext4', ...more: readonly string[]): void {
     run(`mkfs.${type}`, '-q', type === 'ext4' ? '-F' : '-f', ...more, this.device);
   }
 
-  /** Damages its file system beyond what can be mended without asking. */
+  /** Damages the file system so that fsck cannot repair it automatically. */
   damage(): void {
     for (const request of ['clri <2>', 'set_super_value state 2'])
       run('debugfs', '-w', '-R', request, this.device);
   }
 
-  /** Of the first bytes. */
+  /** Overwrites the first bytes of the disk. */
   write(data: Buffer): void {
     writeFileSync(this.device, data, { flag: 'r+', flush: true });
   }
 
-  /** The type of its file system, or nothing. */
+  /** Returns the type of the file system, or an empty string. */
   type(): string {
     try {
       return run('blkid', '-p', '-s', 'TYPE', '-o', 'value', this.device);

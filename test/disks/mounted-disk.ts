@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LoopDisk } from './loop-disk.ts';
 
-/** A small disk of the test's own, with a file system that is mounted until it is disposed of. */
+/** A small private disk of the test, whose file system is mounted until it is disposed. */
 export class MountedDisk implements Disposable {
-  /** Where it is mounted. */
+  /** The mount point of the disk. */
   readonly path: string;
   readonly #folder: string;
   readonly #disk: LoopDisk;

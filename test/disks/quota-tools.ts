@@ -3,7 +3,10 @@ import { join } from 'node:path';
 
 type Tool = 'chattr' | 'lsattr' | 'setquota' | 'repquota';
 
-/** What is asked is kept in files: `projects/<directory with % for />` and `limits/<project>`. */
+/**
+ * Fake quota programs, which store their settings in files: `projects/<directory with % for />` and
+ * `limits/<project>`.
+ */
 const usual: Readonly<Record<Tool, string>> = {
   chattr: `[ "$1 $3 $4" = "-p +P --" ] && [ -d "$5" ] && echo "$2" >"$here/projects/$(echo "$5" | tr / %)"`,
   lsattr: `[ "$1 $2 $3" = "-p -d --" ] || exit 2
@@ -22,8 +25,8 @@ for project in 0 $(cat "$here"/projects/* 2>/dev/null) $(ls "$here/limits"); do 
 };
 
 /**
- * Programs in place of those that need a kernel with project quotas; others may be given for some, and those that are
- * undefined are left out. Answers what to have as the PATH.
+ * Creates fakes of the programs that need a kernel with project quotas; `scripts` replaces some of
+ * them, and omits those that are undefined. Returns the directory for the PATH.
  */
 export function quotaTools(folder: string, scripts: Partial<Record<Tool, string | undefined>> = {}): string {
   for (const name of ['projects', 'limits', 'bin']) mkdirSync(join(folder, name), { recursive: true });

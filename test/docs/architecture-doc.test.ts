@@ -18,7 +18,7 @@ function tableUnder(heading: string): readonly (readonly string[])[] {
   );
 }
 
-/** The paths in a cell, each in backticks. */
+/** Returns the paths in a cell, each in backticks. */
 function pathsIn(cell: string): readonly string[] {
   return [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? '');
 }
@@ -26,8 +26,8 @@ function pathsIn(cell: string): readonly string[] {
 const packages = tableUnder('Packages');
 const concepts = tableUnder('Concepts of the Go kubelet');
 
-describe('docs/ARCHITECTURE.md', () => {
-  it('contains both tables with complete rows', () => {
+describe('the tables of docs/ARCHITECTURE.md', () => {
+  it('contains both tables of packages with complete rows', () => {
     assert.ok(
       packages.length >= 20 && concepts.length >= 25,
       `${packages.length} packages, ${concepts.length} concepts`,
@@ -38,7 +38,7 @@ describe('docs/ARCHITECTURE.md', () => {
 
   for (const row of [...packages, ...concepts]) {
     const cell = row.at(-1) ?? '';
-    it(`names existing files for ${row[0]?.slice(0, 60)}`, () => {
+    it(`names existing files in the row ${row[0]?.slice(0, 60)}`, () => {
       assert.ok(pathsIn(cell).length > 0, `no path: ${cell}`);
       for (const path of pathsIn(cell))
         assert.ok(existsSync(join(repository, path)), `${path} does not exist`);

@@ -1,4 +1,4 @@
-/** The table of codes in the page on errors, compared with the one in the program. */
+/** Compares the table of error codes in the documentation with that in the program. */
 
 export interface Row {
   readonly code: string;
@@ -7,7 +7,7 @@ export interface Row {
   readonly advice: string;
 }
 
-/** The rows whose first cell is a code in capitals. */
+/** Returns the rows whose first cell is a code in capitals. */
 export function rowsOf(markdown: string): Row[] {
   return markdown
     .split('\n')
@@ -21,7 +21,7 @@ export function rowsOf(markdown: string): Row[] {
     });
 }
 
-/** Every difference, one sentence each; none when page and program agree. */
+/** Returns one sentence for each difference; none if the page matches the program. */
 export function differences(markdown: string, kinds: Readonly<Record<string, string>>): string[] {
   const rows = rowsOf(markdown);
   const documented = new Set(rows.map(({ code }) => code));

@@ -8,24 +8,24 @@ const page = new URL('../../docs/errors.md', import.meta.url);
 const row = (code: string, kind: string, meaning = 'm', advice = 'a') =>
   `| \`${code}\` | \`${kind}\` | ${meaning} | ${advice} |`;
 
-test('every error code is explained, with its kind, and none besides', async () => {
+test('docs/errors.md explains exactly the error codes of the program, each with its kind', async () => {
   assert.deepEqual(differences(await readFile(page, 'utf8'), errorKinds), []);
 });
 
-test('every kind in use is explained', async () => {
+test('docs/errors.md explains every error kind in use', async () => {
   const text = await readFile(page, 'utf8');
   for (const kind of new Set(Object.values(errorKinds)))
     assert.match(text, new RegExp(`^\\| \`${kind}\` \\|`, 'm'));
 });
 
-test('a page that agrees has no differences', () => {
+test('a page with the same codes has no differences', () => {
   assert.deepEqual(
     differences(`# Errors\n\n${row('A', 'Bug')}\n${row('B_C', 'Failed')}\n`, { A: 'Bug', B_C: 'Failed' }),
     [],
   );
 });
 
-test('a missing, an extra, a double and a wrong row are each told', () => {
+test('a missing, an additional, a duplicate and a wrong row are each reported', () => {
   assert.deepEqual(differences('', { A: 'Bug' }), ['A is not explained']);
   assert.deepEqual(differences(row('A', 'Bug'), {}), ['A is explained but not in use']);
   assert.deepEqual(differences(`${row('A', 'Bug')}\n${row('A', 'Bug')}`, { A: 'Bug' }), [
@@ -38,7 +38,7 @@ test('a missing, an extra, a double and a wrong row are each told', () => {
   ]);
 });
 
-test('rows of other tables are not taken for codes', () => {
+test('rows of other tables do not count as error codes', () => {
   assert.deepEqual(
     rowsOf('| code | kind | meaning | what to do |\n| --- | --- | --- | --- |\n| `NotFound` | a | b |'),
     [],

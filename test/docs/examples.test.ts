@@ -16,7 +16,7 @@ test('the example configuration loads without a warning', async () => {
   assert.equal(loaded.config.maxPods, 110);
 });
 
-test('the example unit names flags that are there', async () => {
+test('the example unit uses only existing flags', async () => {
   const unit = await readFile(example('node/kubeling.service'), 'utf8');
   const given = [...unit.matchAll(/--([a-z-]+)=/g)].map(([, name]) => name ?? '');
   assert.ok(given.length > 0);
@@ -25,7 +25,7 @@ test('the example unit names flags that are there', async () => {
   assert.match(unit, /^KillMode=process$/m);
 });
 
-test('the examples for kubectl are objects without mistakes, and nothing else lies beside them', async () => {
+test('the kubectl examples are valid objects, and their directory contains no other files', async () => {
   const entries = await readdir(example(''), { withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map(({ name }) => name);
   assert.deepEqual(files.sort(), ['greeter.yaml', 'web.yaml']);

@@ -8,7 +8,7 @@ const repository = new URL('../..', import.meta.url).pathname;
 const read = (path: string) => readFileSync(join(repository, path), 'utf8');
 const isThere = (path: string) => existsSync(join(repository, path));
 
-/** The rows of all tables below a heading, without their heads, each as its cells. */
+/** Returns the cells of the rows of all tables below a heading, without the table headers. */
 function rowsUnder(text: string, heading: RegExp): readonly (readonly string[])[] {
   const sections = text.split(/^## /m).filter((part) => heading.test(part));
   return sections
@@ -38,7 +38,7 @@ const boundaries = rowsUnder(read('docs/SECURITY.md'), /^What each boundary prom
 const rows = rowsUnder(read('docs/security-cves.md'), /^(?:runc|Kubernetes nodes|Earlier)/);
 
 describe('docs/SECURITY.md', () => {
-  it('says by which tests each promise is held, and all of them are there', () => {
+  it('names existing tests for each security promise', () => {
     assert.ok(boundaries.length >= 20, `${boundaries.length} boundaries`);
     for (const row of boundaries) {
       assert.equal(row.length, 3, row.join(' | '));
@@ -48,7 +48,7 @@ describe('docs/SECURITY.md', () => {
     }
   });
 
-  it('shows the table of listeners as the test of listeners has it', () => {
+  it('contains the same listeners as the listener test', () => {
     const shown = rowsUnder(read('docs/SECURITY.md'), /^What listens/);
     assert.deepEqual(
       shown.map((cells) => `| ${cells.join(' | ')} |`),
@@ -56,14 +56,14 @@ describe('docs/SECURITY.md', () => {
     );
   });
 
-  it('is where SECURITY.md and the README lead', () => {
+  it('is linked from SECURITY.md and the README', () => {
     for (const path of ['SECURITY.md', 'README.md'])
       assert.ok(read(path).includes('(docs/SECURITY.md)'), path);
   });
 });
 
 describe('docs/security-cves.md', () => {
-  it('has each vulnerability once, with what became of it', () => {
+  it('lists each vulnerability once, with its status', () => {
     assert.ok(rows.length >= 45, `${rows.length} rows`);
     const ids = rows.flatMap(([id = '']) => id.split(', '));
     assert.deepEqual(
@@ -76,7 +76,7 @@ describe('docs/security-cves.md', () => {
     }
   });
 
-  it('names tests that are there, and at least one wherever kubeling itself holds', () => {
+  it('names existing tests, and at least one where kubeling itself prevents the vulnerability', () => {
     for (const [id, , verdict = '', held = ''] of rows) {
       const tests = testsIn(held);
       for (const path of tests) assert.ok(path.endsWith('.test.ts') && isThere(path), `${id}: ${path}`);
@@ -85,7 +85,7 @@ describe('docs/security-cves.md', () => {
     }
   });
 
-  it('lists every vulnerability that a test is named for, beside that test', () => {
+  it('lists every vulnerability that a test name contains, together with that test', () => {
     const files = globSync('{src,test}/**/*.test.ts', { cwd: repository });
     for (const file of files) {
       const titles = read(file).match(/\b(?:it|test|describe)\(\s*(['"`]).*?\1/gs) ?? [];

@@ -12,7 +12,7 @@ interface Step {
   readonly name: string;
 }
 
-/** The steps of each path, written as `file#function` with a link to the file. */
+/** Finds the steps of each path, written as `file#function` with a link to the file. */
 const paths = text
   .split(/^## /m)
   .slice(1)
@@ -32,14 +32,14 @@ const paths = text
     };
   });
 
-/** Whether the file has a function or method of this name, private ones included. */
+/** Whether the file defines a function or method of this name, including private ones. */
 function defines(source: string, name: string): boolean {
   const pattern = `^\\s*(?:export )?(?:async )?(?:function )?#?${name}(?:<[^(]*>)?\\(`;
   return new RegExp(pattern, 'm').test(source);
 }
 
 describe('docs/WALKTHROUGH.md', () => {
-  it('has four paths, the first with at most 45 steps', () => {
+  it('has four code paths, the first with at most 45 steps', () => {
     assert.equal(paths.length, 4);
     const [first] = paths;
     assert.ok(first !== undefined && first.steps.length > 20 && first.steps.length <= 45);

@@ -9,7 +9,10 @@ import { createCatalogue } from '../../src/local-api/registry/catalogue.ts';
 import { openServerCredentials, tlsOptions } from '../../src/local-api/security/index.ts';
 import { MemoryCredentialFiles } from './memory-authority-files.ts';
 
-/** The requests an API that never responds itself received, and its scripted responses. */
+/**
+ * An API back end that never responds itself: it records the requests, and the test provides the
+ * responses.
+ */
 export class ScriptedFrontApi implements ApiBackend {
   readonly calls: ApiCall[] = [];
   answer: (call: ApiCall, signal: AbortSignal) => ApiResponse | Promise<ApiResponse> = ({ body }) => ({
@@ -36,7 +39,7 @@ export class ScriptedFrontApi implements ApiBackend {
   }
 }
 
-/** Valid tokens and their users. */
+/** The valid tokens and their users. */
 const users: Readonly<Record<string, { readonly name: string; readonly groups: readonly string[] }>> = {
   admin: { name: 'admin', groups: ['system:masters'] },
   nobody: { name: 'nobody', groups: ['system:authenticated'] },
@@ -48,7 +51,7 @@ export interface FrontRigOptions {
   readonly deps?: Partial<ApiServerDeps>;
 }
 
-/** A front end on loopback with a scripted API, and a client for it. */
+/** An HTTPS front end on loopback with a scripted API behind it, and a client for it. */
 export class FrontRig implements AsyncDisposable {
   readonly api: ScriptedFrontApi;
   readonly logs: CollectedLogs;
@@ -106,7 +109,8 @@ export class FrontRig implements AsyncDisposable {
   async ask(path: string, options: AskOptions = {}): Promise<Asked> {
     const { body, token = 'admin', headers = {}, ...rest } = options;
     const authorization = token === '' ? {} : { authorization: `Bearer ${token}` };
-    // For some methods a body without its length would be parsed as the next request.
+    // The length is sent because for some methods a server would parse a body without it as the
+    // next request.
     const size =
       body === undefined || 'transfer-encoding' in headers
         ? {}
@@ -115,7 +119,7 @@ export class FrontRig implements AsyncDisposable {
     return await ask({ ...rest, port: this.port, path, headers: all, agent: this.#agent }, body);
   }
 
-  /** All errors in the log. */
+  /** Returns all errors in the log. */
   get complaints(): readonly string[] {
     return [...this.logs.records]
       .filter(({ severity }) => severity === 'error')
@@ -136,7 +140,7 @@ export interface AskOptions {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
-  /** Empty for none. */
+  /** A bearer token; an empty string sends none. */
   readonly token?: string;
 }
 
@@ -167,7 +171,10 @@ export function ask(options: RequestOptions, body?: string | Uint8Array): Promis
 
 let created: Promise<TlsOptions> | undefined;
 
-/** Created once for all tests of a file: key generation is slow. */
+/**
+ * Returns a serving certificate, created once for all tests of a file because key generation is
+ * slow.
+ */
 export function servingTls(): Promise<TlsOptions> {
   created ??= openServerCredentials({
     directory: '/authorities',

@@ -21,7 +21,7 @@ export interface ApiRigOptions extends Partial<SimulatedApiOptions> {
 /** A watch and the events it has delivered so far. */
 export interface Watched {
   readonly events: WatchEvent<StoredObject>[];
-  /** Undefined while it is open. */
+  /** How the watch ended; undefined while it is open. */
   end: 'ended' | Error | undefined;
   stop(): void;
 }
@@ -42,7 +42,7 @@ export class ApiRig implements Disposable {
     this.node = this.api.client(nodeUser('n1'));
   }
 
-  /** Advances the time until the call is complete. */
+  /** Advances the clock until the call is complete. */
   async done<T>(call: Promise<T>): Promise<T> {
     let isOver = false;
     const over = () => {
@@ -80,7 +80,7 @@ export class ApiRig implements Disposable {
     return watched;
   }
 
-  /** A new node and a new pod on it. */
+  /** Creates a new node and a new pod on it. */
   pod(
     name: string,
     more: { readonly spec?: object; readonly status?: object; readonly metadata?: object } = {},
@@ -101,7 +101,7 @@ export function podRef(name: string, subresource?: string): ObjectRef {
   return { resource: pods, namespace: 'default', name, ...(subresource && { subresource }) };
 }
 
-/** The events of a watch, as `ADDED a`. */
+/** Returns the events of a watch, for example `ADDED a`. */
 export function told(watched: Watched): readonly string[] {
   return watched.events.map(({ type, object }) =>
     type === 'BOOKMARK' ? type : `${type} ${object.metadata?.name}`,

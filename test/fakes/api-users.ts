@@ -7,7 +7,7 @@ export function nodeUser(node: string): ApiUser {
   return { name: `system:node:${node}`, groups: ['system:nodes', 'system:authenticated'] };
 }
 
-/** The user of a bootstrap token. */
+/** Returns the user of a bootstrap token. */
 export function bootstrapUser(tokenId: string): ApiUser {
   return { name: `system:bootstrap:${tokenId}`, groups: ['system:bootstrappers', 'system:authenticated'] };
 }

@@ -25,7 +25,7 @@ export class ArgumentRecorder {
     for (const name of Object.keys(programs)) symlinkSync(script, join(this.folder, name));
   }
 
-  /** The recorded calls since the last time. */
+  /** Returns the calls recorded since this was last called. */
   take(): readonly Recorded[] {
     const found: Recorded[] = [];
     const words = readLog(this.#log).split('\0');

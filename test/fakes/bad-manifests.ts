@@ -2,15 +2,15 @@
 export interface BadManifest {
   readonly file: string;
   readonly content: string | Uint8Array;
-  /** Of the line that reports it, after the path of the file. */
+  /** The expected message in the log, without the path of the file. */
   readonly told: RegExp;
 }
 
 const tooLarge = 11 << 20;
 
 /**
- * One of each common kind of mistake. `image` is an existing image, for manifests whose pod runs
- * all the same.
+ * Returns one manifest with each common kind of mistake. `image` is an existing image, for
+ * manifests whose pod runs all the same.
  */
 export function badManifests(image: string): readonly BadManifest[] {
   const spec = `spec:
@@ -60,7 +60,7 @@ export function badManifests(image: string): readonly BadManifest[] {
 }
 
 /**
- * Pods that run although their manifest has a mistake, or because only another manifest of the same
- * name has one.
+ * Names of pods that run although their manifest has a mistake, or because only another manifest
+ * with the same pod name has one.
  */
 export const usedAllTheSame = ['unknown', 'twice'];

@@ -3,17 +3,17 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A certificate with its chain, and its key; both in PEM. */
+/** A certificate with its chain, and its private key; both in PEM. */
 export interface KeyPair {
   readonly cert: string;
   readonly key: string;
 }
 
 export interface CertificateWish {
-  /** In openssl's form: `/O=group/CN=user`. */
+  /** The subject in openssl's form: `/O=group/CN=user`. */
   readonly subject: string;
   readonly use?: 'clientAuth' | 'serverAuth' | 'authority';
-  /** Its validity; a negative number for an expired one. */
+  /** The validity in days; negative for an expired certificate. */
   readonly days?: number;
   readonly san?: string;
 }
@@ -21,12 +21,15 @@ export interface CertificateWish {
 const dayMs = 86_400_000;
 const issuingConfig = 'issuing.conf';
 
-/** In the form of `openssl ca`: `20260102030405Z`. */
+/** Formats a time for `openssl ca`: `20260102030405Z`. */
 function opensslTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replaceAll(/[-:T]/g, '')}Z`;
 }
 
-/** Certificates created by the openssl of this machine, in a directory that is removed with it. */
+/**
+ * Creates certificates with the openssl of this machine in a directory, which is removed when the
+ * object is disposed.
+ */
 export class CertificateFolder implements Disposable {
   readonly #directory = mkdtempSync(join(tmpdir(), 'kubeling-ca-'));
   #made = 0;
@@ -58,7 +61,7 @@ export class CertificateFolder implements Disposable {
     return new Authority(this, name, '');
   }
 
-  /** Imports a certificate; the certificate and its key are in one text. */
+  /** Imports a CA from one text with its certificate and key. */
   adopt(pem: string): Authority {
     const name = this.#name();
     const [certificate = ''] = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/.exec(pem) ?? [];
@@ -67,7 +70,7 @@ export class CertificateFolder implements Disposable {
     return new Authority(this, name, '');
   }
 
-  /** Signed by an authority of this directory. */
+  /** Issues a certificate signed by a CA of this directory. */
   issue(by: string, { subject, use = 'clientAuth', days = 2, san }: CertificateWish): string {
     const name = this.#name();
     const uses =
@@ -82,7 +85,8 @@ export class CertificateFolder implements Disposable {
       ...['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', subject],
       ...['-keyout', `${name}.key`, '-out', `${name}.csr`],
     );
-    // Not x509: that of openssl 3.4 and newer issues no expired certificates.
+    // Uses `openssl ca` instead of `openssl x509`, which since version 3.4 cannot issue expired
+    // certificates.
     const now = Date.now();
     this.#openssl(
       ...['ca', '-batch', '-notext', '-config', issuingConfig, '-in', `${name}.csr`, '-out', `${name}.pem`],
@@ -132,7 +136,7 @@ export class Authority {
   }
 
   /**
-   * A certificate signed by this one, as an authority or not; certificates it issues include its
+   * Issues a certificate signed by this one, as a CA or not; the certificates it issues include its
    * certificate.
    */
   intermediate(subject: string, use: NonNullable<CertificateWish['use']> = 'authority'): Authority {

@@ -21,7 +21,7 @@ import { SigningApi } from './signing-api.ts';
 
 const clock = realClock();
 
-/** For tests that wait long on purpose. */
+/** A clock whose waits are shorter by this factor, for tests of long waits. */
 function hastened(times: number): Clock {
   return {
     now: () => clock.now(),
@@ -32,19 +32,17 @@ function hastened(times: number): Clock {
   };
 }
 
-/** Options of a node's servers. */
+/** Options for the servers of a cluster node. */
 export interface ClusterNodeWish {
-  /** In the form of the command line. */
+  /** Flags as on the command line. */
   readonly flags?: readonly string[];
   readonly readOnlyPort?: number;
   readonly api?: 'away' | 'none';
-  /** How many times faster than real time its waits are. */
+  /** The factor by which the node's waits are shorter than in real time. */
   readonly times?: number;
 }
 
-/**
- * The servers of a node of a cluster, with a kubelet that has one pod, and a scripted API server.
- */
+/** The servers of a cluster node, with a kubelet that has one pod, and a scripted API server. */
 export class ClusterNode implements AsyncDisposable {
   readonly folder: CertificateFolder;
   readonly authority: Authority;
@@ -152,7 +150,8 @@ export class ClusterNode implements AsyncDisposable {
 
   #client(): ApiClient {
     const create = async (at: Collection, object: ApiObject, signal: AbortSignal) => {
-      if (this.#api === 'away') throw new KubelingError('API_FORBIDDEN', 'The API server says no');
+      if (this.#api === 'away')
+        throw new KubelingError('API_FORBIDDEN', 'The API server rejected the review');
       if (at.resource.kind === 'CertificateSigningRequest') {
         return await this.signer.create(at, object, signal);
       }
@@ -189,7 +188,9 @@ interface Review {
   readonly spec: { readonly token?: string; readonly user?: string };
 }
 
-/** The token `token-of-NAME` is valid, and alice has all permissions. */
+/**
+ * Responds to reviews: the token `token-of-NAME` authenticates NAME, and alice has all permissions.
+ */
 function review({ kind, spec }: Review): unknown {
   if (kind === 'SubjectAccessReview') return { allowed: spec.user === 'alice' };
   const username = /^token-of-(\w+)$/.exec(spec.token ?? '')?.[1];

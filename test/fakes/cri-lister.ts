@@ -9,8 +9,8 @@ const states: Readonly<Record<string, ObservedContainerState>> = {
 };
 
 /**
- * The minimum of the CRI that an event generator needs; the runtime package reports much more of
- * each pod.
+ * Adapts the CRI to the minimum that an event generator needs; the runtime package reports much
+ * more of each pod.
  */
 export function criLister(cri: CriClient): RuntimeLister {
   const listPods = async (signal: AbortSignal) => {

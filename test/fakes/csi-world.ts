@@ -39,7 +39,7 @@ export const disk: CsiVolume = {
   accessMode: 'ReadWriteOnce',
 };
 
-/** A machine with one driver, whose mounts exist only in memory. */
+/** A simulated machine with one CSI driver, whose mounts exist only in memory. */
 export class CsiWorld {
   readonly files = new MemoryVolumeFiles();
   readonly clock = new VirtualClock();
@@ -64,7 +64,7 @@ export class CsiWorld {
   volume: PersistentVolume | undefined;
   stats: NodeGetVolumeStatsResponse = { usage: [], volumeCondition: undefined };
   readonly expansions: NodeExpandVolumeRequest[] = [];
-  /** The API events about pods and claims. */
+  /** The API events of pods and claims. */
   readonly events: string[] = [];
 
   readonly client: CsiClient = {
@@ -131,7 +131,7 @@ export class CsiWorld {
     event: (_pod, { reason, message }) => void this.events.push(`pod ${reason} ${message}`),
   };
 
-  /** In the state of a newly started kubelet. */
+  /** Creates the volumes in the state of a newly started kubelet. */
   volumes(changes: Partial<CsiVolumesDeps> = {}): CsiVolumes {
     const { files, clock } = this;
     const [api, nodeName] = [this.#api, 'n1'];
@@ -171,18 +171,18 @@ export class CsiWorld {
     });
   }
 
-  /** Terminates the pod and completes the clean-up. */
+  /** Terminates the pod and waits for the clean-up of its volumes. */
   async ends(volumes: CsiVolumes, uid: PodUid): Promise<void> {
     await volumes.remove(uid, new AbortController().signal);
     await this.runs(volumes);
   }
 
-  /** Without the paths. */
+  /** Returns the driver calls without their paths. */
   calls(): readonly string[] {
     return this.history.map((call) => call.split(' ')[0] ?? '');
   }
 
-  /** Lets the background loop do its due work. */
+  /** Runs the due work of the background loop. */
   async runs(volumes: CsiVolumes, ms = 0): Promise<void> {
     const end = new AbortController();
     const running = volumes.run(end.signal).catch(() => {});
@@ -198,7 +198,7 @@ export class CsiWorld {
   }
 }
 
-/** Applied as a merge patch. */
+/** Applies the change as a merge patch. */
 function merged(before: object, change: object): object {
   const result: Record<string, unknown> = { ...before };
   for (const [name, value] of Object.entries(change)) {

@@ -21,7 +21,7 @@ export class DeviceRig implements AsyncDisposable {
   readonly store = mapFileStore();
   readonly logs = collectLogs(this.clock);
   readonly ended = new Set<PodUid>();
-  /** Stop requested, and still running. */
+  /** Pods that were requested to stop, and whose containers still run. */
   readonly ending = new Set<PodUid>();
   readonly served = new Set<string>();
   readonly unwell: PodUid[] = [];
@@ -31,7 +31,7 @@ export class DeviceRig implements AsyncDisposable {
   manager: DeviceManager = this.#make();
   #server: AsyncDisposable | undefined;
 
-  /** Like a kubelet that starts. */
+  /** Starts the device manager like a starting kubelet. */
   async start(): Promise<void> {
     await this.#server?.[Symbol.asyncDispose]();
     this.manager = this.#make();
@@ -47,14 +47,14 @@ export class DeviceRig implements AsyncDisposable {
     await this.clock.advance(100);
   }
 
-  /** Starts while this plugin is registered. */
+  /** Starts the device manager while this plugin is registered. */
   async startWith(...args: Parameters<SimulatedDevices['add']>): Promise<SimulatedPlugin> {
     const plugin = this.host.add(...args);
     await this.start();
     return plugin;
   }
 
-  /** As at admission; returns the rejection, and advances the time until then. */
+  /** Allocates devices as at admission; returns the rejection. Advances the clock until then. */
   async admit(pod: Pod, affinity?: TopologyHint): Promise<string | undefined> {
     const near = (hint: TopologyHint) => ({
       allocate: (of: Pod, container: Container) =>
@@ -70,7 +70,7 @@ export class DeviceRig implements AsyncDisposable {
     return refusal?.message;
   }
 
-  /** Advances the time until it settles. */
+  /** Advances the clock until the promise settles. */
   async pass<T>(work: Promise<T>): Promise<T> {
     let isOver = false;
     const done = () => {
@@ -81,7 +81,7 @@ export class DeviceRig implements AsyncDisposable {
     return await work;
   }
 
-  /** The devices of a container, sorted. */
+  /** Returns the devices of a container, sorted. */
   devicesOf(pod: Pod, container = 'main'): readonly string[] {
     return this.manager
       .devicesOf(pod.metadata.uid, container)
@@ -121,7 +121,7 @@ export function container(name: string, count: number, more: Partial<Container> 
   return { name, image: 'i', resources: { limits: { [gadget]: `${count}`, cpu: '1' } }, ...more };
 }
 
-/** One container that requests this many. */
+/** Builds a pod with one container that requests this many devices. */
 export function podOf(name: string, count: number): Pod {
   return aPod({ metadata: { uid: podUid(name), name }, spec: { containers: [container('main', count)] } });
 }

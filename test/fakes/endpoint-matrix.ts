@@ -1,6 +1,6 @@
 import type { RequestOptions } from 'node:https';
 
-/** One request to a node's server. */
+/** A request to the kubelet's server with the permissions that it requires. */
 export interface Endpoint {
   readonly method: string;
   readonly path: string;
@@ -15,14 +15,17 @@ function get(path: string, subresources: readonly string[], status = 200): Endpo
   return { method: 'GET', path, status, subresources, verb: 'get' };
 }
 
-/** Requests that enter pods, which always need the verb `create`. */
+/** The paths of streaming requests into pods, which always require the verb `create`. */
 export const streamPaths = [
   '/exec/default/web/main?output=1&command=id',
   '/attach/default/web/main?output=1',
   '/portForward/default/web',
 ];
 
-/** Every path, method and upgrade, for a pod `web` of the namespace `default` with a container `main`. */
+/**
+ * Requests with every path, method and upgrade, for a pod `web` in the namespace `default` with a
+ * container `main`.
+ */
 export const endpoints: readonly Endpoint[] = [
   get('/healthz', ['healthz', 'proxy']),
   get('/healthz/ping', ['healthz', 'proxy']),
@@ -53,7 +56,8 @@ export const endpoints: readonly Endpoint[] = [
   get('/nothing', ['proxy'], 404),
   { ...get('/pods', ['pods', 'proxy'], 405), method: 'PATCH', verb: 'patch' },
   { ...get('/pods', ['pods', 'proxy'], 405), method: 'OPTIONS', verb: '' },
-  // The runtime behind these does not listen: it only matters that the server tried to connect.
+  // No runtime listens behind these endpoints; the status only shows that the server tried to
+  // connect.
   ...streamPaths.flatMap((path) => [
     { ...get(path, ['proxy'], 500), verb: 'create' },
     { ...get(path, ['proxy'], 500), method: 'POST', verb: 'create' },
@@ -65,7 +69,7 @@ export const endpoints: readonly Endpoint[] = [
       upgrade: 'websocket' as const,
     },
   ]),
-  // These are not upgraded, so that they get an ordinary response.
+  // These endpoints ignore an upgrade and return an ordinary response.
   { ...get('/pods', ['pods', 'proxy']), upgrade: 'SPDY/3.1' },
   { ...get('/nothing', ['proxy'], 404), upgrade: 'websocket' },
 ];
@@ -92,7 +96,7 @@ function upgradeHeaders(path: string, upgrade: Endpoint['upgrade']): Readonly<Re
 export type Credential = RequestOptions & { readonly headers?: Readonly<Record<string, string>> };
 
 export const bearer = (token: string): Credential => ({ headers: { authorization: `Bearer ${token}` } });
-/** As a subprotocol, for clients that cannot set other headers. */
+/** A token as a WebSocket subprotocol, for clients that cannot set other headers. */
 export const encodedToken = (token: string) =>
   `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`;
 

@@ -4,7 +4,10 @@ export type Caller = (way: Way) => Promise<Answered>;
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-/** Every kind of request, by its description, in the namespace `default` and in all namespaces. */
+/**
+ * Returns every kind of request by its description, in the namespace `default` and in all
+ * namespaces.
+ */
 export async function everyWay(admin: Caller): Promise<readonly Way[]> {
   const ways: Way[] = [];
   for (const root of await rootsOf(admin)) {

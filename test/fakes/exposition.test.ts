@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseExposition } from './exposition.ts';
 
-test('a page is parsed with its labels, values and times', () => {
+test('parses a metrics page with its labels, values and timestamps', () => {
   const page =
     '# HELP a_total one\\ntwo\n# TYPE a_total counter\na_total{x="1\\"\\\\\\n",y=""} 1.5e+06 17\na_total 2\n';
   assert.deepEqual(parseExposition(page), [
@@ -23,4 +23,4 @@ for (const [why, page] of Object.entries({
   'a type nobody knows': '# TYPE a meter\na 1\n',
   'a name that is none': '# TYPE 1a gauge\n1a 1\n',
 }))
-  test(`rejects ${why}`, () => void assert.throws(() => parseExposition(page)));
+  test(`rejects a metrics page with ${why}`, () => void assert.throws(() => parseExposition(page)));

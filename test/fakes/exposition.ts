@@ -76,13 +76,14 @@ function belongsTo(called: string, family: string, type = 'untyped'): boolean {
   return endings.some((ending) => called === `${family}${ending}`);
 }
 
-/** Why promtool cannot check a page; false if it can. */
+/** Why promtool cannot check a metrics page; false if it can. */
 export const noPromtool = isThere()
   ? false
   : "needs promtool: the set-up leaves out Debian's prometheus, which is 316 MiB with its dependencies";
 
 /**
- * promtool's findings about a page, line by line: unparsable pages fail, naming advice is returned.
+ * Returns promtool's findings about a metrics page, line by line: an unparsable page fails, advice
+ * on names is returned.
  */
 export function promtoolSays(page: string): string {
   try {
@@ -90,7 +91,7 @@ export function promtoolSays(page: string): string {
     return '';
   } catch (error) {
     const { status, stderr } = error as { readonly status: number; readonly stderr: string };
-    // Exit code 3 is advice on names, which Kubernetes defines.
+    // promtool exits with code 3 for advice on names, which Kubernetes defines.
     assert.equal(status, 3, stderr);
     return stderr;
   }

@@ -1,13 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, existsSync, openSync } from 'node:fs';
 
-/** Why there can be none on this machine; false if there can. */
+/** Why this machine does not support hanging mounts; false if it does. */
 export const noHangingMounts =
   process.getuid?.() === 0 && existsSync('/dev/fuse') ? false : 'needs root and /dev/fuse';
 
 /**
- * A real file system whose server never responds, like an unreachable network server: a process
- * that accesses a file there blocks in the kernel.
+ * A FUSE mount whose server never responds, like an unreachable network server: a process that
+ * accesses a file there blocks in the kernel.
  */
 export class HangingMount implements Disposable {
   readonly directory: string;
@@ -21,7 +21,7 @@ export class HangingMount implements Disposable {
     execFileSync('mount', args, { stdio: ['ignore', 'ignore', 'pipe', this.#server] });
   }
 
-  /** Blocked processes are released, and the mount is broken. */
+  /** Ends the server: blocked processes are released, and the mount is broken. */
   endServer(): void {
     if (this.#server !== undefined) closeSync(this.#server);
     this.#server = undefined;

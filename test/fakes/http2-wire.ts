@@ -48,7 +48,7 @@ export class Http2Wire extends Duplex {
     else done();
   }
 
-  /** From the next write on no data is accepted. */
+  /** Stops accepting data from the next write on. */
   stall(): void {
     this.#isStalled = true;
   }
@@ -72,7 +72,7 @@ export class Http2Wire extends Duplex {
   }
 }
 
-/** Records a complete response. */
+/** Records the parts of a response until it is complete. */
 export class Answer implements StreamReader {
   readonly heads: (readonly HeaderField[])[] = [];
   readonly ends: StreamEnd[] = [];
@@ -91,7 +91,7 @@ export class Answer implements StreamReader {
   }
 }
 
-/** A connection and its peer, under manual control. */
+/** An HTTP/2 connection and its fake peer; the test controls what the peer sends. */
 export class Http2Desk {
   readonly wire = new Http2Wire();
   readonly heard: string[] = [];
@@ -114,7 +114,7 @@ export class Http2Desk {
     for (const frame of frames) this.connection.receive(Buffer.from(frame));
   }
 
-  /** Settings of the peer, by their numbers. */
+  /** Sends the settings of the peer, by their numbers. */
   settings(settings: Readonly<Record<number, number>> = {}): void {
     this.says(settingsFrame(Object.entries(settings).map(([id, value]) => [Number(id), value])));
   }
@@ -125,13 +125,13 @@ export class Http2Desk {
     return { answer: response, stream };
   }
 
-  /** The frames sent, once the turn is over; frames returned before are not returned again. */
+  /** Waits until pending writes are done. Returns the frames sent since the last call. */
   async sent(): Promise<readonly SentFrame[]> {
     await new Promise(setImmediate);
     return this.wire.frames.splice(0);
   }
 
-  /** The reason of the last GOAWAY or RST_STREAM that was sent. */
+  /** Returns the reason of the last GOAWAY or RST_STREAM frame that was sent. */
   async lastReason(type: 'goAway' | 'reset'): Promise<Http2Reason | undefined> {
     const frame = (await this.sent()).findLast((each) => each.type === frameType[type]);
     return frame && reasonOf(frame.payload.readUInt32BE(type === 'goAway' ? 4 : 0));

@@ -24,11 +24,11 @@ import { simplePlanner } from './simple-planner.ts';
 
 export interface ImageNodeOptions {
   readonly runtime: PrivateRuntime;
-  /** The directory of its own files. */
+  /** The root directory of the kubelet. */
   readonly rootDir: string;
   readonly maxParallel?: number | undefined;
   readonly policy?: VerificationPolicy;
-  /** A configuration of credential plugins, with the directory of their programs. */
+  /** The configuration file of credential plugins, and the directory of their programs. */
   readonly plugins?: { readonly configPath: string; readonly binDir: string };
 }
 
@@ -36,12 +36,15 @@ const clock = realClock();
 const random = systemRandom();
 const limitMs = 120_000;
 
-/** The pods of a real containerd with all image features: secrets, plugins, records. */
+/**
+ * Runs pods on a real containerd with all image features: pull secrets, credential plugins and pull
+ * records.
+ */
 export class ImageNode implements AsyncDisposable {
   readonly events: (PodEvent & { readonly pod: string })[] = [];
   readonly steps: (PodStep & { readonly atMs: number })[] = [];
   readonly logs = collectLogs(clock);
-  /** The maximum number of concurrent pulls. */
+  /** The maximum number of concurrent pulls that was observed. */
   mostPulls = 0;
   readonly #secrets: Map<string, Secret>;
   readonly #runtime: RuntimeManager;
@@ -116,7 +119,7 @@ export class ImageNode implements AsyncDisposable {
     });
   }
 
-  /** A secret with a login, as pods reference it. */
+  /** Stores an image pull secret. */
   setSecret(name: string, host: string, username: string, password: string): void {
     const config = JSON.stringify({ auths: { [host]: { username, password } } });
     this.#secrets.set(`default/${name}`, {
@@ -126,7 +129,7 @@ export class ImageNode implements AsyncDisposable {
     });
   }
 
-  /** One sync; returns the reason why its last container did not start, or undefined. */
+  /** Syncs the pod once; returns the reason why its last container did not start, or undefined. */
   async sync(pod: Pod): Promise<string | undefined> {
     return (await this.result(pod)).actions.at(-1)?.failure?.reason;
   }
@@ -145,7 +148,7 @@ export class ImageNode implements AsyncDisposable {
     );
   }
 
-  /** Stops the pod, so that its next sync restarts all of it. */
+  /** Stops the pod, so that its next sync restarts all its containers. */
   async kill(pod: Pod): Promise<void> {
     await within(limitMs, 'kill a pod', async (signal) => {
       const running = await this.#observe(pod, signal);

@@ -1,6 +1,6 @@
 import type { Pod, PodEvent, PodJournal, PodStep, PodUid } from '../../src/pods/index.ts';
 
-/** Stores the entries for tests. */
+/** A pod journal that stores its entries for the test. */
 export class RecordedJournal implements PodJournal {
   readonly events: (PodEvent & { readonly pod: string })[] = [];
   readonly steps: (PodStep & { readonly uid: PodUid })[] = [];

@@ -20,20 +20,20 @@ import { type CallOptions, LocalApiRig, refusedWith } from './local-api-rig.ts';
 import { noDurability } from './no-durability.ts';
 import { settle } from './virtual-clock.ts';
 
-/** A certificate signing request, in the form of the object's field. */
+/** Builds a certificate signing request, encoded as in the field `spec.request`. */
 export function requestFor(identity: Partial<Identity>): string {
   const whole: Identity = { commonName: '', organizations: [], dnsNames: [], ips: [], ...identity };
   return Buffer.from(createCertificateRequest(whole, newEcKey())).toString('base64');
 }
 
-/** An object of this name, with additional fields. */
+/** Builds an object of this name with additional fields. */
 export function named(name: string, more: JsonObject = {}): JsonObject {
   return { metadata: { name }, ...more };
 }
 
 /**
- * The rules of all kinds but pods in an API without a network; signers and issuers are simple
- * fakes.
+ * The validation and defaults of all kinds except pods, in an embedded API without a network;
+ * signers and issuers are simple fakes.
  */
 export class KindsRig implements Disposable {
   readonly rig: LocalApiRig;
@@ -81,7 +81,7 @@ export class KindsRig implements Disposable {
     return this.rig.warnings;
   }
 
-  /** Like the front end: unknown fields are dropped, defaults are set. */
+  /** Decodes an object like the HTTP front end: drops unknown fields and sets defaults. */
   decoded({ group, kind }: ApiResource, body: JsonObject): JsonObject {
     return decodeJson<JsonObject>(this.#table, tableNameOf(group, kind), body).value;
   }
@@ -90,7 +90,7 @@ export class KindsRig implements Disposable {
     return this.rig.object('create', resource, { ...options, body: this.decoded(resource, body) });
   }
 
-  /** The error message for creating this. */
+  /** Returns the error message of a rejected creation. */
   async refusal(resource: ApiResource, body: JsonObject): Promise<string> {
     return (await refusedWith(this.create(resource, body), 422)).message;
   }
@@ -111,7 +111,7 @@ export class KindsRig implements Disposable {
     return this.rig.store.get(resource, directory, name);
   }
 
-  /** Starts the server's background work. */
+  /** Starts the background controllers of the server. */
   run(needs: Partial<ControllerDeps> = {}): Controllers {
     const { api, catalogue, clock } = this.rig;
     const created = this.#kinds.createControllers({
@@ -128,7 +128,7 @@ export class KindsRig implements Disposable {
     return created;
   }
 
-  /** Completes all due work, and work that becomes due within this time. */
+  /** Completes all due work, and work that becomes due within the given time. */
   async settle(ms = 0): Promise<void> {
     await settle();
     await this.rig.clock.advance(ms);

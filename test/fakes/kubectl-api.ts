@@ -21,14 +21,14 @@ const fixed: Readonly<Record<string, unknown>> = {
 };
 
 /**
- * The part of an API server that kubectl needs for streaming into pods: it passes streams on to the
- * kubelet unchanged.
+ * The part of an API server that kubectl needs for streaming into pods: it forwards streams
+ * unchanged to the kubelet.
  */
 export class KubectlApi implements AsyncDisposable {
   readonly #server: Server;
   readonly #sockets = new Set<Duplex>();
   readonly #kubelet: { readonly port: number; readonly token: string };
-  /** The protocols that clients requested, in order. */
+  /** The streaming protocols that clients requested, in order. */
   readonly spoken: string[] = [];
 
   static async open(kubelet: { readonly port: number; readonly token: string }): Promise<KubectlApi> {
@@ -92,7 +92,7 @@ export class KubectlApi implements AsyncDisposable {
   }
 }
 
-/** The API uses stdin where the kubelet uses input. */
+/** Converts the path: the API server uses the parameter `stdin`, the kubelet `input`. */
 function kubeletPath(url: string): string {
   const { pathname, searchParams } = new URL(url, 'http://x');
   const [, , , , namespace, , pod, verb] = pathname.split('/');

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 const scratch = new URL('./scratch-folder.ts', import.meta.url).href;
 const leftBehind = new URL('./left-behind.ts', import.meta.url).href;
 
-/** A process with its own directory; returns the directory once it exists. */
+/** Starts a process that creates a temporary directory; returns the directory once it exists. */
 async function withFolder(andThen: string) {
   const script = `
     import { readSync, writeSync } from 'node:fs';
@@ -25,7 +25,7 @@ async function withFolder(andThen: string) {
 }
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
-  test(`a directory is removed when its process is ended by ${signal}`, async () => {
+  test(`the temporary directory of a process is removed when ${signal} ends the process`, async () => {
     const { child, ended, path } = await withFolder('setInterval(() => {}, 1_000);');
     assert.ok(existsSync(path));
     child.kill(signal);
@@ -33,7 +33,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
     assert.ok(!existsSync(path));
   });
 
-test('a directory is removed when its process fails, and when it never disposes the directory', async () => {
+test('the temporary directory of a process is removed when the process fails without disposing it', async () => {
   for (const andThen of ['throw new Error("so");', '']) {
     const { ended, path } = await withFolder(andThen);
     await ended;
@@ -41,7 +41,7 @@ test('a directory is removed when its process fails, and when it never disposes 
   }
 });
 
-test('a second signal does not interrupt a removal in progress', async () => {
+test('a second signal does not interrupt the removal of a temporary directory', async () => {
   const slow = `
     whenLeftBehind(() => {
       writeSync(1, 'slow');

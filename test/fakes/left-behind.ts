@@ -1,10 +1,11 @@
 import { constants } from 'node:os';
 
-/** The pending clean-ups. */
+/** The registered clean-ups, which run when the process exits. */
 const removals = new Set<() => void>();
 
 function removeAll(): void {
-  // In reverse order, because a node is inside the network that was opened before it.
+  // Runs in reverse order of registration: a node must be removed before the network that was
+  // created for it.
   for (const remove of [...removals].reverse()) {
     try {
       remove();
@@ -15,8 +16,8 @@ function removeAll(): void {
 }
 
 /**
- * Runs when the process exits unless it was disposed by then: a test that is interrupted by a limit
- * or a signal disposes nothing. It must be synchronous.
+ * Registers a clean-up for the exit of the process, unless it is disposed by then: a test that is
+ * interrupted by a time limit or a signal disposes nothing. The clean-up must be synchronous.
  */
 export function whenLeftBehind(remove: () => void): Disposable {
   if (!process.listeners('exit').includes(removeAll)) {
@@ -28,8 +29,8 @@ export function whenLeftBehind(remove: () => void): Disposable {
 }
 
 /**
- * An existing listener handles the signal itself. A second signal must not interrupt a removal in
- * progress.
+ * If the program has its own listener, that one handles the signal. A second signal must not
+ * interrupt a removal in progress.
  */
 function endOn(signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP'): void {
   if (process.listenerCount(signal) > 0) return;

@@ -55,8 +55,8 @@ export interface RigWatch {
 }
 
 /**
- * The API without a network under its own clock; calls are the administrator's, in the namespace
- * `default`.
+ * The embedded API without a network under a virtual clock; calls are the administrator's, in the
+ * namespace `default`.
  */
 export class LocalApiRig implements Disposable {
   readonly clock = new VirtualClock();
@@ -165,7 +165,7 @@ export class LocalApiRig implements Disposable {
   }
 }
 
-/** For example `ADDED a`. */
+/** Returns the events of a watch, for example `ADDED a`. */
 export function toldIn({ lines }: RigWatch): readonly string[] {
   return lines.map(({ type, object }) => {
     const { name } = (object['metadata'] ?? {}) as { readonly name?: string };
@@ -173,7 +173,7 @@ export function toldIn({ lines }: RigWatch): readonly string[] {
   });
 }
 
-/** Fails unless the call is rejected with that code, and with that message if one is given. */
+/** Fails unless the call is rejected with this status code and, if given, this message. */
 export async function refusedWith(
   call: Promise<unknown>,
   code: number,

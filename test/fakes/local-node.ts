@@ -4,8 +4,8 @@ import { computeNode, FactReader, type FactSources, initialNode, NodeImages } fr
 export type LocalNodeDeps = Omit<FactSources, 'images' | 'provider'>;
 
 /**
- * The Node as it would be registered, without any API server: for admission when there is none, or
- * it is unresponsive.
+ * Builds the Node object as the kubelet would register it: for admission while no API server is
+ * configured or reachable.
  */
 export class LocalNode {
   readonly #deps: LocalNodeDeps;

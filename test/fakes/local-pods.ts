@@ -39,7 +39,8 @@ const bySort: Readonly<Record<string, ApiResource>> = {
 };
 
 /**
- * The API with the rules of pods, in memory; the namespace `default` and its service account exist.
+ * The embedded API with the validation and defaults of pods, in memory; the namespace `default` and
+ * its service account exist.
  */
 export class LocalPods implements Disposable {
   readonly clock: Clock;
@@ -80,7 +81,7 @@ export class LocalPods implements Disposable {
     return this.api.context;
   }
 
-  /** The objects that the pods of the recordings refer to. */
+  /** Creates the objects that the pods of the recordings refer to. */
   surround(): void {
     for (const { object } of surroundings) {
       const resource = bySort[String(object['kind'])] ?? apiResources.nodes;
@@ -89,12 +90,12 @@ export class LocalPods implements Disposable {
     }
   }
 
-  /** Throws the API error. */
+  /** Sends a request; throws the API error. */
   do(options: Wish): StoredObject {
     return this.world.execute(this.#call(options));
   }
 
-  /** Records a server's response. */
+  /** Sends a request; returns the response as in a recording. */
   async answer(options: Wish): Promise<RecordedAnswer> {
     try {
       return told(await this.api.handle(this.#call(options), never));

@@ -1,11 +1,11 @@
 import { readlinkSync } from 'node:fs';
 
-/** The number that the kernel gives the initial PID namespace. */
+/** The inode of the initial PID namespace in the kernel. */
 const firstPidNamespace = 'pid:[4026531836]';
 
 /**
- * Why a lock taken by the program flock shows no waiters here; false if it does. In any other
- * namespace /proc/locks omits locks whose process has exited.
+ * Why waiters for a lock held by flock(1) cannot be found on this machine; false if they can.
+ * Outside the initial PID namespace /proc/locks omits locks whose process has exited.
  */
 export function withoutLockWaiters(): string | false {
   if (readlinkSync('/proc/self/ns/pid') === firstPidNamespace) return false;

@@ -3,7 +3,7 @@ import { instant } from '../../src/lib/index.ts';
 
 const gib = 2 ** 30;
 
-/** The properties of a simulated machine. Files not named do not exist. */
+/** The properties of a simulated machine. Files that are not listed do not exist. */
 export interface MachineSketch {
   readonly platform: string;
   readonly arch: string;
@@ -11,18 +11,21 @@ export interface MachineSketch {
   readonly kernelRelease: string;
   readonly uid: number;
   readonly now: number;
-  /** Text files; an Error is the rejection of reading it. */
+  /** The content of text files; for an Error, reading fails with it. */
   readonly files: Readonly<Record<string, string | Error>>;
   readonly directories: Readonly<Record<string, readonly string[]>>;
   readonly kinds: Readonly<Record<string, FileKind>>;
-  /** Commands on the PATH with their output for --version. */
+  /** The commands on the PATH with their output for --version. */
   readonly commands: Readonly<Record<string, string>>;
   readonly space: Space;
-  /** Endpoints that respond, or the error they fail with. */
+  /** The runtime endpoints that respond, or the errors they fail with. */
   readonly runtimes: Readonly<Record<string, RuntimeResponse | Error>>;
 }
 
-/** An ideal node: Debian 13, systemd, cgroups v2, containerd 2, everything installed. */
+/**
+ * A machine on which all checks pass: Debian 13, systemd, cgroups v2, containerd 2, everything
+ * installed.
+ */
 export const healthy: MachineSketch = {
   platform: 'linux',
   arch: 'x64',
@@ -82,7 +85,7 @@ export const healthy: MachineSketch = {
   runtimes: { 'unix:///run/containerd/containerd.sock': { name: 'containerd', version: '2.1.4' } },
 };
 
-/** A machine with these properties. */
+/** Builds a simulated machine with these properties. */
 export function fakeMachine(sketch: MachineSketch): Machine {
   return {
     ...sketch,
@@ -106,5 +109,5 @@ function orThrow<T>(value: T | Error): T {
 }
 
 function refused(endpoint: string): never {
-  throw new Error(`nobody listens at ${endpoint}`);
+  throw new Error(`no process listens at ${endpoint}`);
 }

@@ -2,7 +2,7 @@ import { collectLogs, realClock } from '../../src/lib/index.ts';
 import type { PodRules } from '../../src/pods/index.ts';
 import { ManifestReader, type ManifestReading } from '../../src/sources/index.ts';
 
-/** Gates that are off by default, in the release the kubelet follows. */
+/** Feature gates that are off by default in the Kubernetes release that kubeling follows. */
 const offGates = new Set(['TaintTolerationComparisonOperators', 'UserNamespacesHostNetworkSupport']);
 
 export const defaultRules: PodRules = {
@@ -10,7 +10,10 @@ export const defaultRules: PodRules = {
   apiReferences: 'refused',
 };
 
-/** The manifest of a small pod; `more` is added to its spec, indented by two. */
+/**
+ * Returns the YAML manifest of a small pod; `more` is added to its spec and must be indented by
+ * two.
+ */
 export function podManifest(name: string, image = 'busybox:1', more = ''): string {
   return `apiVersion: v1
 kind: Pod

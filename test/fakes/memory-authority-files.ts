@@ -22,7 +22,7 @@ export class MemoryCredentialFiles implements CredentialFiles {
     return this.#texts.get(path)?.mode;
   }
 
-  /** Sorted. */
+  /** Returns the paths of all files, sorted. */
   paths(): string[] {
     return [...this.#texts.keys()].sort();
   }

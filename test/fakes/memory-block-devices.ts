@@ -5,7 +5,7 @@ import type { MemoryVolumeFiles } from './memory-volume-files.ts';
 
 const directoryMode = 0o750;
 const fileMode = 0o640;
-/** All have the same size. */
+/** The size of every block device. */
 const deviceBytes = 1 << 30;
 
 /**
@@ -14,7 +14,7 @@ const deviceBytes = 1 << 30;
  */
 export class MemoryBlockDevices implements BlockDevices {
   readonly #files: MemoryVolumeFiles;
-  /** The files whose devices are held open. */
+  /** The files whose block devices are held open. */
   readonly pinned = new Set<string>();
 
   constructor(files: MemoryVolumeFiles) {
@@ -44,7 +44,7 @@ export class MemoryBlockDevices implements BlockDevices {
 
   async unbind(file: string): Promise<'done' | 'busy'> {
     const isMounted = (await this.#files.mountAt(file)) !== 'none';
-    // The holder of the device has opened it there.
+    // The device is held open at this file.
     if (isMounted && this.pinned.has(file)) return 'busy';
     if (isMounted && (await this.#files.unmount(file)) === 'busy') return 'busy';
     const found = this.#files.entry(file);

@@ -37,15 +37,14 @@ export class MemoryCertificateFiles implements CertificateFiles {
   }
 
   async link(target: string, path: string): Promise<void> {
-    if (this.#entries.has(path))
-      throw new KubelingError('FILE_WRITE', `Cannot write ${path}: it is there already`);
+    if (this.#entries.has(path)) throw new KubelingError('FILE_WRITE', `Cannot write ${path}: it exists`);
     this.#set(path, { kind: 'link', target });
   }
 
   async rename(from: string, to: string): Promise<void> {
     const entry = this.#entries.get(from);
     if (entry === undefined)
-      throw new KubelingError('FILE_WRITE', `Cannot write ${to}: ${from} is not there`);
+      throw new KubelingError('FILE_WRITE', `Cannot write ${to}: ${from} does not exist`);
     this.#entries.delete(from);
     this.#set(to, entry);
   }
@@ -61,7 +60,7 @@ export class MemoryCertificateFiles implements CertificateFiles {
     return { [Symbol.dispose]: () => void this.#watchers.delete(watcher) };
   }
 
-  /** All files and links, sorted. */
+  /** Returns the paths of all files and links, sorted. */
   paths(): string[] {
     return [...this.#entries.keys()].sort();
   }

@@ -1,7 +1,10 @@
 import { posix } from 'node:path';
 import type { ConfigFiles } from '../../src/config/index.ts';
 
-/** Texts by absolute path, for nodes in tests and simulations. */
+/**
+ * Configuration files in memory, from their texts by absolute path, for nodes in tests and
+ * simulations.
+ */
 export function memoryConfigFiles(texts: Readonly<Record<string, string>>): ConfigFiles {
   const missing = (path: string) => new Error(`no such file or directory: ${path}`);
   return {

@@ -6,7 +6,7 @@ import type { MemoryVolumeFiles } from './memory-volume-files.ts';
 export class MemoryDisks implements Disks {
   readonly #files: MemoryVolumeFiles;
   readonly #contents = new Map<string, DiskContent>();
-  /** Devices in use by an unknown process. */
+  /** Devices that an unknown process holds open. */
   readonly held = new Set<string>();
   readonly #bytes = new Map<string, { disk: number; files: number }>();
 
@@ -14,13 +14,13 @@ export class MemoryDisks implements Disks {
     this.#files = files;
   }
 
-  /** Creates a disk, which is also a device of the machine. */
+  /** Adds a disk with its block device. */
   add(device: string, content: DiskContent): void {
     this.#files.put(device, { kind: 'device', device, mode: 0o660, owner: 0, group: 0 });
     this.#contents.set(device, content);
   }
 
-  /** The size of the disk, and how much of it its file system uses. */
+  /** Returns the size of the disk and the size of its file system. */
   sizesOf(device: string): { readonly disk: number; readonly files: number } {
     return this.#bytes.get(device) ?? { disk: 0, files: 0 };
   }

@@ -10,7 +10,7 @@ const hintFor: Readonly<Partial<Record<ObservedContainerState, What>>> = {
 };
 
 /**
- * A runtime of pods that consist only of container states, changed by the test, with matching
+ * A fake runtime whose pods consist only of container states, which the test changes, with matching
  * events.
  */
 export class MemoryLister implements RuntimeLister {
@@ -19,7 +19,7 @@ export class MemoryLister implements RuntimeLister {
   readonly #listeners = new Set<(hint: RuntimeHint) => void>();
   readonly #breaks = new Set<(error: Error) => void>();
   ips: readonly string[] = ['10.0.0.1'];
-  /** Called before each response; may wait or throw. */
+  /** Called before each list response; may wait or throw. */
   beforeList: (signal: AbortSignal) => Promise<void> = async () => {};
   beforeObserve: (uid: PodUid, signal: AbortSignal) => Promise<void> = async () => {};
   beforeProvoke: (signal: AbortSignal) => Promise<void> = async () => {};
@@ -28,9 +28,7 @@ export class MemoryLister implements RuntimeLister {
   subscriptions = 0;
   provoked = 0;
 
-  /**
-   * Sets the state of a container, or of the sandbox if its name is given; undefined removes it.
-   */
+  /** Sets the state of a container, or of the sandbox if its ID is given; undefined removes it. */
   set(uid: string, id: string, state: ObservedContainerState | undefined): void {
     const items = this.#pods.get(podUid(uid)) ?? new Map<string, ObservedContainerState>();
     if (state === undefined) items.delete(id);
@@ -46,14 +44,17 @@ export class MemoryLister implements RuntimeLister {
   }
 
   breakStreams(): void {
-    for (const fail of [...this.#breaks]) fail(new Error('the stream broke'));
+    for (const fail of [...this.#breaks]) fail(new Error('the event stream broke'));
   }
 
   get subscribers(): number {
     return this.#listeners.size;
   }
 
-  /** Events of this runtime; `provoke` sends a probe event if the test requests one. */
+  /**
+   * Returns the event source of this runtime; `provoke` publishes a probe event if `provokes` is
+   * `yes`.
+   */
   source(options: { readonly provokes: 'yes' | 'no' } = { provokes: 'no' }): EventSource {
     const events = (signal: AbortSignal) => this.#stream(signal);
     if (options.provokes === 'no') return { events };

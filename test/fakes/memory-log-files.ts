@@ -17,7 +17,7 @@ export class MemoryLogFiles implements LogFiles {
   #made = 0;
   #open = 0;
 
-  /** How many are open now. */
+  /** The number of open file handles. */
   get handles(): number {
     return this.#open;
   }
@@ -33,7 +33,7 @@ export class MemoryLogFiles implements LogFiles {
     this.#tell(path, known === undefined ? 'renamed' : 'written');
   }
 
-  /** In place: the same file, truncated. */
+  /** Truncates a log in place, keeping the same file. */
   truncate(path: string): void {
     const file = this.#files.get(path);
     if (file !== undefined) file.bytes = Buffer.alloc(0);
@@ -48,7 +48,7 @@ export class MemoryLogFiles implements LogFiles {
     this.#tell(to, 'renamed');
   }
 
-  /** Opens a file for writes that continue after a rename. */
+  /** Opens a log for writes that continue in the same file after a rename. */
   writer(path: string): (content: string | Uint8Array) => void {
     const known = this.#files.get(path);
     const file = known ?? this.#make(path);
@@ -64,7 +64,7 @@ export class MemoryLogFiles implements LogFiles {
     this.#tell(path, 'renamed');
   }
 
-  /** From now on the path is a file that must not be opened. */
+  /** Makes the path a file that must not be opened, such as a FIFO. */
   refuse(path: string): void {
     this.#refused.add(path);
   }

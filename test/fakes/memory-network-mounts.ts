@@ -5,7 +5,7 @@ import type { MemoryVolumeFiles } from './memory-volume-files.ts';
 /** The network mounts of a machine that exists only in memory; their servers always respond. */
 export class MemoryNetworkMounts implements NetworkMounts {
   readonly #files: MemoryVolumeFiles;
-  /** Directories that the server has lost. */
+  /** Mount points that are broken because the server has deleted the directory. */
   readonly broken = new Set<string>();
 
   constructor(files: MemoryVolumeFiles) {

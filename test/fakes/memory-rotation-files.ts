@@ -3,13 +3,13 @@ import { KubelingError } from '../../src/lib/index.ts';
 import type { RotationFiles } from '../../src/runtime/index.ts';
 import type { FileStore } from './memory-runtime-files.ts';
 
-/** Files that can be renamed. */
+/** A store of files that can be renamed. */
 export interface RenamingStore extends FileStore {
   rename(from: string, to: string): void;
 }
 
 /**
- * The logs of a machine that exists only in memory. A compressed file keeps its content and gets
+ * The log files of a machine that exists only in memory. A compressed file keeps its content under
  * another name.
  */
 export function memoryRotationFiles(store: RenamingStore): RotationFiles {

@@ -4,14 +4,14 @@ import type { RuntimeFiles } from '../../src/runtime/index.ts';
 import { PathTree } from './path-tree.ts';
 
 /**
- * Files in memory by absolute path, shared with the simulated runtime, so that both use the same
- * machine.
+ * A store of files in memory by absolute path, shared with the simulated runtime, so that both use
+ * the same machine.
  */
 export interface FileStore {
   read(path: string): string | undefined;
   write(path: string, text: string): void;
   remove(path: string): void;
-  /** The names of the files and directories in a directory, in no order. */
+  /** Returns the names of the files and directories in a directory, in no order. */
   names(directory: string): readonly string[];
   paths(): readonly string[];
 }
@@ -37,7 +37,7 @@ export function mapFileStore(): FileStore {
 export function memoryRuntimeFiles(store: FileStore = mapFileStore()): RuntimeFiles {
   const directories = new Set<string>();
   const links = new Map<string, string>();
-  /** Of directories and links. */
+  /** The paths of all directories and links. */
   const tree = new PathTree();
   const makeDirectory = async (path: string) => {
     if (!directories.has(path)) tree.add(path);

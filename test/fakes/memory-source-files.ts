@@ -7,7 +7,10 @@ interface MemoryFile {
   readonly version: number;
 }
 
-/** Manifests in memory, for tests and for simulated nodes. Parent directories are created. */
+/**
+ * Manifest files in memory, for tests and simulated nodes. Parent directories are created
+ * automatically.
+ */
 export class MemoryManifestFiles implements ManifestFiles {
   readonly #files = new Map<string, MemoryFile>();
   readonly #directories = new Map<string, number>();
@@ -16,7 +19,7 @@ export class MemoryManifestFiles implements ManifestFiles {
   #watchFailure: Error | undefined;
   #counter = 0;
 
-  /** Writes in place, as an editor may. */
+  /** Writes the file in place, as some editors do. */
   write(path: string, content: string | Uint8Array): void {
     this.#put(path, content, this.#files.get(path)?.inode ?? ++this.#counter);
   }
@@ -39,18 +42,21 @@ export class MemoryManifestFiles implements ManifestFiles {
     this.#hint(path);
   }
 
-  /** Makes every access to the path fail, until it is reset. */
+  /** Makes every access to the path fail with the error, until it is reset with undefined. */
   fail(path: string, error: Error | undefined): void {
     if (error === undefined) this.#failures.delete(path);
     else this.#failures.set(path, error);
   }
 
-  /** All file events are lost from now on. */
+  /** Drops all later file events of existing watches. */
   dropWatchers(): void {
     this.#watchers.clear();
   }
 
-  /** Makes every new watch fail, until it is reset; existing ones end. */
+  /**
+   * Ends existing watches and makes every new watch fail with the error, until it is reset with
+   * undefined.
+   */
   failWatches(error: Error | undefined): void {
     this.#watchFailure = error;
     if (error !== undefined) this.#watchers.clear();

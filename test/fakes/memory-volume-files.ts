@@ -18,7 +18,7 @@ export type MemoryEntry =
       readonly data: Buffer;
     }
   | { readonly kind: 'link'; readonly target: string; readonly owner: number; readonly group: number }
-  /** A block device, by its unique name. */
+  /** A block device; the name is unique. */
   | {
       readonly kind: 'device';
       readonly device: string;
@@ -32,12 +32,12 @@ interface MemoryMount {
   readonly kind: MountKind;
   readonly sizeBytes: bigint | undefined;
   readonly pageBytes?: bigint;
-  /** The disk, the device or the server of the mount. */
+  /** The disk, block device or server that is mounted. */
   readonly origin?: string;
-  /** The mounted content, and the mount options. */
+  /** What is mounted, and the mount options. */
   readonly source?: string;
   readonly options?: readonly string[];
-  /** The content hidden by the mount, including the directory itself. */
+  /** The entries hidden by the mount, including the mount point itself. */
   readonly hidden: ReadonlyMap<string, MemoryEntry>;
 }
 
@@ -49,10 +49,10 @@ const ownerWrites = 0o755;
 export class MemoryVolumeFiles implements VolumeFiles {
   readonly #entries = new Map<string, MemoryEntry>();
   #mounts: readonly MemoryMount[] = [];
-  /** Directories whose mounts are in use. */
+  /** Mount points that are in use, so that unmounting fails. */
   readonly busy = new Set<string>();
 
-  /** All entries, sorted. */
+  /** Returns the paths of all entries, sorted. */
   paths(): readonly string[] {
     return [...this.#entries.keys()].sort();
   }
@@ -65,36 +65,39 @@ export class MemoryVolumeFiles implements VolumeFiles {
     return this.#mounts.map(({ hidden: _hidden, pageBytes: _pages, ...mount }) => mount);
   }
 
-  /** The bind-mounted directories, by their targets. */
+  /** Returns the bind mounts, sorted by mount point. */
   binds(): readonly { readonly directory: string; readonly source: string; readonly options: string }[] {
     return this.#mounts.flatMap(({ directory, source, options = [] }) =>
       source === undefined ? [] : [{ directory, source, options: options.join(',') }],
     );
   }
 
-  /** The text of a file as a container sees it, links followed; undefined if it does not exist. */
+  /**
+   * Returns the text of a file as a container reads it, with links followed; undefined if it does
+   * not exist.
+   */
   text(path: string): string | undefined {
     const found = this.#entries.get(this.#resolve(path));
     return found?.kind === 'file' ? found.data.toString('utf8') : undefined;
   }
 
-  /** Creates any entry at any path, as other processes on the machine may. */
+  /** Creates any entry at any path, as another process of the machine may. */
   put(path: string, entry: MemoryEntry): void {
     this.#entries.set(path, entry);
   }
 
-  /** Creates a foreign mount. */
+  /** Mounts a file system at the directory, as another program of the machine may. */
   mountForeign(directory: string): void {
     this.#cover({ directory, kind: 'other', sizeBytes: undefined }, directoryOf(ownerWrites));
   }
 
-  /** Creates a bind mount. */
+  /** Bind-mounts a directory. */
   mountFrom(origin: string, directory: string): void {
     if (this.#entries.get(directory)?.kind !== 'directory') throw refused(directory, 'it is no directory');
     this.#cover({ directory, kind: 'other', sizeBytes: undefined, origin }, directoryOf(ownerWrites));
   }
 
-  /** Maps a device to a file. */
+  /** Maps a block device to a file. */
   showDevice(device: string, file: string): void {
     if (this.#entries.get(file)?.kind !== 'file') throw refused(file, 'it is no file');
     const shown = { kind: 'device', device, mode: 0o660, owner: 0, group: 0 } as const;

@@ -1,11 +1,10 @@
 /**
- * The content of a log, read in the simplest way: all at once, line by line. The real reader is
- * compared with it.
+ * Reads logs in the simplest way: all at once, line by line. Tests compare the real reader with it.
  */
 
 export interface NaiveOptions {
   readonly tailLines?: number | undefined;
-  /** Nanoseconds since 1970. */
+  /** Nanoseconds since 1970; earlier lines are skipped. */
   readonly sinceNs?: bigint | undefined;
   readonly timestamps?: boolean | undefined;
   readonly limitBytes?: number | undefined;
@@ -19,7 +18,7 @@ interface Shown {
   state: 'going-on' | 'ended' | 'cut';
 }
 
-/** Bytes as characters of one byte each, so that decoding changes nothing. */
+/** Reads each byte as one character, so that decoding and encoding change nothing. */
 export function naiveLog(files: readonly Uint8Array[], options: NaiveOptions = {}): Buffer {
   const { tailLines, sinceNs = 0n, timestamps = false, limitBytes } = options;
   let lines = joined(files, options.stream);

@@ -34,15 +34,20 @@ export interface ApiCall {
 
 const schema = new PatchSchema();
 
-/** Nodes and leases in memory, as an API server would store them; calls can be made to fail. */
+/**
+ * Node and Lease objects in memory, as an API server would store them; calls can be made to fail.
+ */
 export class NodeApi {
   readonly calls: ApiCall[] = [];
   readonly objects = new Map<string, ApiObject>();
-  /** Called before each call; a returned error is thrown. */
+  /** Called before each call; a returned error is thrown, and the call has no effect. */
   refuse: (call: ApiCall) => Error | undefined = () => undefined;
-  /** Called after each call: a returned error is thrown instead of the response. */
+  /**
+   * Called after each call; a returned error is thrown instead of the response, although the call
+   * had its effect.
+   */
   lose: (call: ApiCall) => Error | undefined = () => undefined;
-  /** Fields that the server drops from requests. */
+  /** The names of fields that the server drops from requests. */
   forgetful: (object: ApiObject) => ApiObject = (object) => object;
   #version = 100;
   #uids = 0;
@@ -76,7 +81,7 @@ export class NodeApi {
     return this.objects.get(objectPath(ref)) as Lease | undefined;
   }
 
-  /** As another client would. */
+  /** Changes an object as another client would. */
   put<T extends ApiObject>(resource: ObjectRef['resource'], object: T): void {
     const ref = { resource, namespace: object.metadata?.namespace, name: object.metadata?.name ?? '' };
     this.objects.set(
@@ -183,7 +188,7 @@ export const plainSettings: NodeSettings = {
 
 const gi = 1024 ** 3;
 
-/** A machine with a runtime in the state that a test sets. */
+/** A simulated machine with a runtime in the state that a test sets. */
 export class NodeWorld {
   readonly clock = new VirtualClock();
   readonly api = new NodeApi(this.clock);
@@ -219,12 +224,12 @@ export class NodeWorld {
   pressures = new Set<NodePressure>();
   redials = 0;
   runtimeChecks = 0;
-  /** How often the node's state was read. */
+  /** The number of checks of the runtime's state. */
   looks = 0;
   cidrs: (readonly string[])[] = [];
   onCheck: () => void = () => {};
   readonly hints = new HintLatch(this.clock);
-  /** The Node in the watch cache: none unless set, as at the start of a process. */
+  /** The Node in the watch cache: undefined by default, as at the start of a process. */
   watched: () => Node | undefined = () => undefined;
 
   deps(settings: Partial<NodeSettings> = {}): NodeControllerDeps {

@@ -7,7 +7,7 @@ import {
 } from '../../src/pods/index.ts';
 import { specHash } from '../../src/runtime/containers/spec-hash.ts';
 
-/** A sandbox that is ready and has an address. */
+/** Builds a ready sandbox with an IP address. */
 export function aSandbox(parts: Partial<ObservedSandbox> = {}): ObservedSandbox {
   return {
     id: 'sandbox-0',
@@ -21,7 +21,9 @@ export function aSandbox(parts: Partial<ObservedSandbox> = {}): ObservedSandbox 
   };
 }
 
-/** A running instance of the container in the first sandbox, created from the current spec. */
+/**
+ * Builds a running instance of the container in the first sandbox, created from the current spec.
+ */
 export function anInstance(container: Container, parts: Partial<ObservedContainer> = {}): ObservedContainer {
   return {
     id: `${container.name}-0`,
@@ -48,7 +50,9 @@ export function anInstance(container: Container, parts: Partial<ObservedContaine
   };
 }
 
-/** The runtime status of the pod of `aPod`: one ready sandbox and no containers, unless given. */
+/**
+ * Builds the runtime status of the pod of `aPod`: one ready sandbox and no containers by default.
+ */
 export function anObservedPod(parts: Partial<ObservedPod> = {}): ObservedPod {
   const sandboxes = parts.sandboxes ?? [aSandbox()];
   const ips = sandboxes.find(({ state }) => state === 'ready')?.ips ?? [];

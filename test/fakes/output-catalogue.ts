@@ -2,8 +2,8 @@ import type { ResourceView, StoredObject } from '../../src/local-api/api/index.t
 import { type Catalogue, createCatalogue } from '../../src/local-api/registry/catalogue.ts';
 
 /**
- * The catalogue as it is served, without the rules: the description of a resource does not depend
- * on them.
+ * Builds the catalogue of resources without validation rules, on which the descriptions do not
+ * depend.
  */
 export function outputCatalogue(): Catalogue {
   const events = { group: '', version: 'v1', plural: 'events', kind: 'Event', scope: 'namespace' } as const;

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { PathTree } from './path-tree.ts';
 
 describe('a tree of paths', () => {
-  it('knows the content of a directory, at any depth', () => {
+  it('returns the content of a directory at any depth', () => {
     const tree = new PathTree();
     for (const path of ['/a/b/c', '/a/b/d', '/a/e']) tree.add(path);
     assert.deepEqual(tree.names('/a').toSorted(), ['b', 'e']);
@@ -16,7 +16,7 @@ describe('a tree of paths', () => {
     assert.deepEqual(tree.names('/a'), ['e']);
   });
 
-  it('returns the same as a search through all paths', () => {
+  it('returns the same content of directories as a search through all paths', () => {
     const path = fc.array(fc.constantFrom('a', 'b', 'c'), { minLength: 1, maxLength: 4 });
     fc.assert(
       fc.property(fc.uniqueArray(path.map((parts) => `/${parts.join('/')}`)), fc.nat(), (paths, kept) => {

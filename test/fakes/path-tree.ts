@@ -1,22 +1,22 @@
 /**
- * The content of directories, computed from absolute paths. Its speed does not depend on their
- * number.
+ * The content of directories, computed from absolute paths. Its speed does not depend on the number
+ * of paths.
  */
 export class PathTree {
-  /** The names in each directory, each with the number of added paths at it or below. */
+  /** For each directory its names, each with the number of added paths at or below it. */
   readonly #inside = new Map<string, Map<string, number>>();
 
-  /** Must be called once for each path. */
+  /** Adds a path; must be called once for each path. */
   add(path: string): void {
     this.#count(path, 1);
   }
 
-  /** Only for added paths. */
+  /** Removes a path that was added. */
   delete(path: string): void {
     this.#count(path, -1);
   }
 
-  /** In no order. */
+  /** Returns the names in a directory, in no order. */
   names(directory: string): readonly string[] {
     return [...(this.#inside.get(directory)?.keys() ?? [])];
   }

@@ -8,7 +8,7 @@ import { VirtualClock } from './virtual-clock.ts';
 
 export const worldUid = podUid('0b1c');
 
-/** A pod that mounts all its volumes, each at its own name. */
+/** Builds a pod that mounts all given volumes, each at a path with its name. */
 export function podWith(
   volumes: readonly Volume[],
   spec: Partial<PodSpec> = {},
@@ -23,7 +23,7 @@ export function podWith(
   };
 }
 
-/** A pod with volumes of several kinds, for `setAll`. */
+/** Builds a pod with volumes of several kinds, for `setAll`. */
 export function killedPod(): Pod {
   const volumes: readonly Volume[] = [
     { name: 'cm', configMap: { name: 'cm' } },
@@ -33,14 +33,14 @@ export function killedPod(): Pod {
   return podWith(volumes, { securityContext: { fsGroup: 77 } });
 }
 
-/** Objects and tokens that a test changes. */
+/** API objects and tokens for payload volumes, which a test changes. */
 export class PayloadWorld {
   readonly secrets = new Map<string, Secret>();
   readonly configMaps = new Map<string, ConfigMap>();
   readonly asks: TokenSpec[] = [];
   readonly forgotten: PodUid[] = [];
   token: string | Error = 'token-1';
-  /** Thrown by every reader while it is set. */
+  /** The error that every read throws while it is set. */
   failure: Error | undefined;
   readonly signal = new AbortController().signal;
   readonly files: VolumeFiles;
@@ -53,7 +53,7 @@ export class PayloadWorld {
     this.#clock = clock;
   }
 
-  /** In the state of a newly started kubelet. */
+  /** Creates payload volumes in the state of a newly started kubelet. */
   volumes(changes: Partial<PayloadVolumesDeps> = {}): PayloadVolumes {
     const allocatable = new Map([['memory', parseQuantity('64Mi')]]);
     return new PayloadVolumes({
@@ -81,8 +81,8 @@ export class PayloadWorld {
   }
 
   /**
-   * Sets this text in all objects of the pod to be killed, under a key that always exists and one
-   * that changes.
+   * Sets this text in all objects of `killedPod`, under a key that always exists and one that
+   * changes.
    */
   setAll(text: string): void {
     const data = { always: text, [`only-${text}`]: text };

@@ -7,7 +7,7 @@ import type { PlanContext, PodActions, ProbeResult } from '../../src/runtime/pla
 import { anInstance, anObservedPod, aSandbox } from './observed.ts';
 import { aPod } from './pods.ts';
 
-/** Containers, and tables of a plan's actions on them. */
+/** Containers for tests of computePodActions, and short forms of the computed actions. */
 
 export const quiet: PlanContext = { liveness: () => undefined, startup: () => undefined };
 export const [a, b]: [Container, Container] = [
@@ -24,7 +24,7 @@ export const s2: Container = { name: 's2', image: 'x:1', restartPolicy: 'Always'
 export const exited = (container: Container, exitCode = 0, parts: Partial<ObservedContainer> = {}) =>
   anInstance(container, { state: 'exited', exitCode, ...parts });
 
-/** The actions of a plan in short form; kills by name with their message. */
+/** Returns the actions of a plan in short form; kills as name and message. */
 export function brief(plan: PodActions) {
   const { killPod, createSandbox, initContainersToStart, containersToStart, ephemeralContainersToStart } =
     plan;
@@ -64,5 +64,5 @@ export function check(title: string, rows: readonly Row[]): void {
 }
 
 export const notReady = aSandbox({ state: 'not-ready' });
-/** A probe that always returns this result. */
+/** Returns a probe that always has this result. */
 export const says = (result: ProbeResult | undefined) => () => result;

@@ -105,7 +105,7 @@ export class PodRuntimeRig implements Disposable {
     return this.#controller.signal;
   }
 
-  /** Advances the time until the promise settles, and settles like it. */
+  /** Advances the clock until the promise settles, and settles like it. */
   async done<T>(promise: Promise<T>): Promise<T> {
     let settled = false;
     const mark = () => {
@@ -124,7 +124,7 @@ export class PodRuntimeRig implements Disposable {
     return { uid, name, namespace, ips: [], sandboxes: [], containers: [] };
   }
 
-  /** Observes the pod, then syncs it, like a pod worker. */
+  /** Observes the pod and then syncs it, as a pod worker does. */
   async sync(pod: Pod, signal: AbortSignal = this.signal): Promise<SyncPodResult> {
     const observed = await this.observe(pod);
     return await this.done(this.runtime.syncPod({ pod, observed, context: noProbes }, signal));
@@ -143,7 +143,7 @@ export class PodRuntimeRig implements Disposable {
     return this.events.filter((event) => event.reason === reason).map(({ message }) => message);
   }
 
-  /** The calls since the last time this was called. */
+  /** Returns the runtime calls since this was last called. */
   takeCalls(): readonly string[] {
     return this.calls.splice(0);
   }
@@ -172,7 +172,7 @@ export const noProbes: PlanContext = { liveness: () => undefined, startup: () =>
 
 export type ContainerSketch = Partial<Container> & { readonly script?: string };
 
-/** A pod whose containers run a line of shell. */
+/** Builds a pod whose containers each run a line of shell. */
 export function podOf(
   containers: Readonly<Record<string, ContainerSketch>>,
   spec: Partial<PodSpec> & { readonly init?: Readonly<Record<string, ContainerSketch>> } = {},

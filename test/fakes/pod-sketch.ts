@@ -3,15 +3,15 @@ import { annotations, type ObservedPod, type Pod, podUid, type RuntimePod } from
 export interface PodSketch {
   readonly uid?: string;
   readonly name?: string;
-  /** api unless given. */
+  /** The source of the pod; api if undefined. */
   readonly source?: 'api' | 'file' | 'http';
   readonly phase?: string;
   readonly graceSeconds?: number;
-  /** Deleted in the API, with this grace. */
+  /** If set, the pod was deleted in the API with this grace period. */
   readonly deletionGraceSeconds?: number;
 }
 
-/** A pod of one container, as a source would deliver it. */
+/** Builds a pod with one container, as a source would deliver it. */
 export function podOf(sketch: PodSketch = {}): Pod {
   const { uid = 'uid-1', name = 'web', source = 'api', deletionGraceSeconds } = sketch;
   const deletion =

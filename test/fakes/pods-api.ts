@@ -22,16 +22,16 @@ export interface PodsCall {
 type Failure = (call: PodsCall) => Error | undefined;
 
 /**
- * The pods of an API server, with the operations that status writers use. The state of the watch
- * cache is `watched`, which changes only when the test advances it.
+ * The pods of a simulated API server, with the operations that status writers use. `watched` is the
+ * state of the watch cache, which changes only when the test advances it.
  */
 export class PodsApi implements Pick<ApiClient, 'get' | 'create' | 'patch' | 'delete'> {
   readonly pods = new Map<string, Pod>();
   readonly watched = new Map<string, Pod>();
   readonly calls: PodsCall[] = [];
-  /** Called before every call; an error is thrown instead of a response. */
+  /** Called before every call; a returned error is thrown instead of the response. */
   failure: Failure = () => undefined;
-  /** The duration of every call. */
+  /** The duration of every call, in milliseconds. */
   latencyMs = 0;
   inFlight = 0;
   mostInFlight = 0;
@@ -50,7 +50,7 @@ export class PodsApi implements Pick<ApiClient, 'get' | 'create' | 'patch' | 'de
     return stored;
   }
 
-  /** The watch catches up. */
+  /** Updates the watch cache to the current state. */
   watch(): void {
     for (const [name, pod] of this.pods) if (this.watched.get(name) !== pod) this.watched.set(name, pod);
     for (const name of this.watched.keys()) if (!this.pods.has(name)) this.watched.delete(name);

@@ -7,7 +7,7 @@ export interface PodParts {
   readonly status?: PodStatus;
 }
 
-/** The pod `web` of one container `main`, with the fields that a test overrides. */
+/** Builds the pod `web` with one container `main` and the fields that a test overrides. */
 export function aPod({ metadata, spec, status }: PodParts = {}): Pod {
   return {
     metadata: { uid: podUid('uid-1'), name: 'web', namespace: 'default', ...metadata },

@@ -19,8 +19,8 @@ export interface ProbeRigOptions {
   readonly pod?: PodParts;
   readonly random?: Random;
   /**
-   * How long the kubelet runs before the pod is added; unless given long enough that probes start
-   * without random delay.
+   * How long the kubelet runs before the pod is added; by default long enough that probes start
+   * without a random delay.
    */
   readonly uptimeMs?: number;
 }
@@ -37,7 +37,7 @@ export class ProbeRig implements AsyncDisposable {
   readonly manager: ProbeManager;
   readonly pod: Pod;
   readonly changes: ProbeChange[] = [];
-  /** The times of the probes. */
+  /** The executed probes with their times. */
   readonly asked: (ProbeRequest & { readonly atMs: number })[] = [];
   answer: (question: ProbeRequest) => ScriptedAnswer = () => ({ is: 'success' });
   status: PodStatus | undefined;
@@ -79,7 +79,7 @@ export class ProbeRig implements AsyncDisposable {
     return this.pod.metadata.uid;
   }
 
-  /** Since the pod was added. */
+  /** The time since the pod was added. */
   get nowMs(): number {
     return this.clock.monotonicMs() - this.#uptimeMs;
   }
@@ -93,7 +93,7 @@ export class ProbeRig implements AsyncDisposable {
   }
 
   /**
-   * Lets the kubelet run for a while, then adds the pod, whose given instance may just have
+   * Lets the kubelet run for a while, then adds the pod; the instance with this ID may just have
    * started.
    */
   async begin(id?: string): Promise<void> {
@@ -103,7 +103,7 @@ export class ProbeRig implements AsyncDisposable {
     await this.clock.advance(0);
   }
 
-  /** The container runs as this instance from now on, unless changed. */
+  /** Sets the running instance of the container. */
   runs(id: string, fields: Partial<ContainerStatus> & { readonly startedMsAgo?: number } = {}): void {
     const { startedMsAgo = 0, ...rest } = fields;
     const startedAt = new Date(this.clock.now() - startedMsAgo).toISOString();
@@ -143,7 +143,7 @@ export class ProbeRig implements AsyncDisposable {
     await this.manager[Symbol.asyncDispose]();
   }
 
-  /** As in the kubelet. */
+  /** Applies a probe result to the container status, as the kubelet does. */
   #changed(change: ProbeChange): void {
     this.changes.push(change);
     const flag = change.type === 'startup' ? 'started' : 'ready';

@@ -4,7 +4,7 @@ import { WireWriter } from '../../src/protocols/protobuf/wire.ts';
 
 type Plain = Readonly<Record<string, unknown>>;
 
-/** An object of a kind with random valid fields. */
+/** Builds an object of a kind with random valid fields. */
 export function anyObject(table: KindTable, kind: string, random: Random, depth = 0): Plain {
   const fields = [...table.wireOf(kind).values()].filter(() => depth === 0 || randomInt(random, 3) > 0);
   const entries = fields.flatMap((field): [string, unknown][] => {
@@ -46,7 +46,7 @@ function anyValue(table: KindTable, type: string, random: Random, depth: number)
   }
 }
 
-/** The object in protobuf, with the field numbers of the table. */
+/** Encodes the object in protobuf with the field numbers of the table. */
 export function encodeObject(table: KindTable, kind: string, object: Plain): Buffer {
   const writer = new WireWriter();
   writeMessage(writer, table, kind, object);

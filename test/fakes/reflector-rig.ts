@@ -18,7 +18,7 @@ export interface Thing extends ApiObject {
   readonly immutable?: boolean;
 }
 
-/** One watch on the server's side: the test decides which events are sent, and when. */
+/** The server's side of one watch: the test decides which events are sent, and when. */
 export class ScriptedWatch {
   readonly query: WatchQuery;
   readonly #signal: AbortSignal;
@@ -66,11 +66,11 @@ export class ScriptedWatch {
   }
 }
 
-/** A server whose requests wait for the test, or get the responses the test has prepared. */
+/** A fake API server whose responses wait for the test, or were prepared by it. */
 export class ScriptedServer implements Pick<ApiClient, 'list' | 'watch'> {
   readonly watches: ScriptedWatch[] = [];
   readonly lists: ListQuery[] = [];
-  /** Decides each watch before it opens; undefined lets it open. */
+  /** Called for each watch before it opens; undefined lets it open, an error rejects it. */
   refuse: (query: WatchQuery, index: number) => Error | undefined = () => undefined;
   answer: (query: ListQuery, index: number) => ApiList<Thing> | Error = () => listOf('1');
 
@@ -168,7 +168,7 @@ export function text({ metadata }: Thing): string {
   return `${metadata?.name}@${metadata?.resourceVersion}`;
 }
 
-/** Started and in sync at version 10 with the objects a and b. */
+/** Starts a reflector and syncs it at version 10 with the objects a and b. */
 export async function syncedRig(more: Partial<ReflectorOptions<Thing>> = {}, server = new ScriptedServer()) {
   const created = reflectorRig(more, server);
   created.reflector.start();

@@ -1,7 +1,7 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
 /**
- * A proxy between a client and a server on unix sockets: counts connections, and can cut or block
+ * A proxy between a client and a server on Unix sockets: counts connections, and can cut or block
  * them.
  */
 export class Relay implements AsyncDisposable {
@@ -34,12 +34,12 @@ export class Relay implements AsyncDisposable {
     return this.#pairs.size;
   }
 
-  /** All connections break, as when the other process is killed. */
+  /** Closes all connections, as when the server is killed. */
   cut(): void {
     for (const pair of this.#pairs) for (const socket of pair) socket.destroy();
   }
 
-  /** No data passes any more, as when the other process is stopped. */
+  /** Blocks all data, as when the server is suspended. */
   hold(): void {
     for (const [near, far] of this.#pairs) {
       for (const socket of [near, far]) {

@@ -23,7 +23,7 @@ export function aSandbox(over: Partial<ObservedSandbox> = {}): ObservedSandbox {
   };
 }
 
-/** An instance of a container; one with a higher restart count was created later. */
+/** Builds an instance of a container; one with a higher restart count was created later. */
 export function anInstance(over: Partial<ObservedContainer> = {}): ObservedContainer {
   const restartCount = over.restartCount ?? 0;
   const name = over.name ?? 'main';
@@ -54,7 +54,10 @@ export function anInstance(over: Partial<ObservedContainer> = {}): ObservedConta
   };
 }
 
-/** The runtime status of the pod: instances in any order, one ready sandbox unless given. */
+/**
+ * Builds the runtime status of the pod with instances in any order and, by default, one ready
+ * sandbox.
+ */
 export function observe(
   pod: Pod,
   containers: readonly ObservedContainer[] = [],

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { whenLeftBehind } from './left-behind.ts';
 
 /**
- * A directory that is removed after its test. It must never contain mounts: it is removed without a
- * check.
+ * Creates a directory that is removed after its test. It must never contain mounts, because it is
+ * removed recursively without a check.
  */
 export function scratchFolder(prefix: string): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(tmpdir(), prefix));

@@ -16,7 +16,7 @@ interface News {
   readonly event: WatchEvent<ApiObject>;
 }
 
-/** Undelivered events of a watch. */
+/** A watch with its undelivered events. */
 interface Watcher {
   readonly queue: News[];
   readonly more: Waiters<undefined>;
@@ -24,18 +24,21 @@ interface Watcher {
 
 const initialEnd = { 'k8s.io/initial-events-end': 'true' };
 
-/** API objects that a test creates and deletes, for clients that only read. Selects by name. */
+/**
+ * API objects that a test creates and deletes, for clients that only read. Supports field selectors
+ * of the name.
+ */
 export class ScriptedApi implements Reads {
   /** The requests, for example `watch secrets ns/n`. */
   readonly asked: string[] = [];
   readonly queries: WatchQuery[] = [];
-  /** Thrown by every call while it is set. */
+  /** The error that every call throws while it is set. */
   failure: Error | undefined;
   readonly #objects = new Map<string, ApiObject>();
   readonly #watchers = new Set<Watcher>();
   #version = 100;
 
-  /** Watches that are open now. */
+  /** The number of open watches. */
   get watches(): number {
     return this.#watchers.size;
   }
@@ -125,7 +128,7 @@ export class ScriptedApi implements Reads {
   }
 }
 
-/** The error of every call while the server is unreachable. */
+/** Returns the error of every call while the server is unreachable. */
 export function serverAway(): Error {
   return apiError({ what: 'reach the server', status: 503, apiStatus: {} });
 }

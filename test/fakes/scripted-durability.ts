@@ -1,14 +1,14 @@
 import { Waiters } from '../../src/lib/index.ts';
 import type { Durability, StoredChange } from '../../src/local-api/api/index.ts';
 
-/** Persists changes only when the test says so. */
+/** A durability that persists changes only when the test requests it. */
 export class ScriptedDurability implements Durability {
   readonly appended: number[] = [];
   readonly #waiters = new Waiters<void>();
   readonly #told = new Set<(version: number) => void>();
   committed = 0;
   broken: Error | undefined;
-  /** The maximum number of pending changes. */
+  /** The maximum number of pending changes; further ones are rejected. */
   room = Number.POSITIVE_INFINITY;
 
   get waiting(): number {

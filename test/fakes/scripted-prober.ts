@@ -1,25 +1,21 @@
 import { type Clock, KubelingError } from '../../src/lib/index.ts';
 import type { ProbeRequest, ProbeResponse, Prober } from '../../src/probes/index.ts';
 
-/**
- * The response of a simulated container. One that exceeds the timeout has failed, as in reality.
- */
+/** The response of a simulated container to a probe. A response after the timeout is a failure. */
 export interface ScriptedAnswer {
   readonly is: ProbeResponse['is'] | 'error';
   readonly output?: string;
-  /** The delay of the response; none unless given. Infinity for never. */
+  /** The delay of the response; none if undefined, Infinity for no response. */
   readonly afterMs?: number;
 }
 
 export interface ScriptedProberOptions {
   readonly clock: Clock;
-  /** All probes succeed unless a script is given. */
+  /** Returns the response to each probe; all probes succeed if undefined. */
   readonly script?: ((question: ProbeRequest) => ScriptedAnswer | undefined) | undefined;
 }
 
-/**
- * A network that exists in memory only: the same script and the same clock give the same responses.
- */
+/** A prober for a simulated network: the same script and the same clock give the same responses. */
 export function scriptedProber({ clock, script = () => undefined }: ScriptedProberOptions): Prober {
   return {
     async probe(question, signal) {

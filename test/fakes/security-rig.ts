@@ -23,7 +23,7 @@ import { type Identity, keyPem, newEcKey } from '../../src/protocols/x509/index.
 import { MemoryCredentialFiles } from './memory-authority-files.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
-/** Objects as they are stored. */
+/** A reader of a few objects, as stored. */
 export class FewObjects implements ObjectReader {
   readonly #objects = new Map<string, StoredObject>();
 
@@ -58,8 +58,8 @@ export class FewObjects implements ObjectReader {
 }
 
 /**
- * Users and their permissions, with a node `n1` that runs the pod `web` of the service account
- * `builder`.
+ * Authentication and authorization with some users, and a node `n1` that runs the pod `web` of the
+ * service account `builder`.
  */
 export class SecurityRig {
   readonly objects = new FewObjects();
@@ -125,7 +125,7 @@ export class SecurityRig {
     };
   }
 
-  /** The user, or the code of the rejection. */
+  /** Authenticates a client. Returns the user, or the status code of the rejection. */
   async who(facts: Partial<ClientInfo>): Promise<ApiUser | number> {
     const whole = { certificate: undefined, headers: {}, address: '127.0.0.1', ...facts };
     try {
@@ -141,7 +141,7 @@ export class SecurityRig {
   }
 }
 
-/** In memory, for the node `n1`. */
+/** Creates the server's credentials in memory, for the node `n1`. */
 export async function someAuthorities(clock: Clock): Promise<ServerCredentials> {
   return await openServerCredentials({
     directory: '/api',
@@ -159,7 +159,7 @@ export interface ClientPair {
   readonly key: string;
 }
 
-/** A client certificate, valid from and until this many milliseconds from now. */
+/** Issues a client certificate that is valid from and until this many milliseconds from now. */
 export function clientPair(
   authorities: ServerCredentials,
   subject: Pick<Identity, 'commonName' | 'organizations'>,

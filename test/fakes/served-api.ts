@@ -29,7 +29,7 @@ export interface Way {
   readonly path: string;
   readonly upgrade?: 'websocket' | 'SPDY/3.1';
   readonly body?: object;
-  /** The content type of the body, if it is not the default. */
+  /** The content type of the body; undefined for the default. */
   readonly type?: string;
 }
 
@@ -46,16 +46,16 @@ export interface ServedApiOptions {
 const clock = realClock();
 
 /**
- * A complete API on loopback, for a node `n1`, with requests over its own HTTPS. Its complete log
- * is recorded, at the highest verbosity.
+ * A complete embedded API on loopback, for a node `n1`, with requests over real HTTPS. Its complete
+ * log is recorded at the highest verbosity.
  */
 export class ServedApi implements AsyncDisposable {
   readonly directory: string;
   readonly url: string;
   readonly logs: CollectedLogs;
   /**
-   * The API's certificate authorities, opened a second time: to sign certificates that the API
-   * would sign, and others that it never would.
+   * The API's certificate authorities, opened a second time, to sign certificates that the API
+   * would sign and others that it would not.
    */
   readonly authorities: ServerCredentials;
   readonly kubelet: RecordingKubelet;
@@ -112,7 +112,7 @@ export class ServedApi implements AsyncDisposable {
     return { cert, key };
   }
 
-  /** A client with these credentials, over its own connections. */
+  /** Creates a client with these credentials and separate connections. */
   caller(shown: Credential = {}): (way: Way) => Promise<Answered> {
     const { cert, key, token, headers = {} } = shown;
     const pair = cert === undefined ? {} : { cert, key };
@@ -130,7 +130,7 @@ export class ServedApi implements AsyncDisposable {
     return new Promise((resolve, reject) => {
       const usual = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
       const bytes = body === undefined ? undefined : JSON.stringify(body);
-      // A DELETE usually has no body, so its length must be sent.
+      // The length is sent because a DELETE usually has no body.
       const size = bytes === undefined ? {} : { 'content-length': Buffer.byteLength(bytes) };
       const headers = { 'content-type': type ?? usual, ...size, ...upgradeHeaders(upgrade), ...own };
       const asking = request(`${this.url}${path}`, { method, agent, headers });
@@ -140,7 +140,8 @@ export class ServedApi implements AsyncDisposable {
         let text = '';
         reply.on('data', (chunk) => {
           text += String(chunk);
-          // An authorized watch shows it by its first line, if not by its head.
+          // An authorized watch responds with its first line or, if there is no event, with its
+          // response head.
           if (path.includes('watch=')) asking.destroy();
         });
         reply.on('close', () => responded(reply, text));
@@ -157,7 +158,7 @@ export class ServedApi implements AsyncDisposable {
     });
   }
 
-  /** A raw connection. */
+  /** Opens a raw connection. */
   async connect(options: ConnectionOptions = {}): Promise<TLSSocket> {
     const socket = connect({
       host: '127.0.0.1',
@@ -170,14 +171,14 @@ export class ServedApi implements AsyncDisposable {
     return socket;
   }
 
-  /** The complete response to the bytes until the server closes the connection. */
+  /** Sends the bytes and returns the complete response until the server closes the connection. */
   async raw(bytes: string | Buffer, options: ConnectionOptions = {}): Promise<string> {
     const socket = await this.connect(options);
     let text = '';
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1');
     });
-    // A client that sent too much data may get a reset, which counts as an end.
+    // A client that sends too much data may get a connection reset, which counts as a close.
     const closed = new Promise((resolve) => socket.once('close', resolve));
     socket.write(bytes);
     await closed;
@@ -205,12 +206,12 @@ function upgradeHeaders(upgrade: Way['upgrade']): Readonly<Record<string, string
   };
 }
 
-/** The clients and their requests. */
+/** The client certificates and requests that the server received. */
 export interface Visit {
   readonly method: string | undefined;
   readonly url: string | undefined;
   readonly headers: IncomingHttpHeaders;
-  /** The common name of the certificate that was presented and is trusted. */
+  /** The common name of the client certificate; undefined unless it is trusted. */
   readonly by: string | undefined;
 }
 
@@ -227,7 +228,8 @@ export class RecordingKubelet implements AsyncDisposable {
   }
 
   /**
-   * With a certificate signed by these authorities. May be called again with those of another API.
+   * Starts the server with a certificate signed by these authorities. May be called again with
+   * those of another API.
    */
   async listen({ authority, authorityPem: ca }: ServerCredentials): Promise<void> {
     await this[Symbol.asyncDispose]();

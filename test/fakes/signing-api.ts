@@ -62,7 +62,7 @@ export class TestAuthority {
 interface SigningApiOptions {
   readonly clock: Clock;
   readonly lifeMs?: number;
-  /** The decision on a request when it arrives; none unless given. */
+  /** Decides on a request when it arrives; no decision is made if undefined. */
   readonly policy?: 'issue' | 'leave';
   /** The only version of certificates.k8s.io that the server supports. */
   readonly version?: 'v1' | 'v1beta1';
@@ -80,12 +80,12 @@ interface StoredCsr extends CsrObject {
 }
 
 /**
- * The certificate signing requests of an API server, signed by its own authority when the test says
- * so.
+ * The certificate signing requests of a simulated API server, which signs them with its CA when the
+ * test requests it.
  */
 export class SigningApi implements CsrApi {
   readonly authority: TestAuthority;
-  /** All requests, by name, in order. */
+  /** Returns all requests by name, in the order of creation. */
   readonly created: StoredCsr[] = [];
   /** Errors for the next calls of a kind, in order. */
   readonly failures: { create: unknown[]; list: unknown[]; watch: unknown[] } = {
@@ -96,7 +96,7 @@ export class SigningApi implements CsrApi {
   readonly calls: string[] = [];
   policy: 'issue' | 'leave';
   lifeMs: number;
-  /** The certificate the signer creates for a request. */
+  /** Issues the certificate for a request, as the signer does. */
   shape: (identity: Identity) => Identity = (identity) => identity;
   readonly #clock: Clock;
   readonly #version: string;
@@ -179,12 +179,12 @@ export class SigningApi implements CsrApi {
     return this.#watchers.size;
   }
 
-  /** Ends every watch, as a server does periodically. */
+  /** Ends every watch, as an API server does periodically. */
   endWatches(): void {
     for (const told of [...this.#watchers]) told(undefined);
   }
 
-  /** Approves and issues. */
+  /** Approves the request and issues its certificate. */
   approve(name: string): void {
     const stored = this.#must(name);
     const request = readCertificateRequest(Buffer.from(stored.spec.request, 'base64').toString());

@@ -13,7 +13,7 @@ export interface SimplePlannerOptions {
   readonly cgroupParent?: string;
 }
 
-/** Real decisions, with minimal container configs. */
+/** A planner with the real decisions and minimal container configs. */
 export function simplePlanner(options: SimplePlannerOptions): PodPlanner {
   const sandboxConfig = (pod: Pod, attempt: number): MessageInit<PodSandboxConfig> => ({
     metadata: { name: pod.metadata.name, namespace: pod.metadata.namespace, uid: pod.metadata.uid, attempt },

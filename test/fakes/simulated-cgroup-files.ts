@@ -1,4 +1,6 @@
-/** The files of a new cgroup, and the kernel's result of writing a value to one. */
+/**
+ * Returns the files of a new cgroup, and simulates the kernel's result of writing a value to one.
+ */
 
 export type Refusal = 'EINVAL' | 'EBUSY' | 'EACCES' | 'ENOENT' | 'ENOSPC';
 type Files = Map<string, string>;
@@ -82,7 +84,7 @@ function limitMemory(bytes: number, { own }: Surroundings): Written {
   return { value: pages(limit) };
 }
 
-/** Memory is counted in pages. */
+/** The kernel rounds memory limits to pages. */
 function pages(bytes: number): string {
   return bytes >= Number(unlimited) ? unlimited : String(bytes - (bytes % 4096));
 }

@@ -5,16 +5,21 @@ import { filesOfV1, filesOfV2, interpret, type Refusal } from './simulated-cgrou
 
 export interface SimulatedCgroupOptions {
   readonly mode: 'v1' | 'hybrid' | 'v2';
-  /** Each cgroup v1 mount with its controllers; or those of the one v2 tree. */
+  /** The cgroup v1 mounts, each with its controllers, or the single v2 mount. */
   readonly mounts?: readonly string[];
-  /** Directories of the tmpfs over the mounts that look like controllers but are none. */
+  /**
+   * Directories on the tmpfs of the v1 mounts that resemble a controller hierarchy but are none.
+   */
   readonly unmounted?: readonly string[];
   readonly cpus?: string;
 }
 
 interface Directory {
   readonly kind: 'tmpfs' | 'v1' | 'v2';
-  /** The controllers of the mount for v1, those enabled by the parent for v2. */
+  /**
+   * The controllers available in a cgroup: those of the mount for v1, those enabled by the parent
+   * for v2.
+   */
   controllers: readonly string[];
   readonly files: Map<string, string>;
   readonly pids: Set<number>;
@@ -26,8 +31,8 @@ const defaultV1 = ['cpu,cpuacct', 'cpuset', 'memory', 'pids', 'devices', 'freeze
 const defaultV2 = ['cpuset', 'cpu', 'io', 'memory', 'pids'];
 
 /**
- * The cgroups of a simulated machine: operations fail as in the kernel, with the same errno. All
- * effects are immediate and do not depend on time.
+ * The cgroups of a simulated machine. Operations fail as in the kernel, with the same errno. All
+ * effects are immediate.
  */
 export class SimulatedCgroupHost implements CgroupHost {
   readonly #directories = new Map<string, Directory>();
@@ -101,7 +106,7 @@ export class SimulatedCgroupHost implements CgroupHost {
     if (!found) throw refuse('ESRCH', 'kill', String(pid));
   }
 
-  /** Moves a process into a directory of the same tree. */
+  /** Moves a process to another directory of the same hierarchy. */
   attach(pid: number, path: string): void {
     const directory = this.#at(path, 'open');
     const isEmpty = directory.files.get('cpuset.cpus') === '' && directory.kind === 'v1';
@@ -111,20 +116,20 @@ export class SimulatedCgroupHost implements CgroupHost {
     directory.pids.add(pid);
   }
 
-  /** From now on the process survives SIGKILL, like one in uninterruptible sleep. */
+  /** Makes the process survive SIGKILL, like one in uninterruptible sleep. */
   makeUnkillable(pid: number): void {
     this.#unkillable.add(pid);
   }
 
-  /** The memory usage of a cgroup. */
+  /** Sets the memory usage of a cgroup. */
   setMemoryUsage(path: string, bytes: number): void {
     const { files } = this.#at(path, 'open');
     files.set(files.has('memory.current') ? 'memory.current' : 'memory.usage_in_bytes', String(bytes));
   }
 
   /**
-   * All directories created below the mounts, sorted; and plain directories in the tmpfs, which
-   * must never exist.
+   * Returns all directories created below the mounts, sorted, including directories on the tmpfs,
+   * which must never be created.
    */
   directories(): readonly string[] {
     return [...this.#directories.keys()].filter((path) => !this.#roots.has(path)).toSorted();
@@ -175,7 +180,7 @@ export class SimulatedCgroupHost implements CgroupHost {
     const expected = value.split(' ').map((word) => word.replace(/^\+/, ''));
     if (!expected.every((name) => directory.controllers.includes(name)))
       throw refuse('ENOENT', 'write', path);
-    // Processes live in leaves only, except in the root.
+    // cgroup v2 allows processes in leaf cgroups only, except in the root.
     if (directory.pids.size > 0 && !this.#roots.has(path)) throw refuse('EBUSY', 'write', path);
     const before = words(directory.files.get('cgroup.subtree_control'));
     const enabled = [...new Set([...before, ...expected])];

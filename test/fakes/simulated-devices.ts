@@ -19,7 +19,10 @@ type Register = (
   options: { readonly signal: AbortSignal },
 ) => Promise<unknown>;
 
-/** A subscriber to a device list: gets each list, and finally the reason of its end. */
+/**
+ * A subscriber to the device list of a plugin: it gets each list, and finally the reason why the
+ * stream ended.
+ */
 interface Listener {
   list(): void;
   end(error: Error | undefined): void;
@@ -27,16 +30,16 @@ interface Listener {
 
 const endless = new AbortController().signal;
 
-/** A device plugin in its own process: it keeps running across kubelet restarts. */
+/** A simulated device plugin, which keeps running across kubelet restarts. */
 export class SimulatedPlugin {
   readonly resource: string;
   readonly endpoint: string;
   readonly calls: string[] = [];
-  /** The errors of a method's calls. */
+  /** The errors of calls, by method. */
   readonly troubles = new Map<string, Error>();
-  /** The duration of a method's slow calls. */
+  /** The duration of slow calls, by method. */
   readonly delaysMs = new Map<string, number>();
-  /** Its preferred devices. */
+  /** The devices that GetPreferredAllocation prefers. */
   preferred: readonly string[] = [];
   devices: readonly SimulatedDevice[];
   state: 'there' | 'gone' = 'there';
@@ -63,19 +66,19 @@ export class SimulatedPlugin {
     for (const listener of [...this.#listeners]) listener.list();
   }
 
-  /** Its process has exited, and its socket is removed. */
+  /** Kills the plugin: its process has exited, and its socket is removed. */
   die(): void {
     this.state = 'gone';
     this.breakConnections();
   }
 
-  /** It keeps running, but its connections are closed. */
+  /** Closes the connections of the plugin, which keeps running. */
   breakConnections(): void {
     for (const listener of [...this.#listeners])
       listener.end(new GrpcError('UNAVAILABLE', 'The connection was closed'));
   }
 
-  /** It ends its lists by itself. */
+  /** Ends the device list streams from the plugin's side. */
   endLists(error: Error | undefined): void {
     for (const listener of [...this.#listeners]) listener.end(error);
   }
@@ -90,9 +93,9 @@ export class SimulatedPlugin {
   }
 
   async call(method: string, request: object, signal: AbortSignal): Promise<object> {
-    // Responses are never immediate.
+    // Every response is delayed, at least to a later turn of the event loop.
     await this.#clock.sleep(this.delaysMs.get(method) ?? 1, signal);
-    if (this.state === 'gone') throw new GrpcError('UNAVAILABLE', 'nobody listens');
+    if (this.state === 'gone') throw new GrpcError('UNAVAILABLE', 'no process listens');
     this.calls.push(`${method} ${JSON.stringify(request)}`);
     const trouble = this.troubles.get(method);
     if (trouble !== undefined) throw trouble;
@@ -109,7 +112,7 @@ export class SimulatedPlugin {
   }
 
   async *listAndWatch(signal: AbortSignal): AsyncGenerator<object> {
-    if (this.state === 'gone') throw new GrpcError('UNAVAILABLE', 'nobody listens');
+    if (this.state === 'gone') throw new GrpcError('UNAVAILABLE', 'no process listens');
     this.calls.push('listAndWatch');
     const trouble = this.troubles.get('listAndWatch');
     if (trouble !== undefined) throw trouble;
@@ -127,7 +130,7 @@ export class SimulatedPlugin {
       },
     };
     this.#listeners.add(listener);
-    using _link = onAbort(signal, () => listener.end(new GrpcError('CANCELLED', 'given up')));
+    using _link = onAbort(signal, () => listener.end(new GrpcError('CANCELLED', 'the call was aborted')));
     try {
       for (;;) {
         const next = lists.shift();
@@ -170,7 +173,7 @@ interface AllocateCall {
   readonly containerRequests: readonly { readonly devicesIds: readonly string[] }[];
 }
 
-/** The sockets of plugins, and that of the current kubelet. */
+/** Simulates the sockets of device plugins, and that of the current kubelet. */
 export class SimulatedDevices implements DeviceHost {
   readonly #clock: Clock;
   readonly #plugins = new Map<string, SimulatedPlugin>();
@@ -191,10 +194,13 @@ export class SimulatedDevices implements DeviceHost {
     return [...this.#plugins.values()];
   }
 
-  /** Like the plugin when it notices the kubelet's socket. Rejects with the kubelet's error. */
+  /**
+   * Registers a plugin, as it does when it detects the kubelet's socket. Rejects with the kubelet's
+   * error.
+   */
   async register({ endpoint, resource }: SimulatedPlugin): Promise<void> {
     const register = this.#register;
-    if (register === undefined) throw new GrpcError('UNAVAILABLE', 'there is no kubelet');
+    if (register === undefined) throw new GrpcError('UNAVAILABLE', 'no kubelet is running');
     await register({ version: 'v1beta1', endpoint, resourceName: resource }, { signal: endless });
   }
 
@@ -203,7 +209,7 @@ export class SimulatedDevices implements DeviceHost {
   }
 
   async serve(socket: string, { fill }: OnDemand): Promise<AsyncDisposable> {
-    // The pod resources API is not used here.
+    // The PodResources API is not used here.
     if (posix.dirname(socket) !== this.#directory) return { [Symbol.asyncDispose]: async () => {} };
     const loaded = async () => {
       let found: Register | undefined;
@@ -216,7 +222,7 @@ export class SimulatedDevices implements DeviceHost {
     };
     const register: Register = async (request, options) => await (await loaded())?.(request, options);
     this.#register = register;
-    // All running plugins notice the new socket.
+    // All running plugins detect the new socket of the kubelet.
     for (const plugin of this.#plugins.values())
       if (plugin.state === 'there') void this.register(plugin).catch(() => {});
     return {
@@ -229,7 +235,7 @@ export class SimulatedDevices implements DeviceHost {
   open(socket: string) {
     const plugin = () => {
       const found = this.#plugins.get(posix.relative(this.#directory, socket));
-      if (found === undefined) throw new GrpcError('UNAVAILABLE', `nobody listens at ${socket}`);
+      if (found === undefined) throw new GrpcError('UNAVAILABLE', `no process listens at ${socket}`);
       return found;
     };
     const end = new AbortController();

@@ -24,7 +24,9 @@ type Overrides = Partial<Omit<SimulatedRuntimeOptions, 'clock' | 'random' | 'fil
 
 const limitMs = 24 * 3_600_000;
 
-/** A simulated runtime under virtual time, with short methods for frequent operations of tests. */
+/**
+ * A simulated runtime under virtual time, with short methods for operations that tests use often.
+ */
 export class SimulatedNode implements Disposable {
   readonly clock: VirtualClock;
   readonly files: MemoryFiles = memoryFiles();
@@ -57,7 +59,7 @@ export class SimulatedNode implements Disposable {
     return this.transport.image;
   }
 
-  /** Advances the time until the promise settles, and settles like it. */
+  /** Advances the clock until the promise settles, and settles like it. */
   async done<T>(promise: Promise<T>): Promise<T> {
     let settled = false;
     const mark = () => {
@@ -109,7 +111,7 @@ export class SimulatedNode implements Disposable {
     await this.done(this.cri.stopContainer({ containerId, timeout }, this.options));
   }
 
-  /** A sandbox with one running container. */
+  /** Starts a sandbox with one running container. */
   async pod(script?: string): Promise<{ readonly podSandboxId: string; readonly containerId: string }> {
     const podSandboxId = await this.sandbox();
     const containerId = await this.start(
@@ -120,13 +122,13 @@ export class SimulatedNode implements Disposable {
 
   async status(containerId: string): Promise<ContainerStatus> {
     const response = await this.done(this.cri.containerStatus({ containerId }, this.options));
-    if (response.status === undefined) throw new Error('The answer has no status');
+    if (response.status === undefined) throw new Error('The response has no status');
     return response.status;
   }
 
   async sandboxStatus(podSandboxId: string): Promise<PodSandboxStatus> {
     const response = await this.done(this.cri.podSandboxStatus({ podSandboxId }, this.options));
-    if (response.status === undefined) throw new Error('The answer has no status');
+    if (response.status === undefined) throw new Error('The response has no status');
     return response.status;
   }
 

@@ -1,6 +1,6 @@
 import type { MachineFiles } from '../../src/resources/index.ts';
 
-/** A machine with this topology of CPUs and memory, in files as the kernel writes them. */
+/** Describes a machine with this topology of CPUs and memory, by the files of `/sys`. */
 export interface SketchedMachine {
   readonly name: string;
   readonly sockets: number;
@@ -16,12 +16,12 @@ export interface SketchedNode {
     readonly id: number;
     readonly socket: number;
     readonly threads: readonly number[];
-    /** Of the last-level cache; one for the complete NUMA node unless given. */
+    /** The last-level cache of the core; one for the whole NUMA node if undefined. */
     readonly uncore?: number;
   }[];
 }
 
-/** The files of `/sys` that describe it. */
+/** Returns the files of `/sys` that describe the topology. */
 export function sysTree({ nodes }: SketchedMachine): ReadonlyMap<string, string> {
   const files = new Map<string, string>();
   const cpus = '/sys/devices/system/cpu';
@@ -60,7 +60,7 @@ function cache(
   files.set(`${directory}/shared_cpu_list`, `${cpus.join(',')}\n`);
 }
 
-/** Reads from such a tree; fails as `node:fs` does. */
+/** Reads files of the described `/sys`; fails as `node:fs` does. */
 export function treeFiles(tree: ReadonlyMap<string, string>): MachineFiles {
   const missing = (path: string) => Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' });
   return {

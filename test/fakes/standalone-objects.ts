@@ -5,7 +5,7 @@ function refused(): KubelingError {
   return new KubelingError('OBJECTS_STANDALONE', 'not supported due to running kubelet in standalone mode');
 }
 
-/** For a node without an API server. */
+/** Objects of a node without an API server: every read fails. */
 export const standaloneObjects: PodObjects = {
   register() {},
   unregister() {},
@@ -18,7 +18,7 @@ export const standaloneObjects: PodObjects = {
   run: untilAborted,
 };
 
-/** For a node without an API server. */
+/** Tokens of a node without an API server: every request fails. */
 export const standaloneTokens: TokenSource = {
   async get() {
     throw refused();

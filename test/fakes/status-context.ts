@@ -1,6 +1,8 @@
 import type { StatusContext } from '../../src/status/index.ts';
 
-/** A node with default properties, with the fields that a test overrides. */
+/**
+ * Builds the status context of a node with default properties and the fields that a test overrides.
+ */
 export function aStatusContext(over: Partial<StatusContext> = {}): StatusContext {
   return {
     previous: {},

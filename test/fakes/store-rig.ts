@@ -10,7 +10,7 @@ import { VersionedStore } from '../../src/local-api/storage/versioned-store.ts';
 
 const { pods } = apiResources;
 
-/** The objects in memory on top of the store on disk, as in the embedded API. */
+/** The objects in memory and the store on disk, combined as in the embedded API. */
 export class StoreRig implements AsyncDisposable {
   readonly store: OpenedStore;
   readonly objects: VersionedStore;
@@ -28,7 +28,7 @@ export class StoreRig implements AsyncDisposable {
     return new StoreRig(await openStore({ ...options, path, clock, logger }, new AbortController().signal));
   }
 
-  /** Returns the object's new version without waiting. */
+  /** Writes an object; returns its new version without waiting until it is durable. */
   put(name: string, fields: object = {}, resource: ApiResource = pods): number {
     return Number(
       this.objects.put(resource, objectNamed(name, resource, fields), 'tester').metadata.resourceVersion,
@@ -39,7 +39,7 @@ export class StoreRig implements AsyncDisposable {
     return Number(this.objects.remove(resource, 'default', name, 'tester')?.metadata.resourceVersion);
   }
 
-  /** Like a client's write: resolves when it is durable. */
+  /** Writes an object like a client; resolves when the write is durable. */
   async write(name: string, fields: object = {}, resource: ApiResource = pods): Promise<number> {
     const version = this.put(name, fields, resource);
     await this.store.whenCommitted(version, AbortSignal.timeout(60_000));
@@ -61,14 +61,15 @@ export function objectNamed(name: string, { kind }: ApiResource, fields: object)
   return { apiVersion: 'v1', kind, metadata, ...fields };
 }
 
-/** A directory that is removed with its user. */
+/** Creates a temporary directory, which is removed when the object is disposed. */
 export async function ownDirectory(): Promise<AsyncDisposable & { readonly path: string }> {
   const path = await mkdtemp(join(tmpdir(), 'local-store-'));
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
 /**
- * Versions in the log only increase, and each change begins with the result of the previous one.
+ * Checks the log: versions only increase, and each change begins with the result of the previous
+ * one.
  */
 export function assertLogIsWhole({ restored }: OpenedStore): void {
   const last = new Map<string, StoredObject | undefined>();

@@ -14,7 +14,7 @@ import type { RequestedStreams } from '../../src/server/streaming/remote-command
 
 const clock = realClock();
 
-/** One connection to the runtime: the head of its request, and all data after it. */
+/** A connection to the runtime: the head of its request, and all data after it. */
 export interface RuntimeCall {
   readonly socket: Socket;
   readonly head: string;
@@ -24,12 +24,15 @@ export interface RuntimeCall {
 export interface RigOptions {
   readonly idleMs?: number;
   readonly host?: Partial<StreamingHost>;
-  /** Whether the container only reads the input of an attached client. */
+  /** Whether the fake container only reads the input of an attached client, without a response. */
   readonly stdinOnce?: boolean;
   readonly onAttach?: (streams: RequestedStreams) => void;
 }
 
-/** A runtime's streaming server with scripted responses, and a kubelet's server in front of it. */
+/**
+ * A fake streaming server of a runtime with scripted responses, and a kubelet's server in front of
+ * it.
+ */
 export class StreamingRig implements AsyncDisposable {
   static readonly token = 'secret-of-the-test';
   readonly calls: RuntimeCall[] = [];

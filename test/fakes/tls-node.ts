@@ -46,8 +46,8 @@ import {
 import { type Authority, CertificateFolder, type KeyPair } from './certificate-authority.ts';
 
 /**
- * The server of a node with real authentication and authorization; every handler behind them
- * records its calls.
+ * The HTTPS server of a node with real authentication and authorization; the handlers behind them
+ * only record their calls.
  */
 export class TlsNode implements AsyncDisposable {
   readonly folder = new CertificateFolder();
@@ -55,14 +55,14 @@ export class TlsNode implements AsyncDisposable {
   readonly logs = collectLogs(realClock());
   readonly registry = new MetricRegistry({ onError: () => {} });
   readonly verbosity = new Verbosity(0);
-  /** The handlers reached, in order. */
+  /** The handlers that were called, in order. */
   readonly reached: string[] = [];
   readonly asked: AccessReviewSpec[] = [];
   readonly tokensAsked: string[] = [];
   reviews: 'up' | 'down' = 'up';
-  /** Added to the time for checking certificates. */
+  /** The offset added to the clock when certificates are checked. */
   laterMs = 0;
-  /** The target of streams; no server listens there unless a test opens one. */
+  /** The streaming target of the runtime; no server listens there unless a test starts one. */
   runtimePort = 1;
   #serving: ServingCertificate;
   readonly #servingListeners = new Set<() => void>();
@@ -262,7 +262,7 @@ export interface Answer {
   readonly headers: Readonly<Record<string, unknown>>;
 }
 
-/** One request over its own connection unless an agent is given. */
+/** Sends one request, over a separate connection unless an agent is given. */
 export function call(
   node: { readonly port: number | undefined },
   path: string,

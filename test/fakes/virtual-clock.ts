@@ -18,11 +18,11 @@ interface Pending extends HeapItem {
 }
 
 export interface VirtualClockOptions {
-  /** The first wall-clock reading; 2026-01-01T00:00:00Z unless given. */
+  /** The initial wall-clock time; 2026-01-01T00:00:00Z if undefined. */
   readonly startMs?: number;
   /**
-   * Determines the order of timers due at the same moment. Without it they fire in the order they
-   * were set.
+   * Determines the order of timers due at the same moment. Without it they fire in the order in
+   * which they were set.
    */
   readonly random?: Random;
 }
@@ -30,8 +30,8 @@ export interface VirtualClockOptions {
 const defaultStartMs = Date.UTC(2026, 0, 1);
 
 /**
- * Time that passes only when it is advanced. Between two timers all runnable tasks run: the
- * complete process settles before time advances, so the same program gives the same history.
+ * A clock that advances only on request. Between two timers all runnable tasks run: the whole
+ * process settles before time advances, so the same program gives the same history.
  */
 export class VirtualClock implements Clock {
   readonly #timers = new Heap<Pending>(
@@ -75,17 +75,17 @@ export class VirtualClock implements Clock {
     return { cancel, [Symbol.dispose]: cancel };
   }
 
-  /** The number of pending timers: zero when no work is left. */
+  /** The number of pending timers; zero when no work is left. */
   get pendingTimers(): number {
     return this.#timers.size;
   }
 
-  /** Sets the wall clock only, as an administrator or NTP would. */
+  /** Sets only the wall clock, as an administrator or NTP would. */
   jumpWall(ms: number): void {
     this.#wallOffsetMs += ms;
   }
 
-  /** Advances the time by `ms`, firing every timer that becomes due. */
+  /** Advances the clock by `ms`; fires every timer that becomes due. */
   async advance(ms: number): Promise<void> {
     const end = this.#elapsedMs + ms;
     await settle();
@@ -96,7 +96,7 @@ export class VirtualClock implements Clock {
     this.#moveTo(end);
   }
 
-  /** Advances the time until the condition holds; returns whether it did within `limitMs`. */
+  /** Advances the clock until the condition holds; returns whether it did within `limitMs`. */
   async advanceUntil(condition: () => boolean, limitMs: number): Promise<boolean> {
     const end = this.#elapsedMs + limitMs;
     await settle();
@@ -119,7 +119,8 @@ export class VirtualClock implements Clock {
   }
 
   /**
-   * Two callers may advance the time concurrently; the one that ends earlier must not turn it back.
+   * Two callers may advance the clock concurrently; the one that ends at the earlier time must not
+   * set it back.
    */
   #moveTo(ms: number): void {
     this.#elapsedMs = Math.max(this.#elapsedMs, ms);
@@ -132,8 +133,8 @@ export class VirtualClock implements Clock {
 }
 
 /**
- * Resolves when every promise that can make progress without time or input has done so. It does not
- * wait for files, sockets or other processes.
+ * Resolves when every promise that needs neither time nor input to make progress has done so. Does
+ * not wait for files, sockets or other processes.
  */
 export function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));

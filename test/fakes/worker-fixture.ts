@@ -14,7 +14,7 @@ import { settle, VirtualClock } from './virtual-clock.ts';
 
 export type SyncKind = 'sync' | 'terminating' | 'terminating-runtime' | 'terminated';
 
-/** One pending call of a syncer. */
+/** A pending call of a syncer. */
 export interface HeldSync {
   readonly kind: SyncKind;
   readonly uid: PodUid;
@@ -34,7 +34,7 @@ export interface HeldSync {
 
 type Call = Omit<HeldSync, 'resolve' | 'reject'>;
 
-/** Pod workers with a syncer whose calls the test completes, one by one, under virtual time. */
+/** Pod workers under virtual time with a fake syncer, whose calls the test completes one by one. */
 export class WorkerFixture {
   readonly clock = new VirtualClock();
   readonly logs: CollectedLogs = collectLogs(this.clock);
@@ -49,8 +49,8 @@ export class WorkerFixture {
   readonly refused: Transition[] = [];
   readonly worked: string[] = [];
   /**
-   * Waits for cache updates like the real cache if a test replaces it; otherwise every status is
-   * new.
+   * A fake pod cache; by default every status is newer than required. A test may replace it to wait
+   * for updates like the real cache.
    */
   readonly observed: { get: ObservedPods['get']; getNewerThan: ObservedPods['getNewerThan'] } = {
     get: (uid) => observedOf(uid),
@@ -58,9 +58,7 @@ export class WorkerFixture {
   };
   readonly asked: { readonly uid: PodUid; readonly stamp: number }[] = [];
   readonly workers: PodWorkers;
-  /**
-   * Whether the pending calls reject by themselves when they are cancelled, as correct syncers do.
-   */
+  /** Whether pending calls reject when they are cancelled, as correct syncers do. */
   listens = true;
 
   constructor({ areSourcesReadyFor }: Pick<PodWorkersDeps, 'areSourcesReadyFor'> = {}) {
@@ -113,23 +111,23 @@ export class WorkerFixture {
     });
   }
 
-  /** The kinds of calls so far, or of one pod. */
+  /** Returns the kinds of all calls so far, or of those for one pod. */
   kinds(uid?: string): SyncKind[] {
     return this.calls.filter((call) => uid === undefined || call.uid === uid).map(({ kind }) => kind);
   }
 
-  /** The pending call, once all runnable tasks have run. */
+  /** Runs all runnable tasks; returns the pending call. */
   async next(kind: SyncKind, uid?: string): Promise<HeldSync> {
     await settle();
     const found = this.held.find((call) => call.kind === kind && (uid === undefined || call.uid === uid));
     if (found === undefined)
       throw new Error(
-        `No ${kind} of ${uid ?? 'any pod'} is under way; there is ${JSON.stringify(this.held.map(({ kind, uid }) => `${kind} of ${uid}`))}`,
+        `No ${kind} of ${uid ?? 'any pod'} is pending; pending are ${JSON.stringify(this.held.map(({ kind, uid }) => `${kind} of ${uid}`))}`,
       );
     return found;
   }
 
-  /** Completes the pending call and runs all tasks that follow. */
+  /** Completes the pending call and runs all following tasks. */
   async answer(kind: SyncKind, result?: 'terminal' | 'not-terminal', uid?: string): Promise<void> {
     (await this.next(kind, uid)).resolve(result);
     await settle();
@@ -140,7 +138,7 @@ export class WorkerFixture {
     await settle();
   }
 
-  /** A pod past its first sync. */
+  /** Adds a pod and completes its first sync. */
   async running(sketch: Parameters<typeof podOf>[0] = {}): Promise<Pod> {
     const pod = podOf(sketch);
     this.workers.updatePod({ updateType: 'create', pod });

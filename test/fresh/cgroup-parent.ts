@@ -19,7 +19,10 @@ const mountOptions = new Set([
   'memory_recursiveprot',
 ]);
 
-/** The parent, in every hierarchy, of all cgroups of one fresh machine: the root of its cgroup namespace. */
+/**
+ * A cgroup in every hierarchy that contains all cgroups of one fresh machine: the root of its
+ * cgroup namespace.
+ */
 export class CgroupParent {
   readonly #hierarchies: readonly Hierarchy[];
   readonly #name: string;
@@ -33,17 +36,21 @@ export class CgroupParent {
     }
   }
 
-  /** The files that a process id is written to, to put the process into the parent. */
+  /**
+   * The `cgroup.procs` files to which a process ID is written to move the process into the cgroup.
+   */
   get procsFiles(): readonly string[] {
     return this.#hierarchies.map(({ directory }) => join(directory, this.#name, 'cgroup.procs'));
   }
 
-  /** One line per hierarchy: type, mount options and directory. */
+  /** Returns one line per hierarchy: type, mount options and directory. */
   get mountLines(): readonly string[] {
     return this.#hierarchies.map(({ type, options, directory }) => `${type} ${options} ${directory}`);
   }
 
-  /** Removes it and answers the cgroups that were left below it, which the fresh machine should have removed. */
+  /**
+   * Removes the cgroup and returns the cgroups below it that the fresh machine should have removed.
+   */
   remove(): readonly string[] {
     return this.#hierarchies.flatMap(({ directory }) => {
       const below = cgroupsBelow(join(directory, this.#name));
@@ -68,7 +75,7 @@ function readHierarchies(mountinfo: string): readonly Hierarchy[] {
   );
 }
 
-/** cgroup v1 lets no process into a cpuset that has no processors yet. */
+/** In cgroup v1 a cpuset without CPUs accepts no processes. */
 function inheritCpuset(from: string, to: string): void {
   for (const file of ['cpuset.mems', 'cpuset.cpus']) {
     if (readdirSync(to).includes(file) && readdirSync(from).includes(file))
@@ -76,7 +83,7 @@ function inheritCpuset(from: string, to: string): void {
   }
 }
 
-/** Deepest first. */
+/** Lists the deepest cgroups first. */
 function cgroupsBelow(directory: string): readonly string[] {
   const children = readdirSync(directory, { withFileTypes: true }).filter((entry) => entry.isDirectory());
   return children.flatMap(({ name }) => [...cgroupsBelow(join(directory, name)), join(directory, name)]);

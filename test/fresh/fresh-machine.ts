@@ -7,14 +7,14 @@ import { CgroupParent } from './cgroup-parent.ts';
 export interface FreshMachine {
   readonly root: string;
   readonly name: string;
-  /** Run with the root's own programs, without an environment other than this. */
+  /** The command, which uses the programs of the root file system and has only this environment. */
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
 
 export interface FreshMachineEnd {
   readonly code: number | string;
-  /** cgroups that were still there when its last process had ended. */
+  /** The cgroups that remained after the last process had exited. */
   readonly cgroupsLeft: readonly string[];
 }
 
@@ -23,8 +23,9 @@ const enter = fileURLToPath(new URL('enter.sh', import.meta.url));
 const entryLimitMs = 60_000;
 
 /**
- * Runs a command in a root file system as on a machine of its own: new namespaces of every kind, cgroups below a parent
- * of its own, and user-mode networking that reaches the outside but not the loopback addresses of this machine.
+ * Runs a command in a root file system as on a separate machine: with new namespaces of every kind,
+ * a separate parent cgroup, and user-mode networking that reaches external hosts but not the
+ * loopback addresses of this machine.
  */
 export async function runOnFreshMachine(machine: FreshMachine): Promise<FreshMachineEnd> {
   const cgroups = new CgroupParent(machine.name);
@@ -56,7 +57,9 @@ function startInNamespaces({ root, name, command, env }: FreshMachine, procsFile
   });
 }
 
-/** Passes its output on; settles with the line that says that the namespaces are there. */
+/**
+ * Forwards the output of the command; resolves with the line which shows that the namespaces exist.
+ */
 async function entered(child: ChildProcess): Promise<void> {
   if (child.stdout === null) throw new Error('Cannot read the output of unshare');
   const lines = createInterface({ input: child.stdout });
@@ -75,7 +78,7 @@ async function entered(child: ChildProcess): Promise<void> {
   await observed;
 }
 
-/** Settles when the interface has its address and route. */
+/** Resolves when the network interface has its address and route. */
 async function startNetwork({ pid }: ChildProcess): Promise<ChildProcess> {
   const options = ['--configure', '--mtu=65520', '--disable-host-loopback', '--ready-fd=3'];
   const network = spawn('slirp4netns', [...options, `${pid}`, 'tap0'], {
@@ -85,7 +88,7 @@ async function startNetwork({ pid }: ChildProcess): Promise<ChildProcess> {
   if (ready === null || ready === undefined)
     throw new Error('Cannot read the ready descriptor of slirp4netns');
   const ended = once(network, 'close').then(() => {
-    throw new Error('Cannot connect the fresh machine to the network: slirp4netns ended');
+    throw new Error('Cannot connect the fresh machine to the network: slirp4netns exited');
   });
   await Promise.race([once(ready, 'data'), ended]);
   ended.catch(() => {});

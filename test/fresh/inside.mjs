@@ -1,6 +1,7 @@
 /**
- * What a new user does on a fresh machine, run there by the Node.js of its distribution: clones the repository, runs
- * `npm start` to its ready line, runs a pod, takes everything down, and runs `npm test`. Plain JavaScript for Node.js 18.
+ * The steps of a new user, run on a fresh machine by the Node.js of its distribution: clones the
+ * repository, runs `npm start` to its ready line, runs a pod, removes everything, and runs `npm
+ * test`. Plain JavaScript for Node.js 18.
  *
  *   node inside.mjs REPOSITORY COMMIT [start] [test]
  */
@@ -29,7 +30,10 @@ function run(file, args, options = {}) {
   throw new Error(`${[file, ...args].join(' ')}: ${why}\n${done.stdout ?? ''}${done.stderr ?? ''}`);
 }
 
-/** Starts a command, copies its lines to our output, and answers the process and a promise of its end. */
+/**
+ * Starts a command and copies its lines to our output. Returns the process and a promise of its
+ * exit.
+ */
 function start(file, args, onLine) {
   const child = spawn(file, args, { cwd: home, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   for (const stream of [child.stdout, child.stderr]) {
@@ -48,7 +52,7 @@ function start(file, args, onLine) {
 async function within(limitMs, what, promise) {
   let timer;
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what}: not within ${limitMs / 1_000} s`)), limitMs);
+    timer = setTimeout(() => reject(new Error(`${what}: timeout after ${limitMs / 1_000} s`)), limitMs);
   });
   try {
     return await Promise.race([promise, late]);
@@ -69,10 +73,10 @@ async function waitFor(what, limitMs, check) {
     }
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
-  throw new Error(`${what}: not within ${limitMs / 1_000} s; last seen: ${last}`);
+  throw new Error(`${what}: timeout after ${limitMs / 1_000} s; last result: ${last}`);
 }
 
-/** Installed packages with their sizes in KiB. */
+/** Returns the installed packages with their sizes in KiB. */
 function packages() {
   const lines = run('dpkg-query', ['-W', '-f', '${db:Status-Abbrev} ${Package} ${Installed-Size}\n']).split(
     '\n',
@@ -114,12 +118,12 @@ async function startKubeling() {
     isReady();
   });
   const early = ended.then((code) => {
-    if (readyAt === undefined) throw new Error(`npm start ended with ${code} before it was ready`);
+    if (readyAt === undefined) throw new Error(`npm start exited with ${code} before it was ready`);
     return code;
   });
   await within(15 * minuteMs, 'npm start is ready', Promise.race([ready, early]));
   const podAfter = await runPod();
-  // As Ctrl-C does: it reaches npm and its children alike.
+  // Interrupts npm and its children, as Ctrl-C does.
   process.kill(-child.pid, 'SIGINT');
   await within(2 * minuteMs, 'npm start ends after SIGINT', early);
   console.log(run('./kubeling', ['down', '--all'], { cwd: home }));
@@ -145,12 +149,14 @@ function answers(address) {
       response.resume();
       resolve(response.statusCode === 200 ? true : `status ${response.statusCode}`);
     });
-    request.once('timeout', () => request.destroy(new Error('no answer')));
+    request.once('timeout', () => request.destroy(new Error('no response')));
     request.once('error', reject);
   });
 }
 
-/** Of kubeling and its containerd; only this command, npm and their parents are left on a machine of our own. */
+/**
+ * Returns the leftovers of kubeling and its containerd; no other containerd runs on this machine.
+ */
 function leftovers() {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   const processes = pids
@@ -182,7 +188,7 @@ async function runTests() {
     if (/^ℹ (tests|pass|fail|skipped) /.test(plain)) counts.push(plain.slice(2));
   });
   const code = await within(90 * minuteMs, 'npm test', ended);
-  if (code !== 0) throw new Error(`npm test ended with ${code}`);
+  if (code !== 0) throw new Error(`npm test exited with ${code}`);
   return [counts.join(', '), ...skipped.map((line) => `skipped: ${line}`)];
 }
 

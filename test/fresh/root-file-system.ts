@@ -5,15 +5,21 @@ import { dirname, join } from 'node:path';
 export const suites = ['bookworm', 'trixie'] as const;
 export type Suite = (typeof suites)[number];
 
-/** What the README asks for, and certificates, without which neither apt nor npm can verify a server. */
+/**
+ * The packages required by the README, and CA certificates, without which neither apt nor npm can
+ * verify a server.
+ */
 const included = ['nodejs', 'npm', 'git', 'ca-certificates'];
 
-/** The essential and required packages of a Debian release, apt and what the README asks for, as a tar archive. */
+/**
+ * Creates a tar archive with the essential and required packages of a Debian release, apt and the
+ * packages required by the README.
+ */
 export function makeArchive(suite: Suite, archive: string): void {
   mkdirSync(dirname(archive), { recursive: true });
   const options = ['--variant=minbase', `--include=${included.join(',')}`, '--format=tar'];
   const done = spawnSync('mmdebstrap', [...options, '--', suite, `${archive}.new`], { stdio: 'inherit' });
-  if (done.status !== 0) throw new Error(`Cannot make a root file system of ${suite} with mmdebstrap`);
+  if (done.status !== 0) throw new Error(`Cannot create a root file system of ${suite} with mmdebstrap`);
   renameSync(`${archive}.new`, archive);
 }
 
@@ -27,8 +33,9 @@ const certificateVariables = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'npm_confi
 const npmSettings = ['registry', 'cafile', 'proxy', 'https-proxy'];
 
 /**
- * How this machine reaches its package registries, for use in the root: proxies, npm's registry and the certificates
- * it trusts. The files these name are copied to the same place in the root.
+ * Copies the settings by which this machine reaches its package registries to the root file system:
+ * proxies, the npm registry and trusted certificates. The files that they name are copied to the
+ * same path.
  */
 export function shareRegistryAccess(root: string, env: NodeJS.ProcessEnv): Record<string, string> {
   const shared: Record<string, string> = {};
@@ -50,7 +57,7 @@ function npmVariable(setting: string): string {
   return `npm_config_${setting.replaceAll('-', '_')}`;
 }
 
-/** The address at which slirp4netns answers DNS queries. */
+/** The address at which slirp4netns serves DNS. */
 const nameServer = '10.0.2.3';
 
 export function writeResolver(root: string): void {

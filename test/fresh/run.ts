@@ -1,13 +1,13 @@
 /**
- * Runs both commands of the README on a fresh Debian machine: a new root file system with what the README asks for and
- * nothing else, entered in namespaces of its own, with a clone of the committed tree.
+ * Runs both commands of the README on a fresh Debian machine: a new root file system with only the
+ * packages required by the README, run in separate namespaces, with a clone of the committed tree.
  *
  *   npm run test:fresh -- SUITE... [--only start|test] [--cache DIRECTORY] [--keep]
  *
- *   SUITE    bookworm or trixie
- *   --only   runs one of the two commands
- *   --cache  keeps the root file systems there as archives, for the next run
- *   --keep   leaves the root file system in place afterwards
+ *   SUITE bookworm or trixie
+ *   --only runs one of the two commands
+ *   --cache keeps the root file systems there as archives, for the next run
+ *   --keep leaves the root file system in place afterwards
  */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -23,7 +23,10 @@ import {
   writeResolver,
 } from './root-file-system.ts';
 
-/** Not /tmp, which is often in memory: a root file system takes 1 GiB, its node_modules and images as much again. */
+/**
+ * Not in /tmp, which is often a tmpfs: a root file system takes 1 GiB, and its node_modules and
+ * images as much again.
+ */
 const workDirectory = '/var/tmp';
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
@@ -37,7 +40,7 @@ function chosenSuites(): readonly Suite[] {
   const phases = options.only === undefined || ['start', 'test'].includes(options.only);
   if (known.length > 0 && known.length === positionals.length && phases) return known;
   throw new Error(
-    `Cannot understand the arguments: npm run test:fresh -- ${suites.join('|')} [--only start|test] [--cache DIRECTORY] [--keep]`,
+    `Invalid arguments: npm run test:fresh -- ${suites.join('|')} [--only start|test] [--cache DIRECTORY] [--keep]`,
   );
 }
 
@@ -71,7 +74,7 @@ function prepareRoot(suite: Suite, work: string, root: string): void {
   const path = join(root, 'fresh');
   mkdirSync(path);
   copyFileSync(join(import.meta.dirname, 'inside.mjs'), join(path, 'inside.mjs'));
-  // A bare copy of what is committed; a worktree's own files never get there.
+  // Creates a bare clone, which contains committed files only.
   git(
     'clone',
     '--quiet',

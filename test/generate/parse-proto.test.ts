@@ -7,7 +7,7 @@ function fieldsOf(text: string, message = 'M'): readonly ProtoField[] {
   return messages.find(({ name }) => name === message)?.fields ?? assert.fail(`no ${message}`);
 }
 
-test('fields of every label are read', () => {
+test('parses fields of every label', () => {
   const text = `message M {
     string a = 1;
     repeated int32 b = 2;
@@ -28,7 +28,7 @@ test('fields of every label are read', () => {
   );
 });
 
-test('comments, options, reserved numbers and strings that look like comments are passed over', () => {
+test('ignores comments, options, reserved numbers and strings that resemble comments', () => {
   const text = `
     syntax = "proto3"; // a comment; with } and {
     import "http://example/other.proto";
@@ -52,7 +52,7 @@ test('comments, options, reserved numbers and strings that look like comments ar
   );
 });
 
-test('nested types are lifted under the names of those around them', () => {
+test('names nested types after the types that contain them', () => {
   const file = parseProto(
     'a.proto',
     `package p.v1;
@@ -83,7 +83,7 @@ test('nested types are lifted under the names of those around them', () => {
   );
 });
 
-test('values of enums may be negative or hexadecimal', () => {
+test('parses negative and hexadecimal values of enums', () => {
   const file = parseProto('a.proto', 'enum E { option allow_alias = true; A = 0; B = -1; C = 0x10; D = 0; }');
   assert.deepEqual(
     file.enums[0]?.values.map(({ number }) => number),
@@ -91,7 +91,7 @@ test('values of enums may be negative or hexadecimal', () => {
   );
 });
 
-test('methods are read to the end of the service, with or without options of their own', () => {
+test('parses all methods of a service, with and without options', () => {
   const file = parseProto(
     'a.proto',
     `package p;
@@ -125,7 +125,7 @@ const wrong: readonly (readonly [string, string, RegExp])[] = [
 ];
 
 for (const [what, text, message] of wrong) {
-  test(`${what} is refused with the file's name`, () => {
+  test(`rejects ${what} with the name of the file`, () => {
     assert.throws(() => parseProto('some/file.proto', text), message);
     assert.throws(() => parseProto('some/file.proto', text), /^Error: some\/file\.proto: /);
   });

@@ -70,7 +70,10 @@ class Recorder {
       throw new Error(`Cannot ${method} ${path}: ${response.status} ${response.body}`);
   }
 
-  /** Ages are told in whole seconds, so both ends of the question must lie within one. */
+  /**
+   * Tables contain ages in whole seconds, so the start and end of the request must lie within one
+   * second.
+   */
   async table(path: string): Promise<{ readonly nowMs: number; readonly table: object }> {
     for (;;) {
       const before = Date.now();
@@ -83,8 +86,8 @@ class Recorder {
 }
 
 /**
- * Asks a real API server for the tables, the discovery and the documents that `src/local-api/output` is compared with.
- * The answers are kept without what others wrote.
+ * Records the tables, discovery documents and OpenAPI documents of a real API server, with which
+ * `src/local-api/output` is compared. Descriptions are removed, because kubeling writes its own.
  */
 export async function recordOutput(): Promise<void> {
   await using plane = await ControlPlane.open(clusterAssets());

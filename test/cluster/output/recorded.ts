@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 const folder = join(import.meta.dirname, '../../../src/local-api/output/testdata');
 
-/** What was recorded under a name, by what was asked for. */
+/** Reads a recording: the recorded responses by their requests. */
 export function readRecorded<T>(name: string): Readonly<Record<string, T>> {
   const lines = readFileSync(join(folder, `${name}.jsonl`), 'utf8')
     .trim()
@@ -12,13 +12,13 @@ export function readRecorded<T>(name: string): Readonly<Record<string, T>> {
   return Object.fromEntries(lines.map((line) => JSON.parse(line) as [string, T]));
 }
 
-/** One line for each answer, so that a new recording shows what became different. */
+/** Writes one line per response, so that a new recording shows which responses have changed. */
 export function writeRecorded(name: string, responses: Readonly<Record<string, object>>): void {
   const lines = Object.entries(responses).map((response) => `${JSON.stringify(response)}\n`);
   writeFileSync(join(folder, `${name}.jsonl`), lines.join(''));
 }
 
-/** The groups that are served here, too. */
+/** The API groups that the embedded API serves too. */
 export const servedGroups: readonly string[] = [
   'authentication.k8s.io',
   'authorization.k8s.io',
@@ -31,7 +31,7 @@ export const servedGroups: readonly string[] = [
   'storage.k8s.io',
 ];
 
-/** Whose discovery is kept. */
+/** The paths of the recorded discovery documents. */
 export const discoveredPaths: readonly string[] = [
   '/api',
   '/api/v1',
@@ -45,7 +45,7 @@ interface RawTable {
   }[];
 }
 
-/** Descriptions are not ours, and who wrote which field is of no use here. */
+/** Removes descriptions, which kubeling writes itself, and managed fields from a table. */
 export function withoutWords(table: RawTable): object {
   return {
     ...table,
@@ -60,9 +60,9 @@ export function withoutWords(table: RawTable): object {
 type Json = Readonly<Record<string, unknown>>;
 
 export interface RecordedOpenApi {
-  /** Marks of the schemas by name. */
+  /** A hash of each schema by the name of the schema. */
   readonly schemas: Readonly<Record<string, string>>;
-  /** By path and method: what is done there, and the kind it is done to. */
+  /** For each path and method the action, and the kind of its object. */
   readonly operations: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
@@ -73,7 +73,7 @@ interface OpenApiDocument {
 
 const methods = ['get', 'put', 'post', 'patch', 'delete'];
 
-/** What documents say, but for what is said in words. */
+/** Returns the facts of an OpenAPI document that are compared; descriptions are not. */
 export function openApiFacts({ paths, components }: OpenApiDocument): RecordedOpenApi {
   const schemas = Object.entries(components.schemas).map(([name, schema]) => [name, markOf(plain(schema))]);
   const operations = Object.entries(paths).map(([path, item]) => {
@@ -95,10 +95,10 @@ function markOf(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16);
 }
 
-/** Not said by ours: words, defaults, which fields exclude each other, and what holds for all groups at once. */
+/** Properties that the embedded API does not publish: descriptions, defaults and unions. */
 const unsaid = new Set(['description', 'default', 'x-kubernetes-unions']);
 
-/** With its fields in order, and a reference as plain as it may be. */
+/** Sorts the fields, and simplifies references to schemas. */
 export function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain);
   if (typeof value !== 'object' || value === null) return value;
@@ -112,7 +112,7 @@ export function plain(value: unknown): unknown {
   return inside?.length === 1 && Object.keys(sorted).length === 1 ? inside[0] : sorted;
 }
 
-/** The order in which fields are required tells nothing. */
+/** Sorts the required fields, because their order has no meaning. */
 function plainPart(name: string, value: unknown): unknown {
   return name === 'required' && Array.isArray(value) ? value.toSorted() : plain(value);
 }

@@ -1,7 +1,7 @@
 import type { Sample, Sampled } from './sample-pods.ts';
 import { samplePods } from './sample-pods.ts';
 
-/** Objects to be looked at as tables, by the path of their collection. */
+/** Objects whose tables are recorded, by the API path of their collection. */
 export type Samples = Readonly<Record<string, readonly Sample[]>>;
 
 export function sampleObjects(nowMs: number, signingRequest: string): Samples {
@@ -62,7 +62,7 @@ function sampleNodes(): readonly Sample[] {
   ];
 }
 
-/** Also the ages at which the way they are told changes. */
+/** Builds events, including ages at which the format of ages changes. */
 function sampleEvents(ago: (seconds: number) => string): readonly Sample[] {
   const minute = 60;
   const hour = 3600;

@@ -1,8 +1,11 @@
-/** Pods in every state a table tells apart: what is made, and the status it is then given. */
+/**
+ * Pods in every state that a table distinguishes: the object to create, and the status it gets
+ * afterwards.
+ */
 export interface Sample {
   readonly object: Sampled;
   readonly status?: object;
-  /** Deleted right away; a finalizer keeps it. */
+  /** The pod is deleted immediately after its creation; a finalizer keeps it. */
   readonly deleted?: true;
 }
 

@@ -18,24 +18,30 @@ import type { ControlPlane } from '../control-plane.ts';
 import type { SmallCluster } from '../small-cluster.ts';
 import type { Place } from './place.ts';
 
-/** Of the matrix what a node with a real runtime answers otherwise to who may. */
+/**
+ * Returns the status for an authorized client, where a node with a real runtime differs from the
+ * endpoint matrix.
+ */
 function statusOf({ path, upgrade, status }: Endpoint): number {
   if (path.startsWith('/containerLogs/')) return 200;
   if (path === '/logs/sys.log') return 404;
-  // The runtime of the test cannot freeze containers.
+  // The runtime of the test does not support checkpoints of containers.
   if (path.startsWith('/checkpoint/')) return 500;
   return upgrade !== undefined && status === 500 ? 101 : status;
 }
 
-/** Which are asked for, and how many at once. */
+/** Which endpoints are requested, and how many concurrently. */
 interface Asking {
   readonly among?: readonly Endpoint[];
   readonly atOnce?: number;
 }
 
-/** Every path of a node's server, asked by everybody there may be. */
+/** Tests every path of a node's server with every kind of client. */
 export function authorizationMatrix(place: Place): void {
-  describe(`who may ask a node of ${place.name} for what`, { skip: place.skip, timeout: 600_000 }, () => {
+  describe(`authorization of requests to a node of ${place.name}`, {
+    skip: place.skip,
+    timeout: 600_000,
+  }, () => {
     let cluster: SmallCluster;
     let plane: ControlPlane;
     let node: ClusterNode;
@@ -60,7 +66,7 @@ export function authorizationMatrix(place: Place): void {
       await place.close(cluster);
     });
 
-    /** Where there are none to give, only masters may. */
+    /** Without RBAC roles only cluster administrators are authorized. */
     const roles = () =>
       place.lacks('roles') !== false
         ? []
@@ -78,7 +84,7 @@ export function authorizationMatrix(place: Place): void {
     const tokenOf = async (account: string, ...more: readonly string[]) =>
       (await plane.kubectl('create', 'token', account, ...more)).trim();
 
-    /** Asks for everything there is; a few at a time. */
+    /** Requests all endpoints, a few of them concurrently. */
     async function askAll(
       credential: Credential,
       judge: (endpoint: Endpoint, response: Answer) => void,
@@ -113,7 +119,7 @@ export function authorizationMatrix(place: Place): void {
       };
     }
 
-    it('nothing answers who shows nothing good', async () => {
+    it('rejects requests without valid credentials with 401 on every endpoint', async () => {
       for (const [shown, credential] of Object.entries(await strangersShow())) {
         await askAll(credential, (endpoint, { status, body }) =>
           assert.equal(`${status} ${body}`, '401 Unauthorized', `${nameOf(endpoint)} with ${shown}`),
@@ -121,7 +127,7 @@ export function authorizationMatrix(place: Place): void {
       }
     });
 
-    it('who is known and has no rights hears which he would need', async () => {
+    it('rejects an authenticated client without permissions with 403 and the missing permissions', async () => {
       const account = 'system:serviceaccount:default:nobody';
       const shown = [
         ['mallory', certificateOf('mallory')],
@@ -136,7 +142,7 @@ export function authorizationMatrix(place: Place): void {
       }
     });
 
-    it('who may do everything is answered, by certificate, by token and by a token among protocols', async () => {
+    it('accepts an administrator by certificate, by token and by a token in a WebSocket subprotocol', async () => {
       const token = await tokenOf('operator');
       const inside = { headers: { 'sec-websocket-protocol': `v4.channel.k8s.io, ${encodedToken(token)}` } };
       const judge = (endpoint: Endpoint, { status, body }: Answer) =>
@@ -148,12 +154,12 @@ export function authorizationMatrix(place: Place): void {
       await askAll(inside, judge, { among: websockets });
     });
 
-    it('who may do one thing gets that and no more', { skip: place.lacks('roles') }, async () => {
+    it('accepts a client with one permission for that one only', { skip: place.lacks('roles') }, async () => {
       const isOpenTo = (endpoint: Endpoint, subresource: string) =>
         endpoint.verb === 'get' && endpoint.subresources.includes(subresource);
       for (const [user, subresource] of [
         ['scraper', 'metrics'],
-        // Reading through the proxy does not enter pods, however it is asked for.
+        // A GET permission for the proxy does not allow to enter pods, with any method.
         ['reader', 'proxy'],
       ] as const) {
         await askAll(certificateOf(user), (endpoint, { status, body }) => {
@@ -163,12 +169,13 @@ export function authorizationMatrix(place: Place): void {
       }
     });
 
-    it('while the API server is away only those pass of whom it said so a moment ago', async () => {
+    it('authorizes only recently authorized clients while the API server is unreachable', async () => {
       const known = mayAll('alice');
       const lena = mayAll('lena');
       const token = bearer(await tokenOf('later'));
       assert.equal((await call(node, '/metrics', known)).status, 200);
-      // Whoever has to ask does so a few times: they wait together.
+      // An uncached authorization is tried several times, so the endpoints are requested
+      // concurrently.
       const together = { atOnce: endpoints.length };
       await cluster.door.shut();
       try {

@@ -12,13 +12,14 @@ import type { Place } from './place.ts';
 const speaks =
   'trap "exit 0" TERM; i=0; while true; do echo "line $i"; i=$((i+1)); sleep 0.5 & wait $!; done';
 
-/** A node that came with something to ask with, and has asked for its certificates since. */
+/** Tests a node that joined with bootstrap credentials and requests its certificates itself. */
 export function certificatesByRequest(place: Place): void {
   describe(`certificates of a node of ${place.name}`, { skip: place.skip, timeout: 600_000 }, () => {
     let cluster: SmallCluster;
 
     before(async () => {
-      // The signer dates certificates five minutes back: those that hold for one more are soon due.
+      // The signer dates certificates five minutes back, so those with a validity of one more
+      // minute are due for rotation soon.
       cluster = await place.open({
         flags: { signingDuration: '1m' },
         node: { joins: 'by-bootstrap', config: { rotateCertificates: true } },
@@ -29,7 +30,7 @@ export function certificatesByRequest(place: Place): void {
       await place.close(cluster);
     });
 
-    it('are asked for and replaced before they expire, while a log is followed', async () => {
+    it('requests certificates and rotates them before they expire, while a log is followed', async () => {
       const { node, plane } = cluster;
       await plane.make(pod('speaker', podSpec([container('main', { command: ['sh', '-c', speaks] })])));
       await cluster.ready('speaker');

@@ -13,16 +13,19 @@ interface EventList {
   readonly items: readonly { readonly reason?: string; readonly type?: string; readonly message?: string }[];
 }
 
-/** Keeps a pod in the API after its end, so that its last status can be looked at. */
+/**
+ * A finalizer that keeps a pod in the API after its termination, so that the test can read its last
+ * status.
+ */
 const holder = 'example.com/held';
 
 function held(name: string, spec?: object): object {
   return { ...pod(name, spec), metadata: { name, namespace: 'default', finalizers: [holder] } };
 }
 
-/** How pods end. */
+/** Tests the termination of pods. */
 export function endsOfPods(place: Place): void {
-  describe(`ends of pods on a node of ${place.name}`, { skip: place.skip, timeout: 600_000 }, () => {
+  describe(`termination of pods on a node of ${place.name}`, { skip: place.skip, timeout: 600_000 }, () => {
     let cluster: SmallCluster;
 
     before(async () => {
@@ -43,7 +46,7 @@ export function endsOfPods(place: Place): void {
       const path = `/api/v1/namespaces/default/events?fieldSelector=${selector}`;
       return (await cluster.plane.get<EventList>(path))?.items ?? [];
     };
-    /** It is as ended as a pod can be, and only held. */
+    /** Whether the pod has terminated completely, and only the finalizer keeps it. */
     const isOver = ({ metadata, status }: Pod) =>
       metadata?.deletionGracePeriodSeconds === 0 &&
       status?.containerStatuses?.[0]?.state?.terminated !== undefined;
@@ -54,7 +57,7 @@ export function endsOfPods(place: Place): void {
     const another = (than: Pod) => (found: Pod) =>
       found.metadata?.uid !== than.metadata?.uid && isReady(found);
 
-    it('a pod that is evicted through the API ends in order and keeps the reason', async () => {
+    it('terminates a pod that is evicted through the API gracefully and keeps the reason', async () => {
       await cluster.plane.make(held('evicted'));
       await cluster.ready('evicted');
       const eviction = {
@@ -74,7 +77,7 @@ export function endsOfPods(place: Place): void {
       await cluster.noContainersOf('evicted');
     });
 
-    it('pods that the node cannot take are Failed, with the reason, and nothing of them is made', async () => {
+    it('fails pods that the node cannot admit with the reason, and creates nothing for them', async () => {
       const { name: nodeName } = cluster.node;
       const on = (fields: object, ofContainer: object = {}) =>
         podSpec([container('main', ofContainer)], { nodeName, ...fields });
@@ -123,7 +126,7 @@ export function endsOfPods(place: Place): void {
       await removePods(cluster.plane, 'has-port', ...names);
     });
 
-    it('a Deployment has another pod in place of one that was refused', {
+    it('a Deployment replaces a pod that the node rejected', {
       skip: place.lacks('controllers'),
     }, async () => {
       const spec = podSpec([container('main')], {
@@ -148,7 +151,7 @@ export function endsOfPods(place: Place): void {
       await cluster.plane.kubectl('label', 'node', cluster.node.name, 'colour-');
     });
 
-    it('a critical pod has another one end for it, which is Failed with the reason', async () => {
+    it('preempts another pod for a critical pod, and fails it with the reason', async () => {
       const { allocatable } = (await cluster.node.ready()).status ?? {};
       const cores = Number(allocatable?.['cpu']);
       assert.ok(cores >= 1, `allocatable CPUs are ${allocatable?.['cpu']}`);
@@ -166,7 +169,7 @@ export function endsOfPods(place: Place): void {
       await removePods(cluster.plane, 'gives-way', 'critical');
     });
 
-    it('a mirror pod survives its deletion by force, follows its file, and goes with it', async () => {
+    it('creates a mirror pod again after its forced deletion, updates it with its file, and deletes it with the file', async () => {
       const name = `followed-${cluster.node.name}`;
       const edition = (text: string) => {
         const env = [{ name: 'EDITION', value: text }];
@@ -197,7 +200,7 @@ export function endsOfPods(place: Place): void {
       await cluster.noContainersOf(name);
     });
 
-    it('what happened to pods while kubeling was down is carried out when it is back', async () => {
+    it('applies changes of pods after a restart that happened while kubeling was down', async () => {
       const { node, plane } = cluster;
       const mirrors = ['edited', 'taken', 'unmirrored'].map((name) => `${name}-${node.name}`);
       const [edited = '', taken = '', unmirrored = ''] = mirrors;

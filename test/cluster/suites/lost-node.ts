@@ -8,14 +8,14 @@ import { cronJob, jobSpec } from '../workload-objects.ts';
 import type { Place } from './place.ts';
 
 /**
- * A cluster takes the pods of a node away that it has missed for forty seconds. What the node itself makes of its loss
- * is to be seen, so that this cluster does not.
+ * Disables the controller that deletes the pods of missing nodes after forty seconds, because the
+ * tests observe what the node itself does.
  */
 const controllerManagerFlags = ['--controllers=*,-pod-garbage-collector-controller'];
 
-/** Somebody deletes the object of the node under it. */
+/** Tests a node whose Node object is deleted while it runs. */
 export function lostNode(place: Place): void {
-  describe(`a node that ${place.name} has lost`, { skip: place.skip, timeout: 600_000 }, () => {
+  describe(`a node whose object was deleted in ${place.name}`, { skip: place.skip, timeout: 600_000 }, () => {
     let cluster: SmallCluster;
 
     before(async () => {
@@ -31,11 +31,12 @@ export function lostNode(place: Place): void {
       return found.flat().flatMap(({ id, state }) => (state === 'CONTAINER_RUNNING' ? [id] : []));
     };
 
-    it('is a node again, and its pods go on all the time', async () => {
+    it('registers again, while its pods keep running', async () => {
       const { node, plane } = cluster;
       const mirrorName = `fixed-${node.name}`;
       await node.put('fixed.json', pod('fixed'));
-      // It begins to fail once the node is lost, so that it is restarted meanwhile.
+      // This container begins to fail once the Node is deleted, so it restarts while the Node is
+      // missing.
       const fails = container('fails', { command: ['sh', '-c', 'sleep 5; exit 1'] });
       await plane.make(pod('goes-on', podSpec([container('main')])), pod('fails', podSpec([fails])));
       await cluster.ready('goes-on');
@@ -45,14 +46,14 @@ export function lostNode(place: Place): void {
       const ids = await runningIds('goes-on', mirrorName);
       await plane.kubectl('delete', 'node', node.name);
 
-      // Pods are looked after meanwhile, and told of.
+      // Pods are synced while the Node is missing, and their status is published.
       const isAgain = ({ status }: Pod) => (status?.containerStatuses?.[0]?.restartCount ?? 0) > 0;
       await cluster.podIs('fails', 'restarted', isAgain);
       const isAnother = ({ metadata }: Node) => metadata?.uid !== before.metadata?.uid;
       const now = await cluster.objectIs<Node>(`/api/v1/nodes/${node.name}`, 'another', isAnother);
       await node.ready();
 
-      // What belonged to the node that was, is collected where somebody does that.
+      // The garbage collector deletes objects owned by the deleted Node, if the cluster has one.
       const isNew = (found: Pod) => found.metadata?.uid !== mirror.metadata?.uid && isReady(found);
       if (place.lacks('controllers') === false) {
         const again = await cluster.podIs(mirrorName, 'mirrored again', isNew);
@@ -69,7 +70,7 @@ export function lostNode(place: Place): void {
       await removePods(plane, 'goes-on', 'fails');
     });
 
-    it('is found by a CronJob', { skip: place.lacks('controllers') }, async () => {
+    it('runs the pods of a CronJob', { skip: place.lacks('controllers') }, async () => {
       const { plane } = cluster;
       await plane.make(cronJob('each', '* * * * *', jobSpec('each', 'echo now')));
       const byClock = await patiently(

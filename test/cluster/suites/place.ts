@@ -3,7 +3,7 @@ import type { PlaneFlags } from '../plane-parts.ts';
 import { noCluster } from '../programs.ts';
 import { SmallCluster } from '../small-cluster.ts';
 
-/** What a case needs besides an API server and a node. */
+/** The features of a cluster that a test may need besides an API server and a node. */
 export type Need = 'controllers' | 'roles' | 'bootstrap tokens';
 
 export interface Wish {
@@ -11,21 +11,24 @@ export interface Wish {
   readonly node?: ClusterNodeOptions;
 }
 
-/** Where a suite is run: what it is called, what is there, and how to get a cluster. */
+/** The environment of a suite: its name, its features, and how to open a cluster. */
 export interface Place {
-  /** Such as `a real cluster`. */
+  /** The name for test output, for example `a real cluster`. */
   readonly name: string;
-  /** Why nothing can be run here; false when it can. */
+  /** Why the whole suite is skipped; false if it runs. */
   readonly skip: string | false;
-  /** Why a case with this need cannot be run here; false when it can. */
+  /** Returns why a test that needs this feature is skipped; false if it runs. */
   lacks(need: Need): string | false;
-  /** Its node is Ready. Who shares one with others has it as they do, apart from how it is signed for. */
+  /**
+   * Opens a cluster whose node is Ready. A shared cluster ignores the options, except the validity
+   * of certificates and how the node joins.
+   */
   open(options?: Wish): Promise<SmallCluster>;
-  /** Whoever opened it is done with it. */
+  /** Closes a cluster that the suite has opened. */
   close(cluster: SmallCluster | undefined): Promise<void>;
 }
 
-/** Each suite has a control plane and a node of its own. */
+/** Each suite gets a separate control plane and node. */
 export const realCluster: Place = {
   name: 'a real cluster',
   skip: noCluster(),
@@ -36,14 +39,14 @@ export const realCluster: Place = {
   },
 };
 
-/** All that is tried with a real control plane only. */
+/** The features that only a real control plane has, with the reason why tests are skipped. */
 const embeddedLacks: Readonly<Record<Need, string>> = {
   controllers: 'nobody makes pods for Deployments, Jobs and DaemonSets, or counts what may be disrupted',
   roles: 'who is no master may nothing on nodes: there are no roles to give',
   'bootstrap tokens': 'nobody is believed for such a token',
 };
 
-/** kubeling's own API; the suites share one of it and one node. */
+/** kubeling's embedded API; all suites share one API and one node. */
 export function embeddedApi(shared: () => SmallCluster): Place {
   return {
     name: 'the embedded API',
@@ -51,7 +54,7 @@ export function embeddedApi(shared: () => SmallCluster): Place {
     lacks: (need) => embeddedLacks[need],
     async open({ flags: { signingDuration } = {}, node: { joins } = {} } = {}) {
       const { plane, node } = shared();
-      // What was signed for long lives on, unless the node begins anew.
+      // Existing certificates keep their validity, unless the node joins again.
       if (signingDuration !== undefined) await plane.signFor(signingDuration);
       if (joins === 'by-bootstrap') await node.rejoin();
       return shared();

@@ -16,13 +16,13 @@ interface Deployment {
   readonly status?: { readonly availableReplicas?: number };
 }
 
-/** Directories of the shared libraries that the machine's kubectl may need in a container. */
+/** The directories of the shared libraries that the machine's kubectl may need in a container. */
 const libraries = ['/lib', '/lib64'].filter((path) => existsSync(path));
 
-/** How long the API server is away, and then there. */
+/** How long the API server is unreachable in each flap, and reachable afterwards. */
 const flapMs = 300;
 
-/** A control plane and a node, and all that is usual with pods. */
+/** Tests the common operations on pods with a control plane and a node. */
 export function usualPods(place: Place): void {
   describe(`a node of ${place.name}`, { skip: place.skip, timeout: 900_000 }, () => {
     let cluster: SmallCluster;
@@ -45,7 +45,7 @@ export function usualPods(place: Place): void {
       assert.equal(await plane.kubectl('get', '--raw', '/readyz'), 'ok');
     });
 
-    it('is known by its certificate and may do only the work of a node', async () => {
+    it('authenticates with its certificate and has only the permissions of a node', async () => {
       const config = await plane.nodeKubeconfig('somebody');
       const may = (...what: readonly string[]) =>
         plane.kubectl('--kubeconfig', config, 'auth', 'can-i', ...what).catch(String);
@@ -55,7 +55,7 @@ export function usualPods(place: Place): void {
       assert.match(await may('delete', 'namespaces'), /no\n$/);
     });
 
-    it('may come with a token that lets it ask for a certificate', {
+    it('can request a certificate with a bootstrap token', {
       skip: place.lacks('bootstrap tokens'),
     }, async () => {
       const config = await plane.bootstrapKubeconfig();
@@ -64,14 +64,14 @@ export function usualPods(place: Place): void {
       assert.match(await plane.kubectl('--kubeconfig', config, 'auth', 'can-i', 'create', 'csr'), /^yes/);
     });
 
-    it('the node becomes Ready', async (t) => {
+    it('becomes Ready', async (t) => {
       t.diagnostic(`Ready ${Math.round(cluster.readyAfterMs)} ms after its start`);
       const { status }: Node = await node.ready();
       assert.equal(status?.daemonEndpoints?.kubeletEndpoint?.Port, node.port);
       assert.match(await plane.kubectl('get', 'nodes', '--no-headers'), /^node-a\s+Ready\s/);
     });
 
-    it('runs a pod that the scheduler gave it', async () => {
+    it('runs a pod that the scheduler assigned to it', async () => {
       await plane.apply(pod('first'));
       const { spec, status } = await cluster.ready('first');
       assert.equal(spec?.nodeName, node.name);
@@ -79,7 +79,7 @@ export function usualPods(place: Place): void {
       assert.equal((await node.containersOf('first')).length, 1);
     });
 
-    it('shows the log of a container and runs a command in it', async () => {
+    it('serves the log of a container and runs a command in it', async () => {
       const speaks = container('main', { command: ['sh', '-c', 'echo hello; sleep 1000'] });
       await plane.make(pod('speaker', podSpec([speaks])));
       await cluster.ready('speaker');
@@ -94,7 +94,7 @@ export function usualPods(place: Place): void {
       await cluster.noContainersOf('first');
     });
 
-    it('shows a static pod as a mirror pod that goes only with its file', async () => {
+    it('publishes a static pod as a mirror pod, which is deleted with its file', async () => {
       const name = `fixed-${node.name}`;
       await node.put('fixed.json', pod('fixed'));
       const first = await cluster.ready(name);
@@ -110,7 +110,7 @@ export function usualPods(place: Place): void {
       await cluster.noContainersOf(name);
     });
 
-    it('runs a deployment of five replicas', { skip: place.lacks('controllers') }, async () => {
+    it('runs a Deployment of five replicas', { skip: place.lacks('controllers') }, async () => {
       const labels = { app: 'five' };
       const spec = podSpec([container('main')]);
       const template = { metadata: { labels }, spec };
@@ -128,7 +128,7 @@ export function usualPods(place: Place): void {
       await plane.kubectl('delete', 'deployment', 'five', '--cascade=foreground');
     });
 
-    it('gives a container variables from config maps and secrets', async () => {
+    it('sets environment variables of a container from config maps and secrets', async () => {
       await plane.kubectl('create', 'configmap', 'settings', '--from-literal=colour=green');
       await plane.kubectl('create', 'secret', 'generic', 'hidden', '--from-literal=word=sesame');
       const env = [
@@ -136,7 +136,7 @@ export function usualPods(place: Place): void {
         { name: 'WORD', valueFrom: { secretKeyRef: { name: 'hidden', key: 'word' } } },
       ];
       const envFrom = [{ prefix: 'ALL_', configMapRef: { name: 'settings' } }];
-      // Its exit code tells, so that this does not depend on logs.
+      // The result is the exit code, so that the test does not depend on logs.
       const command = ['sh', '-c', 'test "$COLOUR $WORD $ALL_colour" = "green sesame green"'];
       const spec = podSpec([container('main', { command, env, envFrom })], { restartPolicy: 'Never' });
       await plane.make(pod('reads', spec));
@@ -146,7 +146,7 @@ export function usualPods(place: Place): void {
       assert.equal(status?.phase, 'Succeeded');
     });
 
-    it('gives a pod a token with which it can ask the API server, and config maps as files that follow their changes', async () => {
+    it('mounts a token with which a pod can call the API server, and config maps as files that follow their changes', async () => {
       await plane.kubectl('create', 'configmap', 'file', '--from-literal=word=first');
       const volumes = [
         { name: 'file', configMap: { name: 'file' } },
@@ -158,7 +158,7 @@ export function usualPods(place: Place): void {
         { name: 'kubectl', mountPath: '/tools/kubectl', readOnly: true },
         ...libraries.map((mountPath, index) => ({ name: `library-${index}`, mountPath, readOnly: true })),
       ];
-      // The API server is on loopback of the machine.
+      // The API server listens on loopback of the machine, so the pod uses the host network.
       const { hostname: host, port } = new URL(plane.serverUrl);
       const env = [
         { name: 'KUBERNETES_SERVICE_HOST', value: host },
@@ -178,7 +178,7 @@ export function usualPods(place: Place): void {
       await removePods(plane, 'holder');
     });
 
-    it('is killed and started again under running pods, and neither restarts them nor writes what is so already', async () => {
+    it('neither restarts pods nor writes unchanged statuses after a kill and restart of the kubelet', async () => {
       const names = Array.from({ length: 8 }, (_, index) => `stays-${index}`);
       await plane.make(...names.map((name) => pod(name)));
       for (const name of names) await cluster.ready(name);
@@ -197,7 +197,7 @@ export function usualPods(place: Place): void {
       const before = await seen();
       const since = await audit.now();
       await node.kill('SIGKILL');
-      // Meanwhile one is to go.
+      // One pod is deleted while the kubelet is down.
       const [goes = ''] = names;
       await plane.kubectl('delete', 'pod', goes, '--wait=false');
       await node.start();
@@ -210,7 +210,7 @@ export function usualPods(place: Place): void {
       await removePods(plane, ...names);
     });
 
-    it('goes on without the API server, which hears of it all afterwards', async () => {
+    it('restarts containers while the API server is down, and publishes their status afterwards', async () => {
       const fails = container('main', { command: ['sh', '-c', 'sleep 2; exit 3'] });
       await plane.make(pod('again', podSpec([fails])), pod('quiet'));
       await cluster.ready('again');
@@ -233,7 +233,7 @@ export function usualPods(place: Place): void {
       await removePods(plane, 'again', 'quiet');
     });
 
-    it('watches as before, each thing once, when its API server has come and gone', async () => {
+    it('watches every object exactly once, as before, after the API server was repeatedly unreachable', async () => {
       await plane.kubectl('create', 'configmap', 'flapping', '--from-literal=a=b');
       const volumes = [{ name: 'file', configMap: { name: 'flapping' } }];
       await plane.make(pod('steady', podSpec([container('main')], { volumes })));
@@ -261,7 +261,7 @@ export function usualPods(place: Place): void {
       await plane.kubectl('delete', 'configmap', 'flapping');
     });
 
-    it('is not held up by an API server that gives no answer', async () => {
+    it('starts a static pod while the API server does not respond', async () => {
       const name = `unheard-${node.name}`;
       door.freeze();
       await node.put('unheard.json', pod('unheard'));
@@ -278,7 +278,7 @@ export function usualPods(place: Place): void {
       await podIsGone(plane, name);
     });
 
-    it('ends a pod that was deleted by force, and lets another take its name', async () => {
+    it('stops a pod that was deleted by force, and runs another one with its name', async () => {
       await plane.make(pod('twice'));
       const first = await cluster.ready('twice');
       await plane.kubectl('delete', 'pod', 'twice', '--force', '--grace-period=0');
@@ -291,7 +291,7 @@ export function usualPods(place: Place): void {
       await removePods(plane, 'twice');
     });
 
-    it('refuses a pod that does not fit, with the reason', async () => {
+    it('rejects a pod that does not fit, with the reason', async () => {
       const much = container('main', { resources: { requests: { cpu: '1000' } } });
       await plane.make(pod('huge', podSpec([much], { nodeName: node.name })));
       const { status } = await cluster.podIs('huge', 'refused', (found) => found.status?.phase === 'Failed');

@@ -14,12 +14,12 @@ import { Terminal } from '../terminal.ts';
 import { app, disruptionBudget } from '../workload-objects.ts';
 import type { Place } from './place.ts';
 
-/** Says what it is told, until it is told to end. */
+/** A script that echoes its input until it reads `end`. */
 const echoes = 'while read -r word; do echo "heard $word"; if [ "$word" = end ]; then exit 3; fi; done';
 
-/** What somebody at a terminal does with pods. */
+/** Tests the kubectl commands for pods. */
 export function verbsOfKubectl(place: Place): void {
-  describe(`verbs of kubectl on pods of ${place.name}`, { skip: place.skip, timeout: 600_000 }, () => {
+  describe(`kubectl commands for pods of ${place.name}`, { skip: place.skip, timeout: 600_000 }, () => {
     let cluster: SmallCluster;
 
     before(async () => {
@@ -40,7 +40,7 @@ export function verbsOfKubectl(place: Place): void {
       return await cluster.ready(name);
     };
 
-    it('cordon: nothing new comes, what is there stays; uncordon: it comes', async () => {
+    it('cordon keeps running pods and lets new ones wait; uncordon lets them be scheduled', async () => {
       const { node, plane } = cluster;
       await put('stays', podSpec([container('main')]));
       await plane.kubectl('cordon', node.name);
@@ -56,7 +56,7 @@ export function verbsOfKubectl(place: Place): void {
       await removePods(plane, 'stays', 'waits');
     });
 
-    it('drain: all go that may, no more at a time than their budget allows', {
+    it('drain evicts pods within the limit of their disruption budget', {
       skip: place.lacks('controllers'),
     }, async () => {
       const { node, plane } = cluster;
@@ -88,7 +88,8 @@ export function verbsOfKubectl(place: Place): void {
       const stays = (found: Pod) => isReady(found) && found.metadata?.deletionTimestamp === undefined;
       const left = (await cluster.podsWith('app=pair')).filter(stays);
       assert.equal(left.length, 1);
-      // The pod in place of the first one finds room again, so that the second one may go.
+      // After the uncordon the replacement of the first pod is scheduled, so that the second one
+      // may be evicted.
       await plane.kubectl('uncordon', node.name);
       assert.equal(await drain.ends(), '0', drain.out);
       for (const name of before) {
@@ -111,7 +112,7 @@ export function verbsOfKubectl(place: Place): void {
       );
     });
 
-    it('drain: pods that nobody would make again go if it is meant, mirror pods stay', async () => {
+    it('drain deletes pods without a controller only with --force, and keeps mirror pods', async () => {
       const { node, plane } = cluster;
       await node.put('fixed.json', pod('fixed'));
       await put('alone', podSpec([container('main')]));
@@ -129,8 +130,8 @@ export function verbsOfKubectl(place: Place): void {
       await podIsGone(plane, `fixed-${node.name}`);
     });
 
-    describe('of which each has pods of its own', { concurrency: true }, () => {
-      it('attach: what is typed reaches the container, what it says comes back, and it outlives who attached', async () => {
+    describe('commands that each use separate pods', { concurrency: true }, () => {
+      it('attach transfers input and output, and the container keeps running afterwards', async () => {
         const { status } = await put('listens', podSpec([shell(echoes, { stdin: true })]));
         for (const word of ['one', 'two']) {
           await using attached = kubectl('attach', '-i', 'listens');
@@ -144,12 +145,12 @@ export function verbsOfKubectl(place: Place): void {
         await removePods(cluster.plane, 'listens');
       });
 
-      it('attach: ends with the container, whose last words it has', async () => {
+      it('attach transfers the last output of a container, and ends when the container exits', async () => {
         const spec = podSpec([shell(echoes, { stdin: true })], { restartPolicy: 'Never' });
         await put('ends', spec);
         await using looksOn = kubectl('attach', 'ends');
         await using types = kubectl('attach', '-i', 'ends');
-        // Not before both are attached may it end.
+        // The container may exit only after both clients are attached.
         await Promise.all([types, looksOn].map((each) => types.asks('first\n', /heard first\n/, each)));
         types.say('end\n');
         for (const attached of [types, looksOn]) {
@@ -161,7 +162,7 @@ export function verbsOfKubectl(place: Place): void {
         await removePods(cluster.plane, 'ends');
       });
 
-      it('attach: input that ends, ends the container that reads it once', async () => {
+      it('attach closes the input of a container with stdinOnce at the end of its input', async () => {
         const once = { stdin: true, stdinOnce: true };
         await put('once', podSpec([shell('cat; echo over', once)], { restartPolicy: 'Never' }));
         await using attached = kubectl('attach', '-i', 'once');
@@ -174,7 +175,7 @@ export function verbsOfKubectl(place: Place): void {
         await removePods(cluster.plane, 'once');
       });
 
-      it('run -i --rm: a pod for one command, with its exit code, that is gone afterwards', async () => {
+      it('run -i --rm runs a pod for one command, returns its exit code, and deletes the pod', async () => {
         const image = `--image=${cluster.node.image}`;
         await using runs = kubectl(
           'run',
@@ -195,7 +196,7 @@ export function verbsOfKubectl(place: Place): void {
         await cluster.noContainersOf('passing');
       });
 
-      it('exec -it: a real terminal that follows the size of the window', async () => {
+      it('exec -it provides a terminal that follows the size of the window', async () => {
         await put('exec-terminal', podSpec([container('main')]));
         await using terminal = Terminal.open(cluster.plane, 'exec', '-it', 'exec-terminal', '--', 'sh');
         await seesTerminal(terminal);
@@ -204,7 +205,7 @@ export function verbsOfKubectl(place: Place): void {
         await removePods(cluster.plane, 'exec-terminal');
       });
 
-      it('attach -it: the terminal of the container itself', async () => {
+      it('attach -it provides the terminal of the container', async () => {
         const tty = container('main', { command: ['sh'], stdin: true, tty: true });
         await put('tty', podSpec([tty], { restartPolicy: 'Never' }));
         await using terminal = Terminal.open(cluster.plane, 'attach', '-it', 'tty');
@@ -215,7 +216,7 @@ export function verbsOfKubectl(place: Place): void {
         await removePods(cluster.plane, 'tty');
       });
 
-      it('exec: no terminal unless asked for, input and errors apart, and the exit code', async () => {
+      it('exec uses no terminal by default, separates input, output and errors, and returns the exit code', async () => {
         await put('exec-plain', podSpec([container('main')]));
         const command = 'test -t 0 && exit 1; cat; echo aside >&2; exit 9';
         const child = cluster.plane.spawnKubectl('exec', '-i', 'exec-plain', '--', 'sh', '-c', command);
@@ -231,7 +232,7 @@ export function verbsOfKubectl(place: Place): void {
         await removePods(cluster.plane, 'exec-plain');
       });
 
-      it('cp: a file goes in and comes back', async () => {
+      it('cp copies a file into a container and back', async () => {
         await put('copies', podSpec([container('main')]));
         const dir = await mkdtemp(join(tmpdir(), 'klg-copies-'));
         try {
@@ -246,7 +247,7 @@ export function verbsOfKubectl(place: Place): void {
         await removePods(cluster.plane, 'copies');
       });
 
-      it('port-forward: connections to a port in the pod, both ways, one after the other', async () => {
+      it('port-forward transfers data both ways over sequential connections', async () => {
         const readinessProbe = { tcpSocket: { port: 8_080 }, periodSeconds: 1 };
         await put('serves', podSpec([shell('exec nc -ll -p 8080 -e cat', { readinessProbe })]));
         await using forward = kubectl('port-forward', 'pod/serves', ':8080');
@@ -260,7 +261,7 @@ export function verbsOfKubectl(place: Place): void {
         await removePods(cluster.plane, 'serves');
       });
 
-      it('debug: a container beside the others that sees their processes', async () => {
+      it('debug adds an ephemeral container that sees the processes of the others', async () => {
         await put('debugged', podSpec([container('main')]));
         const image = `--image=${cluster.node.image}`;
         const looks =
@@ -279,7 +280,7 @@ export function verbsOfKubectl(place: Place): void {
         await removePods(cluster.plane, 'debugged');
       });
 
-      it('logs: of the container before this one, the last lines, and those that follow', async () => {
+      it('logs returns those of the previous container, the last lines, and following lines', async () => {
         const tells = shell(
           'echo begins; echo told; [ -e /dir/was ] || { touch /dir/was; exit 1; }; read -r x; echo "$x"',
           {
@@ -305,9 +306,9 @@ export function verbsOfKubectl(place: Place): void {
         await removePods(cluster.plane, 'tells');
       });
 
-      it('describe: the pod with its events', async () => {
+      it('describe shows a pod with its events', async () => {
         await put('described', podSpec([container('main')]));
-        // Events of a start that went well come a moment after it.
+        // The events of a successful start are published a moment after it.
         const started = /Normal\s+Started\s.*kubelet\s+(Started container main|Container started)/;
         const reported = await eventually('its start to be told', async () => {
           const all = await cluster.plane.kubectl('describe', 'pod', 'described');
@@ -321,12 +322,12 @@ export function verbsOfKubectl(place: Place): void {
   });
 }
 
-/** Types in a shell of a terminal until it has seen that it is one. */
+/** Checks in the shell of a terminal that it is a terminal that follows its size. */
 async function seesTerminal(terminal: Terminal): Promise<void> {
   const { talk } = terminal;
-  // Only what is printed, not what is typed, has the sum in it.
+  // The sum distinguishes the output of the command from its echoed input.
   await talk.asks('test -t 0 && test -t 1 && test -t 2 && echo terminal $((40 + 2))\n', /terminal 42/);
-  // Not before it is connected: until then kubectl forgets what becomes of its window.
+  // The resize must follow the connection: kubectl ignores earlier changes of the window size.
   await terminal.resize(33, 101);
   talk.say('until [ "$(stty size)" = "33 101" ]; do sleep 0.1; done; echo size $((3 + 4))\n');
   await talk.says(/size 7/);
