@@ -358,8 +358,9 @@ function startedInits(statuses: readonly ContainerStatus[]): number {
 
 /**
  * Returns the containers that would leave the terminated state although their restart rules forbid
- * it; such a status must not be published. None for a valid change, and none in a pod that always
- * restarts: its init containers restart with a new sandbox, whatever their own policies.
+ * it; such a status must not be published. Returns none for a valid change, and none for a pod with
+ * restart policy Always: its init containers restart with a new sandbox, whatever their own
+ * policies are.
  */
 function forbiddenRestarts(pod: Pod, before: PodStatus, after: PodStatus): readonly string[] {
   if ((pod.spec.restartPolicy ?? 'Always') === 'Always' || mayRestartAll(pod)) return [];
@@ -387,8 +388,8 @@ function forbidden(
 }
 
 /**
- * A container with an assumed exit may reappear, and every policy restarts it: observations
- * override it.
+ * An assumed exit is not final, because the container may reappear in the runtime and observations
+ * override assumptions.
  */
 function wasAssumed({ reason }: NonNullable<ContainerState['terminated']>): boolean {
   return reason === statusUnknown;

@@ -27,7 +27,7 @@ describe('mergeStatus', () => {
     assert.deepEqual(conditions, [is('theirs'), is('Ready', 'False')]);
   });
 
-  it('withholds phase, reason and message while the pod may run', () => {
+  it('does not report phase, reason and message of a terminated pod while its containers may run', () => {
     const api = { phase: 'Running', message: 'fine' };
     const ours = { phase: 'Failed', reason: 'Evicted', message: 'no', qosClass: 'Burstable' };
     const held = merge(api, ours, 'may-run');
@@ -77,7 +77,7 @@ describe('mergeStatus', () => {
     assert.deepEqual(reasonOf(merge(api, { phase: 'Failed', conditions: [ours] })), [ours.reason]);
   });
 
-  it('does not change resource claim statuses', () => {
+  it('does not change the resource claim statuses in the API', () => {
     const api = { resourceClaimStatuses: [{ name: 'a' }] };
     assert.deepEqual(merge(api, { resourceClaimStatuses: [] }).status.resourceClaimStatuses, [{ name: 'a' }]);
   });
@@ -87,7 +87,7 @@ describe('plainStatus', () => {
   const same = (a: unknown, b: unknown) =>
     sameInApi(plainStatus(a as PodStatus), plainStatus(b as PodStatus));
 
-  it('treats statuses as equal that the API returns in another form', () => {
+  it('treats statuses as equal that the API server returns in another form', () => {
     const container = { name: 'a', ready: false, restartCount: 0 };
     const ours = {
       conditions: [is('Ready'), is('theirs')],
@@ -106,12 +106,12 @@ describe('plainStatus', () => {
     assert.ok(same(ours, theirs));
   });
 
-  it('distinguishes states without further details', () => {
+  it('distinguishes container states that have no further details', () => {
     const state = (name: string) => ({ containerStatuses: [{ name: 'a', state: { [name]: {} } }] });
     assert.ok(!same(state('waiting'), state('running')));
   });
 
-  it('distinguishes a container without resources from one with unknown resources', () => {
+  it('distinguishes a container with empty resources from one with unset resources', () => {
     const container = (fields: object) => ({ containerStatuses: [{ name: 'a', ...fields }] });
     assert.deepEqual(plainStatus(container({ resources: { requests: {} } }) as unknown as PodStatus), {
       containerStatuses: [{ name: 'a', resources: {} }],
@@ -119,7 +119,7 @@ describe('plainStatus', () => {
     assert.ok(!same(container({ resources: {} }), container({})));
   });
 
-  it('distinguishes the order of addresses', () => {
+  it('distinguishes statuses with another order of addresses', () => {
     assert.ok(
       !same(
         { podIPs: [{ ip: '10.0.0.1' }, { ip: 'fd::1' }] },
@@ -133,7 +133,7 @@ describe('newestCopy', () => {
   const copy = (resourceVersion: string, uid?: string) =>
     aPod({ metadata: { resourceVersion, ...(uid !== undefined && { uid: uid as never }) } });
 
-  it('compares versions as numbers and falls back to the watch', () => {
+  it('compares resource versions as numbers and otherwise uses the copy of the watch', () => {
     const watched = copy('99');
     assert.equal(newestCopy(watched, copy('100')).metadata.resourceVersion, '100');
     assert.equal(newestCopy(watched, copy('98')), watched);

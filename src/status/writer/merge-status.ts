@@ -4,11 +4,11 @@ import { isTerminalPhase, type Pod, sameJson } from '../../pods/index.ts';
 import { findCondition, isOurCondition, isOwnedCondition, replaceReadiness } from '../conditions.ts';
 
 export interface MergeInput {
-  /** The status in the API. */
+  /** The pod with the status that the API server has. */
   readonly pod: Pod;
-  /** The status of the kubelet. */
+  /** The status that the kubelet has computed. */
   readonly ours: PodStatus;
-  /** Whether anything of the pod may still run or hold exclusive resources. */
+  /** Whether a container of the pod may still run or the pod may hold exclusive resources. */
   readonly mayRun: boolean;
   readonly now: Instant;
 }
@@ -16,16 +16,16 @@ export interface MergeInput {
 export interface MergedStatus {
   readonly status: PodStatus;
   /**
-   * The pod has terminated, but this must not be published yet: compare again, even without a
-   * change.
+   * Whether a terminal phase was left out because the pod may still run, so that the status must be
+   * compared again even without a change.
    */
   readonly isHeld: boolean;
 }
 
 /**
- * Merges the status for the API: the kubelet's status, except for fields of other components, and
- * except that a pod is not reported as terminated while it may run. Controllers rely on this before
- * they create a replacement.
+ * Merges the kubelet's status into the one of the API server: fields of other components are
+ * preserved, and a terminal phase is not reported while the pod may run, because controllers create
+ * a replacement after it.
  */
 export function mergeStatus({ pod, ours, mayRun, now }: MergeInput): MergedStatus {
   const api = pod.status;
@@ -34,7 +34,7 @@ export function mergeStatus({ pod, ours, mayRun, now }: MergeInput): MergedStatu
   const status: PodStatus = {
     ...ours,
     ...(isHeld || isTerminalPhase(api.phase) ? phaseOf(api) : {}),
-    // An API server does not allow these to be removed.
+    // An API server does not allow these fields to be removed.
     qosClass: ours.qosClass ?? api.qosClass,
     observedGeneration: ours.observedGeneration ?? api.observedGeneration,
     resourceClaimStatuses: api.resourceClaimStatuses,
@@ -53,7 +53,8 @@ function phaseOf({ phase, reason, message }: PodStatus): Partial<PodStatus> {
 }
 
 /**
- * Keeps conditions of other components and replaces or adds the shared one if the kubelet has one.
+ * Keeps conditions of other components, and replaces or adds the shared condition when the kubelet
+ * has one.
  */
 function othersConditions(api: PodStatus, shared: PodCondition | undefined): readonly PodCondition[] {
   const others = (api.conditions ?? []).filter(({ type }) => !isOwnedCondition(type));
@@ -63,8 +64,8 @@ function othersConditions(api: PodStatus, shared: PodCondition | undefined): rea
 }
 
 /**
- * It was decided when the termination began and is published when the pod has terminated: that is
- * its time.
+ * The condition DisruptionTarget gets the current time as transition time, because it is published
+ * only when the pod has terminated.
  */
 function disruption(api: PodStatus, ours: PodStatus, now: Instant): PodCondition | undefined {
   const condition = ours.conditions?.find(({ type }) => isOurCondition(type) && !isOwnedCondition(type));
@@ -72,14 +73,17 @@ function disruption(api: PodStatus, ours: PodStatus, now: Instant): PodCondition
   return { ...condition, lastTransitionTime: timeOf(api, condition, now) };
 }
 
-/** Times change only with the values they belong to. */
+/** Keeps the transition time in the API when the condition's status is unchanged. */
 function timeOf(api: PodStatus, { type, status }: PodCondition, now: Instant): string {
   const before = findCondition(api, type);
   const isSame = before?.status === status;
   return (isSame ? before.lastTransitionTime : undefined) ?? apiTime(now);
 }
 
-/** The API may have reported the pod as terminated before the kubelet did. */
+/**
+ * Sets the Ready conditions to false when the API reports the pod as terminated, even if the
+ * kubelet's status does not.
+ */
 function notReadyWhenEnded(pod: Pod, status: PodStatus, now: Instant): PodStatus {
   const isReady = ['Ready', 'ContainersReady'].some((type) => findCondition(status, type)?.status === 'True');
   if (!isTerminalPhase(status.phase) || !isReady) return status;
@@ -91,8 +95,8 @@ function notReadyWhenEnded(pod: Pod, status: PodStatus, now: Instant): PodStatus
 }
 
 /**
- * Whether two plain statuses are equal, ignoring the order of conditions, which is not worth a
- * call.
+ * Whether two plain statuses are equal apart from the order of conditions, which is not worth a
+ * patch.
  */
 export function sameInApi(a: PodStatus, b: PodStatus): boolean {
   return sameJson(byType(a), byType(b));

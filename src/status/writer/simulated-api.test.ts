@@ -40,7 +40,9 @@ function onNode(index: number): Pod {
   };
 }
 
-/** A node with a delayed watch, random pod changes and an API that fails at random. */
+/**
+ * Simulates a node with a delayed watch, random pod changes and an API server that fails at random.
+ */
 class World {
   readonly clock: VirtualClock;
   readonly random: Random;
@@ -54,7 +56,10 @@ class World {
   readonly #versions = new Map<PodUid, number>();
   #restarts = 0;
 
-  /** Continues from an earlier one, knowing the state of the API and nothing else. */
+  /**
+   * Continues from an earlier simulation as after a kubelet restart: only the API server and the
+   * watched pods are kept.
+   */
   constructor(seed: number, earlier?: World) {
     this.random = seededRandom(seed);
     this.clock = earlier?.clock ?? new VirtualClock({ random: this.random });
@@ -108,7 +113,7 @@ class World {
     this.statuses.setPodStatus(this.watched.get(pod.metadata.uid) ?? pod, status);
   }
 
-  /** The pod is terminated; its containers exit later, and the rest is cleaned up after that. */
+  /** Terminates the pod; its containers exit later, and the clean-up finishes after that. */
   end(pod: Pod): void {
     this.api.deletePod('default', pod.metadata.name, 30);
     this.say(pod, 'Failed');
@@ -121,7 +126,7 @@ class World {
     });
   }
 
-  /** The watch delivers events in order. */
+  /** The simulated watch delivers events in order; older ones are dropped. */
   #see(pod: Pod, type: string, version: number): void {
     if (version < (this.#versions.get(pod.metadata.uid) ?? 0)) return;
     this.#versions.set(pod.metadata.uid, version);
@@ -143,7 +148,7 @@ class World {
 }
 
 describe('StatusWriter after a restart', () => {
-  it('writes none of fifty unchanged statuses', async (t) => {
+  it('sends no patch for fifty unchanged statuses', async (t) => {
     const first = new World(1);
     t.after(() => first.stop());
     const { clock, api } = first;
@@ -170,9 +175,9 @@ describe('StatusWriter after a restart', () => {
   });
 });
 
-describe('StatusWriter with an API that fails at random', () => {
+describe('StatusWriter with an API server that fails at random', () => {
   for (let seed = 1; seed <= 12; seed++) {
-    it(`converges and never reverts a status, seed ${seed}`, async (t) => {
+    it(`converges and never reverts a status in the API, seed ${seed}`, async (t) => {
       const environment = new World(seed);
       t.after(() => environment.stop());
       const { clock, random, api, statuses, writer } = environment;

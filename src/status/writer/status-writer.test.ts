@@ -17,7 +17,10 @@ const ready = condition('Ready');
 const running: PodStatus = { phase: 'Running', conditions: [ready] };
 const ended: PodStatus = { phase: 'Succeeded', conditions: [condition('Ready', 'False')] };
 
-/** A writer with an API with some pods; podOf returns what the watch has delivered, by UID. */
+/**
+ * Creates a writer and a fake API server with some pods; podOf returns what the watch has
+ * delivered, by UID.
+ */
 async function atWork(t: { after(run: () => void): void }, ...pods: readonly Pod[]) {
   const clock = new VirtualClock();
   const api = new PodsApi(clock);
@@ -46,7 +49,7 @@ async function atWork(t: { after(run: () => void): void }, ...pods: readonly Pod
   const run = writer.run(stopping.signal);
   run.catch(() => {});
   await clock.advance(0);
-  /** As the pod worker does. */
+  /** Sets a status as the pod worker does. */
   const say = (pod: Pod, status: PodStatus) => statuses.setPodStatus(byUid(pod.metadata.uid) ?? pod, status);
   return { clock, api, records, statuses, writer, live, mirrors, outlived, registry, say, stopping, run };
 }
@@ -56,7 +59,7 @@ function numbered(index: number): Pod {
 }
 
 describe('StatusWriter', () => {
-  it('writes a new status with one patch with UID and version, without reading first', async (t) => {
+  it('writes a new status by one patch with UID and resourceVersion, without reading the pod first', async (t) => {
     const pod = aPod();
     const { api, clock, say } = await atWork(t, pod);
     say(pod, running);
@@ -69,7 +72,7 @@ describe('StatusWriter', () => {
     assert.equal(api.pods.get('web')?.status.phase, 'Running');
   });
 
-  it('reports whether the API has a status, also for a pod that the API does not have', async (t) => {
+  it('isWritten returns whether the API server has a status, also for a deleted pod', async (t) => {
     const pod = aPod();
     const { api, clock, say, writer } = await atWork(t, pod);
     const { uid } = pod.metadata;
@@ -86,7 +89,7 @@ describe('StatusWriter', () => {
     assert.equal(writer.isWritten(uid), true);
   });
 
-  it('writes the starting state of a pod only if it lasts', async (t) => {
+  it('writes the starting state of a pod only when it lasts longer than half a second', async (t) => {
     const [quick, slow, stuck] = [numbered(1), numbered(2), numbered(3)];
     const { api, clock, say } = await atWork(t, quick, slow, stuck);
     const waiting = (reason: string): PodStatus => ({
@@ -119,7 +122,7 @@ describe('StatusWriter', () => {
     assert.equal(api.calls.length, 3);
   });
 
-  it('measures the delay of a status', async (t) => {
+  it('measures the time from a status change to its write', async (t) => {
     const pod = aPod();
     const { api, clock, say, registry, stopping } = await atWork(t, pod);
     api.latencyMs = 700;
@@ -130,7 +133,7 @@ describe('StatusWriter', () => {
     assert.match(text, /kubelet_pod_status_sync_duration_seconds_bucket\{le="1"\} 1/);
   });
 
-  it('writes only the newest of the statuses that changed during a call, in order', async (t) => {
+  it('writes only the newest of several statuses that changed during a call, in order', async (t) => {
     const pod = aPod({ spec: { restartPolicy: 'Never' } });
     const { api, clock, say } = await atWork(t, pod);
     api.latencyMs = 1_000;
@@ -143,7 +146,7 @@ describe('StatusWriter', () => {
     assert.deepEqual(written, ['one', 'four']);
   });
 
-  it('has at most eight calls in flight and never two for one pod', async (t) => {
+  it('has at most eight patches in flight and never two for one pod', async (t) => {
     const pods = Array.from({ length: 30 }, (_, index) => numbered(index));
     const { api, clock, say } = await atWork(t, ...pods);
     api.latencyMs = 1_000;
@@ -155,7 +158,7 @@ describe('StatusWriter', () => {
     assert.ok([...api.pods.values()].every(({ status }) => status.reason === 'again'));
   });
 
-  it('is not blocked by a pod with slow calls', async (t) => {
+  it("writes other pods' statuses while the calls for one pod are slow", async (t) => {
     const [slow, quick] = [numbered(1), numbered(2)];
     const { api, clock, say } = await atWork(t, slow, quick);
     api.latencyMs = 60_000;
@@ -167,7 +170,7 @@ describe('StatusWriter', () => {
     assert.equal(api.pods.get('web-2')?.status.phase, 'Running');
   });
 
-  it('does not write what the API already has, as after a restart, even if condition times were lost', async (t) => {
+  it('does not write a status that the API server already has, for example after a restart, even if condition times were lost', async (t) => {
     const lastTransitionTime = '2025-12-01T00:00:00Z';
     const status = {
       ...running,
@@ -187,7 +190,7 @@ describe('StatusWriter', () => {
     });
     await clock.advance(60_000);
     assert.deepEqual(api.verbs(), []);
-    // Nor on another comparison, or when the pod changed outside its status.
+    // Another comparison, or a change of the pod outside its status, causes no patch either.
     writer.compare(pod.metadata.uid);
     await clock.advance(0);
     api.put({ ...pod, metadata: { ...pod.metadata, annotations: { note: 'new' } } });
@@ -195,19 +198,20 @@ describe('StatusWriter', () => {
     assert.deepEqual(api.verbs(), []);
   });
 
-  it('compares with the response of the API while the watch lags behind', async (t) => {
+  it('compares a status with the response of the last patch while the watch lags behind', async (t) => {
     const pod = aPod({ status: { ...running, reason: 'A', startTime: '2026-01-01T00:00:00Z' } });
     const { api, clock, say } = await atWork(t, pod);
     say(pod, { ...running, reason: 'B' });
     await clock.advance(0);
-    // The copy of the watch still has A: compared with it, nothing would be written.
+    // The copy of the watch still has A, so a comparison with that copy would find nothing to
+    // write.
     say(pod, { ...running, reason: 'A' });
     await clock.advance(0);
     assert.deepEqual(api.verbs(), ['patch', 'patch']);
     assert.equal(api.pods.get('web')?.status.reason, 'A');
   });
 
-  it('restores within ten seconds what another client has overwritten', async (t) => {
+  it('restores a status within ten seconds after another client has overwritten it', async (t) => {
     const pod = aPod();
     const { api, clock, say } = await atWork(t, pod);
     say(pod, running);
@@ -220,7 +224,7 @@ describe('StatusWriter', () => {
     assert.deepEqual(api.verbs(), ['patch', 'patch']);
   });
 
-  it('keeps conditions of other components as the API has them', async (t) => {
+  it('keeps conditions of other components as the API server has them', async (t) => {
     const foreign = { ...condition('example.com/gate'), lastTransitionTime: deletionTimestamp };
     const pod = aPod({ status: { conditions: [foreign] } });
     const { api, clock, say } = await atWork(t, pod);
@@ -231,7 +235,7 @@ describe('StatusWriter', () => {
 });
 
 describe('StatusWriter after conflicts', () => {
-  it('reads the pod after a conflict and writes upon the result', async (t) => {
+  it('reads the pod after a conflict and patches the version that was read', async (t) => {
     const pod = aPod();
     const { api, clock, say } = await atWork(t, pod);
     let refusals = 1;
@@ -243,7 +247,7 @@ describe('StatusWriter after conflicts', () => {
     assert.equal(api.pods.get('web')?.status.phase, 'Running');
   });
 
-  it('drops the status of a pod that was replaced by another', async (t) => {
+  it('drops the status of a pod that was replaced by another pod of the same name', async (t) => {
     const pod = aPod();
     const { api, clock, say, statuses, writer } = await atWork(t, pod);
     api.pods.set('web', aPod({ metadata: { uid: podUid('uid-2') } }));
@@ -255,7 +259,7 @@ describe('StatusWriter after conflicts', () => {
     assert.equal(api.pods.get('web')?.status.phase, undefined);
   });
 
-  it('keeps the status of a deleted pod for its termination', async (t) => {
+  it('keeps the status of a deleted pod while the pod terminates', async (t) => {
     const pod = aPod();
     const { api, clock, say, statuses } = await atWork(t, pod);
     api.pods.clear();
@@ -270,7 +274,7 @@ describe('StatusWriter after conflicts', () => {
 });
 
 describe('StatusWriter and failures', () => {
-  it('backs off and then writes the newest status', async (t) => {
+  it('backs off after a failed patch and then writes the newest status', async (t) => {
     const pod = aPod();
     const { api, clock, say, records } = await atWork(t, pod);
     api.failure = ({ verb, name }) => refusal(verb, name, 503);
@@ -286,7 +290,7 @@ describe('StatusWriter and failures', () => {
     assert.equal(warnings.length, 1);
   });
 
-  it('does not skip the back-off for new statuses of a pod', async (t) => {
+  it('does not skip the back-off when a pod gets a new status', async (t) => {
     const pod = aPod();
     const { api, clock, say } = await atWork(t, pod);
     api.failure = ({ verb, name }) => refusal(verb, name, 503);
@@ -300,7 +304,7 @@ describe('StatusWriter and failures', () => {
     assert.ok(api.calls.length <= tries + 1);
   });
 
-  it('writes at once when the API is reachable again', async (t) => {
+  it('writes immediately when the API server is reachable again', async (t) => {
     const pods = [numbered(1), numbered(2)];
     const { api, clock, say, writer } = await atWork(t, ...pods);
     api.failure = ({ verb, name }) => refusal(verb, name, 503);
@@ -312,7 +316,7 @@ describe('StatusWriter and failures', () => {
     assert.ok([...api.pods.values()].every(({ status }) => status.phase === 'Running'));
   });
 
-  it('removes the state of pods without a status', async (t) => {
+  it('removes the write state of pods without a status', async (t) => {
     const pod = aPod();
     const { api, clock, say, statuses, writer } = await atWork(t, pod);
     say(pod, running);
@@ -324,7 +328,7 @@ describe('StatusWriter and failures', () => {
     assert.deepEqual(api.verbs(), ['patch']);
   });
 
-  it('leaves no timer after it is stopped', async (t) => {
+  it('leaves no timer after the writer is stopped', async (t) => {
     const pod = aPod();
     const { clock, say, stopping, run, api } = await atWork(t, pod);
     api.latencyMs = 1_000;
@@ -340,7 +344,7 @@ describe('StatusWriter and failures', () => {
 describe('StatusWriter and terminated pods', () => {
   const once = { spec: { restartPolicy: 'Never' } } as const;
 
-  it('does not report a pod as terminated that may run, but writes all other fields', async (t) => {
+  it('does not report the terminal phase of a pod that may run, but writes all other fields', async (t) => {
     const pod = aPod({ ...once, status: { ...running, reason: 'Fine' } });
     const { api, clock, say, live } = await atWork(t, pod);
     live.add(pod.metadata.uid);
@@ -354,7 +358,7 @@ describe('StatusWriter and terminated pods', () => {
     assert.equal(api.pods.get('web')?.status.phase, 'Succeeded');
   });
 
-  it('writes a disruption with the terminal phase and its time', async (t) => {
+  it('writes the condition DisruptionTarget together with the terminal phase and with that time', async (t) => {
     const pod = aPod({ ...once, status: running });
     const { api, clock, say, live } = await atWork(t, pod);
     live.add(pod.metadata.uid);
@@ -372,7 +376,7 @@ describe('StatusWriter and terminated pods', () => {
     assert.equal(api.calls.length, calls);
   });
 
-  it('deletes a pod only when deletion is requested, its terminal phase is in the API and nothing of it is left', async (t) => {
+  it('deletes a pod only when deletion is requested, its terminal phase is in the API and all its resources are removed', async (t) => {
     const pod = aPod({ ...once, metadata: { deletionTimestamp }, status: running });
     const { api, clock, say, statuses, live } = await atWork(t, pod);
     live.add(pod.metadata.uid);
@@ -405,7 +409,7 @@ describe('StatusWriter and terminated pods', () => {
     assert.equal(api.pods.size, 0);
   });
 
-  it('retries the deletion of a pod every ten seconds', async (t) => {
+  it('retries a failed pod deletion every ten seconds', async (t) => {
     const pod = aPod({ ...once, metadata: { deletionTimestamp }, status: ended });
     const { api, clock, statuses } = await atWork(t, pod);
     api.failure = ({ verb, name }) => (verb === 'delete' ? refusal(verb, name, 500) : undefined);
@@ -418,7 +422,7 @@ describe('StatusWriter and terminated pods', () => {
     assert.equal(api.pods.size, 0);
   });
 
-  it('writes no status of a pod that was deleted from the API', async (t) => {
+  it('writes no status of a pod that was deleted from the API server', async (t) => {
     const pod = aPod({ status: running });
     const { api, clock, say } = await atWork(t, pod);
     api.pods.clear();
@@ -435,7 +439,7 @@ describe('StatusWriter and static pods', () => {
     metadata: { uid: podUid('mirror-1'), deletionTimestamp, annotations: { [annotations.mirror]: 'h' } },
   });
 
-  it('writes to the mirror, and to its replacement', async (t) => {
+  it('writes the status of a static pod to its mirror pod, and to a replacement of the mirror pod', async (t) => {
     const { api, clock, statuses, mirrors, writer } = await atWork(t);
     statuses.setPodStatus(file, running);
     await clock.advance(20_000);
@@ -451,7 +455,7 @@ describe('StatusWriter and static pods', () => {
     assert.equal(api.pods.get('web')?.status.phase, 'Running');
   });
 
-  it('writes to a new mirror as soon as it is delivered, without comparing other pods', async (t) => {
+  it('writes to a new mirror pod immediately when the watch delivers it, without comparing other pods', async (t) => {
     const { api, clock, statuses, mirrors, writer } = await atWork(t);
     const { uid } = file.metadata;
     statuses.setPodStatus(file, running);
@@ -469,7 +473,7 @@ describe('StatusWriter and static pods', () => {
     assert.equal(api.pods.get('web')?.status.phase, 'Running');
   });
 
-  it('reports a mirror that can only show the final status of an earlier instance of its static pod', async (t) => {
+  it('reports a mirror pod that can only show the final status of an earlier instance of its static pod', async (t) => {
     const { api, clock, statuses, mirrors, outlived } = await atWork(t, mirror);
     mirrors.set(file.metadata.uid, mirror.metadata.uid);
     statuses.setPodStatus(file, running);
@@ -485,7 +489,7 @@ describe('StatusWriter and static pods', () => {
     assert.deepEqual([...new Set(outlived)], ['mirror-1', 'mirror-2']);
   });
 
-  it('keeps the status without a mirror and never deletes a mirror', async (t) => {
+  it('keeps the status of a static pod without a mirror pod and never deletes a mirror pod', async (t) => {
     const { api, clock, statuses, mirrors } = await atWork(t, mirror);
     mirrors.set(file.metadata.uid, mirror.metadata.uid);
     statuses.setPodStatus({ ...file, spec: { ...file.spec, restartPolicy: 'Never' } }, ended);

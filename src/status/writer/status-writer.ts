@@ -14,34 +14,36 @@ export interface StatusWriterDeps {
   readonly api: Pick<ApiClient, 'get' | 'patch' | 'delete'>;
   readonly statuses: StatusSource;
   /**
-   * Returns the API object of a pod's status as last delivered by a watch: the pod itself or the
-   * mirror of a static pod. Undefined if the API has none: then nothing is written.
+   * Returns the API object to which a pod's status is written, as last delivered by a watch: the
+   * pod itself, or the mirror pod of a static pod. Undefined when the API server has none; then
+   * nothing is written.
    */
   readonly podOf: (uid: PodUid) => Pod | undefined;
   /**
-   * Whether anything of the pod may still run: true for all pods except those known to have
+   * Whether a container of the pod may still run: true for all pods except those known to have
    * terminated.
    */
   readonly mayRun: (uid: PodUid) => boolean;
-  /** Computes the patches. */
+  /** Schema used to compute strategic merge patches. */
   readonly schema: PatchSchema;
   readonly observer?: StatusWriterObserver | undefined;
   /**
-   * The mirror shows the final status of a static pod that started again with the same UID: the API
-   * does not allow a terminal phase to be reverted, so this mirror can show nothing else.
+   * Called for a mirror pod with the final status of a static pod that started again with the same
+   * UID: the API server does not allow a terminal phase to be reverted, so the mirror pod must be
+   * replaced.
    */
   readonly outlived?: ((mirror: Pod) => void) | undefined;
 }
 
-/** What this process knows about a status in the API. */
+/** What this process knows about a pod's status in the API server. */
 interface Written {
-  /** The object written to; a static pod may get another mirror. */
+  /** UID of the object that the status was written to; a static pod may get another mirror pod. */
   readonly apiUid: PodUid;
-  /** The entry that the API has; another entry is a change. */
+  /** The cached status that the API server has; another one must be written. */
   readonly entry: VersionedStatus;
-  /** The copy of the watch that was compared. */
+  /** The pod as delivered by the watch with which the status was compared. */
   readonly watched: Pod;
-  /** The response of the API, until the watch has caught up. */
+  /** The pod in the response of the API server; undefined after the watch has delivered it. */
   readonly response: Pod | undefined;
   readonly isHeld: boolean;
   readonly agreement: Agreement;
@@ -54,19 +56,20 @@ const outcomes = {
 } as const;
 
 const parallel = 8;
-/** How long a status that only reports a starting pod may wait for the next one. */
+/** Maximum time that a status of a starting pod waits for the next change before it is written. */
 const startingDelayMs = 500;
 const compareMs = 10_000;
 const policy = { baseMs: 250, factor: 2, maxMs: 10_000, jitter: 0.2, resetAfterMs: 60_000 };
 
 /**
- * Writes pod statuses to the API and deletes terminated pods from it. The only writer.
+ * Writes pod statuses to the API server and deletes terminated pods from it. No other component
+ * does.
  *
  * The statuses of one pod are written serially, always the newest; up to eight pods concurrently. A
  * status is compared with the pod delivered by the watch, so that an unchanged one costs no call.
- * The starting state, which lasts a fraction of a second for most pods, is written only if it lasts
- * longer. All statuses are compared every ten seconds: another client may have overwritten one, and
- * a pod that could not be reported as terminated may have terminated.
+ * The starting state, which most pods leave within a fraction of a second, is written only if it
+ * lasts longer. All statuses are compared every ten seconds: another client may have overwritten
+ * one, and a pod that could not be reported as terminated may have terminated.
  */
 export class StatusWriter {
   readonly #deps: StatusWriterDeps;
@@ -81,26 +84,29 @@ export class StatusWriter {
     this.#queue = new RetryQueue({ clock, random, policy, parallel, work, failed });
   }
 
-  /** Pods whose status is queued, compared or written. */
+  /** Number of pods whose status is queued, compared or written. */
   get pending(): number {
     return this.#queue.pending;
   }
 
   /**
-   * Pods with remembered state; never more than there are statuses, ten seconds after one was
+   * Number of pods with write state; at most the number of statuses, ten seconds after a status was
    * removed.
    */
   get size(): number {
     return this.#written.size;
   }
 
-  /** Runs until aborted and then throws the signal's reason. Call it once. */
+  /** Writes statuses until the signal is aborted, then rejects with its reason. Call it once. */
   async run(signal: AbortSignal): Promise<void> {
     this.#compareAll();
     await Promise.all([this.#follow(signal), this.#comparePeriodically(signal), this.#queue.run(signal)]);
   }
 
-  /** Whether the API has the cached status; also for a pod that the API does not have. */
+  /**
+   * Whether the API server has the cached status of the pod; also true for a pod that was deleted
+   * from the API server.
+   */
   isWritten(uid: PodUid): boolean {
     const { podOf, statuses } = this.#deps;
     if (podOf(uid) === undefined) return true;
@@ -110,20 +116,23 @@ export class StatusWriter {
   }
 
   /**
-   * Compares the pod at once: its API object is new, for example the mirror of a static pod, or has
-   * changed.
+   * Compares the pod's status immediately, because its API object has changed or is new, for
+   * example the mirror pod of a static pod.
    */
   compare(uid: PodUid): void {
     this.#queue.add(uid);
   }
 
-  /** The static pod has a mirror: one without a status need not wait for a change. */
+  /**
+   * Writes the status of a static pod when its mirror pod has appeared without one, without waiting
+   * for a change.
+   */
   mirrored(uid: PodUid): void {
     const mirror = this.#deps.podOf(uid);
     if (mirror !== undefined && mirror.status.conditions === undefined) this.compare(uid);
   }
 
-  /** The API is reachable again: pods in back-off are retried at once. */
+  /** Retries pods in back-off immediately, because the API server is reachable again. */
   reconnected(): void {
     this.#queue.reconnected();
   }
@@ -149,7 +158,10 @@ export class StatusWriter {
     }
   }
 
-  /** Not at once: right after a start the final states of pods have not been observed yet. */
+  /**
+   * Reports an outdated mirror pod after a delay, because right after a start the final states of
+   * pods have not been observed.
+   */
   #reportOutlived({ uid, changedAtMs }: VersionedStatus, when: 'if-over' | 'always'): void {
     const { podOf, clock, outlived } = this.#deps;
     const pod = podOf(uid);
@@ -157,7 +169,10 @@ export class StatusWriter {
     if (when === 'always' || isTerminalPhase(pod.status.phase)) outlived?.(pod);
   }
 
-  /** Whether the status may differ: cheap, with false positives but no false negatives. */
+  /**
+   * A cheap check whether the status may differ from the one in the API; it may return true for an
+   * equal status, but never false for a different one.
+   */
   #mayDiffer(entry: VersionedStatus): boolean {
     const pod = this.#deps.podOf(entry.uid);
     if (pod === undefined) return false;
@@ -166,7 +181,10 @@ export class StatusWriter {
     return !isAsWritten || isDueForRemoval(pod, entry);
   }
 
-  /** A watch event equal to the response of the API is no change; one copy of it is enough. */
+  /**
+   * Replaces the stored response by the equal pod of the watch, so that only one copy is kept; a
+   * watch event equal to the response is no change.
+   */
   #caughtUp(uid: PodUid, pod: Pod): Written | undefined {
     const written = this.#written.get(uid);
     const { response } = written ?? {};
@@ -184,7 +202,7 @@ export class StatusWriter {
     const before = this.#written.get(uid);
     const isSame = before?.apiUid === watched.metadata.uid;
     const known = newestCopy(watched, isSame ? before?.response : undefined);
-    // A status that differed only in lost times stays equal until it changes.
+    // A status that differed only in lost condition times counts as equal until it changes.
     const isAlike = before?.entry === entry && before.agreement === 'but-for-times';
     const turn = isSame && !isAlike ? 'later' : 'first';
     const outcome = await syncStatus(this.#deps, { entry, known, turn }, signal);
@@ -203,8 +221,8 @@ export class StatusWriter {
       return;
     }
     this.#written.delete(uid);
-    // A static pod outlives its mirrors: its status waits for the next one. A deleted pod may still
-    // be terminated by its worker, which needs its status.
+    // The status of a static pod is kept when its mirror pod is deleted, because it is written to
+    // the next one. The status of a deleted pod is kept while its worker still terminates the pod.
     const isOver = outcome.kind !== 'gone' && watched.metadata.uid === uid;
     if (isOver && statuses.entry(uid)?.version === entry.version) statuses.forget(uid);
     logger.v(3)?.info(outcomes[outcome.kind], { pod: `${entry.name}_${entry.namespace}`, podUid: uid });
@@ -227,9 +245,10 @@ export class StatusWriter {
 }
 
 /**
- * Returns the newer of two copies of one API object: that of the watch and that of a response. A
- * watch lags behind calls, and compared with an old copy a status may seem unchanged. Versions that
- * are not numbers cannot be compared; then the watch wins, which is eventually correct.
+ * Returns the newer of two copies of one API object: from the watch and from a response. A watch
+ * lags behind calls, and compared with an old copy a changed status may seem unchanged. Versions
+ * that are not numbers cannot be compared; then the copy of the watch is used, which is eventually
+ * correct.
  */
 export function newestCopy(watched: Pod, response: Pod | undefined): Pod {
   if (response === undefined || response.metadata.uid !== watched.metadata.uid) return watched;
@@ -252,7 +271,7 @@ function isSameCopy({ metadata: one }: Pod, { metadata: other }: Pod): boolean {
 const startingReasons: ReadonlySet<string | undefined> = new Set(['ContainerCreating', 'PodInitializing']);
 
 /**
- * Whether the status only reports that the pod is starting: nothing has run yet and nothing has
+ * Whether the status only reports that the pod is starting: no container has run and none has
  * failed.
  */
 function isPassing(status: PodStatus): boolean {
@@ -266,13 +285,16 @@ function isPassing(status: PodStatus): boolean {
   );
 }
 
-/** Counts the actions of the writer. Never throws. */
+/** Counts the patches and deletions of the writer; its methods never throw. */
 export interface StatusWriterObserver {
-  /** The API has a status this long after it changed. */
+  /** The API server has a status `ms` milliseconds after it changed. */
   synced(ms: number): void;
 }
 
-/** Create it once per registry; the name is the one dashboards use. */
+/**
+ * Registers the metrics of the status writer; call once per registry. The metric names are those of
+ * the Go kubelet.
+ */
 export function statusWriterMetrics(registry: MetricRegistry): StatusWriterObserver {
   const duration = registry
     .histogram({

@@ -19,7 +19,10 @@ export interface SyncDeps {
   readonly clock: Clock;
   readonly api: Pick<ApiClient, 'get' | 'patch' | 'delete'>;
   readonly schema: PatchSchema;
-  /** Whether anything of the pod may still run. By its own UID, not its mirror's. */
+  /**
+   * Whether a container of the pod may still run, by the UID of the static pod, not of its mirror
+   * pod.
+   */
   readonly mayRun: (uid: PodUid) => boolean;
 }
 
@@ -27,17 +30,17 @@ export interface SyncJob {
   readonly entry: VersionedStatus;
   /** The newest available copy of the API object. */
   readonly known: Pod;
-  /** `first` until this process has written to the API, or found nothing to write. */
+  /** `first` until this process has written the status or found nothing to write. */
   readonly turn: 'first' | 'later';
 }
 
 /**
- * How the status in the API and the cached one agree: completely, or except for condition times.
+ * Agreement of the cached status with the one in the API: complete, or except for condition times.
  */
 export type Agreement = 'whole' | 'but-for-times';
 
 export type SyncOutcome =
-  /** The API has the required status; this is its object. */
+  /** The API server has the required status in this object. */
   | {
       readonly kind: 'in-step';
       readonly pod: Pod;
@@ -45,14 +48,20 @@ export type SyncOutcome =
       readonly isPatched: boolean;
       readonly agreement: Agreement;
     }
-  /** The API does not have the pod: there is nothing to write to. */
+  /** The API server does not have the pod, so its status cannot be written. */
   | { readonly kind: 'gone' }
-  /** The API has another pod of that name. */
+  /** The API server has another pod with the same name. */
   | { readonly kind: 'replaced' }
-  /** We have deleted the pod from the API: it has terminated, and its deletion was requested. */
+  /**
+   * The pod was deleted from the API server, because it has terminated and its deletion was
+   * requested.
+   */
   | { readonly kind: 'removed' };
 
-/** Writes one status to the API, and deletes a pod that is due. Errors of the API are thrown. */
+/**
+ * Writes one status to the API server, and deletes the pod when it is due. Rejects with errors of
+ * the API server.
+ */
 export async function syncStatus(deps: SyncDeps, job: SyncJob, signal: AbortSignal): Promise<SyncOutcome> {
   const written = await write(deps, job, signal);
   if (written.kind !== 'in-step' || !isDueForRemoval(written.pod, job.entry)) return written;
@@ -60,15 +69,18 @@ export async function syncStatus(deps: SyncDeps, job: SyncJob, signal: AbortSign
 }
 
 /**
- * Only a pod whose deletion was requested, whose terminal phase is in the API and of which nothing
- * is left.
+ * Whether the pod must be deleted: its deletion was requested, its terminal phase is in the API and
+ * all its resources were removed from the node.
  */
 export function isDueForRemoval(pod: Pod, entry: VersionedStatus): boolean {
   const isTerminating = pod.metadata.deletionTimestamp !== undefined && !isMirrorPod(pod);
   return isTerminating && isTerminalPhase(pod.status.phase) && entry.isFinished;
 }
 
-/** The available copy is used first; the API is read only when a call contradicts it. */
+/**
+ * Writes the status. The available copy of the pod is used first; the pod is read from the API
+ * server only after a conflict.
+ */
 async function write(deps: SyncDeps, job: SyncJob, signal: AbortSignal): Promise<SyncOutcome> {
   try {
     return await patchIfNeeded(deps, job, job.known, signal);
@@ -92,8 +104,8 @@ async function patchIfNeeded(
   const unchanged = { kind: 'in-step', pod, isHeld, isPatched: false, agreement: 'whole' } as const;
   const [before, after] = [plainStatus(pod.status), plainStatus(status)];
   if (sameInApi(before, after)) return unchanged;
-  // A status published by an earlier kubelet is not written again because the times of its
-  // conditions were not stored.
+  // A status of a previous kubelet is not written again only because the times of its conditions
+  // were lost.
   if (turn === 'first' && sameStatus(before, after)) return { ...unchanged, agreement: 'but-for-times' };
   const patch = podStatusPatch(schema, { uid: pod.metadata.uid, before, after });
   if (patch === undefined) return unchanged;
@@ -103,14 +115,14 @@ async function patchIfNeeded(
 }
 
 /**
- * Bound to the version it was computed from: a patch whose response was abandoned may take effect
- * after a newer one, and must not revert it.
+ * The patch contains the resourceVersion from which it was computed: a patch without a response may
+ * take effect after a newer one, and must not revert it.
  */
 function fenced({ kind, body }: Patch, { metadata: { uid, resourceVersion } }: Pod): Patch {
   return { kind, body: { ...(body as object), metadata: { uid, resourceVersion } } };
 }
 
-/** The object that the API has under the pod's name. */
+/** Reads the object that the API server has under the pod's name. */
 async function readNewest({ api }: SyncDeps, known: Pod, signal: AbortSignal): Promise<Pod | undefined> {
   try {
     return await api.get<Pod>(refOf(known), {}, signal);
@@ -120,7 +132,10 @@ async function readNewest({ api }: SyncDeps, known: Pod, signal: AbortSignal): P
   }
 }
 
-/** Already deleted counts as success; on a conflict the API is read to compare UIDs. */
+/**
+ * Deletes the pod. Already deleted counts as success; on a conflict the pod is read to compare
+ * UIDs.
+ */
 async function remove(deps: SyncDeps, pod: Pod, signal: AbortSignal): Promise<SyncOutcome> {
   const { uid } = pod.metadata;
   try {
@@ -138,8 +153,8 @@ function refOf({ metadata: { namespace, name } }: Pod): ObjectRef {
 }
 
 /**
- * The status in a canonical form, in which equal statuses are identical. An API returns statuses in
- * its own form: null for unset times, empty objects and texts for missing values, and canonical
+ * Converts a status to a canonical form, in which equal statuses are identical. An API server
+ * returns null for unset times, empty objects and strings for missing values, and canonical
  * quantities.
  */
 export function plainStatus(status: PodStatus): PodStatus {
@@ -147,8 +162,8 @@ export function plainStatus(status: PodStatus): PodStatus {
 }
 
 /**
- * Values that are significant when empty: a container in a state without details, and one without
- * requested resources.
+ * Fields that are significant when empty: a container state without details, and resources of a
+ * container that requests none.
  */
 const meaningfulWhenEmpty: ReadonlySet<string> = new Set(['waiting', 'running', 'terminated', 'resources']);
 const amounts: ReadonlySet<string> = new Set(['requests', 'limits', 'allocatedResources']);

@@ -16,7 +16,7 @@ const shown = `${globals}/disk/${worldUid}`;
 const link = `/root/pods/${worldUid}/volumeDevices/kubernetes.io~local-volume/disk`;
 const volume = { plugin: 'local-volume' as BlockPlugin, name: 'disk', path: '/dev/by-id/d' };
 
-/** Fake block devices and a fake kernel, controlled by the test. */
+/** Fake block devices with a fake kernel, controlled by the test. */
 class Devices implements BlockDevices {
   readonly log: string[] = [];
   readonly bound = new Set<string>();
@@ -81,7 +81,7 @@ function createEnvironment() {
 }
 
 describe('block volumes', () => {
-  it('binds the device, links it in the pod directory, pins it, and undoes each step in reverse order', async () => {
+  it('binds the device, links it in the pod directory and attaches a loop device, and undoes each step in reverse order', async () => {
     const { files, devices, observed, volumes, make } = createEnvironment();
     const mapped = await volumes.map(pod, volume, signal);
     assert.deepEqual(mapped, { state: 'new', global: `${globals}/disk`, ofPod: link.slice(0, -5) });
@@ -97,7 +97,7 @@ describe('block volumes', () => {
     await volumes.remove(worldUid, signal);
   });
 
-  it("binds the device of a CSI driver beside the driver's own files", async () => {
+  it("binds the device of a CSI driver in a directory beside the driver's files", async () => {
     const { files, devices, volumes } = createEnvironment();
     const { global } = await volumes.map(pod, { ...volume, plugin: 'csi' }, signal);
     assert.equal(global, '/root/plugins/kubernetes.io/csi/volumeDevices/disk/dev');
@@ -107,7 +107,7 @@ describe('block volumes', () => {
     assert.deepEqual(await files.names('/root/plugins/kubernetes.io/csi/volumeDevices/disk'), ['data']);
   });
 
-  it('relinks a volume whose device has changed', async () => {
+  it('links a volume again when its device has changed', async () => {
     const { files, devices, volumes } = createEnvironment();
     await volumes.map(pod, volume, signal);
     devices.device = '/dev/d2';
@@ -115,7 +115,7 @@ describe('block volumes', () => {
     assert.equal(await files.readLink(link), '/dev/d2');
   });
 
-  it('does not search all devices again while the device is known to be bound', async () => {
+  it('does not list the devices of the machine again while its own bound file is in place', async () => {
     const { devices, files, volumes, make } = createEnvironment();
     await volumes.map(pod, volume, signal);
     devices.log.length = 0;
@@ -134,7 +134,7 @@ describe('block volumes', () => {
     assert.deepEqual(devices.log, ['bind', 'pin']);
   });
 
-  it('binds and pins the device again after the pin failed', async () => {
+  it('binds the device again when attaching the loop device failed', async () => {
     const { devices, volumes } = createEnvironment();
     devices.failing = 'pin';
     await assert.rejects(volumes.map(pod, volume, signal));
@@ -149,7 +149,7 @@ describe('block volumes', () => {
     ['bind', 'MapVolume.MapBlockVolume failed for volume "disk" : bind failed'],
     ['pin', 'MapVolume.MapBlockVolume failed for volume "disk" : pin failed'],
   ] as const) {
-    it(`names the failed step (${failing}) and undoes the completed steps when the pod is removed`, async () => {
+    it(`an error names the failed step (${failing}), and removing the pod undoes the completed steps`, async () => {
       const { files, devices, volumes, make } = createEnvironment();
       devices.failing = failing;
       if (failing === 'find') devices.device = undefined;
@@ -163,14 +163,14 @@ describe('block volumes', () => {
     });
   }
 
-  it('finds and unbinds a device whose link is missing, as after a crash', async () => {
+  it('finds and unbinds a device whose link is missing after a crash', async () => {
     const { files, devices, volumes } = createEnvironment();
     await devices.bind('/dev/d1', shown);
     await volumes.remove(worldUid, signal);
     assert.deepEqual([devices.bound.size, await files.kindAt(globals)], [0, undefined]);
   });
 
-  it('keeps the device bound for the other pods that use it', async () => {
+  it('keeps a device bound for other pods that use it', async () => {
     const { devices, volumes } = createEnvironment();
     const other = { ...pod, metadata: { ...pod.metadata, uid: podUid('other') } };
     await volumes.map(pod, volume, signal);
@@ -179,7 +179,7 @@ describe('block volumes', () => {
     assert.deepEqual([...devices.bound], [`${globals}/disk/other`]);
   });
 
-  it('keeps the link of a device in use and reports the path', async () => {
+  it('keeps the link of a device in use and reports its path', async () => {
     const { files, clock, devices, volumes } = createEnvironment();
     await volumes.map(pod, volume, signal);
     devices.failing = 'busy';

@@ -16,7 +16,7 @@ import {
 
 export interface BlockVolumesDeps {
   readonly rootDir: string;
-  /** The directory that contains the pod directories. */
+  /** Parent directory of the pod directories. */
   readonly podsDir: string;
   readonly files: Pick<
     VolumeFiles,
@@ -31,18 +31,18 @@ export type BlockPlugin = 'local-volume' | 'csi';
 
 export interface BlockVolume {
   readonly plugin: BlockPlugin;
-  /** The name of the PersistentVolume. */
+  /** Name of the PersistentVolume. */
   readonly name: string;
-  /** The path of the device. */
+  /** Path of the block device. */
   readonly path: string;
 }
 
-/** The paths at which a device was mapped for a pod. */
+/** Paths at which a device was mapped for a pod. */
 export interface MappedDevice {
   readonly state: 'new' | 'there';
-  /** The global map path: the directory with one bound file per pod that uses the volume. */
+  /** The global map path: a directory with one bound file per pod that uses the volume. */
   readonly global: string;
-  /** The directory in the pod directory that holds the links. */
+  /** Directory in the pod directory that contains the links to devices. */
   readonly ofPod: string;
 }
 
@@ -50,30 +50,34 @@ const directoryMode = 0o750;
 const plugins: readonly BlockPlugin[] = ['local-volume', 'csi'];
 
 /*
- * The steps for a pod, undone in reverse order:
+ * The steps to map a device for a pod, undone in reverse order:
  *
  *   device bound to a file of the volume, named by the pod UID ──> link in the pod directory ──>
  *   device pinned by a loop device
  *
- * Each step is detected by its path, so a restarted process can undo all steps of a crashed one.
+ * Each step can be detected by its path, so a restarted process can undo all steps of a crashed
+ * one.
  */
-/** Maps block volumes: volumes that containers get as raw devices. */
+/** Maps block volumes, which containers get as raw devices. */
 export class BlockVolumes {
   readonly #deps: BlockVolumesDeps;
   readonly #lock = new KeyedMutex<PodUid>();
-  /** The mappings made by this process: the device by the file it is bound to. */
+  /** Devices mapped by this process, by pod and by the file to which the device is bound. */
   readonly #mapped = new Map<PodUid, Map<string, string>>();
 
   constructor(deps: BlockVolumesDeps) {
     this.#deps = deps;
   }
 
-  /** The path of the link that containers are given. */
+  /** Path of the link whose device containers get. */
   bindPathOf(uid: PodUid, plugin: BlockPlugin, name: string): string {
     return posix.join(this.#ofPod(uid, plugin), checkedName(name));
   }
 
-  /** Idempotent. Rejects with VOLUME_UNUSABLE that names the failed stage. */
+  /**
+   * Maps the device for the pod; idempotent. Rejects with VOLUME_UNUSABLE, which names the failed
+   * step.
+   */
   async map(pod: Pod, volume: BlockVolume, signal: AbortSignal): Promise<MappedDevice> {
     const { devices, files } = this.#deps;
     const { uid } = pod.metadata;
@@ -93,8 +97,8 @@ export class BlockVolumes {
   }
 
   /**
-   * Checks the bound file alone: listing all mounts and devices of the machine is far more
-   * expensive.
+   * Whether the device is mapped. Checks only the bound file, because listing all mounts and
+   * devices of the machine is far more expensive.
    */
   async #isMapped(uid: PodUid, device: string, shown: string): Promise<boolean> {
     if (this.#mapped.get(uid)?.get(shown) !== device) return false;
@@ -102,8 +106,8 @@ export class BlockVolumes {
   }
 
   /**
-   * Call once no container of the pod runs; also for pods of which only the UID is known.
-   * Idempotent. The data on the devices is kept. Rejects with VOLUME_REMOVE that names the paths
+   * Removes all mappings of the pod once none of its containers runs; the UID is enough.
+   * Idempotent. The data on the devices is kept. Rejects with VOLUME_REMOVE, which names the paths
    * still in use.
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
@@ -117,7 +121,8 @@ export class BlockVolumes {
     const ofPod = this.#ofPod(uid, plugin);
     const isOurs = (await endOf(files, this.#chainTo(uid, plugin))) === 'ours';
     const linked = isOurs ? await files.names(ofPod) : [];
-    // A killed process may not have created the link.
+    // All volumes are searched, because a process killed early may have left a bound file without a
+    // link.
     const known = await files.names(this.#globals(plugin));
     for (const name of new Set([...linked, ...known])) {
       const global = this.#global(plugin, name);
@@ -129,7 +134,10 @@ export class BlockVolumes {
     if (isOurs) await files.removeEmptyDirectory(ofPod);
   }
 
-  /** The link is removed only after this succeeds, because it marks the remaining work. */
+  /**
+   * Undoes the binding; the link is removed only after this succeeds, because it marks the
+   * remaining work.
+   */
   async #unmap(shown: string, signal: AbortSignal): Promise<void> {
     const { devices, clock } = this.#deps;
     await devices.unpin(shown, signal);
@@ -159,7 +167,7 @@ export class BlockVolumes {
     if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
     if ((await files.readLink(link)) === device) return;
     await files.makeDirectory(ofPod, directoryMode);
-    // The file belongs to a previous device, for example after a reboot.
+    // The link belongs to a previous device, for example of before a reboot, so it is replaced.
     if ((await files.kindAt(link)) === 'link') await files.unlink(link);
     await files.link(device, link);
   }
@@ -183,7 +191,7 @@ export class BlockVolumes {
     return posix.join(this.#deps.rootDir, 'plugins', directoryName, 'volumeDevices');
   }
 
-  /** The driver's own files are beside the devices. */
+  /** The global map path of the volume; for CSI it is beside the driver's files. */
   #global(plugin: BlockPlugin, name: string): string {
     const device = posix.join(this.#globals(plugin), checkedName(name));
     return plugin === 'csi' ? posix.join(device, 'dev') : device;
@@ -192,19 +200,19 @@ export class BlockVolumes {
 
 /** Block device operations of a machine. Failures are VOLUME_UNUSABLE or VOLUME_REMOVE errors. */
 export interface BlockDevices {
-  /** Resolves a path to a device; undefined if it does not lead to one. */
+  /** Resolves a path to a block device; undefined when there is none at the path. */
   find(path: string): Promise<string | undefined>;
-  /** Returns the size of the device at a path; undefined if the path does not lead to a device. */
+  /** Returns the size in bytes of the block device at a path; undefined when there is none. */
   sizeOf(path: string): Promise<number | undefined>;
-  /** Creates the file and binds the device to it. Idempotent. */
+  /** Creates the file and bind-mounts the device on it. Idempotent. */
   bind(device: string, file: string, signal: AbortSignal): Promise<void>;
-  /** Unbinds the device and removes the file. A missing file counts as success. */
+  /** Unmounts the device from the file and removes the file. A missing file counts as success. */
   unbind(file: string, signal: AbortSignal): Promise<'done' | 'busy'>;
   /**
    * Attaches a loop device to the bound file, so that the kernel cannot reuse the device number.
    * Idempotent.
    */
   pin(file: string, signal: AbortSignal): Promise<void>;
-  /** Detaches the loop device. Not attached counts as success. */
+  /** Detaches the loop device of the file; none attached counts as success. */
   unpin(file: string, signal: AbortSignal): Promise<void>;
 }

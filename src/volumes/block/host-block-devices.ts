@@ -21,10 +21,10 @@ import type { BlockDevices } from './block-volumes.ts';
 const directoryMode = 0o750;
 const fileMode = 0o640;
 const programMs = 30_000;
-/** The bind mount keeps the mount options of the device. */
+/** Unit of device sizes in sysfs. */
 const sectorBytes = 512;
 
-/** Block devices of this machine, through the programs `mount`, `umount` and `losetup`. */
+/** Block device operations of this machine, with the programs `mount`, `umount` and `losetup`. */
 export class HostBlockDevices implements BlockDevices {
   readonly #clock: Clock;
 
@@ -44,7 +44,7 @@ export class HostBlockDevices implements BlockDevices {
   async sizeOf(path: string): Promise<number | undefined> {
     const facts = await stat(path).catch(unlessMissing);
     if (facts?.isBlockDevice() !== true) return undefined;
-    // Reads sysfs instead of opening the device, because opening a failed device may block.
+    // The size is read from sysfs, because opening a failed device may block.
     const sectors = await readFile(`/sys/dev/block/${numberOf(facts.rdev)}/size`, 'utf8').catch(
       unlessMissing,
     );
@@ -100,13 +100,13 @@ export class HostBlockDevices implements BlockDevices {
   }
 
   async #run(file: string, args: readonly string[], signal: AbortSignal): Promise<CommandResult> {
-    // Fixes the locale, because the output is parsed.
+    // The locale is fixed, because the output of programs is parsed.
     const env = { PATH: process.env['PATH'], LC_ALL: 'C' };
     return await runCommand({ file, args, env, clock: this.#clock, deadlineMs: programMs }, signal);
   }
 }
 
-/** The kernel reports paths with all symbolic links resolved. */
+/** Resolves symbolic links, because the kernel reports mount points with all links resolved. */
 async function canonical(file: string): Promise<string | undefined> {
   const directory = await realpath(dirname(file)).catch(unlessMissing);
   return directory === undefined ? undefined : join(directory, basename(file));
@@ -118,13 +118,13 @@ async function isMounted(file: string): Promise<boolean> {
   return mounts.some(({ mountPoint }) => mountPoint === resolved);
 }
 
-/** Returns the loop devices attached to the file. */
+/** Returns the loop devices that are attached to the file. */
 async function pinsOf(file: string): Promise<readonly string[]> {
   const resolved = await canonical(file);
   return resolved === undefined ? [] : await loopDevicesOf(resolved);
 }
 
-/** The major and minor number in the kernel's notation. */
+/** Formats a device number as `major:minor`, like the kernel. */
 function numberOf(rdev: number): string {
   const [low, high] = [rdev % 2 ** 32, Math.floor(rdev / 2 ** 32)];
   const minor = (low & 0xff) | ((low >>> 12) & 0xfff00);

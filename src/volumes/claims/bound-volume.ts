@@ -10,41 +10,41 @@ import type { VolumePlugin } from '../manager/volume-metrics.ts';
 import { containersOf } from '../manager/volume-paths.ts';
 import { unusable } from '../projected/payload.ts';
 
-/** A PersistentVolume used by a pod, with everything that is needed for the lifetime of the pod. */
+/** A PersistentVolume bound for a pod, with all data needed for the lifetime of the pod. */
 export interface BoundVolume {
   /** The name of the PersistentVolume. */
   readonly name: string;
   readonly uid?: string | undefined;
   readonly claim: string;
   readonly source: VolumeSource;
-  /** `block` if containers get the volume as a raw device. */
+  /** `block` when containers get the volume as a raw device. */
   readonly mode?: 'block' | undefined;
   readonly readOnly: boolean;
   readonly mountOptions: readonly string[];
-  /** `one-pod` for the access mode ReadWriteOncePod. */
+  /** `one-pod` when the access mode is ReadWriteOncePod. */
   readonly use: 'one-pod' | 'any';
-  /** A supplementary group for the containers, from the annotation pv.beta.kubernetes.io/gid. */
+  /** Supplementary group for the containers, from the annotation pv.beta.kubernetes.io/gid. */
   readonly group?: number | undefined;
 }
 
 export type VolumeSource = ({ readonly kind: 'hostPath' } & HostPath) | LocalSource | NfsSource | CsiSource;
 
-/** A local volume: a directory or a disk of the machine. */
+/** Source of a local volume: a directory or a disk of the machine. */
 export interface LocalSource {
   readonly kind: 'local';
   readonly path: string;
-  /** The file system type of a disk. */
+  /** File system type of a disk; undefined for a directory or the default type. */
   readonly fsType?: string | undefined;
 }
 
-/** An NFS export. */
+/** Source of an NFS volume. */
 export interface NfsSource {
   readonly kind: 'nfs';
   readonly server: string;
   readonly path: string;
 }
 
-/** A volume that a CSI driver mounts. */
+/** Source of a volume that a CSI driver mounts. */
 export interface CsiSource
   extends Pick<
     CsiVolume,
@@ -61,7 +61,7 @@ export interface CsiSource
   readonly kind: 'csi';
 }
 
-/** The fields every PersistentVolumeSpec may have; the one remaining field is the volume source. */
+/** Fields that every PersistentVolumeSpec may have; the only other field is the volume source. */
 const sharedFields: ReadonlySet<string> = new Set([
   'capacity',
   'accessModes',
@@ -79,7 +79,7 @@ const groupAnnotation = 'pv.beta.kubernetes.io/gid';
 const filesystem = 'Filesystem';
 
 /**
- * Throws the message of the pod event if the pod may not use the claim, or uses it in the wrong
+ * Throws the message of the pod event when the pod may not use the claim or uses it in the wrong
  * volume mode.
  */
 export function checkUse(pod: Pod, volume: Volume, { claim, volume: { spec } }: BoundClaim): void {
@@ -104,7 +104,7 @@ export function isBlock({ spec }: PersistentVolume): boolean {
   return (spec?.volumeMode ?? filesystem) !== filesystem;
 }
 
-/** Returns the volume source, or undefined for a type this node cannot mount. */
+/** Returns the volume source; undefined for a volume type that this node cannot mount. */
 export function sourceOf(volume: PersistentVolume): VolumeSource | undefined {
   const { hostPath, local, nfs, accessModes = [] } = volume.spec ?? {};
   const csi: TranslatedVolume | undefined = volume.spec?.csi ?? inTreeVolume(volume);
@@ -138,7 +138,7 @@ function secretNamed(
   return ref === undefined ? {} : { [field]: { namespace: ref.namespace ?? '', name: ref.name ?? '' } };
 }
 
-/** The field name of the volume source. */
+/** Returns the name of the volume source field, which is the volume type. */
 export function kindOfVolume({ spec = {} }: PersistentVolume): string {
   const set = Object.entries(spec).find(([field, value]) => !sharedFields.has(field) && value !== undefined);
   return set?.[0] ?? 'unknown';
@@ -167,17 +167,17 @@ export function boundVolume(
 }
 
 /**
- * Combines all volumes of the pod that use the same claim into the one mount they share: the mount
- * is writable if any of them is. Containers still get each volume as it is specified.
+ * Combines all volumes of the pod that use the same claim into one shared mount, which is writable
+ * if any of them is. Containers still get each volume as its spec requires.
  */
 export function asShared(pod: Pod, bound: BoundVolume): BoundVolume {
-  // Includes volumes that no container uses yet, because an ephemeral container may use them later.
+  // Volumes that no container uses are included, because an ephemeral container may use them later.
   const sharing = (pod.spec.volumes ?? []).filter((volume) => claimNameOf(pod, volume) === bound.claim);
   const readOnly = sharing.every(({ persistentVolumeClaim }) => persistentVolumeClaim?.readOnly === true);
   return { ...bound, readOnly: bound.readOnly && readOnly };
 }
 
-/** Converts the bound volume to the request data of its CSI driver. */
+/** Converts the bound volume to the data for requests to its CSI driver. */
 export function csiVolume(
   { name, readOnly, mountOptions, claim, use, mode }: Omit<BoundVolume, 'source'>,
   { kind: _kind, ...source }: CsiSource,
@@ -186,7 +186,7 @@ export function csiVolume(
   return { ...source, name, readOnly, mountOptions, claim, use, shownAs, mode: 'Persistent' };
 }
 
-/** Whether a value read from a checkpoint of a previous process is a valid BoundVolume. */
+/** Whether a value from a checkpoint of a previous process is a valid BoundVolume. */
 export function isBoundVolume(value: unknown): value is BoundVolume {
   if (typeof value !== 'object' || value === null) return false;
   const { name, claim, source, readOnly, mountOptions, use, group } = value as Partial<BoundVolume>;
@@ -226,15 +226,15 @@ export type ClaimProblem =
       readonly kind: 'unmounted';
       readonly volume: string;
       readonly message: string;
-      /** The message of the event. */
+      /** Reason and message of the pod event. */
       readonly reason: 'FailedMount' | 'FailedMapVolume' | 'FailedAttachVolume';
-      /** When the mount may be retried, if earlier than the regular back-off. */
+      /** Time of the next mount attempt, when it is earlier than the regular back-off. */
       readonly retryAtMs?: number | undefined;
-      /** `none` if the attach limit of the node is reached. */
+      /** `none` when the attach limit of the node is reached. */
       readonly room?: 'none' | undefined;
     };
 
-/** Converts a mount error to the problem of the volume in the pod. */
+/** Converts a mount error to a ClaimProblem of the pod's volume. */
 export function problemOf(volume: string, error: unknown): ClaimProblem {
   const { stage, retryAtMs } = error instanceof KubelingError ? error.details : {};
   const message = describeError(error);
@@ -254,22 +254,22 @@ function reasonAt(stage: string): 'FailedMount' | 'FailedMapVolume' | 'FailedAtt
   return stage.startsWith('MapVolume') ? 'FailedMapVolume' : 'FailedMount';
 }
 
-/** The location of a volume on the node. */
+/** Location of a claimed volume on the node. */
 export type ClaimVolume =
   | {
       readonly kind: 'path';
       readonly hostPath: string;
       readonly readOnly: boolean;
       readonly relabel: boolean;
-      /** The name of the PersistentVolume, which names its directory. */
+      /** Name of the PersistentVolume, which is the name of its directory. */
       readonly specName: string;
-      /** The plugin name in metrics, if it cannot be derived from the path. */
+      /** Plugin name for metrics, when it cannot be derived from the path. */
       readonly plugin?: VolumePlugin | undefined;
     }
   | {
       readonly kind: 'block';
       readonly devicePath: string;
       readonly readOnly: boolean;
-      /** The plugin name in metrics, if it cannot be derived from the path. */
+      /** Plugin name for metrics, when it cannot be derived from the path. */
       readonly plugin?: VolumePlugin | undefined;
     };

@@ -16,7 +16,7 @@ const otherUid = podUid('other');
 const placeOf = (uid: PodUid) => `/pods/${uid}/volumes/kubernetes.io~local-volume/disk`;
 const place = placeOf(worldUid);
 
-/** Checkpoint of bound volumes that survives a restart of the kubelet. */
+/** Fake checkpoint of bound volumes, which survives a kubelet restart in the test. */
 class Notes implements BoundVolumeRecords {
   readonly kept = new Map<PodUid, Readonly<Record<string, BoundVolume>>>();
 
@@ -48,7 +48,7 @@ class World {
   claim: PersistentVolumeClaim = { metadata: { name: 'data', namespace: 'ns', uid: 'uid-data' } };
   volume: PersistentVolume = { metadata: { name: 'disk' }, spec: { local: { path: '/mnt/disk' } } };
 
-  /** Builds ClaimVolumes of a restarted kubelet. */
+  /** Creates ClaimVolumes as after a kubelet restart. */
   volumes(changes: Partial<ClaimVolumesDeps> = {}): ClaimVolumes {
     const { files, notes, clock } = this;
     return new ClaimVolumes({
@@ -91,7 +91,7 @@ function podOf(volume: Volume = claimed, spec: Partial<PodSpec> = {}, uid = worl
   return { ...pod, metadata: { ...pod.metadata, uid } };
 }
 
-/** The path of a mounted volume. */
+/** Returns the location of the pod's mounted volume. */
 function mountOf(volumes: ClaimVolumes, pod = podOf()) {
   const found = volumes.of(pod).get('v');
   return found?.kind === 'path' ? found : undefined;
@@ -130,7 +130,7 @@ describe('claimed volumes', () => {
     await volumes.remove(worldUid, signal);
   });
 
-  it('uses a hostPath volume at its own path and creates it if its type requires that', async () => {
+  it('uses a hostPath PersistentVolume at its own path and creates the path when the type requires that', async () => {
     const environment = new World();
     environment.spec({ hostPath: { path: '/srv/new', type: 'DirectoryOrCreate' } });
     const volumes = environment.volumes();
@@ -141,7 +141,7 @@ describe('claimed volumes', () => {
     assert.equal(await environment.files.kindAt('/srv/new'), 'directory');
   });
 
-  it('mounts read-only where the pod requires it, with the mount options of the PersistentVolume', async () => {
+  it('mounts a claimed volume read-only where the pod requires it, with the mount options of the PersistentVolume', async () => {
     const environment = new World();
     await environment.disk();
     environment.spec({ local: { path: '/mnt/disk' }, mountOptions: ['noatime', 'nodev'] });
@@ -164,7 +164,7 @@ describe('claimed volumes', () => {
     ['r', 'w'],
     ['w', 'r'],
   ])
-    it(`mounts writable if one of several volumes of the same claim is writable, in the order ${order[0]}`, async () => {
+    it(`mounts writable when one of several volumes of the same claim is writable, in the order ${order[0]}`, async () => {
       const environment = new World();
       await environment.disk();
       const uses = order.map((name) => {
@@ -182,14 +182,14 @@ describe('claimed volumes', () => {
       );
     });
 
-  it('does not request a claim that no container uses', async () => {
+  it('does not read a claim that no container uses', async () => {
     const environment = new World();
     const pod = podOf(claimed, { containers: [{ name: 'main', image: 'i' }] });
     assert.deepEqual(await environment.volumes().prepare(pod, signal), []);
     assert.deepEqual(environment.asked, []);
   });
 
-  it('requests a claim once in the lifetime of a pod and once more after a restart', async () => {
+  it('reads a claim once in the lifetime of a pod and once more after a restart', async () => {
     const environment = new World();
     await environment.disk();
     const volumes = environment.volumes();
@@ -205,7 +205,7 @@ describe('claimed volumes', () => {
     assert.equal(environment.files.binds().length, 1);
   });
 
-  it('uses the recorded volume while the API server is unreachable, but not against its answer', async () => {
+  it('uses the recorded volume while the API server is unreachable, but not when the API server reports another state', async () => {
     const environment = new World();
     await environment.disk();
     await environment.volumes().prepare(podOf(), signal);
@@ -235,7 +235,7 @@ describe('claimed volumes', () => {
     assert.equal(environment.files.binds().length, 1);
   });
 
-  it('adds the containers to the group that the volume names', async () => {
+  it("returns the supplementary group from the PersistentVolume's annotation for the containers", async () => {
     const environment = new World();
     await environment.disk();
     environment.volume = {
@@ -247,7 +247,7 @@ describe('claimed volumes', () => {
     assert.deepEqual(volumes.groupsOf(worldUid), [1234]);
   });
 
-  it('rejects a claim on a node without an API server', async () => {
+  it('rejects a claimed volume on a node without an API server', async () => {
     const volumes = new World().volumes({ claims: undefined });
     assert.deepEqual(await messages(volumes), [
       'error processing PVC ns/data: this node has no API server to ask for it',
@@ -338,7 +338,7 @@ describe('claimed volumes that cannot be mounted', () => {
     ],
   ];
   for (const [what, spec, changes, expected] of cases)
-    it(`fails with the expected stage: ${what}`, async () => {
+    it(`an error names the failed step: ${what}`, async () => {
       const environment = new World();
       await environment.disk();
       environment.spec(spec);
@@ -348,7 +348,7 @@ describe('claimed volumes that cannot be mounted', () => {
       assert.deepEqual(environment.notes.ofOtherPods(otherUid), []);
     });
 
-  it('retries soon after a temporary failure', async () => {
+  it('retries a mount soon after a temporary failure', async () => {
     const environment = new World();
     environment.spec({ local, nodeAffinity: { required } });
     const [problem] = await environment.volumes({ matchNode: () => 'unknown' }).prepare(podOf(), signal);
@@ -360,7 +360,7 @@ describe('claimed volumes that cannot be mounted', () => {
     return podOf(claimed, { containers: [container] });
   };
 
-  it('rejects a file system volume in volumeDevices', async () => {
+  it('rejects a volume with mode Filesystem in volumeDevices', async () => {
     const environment = new World();
     assert.deepEqual(await messages(environment.volumes(), asDevice()), [
       'volume v has volumeMode Filesystem, but is specified in volumeDevices',
@@ -377,7 +377,7 @@ describe('claimed volumes that cannot be mounted', () => {
     ]);
   });
 
-  it('leaves files of others at the mount path alone', async () => {
+  it('rejects a mount path that is a symbolic link, and keeps the files of its target', async () => {
     const environment = new World();
     await environment.disk();
     await environment.files.makeDirectory(dirname(place), 0o750);
@@ -402,7 +402,7 @@ describe('claimed volumes that cannot be mounted', () => {
     assert.equal(environment.files.text('/mnt/disk/canary'), 'alive');
   });
 
-  it('keeps a directory with content where nothing is mounted', async () => {
+  it('keeps a mount directory with content where nothing is mounted', async () => {
     const environment = new World();
     await environment.files.writeFile(`${place}/canary`, Buffer.from('alive'), { mode: 0o600 });
     await assert.rejects(environment.volumes().remove(worldUid, signal), { code: 'VOLUME_REMOVE' });
@@ -413,7 +413,7 @@ describe('claimed volumes that cannot be mounted', () => {
 describe('ReadWriteOncePod volumes', () => {
   const modes = { local: { path: '/mnt/disk' }, accessModes: ['ReadWriteOncePod'] };
 
-  it('rejects the second pod until the first is removed', async () => {
+  it('rejects the second pod with a ReadWriteOncePod volume until the first pod is removed', async () => {
     const environment = new World();
     await environment.disk();
     environment.spec(modes);
@@ -429,7 +429,7 @@ describe('ReadWriteOncePod volumes', () => {
     assert.deepEqual(await messages(volumes, second), []);
   });
 
-  it('does not block other pods after a failed mount', async () => {
+  it('a failed mount of a ReadWriteOncePod volume does not block other pods', async () => {
     const environment = new World();
     environment.spec(modes);
     const volumes = environment.volumes();
@@ -438,7 +438,7 @@ describe('ReadWriteOncePod volumes', () => {
     assert.deepEqual(await messages(volumes, podOf(claimed, {}, otherUid)), []);
   });
 
-  it('gives the volume to one of two concurrent pods', async () => {
+  it('of two concurrent pods one gets the ReadWriteOncePod volume', async () => {
     const environment = new World();
     await environment.disk();
     environment.spec(modes);
@@ -456,7 +456,7 @@ describe('fsGroup of a claimed volume', () => {
   const groups = ({ files }: World) =>
     ['/mnt/disk', '/mnt/disk/canary'].map((path) => files.entry(path)?.group);
 
-  it('sets the group for the first pod and reports a conflict to a later pod with another group', async () => {
+  it('sets the fsGroup for the first pod and reports a conflict to a later pod with another group', async () => {
     const environment = new World();
     await environment.disk();
     const volumes = environment.volumes();
@@ -474,7 +474,7 @@ describe('fsGroup of a claimed volume', () => {
     assert.deepEqual(groups(environment), [88, 88]);
   });
 
-  it('sets the group of all files once, even if the first mount is cancelled', async () => {
+  it('sets the group of all files only once, even when the first mount is cancelled', async () => {
     const environment = new World();
     await environment.disk();
     const given: string[] = [];
@@ -497,7 +497,7 @@ describe('fsGroup of a claimed volume', () => {
     assert.deepEqual([given, environment.files.binds().length], [['/mnt/disk'], 1]);
   });
 
-  it('does not change a read-only volume', async () => {
+  it('does not change the group of files in a read-only volume', async () => {
     const environment = new World();
     await environment.disk();
     const readOnly = { name: 'v', persistentVolumeClaim: { claimName: 'data', readOnly: true } };
@@ -505,7 +505,7 @@ describe('fsGroup of a claimed volume', () => {
     assert.deepEqual(groups(environment), [0, 0]);
   });
 
-  it('skips the walk under OnRootMismatch if the root directory has the group', async () => {
+  it('under OnRootMismatch does not walk a volume whose root directory has the group', async () => {
     const environment = new World();
     await environment.disk(0o770);
     const volumes = environment.volumes();
@@ -531,7 +531,7 @@ describe('ephemeral volume claims', () => {
     },
   };
 
-  it('derives the claim name from the pod and the volume, and requires the pod as owner', async () => {
+  it("derives the claim name from the pod and the volume, and requires the pod as the claim's owner", async () => {
     const environment = new World();
     await environment.disk();
     const owner = { apiVersion: 'v1', kind: 'Pod', name: 'pod', uid: 'earlier', controller: true };

@@ -32,31 +32,33 @@ import {
 import type { Expansions } from './expansions.ts';
 
 /**
- * The PersistentVolumes bound for each pod, by the volume names in the pod; persisted across
- * restarts.
+ * The PersistentVolumes bound for each pod, by the pod's volume names; persisted across restarts.
  */
 export interface BoundVolumeRecords {
   of(uid: PodUid): Readonly<Record<string, BoundVolume>>;
-  /** Returns the records of all pods except this one; of all pods if undefined. */
+  /** Returns the bound volumes of all pods except this one; of all pods when it is undefined. */
   ofOtherPods(uid: PodUid | undefined): readonly BoundVolume[];
-  /** Takes effect immediately; resolves when the write to disk has succeeded or failed. */
+  /**
+   * Records bound volumes; takes effect immediately. Resolves when the write to disk has succeeded
+   * or failed.
+   */
   record(pod: Pod, volumes: Readonly<Record<string, BoundVolume>>): Promise<void>;
   forget(uid: PodUid): Promise<void>;
 }
 
 export interface ClaimVolumesDeps {
-  /** Undefined on a node without an API server. */
+  /** Reads claims from the API server; undefined on a node without one. */
   readonly claims: Pick<BoundClaims, 'get' | 'forgetPod'> | undefined;
-  /** Undefined on a platform without access to volume files. */
+  /** Mounts local volumes; undefined on a platform without access to volume files. */
   readonly local: LocalVolumes | undefined;
-  /** Undefined on a machine without CSI drivers. */
+  /** Mounts CSI volumes; undefined on a machine without CSI drivers. */
   readonly csi?: Pick<CsiVolumes, 'mountPathOf' | 'contextOf' | 'setUp' | 'maintain'> | undefined;
-  /** Undefined on a platform without access to block devices. */
+  /** Maps block volumes; undefined on a platform without access to block devices. */
   readonly block?: Pick<BlockVolumes, 'bindPathOf' | 'map' | 'remove'> | undefined;
   readonly csiBlock?: Pick<CsiBlock, 'setUp' | 'remove'> | undefined;
-  /** Volumes are not expanded if undefined. */
+  /** Expands volumes; undefined to never expand them. */
   readonly expansions?: Pick<Expansions, 'atMount' | 'online' | 'forget'> | undefined;
-  /** Undefined on a platform without NFS mounts. */
+  /** Mounts NFS volumes; undefined on a platform without NFS. */
   readonly nfs?: Pick<NfsVolumes, 'mountPathOf' | 'setUp'> | undefined;
   readonly hostFiles: HostPathFiles;
   /**
@@ -67,7 +69,7 @@ export interface ClaimVolumesDeps {
   readonly records: BoundVolumeRecords;
   readonly clock: Clock;
   readonly journal: Pick<PodJournal, 'event'>;
-  /** Reports an event on a PersistentVolume; events are dropped if undefined. */
+  /** Records an event on a PersistentVolume; undefined to drop such events. */
   readonly volumeEvent?: ReportVolumeEvent | undefined;
 }
 
@@ -78,14 +80,14 @@ export type ReportVolumeEvent = (
 
 const soonMs = 1_000;
 
-/** Sets up the PersistentVolumes that pods use by claims. */
+/** Mounts the PersistentVolumes that pods use by claims. */
 export class ClaimVolumes {
   readonly #deps: ClaimVolumesDeps;
   readonly #lock = new KeyedMutex<PodUid>();
   readonly #expansionLock = new KeyedMutex<string>();
   /**
-   * The volumes of each pod that this process has confirmed with the API server. A claim stays
-   * bound to its volume while a pod uses it.
+   * The volumes of each pod that this process has read from the API server. A claim stays bound to
+   * its volume while a pod uses it.
    */
   readonly #confirmed = new Map<PodUid, Set<string>>();
 
@@ -93,7 +95,7 @@ export class ClaimVolumes {
     this.#deps = deps;
   }
 
-  /** Returns the locations of the volumes whose PersistentVolume is already known. */
+  /** Returns the locations of the pod's claimed volumes whose PersistentVolume is already known. */
   of(pod: Pod): ReadonlyMap<string, ClaimVolume> {
     const found = new Map<string, ClaimVolume>();
     for (const volume of pod.spec.volumes ?? []) {
@@ -125,8 +127,9 @@ export class ClaimVolumes {
   }
 
   /**
-   * Mounts the volumes that a container uses; idempotent. Returns the problems in the order of the
-   * spec; rejects only when aborted. `done` is called immediately for each mounted volume.
+   * Mounts the claimed volumes that a container of the pod uses; idempotent. Returns the problems
+   * in the order of the spec; rejects only when the signal is aborted. `done` is called immediately
+   * for each mounted volume.
    */
   async prepare(
     pod: Pod,
@@ -136,7 +139,10 @@ export class ClaimVolumes {
     return await this.#setUpAll(pod, claimed(pod), signal, done);
   }
 
-  /** Resolves the volumes of a running pod that a previous kubelet mounted without a record. */
+  /**
+   * Resolves the claims of a running pod whose volumes a previous kubelet mounted without recording
+   * them.
+   */
   async refresh(pod: Pod, signal: AbortSignal): Promise<void> {
     const unknown = claimed(pod).filter((volume) => this.#recorded(pod, volume) === undefined);
     await this.#setUpAll(pod, unknown, signal);
@@ -150,9 +156,8 @@ export class ClaimVolumes {
   }
 
   /**
-   * Call once no container of the pod runs; also for pods of which only the UID is known.
-   * Idempotent. The content of the volumes is kept. Rejects with VOLUME_REMOVE that names the paths
-   * still in use.
+   * Unmounts the pod's volumes once none of its containers runs; the UID is enough. Idempotent. The
+   * content of the volumes is kept. Rejects with VOLUME_REMOVE, which names the paths still in use.
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire(uid, signal);
@@ -202,7 +207,7 @@ export class ClaimVolumes {
       checkUse(pod, volume, found);
       return this.#check(volume, found);
     } catch (error) {
-      // Falls back to the recorded volume only while the API server is unreachable.
+      // The recorded volume is used only while the API server is unreachable.
       if (recorded !== undefined && isKind(error, 'Unavailable')) return recorded;
       throw error;
     }
@@ -220,7 +225,9 @@ export class ClaimVolumes {
     });
   }
 
-  /** Checks in the order of the Go kubelet, so that the same problem is reported first. */
+  /**
+   * Checks the claim in the order of the Go kubelet, so that the same problem is reported first.
+   */
   #check(volume: Volume, found: BoundClaim): BoundVolume {
     this.#checkNode(found.volume);
     const name = found.volume.metadata?.name ?? '';
@@ -259,7 +266,8 @@ export class ClaimVolumes {
   }
 
   /**
-   * Records the volume before mounting it, so that no other pod can get a ReadWriteOncePod volume.
+   * The volume is recorded before it is mounted, so that no other pod can get a ReadWriteOncePod
+   * volume.
    */
   async #setUp(pod: Pod, volume: Volume, bound: BoundVolume, signal: AbortSignal): Promise<void> {
     const { records } = this.#deps;
@@ -346,8 +354,8 @@ export class ClaimVolumes {
   }
 
   /**
-   * CSI drivers expand their own volumes. Two pods that share a volume serialize here; the second
-   * finds it expanded.
+   * Expands a volume that is not expanded by a CSI driver. Two pods that share it serialize here;
+   * the second finds it expanded.
    */
   async #expand(
     pod: Pod,
@@ -376,7 +384,7 @@ export class ClaimVolumes {
     }
   }
 
-  /** Returns the plugin for volumes that can be mapped as devices. */
+  /** Returns the plugin name of volumes that can be mapped as devices; undefined for others. */
   #pluginOf({ kind }: VolumeSource): BlockPlugin | undefined {
     if (this.#deps.block === undefined) return undefined;
     if (kind === 'csi') return this.#deps.csiBlock === undefined ? undefined : 'csi';
@@ -401,8 +409,8 @@ export class ClaimVolumes {
   }
 
   /**
-   * Compares the claim name, because a record of another claim belongs to an earlier pod with the
-   * same UID.
+   * Returns the recorded volume if it has the same claim name; a record of another claim belongs to
+   * an earlier pod with the same UID.
    */
   #recorded(pod: Pod, volume: Volume): BoundVolume | undefined {
     const claim = claimNameOf(pod, volume);
@@ -420,12 +428,15 @@ export class ClaimVolumes {
   }
 }
 
-/** Whether the volume is a persistentVolumeClaim or an ephemeral volume. */
+/** Whether the pod's volume is a persistentVolumeClaim or an ephemeral volume. */
 export function isClaimed(volume: Volume): boolean {
   return volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined;
 }
 
-/** The error was reported already; the next sync of the pod retries. */
+/**
+ * Ignores an error that was already reported, because the next sync of the pod retries; rethrows an
+ * abort.
+ */
 function unlessAborted(signal: AbortSignal): () => void {
   return () => signal.throwIfAborted();
 }

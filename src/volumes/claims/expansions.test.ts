@@ -25,7 +25,7 @@ const pending = { allocatedResourceStatuses: { storage: 'NodeResizePending' } };
 const refusedWith = (grpcCode: string) =>
   new KubelingError('CSI_REFUSED', `rpc error: code = X desc = ${grpcCode}`, { details: { grpcCode } });
 
-/** A claim whose volume was enlarged by the controller. */
+/** Creates an environment with a claim whose volume the controller has enlarged. */
 function grown(more: object = pending): CsiWorld {
   const environment = new CsiWorld();
   environment.can.add('EXPAND_VOLUME');
@@ -40,7 +40,7 @@ async function keptUp(environment: CsiWorld, volumes: CsiVolumes, ms = 0): Promi
 }
 
 describe('node expansion of a volume', () => {
-  it('expands at mount and updates the claim status at each step', async () => {
+  it("expands a volume at mount and updates the claim's status at each step", async () => {
     const environment = grown({
       ...pending,
       conditions: [
@@ -68,7 +68,7 @@ describe('node expansion of a volume', () => {
     assert.equal(environment.expansions.length, 1);
   });
 
-  it('expands under a running pod and retries until it succeeds', async () => {
+  it('expands a volume of a running pod and retries until that succeeds', async () => {
     const environment = grown();
     environment.volume = volumeOf('1Gi');
     const volumes = environment.volumes();
@@ -90,7 +90,7 @@ describe('node expansion of a volume', () => {
     assert.deepEqual(environment.claim?.status?.capacity, { storage: '2Gi' });
   });
 
-  it('fails the mount if the outcome of the driver call is unknown', async () => {
+  it("fails the mount when the outcome of the driver's expand call is unknown", async () => {
     const environment = grown();
     environment.troubles.set('expand', silence());
     const volumes = environment.volumes();
@@ -102,7 +102,7 @@ describe('node expansion of a volume', () => {
     assert.equal(environment.expansions.length, 1);
   });
 
-  it('reports an infeasible size on the claim and mounts the volume unchanged', async () => {
+  it("reports an infeasible size in the claim's status and mounts the volume with its current size", async () => {
     const environment = grown();
     environment.troubles.set('expand', refusedWith('OUT_OF_RANGE'));
     await environment.volumes().setUp(pod, claimed, signal);
@@ -111,7 +111,7 @@ describe('node expansion of a volume', () => {
     assert.match(environment.events.join(), /^pod VolumeResizeFailed .* OUT_OF_RANGE$/);
   });
 
-  it('does not retry an in-use expansion until the volume is released', async () => {
+  it('does not retry an infeasible expansion of a volume in use until the volume is released', async () => {
     const environment = grown();
     environment.troubles.set('expand', refusedWith('FAILED_PRECONDITION'));
     const volumes = environment.volumes();
@@ -124,7 +124,7 @@ describe('node expansion of a volume', () => {
     assert.equal(environment.expansions.length, 1);
   });
 
-  it('does not expand a read-only volume and reports that', async () => {
+  it('does not expand a volume mounted read-only and reports that', async () => {
     const environment = grown();
     await environment.volumes().setUp(pod, { ...claimed, readOnly: true }, signal);
     const reported =
@@ -135,7 +135,7 @@ describe('node expansion of a volume', () => {
     );
   });
 
-  it('mounts unchanged if the driver cannot expand or the API server is unreachable', async () => {
+  it('mounts a volume with its current size when the driver cannot expand it or the API server is unreachable', async () => {
     const environment = grown();
     environment.can.delete('EXPAND_VOLUME');
     await environment.volumes().setUp(pod, claimed, signal);
@@ -150,7 +150,7 @@ describe('node expansion of a volume', () => {
     assert.deepEqual([environment.expansions, other.expansions], [[], []]);
   });
 
-  it('updates only the capacity without the step status, and nothing if another node did', () => {
+  it('updates only the capacity on clusters without the resize status, and nothing when another node did', () => {
     const plan = (
       claim: PersistentVolumeClaim,
       modes: string[] = ['ReadWriteOnce'],
@@ -177,7 +177,7 @@ describe('node expansion of a volume', () => {
     assert.equal(planExpansion(claimOf('2Gi'), volumeOf('2Gi'), 'writable', before).do, 'nothing');
   });
 
-  it('expands a block volume before the pod gets it and while the pod runs', async () => {
+  it('expands a block volume before the pod gets it and also while the pod runs', async () => {
     const environment = grown();
     const volumes = environment.volumes();
     const device = { ...claimed, shownAs: 'device' as const };
@@ -197,7 +197,7 @@ describe('node expansion of a volume', () => {
     assert.deepEqual(environment.claim?.status?.capacity, { storage: '3Gi' });
   });
 
-  it('does not hand a block volume to the pod if its expansion fails', async () => {
+  it('does not map a block volume for the pod when its expansion fails', async () => {
     const environment = grown();
     environment.troubles.set('expand', silence());
     const device = { ...claimed, shownAs: 'device' as const };

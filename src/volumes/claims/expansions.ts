@@ -18,11 +18,11 @@ import { grpcCodeOf } from '../csi/csi-client.ts';
 import { stageError } from '../manager/mount-attempts.ts';
 import { type StorageObserver, timed, type VolumePlugin } from '../manager/volume-metrics.ts';
 
-/** The claim operations of the API server. */
+/** Reads and changes PersistentVolumeClaims in the API server. */
 export interface ClaimApi {
   claim(namespace: string, name: string, signal: AbortSignal): Promise<PersistentVolumeClaim | undefined>;
   volume(name: string, signal: AbortSignal): Promise<PersistentVolume | undefined>;
-  /** Rejects with a conflict if the claim has changed since it was read. */
+  /** Patches the claim; rejects with a conflict when the claim has changed since it was read. */
   changeClaim(
     claim: PersistentVolumeClaim,
     change: ClaimChange,
@@ -39,28 +39,28 @@ export interface ClaimEvent {
 
 export interface ExpansionsDeps {
   readonly nodeName: string;
-  /** Undefined on a node without an API server. */
+  /** Access to claims; undefined on a node without an API server. */
   readonly api: ClaimApi | undefined;
   readonly clock: Clock;
   readonly journal: Pick<PodJournal, 'event'>;
   readonly observe: StorageObserver;
 }
 
-/** A volume that may have been enlarged by the controller. */
+/** A volume that the controller may have enlarged. */
 export interface ExpandableVolume {
   /** The name of the PersistentVolume. */
   readonly name: string;
   readonly claim: string;
   readonly readOnly: boolean;
-  /** Unique among all volumes of all plugins. */
+  /** Key of the volume, unique among all volumes of all plugins. */
   readonly key: string;
-  /** The plugin name in metrics. */
+  /** Plugin name for metrics. */
   readonly plugin: VolumePlugin;
-  /** Expands the volume on this node. A rejection with a gRPC code is classified by that code. */
+  /** Expands the volume on this node. A rejection with a gRPC code is evaluated by that code. */
   expand(bytes: bigint, signal: AbortSignal): Promise<void>;
 }
 
-/** The size can never be reached. */
+/** gRPC codes of an expansion whose size can never be reached. */
 const hopeless: ReadonlySet<string> = new Set(['INVALID_ARGUMENT', 'OUT_OF_RANGE', 'NOT_FOUND']);
 
 interface Expansion {
@@ -71,14 +71,14 @@ interface Expansion {
 }
 
 /**
- * Expands volumes on this node to the size they have in the cluster. Call with the volume lock
- * held.
+ * Expands volumes on this node to the size of their PersistentVolume. The caller must hold the
+ * volume's lock.
  */
 export class Expansions {
   readonly #deps: ExpansionsDeps;
-  /** The size of each volume at the last successful expansion on this node. */
+  /** Sizes of volumes at their last successful expansion on this node. */
   readonly #expanded = new Map<string, bigint>();
-  /** Volumes the driver refuses to expand while they are in use. */
+  /** Volumes that their driver refuses to expand while they are in use. */
   readonly #infeasible = new Set<string>();
 
   constructor(deps: ExpansionsDeps) {
@@ -86,13 +86,13 @@ export class Expansions {
   }
 
   /**
-   * Call after the volume was mounted and before a container starts. Rejects with the error of the
-   * mount.
+   * Expands the volume after it was mounted and before a container starts. Rejects with the error
+   * that fails the mount.
    */
   async atMount(pod: Pod, volume: ExpandableVolume, signal: AbortSignal): Promise<void> {
     const found = await this.#plan(volume, pod, signal).catch((error: unknown) => {
       signal.throwIfAborted();
-      // The pod can start with the current size; the expansion is retried while it runs.
+      // The pod starts with the volume's current size; the expansion is retried while the pod runs.
       if (isKind(error, 'Unavailable', 'DeadlineExceeded')) return undefined;
       throw error;
     });
@@ -112,7 +112,7 @@ export class Expansions {
     });
   }
 
-  /** Call when no pod uses the volume any more; the next pod may retry. */
+  /** Called when no pod uses the volume any more, so that the next pod may retry its expansion. */
   forget(key: string): void {
     this.#expanded.delete(key);
     this.#infeasible.delete(key);
@@ -133,7 +133,7 @@ export class Expansions {
     return { claim, plan: planExpansion(claim, found, access, this.#expanded.get(volume.key)) };
   }
 
-  /** Rejects for errors that are to be retried. */
+  /** Expands the volume; rejects when the expansion must be retried. */
   async #expand(expansion: Expansion, signal: AbortSignal): Promise<void> {
     const { volume, pod, plan } = expansion;
     const { clock, observe } = this.#deps;
@@ -157,7 +157,10 @@ export class Expansions {
     return await this.#change(claim, begun(), signal);
   }
 
-  /** An infeasible expansion is not retried: the volume is usable with its current size. */
+  /**
+   * Reports an infeasible expansion without a retry, because the volume is usable with its current
+   * size.
+   */
   async #resolveFailure(
     { pod, volume, claim, plan }: Expansion,
     error: unknown,
@@ -196,7 +199,7 @@ export class Expansions {
   }
 }
 
-/** A merge patch of the claim status; null removes a field. */
+/** A merge patch of a claim's status; null removes a field. */
 export interface ClaimChange {
   readonly capacity?: Readonly<Record<string, string>>;
   readonly allocatedResourceStatuses?: Readonly<Record<string, string | null>>;
@@ -205,23 +208,23 @@ export interface ClaimChange {
 
 export type ExpansionPlan =
   | { readonly do: 'nothing' }
-  /** The volume must be expanded but is mounted read-only. */
+  /** The volume cannot be expanded, because it is mounted read-only. */
   | { readonly do: 'refuse' }
   | {
       readonly do: 'expand';
-      /** The size of the PersistentVolume. */
+      /** Desired size: that of the PersistentVolume. */
       readonly size: string;
       readonly bytes: bigint;
       /**
-       * Which status the claim gets: each step, only the capacity on clusters without the step
-       * status, or none.
+       * Which fields of the claim's status to update: each step, only the capacity on clusters
+       * without the resize status, or none.
        */
       readonly reported: 'steps' | 'size' | 'nothing';
     };
 
 const storage = 'storage';
 const notRequired = 'volume.kubernetes.io/node-expansion-not-required';
-/** The conditions that are set only during an expansion. */
+/** Claim conditions that are set only during an expansion. */
 const resizing: ReadonlySet<string> = new Set([
   'FileSystemResizePending',
   'Resizing',
@@ -251,14 +254,15 @@ export function planExpansion(
     if (step !== 'NodeResizePending' && step !== 'NodeResizeInProgress') return { do: 'nothing' };
     return access === 'read-only' ? { do: 'refuse' } : expand('steps');
   }
-  // Another node has updated the claim already; the file system of this node still has to grow.
+  // The claim already has the new capacity because another node expanded the volume, but the file
+  // system on this node has not grown.
   const isShared = volume.spec?.accessModes?.includes('ReadWriteMany') === true;
   const isNeeded = claim.metadata?.annotations?.[notRequired] === undefined;
   const isBehind = here !== undefined && here < requested && access === 'writable';
   return isShared && isNeeded && isBehind && step === undefined ? expand('nothing') : { do: 'nothing' };
 }
 
-/** Returns the capacity in the claim status; undefined if it is not set. */
+/** Returns the capacity in the claim's status in bytes; undefined when it is not set. */
 function claimedBytes({ status }: PersistentVolumeClaim): bigint | undefined {
   return bytesOf(status?.capacity?.[storage]);
 }
@@ -281,7 +285,7 @@ export function finished(status: PersistentVolumeClaimStatus | undefined, size: 
   };
 }
 
-/** The requested size can never be reached. */
+/** Returns the change of the claim's status for a size that can never be reached. */
 export function infeasible(
   status: PersistentVolumeClaimStatus | undefined,
   why: string,

@@ -12,16 +12,16 @@ export interface CsiAttachDeps {
   readonly clock: Clock;
 }
 
-/** The interval at which the VolumeAttachment is polled. */
+/** Interval at which the VolumeAttachment is polled. */
 const pollMs = 1_000;
-/** gRPC RESOURCE_EXHAUSTED: the attach limit is reached. */
+/** gRPC code RESOURCE_EXHAUSTED: the node's attach limit is reached. */
 const resourceExhausted = 8;
 const stage = 'MountVolume.WaitForAttach failed';
 
 /**
  * Returns the publish context of the VolumeAttachment for this node. Rejects with a retry time
- * while the volume is not attached; the controller attaches it once the node status lists it in
- * volumesInUse.
+ * while the volume is not attached; the controller attaches it and the node status lists it in
+ * volumesInUse before it may be used.
  */
 export async function publishContextOf(
   { nodeName, api, clock }: CsiAttachDeps,
@@ -46,29 +46,29 @@ export async function publishContextOf(
   throw waits(`volume ${handle} is not attached for volume attachment ${attachment}`);
 }
 
-/** Whether the attach limit of the node is reached. */
+/** Whether the error reports that the attach limit of the node is reached. */
 export function isPastLimit(error: unknown): error is KubelingError {
   return error instanceof KubelingError && error.code === 'VOLUME_ATTACH_LIMIT';
 }
 
-/** Whether the error carries its own retry time. */
+/** Whether the error contains the time of the next attempt. */
 export function isWaiting(error: unknown): boolean {
   return error instanceof KubelingError && typeof error.details['retryAtMs'] === 'number';
 }
 
-/** The API requests for CSI drivers and volumes; undefined for missing objects. */
+/** API requests for CSI drivers and volumes; they return undefined for missing objects. */
 export interface CsiApi extends ClaimApi {
   driver(name: string, signal: AbortSignal): Promise<CSIDriver | undefined>;
   attachment(name: string, signal: AbortSignal): Promise<VolumeAttachment | undefined>;
   secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;
-  /** Whether the node status lists the volume in volumesAttached and in volumesInUse. */
+  /** Whether the node status lists the volume both in volumesAttached and in volumesInUse. */
   isListed(volume: string, signal: AbortSignal): Promise<boolean>;
-  /** The volumes that the node status last listed as attached or in use. */
+  /** Names of the volumes that the cached node status lists as attached or in use. */
   listed(): readonly string[];
   readonly tokens: Pick<TokenSource, 'get'>;
 }
 
-/** The part of the connection to the cluster that CSI volumes use. */
+/** The part of the connection to the API server that CSI volumes need. */
 export interface CsiClusterLink {
   readonly storage: Pick<CsiApi, 'driver' | 'attachment' | 'secret' | 'claim' | 'volume' | 'changeClaim'>;
   readonly tokens: CsiApi['tokens'];
@@ -77,7 +77,7 @@ export interface CsiClusterLink {
   readonly fetchNode: (signal: AbortSignal) => Promise<Node>;
 }
 
-/** What the volumes of drivers need of the cluster. */
+/** Builds the CsiApi from the connection to the API server. */
 export function csiApi(cluster: CsiClusterLink): CsiApi {
   const { storage, tokens } = cluster;
   const lists = (node: Node | undefined, volume: string) =>
@@ -95,8 +95,9 @@ export function csiApi(cluster: CsiClusterLink): CsiApi {
       const { volumesAttached = [], volumesInUse = [] } = cluster.node()?.status ?? {};
       return [...volumesAttached.map(({ name }) => name), ...volumesInUse];
     },
-    // What is at hand may be old; it spares the API the question while nothing has come. Before the cluster knows that
-    // the volume is in use here it may take it away again.
+    // The cached Node saves a request while it does not list the volume as attached, but it may be
+    // stale, so the Node is read again. The volume must also be in volumesInUse, because the
+    // controller may otherwise detach it.
     isListed: async (volume, signal) => {
       if (!lists(cluster.node(), volume)) return false;
       const node = await cluster.fetchNode(signal);

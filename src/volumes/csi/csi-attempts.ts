@@ -7,25 +7,28 @@ import type { CsiVolume } from './csi-request.ts';
 export interface CsiAttemptsDeps {
   readonly clock: Clock;
   readonly random: Random;
-  /** The attach limit was reached although the reported limit was higher. */
+  /** Called when a driver's attach limit was reached although the reported limit was higher. */
   readonly limitReached: (driver: string) => void;
 }
 
-/** The time pods wait for volumes before a timeout is reported. */
+/**
+ * Time after which a node whose attach limit stays reached rejects the pod; a little longer than
+ * pods wait for volumes.
+ */
 const fullForMs = 123_000;
 const retry = { baseMs: 500, maxMs: 122_000 };
 
 /**
- * Tracks mount attempts: applies the back-off after failures, and retries immediately when the
- * driver registers.
+ * Tracks mount attempts of CSI volumes: applies the back-off after failures, and allows an
+ * immediate retry when the driver registers.
  */
 export class CsiAttempts {
   readonly #clock: Clock;
   readonly #limitReached: (driver: string) => void;
   readonly #backoff: KeyedBackoff;
-  /** The error of the last attempt and its driver. */
+  /** Error of the last failed attempt with its driver, by pod and volume. */
   readonly #failed = new Map<string, { readonly error: KubelingError; readonly driver: string }>();
-  /** Since when the attach limit has been reached. */
+  /** Start of the time in which the attach limit has been reached, by pod and volume. */
   readonly #fullSince = new Map<string, number>();
   readonly #waiting = new Map<string, Set<PodUid>>();
 
@@ -35,12 +38,15 @@ export class CsiAttempts {
     this.#backoff = new KeyedBackoff({ policy: retry, random: deps.random });
   }
 
-  /** The number of drivers that pods wait for. */
+  /** Number of drivers that pods wait for. */
   get size(): number {
     return this.#waiting.size;
   }
 
-  /** Rejects with the last error and the time of the next attempt while the back-off is active. */
+  /**
+   * Runs a mount attempt. During the back-off it rejects with the last error and the time of the
+   * next attempt.
+   */
   async run<T>(
     uid: PodUid,
     { name, driver }: Pick<CsiVolume, 'name' | 'driver'>,
@@ -67,7 +73,7 @@ export class CsiAttempts {
       throw failed.error;
   }
 
-  /** Adds the retry time to the error. */
+  /** Records the failure and returns the error with the time of the next attempt. */
   #recordFailure(uid: PodUid, volume: string, driver: string, error: unknown): unknown {
     if (isPastLimit(error) && this.#hasWaited(uid, volume) === 'briefly')
       return new KubelingError('VOLUME_UNUSABLE', error.message, { details: error.details });
@@ -85,7 +91,10 @@ export class CsiAttempts {
     return reported;
   }
 
-  /** Waits for other volumes to be detached; a node that stays full rejects the pod. */
+  /**
+   * Whether a pod has waited long enough for other volumes to be detached; after that the node
+   * rejects the pod.
+   */
   #hasWaited(uid: PodUid, volume: string): 'briefly' | 'enough' {
     const nowMs = this.#clock.monotonicMs();
     const sinceMs = this.#fullSince.get(keyOf(uid, volume)) ?? nowMs;
@@ -93,7 +102,7 @@ export class CsiAttempts {
     return nowMs - sinceMs < fullForMs ? 'briefly' : 'enough';
   }
 
-  /** Returns the pods that wait for the driver and clears their back-off. */
+  /** Returns the pods that wait for the driver and ends their back-off. */
   driverRegistered(driver: string): Iterable<PodUid> {
     for (const [key, failed] of [...this.#failed]) if (failed.driver === driver) this.#forget(key);
     const waiting = this.#waiting.get(driver) ?? [];

@@ -19,21 +19,21 @@ export interface CsiBlockRemovalDeps {
   readonly observe: StorageObserver;
   readonly files: VolumeFiles;
   readonly records: Pick<BlockDataFiles, 'read' | 'podsOf'>;
-  /** Returns the recorded volume of a pod. */
+  /** Returns the volume recorded for a pod. */
   readonly recordedVolume: (uid: PodUid, name: string) => BlockData | undefined;
   readonly api: Pick<CsiApi, 'volume'> | undefined;
-  /** Throws CSI_ABSENT. */
+  /** Returns the registered driver of the volume. Throws CSI_ABSENT when there is none. */
   readonly driver: (data: BlockData) => CsiDriver;
-  /** Called before the driver is asked to unstage the volume. */
+  /** Called before the driver gets the call to unstage the volume. */
   readonly unstaged: () => void;
 }
 
 export interface DeviceToRemove {
   /** The name of the PersistentVolume. */
   readonly name: string;
-  /** The pod that releases the volume; undefined if none had it. */
+  /** UID of the pod that releases the volume; undefined when no pod had it. */
   readonly uid: PodUid | undefined;
-  /** Whether NodePublishVolume was called for the pod, even if no file shows that. */
+  /** Whether NodePublishVolume was called for the pod, even if no file on disk shows that. */
   readonly isRequested: boolean;
   /** Whether a pod waits for the volume or uses it. */
   readonly isDesired: (data: BlockData | undefined) => boolean;
@@ -41,14 +41,14 @@ export interface DeviceToRemove {
 
 export interface RemovedDevice {
   readonly left: 'something' | 'nothing';
-  /** Undefined if the driver and handle are unknown. */
+  /** Data of the volume; undefined when its driver and handle are unknown. */
   readonly data: BlockData | undefined;
 }
 
 /**
- * Unpublishes the device from a terminated pod, and unstages it after its last pod. Call with the
- * volume lock held, once the device is unmapped. Rejects with VOLUME_REMOVE that names the
- * obstacle.
+ * Unpublishes the device from a terminated pod, and unstages it after its last pod. The caller must
+ * hold the volume's lock and have unmapped the device. Rejects with VOLUME_REMOVE, which names what
+ * prevents the removal.
  */
 export async function removeDevice(
   deps: CsiBlockRemovalDeps,
@@ -65,7 +65,10 @@ export async function removeDevice(
   return { left: 'nothing', data };
 }
 
-/** Uses the recorded volume or the API if the data file is damaged. */
+/**
+ * Returns driver and handle of the volume; uses the recorded volume or the API server when the data
+ * file is damaged.
+ */
 async function ownerOf(
   { records, recordedVolume, api }: CsiBlockRemovalDeps,
   { name, uid }: DeviceToRemove,
@@ -100,7 +103,7 @@ async function unpublish(
       driver(data).client.unpublish(data.handle, target, signal),
     );
   else await rejectMounted(files, target);
-  // Files that the driver left behind are not removed.
+  // Files that the driver left behind are kept.
   if ((await files.mountAt(target)) === 'none' && (await files.kindAt(target)) === 'file')
     await files.unlink(target);
 }
@@ -112,7 +115,7 @@ async function unstage(
   signal: AbortSignal,
 ): Promise<void> {
   const staging = paths.stagedDevice(name);
-  // Without the data file no driver was called.
+  // Without the data file no driver was called, so the directories must be empty.
   if ((await files.kindAt(staging)) !== undefined) {
     unstaged();
     if (data === undefined) await rejectMounted(files, staging);
@@ -127,7 +130,7 @@ async function unstage(
   const own = paths.device(name);
   for (const directory of [staging, paths.publishedDevices(name), own.dev])
     await removeEmpty(files, directory);
-  // Removed last: without the data file the driver and the handle are unknown.
+  // The data file is removed last: without it the driver and the handle are unknown.
   await files.unlink(own.data);
   await removeLeftovers(files, posix.dirname(own.data));
   for (const directory of [posix.dirname(own.data), own.directory]) await removeEmpty(files, directory);
@@ -137,7 +140,7 @@ function described({ driver, handle }: BlockData): string {
   return `the volume ${handle} of the CSI driver ${driver}`;
 }
 
-/** Only the driver may unmount the volume, and the driver is unknown. */
+/** Rejects when the path is mounted: its driver is unknown, and only that driver may unmount it. */
 async function rejectMounted(files: VolumeFiles, path: string): Promise<void> {
   if ((await files.mountAt(path)) !== 'none')
     throw removalBlocked([
@@ -158,7 +161,7 @@ async function removeEmpty(files: VolumeFiles, directory: string): Promise<void>
     throw removalBlocked([`${directory} has content that was not put there by this node`]);
 }
 
-/** The data needed to remove a volume of any pod. */
+/** The data needed to remove a block volume of any pod. */
 export interface BlockData {
   readonly driver: string;
   readonly handle: string;
@@ -168,7 +171,7 @@ export interface BlockData {
 const directoryMode = 0o750;
 const fileMode = 0o644;
 
-/** Reads and writes vol_data.json of the block volumes on disk. */
+/** Reads and writes the vol_data.json files of block volumes. */
 export class BlockDataFiles {
   readonly #files: Pick<VolumeFiles, 'names' | 'readFile' | 'replaceFile' | 'makeDirectory'>;
   readonly #paths: CsiPaths;
@@ -184,13 +187,13 @@ export class BlockDataFiles {
     this.#nodeName = nodeName;
   }
 
-  /** Returns the names of all volumes, including those of previous kubelets. */
+  /** Returns the names of all block volumes on disk, including those of previous kubelets. */
   async names(): Promise<readonly string[]> {
     const names = await this.#files.names(this.#paths.devices);
     return names.filter((name) => !this.#paths.isShared(name));
   }
 
-  /** Returns the pods for which the volume may be published or mapped. */
+  /** Returns the UIDs of pods for which the volume may be published or mapped. */
   async podsOf(name: string): Promise<readonly PodUid[]> {
     const directories = [this.#paths.publishedDevices(name), this.#paths.device(name).dev];
     const found = await Promise.all(directories.map((directory) => this.#files.names(directory)));
@@ -211,7 +214,10 @@ export class BlockDataFiles {
     await this.#files.replaceFile(data, Buffer.from(`${text}\n`), fileMode);
   }
 
-  /** Returns undefined if the file is missing and 'damaged' if it cannot be parsed. */
+  /**
+   * Reads the data file of a volume: undefined when it is missing and 'damaged' when it cannot be
+   * parsed.
+   */
   async read(name: string): Promise<BlockData | 'damaged' | undefined> {
     const text = await this.#files.readFile(this.#paths.device(name).data);
     if (text === undefined) return undefined;

@@ -33,7 +33,7 @@ const volume: CsiVolume = {
 };
 const show = async () => {};
 
-/** A fake driver that records its calls and fails as configured. */
+/** Creates an environment with a fake driver that records its calls and fails as configured. */
 function createEnvironment() {
   const files = new MemoryVolumeFiles();
   const log: string[] = [];
@@ -109,7 +109,7 @@ function createEnvironment() {
 const [ofPod, ofOther] = [worldUid, 'other'].map((uid) => `${base}/publish/pv/${uid}`);
 
 describe('CSI block volumes', () => {
-  it('stages once, publishes to each pod, and unstages after the last pod, also after a restart', async () => {
+  it('stages a block volume once, publishes it to each pod, and unstages it after the last pod, also after a restart', async () => {
     const { files, log, released, make, block } = createEnvironment();
     const shown: string[] = [];
     await block.setUp(pod, volume, async (path) => void shown.push(path), signal);
@@ -135,7 +135,7 @@ describe('CSI block volumes', () => {
     await later.remove(worldUid, signal);
   });
 
-  it('unstages a volume whose kubelet was killed before the publish call', async () => {
+  it('unstages a volume when the kubelet was killed before NodePublishVolume', async () => {
     const { log, released, state, make, block } = createEnvironment();
     state.failing = 'publish';
     await assert.rejects(block.setUp(pod, volume, show, signal), {
@@ -146,7 +146,7 @@ describe('CSI block volumes', () => {
     assert.deepEqual([log, released], [[`unstage ${base}/staging/pv`], ['h']]);
   });
 
-  it('labels the metrics of a migrated in-tree volume, also after a restart', async () => {
+  it('labels the metrics of a migrated in-tree volume as migrated, also after a restart', async () => {
     const { observed, make, block } = createEnvironment();
     await block.setUp(pod, { ...volume, origin: 'in-tree' }, show, signal);
     const later = make();
@@ -155,7 +155,7 @@ describe('CSI block volumes', () => {
     assert.deepEqual(observed, ['unmap_device kubernetes.io/csi:d success in-tree']);
   });
 
-  it('keeps the record while the driver is not registered or a pod has the device mapped', async () => {
+  it('keeps the data file while the driver is not registered or a pod has the device mapped', async () => {
     const { files, log, state, block } = createEnvironment();
     await block.setUp(pod, volume, show, signal);
     state.isAway = true;
@@ -173,7 +173,7 @@ describe('CSI block volumes', () => {
     assert.equal(log.at(-1), `unstage ${base}/staging/pv`);
   });
 
-  it('reports that the volume is not attached, with a retry time', async () => {
+  it('rejects the mount with a retry time while the volume is not attached', async () => {
     const { state, block } = createEnvironment();
     state.attaching = stageError('MountVolume.WaitForAttach failed', 'pv', 'not yet', 17);
     await assert.rejects(block.setUp(pod, volume, show, signal), ({ message, details }: KubelingError) => {
@@ -182,7 +182,7 @@ describe('CSI block volumes', () => {
     });
   });
 
-  it('retries immediately when the missing driver registers', async () => {
+  it('retries a mount immediately when the missing driver registers', async () => {
     const { state, attempts, block } = createEnvironment();
     state.isAway = true;
     await assert.rejects(
@@ -194,7 +194,7 @@ describe('CSI block volumes', () => {
     await block.setUp(pod, volume, show, signal);
   });
 
-  it('accepts a volume published by a previous process while the driver or the API is unavailable', async () => {
+  it('accepts a volume published by a previous process while the driver or the API server is unavailable', async () => {
     const { files, state, block, make } = createEnvironment();
     const shown: string[] = [];
     const noteShown = async (path: string) => void shown.push(path);
@@ -224,7 +224,7 @@ describe('CSI block volumes', () => {
     await assert.rejects(make().setUp(pod, volume, noteShown, signal), /stage refused/);
   });
 
-  it('waits until the previous volume of the same name is removed', async () => {
+  it('does not stage a volume before the previous volume of the same name is removed', async () => {
     const { files, state, clock, block, make } = createEnvironment();
     await block.setUp(pod, volume, show, signal);
     files.put(`${base}/pv/dev/${worldUid}`, {
@@ -246,7 +246,7 @@ describe('CSI block volumes', () => {
     assert.deepEqual(await block.known(), [{ driver: 'd', handle: 'h' }]);
   });
 
-  it('respects the back-off after a failure', async () => {
+  it('does not call the driver during the back-off after a failure', async () => {
     const { log, state, clock, block } = createEnvironment();
     state.failing = 'stage';
     for (const _time of ['once', 'again'])
@@ -260,7 +260,7 @@ describe('CSI block volumes', () => {
     await block.setUp(pod, volume, show, signal);
   });
 
-  it('releases a volume that failed to mount with the last pod that waits for it', async () => {
+  it('releases a volume that failed to mount when the last pod that waits for it is removed', async () => {
     const { log, released, state, block, make } = createEnvironment();
     state.attaching = stageError('MountVolume.WaitForAttach failed', 'pv', 'not yet', 17);
     for (const waiting of [pod, other])
@@ -273,7 +273,7 @@ describe('CSI block volumes', () => {
     assert.deepEqual([log, released, await block.known()], [[], ['h'], []]);
   });
 
-  it('gives up when the attach limit stays reached', async () => {
+  it('rejects the pod with VOLUME_ATTACH_LIMIT when the attach limit stays reached for two minutes', async () => {
     const { state, clock, full, block } = createEnvironment();
     const stage = 'MountVolume.WaitForAttach failed';
     state.attaching = new KubelingError('VOLUME_ATTACH_LIMIT', 'no room', {
@@ -289,13 +289,13 @@ describe('CSI block volumes', () => {
     assert.deepEqual(full, ['d']);
   });
 
-  it('rejects a volume named like a reserved directory', async () => {
+  it('rejects a volume whose name is a reserved directory', async () => {
     const { block } = createEnvironment();
     for (const name of ['staging', 'publish', '../x'])
       await assert.rejects(block.setUp(pod, { ...volume, name }, show, signal), { code: 'VOLUME_UNUSABLE' });
   });
 
-  it('unmaps, unpublishes and unstages the devices of orphaned pods, resuming after each crash', async () => {
+  it('unmaps, unpublishes and unstages the devices of orphaned pods, and resumes after each crash', async () => {
     const { files, log, state, released, make, block } = createEnvironment();
     await block.setUp(pod, volume, show, signal);
     await files.writeFile(`${base}/pv/dev/${worldUid}`, Buffer.alloc(0), { mode: 0o640 });
@@ -327,7 +327,7 @@ describe('CSI block volumes', () => {
     assert.deepEqual([released, await files.names(base)], [['h'], ['publish', 'staging']]);
   });
 
-  it('does not unstage a volume that another pod uses during a sweep', async () => {
+  it('a sweep does not unstage a volume that another pod uses', async () => {
     const { files, log, make, block } = createEnvironment();
     await block.setUp(pod, volume, show, signal);
     await block.setUp(other, volume, show, signal);
@@ -337,7 +337,7 @@ describe('CSI block volumes', () => {
     assert.deepEqual(log, [`hide ${worldUid}`, `unpublish ${ofPod}`]);
   });
 
-  it('reports an unregistered driver once and removes the device when it registers', async () => {
+  it('reports an unregistered driver of an orphaned device once and removes the device when the driver registers', async () => {
     const { log, logs, state, make, block } = createEnvironment();
     await block.setUp(pod, volume, show, signal);
     state.isAway = true;
@@ -373,7 +373,7 @@ describe('CSI block volumes', () => {
       }
     });
 
-  it('keeps a mounted volume of unknown driver and reports it once', async () => {
+  it('keeps a mounted volume whose driver is unknown and reports it once', async () => {
     const { files, log, logs, make, block } = createEnvironment();
     await block.setUp(pod, volume, show, signal);
     await files.unlink(ofPod ?? '');
@@ -395,7 +395,7 @@ describe('CSI block volumes', () => {
     assert.deepEqual([log, await files.names(base)], [[], ['publish', 'staging']]);
   });
 
-  it('leaves no empty directories of a volume without data file', async () => {
+  it('removes the empty directories of a volume without data file', async () => {
     const { files, make } = createEnvironment();
     await files.makeDirectory(`${base}/pv/data`, 0o750);
     await files.writeFile(`${base}/pv/data/.kubeling-0123456789abcdef.tmp`, Buffer.alloc(1), { mode: 0o644 });
@@ -403,7 +403,7 @@ describe('CSI block volumes', () => {
     assert.deepEqual(await files.names(base), []);
   });
 
-  it('republishes if the driver requires it', async () => {
+  it('publishes a volume again when its driver requires republishing', async () => {
     const { log, block } = createEnvironment();
     await block.setUp(pod, volume, show, signal);
     log.length = 0;

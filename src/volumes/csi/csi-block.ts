@@ -23,47 +23,48 @@ export interface CsiBlockDeps extends Pick<CsiBlockRemovalDeps, 'recordedVolume'
   readonly paths: CsiPaths;
   readonly nodeName: string;
   readonly drivers: Pick<CsiDrivers, 'get'>;
-  /** Undefined on a node without an API server. */
+  /** API requests for CSI; undefined on a node without an API server. */
   readonly api: CsiApi | undefined;
   readonly files: VolumeFiles;
   readonly logger: Logger;
   readonly attempts: Pick<CsiAttempts, 'run'>;
-  /** Waits until the volume is attached; returns the publish context. */
+  /** Waits until the volume is attached and returns the publish context. */
   readonly attach: (volume: CsiVolume, signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
   /** Expands the volume on this node before the pod gets it. */
   readonly expand: (pod: Pod, volume: CsiVolume, signal: AbortSignal) => Promise<void>;
-  /** Whether the volume is recorded for a pod other than this one. */
+  /** Whether the volume is recorded for a pod other than the given one. */
   readonly isRecorded: (driver: string, handle: string, besides: PodUid | undefined) => boolean;
   /** Removes the volume from volumesInUse, so that the controller may detach it. */
   readonly release: (volume: BlockData) => void;
-  /** Unmaps all devices of a terminated pod, whichever plugin mapped them. */
+  /** Unmaps all block devices of a terminated pod, whichever plugin mapped them. */
   readonly hide: (uid: PodUid, signal: AbortSignal) => Promise<void>;
 }
 
-/** The progress of a volume for a pod. */
+/** Progress of setting up a volume for a pod. */
 type Stage = 'published' | 'ready';
 
 const directoryMode = 0o750;
 
 /*
- * A volume is recorded, staged once for the node, and published to each pod at a file:
+ * A volume's data file is written, the volume is staged once for the node, and it is published to
+ * each pod at a file:
  *
  *   <volume>/data/vol_data.json ──> staging/<volume> ──> publish/<volume>/<pod>
  *
- * It is undone in reverse order; staging and record are removed with the last pod.
+ * The steps are undone in reverse order; staging path and data file are removed with the last pod.
  */
 /** Sets up CSI volumes in block mode. */
 export class CsiBlock {
   readonly #deps: CsiBlockDeps;
   readonly #dataFiles: BlockDataFiles;
-  /** Serializes the operations on a volume. */
+  /** Serializes operations on the same volume. */
   readonly #lock = new KeyedMutex<string>();
-  /** The volumes staged and published by this process. */
+  /** Volumes that this process has staged and published. */
   readonly #staged = new Set<string>();
   readonly #published = new Map<PodUid, Map<string, Stage>>();
-  /** The volumes that pods wait for or use. */
+  /** Volumes that pods wait for or use, by pod UID. */
   readonly #desired = new Map<PodUid, Set<string>>();
-  /** The reported removal failure of each volume. */
+  /** Last logged removal failure of each volume. */
   readonly #reported = new Map<string, string>();
 
   constructor(deps: CsiBlockDeps) {
@@ -71,7 +72,7 @@ export class CsiBlock {
     this.#dataFiles = new BlockDataFiles(deps.files, deps.paths, deps.nodeName);
   }
 
-  /** Returns all volumes on disk, including those of previous kubelets. */
+  /** Returns the data of all volumes on disk, including those of previous kubelets. */
   async known(): Promise<readonly BlockData[]> {
     const found = await Promise.all(
       (await this.#dataFiles.names()).map((name) => this.#dataFiles.read(name)),
@@ -80,8 +81,8 @@ export class CsiBlock {
   }
 
   /**
-   * Stages and publishes the device, then maps it for the pod with `show`, which gets the path.
-   * Idempotent. Rejects with the failed stage.
+   * Stages and publishes the device, then maps it for the pod with `show`, which gets the device's
+   * path. Idempotent. Rejects with the failed step.
    */
   async setUp(
     pod: Pod,
@@ -104,7 +105,7 @@ export class CsiBlock {
     if (this.#stageOf(uid, name) !== 'ready') await attempts.run(uid, volume, work, signal);
   }
 
-  /** Calls NodePublishVolume again for a running pod, as its driver requires. */
+  /** Calls NodePublishVolume again for a running pod when the driver requires republishing. */
   async publishAgain(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
     const name = this.#checked(volume.name);
     using _held = await this.#lock.acquire(name, signal);
@@ -112,7 +113,7 @@ export class CsiBlock {
     await atStage('MapVolume.MapPodDevice failed', name, this.#publish(pod, volume, context, signal));
   }
 
-  /** Returns the volume stats of the driver; empty if it reports none. */
+  /** Returns the driver's stats of the volume; empty when it reports none. */
   async spaceOf(uid: PodUid, name: string, signal: AbortSignal): Promise<CsiSpace> {
     const { paths, drivers } = this.#deps;
     const data = await this.#dataFiles.read(name);
@@ -121,14 +122,14 @@ export class CsiBlock {
     return await queryVolumeStats(drivers, data, at, signal);
   }
 
-  /** Runs the work with the volume lock held. */
+  /** Runs the work while holding the volume's lock. */
   async withLock<T>({ name }: CsiVolume, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     return await this.#lock.run(name, work, signal);
   }
 
   /**
-   * Call once the devices of the pod are unmapped. Idempotent. Unstages volumes without pods.
-   * Rejects with VOLUME_REMOVE that names the drivers of the remaining volumes.
+   * Unpublishes the pod's devices after they were unmapped, and unstages volumes without pods.
+   * Idempotent. Rejects with VOLUME_REMOVE, which names the drivers of the remaining volumes.
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     const problems: string[] = [];
@@ -145,8 +146,8 @@ export class CsiBlock {
   }
 
   /**
-   * Removes the devices of orphaned pods and unstages volumes without pods. Rejects only when
-   * aborted.
+   * Removes the devices of orphaned pods and unstages volumes without pods. Rejects only when the
+   * signal is aborted.
    */
   async sweep(signal: AbortSignal): Promise<void> {
     const names = await this.#dataFiles.names();
@@ -171,14 +172,17 @@ export class CsiBlock {
     if (pods.length === 0) await this.#removeDevice(name, undefined, signal);
   }
 
-  /** The removal of the pod covers the other devices. */
+  /**
+   * Whether the device belongs to a pod that does not exist on this node; devices of other pods are
+   * removed with their pod.
+   */
   async #isOrphaned(uid: PodUid, name: string): Promise<boolean> {
     const { files, paths, recordedVolume } = this.#deps;
     if (this.#desired.has(uid) || recordedVolume(uid, name) !== undefined) return false;
     return (await files.kindAt(new PodVolumePaths(paths.podsDir, uid).pod)) === undefined;
   }
 
-  /** Logged once per reason; the sweeps continue. */
+  /** Logs a removal failure once per reason; later sweeps retry. */
   #reportRemovalFailure(volume: string, because: string): void {
     if (this.#reported.get(volume) === because) return;
     this.#reported.set(volume, because);
@@ -189,7 +193,8 @@ export class CsiBlock {
   }
 
   /**
-   * A device mapped by a previous kubelet is accepted while the driver or the API is unavailable.
+   * Publishes the device; while the driver or the API server is unavailable, a device mapped by a
+   * previous kubelet is accepted.
    */
   async #publishUnlessMapped(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
     const { files, paths } = this.#deps;
@@ -203,8 +208,8 @@ export class CsiBlock {
     }
     await this.#stageAndPublish(pod, volume, signal).catch(async (error: unknown) => {
       signal.throwIfAborted();
-      // The device was mapped only after the driver confirmed the publish call; after a reboot the
-      // bound file is a regular file.
+      // A mapped device proves that the driver confirmed the publish call; after a reboot the bound
+      // file is a regular file.
       const shown = posix.join(paths.device(name).dev, pod.metadata.uid);
       const isShown = (await files.kindAt(shown)) === 'other';
       if (!isUnavailable(error) || !isSame || !isShown) throw error;
@@ -280,7 +285,10 @@ export class CsiBlock {
     await driver.client.publish(request, signal);
   }
 
-  /** Call with the volume lock held. */
+  /**
+   * Removes the device of a pod, or the volume without pods; the caller must hold the volume's
+   * lock.
+   */
   async #removeDevice(name: string, uid: PodUid | undefined, signal: AbortSignal): Promise<void> {
     const isDesired = (data: BlockData | undefined) =>
       [...this.#desired.values()].some((names) => names.has(name)) ||
@@ -315,7 +323,10 @@ export class CsiBlock {
   }
 }
 
-/** The stage of a block volume is MapVolume, not MountVolume. */
+/**
+ * Changes the step named in an error from MountVolume to MapVolume, which is the one of block
+ * volumes.
+ */
 async function asMapping<T>(work: Promise<T>): Promise<T> {
   return await work.catch((error: unknown) => {
     if (!(error instanceof KubelingError) || typeof error.details['stage'] !== 'string') throw error;

@@ -16,7 +16,7 @@ function createHarness(nodeUnpublishVolume: () => Promise<object>) {
   return { clock, told: reported, client };
 }
 
-test('reports the result and the duration of each call', async () => {
+test('observes the result and the duration of each CSI call', async () => {
   const fine = createHarness(async () => ({}));
   await fine.client.unpublish('v', '/p', signal);
   assert.deepEqual(fine.told, ['/csi.v1.Node/NodeUnpublishVolume OK 0']);
@@ -30,7 +30,7 @@ test('reports the result and the duration of each call', async () => {
   assert.deepEqual(refused.told, ['/csi.v1.Node/NodeUnpublishVolume FailedPrecondition 0']);
 });
 
-test('aborts a driver call after two minutes', async () => {
+test('aborts a CSI call after two minutes', async () => {
   const { client, clock, told } = createHarness(() => new Promise(() => {}));
   const response = assert.rejects(client.unpublish('v', '/p', signal), {
     code: 'CSI_UNCERTAIN',
@@ -43,7 +43,7 @@ test('aborts a driver call after two minutes', async () => {
   assert.deepEqual(told, ['/csi.v1.Node/NodeUnpublishVolume DeadlineExceeded 120000']);
 });
 
-test('counts calls under the upstream metric names', async () => {
+test('counts CSI calls with the metric names of the Go kubelet', async () => {
   const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
   const call = { method: '/csi.v1.Node/NodeGetInfo', code: 'OK', ms: 300 };
   const observe = csiMetrics(registry);

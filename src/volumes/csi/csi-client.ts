@@ -13,8 +13,8 @@ import {
 } from './gen/node.ts';
 
 /**
- * The Node service of a CSI driver. Rejects with CSI_REFUSED, or with CSI_UNCERTAIN if the outcome
- * is unknown.
+ * Client of a driver's CSI Node service. Its methods reject with CSI_REFUSED, or with CSI_UNCERTAIN
+ * when the outcome is unknown.
  */
 export interface CsiClient {
   capabilities(signal: AbortSignal): Promise<ReadonlySet<NodeCapability>>;
@@ -28,10 +28,10 @@ export interface CsiClient {
   close(): void;
 }
 
-/** The deadline of one driver operation. */
+/** Deadline of one CSI call. */
 export const csiDeadlineMs = 120_000;
 
-/** After these gRPC codes the operation may still be running or may have succeeded. */
+/** gRPC codes after which the operation may still be running or may have succeeded. */
 const uncertain: ReadonlySet<GrpcCode> = new Set([
   'CANCELLED',
   'DEADLINE_EXCEEDED',
@@ -40,7 +40,7 @@ const uncertain: ReadonlySet<GrpcCode> = new Set([
   'ABORTED',
 ]);
 
-/** Observes the wire names of the methods and the gRPC codes in Go's spelling. */
+/** Creates a client; the observer gets the CSI method names and the gRPC codes in Go's spelling. */
 export function csiClient(
   channel: PluginChannel,
   clock: Clock,
@@ -94,7 +94,7 @@ export function csiClient(
   };
 }
 
-/** Formats the driver error as it appears in events of the Go kubelet. */
+/** Converts a driver's error to one with the message that the Go kubelet shows in events. */
 function translated(error: unknown): KubelingError {
   if (!(error instanceof GrpcError)) {
     const message = error instanceof Error ? error.message : String(error);
@@ -116,17 +116,17 @@ function codeOf(error: unknown, signal: AbortSignal): GrpcCode {
   return isKind(error, 'DeadlineExceeded') ? 'DEADLINE_EXCEEDED' : 'UNKNOWN';
 }
 
-/** Whether the driver rejected the operation definitively. */
+/** Whether the driver definitely rejected the operation. */
 export function isRejected(error: unknown): boolean {
   return error instanceof KubelingError && error.code === 'CSI_REFUSED';
 }
 
-/** Whether the error or one of its causes is CSI_ABSENT. */
+/** Whether the error or one of its causes is CSI_ABSENT: the driver is not registered. */
 export function isDriverMissing(error: unknown): boolean {
   return codesOf(error).includes('CSI_ABSENT');
 }
 
-/** Whether the driver or the API server was unreachable. */
+/** Whether the error shows that the driver or the API server was unreachable. */
 export function isUnavailable(error: unknown): boolean {
   return codesOf(error).includes('CSI_ABSENT') || isKind(rootOf(error), 'Unavailable', 'DeadlineExceeded');
 }
@@ -140,7 +140,7 @@ function rootOf(error: unknown): unknown {
   return error instanceof KubelingError && error.cause !== undefined ? rootOf(error.cause) : error;
 }
 
-/** The gRPC code of a driver error; undefined for other errors. */
+/** The gRPC code of a driver's error; undefined for other errors. */
 export function grpcCodeOf(error: unknown): string | undefined {
   const code = error instanceof KubelingError ? error.details['grpcCode'] : undefined;
   return typeof code === 'string' ? code : undefined;

@@ -53,7 +53,7 @@ class World {
 }
 
 describe('registered CSI drivers', () => {
-  it('are queried for their capabilities and node info until they deregister', async () => {
+  it('drivers are queried for their capabilities and node info until they are deregistered', async () => {
     const { drivers, history } = new World();
     await drivers.register(plugin(), signal);
     assert.deepEqual([...drivers.get('d.example').can], ['STAGE_UNSTAGE_VOLUME']);
@@ -70,7 +70,7 @@ describe('registered CSI drivers', () => {
     });
   });
 
-  it('are rejected without a name, a supported version or a node ID', async () => {
+  it('a driver without a name, a supported version or a node id is rejected', async () => {
     const environment = new World();
     const refused = (more: Partial<Plugin>, why: RegExp) =>
       assert.rejects(environment.drivers.register(plugin(more), signal), {
@@ -84,7 +84,7 @@ describe('registered CSI drivers', () => {
     assert.deepEqual(environment.history, ['close /csi.sock']);
   });
 
-  it('are replaced only by a newer version at another socket', async () => {
+  it('a driver is replaced only by a newer version at another socket', async () => {
     const { drivers } = new World();
     await drivers.register(plugin({ versions: ['1.2.0'] }), signal);
     await assert.rejects(
@@ -92,12 +92,12 @@ describe('registered CSI drivers', () => {
       /1\.2\.0 is registered already/,
     );
     await drivers.register(plugin({ endpoint: '/other.sock', versions: ['v1.10.0'] }), signal);
-    // The older registration deregisters while the newer one is active.
+    // Deregistering the older registration does not remove the newer one.
     drivers.deregister(plugin());
     assert.equal(drivers.get('d.example').name, 'd.example');
   });
 
-  it('are polled for their volume limit, and only a change is reported', async () => {
+  it('drivers are polled for their volume limit, and only a changed limit is reported', async () => {
     const environment = new World();
     await environment.drivers.register(plugin(), signal);
     await environment.drivers.update('d.example', signal);
@@ -109,14 +109,14 @@ describe('registered CSI drivers', () => {
     ]);
   });
 
-  it('have no volume limit unless they report one', async () => {
+  it('a driver that reports no volume limit has none', async () => {
     const environment = new World();
     environment.info = { nodeId: 'id', maxVolumesPerNode: 0n, accessibleTopology: undefined };
     await environment.drivers.register(plugin(), signal);
     assert.equal(environment.history[0], 'installed {"driver":"d.example","nodeId":"id","topology":{}}');
   });
 
-  it('are rejected while they report another topology', async () => {
+  it('a driver whose topology conflicts with that of the node is rejected, also after its registration', async () => {
     const environment = new World();
     environment.collision = 'detected topology value collision';
     await assert.rejects(environment.drivers.register(plugin(), signal), {

@@ -5,21 +5,23 @@ import { migratedLabel, type VolumePlugin } from '../manager/volume-metrics.ts';
 import { type CsiClient, csiClient, csiDeadlineMs } from './csi-client.ts';
 import type { NodeCapability, NodeGetInfoResponse } from './gen/node.ts';
 
-/** The NodeGetInfo result of a driver. */
+/** Result of NodeGetInfo of a driver. */
 export interface CsiNodeFacts {
   readonly driver: string;
   readonly nodeId: string;
-  /** The topology segments of the node. */
+  /** Topology segments of the node. */
   readonly topology: Readonly<Record<string, string>>;
-  /** The maximum number of attached volumes; undefined for no limit. */
+  /** Maximum number of attached volumes; undefined when there is no limit. */
   readonly maxVolumes: number | undefined;
 }
 
-/** Reports drivers to the cluster; neither blocks nor fails. */
+/** Reports registered drivers to the API server; its methods neither block nor fail. */
 export interface CsiNodeReporter {
-  /** Returns why the driver cannot be registered on this node, as far as is known. */
+  /**
+   * Returns why the driver cannot be registered on this node; undefined when no reason is known.
+   */
   collision(facts: CsiNodeFacts): string | undefined;
-  /** Calls `refused` when the API server rejects the driver later. */
+  /** Reports a registered driver; `onRejected` is called when the API server rejects it later. */
   installed(facts: CsiNodeFacts, onRejected: (why: string) => void): void;
   removed(driver: string): void;
 }
@@ -28,17 +30,17 @@ export interface CsiDriversDeps {
   readonly open: (socket: string) => PluginChannel;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Calls are not observed if undefined. */
+  /** Observes driver calls; undefined to observe none. */
   readonly observe?: CsiObserver | undefined;
-  /** Undefined on a node without an API server. */
+  /** Reports drivers; undefined on a node without an API server. */
   readonly reporter: CsiNodeReporter | undefined;
-  /** Called when a registered driver is rejected later. */
+  /** Called when the API server rejects a driver after its registration. */
   readonly onRejected: (plugin: Plugin, why: string) => void;
   /** Called when a driver has registered. */
   readonly arrived: (driver: string) => void;
 }
 
-/** A registered driver. */
+/** A registered driver with its client and capabilities. */
 export interface CsiDriver {
   readonly name: string;
   readonly client: CsiClient;
@@ -46,7 +48,7 @@ export interface CsiDriver {
 }
 
 interface Registered extends CsiDriver {
-  /** The client for migrated in-tree volumes, which metrics label separately. */
+  /** The same driver for migrated in-tree volumes, whose calls have another label in metrics. */
   readonly ofInTree: CsiDriver;
   readonly facts: CsiNodeFacts;
   readonly endpoint: string;
@@ -67,7 +69,10 @@ export class CsiDrivers implements PluginHandler {
     this.#deps = deps;
   }
 
-  /** Returns the driver for a volume of that origin. Throws CSI_ABSENT if it is not registered. */
+  /**
+   * Returns the driver for a volume of the given origin. Throws CSI_ABSENT when it is not
+   * registered.
+   */
   get(name: string, origin?: 'in-tree'): CsiDriver {
     const found = this.#drivers.get(name);
     if (found !== undefined) return origin === 'in-tree' ? found.ofInTree : found;
@@ -81,12 +86,13 @@ export class CsiDrivers implements PluginHandler {
     return [...this.#drivers.keys()];
   }
 
-  /** Queries the volume limit of the driver and reports a change to the cluster. */
+  /** Queries the driver's volume limit and reports a change to the API server. */
   async update(name: string, signal: AbortSignal): Promise<void> {
     const before = this.#drivers.get(name);
     if (before === undefined) return;
     const { maxVolumes } = factsOf(name, await before.client.info(signal));
-    // The driver may have been replaced meanwhile; the new one was queried at registration.
+    // When another registration replaced the driver during the call, its limit was queried at
+    // registration.
     if (this.#drivers.get(name) !== before || maxVolumes === before.facts.maxVolumes) return;
     const facts = { ...before.facts, maxVolumes };
     this.#drivers.set(name, { ...before, facts });
@@ -124,7 +130,7 @@ export class CsiDrivers implements PluginHandler {
     this.#deps.arrived(name);
   }
 
-  /** Aborts the calls in flight; their callers retry. */
+  /** Removes the driver and aborts its calls in flight; their callers retry. */
   deregister({ name, endpoint }: Plugin): void {
     const found = this.#drivers.get(name);
     if (found === undefined || found.endpoint !== endpoint) return;
@@ -158,7 +164,7 @@ function factsOf(driver: string, info: NodeGetInfoResponse): CsiNodeFacts {
   };
 }
 
-/** The newest CSI version supported by both sides. */
+/** The newest CSI version that both the driver and the kubelet support. */
 function highest(versions: readonly string[]): Version | undefined {
   const parsed = versions.flatMap((text) => {
     const [, major, minor = '0', patch = '0'] = /^v?(\d+)(?:\.(\d+))?(?:\.(\d+))?/.exec(text) ?? [];
@@ -175,7 +181,7 @@ function rejected(why: string): KubelingError {
   return new KubelingError('PLUGIN_REFUSED', why);
 }
 
-/** Observes the result and duration of each driver call. Never throws. */
+/** Observes the result and duration of each driver call; never throws. */
 export type CsiObserver = (
   driver: string,
   call: { readonly method: string; readonly code: string; readonly ms: number } & Pick<
@@ -184,10 +190,10 @@ export type CsiObserver = (
   >,
 ) => void;
 
-/** Histogram buckets in seconds. */
+/** Upper bounds of the histogram's buckets in seconds. */
 const buckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
 
-/** Registers the metrics; call once per registry. */
+/** Registers the metrics of driver calls; call once per registry. */
 export function csiMetrics(registry: MetricRegistry): CsiObserver {
   const durations = registry.histogram({
     name: 'csi_operations_seconds',

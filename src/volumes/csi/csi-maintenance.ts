@@ -20,7 +20,10 @@ import { keyOf } from './volume-data.ts';
 export interface CsiMaintenanceDeps {
   readonly clock: Clock;
   readonly random: Random;
-  /** Returns 'again' for a retry; rejects only when aborted. */
+  /**
+   * Does the periodic work on a volume. Returns 'again' for a retry; rejects only when the signal
+   * is aborted.
+   */
   readonly work: (pod: Pod, volume: CsiVolume, signal: AbortSignal) => Promise<'done' | 'again'>;
 }
 
@@ -33,12 +36,12 @@ const retry = { baseMs: 500, maxMs: 122_000 };
 const idleMs = 600_000;
 
 /**
- * Maintains the volumes of running pods independently of the pod workers, so that an unresponsive
+ * Maintains the volumes of running pods independently of pod workers, so that an unresponsive
  * driver does not block a pod.
  */
 export class CsiMaintenance {
   readonly #deps: CsiMaintenanceDeps;
-  /** Scheduled work that has not started; the newest pod replaces an older one. */
+  /** Scheduled work that has not started; a newer pod object replaces an older one. */
   readonly #pending = new Map<PodUid, Map<string, { readonly pod: Pod; readonly volume: CsiVolume }>>();
   readonly #running = new Map<PodUid, Map<string, Task>>();
   readonly #hints: HintLatch;
@@ -48,13 +51,13 @@ export class CsiMaintenance {
     this.#hints = new HintLatch(deps.clock);
   }
 
-  /** Neither blocks nor fails. */
+  /** Schedules work on a volume; neither blocks nor fails. */
   schedule(pod: Pod, volume: CsiVolume): void {
     mapIn(this.#pending, pod.metadata.uid).set(volume.name, { pod, volume });
     this.#hints.raise();
   }
 
-  /** No work on volumes of the pod runs once this has resolved. */
+  /** Cancels the work on the pod's volumes; none runs once this has resolved. */
   async cancel(uid: PodUid): Promise<void> {
     this.#pending.delete(uid);
     const tasks = [...(this.#running.get(uid)?.values() ?? [])];
@@ -94,16 +97,16 @@ export class CsiMaintenance {
     const { clock, random, work } = this.#deps;
     const backoff = new Backoff(retry, random);
     using held = controller;
-    // Yields first, so that the task is registered as running.
+    // Yields before the work starts, so that the task is already registered as running.
     await Promise.resolve();
     try {
       while ((await work(pod, volume, held.signal)) === 'again') {
-        // Newer work does not wait for the back-off of the failed one.
+        // Newly scheduled work does not wait for the back-off of the failed one.
         if (this.#pending.get(pod.metadata.uid)?.has(volume.name) === true) return;
         await clock.sleep(backoff.fail(clock.monotonicMs()), held.signal);
       }
     } catch {
-      // The task was aborted; a new request starts again.
+      // An aborted task is not retried; newly scheduled work starts again.
     }
   }
 }
@@ -122,13 +125,13 @@ function forgetIn<K, N, V>(maps: Map<K, Map<N, V>>, key: K, name: N): void {
 export interface CsiExpansionDeps {
   readonly paths: CsiPaths;
   readonly drivers: Pick<CsiDrivers, 'get'>;
-  /** Undefined on a node without an API server. */
+  /** API requests for CSI; undefined on a node without an API server. */
   readonly api: CsiApi | undefined;
 }
 
 /**
- * Returns how the driver expands a volume of a pod; undefined if it does not support expansion.
- * Throws CSI_ABSENT.
+ * Returns how the driver expands a volume of a pod; undefined when the driver does not support
+ * expansion. Throws CSI_ABSENT.
  */
 export function csiExpansion(
   { paths, drivers, api }: CsiExpansionDeps,
@@ -156,17 +159,17 @@ export function csiExpansion(
 type Work = (pod: Pod, volume: CsiVolume, signal: AbortSignal) => Promise<void>;
 
 export interface MaintenanceWorkDeps {
-  /** Undefined on a node without an API server. */
+  /** Reads CSIDriver objects; undefined on a node without an API server. */
   readonly api: Pick<CsiApi, 'driver'> | undefined;
   readonly journal: Pick<PodJournal, 'event'>;
   readonly publishAgain: Work;
-  /** Expands the volume on this node to its size in the cluster. */
+  /** Expands the volume on this node to the size of its PersistentVolume. */
   readonly expand: Work;
 }
 
 /**
- * The periodic work on a volume of a running pod. The published volume stays in place if the driver
- * fails.
+ * Creates the periodic work on a volume of a running pod: republishing and expansion. The published
+ * volume stays mounted when the driver fails.
  */
 export function maintenanceWork(deps: MaintenanceWorkDeps): CsiMaintenanceDeps['work'] {
   return async (pod, volume, signal) => {
@@ -195,8 +198,8 @@ async function republish(
 }
 
 /**
- * An unregistered driver needs no retry for a running pod: the work is scheduled again at the next
- * sync.
+ * Ignores an unregistered driver, because the next sync of the running pod schedules the work
+ * again.
  */
 function doneUnless(signal: AbortSignal) {
   const failed = (error: unknown) => {

@@ -40,7 +40,7 @@ class World implements AsyncDisposable {
 }
 
 describe('volume limits of CSI drivers', () => {
-  it('are polled at the period of the CSIDriver object', async () => {
+  it('volume limits are polled at the period in the CSIDriver object', async () => {
     await using environment = new World();
     environment.updates.hint();
     await environment.clock.advance(0);
@@ -54,7 +54,7 @@ describe('volume limits of CSI drivers', () => {
     assert.deepEqual(environment.asked.slice(before), ['b', 'b', 'b']);
   });
 
-  it('are polled immediately for registered drivers when a limit proves wrong', async () => {
+  it('volume limits of registered drivers are polled immediately when a limit proves wrong', async () => {
     await using environment = new World();
     environment.periods = {};
     environment.updates.refreshSoon('b');
@@ -64,7 +64,7 @@ describe('volume limits of CSI drivers', () => {
     assert.deepEqual(environment.asked, ['b']);
   });
 
-  it('are polled independently of drivers that fail or do not respond', async () => {
+  it('a driver that fails or does not respond does not delay the polls of others', async () => {
     await using environment = new World();
     environment.periods = { a: 10, b: 10 };
     environment.update = (name, signal) =>

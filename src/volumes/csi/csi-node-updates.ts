@@ -10,14 +10,14 @@ export interface CsiNodeUpdatesDeps {
 }
 
 interface Schedule {
-  /** Undefined if the driver requests no updates. */
+  /** Poll period of the driver; undefined when it requests no updates. */
   periodMs: number | undefined;
   polledMs: number;
-  /** When the period was last read from the CSIDriver object. */
+  /** Time at which the period was last read from the CSIDriver object. */
   periodReadMs: number;
 }
 
-/** The minimum period. */
+/** Minimum poll period. */
 const tickMs = 10_000;
 const periodReadEveryMs = 60_000;
 const idleMs = 600_000;
@@ -43,7 +43,7 @@ export class CsiNodeUpdates {
     this.#hints.raise();
   }
 
-  /** Called when an attach failure shows that the known limit is wrong. */
+  /** Polls the driver soon; called when an attach failure shows that the known limit is wrong. */
   refreshSoon(driver: string): void {
     this.#urgent.add(driver);
     this.#hints.raise();
@@ -62,7 +62,10 @@ export class CsiNodeUpdates {
     }
   }
 
-  /** Drivers are polled concurrently, so that an unresponsive one blocks no other. */
+  /**
+   * Polls the drivers that are due, concurrently, so that an unresponsive driver does not block
+   * others.
+   */
   #poll(signal: AbortSignal): void {
     const names = new Set(this.#deps.drivers.names());
     for (const known of [...this.#schedules.keys(), ...this.#urgent])
@@ -78,7 +81,7 @@ export class CsiNodeUpdates {
   }
 
   async #check(driver: string, signal: AbortSignal): Promise<void> {
-    // Yields first, so that the driver is registered as busy.
+    // Yields before the poll starts, so that the driver is already registered as busy.
     await Promise.resolve();
     const { clock, drivers, logger } = this.#deps;
     try {
@@ -103,7 +106,7 @@ export class CsiNodeUpdates {
     const nowMs = this.#deps.clock.monotonicMs();
     const known = this.#schedules.get(driver);
     if (known !== undefined && nowMs - known.periodReadMs < periodReadEveryMs) return known;
-    // The driver was queried at its registration, when it first appears here.
+    // A new driver was queried at its registration, so its first poll is one period later.
     const schedule = known ?? { periodMs: undefined, polledMs: nowMs, periodReadMs: nowMs };
     this.#schedules.set(driver, schedule);
     schedule.periodReadMs = nowMs;

@@ -16,7 +16,7 @@ for (const name of ['..', '../../etc', 'a/b', '/etc', '.hidden', ''])
     assert.throws(() => paths.stagedVolume(name, 'handle'), refused);
   });
 
-test('never uses the volume handle of a driver as a path', () => {
+test('does not use the volume handle of a driver in a path', () => {
   const { directory } = paths.stagedVolume('csi.example.com', '../../../etc');
   assert.match(directory, /^\/root\/plugins\/kubernetes\.io\/csi\/csi\.example\.com\/[0-9a-f]{64}$/);
 });

@@ -8,18 +8,18 @@ import type { CsiVolume } from './csi-request.ts';
 
 const csiKind = 'kubernetes.io~csi';
 const dataFile = 'vol_data.json';
-/** Directories beside the volumes; volumes with these names are rejected. */
+/** Directories beside those of block volumes; volumes with these names are rejected. */
 const [stagingName, publishName] = ['staging', 'publish'];
 
 /**
- * The paths of CSI volumes. They equal those of the Go kubelet, so that either kubelet can continue
- * with the volumes of the other.
+ * The paths of CSI volumes. They equal those of the Go kubelet, so that either kubelet can take
+ * over the other's volumes.
  */
 export class CsiPaths {
   readonly podsDir: string;
-  /** The staging directories (global mounts), by driver. */
+  /** Parent directory of the staging directories (global mounts), by driver. */
   readonly staged: string;
-  /** The directory of block volumes, beside those of the drivers. */
+  /** Parent directory of block volumes, beside the directories of drivers. */
   readonly devices: string;
 
   constructor(rootDir: string, podsDir: string) {
@@ -28,12 +28,12 @@ export class CsiPaths {
     this.devices = posix.join(this.staged, 'volumeDevices');
   }
 
-  /** The directory of all CSI volumes of a pod. */
+  /** Parent directory of all CSI volumes of a pod. */
   ofPod(uid: PodUid): string {
     return posix.join(new PodVolumePaths(this.podsDir, uid).volumes, csiKind);
   }
 
-  /** All directories above the volumes of a pod. */
+  /** The chain of directories from the pod directory to its CSI volumes. */
   chainTo(uid: PodUid): DirectoryChain {
     const { pod, volumes } = new PodVolumePaths(this.podsDir, uid);
     return [pod, volumes, this.ofPod(uid)];
@@ -43,25 +43,25 @@ export class CsiPaths {
     return volumePathsIn(posix.join(this.ofPod(uid), checked(name)), 'mount');
   }
 
-  /** Whether the path is a possible mount path of a CSI volume of a pod. */
+  /** Whether the path may be the mount path of a CSI volume of a pod. */
   isVolume(mount: string): boolean {
     const [uid = '', volumes, kind] = posix.relative(this.podsDir, mount).split('/');
     return volumes === 'volumes' && kind === csiKind && mayBePodUid(uid);
   }
 
-  /** Returns the pod and volume of a block device link; undefined for any other path. */
+  /** Returns the pod and the volume of a block device's link; undefined for any other path. */
   deviceAt(link: string): { readonly uid: PodUid; readonly name: string } | undefined {
     const [uid = '', devices, kind, name = '', ...more] = posix.relative(this.podsDir, link).split('/');
     const isDevice = devices === 'volumeDevices' && kind === csiKind && name !== '' && more.length === 0;
     return isDevice && mayBePodUid(uid) ? { uid, name } : undefined;
   }
 
-  /** The path at which the volume is published for the pod. */
+  /** Path at which the volume is published for the pod. */
   shown(uid: PodUid, { name, shownAs }: Pick<CsiVolume, 'name' | 'shownAs'>): string {
     return shownAs === 'device' ? this.publishedDevice(name, uid) : this.volume(uid, name).mount;
   }
 
-  /** The staging path of the volume. */
+  /** Path at which the volume is staged. */
   stagedAt({
     name,
     driver,
@@ -71,7 +71,7 @@ export class CsiPaths {
     return shownAs === 'device' ? this.stagedDevice(name) : this.stagedVolume(driver, handle).mount;
   }
 
-  /** Whether the name is one of the directories shared by all block volumes. */
+  /** Whether the name is that of a directory shared by all block volumes. */
   isShared(name: string): boolean {
     return name === stagingName || name === publishName;
   }
@@ -88,13 +88,13 @@ export class CsiPaths {
     return posix.join(this.publishedDevices(name), uid);
   }
 
-  /** The directories of a block volume: its data file, and one bound file per pod. */
+  /** Paths of a block volume: its data file, and one bound file per pod. */
   device(name: string): { readonly directory: string; readonly data: string; readonly dev: string } {
     const directory = posix.join(this.devices, checked(name));
     return { directory, data: posix.join(directory, 'data', dataFile), dev: posix.join(directory, 'dev') };
   }
 
-  /** Returns the handle among these whose volume is staged at the path. */
+  /** Returns which of the handles belongs to the volume staged at the path. */
   handleAt({ directory }: CsiVolumePaths, handles: Iterable<string>): string | undefined {
     const hash = posix.basename(directory);
     for (const handle of handles) if (sha256(handle) === hash) return handle;
@@ -106,7 +106,7 @@ export class CsiPaths {
   }
 }
 
-/** A directory with the mount point and the data file of a volume. */
+/** A directory that contains the mount point and the data file of a volume. */
 export interface CsiVolumePaths {
   readonly directory: string;
   readonly mount: string;
@@ -117,7 +117,7 @@ export function volumePathsIn(directory: string, mount: 'mount' | 'globalmount')
   return { directory, mount: posix.join(directory, mount), data: posix.join(directory, dataFile) };
 }
 
-/** The volume handle of an inline volume. */
+/** Returns the volume handle of an inline volume, derived from pod and volume name. */
 export function inlineHandle(uid: PodUid, volume: string): string {
   return `csi-${sha256(`${uid}${volume}`)}`;
 }
@@ -126,17 +126,20 @@ export function attachmentName(handle: string, driver: string, nodeName: string)
   return `csi-${sha256(`${handle}${driver}${nodeName}`)}`;
 }
 
-/** The plugin name in metrics. */
+/** Plugin name of a driver's volumes in metrics. */
 export function csiPlugin({ driver, origin }: Pick<CsiVolume, 'driver' | 'origin'>): VolumePlugin {
   return { name: `kubernetes.io/csi:${driver}`, origin };
 }
 
-/** The unique volume name in the node status. */
+/** Unique volume name in the node status. */
 export function attachedName(driver: string, handle: string): string {
   return `kubernetes.io/csi/${driver}^${handle}`;
 }
 
-/** Returns the handle in such a name if it belongs to the driver. */
+/**
+ * Returns the handle in a volume name of the node status; undefined when it belongs to another
+ * driver.
+ */
 export function handleIn(name: string, driver: string): string | undefined {
   const own = attachedName(driver, '');
   return name.startsWith(own) ? name.slice(own.length) : undefined;

@@ -13,20 +13,20 @@ const fileOf = (volumes: CsiVolumes, name: string) =>
 const cut = (environment: CsiWorld, path: string) =>
   environment.files.replaceFile(path, Buffer.from('{"dri'), 0o644);
 
-/** A pod whose volume was published by a previous kubelet. */
+/** Creates a pod whose volume was published by a previous kubelet. */
 async function mounted(environment = new CsiWorld()): Promise<CsiVolumes> {
   await environment.volumes().setUp(podWith([]), disk, signal);
   return environment.volumes();
 }
 
 describe('CSI volumes of a previous kubelet', () => {
-  it('are unstaged and in use until then, after a kill between unpublish and unstage', async () => {
+  it('a volume whose kubelet was killed between unpublish and unstage is unstaged, and in use until then', async () => {
     const environment = new CsiWorld();
     environment.driver = undefined;
     const spec = { attacher: driver, nodeName: 'n1', source: {} };
     environment.attachment = { spec, status: { attached: true } };
     const earlier = await mounted(environment);
-    // Ends before the first sweep.
+    // The first process ends before its first sweep.
     await earlier.remove(worldUid, signal);
     assert.deepEqual(environment.calls(), ['stage', 'publish', 'unpublish']);
     const later = environment.volumes();
@@ -40,7 +40,7 @@ describe('CSI volumes of a previous kubelet', () => {
     assert.deepEqual(later.inUse(), []);
   });
 
-  it('block neither a pod nor other volumes when the driver does not unstage', async () => {
+  it('an unresponsive unstage call blocks neither the pod nor other volumes', async () => {
     const environment = new CsiWorld();
     const volumes = environment.volumes();
     const other = { ...disk, name: 'pv2', handle: 'other' };
@@ -55,7 +55,7 @@ describe('CSI volumes of a previous kubelet', () => {
     assert.deepEqual(environment.calls().slice(4), ['unpublish', 'unpublish', 'unstage']);
   });
 
-  it('are unpublished with the recorded volume if vol_data.json is truncated', async () => {
+  it('a volume is unpublished with its recorded data when vol_data.json is truncated', async () => {
     const environment = new CsiWorld();
     const volumes = await mounted(environment);
     await cut(environment, fileOf(volumes, 'pv'));
@@ -64,7 +64,7 @@ describe('CSI volumes of a previous kubelet', () => {
     assert.deepEqual(environment.calls(), ['stage', 'publish', 'unpublish', 'unstage']);
   });
 
-  it('are unpublished with the pod spec if vol_data.json is truncated', async () => {
+  it('an inline volume is unpublished with the pod spec when vol_data.json is truncated', async () => {
     const environment = new CsiWorld();
     environment.driver = { spec: { volumeLifecycleModes: ['Ephemeral'] } };
     const described = { name: 'v', csi: { driver } };
@@ -77,7 +77,7 @@ describe('CSI volumes of a previous kubelet', () => {
     assert.deepEqual(environment.reconstructed, ['force-cleaned failure']);
   });
 
-  it('are removed without their driver only after a reboot', async () => {
+  it('a volume whose driver is not registered is removed only after a reboot', async () => {
     const environment = new CsiWorld();
     const volumes = await mounted(environment);
     environment.isThere = false;
@@ -91,7 +91,7 @@ describe('CSI volumes of a previous kubelet', () => {
     assert.equal(environment.files.text(fileOf(volumes, 'pv')), undefined);
   });
 
-  it('are removed without their driver if another kubelet left only the data file', async () => {
+  it('a volume whose driver is not registered is removed when another kubelet left only the data file', async () => {
     const environment = new CsiWorld();
     const volumes = await mounted(environment);
     const {
@@ -102,14 +102,14 @@ describe('CSI volumes of a previous kubelet', () => {
     await environment.files.replaceFile(fileOf(volumes, 'pv'), Buffer.from(JSON.stringify(theirs)), 0o644);
     environment.isThere = false;
     await environment.files.unmount(volumes.mountPathOf(worldUid, 'pv'));
-    // A directory that still exists may be a mount point.
+    // The mount directory still exists, so it may be mounted.
     await assert.rejects(volumes.remove(worldUid, signal), /cannot be unpublished/);
     await environment.files.removeEmptyDirectory(volumes.mountPathOf(worldUid, 'pv'));
     await volumes.remove(worldUid, signal);
     assert.equal(environment.files.text(fileOf(volumes, 'pv')), undefined);
   });
 
-  it('are counted once in the reconstruction metrics, also if damaged', async () => {
+  it('volumes are counted once in the reconstruction metrics, also when damaged', async () => {
     const environment = new CsiWorld();
     const volumes = await mounted(environment);
     await cut(environment, fileOf(volumes, 'pv'));
@@ -132,7 +132,7 @@ describe('CSI volumes of a previous kubelet', () => {
 
   const stagedFile = (environment: CsiWorld) =>
     environment.files.paths().find((path) => /^\/root\/plugins\/.*vol_data\.json$/.test(path)) ?? '';
-  /** A volume staged by a previous kubelet for a pod that was deleted. */
+  /** Creates a volume that a previous kubelet staged for a pod that was deleted afterwards. */
   async function staged(): Promise<CsiWorld> {
     const environment = new CsiWorld();
     await (await mounted(environment)).remove(worldUid, signal);
@@ -140,7 +140,7 @@ describe('CSI volumes of a previous kubelet', () => {
     return environment;
   }
 
-  it('is unstaged with a truncated data file if node status, record or pod has the handle', async () => {
+  it('a volume with a truncated data file is unstaged when node status, recorded volume or pod contains its handle', async () => {
     for (const how of ['listed', 'noted', 'pod'] as const) {
       const environment = await staged();
       await cut(environment, stagedFile(environment));
@@ -154,14 +154,14 @@ describe('CSI volumes of a previous kubelet', () => {
         await environment.files.replaceFile(file, Buffer.from(text), 0o644);
       }
       await environment.runs(later, 70_000);
-      // A volume that is recorded for a pod or used by one stays staged.
+      // A volume that is recorded for a pod, or used by a pod, stays staged.
       assert.deepEqual(environment.calls(), how === 'listed' ? ['unstage'] : [], how);
       assert.equal(stagedFile(environment) === '', how === 'listed', how);
       assert.equal(environment.logs.records.toArray().length, 0);
     }
   });
 
-  it('stays mounted if its handle is unknown, and is reported once', async () => {
+  it('a staged volume whose handle is unknown stays mounted, and is reported once', async () => {
     const environment = await staged();
     const file = stagedFile(environment);
     await cut(environment, file);
@@ -180,7 +180,7 @@ describe('CSI volumes of a previous kubelet', () => {
     assert.deepEqual(environment.reconstructed.slice(1), ['force-cleaned failure', 'force-cleaned success']);
   });
 
-  it('is removed if it was never recorded as staged, unless a pod is about to stage it', async () => {
+  it('a staging directory that was never recorded as staged is removed, unless a pod is about to stage the volume', async () => {
     const environment = new CsiWorld();
     await environment.files.makeDirectory(
       '/root/plugins/kubernetes.io/csi/d.example/0123/globalmount',
@@ -190,7 +190,7 @@ describe('CSI volumes of a previous kubelet', () => {
     assert.deepEqual(await environment.files.names('/root/plugins/kubernetes.io/csi/d.example'), []);
   });
 
-  it('stays staged while a pod still has it mounted without a data file', async () => {
+  it('a volume stays staged while a pod without a data file has it mounted', async () => {
     const environment = await staged();
     const other = '/root/pods/p/volumes/kubernetes.io~csi/pv/mount';
     const file = other.replace(/mount$/, 'vol_data.json');

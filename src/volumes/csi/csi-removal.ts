@@ -14,27 +14,27 @@ export interface CsiRemovalDeps {
   readonly files: VolumeFiles;
   readonly lock: KeyedMutex<string>;
   readonly driver: (what: string, data: VolumeData) => CsiDriver;
-  /** Returns the recorded volume of a pod. */
+  /** Returns the volume recorded for a pod. */
   readonly recordedVolume: (uid: PodUid, name: string) => Pick<VolumeData, 'driver' | 'handle'> | undefined;
-  /** Identifies the boot of the machine; empty if unknown. */
+  /** Returns the boot id of the machine; empty when it is unknown. */
   readonly bootId: () => Promise<string>;
   readonly reconstruction: ReconstructionObserver;
 }
 
 export interface CsiVolumeToRemove {
   readonly uid: PodUid;
-  /** The name of the PersistentVolume or of the inline volume. */
+  /** Name of the PersistentVolume or of the inline volume. */
   readonly name: string;
   readonly paths: CsiVolumePaths;
-  /** The content of the data file. */
+  /** Content of the volume's data file. */
   readonly data: VolumeData | 'damaged' | undefined;
-  /** The volumes in the pod spec, if known. */
+  /** Volumes in the pod's spec; empty when the spec is unknown. */
   readonly described: readonly Volume[];
 }
 
 /**
  * Unpublishes a CSI volume of a terminated pod. Returns the removed volume; undefined for an
- * unknown one that is not mounted. Rejects with the obstacle.
+ * unknown one that is not mounted. Rejects with what prevents the removal.
  */
 export async function removeCsiVolume(
   deps: CsiRemovalDeps,
@@ -60,7 +60,10 @@ export async function removeCsiVolume(
   return data;
 }
 
-/** Uses the recorded volume or the pod spec if the data file is damaged. */
+/**
+ * Returns the data of the volume; uses the recorded volume or the pod's spec when the data file is
+ * damaged.
+ */
 function recalled(
   { recordedVolume }: CsiRemovalDeps,
   { uid, name, data, described }: CsiVolumeToRemove,
@@ -83,8 +86,8 @@ async function forceCleaned({ files, reconstruction }: CsiRemovalDeps, paths: Cs
 }
 
 /**
- * Whether only the data file is left, so that the driver is not needed: mounts do not survive a
- * reboot, and other kubelets remove the data file last.
+ * Whether the volume can be removed without its driver, because only its data file is left: mounts
+ * do not survive a reboot, and other kubelets remove the data file last.
  */
 async function isLeftover(
   { files, bootId }: CsiRemovalDeps,
@@ -97,11 +100,12 @@ async function isLeftover(
   return now !== '' && boot !== now;
 }
 
-/** The name of a temporary file of an interrupted write. */
+/** Matches the names of temporary files of interrupted writes. */
 const leftover = /^\.kubeling-[0-9a-f]{16}\.tmp$/;
 
 /**
- * Removes the files this node created and nothing else; a mounted or non-empty directory is kept.
+ * Removes only the files of a volume directory that this node created; a mounted or non-empty
+ * directory is kept.
  */
 export async function removeVolumeDirectory(
   files: VolumeFiles,

@@ -6,9 +6,9 @@ import { unusable } from '../projected/payload.ts';
 import type { CsiApi } from './csi-attach.ts';
 import type { AccessModeKind, NodeCapability, VolumeCapability } from './gen/node.ts';
 
-/** The data of a volume for the requests to its driver. */
+/** Data of a volume for requests to its CSI driver. */
 export interface CsiVolume {
-  /** The name of the PersistentVolume or of the inline volume. */
+  /** Name of the PersistentVolume or of the inline volume. */
   readonly name: string;
   readonly driver: string;
   readonly handle: string;
@@ -17,18 +17,18 @@ export interface CsiVolume {
   readonly readOnly: boolean;
   readonly attributes: Readonly<Record<string, string>>;
   readonly mountOptions: readonly string[];
-  /** The first access mode of the volume. */
+  /** First access mode of the volume. */
   readonly accessMode: string;
   readonly stageSecret?: SecretName | undefined;
   readonly publishSecret?: SecretName | undefined;
   readonly expandSecret?: SecretName | undefined;
-  /** `device` if containers get the volume as a raw device. */
+  /** `device` when containers get the volume as a raw device. */
   readonly shownAs?: 'device' | undefined;
-  /** `one-pod` for the access mode ReadWriteOncePod. */
+  /** `one-pod` when the access mode is ReadWriteOncePod. */
   readonly use?: 'one-pod' | 'any' | undefined;
-  /** `in-tree` for a migrated in-tree volume. */
+  /** `in-tree` when the volume is a migrated in-tree volume. */
   readonly origin?: 'in-tree' | undefined;
-  /** The name of the claim; undefined for an inline volume. */
+  /** Name of the PersistentVolumeClaim; undefined for an inline volume. */
   readonly claim?: string | undefined;
 }
 
@@ -44,14 +44,17 @@ const plainModes: Readonly<Record<string, AccessModeKind>> = {
   ReadWriteMany: 'MULTI_NODE_MULTI_WRITER',
 };
 
-/** The access modes for drivers with the capability SINGLE_NODE_MULTI_WRITER. */
+/** CSI access modes for drivers with the capability SINGLE_NODE_MULTI_WRITER. */
 const finerModes: Readonly<Record<string, AccessModeKind>> = {
   ...plainModes,
   ReadWriteOnce: 'SINGLE_NODE_MULTI_WRITER',
   ReadWriteOncePod: 'SINGLE_NODE_SINGLE_WRITER',
 };
 
-/** Throws VOLUME_UNUSABLE for values that a driver could read as more than one type or flag. */
+/**
+ * Returns the volume capability of CSI requests. Throws VOLUME_UNUSABLE for values that a driver
+ * could read as several types or flags.
+ */
 export function capabilityOf(
   { accessMode: name, fsType, mountOptions, shownAs }: CsiVolume,
   can: ReadonlySet<NodeCapability>,
@@ -72,7 +75,7 @@ export function capabilityOf(
   };
 }
 
-/** The pod info of the publish request, for drivers with podInfoOnMount. */
+/** Returns the pod info in the publish request, for drivers with podInfoOnMount. */
 export function podInfo({ metadata, spec }: Pod, mode: CsiVolume['mode']): Readonly<Record<string, string>> {
   return {
     'csi.storage.k8s.io/pod.name': metadata.name,
@@ -83,7 +86,10 @@ export function podInfo({ metadata, spec }: Pod, mode: CsiVolume['mode']): Reado
   };
 }
 
-/** Returns the group the kubelet must set on the files of the volume; undefined for none. */
+/**
+ * Returns the group that the kubelet must set on the files of the volume; undefined when it sets
+ * none.
+ */
 export function groupFor(
   { spec: { securityContext } }: Pod,
   { readOnly, fsType, mode, accessMode }: CsiVolume,
@@ -96,7 +102,7 @@ export function groupFor(
   return policy === 'File' || (fsType !== '' && isSingleNode) ? securityContext?.fsGroup : undefined;
 }
 
-/** Never throws: invalid UTF-8 is passed on with replacement characters. */
+/** Decodes the values of a Secret. Never throws: invalid UTF-8 becomes replacement characters. */
 export function textsOf({ data = {} }: Secret): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]),
@@ -105,7 +111,7 @@ export function textsOf({ data = {} }: Secret): Readonly<Record<string, string>>
 
 const tokensKey = 'csi.storage.k8s.io/serviceAccount.tokens';
 
-/** Returns the content of the referenced secret; rejects if it does not exist. */
+/** Reads the Secret to which the volume refers; rejects when it does not exist. */
 export async function secretsFor(
   api: CsiApi | undefined,
   what: string,
@@ -148,8 +154,8 @@ export async function tokensFor(
 }
 
 /**
- * A driver supports inline volumes only if its CSIDriver object lists Ephemeral; without a list it
- * supports only Persistent.
+ * Throws when the CSIDriver object does not allow the volume's mode: a driver supports inline
+ * volumes only if the object lists Ephemeral; without a list it supports only Persistent.
  */
 export function checkMode({ mode, driver }: CsiVolume, found: CSIDriver | undefined): void {
   const modes = found?.spec.volumeLifecycleModes ?? [];

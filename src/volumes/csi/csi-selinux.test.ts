@@ -12,7 +12,7 @@ const selinux = { fileContext: 'system_u:object_r:container_file_t:s0' };
 const volume = { ...disk, claim: 'c', use: 'one-pod' as const };
 const label = (level: string) => `system_u:object_r:container_file_t:${level}`;
 
-/** Sets the SELinux label of each container, or of the pod. */
+/** Creates a pod with an SELinux label for each container, or one for the pod. */
 function pod(
   containers: readonly (SELinuxOptions | undefined)[],
   whole: object = {},
@@ -36,13 +36,13 @@ function labelling(): CsiWorld {
   return environment;
 }
 
-describe('a ReadWriteOncePod volume of a driver with seLinuxMount on a machine with SELinux', () => {
+describe('ReadWriteOncePod volumes of a driver with seLinuxMount on a machine with SELinux', () => {
   for (const [field, options] of [
     ['level', { level: 's0",suid,dev,x="' }],
     ['level', { level: 's0\nsuid' }],
     ['user', { level: 's0', user: 'u",bind' }],
   ] as const)
-    it(`is rejected for ${JSON.stringify(options)}, which would add mount options`, async () => {
+    it(`rejects the SELinux label ${JSON.stringify(options)}, which would add mount options`, async () => {
       const environment = labelling();
       const refused = environment.volumes({ selinux }).setUp(pod([options]), volume, signal);
       await assert.rejects(
@@ -52,7 +52,7 @@ describe('a ReadWriteOncePod volume of a driver with seLinuxMount on a machine w
       assert.deepEqual(environment.requests, []);
     });
 
-  it('is mounted with the label of the containers, which is recorded on disk', async () => {
+  it('mounts a volume with the SELinux label of the containers, and records it on disk', async () => {
     const environment = labelling();
     const volumes = environment.volumes({ selinux });
     await volumes.setUp(pod([{ level: 's0:c1,c2' }, { level: 's0:c1,c2', type: 't' }]), volume, signal);
@@ -66,14 +66,15 @@ describe('a ReadWriteOncePod volume of a driver with seLinuxMount on a machine w
     assert.equal(volumes.contextOf(worldUid, 'pv'), label('s0:c1,c2'));
     for (const path of environment.files.paths().filter((each) => each.endsWith('vol_data.json')))
       assert.equal(JSON.parse(environment.files.text(path) ?? '').seLinuxMountContext, label('s0:c1,c2'));
-    // The context is known after a restart although the driver is not registered.
+    // After a restart the context is read from the data file, although the driver is not
+    // registered.
     environment.isThere = false;
     const later = environment.volumes({ selinux });
     await later.setUp(pod([{ level: 's0:c1,c2' }]), volume, signal);
     assert.equal(later.contextOf(worldUid, 'pv'), label('s0:c1,c2'));
   });
 
-  it('is mounted without a context where the runtime labels the files', async () => {
+  it('mounts a volume without a context when the runtime relabels the files', async () => {
     const contextOf = async (
       made: Pod,
       {
@@ -96,7 +97,7 @@ describe('a ReadWriteOncePod volume of a driver with seLinuxMount on a machine w
     assert.equal(await contextOf(pod([{ type: 't' }])), undefined);
   });
 
-  it('is rejected if the containers of a pod have two labels', async () => {
+  it('rejects a volume that containers of a pod with two different labels use', async () => {
     const two = pod([{ level: 's0:c1' }, undefined], { seLinuxOptions: { level: 's0:c2', user: 'u' } });
     await assert.rejects(
       labelling().volumes({ selinux }).setUp(two, volume, signal),
@@ -104,7 +105,7 @@ describe('a ReadWriteOncePod volume of a driver with seLinuxMount on a machine w
     );
   });
 
-  it('is unstaged before it is mounted with another label, and not while another pod uses it', async () => {
+  it('unstages a volume before mounting it with another label, but not while another pod uses it', async () => {
     const environment = labelling();
     const volumes = environment.volumes({ selinux });
     await volumes.setUp(pod([{ level: 's0:c1' }]), volume, signal);
@@ -121,7 +122,7 @@ describe('a ReadWriteOncePod volume of a driver with seLinuxMount on a machine w
     assert.equal(volumes.contextOf(worldUid, 'pv'), undefined);
   });
 
-  it('is mounted with one label for all pods in any access mode when SELinuxMount is enabled', async () => {
+  it('mounts volumes of any access mode with one label for all pods when SELinuxMount is enabled', async () => {
     for (const stages of [true, false]) {
       const environment = labelling();
       if (!stages) environment.can.clear();
@@ -138,7 +139,7 @@ describe('a ReadWriteOncePod volume of a driver with seLinuxMount on a machine w
       });
       const third = podUid('third');
       await volumes.setUp(pod([{ level: 's0:c1,c2' }], {}, third), shared, signal);
-      // A new label requires that all pods with the old one are gone.
+      // A new label can be used only after all pods with the old label are removed.
       for (const uid of [worldUid, third, otherUid]) await environment.ends(volumes, uid);
       await environment.clock.advance(10_000);
       await volumes.setUp(pod([{ level: 's0:c3' }], {}, otherUid), shared, signal);

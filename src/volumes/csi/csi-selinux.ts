@@ -6,21 +6,23 @@ import { unusable } from '../projected/payload.ts';
 import type { CsiVolume } from './csi-request.ts';
 
 /**
- * Drivers pass the label in double quotes as an option of mount(8), so it must not contain quotes.
+ * Allowed characters of a label part: drivers pass the label in double quotes as an option of
+ * mount(8), so it must not contain quotes.
  */
 const labelPart = /^[\w.:,-]*$/;
 
-/** The SELinux state of the machine. */
+/** SELinux configuration of the machine. */
 export interface SelinuxFacts {
-  /** The file context of containers without its level. */
+  /** SELinux file context of containers, without the level. */
   readonly fileContext: string;
   /** Which volumes are mounted with a label: only ReadWriteOncePod volumes, or all. */
   readonly labelled?: 'one-pod' | 'all' | undefined;
 }
 
 /**
- * Returns the SELinux context to mount the volume with, which avoids relabeling each file;
- * undefined if the files are relabeled. Throws if the containers need different contexts.
+ * Returns the SELinux context with which to mount the volume, so that its files need no relabeling;
+ * undefined when the runtime relabels the files. Throws when the containers need different
+ * contexts.
  */
 export function mountContext(
   facts: SelinuxFacts | undefined,
@@ -39,7 +41,7 @@ export function mountContext(
   return [...contexts][0];
 }
 
-/** The mount option in the form that drivers pass to mount(8). */
+/** Formats the mount option as drivers pass it to mount(8). */
 function contextOption(context: string): string {
   return `context=${JSON.stringify(context)}`;
 }
@@ -60,7 +62,10 @@ function optionsFor(pod: Pod, { claim }: CsiVolume): readonly SELinuxOptions[] {
     );
 }
 
-/** Without an explicit level the runtime picks a random one for each container. */
+/**
+ * Returns the file context of a label; undefined without a level, because the runtime then uses a
+ * random one for each container.
+ */
 function contextOf({ user, level }: SELinuxOptions, fileContext: string): string | undefined {
   if (level === undefined || level === '') return undefined;
   const [usualUser, role, type] = fileContext.split(':');

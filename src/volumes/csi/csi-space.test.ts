@@ -5,7 +5,7 @@ import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
 
 const { signal } = new AbortController();
 
-test('reports the capacity and health that the driver returns', async () => {
+test('reports the capacity and the health that the CSI driver returns', async () => {
   const environment = new CsiWorld();
   const volumes = environment.volumes();
   await volumes.setUp(podWith([]), disk, signal);
@@ -25,7 +25,7 @@ test('reports the capacity and health that the driver returns', async () => {
   assert.deepEqual(await space(), { inodes: 3, inodesFree: 2, inodesUsed: 1, health: 'abnormal' });
 });
 
-test('reports a failing driver and does not wait for an unregistered one', async () => {
+test('rejects when the CSI driver fails, and returns empty stats without waiting when it is not registered', async () => {
   const environment = new CsiWorld();
   environment.can.add('GET_VOLUME_STATS');
   const volumes = environment.volumes();
@@ -37,7 +37,7 @@ test('reports a failing driver and does not wait for an unregistered one', async
   assert.deepEqual(await volumes.spaceAt(at, signal), {});
 });
 
-test('queries the publish path of a block volume', async () => {
+test('passes the publish path of a block volume to NodeGetVolumeStats', async () => {
   const environment = new CsiWorld();
   environment.can.add('GET_VOLUME_STATS');
   environment.stats = {
@@ -55,7 +55,7 @@ test('queries the publish path of a block volume', async () => {
   );
 });
 
-test('queries drivers only for their own volumes', () => {
+test('queries a CSI driver only for volumes of that driver', () => {
   const volumes = new CsiWorld().volumes();
   assert.equal(
     volumes.spaceAt(`/root/pods/${worldUid}/volumes/kubernetes.io~local-volume/pv`, signal),

@@ -6,7 +6,7 @@ import { type CsiPaths, volumePathsIn } from './csi-paths.ts';
 import type { NodeGetVolumeStatsResponse, VolumeUsage } from './gen/node.ts';
 import { isValid, readVolumeData, type VolumeData } from './volume-data.ts';
 
-/** The volume stats as far as the driver reports them. */
+/** Stats of a CSI volume; values that the driver does not report are undefined. */
 export interface CsiSpace extends Partial<VolumeSpace> {
   readonly health?: 'normal' | 'abnormal';
 }
@@ -17,7 +17,7 @@ export interface CsiSpaceDeps {
   readonly paths: CsiPaths;
 }
 
-/** Returns the stats of the volume mounted at the path; empty if its driver reports none. */
+/** Returns the stats of the CSI volume mounted at the path; empty when its driver reports none. */
 export async function csiSpaceAt(
   { files, drivers, paths }: CsiSpaceDeps,
   mount: string,

@@ -40,39 +40,42 @@ export interface CsiStagingDeps
     | 'otherMounts'
   > {
   readonly paths: CsiPaths;
-  /** Serializes the operations on a volume; keyed by `keyOf`. */
+  /** Serializes operations on the same volume; keyed by `keyOf`. */
   readonly lock: KeyedMutex<string>;
-  /** Whether a pod other than this one requires the volume. */
+  /** Whether a pod other than the given one needs the volume. */
   readonly isDesired: (key: string, besides: PodUid | undefined) => boolean;
-  /** Returns all known volume handles of a driver. */
+  /** Returns all volume handles of a driver that the node knows. */
   readonly handlesOf: (driver: string) => readonly string[];
-  /** Called when no pod uses the volume any more. */
+  /** Called when the last pod has released the volume. */
   readonly released: (data: VolumeData) => void;
-  /** The block volumes of CSI drivers. */
+  /** The CSI volumes in block mode. */
   readonly devices: Pick<CsiBlock, 'known' | 'sweep'>;
 }
 
 export const directoryMode = 0o750;
 const sweepEveryMs = 60_000;
 const noAttaching = 'attaching volumes from the kubelet is not supported';
-/** No volume has an empty key. */
+/**
+ * Key of the sweep of all block volumes among the running unstage tasks; no volume has an empty
+ * key.
+ */
 const allDevices = '';
 
 /**
- * The node-level part of CSI volumes: waits for their attachment and stages them for all pods of
- * the node.
+ * The node-level steps of CSI volumes: waits until they are attached and stages them once for all
+ * pods of the node.
  */
 export class CsiStaging {
   readonly #deps: CsiStagingDeps;
-  /** The volumes staged by this process. */
+  /** Volumes that this process has staged. */
   readonly #staged = new Set<string>();
-  /** The volumes that the controller must not detach from this node (volumesInUse). */
+  /** Volumes in use (volumesInUse), which the controller must not detach from this node. */
   readonly #inUse = new Set<string>();
-  /** The volumes whose attachment was confirmed. */
+  /** Volumes whose attachment was confirmed. */
   readonly #attached = new Set<string>();
-  /** Whether the volumes of previous kubelets are included. */
+  /** Whether the volumes of previous kubelets have been added to the volumes in use. */
   #reconstruction: 'untaken' | 'taken' = 'untaken';
-  /** The volumes released by pods and not yet checked. */
+  /** Volumes that pods have released and that may have to be unstaged. */
   readonly #released = new Map<string, { readonly data: VolumeData; readonly releasedBy: PodUid }>();
   readonly #unstaging = new Map<string, Promise<void>>();
   readonly #reported = new Map<string, string>();
@@ -85,7 +88,7 @@ export class CsiStaging {
 
   /**
    * Returns the names of all volumes in use, sorted; undefined until the volumes of previous
-   * kubelets are reconstructed.
+   * kubelets were found on disk.
    */
   inUse(): readonly string[] | undefined {
     return this.#reconstruction === 'taken' ? [...this.#inUse].toSorted() : undefined;
@@ -111,7 +114,10 @@ export class CsiStaging {
     }
   }
 
-  /** Throws CSI_ABSENT that names the step that needs the driver. */
+  /**
+   * Returns the driver of the volume. Throws CSI_ABSENT, which names the step that needs the
+   * driver.
+   */
   driver(what: string, { driver, origin }: Pick<VolumeData, 'driver' | 'origin'>): CsiDriver {
     try {
       return this.#deps.drivers.get(driver, origin);
@@ -121,8 +127,8 @@ export class CsiStaging {
   }
 
   /**
-   * Returns the publish context of the attachment. Rejects until the volume is attached; from now
-   * on the volume is in use.
+   * Marks the volume as in use and returns the publish context of its attachment. Rejects until the
+   * volume is attached.
    */
   async attach(volume: CsiVolume, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
     const { api, clock, nodeName, attaching } = this.#deps;
@@ -151,7 +157,7 @@ export class CsiStaging {
     return publishContext;
   }
 
-  /** Call with the volume lock held. Idempotent. */
+  /** Stages the volume; idempotent. The caller must hold the volume's lock. */
   async stage(
     pod: Pod,
     volume: CsiVolume & Pick<VolumeData, 'context'>,
@@ -169,7 +175,7 @@ export class CsiStaging {
     const staged = paths.stagedVolume(volume.driver, volume.handle);
     const before = await readVolumeData(files, staged);
     await files.makeDirectory(staged.directory, directoryMode);
-    // The directory under an existing mount is not created or changed.
+    // A directory with a mount is not created or changed.
     if ((await files.mountAt(staged.mount)) === 'none')
       await files.makeDirectory(staged.mount, directoryMode);
     await writeVolumeData(files, staged, stagedVolumeData(volume));
@@ -189,7 +195,10 @@ export class CsiStaging {
     this.#staged.add(key);
   }
 
-  /** A volume staged with one SELinux context cannot be published with another. */
+  /**
+   * Unstages a volume that was staged with another SELinux context, because it cannot be published
+   * with a different one.
+   */
   async #unstageOtherContext(
     { metadata: { uid } }: Pod,
     volume: CsiVolume & Pick<VolumeData, 'context'>,
@@ -205,8 +214,8 @@ export class CsiStaging {
   }
 
   /**
-   * A volume published to another pod with one SELinux context cannot be published with another,
-   * even if the driver does not stage.
+   * Rejects when the volume is published to another pod with another SELinux context, even if the
+   * driver does not stage.
    */
   async #rejectOtherContext(
     { metadata: { uid } }: Pod,
@@ -218,15 +227,15 @@ export class CsiStaging {
   }
 
   /**
-   * Called when a pod releases the volume. It is unstaged later if no other pod uses it; the pod
-   * does not wait.
+   * Called when a pod releases the volume. The volume is unstaged later when no other pod uses it;
+   * the pod does not wait for that.
    */
   release(data: VolumeData, releasedBy: PodUid): void {
     this.#released.set(keyOf(data), { data, releasedBy });
     this.#sweeps.raise();
   }
 
-  /** Never rejects: failures are logged and retried. */
+  /** Unstages a volume that no pod uses. Never rejects: failures are logged and retried. */
   async #unstage(data: VolumeData, releasedBy: PodUid | undefined, signal: AbortSignal): Promise<void> {
     try {
       using _held = await this.#deps.lock.acquire(keyOf(data), signal);
@@ -255,8 +264,8 @@ export class CsiStaging {
   }
 
   /**
-   * The volume may be mounted for a pod without a data file; a data file of another volume is
-   * trusted.
+   * Rejects when the staged file system is also mounted in a pod directory whose data file is
+   * missing, damaged or names this volume.
    */
   async #rejectReferenced(data: VolumeData, { mount }: CsiVolumePaths): Promise<void> {
     const { files, paths, otherMounts } = this.#deps;
@@ -272,7 +281,7 @@ export class CsiStaging {
       );
   }
 
-  /** Allows the controller to detach the volume. */
+  /** Removes the volume from volumesInUse, so that the controller may detach it. */
   markNotInUse({ driver, handle }: Pick<VolumeData, 'driver' | 'handle'>): void {
     this.#attached.delete(attachedName(driver, handle));
     this.#changeInUse(() => this.#inUse.delete(attachedName(driver, handle)));
@@ -285,7 +294,7 @@ export class CsiStaging {
     return (await this.#publishedTo(releasedBy)).some((published) => keyOf(published) === key);
   }
 
-  /** Returns the volumes of all other pods, according to their data files. */
+  /** Returns the volumes published to other pods, according to their data files. */
   async #publishedTo(besides?: PodUid): Promise<readonly VolumeData[]> {
     const { files, podsDir, paths } = this.#deps;
     const pods = (await files.names(podsDir)).filter(mayBePodUid).filter((uid) => uid !== besides);
@@ -332,7 +341,10 @@ export class CsiStaging {
     this.#sweepDevices(signal);
   }
 
-  /** Derives the driver from the path, and the handle by hashing the known handles. */
+  /**
+   * Recovers the data of a staged volume whose data file is damaged: the driver from the path, and
+   * the handle by hashing all known handles.
+   */
   async #recoverData(staged: CsiVolumePaths): Promise<VolumeData | undefined> {
     const { paths, handlesOf } = this.#deps;
     const driver = posix.basename(posix.dirname(staged.directory));
@@ -343,8 +355,8 @@ export class CsiStaging {
   }
 
   /**
-   * Removes the directory of an unknown volume, unless a mount is left that only its driver may
-   * unmount.
+   * Removes the staging directory of an unknown volume, unless it is mounted, because only the
+   * volume's driver may unmount it.
    */
   async #forceClean(staged: CsiVolumePaths): Promise<void> {
     const { files, reconstruction, logger } = this.#deps;
@@ -365,7 +377,7 @@ export class CsiStaging {
   #sweepDevices(signal: AbortSignal): void {
     if (this.#unstaging.has(allDevices)) return;
     const work = this.#deps.devices.sweep(signal).catch(() => {
-      // The sweep was aborted.
+      // A sweep that was aborted needs no log message.
     });
     this.#unstaging.set(
       allDevices,
@@ -373,7 +385,10 @@ export class CsiStaging {
     );
   }
 
-  /** Volumes are unstaged concurrently, so that an unresponsive driver blocks only its own. */
+  /**
+   * Starts to unstage the volume without waiting, so that an unresponsive driver delays only its
+   * own volumes.
+   */
   #startUnstage(data: VolumeData, releasedBy: PodUid | undefined, signal: AbortSignal): void {
     const key = keyOf(data);
     if (this.#unstaging.has(key)) return;
@@ -386,7 +401,7 @@ export class CsiStaging {
     this.#unstaging.set(key, work);
   }
 
-  /** Logged once per reason; the sweeps continue. */
+  /** Logs an unstage failure once per reason; later sweeps retry. */
   #reportUnstageFailure(data: VolumeData, error: unknown): void {
     const because = describeError(error);
     if (this.#reported.get(keyOf(data)) === because) return;

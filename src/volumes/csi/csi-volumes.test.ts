@@ -17,7 +17,7 @@ const left = (environment: CsiWorld) =>
   environment.files.paths().filter((path) => path.includes('vol_data') || /mount$/.test(path));
 
 describe('CSI volumes', () => {
-  it('are staged once, published to each pod, and unstaged after the last pod', async () => {
+  it('a CSI volume is staged once, published to each pod, and unstaged after the last pod', async () => {
     const environment = new CsiWorld();
     const volumes = environment.volumes();
     await volumes.setUp(podWith([]), disk, signal);
@@ -31,7 +31,7 @@ describe('CSI volumes', () => {
     assert.deepEqual(left(environment), []);
   });
 
-  it('have the paths and data files of the Go kubelet', async () => {
+  it('CSI volumes have the paths and data files of the Go kubelet', async () => {
     const environment = new CsiWorld();
     await environment.volumes().setUp(podWith([]), disk, signal);
     const at = `/root/pods/${worldUid}/volumes/kubernetes.io~csi/pv`;
@@ -63,7 +63,7 @@ describe('CSI volumes', () => {
     });
   });
 
-  it('are not staged for a driver without the capability', async () => {
+  it('a CSI volume is not staged when its driver lacks the capability STAGE_UNSTAGE_VOLUME', async () => {
     const environment = new CsiWorld();
     environment.can.clear();
     const volumes = environment.volumes();
@@ -73,7 +73,7 @@ describe('CSI volumes', () => {
     assert.deepEqual(environment.calls(), ['publish', 'unpublish']);
   });
 
-  it('requeue the pod as soon as the missing driver registers', async () => {
+  it('a pod that waits for a missing driver is requeued immediately when the driver registers', async () => {
     const environment = new CsiWorld();
     environment.isThere = false;
     const volumes = environment.volumes();
@@ -85,7 +85,7 @@ describe('CSI volumes', () => {
     await volumes.setUp(podWith([]), disk, signal);
   });
 
-  it('leave no files after the driver rejects them, and are retried with back-off', async () => {
+  it('a rejected CSI volume leaves no files and is retried with back-off', async () => {
     const environment = new CsiWorld();
     environment.troubles.set('stage', refusal());
     const volumes = environment.volumes();
@@ -103,7 +103,7 @@ describe('CSI volumes', () => {
     await volumes.setUp(podWith([]), disk, signal);
   });
 
-  it('are unpublished when the pod terminates if the outcome of the publish call is unknown', async () => {
+  it('a CSI volume is unpublished when the pod terminates, even if the outcome of the publish call is unknown', async () => {
     const environment = new CsiWorld();
     environment.troubles.set('publish', silence());
     const volumes = environment.volumes();
@@ -114,7 +114,7 @@ describe('CSI volumes', () => {
     assert.deepEqual(left(environment), []);
   });
 
-  it('continue after a kill, and stay mounted while the driver is not registered', async () => {
+  it('a CSI volume set up by a killed kubelet is completed, and stays mounted while the driver is not registered', async () => {
     const environment = new CsiWorld();
     await environment.volumes().setUp(podWith([]), disk, signal);
     environment.isThere = false;
@@ -126,7 +126,7 @@ describe('CSI volumes', () => {
     assert.deepEqual(environment.calls(), ['stage', 'publish', 'unpublish', 'unstage']);
   });
 
-  it('stay mounted while the API server is unavailable and the secret cannot be read', async () => {
+  it('a CSI volume stays mounted while the API server is unavailable and its Secret cannot be read', async () => {
     const environment = new CsiWorld();
     const named = { ...disk, stageSecret: { namespace: 'ns', name: 's' } };
     environment.secret = { data: {} };
@@ -138,7 +138,7 @@ describe('CSI volumes', () => {
     await assert.rejects(environment.volumes().setUp(podWith([]), named, signal), /secrets "s" not found/);
   });
 
-  it('are not assumed to be mounted if a previous kubelet got no reply', async () => {
+  it('a CSI volume does not count as mounted when a previous kubelet got no response to the publish call', async () => {
     const environment = new CsiWorld();
     const volumes = environment.volumes();
     const { publish } = environment.client;
@@ -151,7 +151,7 @@ describe('CSI volumes', () => {
     await assert.rejects(environment.volumes().setUp(podWith([]), disk, signal), { code: 'VOLUME_UNUSABLE' });
   });
 
-  it('are unstaged by a sweep only if no pod uses them', async () => {
+  it('a sweep unstages CSI volumes only if no pod uses them', async () => {
     const environment = new CsiWorld();
     environment.troubles.set('publish', refusal());
     await assert.rejects(environment.volumes().setUp(podWith([]), disk, signal));
@@ -165,7 +165,7 @@ describe('CSI volumes', () => {
     assert.deepEqual(left(environment), []);
   });
 
-  it('do not block the pod when unstaging fails, and are retried', async () => {
+  it('a failing unstage call does not block the pod, and is retried', async () => {
     const environment = new CsiWorld();
     const volumes = environment.volumes();
     await volumes.setUp(podWith([]), disk, signal);
@@ -178,12 +178,12 @@ describe('CSI volumes', () => {
     assert.deepEqual(left(environment), []);
   });
 
-  it('are never removed with content or while they are mounted', async () => {
+  it('a CSI volume directory is never removed with content or while it is mounted', async () => {
     const environment = new CsiWorld();
     const volumes = environment.volumes();
     await volumes.setUp(podWith([]), disk, signal);
     const mount = volumes.mountPathOf(worldUid, 'pv');
-    // A driver that reports an unmount that did not happen.
+    // The fake driver reports success without unmounting the volume.
     environment.client.unpublish = async () => {};
     await assert.rejects(volumes.remove(worldUid, signal), /is still mounted, by the CSI driver d\.example/);
     await environment.files.unmount(mount);
@@ -192,7 +192,7 @@ describe('CSI volumes', () => {
     assert.equal(environment.files.text(`${mount}/precious`), 'x');
   });
 
-  it('wait for their attachment and pass on its publish context', async () => {
+  it('waits for the attachment of a CSI volume and passes its publish context to the driver', async () => {
     const environment = new CsiWorld();
     environment.driver = undefined;
     environment.isListed = false;
@@ -213,7 +213,7 @@ describe('CSI volumes', () => {
     assert.deepEqual(volumes.inUse(), []);
   });
 
-  it('reject the pod after two minutes at the attach limit, if the driver updates its limits', async () => {
+  it('rejects the pod after two minutes at the attach limit when the driver updates its limits', async () => {
     const environment = new CsiWorld();
     const spec = { attacher: driver, nodeName: 'n1', source: {} };
     const attachError = { message: 'full', errorCode: 8 };
@@ -239,7 +239,7 @@ describe('CSI volumes', () => {
     assert.equal(await codeAfter(0), `VOLUME_UNUSABLE ${why}`);
   });
 
-  it('stay in use only while the pod that waits for them exists', async () => {
+  it('a CSI volume stays in use only while the pod that waits for it exists', async () => {
     const environment = new CsiWorld();
     environment.driver = undefined;
     environment.isListed = false;
@@ -251,7 +251,7 @@ describe('CSI volumes', () => {
     assert.deepEqual(volumes.inUse(), []);
   });
 
-  it('of a previous kubelet are in use from the start', async () => {
+  it('CSI volumes of a previous kubelet are in use from the start', async () => {
     const environment = new CsiWorld();
     await environment.volumes().setUp(podWith([]), disk, signal);
     const later = environment.volumes();
@@ -260,7 +260,7 @@ describe('CSI volumes', () => {
     assert.deepEqual(later.inUse(), ['kubernetes.io/csi/d.example^disk']);
   });
 
-  it('of a previous kubelet are in use from the start as block volumes', async () => {
+  it('CSI block volumes of a previous kubelet are in use from the start', async () => {
     const environment = new CsiWorld();
     environment.driver = undefined;
     environment.isListed = false;
@@ -277,7 +277,7 @@ describe('CSI volumes', () => {
     assert.deepEqual(later.inUse(), []);
   });
 
-  it('inline require a driver with the Ephemeral mode', async () => {
+  it('an inline CSI volume requires a driver with the Ephemeral mode', async () => {
     const environment = new CsiWorld();
     const volumes = environment.volumes();
     const fails = (why: RegExp) => assert.rejects(volumes.setUpInline(csiPod, inlineVolume(), signal), why);
@@ -290,7 +290,7 @@ describe('CSI volumes', () => {
     assert.deepEqual(left(environment), []);
   });
 
-  it('inline include the pod info and tokens that the driver requires', async () => {
+  it('the publish request of an inline CSI volume contains the pod info and tokens that the driver requires', async () => {
     const environment = new CsiWorld();
     environment.driver = {
       spec: { volumeLifecycleModes: ['Ephemeral'], podInfoOnMount: true, tokenRequests: [{ audience: 'x' }] },
@@ -312,7 +312,7 @@ describe('CSI volumes', () => {
     assert.deepEqual(environment.calls(), ['publish', 'unpublish']);
   });
 
-  it('that need attachment are rejected where controller attach is disabled', async () => {
+  it('a CSI volume that needs attachment is rejected when controller attach is disabled', async () => {
     const environment = new CsiWorld();
     environment.driver = undefined;
     const volumes = environment.volumes({ attaching: 'node' });
@@ -331,7 +331,7 @@ describe('CSI volumes', () => {
     assert.deepEqual(environment.calls(), ['stage', 'publish']);
   });
 
-  it('are republished to a running pod if the driver requires it, and stay if that fails', async () => {
+  it('a CSI volume is republished to a running pod when the driver requires it, and stays mounted if that fails', async () => {
     const environment = new CsiWorld();
     const volumes = environment.volumes();
     await volumes.setUp(podWith([]), disk, signal);
@@ -354,7 +354,7 @@ describe('CSI volumes', () => {
     assert.equal(left(environment).length, 4);
   });
 
-  it('cancel the driver call when the pod terminates', async () => {
+  it('a driver call is cancelled when the pod terminates', async () => {
     const environment = new CsiWorld();
     const volumes = environment.volumes();
     await volumes.setUp(podWith([]), disk, signal);
@@ -371,7 +371,7 @@ describe('CSI volumes', () => {
     await running;
   });
 
-  it('get the group of the pod according to the fsGroupPolicy', async () => {
+  it("a CSI volume gets the fsGroup of the pod according to the driver's fsGroupPolicy", async () => {
     const pod = podWith([], { securityContext: { fsGroup: 77 } });
     const groupOf = async (policy: string | undefined, volume: CsiVolume, can: NodeCapability[] = []) => {
       const environment = new CsiWorld();
@@ -391,7 +391,7 @@ describe('CSI volumes', () => {
     assert.deepEqual(await groupOf('File', disk, ['VOLUME_MOUNT_GROUP']), [0, '77']);
   });
 
-  it('with a damaged data file are removed only if they are not mounted', async () => {
+  it('a CSI volume with a damaged data file is removed only if it is not mounted', async () => {
     const environment = new CsiWorld();
     const volumes = environment.volumes();
     await volumes.setUp(podWith([]), disk, signal);

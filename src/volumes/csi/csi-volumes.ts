@@ -51,34 +51,34 @@ export interface CsiVolumesDeps
   readonly podsDir: string;
   readonly nodeName: string;
   /**
-   * Whether the controller attaches volumes to this node; attaching by the kubelet is not supported
-   * for CSI.
+   * Whether the controller attaches volumes to this node (`cluster`); attaching by the kubelet is
+   * not supported for CSI.
    */
   readonly attaching?: 'cluster' | 'node' | undefined;
   readonly drivers: Pick<CsiDrivers, 'get'>;
-  /** Undefined on a machine without SELinux. */
+  /** SELinux configuration of the machine; undefined on a machine without SELinux. */
   readonly selinux?: SelinuxFacts | undefined;
-  /** Undefined on a node without an API server. */
+  /** API requests for CSI; undefined on a node without an API server. */
   readonly api: CsiApi | undefined;
   readonly files: VolumeFiles;
   readonly logger: Logger;
   readonly journal: Pick<PodJournal, 'event'>;
   readonly observe: StorageObserver;
   /**
-   * Returns the other mount points of the file system mounted at a directory; not checked if
-   * undefined.
+   * Returns the other mount points of the file system mounted at a directory; undefined to skip
+   * this check.
    */
   readonly otherMounts?: ((directory: string) => Promise<readonly string[]>) | undefined;
   readonly expansions: Pick<Expansions, 'atMount' | 'online' | 'forget'>;
-  /** Unmaps all devices of a terminated pod, whichever plugin mapped them. */
+  /** Unmaps all block devices of a terminated pod, whichever plugin mapped them. */
   readonly hideDevices: (uid: PodUid, signal: AbortSignal) => Promise<void>;
-  /** Whether the volume is recorded for a pod other than this one. */
+  /** Whether the volume is recorded for a pod other than the given one. */
   readonly isRecorded: (driver: string, handle: string, besides: PodUid | undefined) => boolean;
-  /** Returns the recorded volume handles of a driver. */
+  /** Returns the handles of a driver's recorded volumes. */
   readonly recordedHandles: (driver: string) => readonly string[];
-  /** Requeues a pod whose driver has registered. */
+  /** Requeues a pod that waited for a driver which has registered. */
   readonly requestSync: (uid: PodUid) => void;
-  /** Called when the result of `inUse` changes. */
+  /** Called when the result of `inUse` has changed. */
   readonly inUseChanged: () => void;
 }
 
@@ -89,23 +89,23 @@ export interface CsiVolumesDeps
  *                           ^ │ pod terminates
  *                           └── unstaged after its last pod <── unpublished
  *
- * Each record is written before the driver call and removed after its reversal, so that a restarted
- * process finds everything a crash left behind. The content belongs to the user: only empty
- * directories are ever removed.
+ * Each record is written before the driver call and removed after the reverse call, so that a
+ * restarted process finds everything after a crash. The volume's content belongs to the user: only
+ * empty directories are ever removed.
  */
-/** Sets up the volumes of CSI drivers for pods. */
+/** Mounts and unmounts the volumes of CSI drivers for pods. */
 export class CsiVolumes {
-  /** The block volumes of CSI drivers. */
+  /** The CSI volumes in block mode. */
   readonly devices: CsiBlock;
   readonly #deps: CsiVolumesDeps;
   readonly #paths: CsiPaths;
-  /** Serializes the operations on a volume. */
+  /** Serializes operations on the same volume. */
   readonly #lock = new KeyedMutex<string>();
   readonly #attempts: CsiAttempts;
   readonly #staging: CsiStaging;
   readonly #maintenance: CsiMaintenance;
   readonly #removal: CsiRemovalDeps;
-  /** The volumes published by this process. */
+  /** Volumes that this process has published, by pod UID. */
   readonly #published = new Map<PodUid, Set<string>>();
   readonly #contexts = new Map<PodUid, Map<string, string>>();
   readonly #desired = new Map<PodUid, Map<string, VolumeData>>();
@@ -156,19 +156,19 @@ export class CsiVolumes {
     this.#maintenance = new CsiMaintenance({ ...deps, work: keepUp });
   }
 
-  /** The number of drivers that pods wait for. */
+  /** Number of drivers that pods wait for. */
   get size(): number {
     return this.#attempts.size;
   }
 
-  /** The mount path of the volume in the pod directory. */
+  /** Path in the pod directory at which the volume is mounted. */
   mountPathOf(uid: PodUid, name: string): string {
     return this.#paths.volume(uid, name).mount;
   }
 
   /**
-   * Returns the stats that the driver reports for the volume at the path; undefined if the path is
-   * not a CSI volume.
+   * Returns the driver's stats of the volume mounted at the path; undefined when it is no CSI
+   * volume.
    */
   spaceAt(path: string, signal: AbortSignal): Promise<CsiSpace> | undefined {
     const { files, drivers } = this.#deps;
@@ -179,13 +179,17 @@ export class CsiVolumes {
   }
 
   /**
-   * Returns the SELinux context the volume is mounted with; undefined if its files are relabeled.
+   * Returns the SELinux context with which the volume is mounted; undefined when the runtime
+   * relabels its files.
    */
   contextOf(uid: PodUid, name: string): string | undefined {
     return this.#contexts.get(uid)?.get(name);
   }
 
-  /** Returns the names of all volumes in use, sorted; undefined until all are known. */
+  /**
+   * Returns the names of all volumes in use, sorted; undefined until the volumes of previous
+   * kubelets were found on disk.
+   */
   inUse(): readonly string[] | undefined {
     return this.#staging.inUse();
   }
@@ -225,28 +229,29 @@ export class CsiVolumes {
   }
 
   /**
-   * Schedules republishing and expansion of a volume of a running pod, independently of the pod
+   * Schedules republishing and expansion of a running pod's volume, independently of the pod
    * worker.
    */
   maintain(pod: Pod, volume: CsiVolume): void {
     this.#maintenance.schedule(pod, volume);
   }
 
-  /** Schedules the same for an inline volume. */
+  /** Schedules republishing and expansion of an inline volume. */
   maintainInline(pod: Pod, described: Volume): void {
     const volume = inlineVolume(pod, described);
     if (volume !== undefined) this.maintain(pod, volume);
   }
 
-  /** Returns the location of an inline volume; undefined if it is not a CSI volume. */
+  /** Returns the paths of an inline volume; undefined when no CSI driver mounts it. */
   inline(pod: Pod, described: Volume): InlinePaths | undefined {
     return inlinePaths(this.#paths, pod, described);
   }
 
   /**
-   * Call once no container of the pod runs; also for pods of which only the UID is known.
-   * Idempotent. Rejects with VOLUME_REMOVE that names the drivers and paths left. `described`
-   * replaces damaged data files. Volumes without other pods are unstaged afterwards.
+   * Unpublishes the pod's volumes once none of its containers runs; the UID is enough. Idempotent.
+   * Rejects with VOLUME_REMOVE, which names the remaining drivers and paths. `described`, the
+   * volumes in the pod's spec, replaces damaged data files. Volumes without other pods are unstaged
+   * afterwards.
    */
   async remove(uid: PodUid, signal: AbortSignal, described: readonly Volume[] = []): Promise<void> {
     const { files } = this.#deps;
@@ -264,7 +269,7 @@ export class CsiVolumes {
       });
       if (removed === undefined) continue;
       this.#published.get(uid)?.delete(keyOf(removed));
-      // A volume that is unknown to this process was mounted by a previous one.
+      // A volume that this process has not published was mounted by a previous one.
       this.#desired.set(uid, (this.#desired.get(uid) ?? new Map()).set(keyOf(removed), removed));
     }
     this.#attempts.forgetPod(uid);
@@ -272,14 +277,17 @@ export class CsiVolumes {
     if (end === 'ours') await files.removeEmptyDirectory(directory);
     this.#published.delete(uid);
     this.#contexts.delete(uid);
-    // A volume that was attached or staged but never published has no data file in the pod
-    // directory.
+    // Volumes that were attached or staged but never published are added, because they have no data
+    // file in the pod directory.
     const desired = [...(this.#desired.get(uid)?.values() ?? [])];
     this.#desired.delete(uid);
     for (const data of desired) if (data.mode === 'Persistent') this.#staging.release(data, uid);
   }
 
-  /** Unstages volumes that no pod uses, including those of previous kubelets. */
+  /**
+   * Unstages volumes that no pod uses, including those of previous kubelets, until the signal is
+   * aborted.
+   */
   async run(signal: AbortSignal): Promise<void> {
     using end = new LinkedController(signal);
     const loops = [this.#staging, this.#maintenance].map((loop) =>
@@ -340,13 +348,13 @@ export class CsiVolumes {
       const growing = csiExpansion({ ...this.#deps, paths: this.#paths }, pod, volume);
       if (growing !== undefined) await this.#deps.expansions.atMount(pod, growing, signal);
     } catch (error) {
-      // A volume mounted by a previous kubelet does not wait for an unregistered driver.
+      // A pod whose volume a previous kubelet mounted does not wait for an unregistered driver.
       if (!isDriverMissing(error)) throw error;
     }
   }
 
   /**
-   * A volume published by a previous kubelet does not wait for an unavailable driver or API server.
+   * Ignores an unavailable driver or API server for a volume that a previous kubelet has published.
    */
   async #unlessPublished(uid: PodUid, volume: CsiVolume, error: unknown, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();

@@ -18,7 +18,7 @@ const zone = 'topology.kubernetes.io/zone';
 const gce = { gcePersistentDisk: { pdName: 'd', fsType: 'ext4' } };
 const file = { azureFile: { secretName: 's', shareName: 'share', secretNamespace: 'ns' } };
 
-describe('an in-tree PersistentVolume', () => {
+describe('translation of in-tree PersistentVolumes', () => {
   for (const [what, found, driver, handle, attributes] of [
     [
       'of AWS',
@@ -86,14 +86,14 @@ describe('an in-tree PersistentVolume', () => {
       { storagepolicyname: 'gold' },
     ],
   ] as const) {
-    it(`is translated for its CSI driver: ${what}`, () => {
+    it(`an in-tree PersistentVolume is translated for its CSI driver: ${what}`, () => {
       const source = sourceOf(found);
       assert.ok(source?.kind === 'csi');
       assert.deepEqual([source.driver, source.handle, source.attributes], [driver, handle, attributes]);
     });
   }
 
-  it('passes the secrets that the driver needs', () => {
+  it('a translated volume refers to the Secrets that the driver needs', () => {
     assert.deepEqual(inTreeVolume(volume(file))?.nodeStageSecretRef, { name: 's', namespace: 'ns' });
     const annotations = {
       'openstorage.io/auth-secret-name': 'n',
@@ -104,7 +104,7 @@ describe('an in-tree PersistentVolume', () => {
     assert.deepEqual([found?.nodeStageSecretRef, found?.nodePublishSecretRef], [secret, secret]);
   });
 
-  it('of GCE is ReadWriteOnce unless it is read-only', () => {
+  it('a translated GCE volume is ReadWriteOnce unless it is read-only', () => {
     for (const [accessModes, expected] of [
       [['ReadWriteMany'], 'ReadWriteOnce'],
       [['ReadOnlyMany', 'ReadWriteOnce'], 'ReadWriteOnce'],
@@ -117,7 +117,7 @@ describe('an in-tree PersistentVolume', () => {
     assert.equal(other?.kind === 'csi' && other.accessMode, 'ReadWriteMany');
   });
 
-  it('is rejected if the driver does not support it', () => {
+  it('an in-tree PersistentVolume that the driver does not support is rejected', () => {
     for (const [found, why] of [
       [
         volume({ awsElasticBlockStore: { volumeID: 'aws://zone/disk' } }),
@@ -139,12 +139,12 @@ describe('an in-tree PersistentVolume', () => {
       assert.throws(() => sourceOf(found), { code: 'VOLUME_UNUSABLE', message: why });
   });
 
-  it('of another type is not translated', () => {
+  it('an in-tree PersistentVolume of a type that is not migrated is not translated', () => {
     assert.equal(inTreeVolume(volume({ nfs: { server: 's', path: '/' } })), undefined);
   });
 });
 
-describe('an in-tree volume in a pod spec', () => {
+describe('in-tree volumes in a pod spec', () => {
   const pod = podWith([]);
   const found = (volume: object) => inlineVolume(pod, { name: 'v', ...volume });
   for (const [volume, name, handle, accessMode] of [
@@ -176,7 +176,7 @@ describe('an in-tree volume in a pod spec', () => {
       'ReadWriteOnce',
     ],
   ] as const)
-    it(`is attached, staged and published by the CSI driver: ${Object.keys(volume)[0]}`, () => {
+    it(`an inline in-tree volume is attached, staged and published by the CSI driver: ${Object.keys(volume)[0]}`, () => {
       const one = found(volume);
       assert.deepEqual(
         [one?.name, one?.handle, one?.accessMode, one?.mode],
@@ -186,7 +186,7 @@ describe('an in-tree volume in a pod spec', () => {
       assert.equal(isOfDriver({ name: 'v', ...volume }), true);
     });
 
-  it("uses the secret of the pod's namespace and reports unsupported fields", () => {
+  it("an inline in-tree volume uses the Secret in the pod's namespace, and unsupported fields are reported", () => {
     const namespace = pod.metadata.namespace;
     assert.deepEqual(found({ azureFile: { secretName: 's', shareName: 'x' } })?.stageSecret, {
       namespace,
@@ -202,7 +202,7 @@ describe('an in-tree volume in a pod spec', () => {
     assert.equal(isOfDriver({ name: 'v', emptyDir: {} }), false);
   });
 
-  it('is staged, published and unstaged with the migrated label in metrics, also after a restart', async () => {
+  it('an inline in-tree volume is staged, published and unstaged with the migrated label in metrics, also after a restart', async () => {
     const environment = new CsiWorld();
     environment.driver = { spec: {} };
     const spec = { attacher: 'cinder.csi.openstack.org', nodeName: 'n1', source: {} };

@@ -1,9 +1,9 @@
 import type { CSIPersistentVolumeSource, PersistentVolume, Volume } from '../../kinds/index.ts';
 import { unusable } from '../projected/payload.ts';
 
-/** The CSI volume source that an in-tree volume translates to. */
+/** The CSI volume source to which an in-tree volume is translated. */
 export type TranslatedVolume = CSIPersistentVolumeSource & {
-  /** Replaces the first access mode of the volume. */
+  /** Access mode that replaces the first one of the volume; undefined to keep it. */
   readonly accessMode?: string | undefined;
   readonly origin?: 'in-tree' | undefined;
 };
@@ -15,7 +15,7 @@ type Translate<Field extends keyof Spec> = (
 ) => TranslatedVolume;
 
 const managed = 'Managed';
-/** Placeholders: the driver determines the project and the zone. */
+/** Placeholder for project and zone, which the driver determines. */
 const unspecified = 'UNSPECIFIED';
 const zoneLabels = ['failure-domain.beta.kubernetes.io/zone', 'topology.kubernetes.io/zone'];
 const zoneDelimiter = '__';
@@ -111,8 +111,8 @@ const translations = {
 } as const;
 
 /**
- * Translates an in-tree volume. Returns undefined if its type is not migrated; throws
- * VOLUME_UNUSABLE if the driver does not support it.
+ * Translates an in-tree volume source to CSI. Returns undefined when its type is not migrated;
+ * throws VOLUME_UNUSABLE when the driver does not support the volume.
  */
 export function inTreeVolume(volume: PersistentVolume): TranslatedVolume | undefined {
   for (const [field, translate] of Object.entries(translations)) {
@@ -129,7 +129,7 @@ export function isOfDriver(volume: Volume): boolean {
   return fields.some((field) => volume[field] !== undefined);
 }
 
-/** Accepts `vol-1` and `aws://zone/vol-1`. */
+/** Returns the volume id of `vol-1` or `aws://zone/vol-1`. */
 function ebsHandle(id: string): string {
   if (!id.startsWith('aws://')) return id;
   const handle = id
@@ -142,7 +142,10 @@ function ebsHandle(id: string): string {
   return handle;
 }
 
-/** The longest text between the two marks. */
+/**
+ * Returns the storage account in a Secret's name: the longest text between `azure-storage-account-`
+ * and `-secret`.
+ */
 function accountIn(secretName: string): string | undefined {
   const mark = 'azure-storage-account-';
   const begin = secretName.indexOf(mark);
@@ -151,7 +154,7 @@ function accountIn(secretName: string): string | undefined {
   return begin >= 0 && end > from ? secretName.slice(from, end) : undefined;
 }
 
-/** A disk in several zones belongs to their region. */
+/** Returns the zone of a disk, or the region of a disk in several zones. */
 function locationOf({ metadata }: PersistentVolume): string {
   const label = zoneLabels.map((key) => metadata?.labels?.[key] ?? '').find((value) => value !== '') ?? '';
   const zones = label.split(zoneDelimiter);
@@ -164,7 +167,7 @@ function locationOf({ metadata }: PersistentVolume): string {
   return `regions/${region}`;
 }
 
-/** The in-tree plugin never validated caching modes and used the default for an invalid one. */
+/** Whether ReadOnlyMany is the only access mode of the volume. */
 function isOnlyRead({ spec }: PersistentVolume): boolean {
   const { accessModes = [] } = spec ?? {};
   return accessModes.length > 0 && accessModes.every((mode) => mode === 'ReadOnlyMany');

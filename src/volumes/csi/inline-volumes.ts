@@ -33,16 +33,16 @@ function volumeOfDriver(
   };
 }
 
-/** The location of an inline volume for a pod. */
+/** Paths of an inline volume of a pod. */
 export interface InlinePaths {
   readonly hostPath: string;
   readonly specName: string;
   readonly readOnly: boolean;
-  /** The plugin in metrics. */
+  /** Plugin name for metrics. */
   readonly plugin: VolumePlugin;
 }
 
-/** Returns undefined for a volume that no CSI driver mounts. */
+/** Returns the paths of an inline volume; undefined when no CSI driver mounts it. */
 export function inlinePaths(
   paths: Pick<CsiPaths, 'volume'>,
   pod: Pod,
@@ -59,19 +59,22 @@ export function inlinePaths(
       plugin: csiPlugin(volume),
     };
   } catch {
-    // The error is reported when the volume is mounted.
+    // An invalid volume has no paths; the error is reported when it is mounted.
     return undefined;
   }
 }
 
 interface RestoredSource {
   readonly spec: PersistentVolume['spec'];
-  /** The volume ID of the source, unique for its driver. */
+  /** Volume id in the volume source, unique for its driver. */
   readonly id: string;
   readonly readOnly: boolean | undefined;
 }
 
-/** It is attached, staged and located like a PersistentVolume with the same source. */
+/**
+ * Returns an inline in-tree volume as a CSI volume, which is attached, staged and located like a
+ * PersistentVolume with the same source.
+ */
 function restoredVolumeOf(pod: Pod, volume: Volume): CsiVolume | undefined {
   const found = restoredSourceOf(pod, volume);
   const source = found && sourceOf({ metadata: { name: volume.name }, spec: found.spec ?? {} });

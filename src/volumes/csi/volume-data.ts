@@ -6,17 +6,20 @@ export interface VolumeData {
   readonly driver: string;
   readonly handle: string;
   readonly mode: 'Persistent' | 'Ephemeral';
-  /** `published` after the driver confirmed the call; otherwise the outcome is unknown. */
+  /** `published` after the driver confirmed the publish call; otherwise its outcome is unknown. */
   readonly state?: 'asked' | 'published';
-  /** The boot ID of the mount; undefined or empty if it was not recorded. */
+  /**
+   * Boot id of the machine when the volume was mounted; undefined or empty when it was not
+   * recorded.
+   */
   readonly boot?: string | undefined;
-  /** `in-tree` for a migrated in-tree volume. */
+  /** `in-tree` when the volume is a migrated in-tree volume. */
   readonly origin?: 'in-tree' | undefined;
-  /** The SELinux context of the mount. */
+  /** SELinux context with which the volume is mounted. */
   readonly context?: string | undefined;
 }
 
-/** Identifies the volume across pods. */
+/** Key of the volume, the same for all pods. */
 export function keyOf({ driver, handle }: Pick<VolumeData, 'driver' | 'handle'>): string {
   return `${driver}^${handle}`;
 }
@@ -26,13 +29,13 @@ export function isValid(data: VolumeData | 'damaged' | undefined): data is Volum
 }
 
 const fileMode = 0o644;
-/** Additional fields, which other kubelets ignore. */
+/** Fields of the data file that other kubelets ignore. */
 const doneKey = 'publishedBy';
 const bootKey = 'bootID';
 const originKey = 'origin';
 const doneBy = 'kubeling';
 
-/** Builds the data file of a published volume. */
+/** Builds the content of the data file of a volume published to a pod. */
 export function podVolumeData(
   { driver, handle, mode, state, boot, context, origin }: VolumeData,
   specName: string,
@@ -67,7 +70,7 @@ export function stagedVolumeData({
   };
 }
 
-/** Atomic: readers get either the old or the new content. */
+/** Writes a data file atomically: readers get either the old or the new content. */
 export async function writeVolumeData(
   files: VolumeFiles,
   paths: CsiVolumePaths,
@@ -76,7 +79,7 @@ export async function writeVolumeData(
   await files.replaceFile(paths.data, Buffer.from(`${JSON.stringify(data)}\n`), fileMode);
 }
 
-/** Returns undefined if the file is missing and 'damaged' if it cannot be parsed. */
+/** Reads a data file: undefined when it is missing and 'damaged' when it cannot be parsed. */
 export async function readVolumeData(
   files: VolumeFiles,
   paths: CsiVolumePaths,
@@ -97,7 +100,7 @@ export async function readVolumeData(
   }
 }
 
-/** Reads the origin field of a data file. */
+/** Returns the origin field for a data file. */
 export function originIn(origin: VolumeData['origin']): Readonly<Record<string, string>> {
   return origin === undefined ? {} : { [originKey]: origin };
 }
@@ -110,7 +113,7 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** Returns each volume directory with the content of its data file. */
+/** Returns the volume directories with the content of their data files. */
 export async function volumesIn(
   files: VolumeFiles,
   directory: string,

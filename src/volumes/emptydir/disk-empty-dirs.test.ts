@@ -35,12 +35,12 @@ describe('a disk-backed emptyDir', () => {
 
   afterEach(() => rmSync(podsDir, { recursive: true }));
 
-  /** Builds a restarted DiskEmptyDirs. */
+  /** Creates DiskEmptyDirs as after a kubelet restart. */
   const make = (spec: Partial<PodSpec> = {}) =>
     new DiskEmptyDirs({ podsDir, files: realRuntimeFiles() }).create(podWith([volume], spec), volume, signal);
   const modeOf = (path: string) => statSync(path).mode & 0o7777;
 
-  it('is writable by all users and has the marker file of the Go kubelet', async () => {
+  it('a disk-backed emptyDir is writable by all users and has the marker file of the Go kubelet', async () => {
     await make();
     assert.equal(modeOf(directory), 0o777);
     assert.equal(modeOf(marker), 0o750);
@@ -48,7 +48,7 @@ describe('a disk-backed emptyDir', () => {
     assert.deepEqual(readdirSync(join(directory, '..')), ['v']);
   });
 
-  it('is left unchanged once the marker exists', async () => {
+  it('a disk-backed emptyDir is left unchanged once its marker exists', async () => {
     await make();
     chmodSync(directory, 0o700);
     writeFileSync(join(directory, 'kept'), 'x');
@@ -57,7 +57,7 @@ describe('a disk-backed emptyDir', () => {
     assert.deepEqual(readdirSync(directory), ['kept']);
   });
 
-  it('is created again if only the marker is left', async () => {
+  it('a disk-backed emptyDir is created again when only its marker is left', async () => {
     await make();
     rmSync(directory, { recursive: true });
     await make();
@@ -65,7 +65,7 @@ describe('a disk-backed emptyDir', () => {
     assert.equal(modeOf(join(marker, 'ready')), 0o640);
   });
 
-  it('is completed with its content if another kubelet was killed before the marker', async () => {
+  it('a disk-backed emptyDir without a marker, left by a killed kubelet, is completed with its content', async () => {
     mkdirSync(directory, { recursive: true, mode: 0o755 });
     mkdirSync(marker, { recursive: true, mode: 0o750 });
     writeFileSync(join(directory, 'kept'), 'x');
@@ -75,13 +75,13 @@ describe('a disk-backed emptyDir', () => {
     assert.equal(modeOf(join(marker, 'ready')), 0o640);
   });
 
-  it('belongs to the fsGroup of the pod', { skip: notRoot }, async () => {
+  it('a disk-backed emptyDir belongs to the fsGroup of the pod', { skip: notRoot }, async () => {
     mkdirSync(directory, { recursive: true, mode: 0o755 });
     await make({ securityContext: { fsGroup: 77 } });
     assert.deepEqual([modeOf(directory), statSync(directory).gid], [0o2777, 77]);
   });
 
-  it('gets its size limit once, before the marker is written', async () => {
+  it('a disk-backed emptyDir gets its size limit once, before the marker is written', async () => {
     const held: unknown[] = [];
     const limit = async (at: string, bytes: bigint) => {
       held.push([at, bytes, existsSync(marker)]);
@@ -101,7 +101,7 @@ describe('a disk-backed emptyDir', () => {
     assert.deepEqual(held, []);
   });
 
-  it('is rejected if its path is not a directory', async () => {
+  it('a disk-backed emptyDir is rejected when its path is not a directory', async () => {
     mkdirSync(join(directory, '..'), { recursive: true });
     symlinkSync('/', directory);
     await assert.rejects(make(), {

@@ -8,10 +8,12 @@ import { PodVolumePaths } from '../projected/payload-paths.ts';
 const emptyDirMode = 0o777;
 const setGroupBit = 0o2000;
 
-/** The file operations required. */
+/** File operations for emptyDir volumes. */
 export interface SharedDirectories {
   makeDirectory(path: string, mode: number): Promise<void>;
-  /** Creates the directory with exactly this mode and group, also if it exists. */
+  /**
+   * Creates a directory with exactly this mode and group; also sets them on an existing directory.
+   */
   makeSharedDirectory(
     path: string,
     as: { readonly mode: number; readonly group?: number; readonly ifThere: 'stays' | 'gets-them' },
@@ -22,14 +24,17 @@ export interface SharedDirectories {
 }
 
 export interface DiskEmptyDirsDeps {
-  /** The directory that contains the pod directories. */
+  /** Parent directory of the pod directories. */
   readonly podsDir: string;
   readonly files: SharedDirectories;
-  /** Sets the size limit of a directory; no limits are set if undefined. */
+  /** Sets the size limit of a directory; undefined to set no limits. */
   readonly limit?: LimitDirectory | undefined;
 }
 
-/** Rejects only when aborted; other failures are reported as node events. */
+/**
+ * Limits a directory to a number of bytes. Rejects only when the signal is aborted; other failures
+ * are reported as node events.
+ */
 export type LimitDirectory = (directory: string, bytes: bigint, signal: AbortSignal) => Promise<void>;
 
 /** Creates disk-backed emptyDir volumes. */
@@ -41,8 +46,8 @@ export class DiskEmptyDirs {
   }
 
   /**
-   * Idempotent, also across kubelets: a directory with a marker is complete, one without was
-   * interrupted. The removal deletes the marker first.
+   * Creates the directory of an emptyDir; idempotent, also across kubelets: a directory with a
+   * marker is complete, one without a marker was interrupted. Removal deletes the marker first.
    */
   async create(pod: Pod, { name, emptyDir }: Volume, signal: AbortSignal): Promise<void> {
     const { podsDir, files, limit } = this.#deps;
@@ -61,13 +66,16 @@ export class DiskEmptyDirs {
   }
 }
 
-/** 0 for no limit. */
+/** Parses the size limit in bytes; 0 when there is none. */
 function limitOf(sizeLimit: string | undefined): bigint {
   const limit = sizeLimit === undefined ? undefined : tryParseQuantity(sizeLimit);
   return limit === undefined ? 0n : quantityValue(limit);
 }
 
-/** All users may write; with an fsGroup, new files belong to that group. */
+/**
+ * Mode and group of the directory: all users may write, and with an fsGroup new files belong to
+ * that group.
+ */
 function sharedBy({ spec }: Pod): { readonly mode: number; readonly group?: number } {
   const group = spec.securityContext?.fsGroup;
   return group === undefined ? { mode: emptyDirMode } : { mode: emptyDirMode | setGroupBit, group };

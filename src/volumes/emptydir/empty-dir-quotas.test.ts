@@ -31,7 +31,7 @@ function createHarness(options: 'enforced' | 'off', responses: (string | undefin
   };
 }
 
-test('sets no limits unless enabled, but releases existing ones', async () => {
+test('sets no quotas while the feature is disabled, but releases existing ones', async () => {
   const { asked, told, made } = createHarness('off');
   await made.open(signal);
   assert.equal(made.limit, undefined);
@@ -40,7 +40,7 @@ test('sets no limits unless enabled, but releases existing ones', async () => {
   assert.deepEqual(told, []);
 });
 
-test('reports an unsupported file system once per reason and fails no pod', async () => {
+test('reports a file system without quotas once per reason and rejects no pod', async () => {
   const why = 'not mounted with prjquota';
   const { asked, told, made } = createHarness('enforced', [why, why, why, undefined, 'no program']);
   await made.open(signal);
@@ -58,7 +58,7 @@ test('reports an unsupported file system once per reason and fails no pod', asyn
   );
 });
 
-test('removes the directory even if its quota cannot be released', async () => {
+test('removes an emptyDir even if its quota cannot be released', async () => {
   const { made, records, told } = createHarness('off', ['setquota failed']);
   await made.release(['/a'], signal);
   assert.deepEqual(told, []);

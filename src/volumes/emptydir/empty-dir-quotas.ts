@@ -2,16 +2,16 @@ import type { Logger } from '../../lib/index.ts';
 import type { PodEvent } from '../../pods/index.ts';
 import type { LimitDirectory } from './disk-empty-dirs.ts';
 
-/** The part of the node journal used here. */
+/** The part of the node journal that reports problems. */
 interface NodeProblems {
   problem(key: string, event: Pick<PodEvent, 'type' | 'reason' | 'message'>): void;
   recovered(key: string, message: string): void;
 }
 
 export interface EmptyDirQuotasDeps {
-  /** Undefined on a platform without quotas. */
+  /** Quotas of the machine; undefined on a platform without quotas. */
   readonly quotas: DirectoryQuotas | undefined;
-  /** Whether limits are set from now on; existing limits are released in either case. */
+  /** Whether new limits are set; existing limits are released in either case. */
   readonly mode: 'enforced' | 'off';
   readonly rootDir: string;
   readonly node: NodeProblems;
@@ -23,11 +23,11 @@ const none = 'this machine has no quotas';
 
 /**
  * Enforces the sizeLimit of emptyDir volumes with project quotas. A failure is reported on the node
- * once per reason; no pod waits or fails.
+ * once per reason and does not delay or reject a pod.
  */
 export class EmptyDirQuotas {
   readonly #deps: EmptyDirQuotasDeps;
-  /** Undefined if limits are disabled. */
+  /** Function that limits a directory; undefined when limits are disabled. */
   readonly limit: LimitDirectory | undefined;
 
   constructor(deps: EmptyDirQuotasDeps) {
@@ -39,14 +39,17 @@ export class EmptyDirQuotas {
     };
   }
 
-  /** Reports at startup what the first pod would report otherwise. */
+  /** Reports at start why quotas cannot be used, instead of with the first pod. */
   async open(signal: AbortSignal): Promise<void> {
     const { quotas, mode, rootDir } = this.#deps;
     if (mode === 'off') return;
     this.#report(quotas === undefined ? none : await quotas.problemIn(rootDir, signal));
   }
 
-  /** A leftover limit uses no space and is replaced when its project ID is reused. */
+  /**
+   * Releases the limits of removed directories. A limit that remains uses no space and is replaced
+   * when its project id is reused.
+   */
   async release(directories: readonly string[], signal: AbortSignal): Promise<void> {
     const problem = await this.#deps.quotas?.release(directories, signal);
     if (problem !== undefined)
@@ -64,18 +67,18 @@ export class EmptyDirQuotas {
   }
 }
 
-/** Hard limits of directories by project quotas of their file system; failures never fail a pod. */
+/** Limits directories with project quotas of their file system; failures never reject a pod. */
 export interface DirectoryQuotas {
-  /** Why directories below this one cannot have quotas; undefined if they can. */
+  /** Returns why directories below this one cannot have quotas; undefined when they can. */
   problemIn(directory: string, signal: AbortSignal): Promise<string | undefined>;
   /**
-   * Limits an empty directory: writes beyond the limit get an error from the kernel. Idempotent,
-   * also across processes. Returns why the limit could not be set.
+   * Limits an empty directory: the kernel rejects writes beyond the limit. Idempotent, also across
+   * processes. Returns why the limit could not be set.
    */
   limit(directory: string, bytes: bigint, signal: AbortSignal): Promise<string | undefined>;
   /**
    * Releases the limits before the directories are removed; a missing limit counts as success.
-   * Returns why it failed.
+   * Returns the reason of a failure.
    */
   release(directories: readonly string[], signal: AbortSignal): Promise<string | undefined>;
 }

@@ -11,7 +11,7 @@ import {
   reportedProjects,
 } from './host-directory-quotas.ts';
 
-test('derives the same project ID for a directory unless it is taken', () => {
+test('derives the same project id for a directory each time unless that id is already used', () => {
   const wished = freeProject('/pods/a', new Set());
   assert.equal(freeProject('/pods/a', new Set([1, 2])), wished);
   assert.notEqual(freeProject('/pods/b', new Set()), wished);
@@ -23,14 +23,14 @@ test('derives the same project ID for a directory unless it is taken', () => {
     assert.ok(!isOurProject(id), String(id));
 });
 
-test('reads only the project IDs of the registry files', () => {
+test('reads only the project ids of the files /etc/projects and /etc/projid', () => {
   const projects =
     '# 7:/comment\n42:/srv/a\n  43:/srv/b:c\n:/x\nname:/y\n1048577:/var/lib/kubelet/pods/u/v\n';
   assert.deepEqual(projectsOf(projects), [42, 43, 1_048_577]);
   assert.deepEqual(namedProjectsOf('# a:7\nlogs:42\nvolume1048577:1048577\nodd\nbad:x\n'), [42, 1_048_577]);
 });
 
-test('reads the projects with files or limits from a report', () => {
+test("reads from repquota's output the projects with files or limits", () => {
   const report = `*** Report for project quotas on device /dev/vdb
 Block grace time: 7days; Inode grace time: 7days
                         Block limits                File limits
@@ -44,7 +44,7 @@ Project         used    soft    hard  grace    used  soft  hard  grace
   assert.deepEqual(reportedProjects(report), [0, 1_048_577, 1_073_741_999]);
 });
 
-test('reads the projects of directories with any names', () => {
+test("reads from lsattr's output the projects of directories with any names", () => {
   const text =
     '    0 --------------e------- /pods/a\n 4242 -------------------P-- /pods/a b  c\nlsattr: no\n';
   assert.deepEqual(

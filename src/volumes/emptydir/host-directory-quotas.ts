@@ -17,10 +17,12 @@ import type { DirectoryQuotas } from './empty-dir-quotas.ts';
 
 export interface HostDirectoryQuotasDeps {
   readonly clock: Clock;
-  /** The directory of the programs. */
+  /** PATH in which the programs are searched. */
   readonly path?: string | undefined;
   readonly mounts?: () => Promise<readonly Mount[]>;
-  /** The directory of `projects` and `projid`, where administrators register project IDs. */
+  /**
+   * Directory of the files `projects` and `projid`, in which administrators register project ids.
+   */
   readonly registryDir?: string;
 }
 
@@ -31,13 +33,13 @@ const blockBytes = 1024n;
 class Unavailable extends Error {}
 
 /**
- * Uses the programs of this machine: `chattr` and `lsattr` of e2fsprogs, `setquota` and `repquota`
- * of quota, from the PATH. The project of a directory is stored by the file system, so nothing is
- * lost on a restart.
+ * Project quotas with the programs of this machine: `chattr` and `lsattr` of e2fsprogs, `setquota`
+ * and `repquota` of quota. The file system stores the project of a directory, so nothing is lost on
+ * a restart.
  */
 export class HostDirectoryQuotas implements DirectoryQuotas {
   readonly #deps: HostDirectoryQuotasDeps;
-  /** Held from reading the used project IDs until one is assigned. */
+  /** Serializes reading the used project ids with assigning one of the free ones. */
   readonly #lock = new KeyedMutex<'projects'>();
 
   constructor(deps: HostDirectoryQuotasDeps) {
@@ -72,14 +74,15 @@ export class HostDirectoryQuotas implements DirectoryQuotas {
     }, signal);
   }
 
-  /** Reuses the project of an earlier attempt. */
+  /** Returns the project id of the directory: the one of an earlier attempt, or a free one. */
   async #projectFor(directory: string, fileSystem: string, signal: AbortSignal): Promise<number> {
     const above = dirname(directory);
     const found = await this.#listed([above, directory], signal);
     const [outer, own] = [found.get(above), found.get(directory)];
     if (outer === undefined || own === undefined)
       throw new Unavailable(`lsattr does not tell the project of ${directory}`);
-    // The directory belongs to another project, whose accounting must not change.
+    // A directory in another project is not limited, because the accounting of that project must
+    // not change.
     if (outer !== 0) throw new Unavailable(`${above} belongs to the project ${outer} of somebody else`);
     if (own !== 0) return own;
     const used = new Set([
@@ -97,7 +100,7 @@ export class HostDirectoryQuotas implements DirectoryQuotas {
 
   async #listed(directories: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
     const args = ['-p', '-d', '--', ...directories.map((directory) => absoluteArgument('lsattr', directory))];
-    // A failure for one directory does not hide the others.
+    // A failing lsattr for one directory does not prevent the output for other directories.
     const { stdout } = await this.#command('lsattr', args, signal);
     return listedProjects(stdout);
   }
@@ -114,13 +117,16 @@ export class HostDirectoryQuotas implements DirectoryQuotas {
     return reportedProjects(await this.#run('repquota', ['-P', '-n', '--', fileSystem], signal));
   }
 
-  /** 0 means no limit. */
+  /** Sets the limit of a project in blocks; 0 means no limit. */
   async #setLimit(project: number, blocks: bigint, fileSystem: string, signal: AbortSignal): Promise<void> {
     const limits = ['0', String(blocks), '0', '0'];
     await this.#run('setquota', ['-P', '--', String(project), ...limits, fileSystem], signal);
   }
 
-  /** Uses the mount point of the file system root: the programs do not accept bind mounts. */
+  /**
+   * Returns the mount point of the file system's root, because the programs do not accept bind
+   * mounts.
+   */
   async #fileSystem(directory: string): Promise<string> {
     const { mounts = () => readMountTable((path) => readFile(path, 'utf8')) } = this.#deps;
     const [place, table] = await Promise.all([realpath(directory), mounts()]);
@@ -142,7 +148,7 @@ export class HostDirectoryQuotas implements DirectoryQuotas {
 
   async #command(file: string, args: readonly string[], signal: AbortSignal) {
     const { clock, path = process.env['PATH'] } = this.#deps;
-    // Fixes the locale, because the output is parsed.
+    // The locale is fixed, because the output of programs is parsed.
     const env = { PATH: path, LC_ALL: 'C' };
     return await runCommand({ file, args, env, clock, deadlineMs }, signal);
   }
@@ -163,8 +169,8 @@ function unlessUnavailable(error: unknown): undefined {
 }
 
 /**
- * Project IDs of kubeling: far from those assigned manually and from those of the Go kubelet, which
- * counts up from 2^20.
+ * First project id of kubeling: far from ids assigned manually and from those of the Go kubelet,
+ * which counts up from 2^20.
  */
 export const firstProject = 0x4000_0000;
 export const lastProject = 0x7fff_ffff;
@@ -173,7 +179,7 @@ export function isOurProject(id: number): boolean {
   return id >= firstProject && id <= lastProject;
 }
 
-/** Returns an unused project ID, usually the same for a directory. */
+/** Returns an unused project id, normally the same for each call with the same directory. */
 export function freeProject(directory: string, used: ReadonlySet<number>): number {
   const count = lastProject - firstProject + 1;
   const preferred = createHash('sha256').update(directory).digest().readUInt32BE() % count;
@@ -184,22 +190,24 @@ export function freeProject(directory: string, used: ReadonlySet<number>): numbe
   throw new Error('all numbers of projects are taken');
 }
 
-/** Reads the project IDs of /etc/projects, whose lines are `number:directory`. */
+/** Parses the project ids of /etc/projects, whose lines are `number:directory`. */
 export function projectsOf(text: string): readonly number[] {
   return numbersIn(text, /^\s*(\d+):/);
 }
 
-/** Reads the project IDs of /etc/projid, whose lines are `name:number`. */
+/** Parses the project ids of /etc/projid, whose lines are `name:number`. */
 export function namedProjectsOf(text: string): readonly number[] {
   return numbersIn(text, /^[^#:]+:(\d+)\s*$/);
 }
 
-/** Reads the project IDs in the output of repquota(8): projects with a file or a limit. */
+/**
+ * Parses the project ids in the output of repquota(8), which lists projects with a file or a limit.
+ */
 export function reportedProjects(text: string): readonly number[] {
   return numbersIn(text, /^#(\d+)\s+[-+]{2}\s/);
 }
 
-/** Reads the project of each directory from the output of lsattr(1); 0 is none. */
+/** Parses the project id of each directory in the output of lsattr(1); 0 means no project. */
 export function listedProjects(text: string): ReadonlyMap<string, number> {
   const found = text.split('\n').flatMap((line) => {
     const [, id, directory] = /^\s*(\d+)\s+\S+\s(.*)$/.exec(line) ?? [];

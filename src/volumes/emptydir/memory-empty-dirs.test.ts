@@ -15,7 +15,7 @@ const marker = `/pods/${worldUid}/plugins/kubernetes.io~empty-dir/v`;
 const mebibyte = 2n ** 20n;
 const { signal } = new AbortController();
 
-/** Builds a restarted MemoryEmptyDirs. */
+/** Creates MemoryEmptyDirs as after a kubelet restart. */
 function emptyDirs(
   files: VolumeFiles,
   clock = new VirtualClock(),
@@ -49,14 +49,14 @@ describe('size of a memory-backed emptyDir', () => {
     ['is at most the memory limit of the pod', '16Mi', held, 8n],
   ];
   for (const [what, sizeLimit, resources, expected] of cases)
-    it(`${what}`, async () => {
+    it(`the size of a memory-backed emptyDir: ${what}`, async () => {
       const files = new MemoryVolumeFiles();
       const emptyDir = { medium: 'Memory', ...(sizeLimit !== undefined && { sizeLimit }) };
       await make(podOn(emptyDir, { containers: [asking(resources)] }), files);
       assert.deepEqual(files.mounts(), [{ directory, kind: 'memory', sizeBytes: expected * mebibyte }]);
     });
 
-  it('is unlimited if the allocatable memory is unknown', async () => {
+  it('a memory-backed emptyDir is unlimited when the allocatable memory is unknown', async () => {
     const files = new MemoryVolumeFiles();
     const dirs = emptyDirs(files, new VirtualClock(), new Map());
     await dirs.create(podOn({}), { name: 'v', emptyDir: { medium: 'Memory' } }, signal);
@@ -64,10 +64,10 @@ describe('size of a memory-backed emptyDir', () => {
   });
 });
 
-describe('a memory-backed emptyDir', () => {
+describe('memory-backed emptyDir volumes', () => {
   const pod = podOn({ medium: 'Memory' }, { securityContext: { fsGroup: 77 } });
 
-  it('is writable by all users with the sticky bit and belongs to the fsGroup', async () => {
+  it('a memory-backed emptyDir is writable by all users with the sticky bit and belongs to the fsGroup', async () => {
     const files = new MemoryVolumeFiles();
     await make(podOn({ medium: 'Memory' }), files);
     assert.deepEqual(files.entry(directory), { kind: 'directory', mode: 0o1777, owner: 0, group: 0 });
@@ -77,7 +77,7 @@ describe('a memory-backed emptyDir', () => {
     assert.equal(grouped.entry(`${marker}/ready`)?.kind, 'file');
   });
 
-  it('reports the duration of the ownership change', async () => {
+  it('reports the duration of setting the group of a memory-backed emptyDir', async () => {
     const reported: string[] = [];
     const [files, clock] = [new MemoryVolumeFiles(), new VirtualClock()];
     const observe: StorageObserver = (operation, plugin) => void reported.push(`${operation} ${plugin.name}`);
@@ -92,7 +92,7 @@ describe('a memory-backed emptyDir', () => {
     assert.deepEqual(reported, ['volume_apply_access_control kubernetes.io/empty-dir']);
   });
 
-  it('is detected by its mount after a restart and left unchanged', async () => {
+  it('a memory-backed emptyDir is found by its mount after a restart and left unchanged', async () => {
     const files = new MemoryVolumeFiles();
     await make(pod, files);
     await files.writeFile(`${directory}/kept`, Buffer.from('x'), { mode: 0o600 });
@@ -102,7 +102,7 @@ describe('a memory-backed emptyDir', () => {
     assert.deepEqual(retained?.kind === 'file' ? [retained.mode, retained.group] : undefined, [0o600, 0]);
   });
 
-  it('is mounted again after a reboot although the marker exists', async () => {
+  it('a memory-backed emptyDir is mounted again after a reboot although its marker exists', async () => {
     const files = new MemoryVolumeFiles();
     await make(pod, files);
     await files.unmount(directory);
@@ -111,7 +111,7 @@ describe('a memory-backed emptyDir', () => {
     assert.equal(files.entry(directory)?.group, 77);
   });
 
-  it('is complete after a kill at any step', async () => {
+  it('a memory-backed emptyDir is completed after the kubelet was killed at any step', async () => {
     let steps = 0;
     for (let left = 0; ; left++) {
       const files = new MemoryVolumeFiles();
@@ -129,13 +129,13 @@ describe('a memory-backed emptyDir', () => {
     assert.ok(steps > 5, `${steps} steps`);
   });
 
-  it('is not created if no container uses it', async () => {
+  it('a memory-backed emptyDir is not created when no container uses it', async () => {
     const files = new MemoryVolumeFiles();
     await make(podOn({ medium: 'Memory' }, { containers: [{ name: 'main', image: 'i' }] }), files);
     assert.deepEqual(files.paths(), []);
   });
 
-  it('is rejected if its path is a mount point of something else or not a directory', async () => {
+  it('a memory-backed emptyDir is rejected when its path is another mount or not a directory', async () => {
     const files = new MemoryVolumeFiles();
     await files.makeDirectory(directory, 0o777);
     files.mountForeign(directory);
@@ -148,12 +148,12 @@ describe('a memory-backed emptyDir', () => {
   });
 });
 
-describe('a huge page emptyDir', () => {
+describe('huge page emptyDir volumes', () => {
   const pages = (size: string) => ({ requests: { [`hugepages-${size}`]: '4Mi' } });
   const withPages = (medium: string, ...sizes: readonly string[]) =>
     podOn({ medium }, { containers: sizes.map((size, index) => asking(pages(size), `c${index}`)) });
 
-  it('has the page size that the pod requests', async () => {
+  it('a huge page emptyDir has the page size that the pod requests', async () => {
     const files = new MemoryVolumeFiles();
     await make(withPages('HugePages', '2Mi', '2048Ki'), files);
     await make(withPages('HugePages', '2Mi'), files);
@@ -161,7 +161,7 @@ describe('a huge page emptyDir', () => {
     assert.equal(await files.pageBytesAt(directory), 2n * mebibyte);
   });
 
-  it('has the page size of its medium if an init container or the pod requests that size', async () => {
+  it('a huge page emptyDir has the page size of its medium when an init container or the pod requests that size', async () => {
     const initial = podOn(
       { medium: 'HugePages-1Gi' },
       { containers: [asking(pages('2Mi'))], initContainers: [asking(pages('1Gi'), 'init')] },
@@ -177,14 +177,14 @@ describe('a huge page emptyDir', () => {
     }
   });
 
-  it('belongs to the fsGroup, which may write', async () => {
+  it('a huge page emptyDir belongs to the fsGroup, which may write', async () => {
     const files = new MemoryVolumeFiles();
     const spec = { containers: [asking(pages('2Mi'))], securityContext: { fsGroup: 77 } };
     await make(podOn({ medium: 'HugePages-2Mi' }, spec), files);
     assert.deepEqual(files.entry(directory), { kind: 'directory', mode: 0o2775, owner: 0, group: 77 });
   });
 
-  it('is rejected before anything is created if the page sizes do not match', async () => {
+  it('a huge page emptyDir is rejected before anything is created when the page sizes do not match', async () => {
     const none = 'hugePages storage requested, but there is no resource request for huge pages';
     const noQuantity =
       "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
@@ -204,7 +204,7 @@ describe('a huge page emptyDir', () => {
     }
   });
 
-  it('is rejected if pages of another size are mounted at its path', async () => {
+  it('a huge page emptyDir is rejected when pages of another size are mounted at its path', async () => {
     const files = new MemoryVolumeFiles();
     await make(withPages('HugePages', '2Mi'), files);
     const message = `pod ${worldUid}: mounted dir ${directory} pagesize '2Mi' and requested medium size '1Gi' differ`;
@@ -216,7 +216,7 @@ describe('a huge page emptyDir', () => {
 describe('removal of memory-backed emptyDir volumes', () => {
   const pod = podOn({ medium: 'Memory' });
 
-  it('needs only the UID and keeps disk-backed directories', async () => {
+  it("removal needs only the pod's UID and keeps disk-backed directories", async () => {
     const files = new MemoryVolumeFiles();
     await make(pod, files);
     const disk = directory.replace(/v$/, 'disk');
@@ -229,7 +229,7 @@ describe('removal of memory-backed emptyDir volumes', () => {
     assert.equal(files.entry(`${disk}/content`)?.kind, 'file');
   });
 
-  it('unmounts huge pages and stacked mounts', async () => {
+  it('removal unmounts huge pages and stacked mounts', async () => {
     const files = new MemoryVolumeFiles();
     await files.makeDirectory(directory, 0o777);
     await files.mountHugePages(directory, parseQuantity('2Mi'));
@@ -239,7 +239,7 @@ describe('removal of memory-backed emptyDir volumes', () => {
     assert.equal(files.entry(directory), undefined);
   });
 
-  it('reports a mount in use and succeeds once it is released', async () => {
+  it('removal reports a mount in use and succeeds once the mount is released', async () => {
     const files = new MemoryVolumeFiles();
     const clock = new VirtualClock();
     await make(pod, files);
@@ -255,7 +255,7 @@ describe('removal of memory-backed emptyDir volumes', () => {
     assert.deepEqual(files.mounts(), []);
   });
 
-  it('follows no symbolic link', async () => {
+  it('removal follows no symbolic link', async () => {
     const files = new MemoryVolumeFiles();
     await files.makeDirectory('/elsewhere/v', 0o777);
     await files.mountMemory('/elsewhere/v', undefined);
@@ -266,7 +266,7 @@ describe('removal of memory-backed emptyDir volumes', () => {
   });
 });
 
-/** Fake files of a process that is killed after a number of steps. */
+/** Wraps files as in a process that is killed after a number of steps. */
 function endingAfter(files: VolumeFiles, steps: number): VolumeFiles {
   let left = steps;
   return new Proxy(files, {

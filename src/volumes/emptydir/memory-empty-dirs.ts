@@ -20,13 +20,13 @@ import { unusable } from '../projected/payload.ts';
 import { endOf, firstNonDirectory, PodVolumePaths } from '../projected/payload-paths.ts';
 
 export interface MemoryEmptyDirsDeps {
-  /** The directory that contains the pod directories. */
+  /** Parent directory of the pod directories. */
   readonly podsDir: string;
   readonly files: VolumeFiles;
   readonly clock: Clock;
-  /** The allocatable memory of the node, which limits each directory. */
+  /** Returns the node's allocatable resources, whose memory limits each directory. */
   readonly allocatable: () => ResourceList;
-  /** Durations are not observed if undefined. */
+  /** Observes durations of file operations; undefined to observe none. */
   readonly observe?: StorageObserver | undefined;
 }
 
@@ -43,8 +43,8 @@ export class MemoryEmptyDirs {
   }
 
   /**
-   * Mounts the volume if a container uses it. Idempotent, also across processes: an existing mount
-   * is kept. Rejects with VOLUME_UNUSABLE for an invalid medium.
+   * Mounts the volume when a container uses it. Idempotent, also across processes: an existing
+   * mount is kept. Rejects with VOLUME_UNUSABLE for an invalid medium.
    */
   async create(pod: Pod, { name, emptyDir }: Volume, signal: AbortSignal): Promise<void> {
     if (!usedVolumes(pod).has(name)) return;
@@ -59,7 +59,7 @@ export class MemoryEmptyDirs {
     if (await this.#isMounted(pod, directory, medium)) {
       if (await isMarked(this.#deps.files, marker)) return;
     } else {
-      // A marker that outlived its mount, as after a reboot, is not valid for a new mount.
+      // A marker without its mount, for example after a reboot, is not valid for a new mount.
       await this.#deps.files.removeTree(marker);
       await this.#mount(pod, directory, { medium, sizeLimit: emptyDir?.sizeLimit }, signal);
     }
@@ -72,15 +72,15 @@ export class MemoryEmptyDirs {
   }
 
   /**
-   * Call once no container of the pod runs; also for pods of which only the UID is known.
-   * Idempotent. Disk-backed directories are kept. Rejects with VOLUME_REMOVE that names the paths
-   * still in use.
+   * Unmounts the pod's volumes once none of its containers runs; the UID is enough. Idempotent.
+   * Disk-backed directories are kept. Rejects with VOLUME_REMOVE, which names the paths still in
+   * use.
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire(uid, signal);
     const paths = new PodVolumePaths(this.#deps.podsDir, uid);
     const { files } = this.#deps;
-    // The target of a symbolic link is not removed.
+    // Nothing is removed through a symbolic link.
     if ((await endOf(files, [paths.pod, paths.volumes, paths.emptyDirs])) !== 'ours') return;
     const volumes = (await files.names(paths.emptyDirs)).map((name) => ({
       directory: paths.emptyDir(name),
@@ -123,15 +123,15 @@ export class MemoryEmptyDirs {
   }
 }
 
-/** The medium of an emptyDir that is not disk-backed. */
+/** Parsed medium of an emptyDir that is not disk-backed. */
 export type MemoryMedium =
   | { readonly kind: 'memory' }
-  /** Without a page size in the medium, the page size requested by the pod is used. */
+  /** Huge pages; without a page size in the medium, the one that the pod requests is used. */
   | { readonly kind: 'huge-pages'; readonly called: string; readonly pageSize: Quantity | undefined };
 
 const anyHugePages = 'HugePages';
 const resourcePrefix = 'hugepages-';
-/** The upstream message for a quantity that cannot be parsed. */
+/** The Go kubelet's message for a quantity that cannot be parsed. */
 const noQuantity =
   "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
@@ -143,7 +143,7 @@ function readMedium(medium: string): MemoryMedium {
   return { kind: 'huge-pages', called: medium, pageSize: readPageSize(size) };
 }
 
-/** Returns the page size to mount; a container or the pod must request huge pages of that size. */
+/** Returns the page size to mount; a container or the pod must request huge pages of this size. */
 function pageSizeFor(
   { called, pageSize }: Extract<MemoryMedium, { readonly kind: 'huge-pages' }>,
   pod: Pod,
@@ -161,7 +161,7 @@ function pageSizeFor(
   return found;
 }
 
-/** An existing mount is accepted only if it has the requested page size. */
+/** Throws unless an existing mount has the required page size. */
 function checkPageSize(
   mounted: { readonly directory: string; readonly pageBytes: bigint | undefined },
   { pageSize }: Extract<MemoryMedium, { readonly kind: 'huge-pages' }>,
@@ -178,7 +178,8 @@ function checkPageSize(
 }
 
 /**
- * Computes the size of a memory-backed emptyDir: its sizeLimit applies only if it is the minimum.
+ * Computes the size of a memory-backed emptyDir: the minimum of its sizeLimit, the pod's memory
+ * limit and the allocatable memory.
  */
 function sizeInMemory(
   pod: Pod,

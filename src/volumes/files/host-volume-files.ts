@@ -37,14 +37,14 @@ import type { WalkProgress } from '../ownership/volume-ownership.ts';
 import { callModeFor, callsToChange, fileCallsFor, isQuickPath, volumeTreeCalls } from './quick-files.ts';
 import type { GroupAccess, MountKind, VolumeFileKind, VolumeFiles, VolumeSpace } from './volume-files.ts';
 
-/** The kernel's names of the file system types mounted here. */
+/** The kernel's numbers of the file system types that the kubelet mounts. */
 const mountKinds: ReadonlyMap<number, MountKind> = new Map([
   [0x01021994, 'memory'],
   [0x958458f6, 'huge-pages'],
 ]);
 const directoryMode = 0o755;
 const innerDirectoryMode = 0o777;
-/** The mode bits that a group gets. */
+/** Mode bits that are set for the group. */
 const groupBits: Readonly<Record<GroupAccess, number | undefined>> = {
   read: 0o440,
   write: 0o660,
@@ -52,16 +52,18 @@ const groupBits: Readonly<Record<GroupAccess, number | undefined>> = {
 };
 const mountDeadlineMs = 30_000;
 
-/** The files and mounts of this machine. */
+/** File and mount operations of this machine. */
 export class HostVolumeFiles implements VolumeFiles {
   readonly #clock: Clock;
-  /** Older kernels, and user namespaces, do not support tmpfs without swap. */
+  /**
+   * Whether tmpfs without swap was rejected; older kernels and user namespaces do not support it.
+   */
   #noswap: 'untried' | 'refused' = 'untried';
   readonly #calls: MountSyscalls | undefined;
 
   readonly #unresponsive: Pick<UnresponsiveMounts, 'check' | 'firstBelow' | 'mountsOf'>;
 
-  /** Without `calls`, each mount runs a program. */
+  /** `calls` performs mounts by system calls; without it each mount runs a program. */
   constructor(
     clock: Clock,
     calls: MountSyscalls | undefined = mountSyscalls(),
@@ -107,8 +109,8 @@ export class HostVolumeFiles implements VolumeFiles {
       });
       const facts = await fileCallsFor(path).lstat(path);
       if (!facts.isDirectory()) throw new Error('it is no directory');
-      // The umask may have cleared bits; the bits set here are not changed later by other
-      // processes.
+      // The umask may have cleared permission bits; setuid, setgid and sticky bits of an existing
+      // directory are kept.
       if ((facts.mode & 0o777) !== mode) await calls.chmod(path, (facts.mode & 0o7000) | mode);
     });
   }
@@ -153,7 +155,7 @@ export class HostVolumeFiles implements VolumeFiles {
   ): Promise<void> {
     const gift = { group, bits: groupBits[access] };
     await this.#writing(directory, async () => {
-      // Runs a process only for content of pods, whose size is unlimited.
+      // Runs the walk in a separate process only for volumes with content, whose size is unlimited.
       const isLarge = access === 'write' && !(await isEmpty(directory));
       const walk = isLarge
         ? await runGroupWalk(this.#clock, directory, gift, (count) => progress?.processed(count))
@@ -175,7 +177,7 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async mountAt(directory: string): Promise<MountKind> {
-    // Reads the mount table instead of the path, which may not respond.
+    // Reads the mount table instead of the path, whose file system may not respond.
     const check = async () => ((await this.#isFromElsewhere(directory)) ? 'other' : await mountAt(directory));
     return await reading(directory, check, 'none');
   }
@@ -215,14 +217,14 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
-    // All mounts unmounted directly are in memory, so the call cannot block.
+    // Only file systems in memory are unmounted by a direct call, so the call cannot block.
     if (this.#calls?.unmount(directory) === 'done') return 'done';
     return await this.#unmount(directory, signal);
   }
 
-  /** Runs a program, which may block without blocking this process. */
+  /** Unmounts by a program, which may block without blocking this process. */
   async #unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
-    // Uses the path of the mount table: resolving it would query the file system.
+    // Uses the path in the mount table, because resolving the path would query the file system.
     const resolved = await reading(directory, () => resolvedPath(directory), directory);
     const result = await this.#run('umount', umountArguments(['--no-canonicalize'], resolved), signal);
     const failure = commandFailure(result);
@@ -242,7 +244,7 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async spaceAt(directory: string, signal: AbortSignal): Promise<VolumeSpace> {
-    // No process is needed for paths that the kernel answers itself.
+    // Local file systems are read directly; others may not respond, so a program reads them.
     if ((await this.#unresponsive.mountsOf(directory, signal)) === 'own')
       return await reading(directory, async () => spaceAt(directory), undefined).then(
         (space) => space ?? Promise.reject(missing(directory)),
@@ -274,7 +276,7 @@ export class HostVolumeFiles implements VolumeFiles {
     return found;
   }
 
-  /** In two steps: the kernel ignores all other options of a bind mount. */
+  /** Mounts in two steps, because the kernel ignores all other options of a bind mount. */
   async bind(
     source: string,
     directory: string,
@@ -290,7 +292,8 @@ export class HostVolumeFiles implements VolumeFiles {
     try {
       await this.remount(directory, checked, signal);
     } catch (error) {
-      // Uses a separate signal: an abort must not leave the mount without its options.
+      // The clean-up has a separate signal, because an abort must not leave the mount without its
+      // options.
       await this.#run('umount', umountArguments([], directory), new AbortController().signal);
       throw error;
     }
@@ -312,8 +315,8 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   /**
-   * Unmounts in reverse order. The mounts are made private first, so that other mount points keep
-   * them.
+   * Unmounts in reverse order. The mounts are made private first, so that other mount points of the
+   * same file systems stay mounted.
    */
   async #unmountAll(points: readonly string[], signal: AbortSignal): Promise<string | undefined> {
     for (const point of points) {
@@ -333,7 +336,7 @@ export class HostVolumeFiles implements VolumeFiles {
 
   async removeEmptyDirectory(directory: string): Promise<'gone' | 'not-empty'> {
     const act = async () => {
-      // Most paths do not exist, which is checked without the thread pool.
+      // Most paths do not exist, which can be checked without the thread pool.
       if (isQuickPath(directory) && lstatSync(directory, { throwIfNoEntry: false }) === undefined)
         return 'gone' as const;
       await rmdir(directory).catch(rethrowUnlessMissing);
@@ -350,13 +353,16 @@ export class HostVolumeFiles implements VolumeFiles {
     );
   }
 
-  /** Whether the file system mounted at the path may not respond. */
+  /**
+   * Whether the file system mounted at the path may become unresponsive, for example a network file
+   * system.
+   */
   async #isFromElsewhere(directory: string): Promise<boolean> {
     const resolved = await resolvedPath(directory);
     return (await this.#unresponsive.firstBelow(resolved)) === resolved;
   }
 
-  /** Does not access file systems that do not respond. */
+  /** Reads a path unless its file system is known to be unresponsive. */
   async #reading<T>(path: string, act: () => Promise<T>, absent: T): Promise<T> {
     await this.#unresponsive.check(path);
     return await reading(path, act, absent);
@@ -367,7 +373,7 @@ export class HostVolumeFiles implements VolumeFiles {
     return await writing(path, act, doing);
   }
 
-  /** Returns the error message. */
+  /** Runs mount(8); returns its error message, or undefined on success. */
   async #mount(
     type: 'tmpfs' | 'hugetlbfs',
     device: string,
@@ -382,13 +388,13 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async #run(file: string, args: readonly string[], signal: AbortSignal): Promise<CommandResult> {
-    // Fixes the locale, because the output is parsed.
+    // The locale is fixed, because the output of programs is parsed.
     const env = { PATH: process.env['PATH'], LC_ALL: 'C' };
     return await runCommand({ file, args, env, clock: this.#clock, deadlineMs: mountDeadlineMs }, signal);
   }
 }
 
-/** Reads only the first entry. */
+/** Whether the directory is empty; only its first entry is read. */
 async function isEmpty(directory: string): Promise<boolean> {
   await using opened = await opendir(directory);
   return (await opened.read()) === null;
@@ -413,20 +419,23 @@ async function mountAt(directory: string): Promise<MountKind> {
   return mountKinds.get((await statfs(`/proc/self/fd/${handle.fd}`)).type) ?? 'other';
 }
 
-/** The path with all symbolic links above it resolved; the directory itself is not accessed. */
+/** Resolves all symbolic links in the parent directories; the directory itself is not accessed. */
 async function resolvedPath(directory: string): Promise<string> {
   const above = dirname(directory);
   return join(isQuickPath(above) ? realpathSync.native(above) : await realpath(above), basename(directory));
 }
 
-/** In mount order. The kernel reports paths with symbolic links resolved. */
+/**
+ * Lists mount points inside a directory in mount order. The kernel reports them with symbolic links
+ * resolved.
+ */
 async function mountsInside(directory: string): Promise<readonly string[]> {
   const resolved = await resolvedPath(directory);
   const mounts = await readMountTable((path) => readFile(path, 'utf8'));
   return mounts.map(({ mountPoint }) => mountPoint).filter((point) => point.startsWith(`${resolved}/`));
 }
 
-/** Usually the directory exists; it is created after the first failure. */
+/** Runs `act`, and creates the parent directory only after a failure, because it usually exists. */
 async function inDirectory(path: string, mode: number, act: () => Promise<void>): Promise<void> {
   try {
     await act();

@@ -40,7 +40,7 @@ test('reads only directories created by this node without the thread pool', () =
   for (const path of slow) assert.equal(isQuickPath(path), false, path);
 });
 
-test('writes to disks with the thread pool and to memory synchronously', () => {
+test('writes files on disks with the thread pool and files in memory synchronously', () => {
   const later = fileCallsFor('/srv/data');
   for (const path of [
     `${volumes}/kubernetes.io~configmap/cm/..data`,

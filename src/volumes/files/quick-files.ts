@@ -47,7 +47,7 @@ export interface FileCalls {
   readdir(path: string): Now<string[]>;
   readlink(path: string): Now<string>;
   mkdir(path: string, mode: number): Now<void>;
-  /** With exactly this mode, independent of the umask. */
+  /** Creates a file with exactly this mode, independent of the umask. */
   create(path: string, file: NewFile): Now<void>;
   chmod(path: string, mode: number): Now<void>;
   lchown(path: string, owner: number, group: number): Now<void>;
@@ -65,16 +65,17 @@ const later: FileCalls = {
   readlink: (path) => readlink(path),
   mkdir: (path, mode) => mkdir(path, { mode }) as Promise<unknown> as Promise<void>,
   create: async (path, { data, mode, owner }) => {
-    // Each call is a round trip through the thread pool, so the owner is set only if it differs.
+    // The owner is set only if it differs, because each call is a round trip through the thread
+    // pool.
     if (owner === undefined) {
       await writeFile(path, data, { flag: 'wx', mode });
-      // The umask or a default ACL may have cleared bits.
+      // The umask or a default ACL may have cleared mode bits.
       if ((lstatSync(path).mode & 0o7777) !== mode) await chmod(path, mode);
       return;
     }
     await using file = await open(path, 'wx', ownerOnly);
     await file.writeFile(data);
-    // The owner is set first, because chown clears mode bits.
+    // The owner is set before the mode, because chown clears mode bits.
     await file.chown(owner, -1);
     await file.chmod(mode);
   },
@@ -126,9 +127,9 @@ const quickPaths = new RegExp(
 const inMemory = new RegExp(`${pod}/volumes/${kind}(?:secret|downward-api|projected)/[^/]+/.`);
 
 /**
- * Returns how to read a path of a pod. A call through the thread pool costs ten times the system
- * call, and a pod needs hundreds: paths that only this node creates are read synchronously. Volumes
- * of other servers may not respond and are read in the pool.
+ * Returns how to read a path of a pod. A call through the thread pool costs ten times as much as
+ * the system call, and a pod needs hundreds, so paths that only this node creates are read
+ * synchronously. Volumes of file servers may not respond and are read in the thread pool.
  */
 export function fileCallsFor(path: string): FileCalls {
   return isQuickPath(path) ? atOnce : later;

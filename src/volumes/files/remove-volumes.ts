@@ -4,9 +4,15 @@ import { mapConcurrently } from '../manager/volume-operations.ts';
 import { firstNonDirectory, type PodVolumePaths, payloadKinds } from '../projected/payload-paths.ts';
 import type { VolumeFiles } from './volume-files.ts';
 
-/** Files may stay in use for a moment after a container has exited. */
+/**
+ * Delays between attempts to unmount, because files may stay in use for a moment after a container
+ * has exited.
+ */
 const busyWaitsMs = [100, 400, 1_500];
-/** A killed process may have mounted a volume twice; more mounts are not from this node. */
+/**
+ * Maximum number of stacked mounts to unmount: a killed process may have mounted a volume twice;
+ * further mounts were not made by this node.
+ */
 const mostMounts = 4;
 
 export interface VolumeRemoval {
@@ -22,7 +28,8 @@ export interface VolumeToRemove {
 /**
  * Removes all payload volumes of a pod found on disk, whichever process created them. Missing
  * volumes count as success. No symbolic link is followed and no file in a mount inside a volume is
- * deleted; rejects with VOLUME_REMOVE that names every remaining path, after removing the rest.
+ * deleted. Rejects with VOLUME_REMOVE, which names every remaining path, after removing the other
+ * paths.
  */
 export async function removeVolumes(
   removal: VolumeRemoval,
@@ -46,7 +53,10 @@ export async function removeVolumes(
   if (problems.length > 0) throw removalBlocked(problems);
 }
 
-/** Removes volumes that are separate file systems; rejects as above. */
+/**
+ * Removes volumes that are separate file systems. Rejects with VOLUME_REMOVE, which names every
+ * remaining path.
+ */
 export async function removeMounted(
   removal: VolumeRemoval,
   volumes: readonly VolumeToRemove[],
@@ -65,7 +75,10 @@ async function tryAll(
   return problems.filter((problem) => problem !== undefined);
 }
 
-/** The target of a symbolic link is not removed; only the obstacle is returned. */
+/**
+ * Lists the volumes in a directory. When a path component is a symbolic link, nothing is removed
+ * and the problem is returned.
+ */
 async function volumesIn(files: VolumeFiles, directory: string): Promise<readonly string[]> {
   if ((await firstNonDirectory(files, [directory])) !== undefined) return [directory];
   return (await files.names(directory)).map((name) => posix.join(directory, name));
@@ -75,7 +88,7 @@ async function removeIfEmpty(files: VolumeFiles, directory: string): Promise<voi
   if ((await files.kindAt(directory)) === 'directory') await files.removeEmptyDirectory(directory);
 }
 
-/** Returns the obstacle. */
+/** Removes one volume; returns what prevents the removal. */
 async function tryRemoval(
   removal: VolumeRemoval,
   volume: VolumeToRemove,
@@ -96,7 +109,7 @@ async function removeVolume(
   signal: AbortSignal,
 ): Promise<void> {
   const { files, clock } = removal;
-  // The marker is removed first: a volume without a marker is prepared again.
+  // The marker is removed first, because a volume without a marker is prepared again.
   await files.removeTree(marker);
   if ((await files.kindAt(directory)) !== 'directory') throw removalBlocked([`${directory} is no directory`]);
   for (let left = mostMounts; left > 0 && (await isOurMount(files, directory)); left--) {
@@ -106,15 +119,17 @@ async function removeVolume(
 }
 
 /**
- * Mounts that containers created inside a volume with bidirectional propagation outlive them, and
- * only the kubelet unmounts them. A mount in use keeps the volume.
+ * Unmounts the mounts inside a volume. Containers with bidirectional propagation may have created
+ * them; they outlive the containers, and only the kubelet unmounts them. A mount in use keeps the
+ * volume.
  */
 async function unmountVolume(
   files: VolumeFiles,
   directory: string,
   signal: AbortSignal,
 ): Promise<'done' | 'busy'> {
-  // Usually nothing is mounted inside; otherwise the kernel returns an error.
+  // In most cases nothing is mounted inside and this call succeeds; otherwise the kernel returns an
+  // error.
   if ((await files.unmount(directory, signal)) === 'done') return 'done';
   const inUse = await files.unmountInside(directory, signal);
   if (inUse !== undefined)
@@ -122,12 +137,12 @@ async function unmountVolume(
   return await files.unmount(directory, signal);
 }
 
-/** Other mounts are not from this node and stay. */
+/** Whether this node mounted the directory; other mounts are kept. */
 async function isOurMount(files: VolumeFiles, directory: string): Promise<boolean> {
   return ['memory', 'huge-pages'].includes(await files.mountAt(directory));
 }
 
-/** Rejects with VOLUME_REMOVE for a mount that stays in use. */
+/** Unmounts a directory with retries. Rejects with VOLUME_REMOVE when the mount stays in use. */
 export async function unmountWithRetries(
   clock: Clock,
   directory: string,

@@ -2,13 +2,16 @@ import { unusable } from '../projected/payload.ts';
 
 type HostFileKind = 'directory' | 'file' | 'socket' | 'character-device' | 'block-device' | 'other';
 
-/** The file operations for hostPath volumes. */
+/** File operations for hostPath volumes. */
 export interface HostPathFiles {
-  /** Returns what is at the path, following symbolic links; undefined for nothing. */
+  /**
+   * Returns the type of the file at the path, following symbolic links; undefined for a missing
+   * path.
+   */
   kindBehind(path: string): Promise<HostFileKind | undefined>;
-  /** Creates all parent directories. */
+  /** Creates a directory with all parent directories. */
   makeDirectory(path: string, mode: number): Promise<void>;
-  /** Creates an empty file, but not its directory. */
+  /** Creates an empty file, but not its parent directory. */
   makeFile(path: string, mode: number): Promise<void>;
 }
 
@@ -22,14 +25,14 @@ const fileMode = 0o644;
 
 interface TypeRule {
   readonly kind: HostFileKind;
-  /** The name of the type in messages. */
+  /** Name of the type in error messages. */
   readonly called: string;
 }
 
 const directory: TypeRule = { kind: 'directory', called: 'directory' };
 const file: TypeRule = { kind: 'file', called: 'file' };
 
-/** What must exist at the path, by hostPath type. */
+/** Requirements for the path, by hostPath type. */
 const rules: ReadonlyMap<string, TypeRule> = new Map([
   ['DirectoryOrCreate', directory],
   ['Directory', directory],
@@ -41,8 +44,8 @@ const rules: ReadonlyMap<string, TypeRule> = new Map([
 ]);
 
 /**
- * Creates the path if its type allows that. Rejects with VOLUME_UNUSABLE if a path of another type
- * exists. A hostPath is never removed, so there is no reverse operation.
+ * Creates the path when its type allows that. Rejects with VOLUME_UNUSABLE when a path of another
+ * type exists. The path is never removed.
  */
 export async function prepareHostPath(files: HostPathFiles, { path, type = '' }: HostPath): Promise<void> {
   if (path.split('/').includes('..')) throw unusable(`invalid HostPath \`${path}\`: must not contain '..'`);

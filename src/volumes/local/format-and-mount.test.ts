@@ -76,7 +76,7 @@ describe('formatAndMount', () => {
     assert.deepEqual(log, ['probe']);
   });
 
-  it('does not touch a disk that cannot be read or repaired', async () => {
+  it('does not write to a disk that cannot be read or repaired', async () => {
     for (const failing of ['probe', 'check'] as const) {
       const { disks, log } = createEnvironment(ext4, failing);
       await assert.rejects(formatAndMount(disks, volume, signal), new RegExp(`${failing} failed`));
@@ -84,7 +84,7 @@ describe('formatAndMount', () => {
     }
   });
 
-  it('reports a file system mismatch if the mount of another type fails', async () => {
+  it('reports a file system mismatch when mounting a disk with another type fails', async () => {
     const endOf = async (content: DiskContent, fsType: string) => {
       const { disks } = createEnvironment(content, 'mount');
       return await formatAndMount(disks, { ...volume, fsType }, signal).then(

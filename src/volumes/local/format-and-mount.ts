@@ -4,16 +4,16 @@ import { unusable } from '../projected/payload.ts';
 const usualType = 'ext4';
 
 export interface DiskVolume extends Omit<DiskMount, 'fsType'> {
-  /** Empty for the existing file system or the default one. */
+  /** Requested file system type; empty for the existing or the default one. */
   readonly fsType: string;
-  /** `read-only` if nothing may be written to the disk. */
+  /** `read` when nothing may be written to the disk. */
   readonly access: 'read' | 'write';
 }
 
 /**
  * Mounts a disk. An empty disk is formatted first; existing content is kept even if it is invalid.
- * Rejects with VOLUME_UNUSABLE, which `isMismatch` recognizes if another file system than the
- * requested one was found.
+ * Rejects with VOLUME_UNUSABLE; `isMismatch` recognizes the error for a file system other than the
+ * requested one.
  */
 export async function formatAndMount(disks: Disks, volume: DiskVolume, signal: AbortSignal): Promise<void> {
   const { device, directory, options, access } = volume;
@@ -39,11 +39,11 @@ export function isMismatch(error: unknown): boolean {
   return error.details['mismatch'] === true || isMismatch(error.cause);
 }
 
-/** The content found on a disk. */
+/** Content that was found on a disk. */
 export type DiskContent =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'file-system'; readonly type: string }
-  /** Any other content. */
+  /** Any content other than a file system. */
   | { readonly kind: 'partitions' };
 
 export interface DiskMount {
@@ -54,15 +54,14 @@ export interface DiskMount {
 }
 
 /**
- * The disk operations of a machine, through programs with a deadline. Failures are VOLUME_UNUSABLE
- * errors.
+ * Disk operations of a machine, by programs with a deadline. Failures are VOLUME_UNUSABLE errors.
  */
 export interface Disks {
-  /** Never returns `nothing` for a disk that cannot be read. */
+  /** Returns the content of a disk; never `nothing` for a disk that cannot be read. */
   probe(device: string, signal: AbortSignal): Promise<DiskContent>;
-  /** Creates a file system; existing content is lost. */
+  /** Creates a file system on a disk; existing content is lost. */
   format(device: string, fsType: string, signal: AbortSignal): Promise<void>;
-  /** Repairs what can be repaired without interaction. */
+  /** Checks the file system of a disk and repairs what needs no interaction. */
   check(device: string, signal: AbortSignal): Promise<void>;
   /** Grows the file system mounted at the directory to the size of its disk. */
   grow(disk: Pick<DiskMount, 'device' | 'directory'>, signal: AbortSignal): Promise<void>;
@@ -70,11 +69,10 @@ export interface Disks {
   /** Returns the other mount points of the file system mounted at the directory. */
   otherMounts(directory: string): Promise<readonly string[]>;
   /**
-   * Returns the device mounted at the directory; undefined if none is or it cannot be determined.
+   * Returns the device mounted at the directory; undefined when none is mounted or it cannot be
+   * determined.
    */
   deviceAt(directory: string): Promise<string | undefined>;
-  /**
-   * Whether the device is opened exclusively, for example by a mount in another mount namespace.
-   */
+  /** Whether the device is in exclusive use, for example by a mount in another mount namespace. */
   isHeld(device: string, signal: AbortSignal): Promise<boolean>;
 }

@@ -14,20 +14,22 @@ import { checkedDiskType, checkedMountOptions, commandFailure } from '../manager
 import { unusable } from '../projected/payload.ts';
 import type { DiskContent, DiskMount, Disks } from './format-and-mount.ts';
 
-/** The time limit for a large or slow disk. */
+/** Time limit for checking a large or slow disk. */
 const checkMs = 10 * 60_000;
 const formatMs = 10 * 60_000;
 const growMs = 10 * 60_000;
 const probeMs = 30_000;
 const mountMs = 120_000;
-/** The exit code of blkid if it found nothing or could not read the disk. */
+/** Exit code of blkid when it found nothing or could not read the disk. */
 const nothingFound = 2;
-/** Read at the start of the disk and at its end to detect any content. */
+/** Number of bytes read at the start of a disk to check that it is readable. */
 const probedBytes = 2 * 1024 * 1024;
-/** The exit code of fsck if it left errors uncorrected. */
+/** Exit code of fsck when it left errors uncorrected. */
 const leftUncorrected = 4;
 const heldCode = 3;
-/** Only one process can open a device with O_EXCL, and none while it is mounted. */
+/**
+ * Opens a device with O_EXCL, which fails while it is mounted or another process has opened it so.
+ */
 const tryToHold = `
   const { openSync, constants } = require('node:fs');
   try {
@@ -43,7 +45,7 @@ const formatOptions: Readonly<Record<string, readonly string[]>> = {
   btrfs: ['--'],
 };
 
-/** The program that grows each mounted file system. */
+/** Programs that grow a mounted file system, by file system type. */
 const growers: Readonly<
   Record<string, (device: string, directory: string) => readonly [string, ...string[]]>
 > = {
@@ -55,7 +57,7 @@ const growers: Readonly<
 };
 
 /**
- * The disks of this machine, through the programs `blkid`, `mkfs.<type>`, `fsck`, `mount`,
+ * Disk operations of this machine, with the programs `blkid`, `mkfs.<type>`, `fsck`, `mount`,
  * `resize2fs` and others.
  */
 export class HostDisks implements Disks {
@@ -85,7 +87,7 @@ export class HostDisks implements Disks {
     const failure = commandFailure(result);
     if (failure !== undefined) throw unusable(`blkid ${device} failed: ${failure}`);
     const type = /^TYPE=(.+)$/m.exec(result.stdout)?.[1];
-    // A disk with a partition table and a file system is not changed.
+    // A disk with a partition table is not changed, even if it also has a file system.
     if (/^PTTYPE=./m.test(result.stdout) || type === undefined) return { kind: 'partitions' };
     return { kind: 'file-system', type };
   }
@@ -100,10 +102,10 @@ export class HostDisks implements Disks {
   }
 
   async check(device: string, signal: AbortSignal): Promise<void> {
-    // Without `--`: fsck would read the following arguments as file system options.
+    // `--` is omitted, because fsck would read the following arguments as file system options.
     const args = ['-a', absoluteArgument('fsck', device)];
     const result = await this.#run('fsck', args, checkMs, signal).catch((error: unknown) => {
-      // A machine without fsck mounts the disk unchecked.
+      // On a machine without fsck the disk is mounted unchecked.
       if (error instanceof KubelingError && error.code === 'COMMAND_NOT_FOUND') return undefined;
       throw error;
     });
@@ -153,18 +155,18 @@ export class HostDisks implements Disks {
 
   async deviceAt(directory: string): Promise<string | undefined> {
     const { own } = await mountedAt(directory);
-    // File systems without a device have device numbers that are not listed there.
+    // File systems without a block device have device numbers that sysfs does not list.
     const listed = own && (await realpath(`/sys/dev/block/${own.device}`).catch(() => undefined));
     return listed === undefined ? undefined : join('/dev', basename(listed).replaceAll('!', '/'));
   }
 
-  /** Uses a separate process: an unresponsive disk blocks the reader. */
+  /** The device is opened in a separate process, because an unresponsive disk blocks it. */
   async isHeld(device: string, signal: AbortSignal): Promise<boolean> {
     const { end } = await this.#run(process.execPath, ['-e', tryToHold, '--', device], probeMs, signal);
     return end.kind === 'exited' && end.code === heldCode;
   }
 
-  /** A disk that cannot be read may contain user data. */
+  /** Rejects when a disk cannot be read, because it may contain user data. */
   async #checkReadable(device: string, signal: AbortSignal): Promise<void> {
     const args = [`if=${device}`, 'of=/dev/null', `bs=${probedBytes}`, 'count=1'];
     const failure = commandFailure(await this.#run('dd', args, probeMs, signal));
@@ -177,7 +179,7 @@ export class HostDisks implements Disks {
     deadlineMs: number,
     signal: AbortSignal,
   ): Promise<CommandResult> {
-    // Fixes the locale, because the output is parsed.
+    // The locale is fixed, because the output of programs is parsed.
     const env = { PATH: process.env['PATH'], LC_ALL: 'C' };
     try {
       return await runCommand({ file, args, env, clock: this.#clock, deadlineMs }, signal);
@@ -188,7 +190,7 @@ export class HostDisks implements Disks {
   }
 }
 
-/** Reads the mount table without accessing the directory. */
+/** Returns the mount at a directory from the mount table, without accessing the directory. */
 async function mountedAt(directory: string) {
   const resolved = join(await realpath(dirname(directory)), basename(directory));
   const mounts = await readMountTable((path) => readFile(path, 'utf8'));

@@ -23,7 +23,7 @@ function createEnvironment() {
   disks.add('/dev/d', { kind: 'nothing' });
   const clock = new VirtualClock();
   const observed: string[] = [];
-  /** Builds a restarted LocalDisks. */
+  /** Creates LocalDisks as after a kubelet restart. */
   const make = (change: Partial<VolumeFiles> = {}) => {
     const own = Object.assign(Object.create(files) as VolumeFiles, change);
     const bound: VolumeFiles = new Proxy(own, {
@@ -53,8 +53,8 @@ function createEnvironment() {
   return { files, disks, observed, make, remove };
 }
 
-describe('a local disk used by pods', () => {
-  it('is formatted and mounted once, and unmounted after the last pod', async () => {
+describe('local disks used by pods', () => {
+  it('a local disk is formatted and mounted once, and unmounted after the last pod', async () => {
     const { files, observed, make, remove } = createEnvironment();
     const volumes = make();
     for (const one of [pod, other]) await volumes.setUp(one, volume, 'first', signal);
@@ -66,7 +66,7 @@ describe('a local disk used by pods', () => {
     assert.deepEqual(observed, ['unmount_device kubernetes.io/local-volume success']);
   });
 
-  it('blocks the removal of the pod while it is in use, also after a restart', async () => {
+  it('a local disk in use blocks the removal of its pod, also after a restart', async () => {
     const { files, make, remove } = createEnvironment();
     await make().setUp(pod, volume, 'first', signal);
     files.busy.add(global);
@@ -79,7 +79,7 @@ describe('a local disk used by pods', () => {
     assert.deepEqual([files.mounts(), await files.kindAt(place)], [[], undefined]);
   });
 
-  it('blocks the removal while another process holds the device, unless a pod uses it again', async () => {
+  it('a local disk that another process holds blocks the removal of its pod, unless another pod uses the disk again', async () => {
     const { files, disks, make, remove } = createEnvironment();
     const volumes = make();
     await volumes.setUp(pod, volume, 'first', signal);
@@ -95,7 +95,7 @@ describe('a local disk used by pods', () => {
     assert.deepEqual([files.mounts(), await files.kindAt(global)], [[], undefined]);
   });
 
-  it('of two volumes is unmounted after the last of them', async () => {
+  it('a local disk of two volumes is unmounted after the last of them', async () => {
     const { files, make, remove } = createEnvironment();
     const volumes = make();
     await volumes.setUp(pod, volume, 'first', signal);
@@ -105,7 +105,7 @@ describe('a local disk used by pods', () => {
     assert.deepEqual(files.mounts(), []);
   });
 
-  it('blocks the removal of a pod that it was mounted for but not yet published to', async () => {
+  it('a local disk that was mounted for a pod but not bind-mounted blocks the removal of the pod', async () => {
     const { files, disks, make, remove } = createEnvironment();
     const mount = disks.mount.bind(disks);
     disks.mount = async (asked) => {
@@ -126,7 +126,7 @@ describe('a local disk used by pods', () => {
     assert.deepEqual(files.mounts(), []);
   });
 
-  it('is unmounted with the next terminated pod if it was mounted after its pod was removed', async () => {
+  it('a local disk that was mounted after its pod was removed is unmounted with the next terminated pod', async () => {
     const { files, make } = createEnvironment();
     const bind = () => Promise.reject(unusable('not today'));
     await assert.rejects(make({ bind }).setUp(pod, volume, 'first', signal), /not today/);
@@ -136,7 +136,7 @@ describe('a local disk used by pods', () => {
     assert.deepEqual([files.mounts(), await files.kindAt(global)], [[], undefined]);
   });
 
-  it('does not block a pod that does not use it', async () => {
+  it('a local disk in use does not block the removal of a pod that does not use it', async () => {
     const { files, make, remove } = createEnvironment();
     const volumes = make();
     await volumes.setUp(other, volume, 'first', signal);

@@ -21,26 +21,28 @@ export interface LocalDisksDeps {
 }
 
 const directoryMode = 0o750;
-/** Mounts below this directory do not count as uses of a disk. */
+/** Mounts below this directory of the root directory do not count as uses of a disk. */
 const pluginsDir = 'plugins/kubernetes.io';
 
 /**
- * Mounts the disks of local PersistentVolumes: once for the node, then bind-mounted into the pod
- * directories. The content belongs to the user.
+ * Mounts the disks of local PersistentVolumes once for the node; they are then bind-mounted into
+ * pod directories. The content belongs to the user.
  */
 export class LocalDisks {
   readonly #deps: LocalDisksDeps;
-  /** Prevents an unmount while a pod is about to use the disk. */
+  /**
+   * Serializes operations on a disk, so that it is not unmounted while a pod is about to use it.
+   */
   readonly #lock = new KeyedMutex<string>();
 
-  /** The devices of disks that are being unmounted, by mount path. */
+  /** Devices of disks that are being unmounted, by mount path. */
   readonly #leaving = new Map<string, string>();
 
   constructor(deps: LocalDisksDeps) {
     this.#deps = deps;
   }
 
-  /** Mounts the disk if necessary and keeps it mounted while the work runs, which gets its path. */
+  /** Mounts the disk if necessary and keeps it mounted while `work` runs with its mount path. */
   async with<T>(
     name: string,
     volume: Omit<DiskVolume, 'directory'>,
@@ -76,7 +78,8 @@ export class LocalDisks {
 
   /**
    * Unmounts the disks that no pod uses, including those of previous kubelets. Rejects with
-   * VOLUME_REMOVE if that fails for one of the named disks; others are retried by the next sweep.
+   * VOLUME_REMOVE when one of the named disks cannot be unmounted; others are retried by the next
+   * sweep.
    */
   async sweep(names: readonly string[], signal: AbortSignal): Promise<void> {
     const { files } = this.#deps;
@@ -91,7 +94,7 @@ export class LocalDisks {
     if (problems.length > 0) throw removalBlocked(problems);
   }
 
-  /** Returns the obstacle. */
+  /** Unmounts a disk when no pod uses it; returns what prevents that. */
   async #unmountUnused(directory: string, signal: AbortSignal): Promise<string | undefined> {
     try {
       if ((await this.#users(directory)).length > 0) return undefined;
@@ -107,7 +110,10 @@ export class LocalDisks {
     }
   }
 
-  /** A disk that is also mounted for another volume stays in use. */
+  /**
+   * Remembers the device before the unmount; a disk that is also mounted for another volume stays
+   * in use.
+   */
   async #recordDevice(directory: string): Promise<void> {
     const { disks } = this.#deps;
     const device = await disks.deviceAt(directory);
@@ -117,8 +123,8 @@ export class LocalDisks {
   }
 
   /**
-   * Called after the unmount; throws until the device is released, because another mount namespace
-   * may still use it.
+   * Called after the unmount; throws until the device is released, because it may still be mounted
+   * in another mount namespace.
    */
   async #checkFree(directory: string, signal: AbortSignal): Promise<void> {
     const device = this.#leaving.get(directory);
@@ -149,14 +155,14 @@ export class LocalDisks {
   }
 }
 
-/** Unique among all volumes of all plugins. */
+/** Key of a local volume, unique among all volumes of all plugins. */
 export function localKey(name: string): string {
   return `${localPlugin.name}/${name}`;
 }
 
 /**
- * The expansion of a local volume. For a device or directory only the claim is updated; a file
- * system grows with its disk.
+ * Returns how to expand a local volume: a mounted file system grows with its disk; for a device or
+ * a directory only the claim is updated.
  */
 export function localExpansion(
   local: Pick<LocalVolumes, 'grow'> | undefined,

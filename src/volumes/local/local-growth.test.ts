@@ -17,7 +17,7 @@ const pod = podWith([{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }
 const gibi = 2 ** 30;
 const done = 'FileSystemResizeSuccessful MountVolume.NodeExpandVolume succeeded for volume "disk" n1';
 
-/** A formatted disk of 1Gi whose claim requests a larger size. */
+/** Creates an environment with a formatted disk of 1Gi whose claim requests a larger size. */
 function createEnvironment(path = '/dev/d', spec: PersistentVolume['spec'] = {}) {
   const files = new MemoryVolumeFiles();
   const disks = new MemoryDisks(files);
@@ -97,7 +97,7 @@ function createEnvironment(path = '/dev/d', spec: PersistentVolume['spec'] = {})
 }
 
 describe('expansion of a local volume', () => {
-  it('grows the file system at mount and updates the claim at each step', async () => {
+  it('grows the file system of a local disk at mount and updates the claim at each step', async () => {
     const { disks, volumes, state, events, observed, forgotten } = createEnvironment();
     assert.deepEqual(await volumes.prepare(pod, signal), []);
     assert.equal(disks.sizesOf('/dev/d').files, 2 * gibi);
@@ -108,7 +108,7 @@ describe('expansion of a local volume', () => {
     assert.deepEqual(forgotten, ['kubernetes.io/local-volume/disk']);
   });
 
-  it('grows under a running pod and is retried after a failure', async () => {
+  it("grows the file system of a running pod's disk and retries after a failure", async () => {
     const { disks, volumes, state, events } = createEnvironment();
     await volumes.prepare(pod, signal);
     disks.resize('/dev/d', 3 * gibi);
@@ -130,7 +130,7 @@ describe('expansion of a local volume', () => {
     assert.deepEqual(events.filter((event) => event === done).length, 2);
   });
 
-  it('prevents the start of the pod after a failure and reports it', async () => {
+  it('a failed growth is reported and prevents the start of the pod', async () => {
     const { disks, volumes } = createEnvironment();
     disks.grow = () => Promise.reject(unusable('not today'));
     const [problem] = await volumes.prepare(pod, signal);
@@ -140,7 +140,7 @@ describe('expansion of a local volume', () => {
     );
   });
 
-  it('leaves a read-only volume unchanged', async () => {
+  it('does not grow a read-only volume', async () => {
     const { disks, volumes, events } = createEnvironment('/dev/d', { mountOptions: ['ro'] });
     assert.deepEqual(await volumes.prepare(pod, signal), []);
     assert.equal(disks.sizesOf('/dev/d').files, 0);
@@ -149,7 +149,7 @@ describe('expansion of a local volume', () => {
     ]);
   });
 
-  it('updates only the claim of a directory', async () => {
+  it('updates only the claim when the local volume is a directory', async () => {
     const { files, disks, volumes, state, events } = createEnvironment('/mnt/disk');
     await files.makeDirectory('/mnt/disk', 0o755);
     disks.grow = () => Promise.reject(unusable('nobody asks'));

@@ -10,11 +10,11 @@ import { endOf, firstNonDirectory, PodVolumePaths } from '../projected/payload-p
 import type { LocalDisks } from './local-disks.ts';
 
 export interface LocalVolumesDeps extends Omit<SetVolumeOwnershipDeps, 'files'> {
-  /** The directory that contains the pod directories. */
+  /** Parent directory of the pod directories. */
   readonly podsDir: string;
   readonly files: VolumeFiles;
   readonly clock: Clock;
-  /** The disks; disk volumes are rejected if undefined. */
+  /** Disks of the machine; undefined to reject volumes that are disks. */
   readonly disks?: Pick<LocalDisks, 'with' | 'sweep' | 'grow'> | undefined;
 }
 
@@ -24,41 +24,47 @@ export interface LocalVolume {
   readonly path: string;
   readonly readOnly: boolean;
   readonly mountOptions: readonly string[];
-  /** The file system type of a disk; empty for the existing one. */
+  /** File system type of a disk; undefined for the existing or the default one. */
   readonly fsType?: string | undefined;
 }
 
-/** The mount path of a pod. */
+/** The bind mount of a volume in a pod directory. */
 interface Shown {
   readonly name: string;
   readonly source: string;
   readonly options: readonly string[];
-  /** Whether the ownership of its files may be changed. */
+  /** `write` when the group of the volume's files may be changed. */
   readonly access: 'read' | 'write';
 }
 
-/** The requested group and the group found, while other pods use the volume with the latter. */
+/** The requested group and the current group of the files, which other pods with the volume use. */
 export interface GroupConflict {
   readonly requested: number;
   readonly found: number;
 }
 
 const directoryMode = 0o750;
-/** A killed process may have mounted a volume twice; more mounts are not from this node. */
+/**
+ * Maximum number of stacked mounts to unmount: a killed process may have mounted a volume twice;
+ * further mounts were not made by this node.
+ */
 const mostMounts = 4;
 
 /**
- * Sets up local PersistentVolumes, directories and disks: each is bind-mounted into the pod
- * directory. The content belongs to the user and is never removed.
+ * Bind-mounts local PersistentVolumes, which are directories or disks, into pod directories. Their
+ * content belongs to the user and is never removed.
  */
 export class LocalVolumes {
   readonly #deps: LocalVolumesDeps;
   readonly #lock = new KeyedMutex<PodUid>();
-  /** Serializes pods with the same volume, so that the second finds the group set by the first. */
+  /**
+   * Serializes pods with the same volume, so that the second pod finds the group set for the first
+   * one.
+   */
   readonly #paths = new KeyedMutex<string>();
   /**
-   * Pods for which the files of a volume got their group but which have not mounted it yet: the
-   * sync may have been cancelled during the walk.
+   * Pods for which the files of a volume got their group but which have not mounted the volume,
+   * because the sync was cancelled while the group was set.
    */
   readonly #given = new Map<PodUid, Set<string>>();
 
@@ -66,12 +72,12 @@ export class LocalVolumes {
     this.#deps = deps;
   }
 
-  /** The mount path of the volume in the pod directory. */
+  /** Path in the pod directory at which the volume is mounted. */
   mountPathOf(uid: PodUid, volume: string): string {
     return new PodVolumePaths(this.#deps.podsDir, uid).localVolume(volume);
   }
 
-  /** Resolves the path of the volume. Rejects with VOLUME_UNUSABLE if it does not exist. */
+  /** Resolves the path of the volume. Rejects with VOLUME_UNUSABLE when it does not exist. */
   async find({ path }: LocalVolume): Promise<{ readonly path: string; readonly kind: 'directory' | 'disk' }> {
     const found = await this.#deps.files.behind(path);
     if (found === undefined) throw unusable(`path ${JSON.stringify(path)} does not exist`);
@@ -84,7 +90,7 @@ export class LocalVolumes {
 
   /**
    * Mounts the volume for the pod. Idempotent, also across processes. Sets the group of the files
-   * unless another pod uses them; then it returns the conflicting group, if any.
+   * unless another pod uses them; in that case it returns a group conflict, if the groups differ.
    */
   async setUp(
     pod: Pod,
@@ -108,12 +114,13 @@ export class LocalVolumes {
     const access = readOnly || mountOptions.includes('ro') ? 'read' : 'write';
     const disk = { device: path, fsType, options: mountOptions, access } as const;
     const show = (source: string) => this.#show(pod, { name, source, options: ro, access }, use, signal);
-    // Created before the mount, so that a killed process leaves a marker of the pod's use.
+    // The mount directory is created before the disk is mounted, so that it records the pod's use
+    // if the process is killed.
     await this.#createMountPoint(pod.metadata.uid, name, signal);
     return await disks?.with(name, disk, show, signal);
   }
 
-  /** Grows the file system of a disk; directories are left unchanged. */
+  /** Grows the file system of a disk; does nothing for a directory. */
   async grow(volume: LocalVolume, signal: AbortSignal): Promise<void> {
     const { path, kind } = await this.find(volume);
     if (kind === 'disk') await this.#deps.disks?.grow(volume.name, path, signal);
@@ -138,11 +145,12 @@ export class LocalVolumes {
     using _held = await this.#lock.acquire(uid, signal);
     const mountPoint = await unmountedPath(files, new PodVolumePaths(podsDir, uid), name);
     if ((await files.mountAt(mountPoint)) !== 'none') {
-      // A previous process may have been killed before it set the mount options.
+      // A previous process may have been killed before it set the mount options, so they are set
+      // again.
       if (options.length > 0) await files.remount(mountPoint, options, signal);
       return undefined;
     }
-    // Done before the bind mount, so that a mounted volume is complete.
+    // The group is set before the bind mount, so that a mounted volume is complete.
     const conflict = access === 'read' ? undefined : await this.#giveToGroup(pod, name, source, use);
     signal.throwIfAborted();
     await files.makeDirectory(mountPoint, directoryMode);
@@ -152,9 +160,9 @@ export class LocalVolumes {
   }
 
   /**
-   * Call once no container of the pod runs; also for pods of which only the UID is known.
-   * Idempotent. Removes the empty mount directories and keeps the volumes. Rejects with
-   * VOLUME_REMOVE that names the paths still in use.
+   * Unmounts the pod's volumes once none of its containers runs; the UID is enough. Idempotent.
+   * Removes the empty mount directories and keeps the volumes' content. Rejects with VOLUME_REMOVE,
+   * which names the paths still in use.
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     const { files } = this.#deps;
@@ -166,10 +174,11 @@ export class LocalVolumes {
     const names = end === 'ours' ? await files.names(paths.localVolumes) : [];
     const shown = names.map((name) => posix.join(paths.localVolumes, name));
     for (const mountPoint of shown) await this.#hide(mountPoint, signal);
-    // Also for pods without directories: a disk may have been mounted after the directory was
-    // removed.
+    // Disks are also swept for pods without directories: a disk may have been mounted after the
+    // directory was removed.
     await this.#deps.disks?.sweep(names, signal);
-    // Removed last: the directories record what is still to be unmounted for the pod.
+    // The mount directories are removed last, because they record what must be unmounted for the
+    // pod.
     for (const mountPoint of shown) await this.#removeMountPoint(mountPoint);
     if (end === 'ours') await files.removeEmptyDirectory(paths.localVolumes);
   }
@@ -179,7 +188,7 @@ export class LocalVolumes {
     for (let left = mostMounts; left > 0 && (await files.mountAt(mountPoint)) !== 'none'; left--) {
       await unmountWithRetries(clock, mountPoint, () => files.unbind(mountPoint, signal), signal);
     }
-    // Checked after the unmount, because a mounted volume may not respond.
+    // The type is checked after the unmount, because a mounted volume may not respond.
     if ((await files.kindAt(mountPoint)) !== 'directory')
       throw removalBlocked([`${mountPoint} is no directory`]);
   }
@@ -209,7 +218,7 @@ export class LocalVolumes {
   }
 }
 
-/** Creates the mount directory of the pod; no path component may be anything but a directory. */
+/** Creates the mount directory of the pod; rejects when a path component is not a directory. */
 async function unmountedPath(files: VolumeFiles, paths: PodVolumePaths, name: string): Promise<string> {
   const mountPoint = paths.localVolume(name);
   const foreign = await firstNonDirectory(files, [...paths.localVolumesChain, mountPoint]);
