@@ -19,28 +19,27 @@ export interface CallGateOptions {
   readonly trace: Trace;
   readonly faults: () => FaultPlan;
   readonly latencyMs: (step: 'request' | 'answer') => number;
-  /** The probability that a request takes effect though its caller aborted it in flight. */
+  /** The probability that a request takes effect although its caller aborted it in flight. */
   readonly abandonedEffect: number;
   /**
-   * Called for failures in a handler that are no errors of a runtime: bugs of the simulator or its
-   * scripts.
+   * Called for unexpected exceptions in a handler, which are bugs of the simulator or its scripts.
    */
   readonly onBug: (method: string, error: unknown) => void;
 }
 
-/** The connection of a call: closing it ends its calls. */
+/** The connection of a client; closing it ends its calls. */
 export interface Origin {
   closed: boolean;
 }
 
 const stalledPullMs = 5 * 60_000;
-/** After this time an unanswered call's connection is found to be broken. */
+/** After this time the connection of an unanswered call without a deadline counts as broken. */
 const deadConnectionMs = 60_000;
 
 /**
- * The only entry point of the simulated runtime: every call gets its latency and its faults here,
- * and ends immediately when its caller aborts, the connection breaks or the runtime is killed, as
- * on a real connection.
+ * All calls to the simulated runtime pass through this gate. It adds latency and faults, and ends a
+ * call immediately when its caller aborts, the connection breaks or the runtime is killed, as on a
+ * real connection.
  */
 export class CallGate {
   readonly #options: CallGateOptions;
@@ -96,17 +95,14 @@ export class CallGate {
     }
   }
 
-  /** The connection broke: calls in flight end, and the runtime aborts their work. */
+  /** Breaks connections: calls in flight fail, and the runtime aborts their work. */
   disconnect(error: GrpcError, origin?: Origin): void {
     for (const call of this.#calls) {
       if (origin === undefined || call.origin === origin) call.break(error, 'called-off');
     }
   }
 
-  /**
-   * The runtime was killed: calls in flight fail, and no call is answered until it is running
-   * again.
-   */
+  /** Kills the runtime: calls in flight fail, and new calls fail until it is running again. */
   goDown(error: GrpcError): void {
     this.#up = false;
     for (const call of this.#calls) call.break(error, 'frozen');
@@ -136,7 +132,7 @@ export class CallGate {
     const requested = { name, request, fault };
     await this.#beforeEffect(requested, () => this.#inBackground(name, handler, request));
     await this.#travel('request');
-    // No caller waits any more, but it is random whether the request was already sent.
+    // When the caller has aborted, it is random whether the request was already sent.
     if (call.broken && this.#options.random.next() >= this.#options.abandonedEffect) return undefined;
     const response = await this.#answer(name, handler, request, call.broken ? uncalledFor() : call);
     await this.#afterEffect(requested);
@@ -169,9 +165,9 @@ export class CallGate {
   }
 
   /**
-   * Callers set no deadline for a pull: the runtime itself cancels one without progress. Nor do
-   * they for the command of a hook, which may run without limit: an unresponsive one cannot be told
-   * from one that runs.
+   * Never responds, except for calls without a deadline of the caller: the runtime cancels a pull
+   * without progress, and the connection breaks for a hook command without a limit, because the
+   * caller could not distinguish it from a long-running command.
    */
   async #hang({ name, request }: Asked): Promise<never> {
     if (name === 'pullImage') {
@@ -196,7 +192,8 @@ export class CallGate {
 
   #inBackground(name: SimulatedMethod, handler: Handler, request: never): void {
     this.#answer(name, handler, request, uncalledFor()).catch(() => {
-      // An error without a caller is dropped; a bug was already reported where it was found.
+      // The caller has already received an error, so this one is dropped; a bug was already
+      // reported.
     });
   }
 
@@ -230,7 +227,7 @@ function isUnlimited(request: unknown): boolean {
   return !((request as { readonly timeout?: bigint }).timeout ?? 0n);
 }
 
-/** For effects without a waiting caller: they are never aborted. */
+/** The context for effects without a waiting caller, which are never aborted. */
 function uncalledFor(): CallContext {
   return { signal: new AbortController().signal };
 }
@@ -242,14 +239,14 @@ function lostReply(code: GrpcCode): GrpcError {
   );
 }
 
-/** The error of a caller that aborted its call, in the words of gRPC. */
+/** The gRPC error of a call that its caller aborted. */
 export function givenUp(signal: AbortSignal): GrpcError {
   const reason: unknown = signal.reason;
   const late = reason instanceof KubelingError && reason.kind === 'DeadlineExceeded';
   return new GrpcError(late ? 'DEADLINE_EXCEEDED' : 'CANCELLED', 'The call was cancelled', reason);
 }
 
-/** One call in flight. */
+/** One runtime call in flight. */
 class Call implements CallContext {
   readonly origin: Origin;
   readonly #link: Disposable;
@@ -268,14 +265,17 @@ class Call implements CallContext {
     return this.#error !== undefined;
   }
 
-  /** Created only for handlers that wait: most return immediately. */
+  /** Created on demand, because most handlers return immediately and need no signal. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
     if (this.#error !== undefined) this.#controller.abort(this.#error);
     return this.#controller.signal;
   }
 
-  /** Settles with the work, or rejects immediately when the call is broken. */
+  /**
+   * Settles as the work does, or rejects immediately when the call is aborted or its connection
+   * breaks.
+   */
   run<T>(work: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#error !== undefined) return reject(this.#error);
@@ -284,7 +284,10 @@ class Call implements CallContext {
     });
   }
 
-  /** Handlers of a killed runtime are not notified and never continue. */
+  /**
+   * Fails the call for its caller. The handler is aborted if `called-off`; if `frozen`, because the
+   * runtime was killed, it is not notified and never continues.
+   */
   break(error: GrpcError, handler: 'called-off' | 'frozen'): void {
     if (this.#error !== undefined) return;
     this.#error = error;

@@ -1,7 +1,7 @@
 import type { Mount } from '../../src/cri/index.ts';
 import type { SimulatedFiles } from './files.ts';
 
-/** The content a program finds at a path, or the reason of its failure. */
+/** The content that a program reads from a path, or the reason why it cannot. */
 export type FileAnswer =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly why: string };
@@ -13,8 +13,8 @@ const full: FileAnswer = { ok: false, why: 'No space left on device' };
 const done: FileAnswer = { ok: true, text: '' };
 
 /**
- * The files one container sees: its own, which are deleted with it, and the machine's through its
- * mounts.
+ * The files visible in one container: its own, which are deleted with it, and those of the machine
+ * through its mounts.
  */
 export class ContainerFiles {
   readonly #own = new Map<string, string>();
@@ -23,7 +23,7 @@ export class ContainerFiles {
   #ownBytes = 0;
 
   constructor(mounts: readonly Mount[], machine: SimulatedFiles) {
-    // The deepest mount wins if one lies inside another.
+    // Of nested mounts the deepest one applies.
     this.#mounts = [...mounts].sort((a, b) => b.containerPath.length - a.containerPath.length);
     this.#machine = machine;
   }
@@ -59,7 +59,7 @@ export class ContainerFiles {
     return done;
   }
 
-  /** How many bytes the container wrote into its own layer. */
+  /** How many bytes the container wrote into its writable layer. */
   get ownBytes(): number {
     return this.#ownBytes;
   }
@@ -87,7 +87,9 @@ export class ContainerFiles {
   }
 }
 
-/** The rest of the path below the directory, with its slash; empty for the directory itself. */
+/**
+ * The rest of the path below the directory, with the leading slash; empty for the directory itself.
+ */
 function below(directory: string, path: string): string | undefined {
   const base = directory.endsWith('/') ? directory.slice(0, -1) : directory;
   if (path === base) return '';

@@ -23,7 +23,7 @@ import { failed, inContext } from './refusals.ts';
 import { mergeResources } from './resources.ts';
 import { required } from './store.ts';
 
-/** The status of a container whose exit was not observed. */
+/** The exit code of a container whose exit the runtime did not observe. */
 export const unseenCode = 255;
 
 interface WantedContainer {
@@ -99,9 +99,9 @@ export class ContainerLifecycle {
   }
 
   /**
-   * Sends the stop signal and kills the container when the timeout expires; immediately without a
-   * timeout. Returns when the runtime has observed the exit. A container that does not run is left
-   * unchanged.
+   * Sends the stop signal and kills the container when the timeout expires, or immediately without
+   * a timeout. Returns when the runtime has observed the exit. Does nothing for a container that
+   * does not run.
    */
   async stop(record: ContainerRecord, timeoutMs: number, call: CallContext): Promise<void> {
     const { work, rules } = this.#context;
@@ -119,7 +119,7 @@ export class ContainerLifecycle {
     await record.stopped.wait(call.signal);
   }
 
-  /** Kills the container first if it runs. */
+  /** Removes the container; a running container is killed first. */
   async remove(record: ContainerRecord, call: CallContext): Promise<void> {
     const { store, work, latencyMs, rules } = this.#context;
     const state = containerState(record);
@@ -202,7 +202,10 @@ export class ContainerLifecycle {
     });
   }
 
-  /** A runtime that does not support the field sees a mount without a path. */
+  /**
+   * A runtime without support for image volumes ignores the image field and finds a mount without a
+   * host path.
+   */
   #checkImageMounts(id: string, { mounts }: ContainerConfig): void {
     const { flavour, images } = this.#context;
     const context = `failed to generate container "${id}" spec: failed to generate spec`;
@@ -235,7 +238,7 @@ export class ContainerLifecycle {
     record.process?.signal(signal);
   }
 
-  /** The container has exited, possibly with an unknown exit code. */
+  /** Records the container as exited, if necessary with an unknown exit code. */
   #giveUpOn(record: ContainerRecord): void {
     record.ended ??= { exitCode: unseenCode, cause: 'lost', at: this.#context.nowNs() };
     this.#exits.containerSeen(record);

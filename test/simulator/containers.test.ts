@@ -23,7 +23,7 @@ test('a container changes from created to running to exited, each with its time'
   assert.ok(ranNs >= 2_000_000_000n && ranNs < 2_001_000_000n);
 });
 
-test('the event of an exit is sent before the status shows it', async () => {
+test('the exit event of a container is sent before the status shows the exit', async () => {
   using node = new SimulatedNode({ latency: (step) => (step === 'exit-seen' ? 500 : 0) });
   const { containerId } = await node.pod('sleep 1');
   await node.clock.advance(1_100);
@@ -33,7 +33,7 @@ test('the event of an exit is sent before the status shows it', async () => {
   assert.equal((await node.status(containerId)).state, 'CONTAINER_EXITED');
 });
 
-test('a container that cannot be started exits with 128 and the reason', async () => {
+test('a container that cannot be started gets exit code 128 and the reason', async () => {
   using node = new SimulatedNode();
   const id = await node.create(await node.sandbox(), { command: ['/nope'] });
   await assert.rejects(node.start(id), says('UNKNOWN', /stat \/nope: no such file or directory: unknown$/));
@@ -46,7 +46,7 @@ test('a container that cannot be started exits with 128 and the reason', async (
   await node.stop(id);
 });
 
-test('a log that cannot be opened fails the start', async () => {
+test('starting a container fails when its log cannot be opened', async () => {
   using node = new SimulatedNode();
   node.files.open = () => {
     throw Object.assign(new Error('gone'), { code: 'ENOENT' });
@@ -58,7 +58,7 @@ test('a log that cannot be opened fails the start', async () => {
   );
 });
 
-test('only a created container can be started', async () => {
+test('only a container in state created can be started', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod('exit 0');
   await assert.rejects(
@@ -79,7 +79,7 @@ test('a container that is being started cannot be started again or removed', asy
   assert.deepEqual(results.map(({ status }) => status).sort(), ['fulfilled', 'rejected', 'rejected']);
 });
 
-test('a container needs a running sandbox, an image and an unused name', async () => {
+test('creating a container requires a running sandbox, an existing image and an unused name', async () => {
   using node = new SimulatedNode();
   await assert.rejects(node.create('nope'), says('NOT_FOUND', /failed to find sandbox id "nope": not found/));
   const podSandboxId = await node.sandbox();
@@ -123,7 +123,7 @@ test('a container without a command uses the command of its image', async () => 
   );
 });
 
-test('stopping sends the signal, waits, and kills', async () => {
+test('stopping a container sends the signal, waits for the timeout, and kills it', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod("trap '' TERM; while true; do sleep 1; done");
   const beforeMs = node.clock.monotonicMs();
@@ -133,7 +133,7 @@ test('stopping sends the signal, waits, and kills', async () => {
   assert.equal((await node.status(containerId)).exitCode, 137);
 });
 
-test('the first process of a PID namespace does not exit on SIGTERM by default', async () => {
+test('the first process of a PID namespace ignores SIGTERM by default', async () => {
   using node = new SimulatedNode();
   const podSandboxId = await node.sandbox();
   const linux = { securityContext: { namespaceOptions: { pid: 'CONTAINER' as const } } };
@@ -145,7 +145,7 @@ test('the first process of a PID namespace does not exit on SIGTERM by default',
   assert.equal((await node.status(shared)).exitCode, 143);
 });
 
-test('a second stop with a shorter timeout kills the container sooner, with one signal', async () => {
+test('a second stop with a shorter timeout kills the container sooner, without a second signal', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod("trap '' TERM; sleep 1000");
   const first = node.cri.stopContainer({ containerId, timeout: 600n }, node.options);
@@ -198,7 +198,7 @@ test('stopping a missing container is an error in 1.6 and succeeds from 2 on', a
   await fresh.stop('nope');
 });
 
-test('statuses of the newer flavour contain the image, the user and the stop signal', async () => {
+test('container statuses of containerd 2 contain the image ID, the user and the stop signal', async () => {
   using node = new SimulatedNode({
     flavour: 'containerd-2',
     images: [{ reference: busybox, user: '1000:2000' }],
@@ -210,7 +210,7 @@ test('statuses of the newer flavour contain the image, the user and the stop sig
   assert.equal(status.stopSignal, 'SIGTERM');
 });
 
-test('resources are reported as given, and an update changes only the fields it names', async () => {
+test('the status contains the resources as given, and an update changes only the fields it contains', async () => {
   using node = new SimulatedNode();
   const podSandboxId = await node.sandbox();
   const linux = { resources: { cpuShares: 100n, memoryLimitInBytes: 1_000_000n, oomScoreAdj: 5n } };
@@ -224,7 +224,7 @@ test('resources are reported as given, and an update changes only the fields it 
   assert.equal(resources?.linux?.oomScoreAdj, 5n);
 });
 
-test('logs and the termination message are written to the requested paths', async () => {
+test('the log and the termination message are written to the requested paths', async () => {
   using node = new SimulatedNode();
   const podSandboxId = await node.sandbox();
   const containerId = await node.create(podSandboxId, {
@@ -254,14 +254,14 @@ test('a renamed log is written until it is reopened', async () => {
   assert.ok((node.files.read('/logs/pod/old.log') ?? '').split('\n').length >= 5);
 });
 
-test('a process out of memory is reported as such, by event first', async () => {
+test('a container killed for lack of memory is reported as OOMKilled, first by its event', async () => {
   using node = new SimulatedNode({ script: () => ({ oomAtMs: 1_000 }) });
   const { containerId } = await node.pod();
   const ended = await node.exited(containerId);
   assert.deepEqual([ended.exitCode, ended.reason], [137, 'OOMKilled']);
 });
 
-test('responses share no objects with the runtime', async () => {
+test('changing a response does not change the state of the runtime', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod();
   const status = await node.status(containerId);

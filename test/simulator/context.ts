@@ -11,13 +11,13 @@ import type { Store } from './store.ts';
 import type { Trace } from './trace.ts';
 import type { Work } from './work.ts';
 
-/** The shared state of the parts of one simulated runtime. */
+/** State and services shared by all parts of one simulated runtime. */
 export interface SimulatorContext {
   readonly clock: Clock;
   readonly random: Random;
-  /** Nanoseconds since 1970, strictly increasing. */
+  /** A timestamp in nanoseconds since 1970, strictly increasing. */
   readonly nowNs: () => bigint;
-  /** 64 hexadecimal digits. */
+  /** A random ID of 64 hexadecimal digits. */
   readonly newId: () => string;
   readonly newPid: () => number;
   readonly latencyMs: (step: LatencyStep) => number;
@@ -30,12 +30,15 @@ export interface SimulatorContext {
   readonly events: EventHub;
   readonly trace: Trace;
   readonly work: Work;
-  /** Processes keep running while the runtime is down; it observes their exit after its restart. */
+  /**
+   * Whether the runtime is running; processes keep running while it is down, and it observes their
+   * exit after its restart.
+   */
   readonly isUp: () => boolean;
   readonly chooseScript: ScriptChooser;
 }
 
-/** The context of a call for its handler. */
+/** What a handler gets to know about its call. */
 export interface CallContext {
   /** Aborted, with a GrpcError as its reason, when the caller no longer waits for the response. */
   readonly signal: AbortSignal;

@@ -10,8 +10,8 @@ type Check = (event: Filterable) => boolean;
 const condition = /^\s*(namespace|topic)\s*(==|!=|~=)\s*("(?:[^"\\]|\\.)*"|[^,]*?)\s*(?:,|$)/;
 
 /**
- * containerd's filters: conditions joined by commas must all match, and one of several filters
- * suffices.
+ * Parses containerd's event filters: all comma-separated conditions of a filter must match, and one
+ * of several filters suffices.
  */
 export function eventFilter(filters: readonly string[]): Check {
   const checks = filters.map(parseFilter);

@@ -3,19 +3,22 @@ import { GrpcError } from '../../src/protocols/grpc/index.ts';
 import type { EventFault } from './faults.ts';
 import type { Work } from './work.ts';
 
-/** A subscriber with this many undelivered events loses its stream: memory use is bounded. */
+/**
+ * The maximum number of undelivered events of one subscriber; above it the stream ends, which
+ * limits memory use.
+ */
 const maxWaiting = 4_096;
 
 export interface EventStreamOptions<T> {
   readonly work: Work;
   readonly latencyMs: () => number;
-  /** The fault of this event, called once for each. */
+  /** Returns the fault of an event; called once for each event. */
   readonly fault: (item: T) => EventFault | undefined;
   readonly onClose: (stream: EventStream<T>) => void;
 }
 
 /**
- * Delivers events to one subscriber: each with its latency, in order, unless a fault is injected.
+ * Delivers events to one subscriber in their order, each with latency, unless a fault changes this.
  */
 export class EventStream<T> {
   readonly #options: EventStreamOptions<T>;
@@ -41,7 +44,9 @@ export class EventStream<T> {
     this.#finish(error);
   }
 
-  /** Throws the error that ended the stream; leaving the loop ends it too. */
+  /**
+   * Yields the events; throws the error that ended the stream. Leaving the loop ends the stream.
+   */
   async *items(signal: AbortSignal): AsyncGenerator<T, void, undefined> {
     using _link = onAbort(signal, (reason) => this.#finish(reason as GrpcError));
     try {
@@ -63,8 +68,8 @@ export class EventStream<T> {
       this.fail(new GrpcError('UNAVAILABLE', 'the subscriber is too slow'));
       return;
     }
-    // Events sent before the first one has arrived are delivered with it: events never overtake
-    // each other.
+    // Events that follow before the first one has arrived are delivered together with it, so that
+    // events never overtake each other.
     if (this.#underway.length > 1) return;
     this.#options.work.after(this.#options.latencyMs(), () => {
       for (const arrived of this.#underway.splice(0)) this.#arrive(arrived);

@@ -16,7 +16,7 @@ interface Heard<T> {
   readonly ended: Promise<unknown>;
 }
 
-/** Reads a stream until it ends; `ended` resolves with its error. */
+/** Collects the events of a stream until it ends; `ended` then resolves with its error. */
 function hear<T>(stream: AsyncIterable<T>): Heard<T> {
   const items: T[] = [];
   const ended = (async () => {
@@ -45,7 +45,7 @@ function about({ topic, event }: Envelope): string {
 const topicsOf = (heard: Heard<Envelope>, id: string) =>
   heard.items.filter((item) => about(item) === id).map(({ topic }) => topic);
 
-test('containerd reports the life cycle of sandboxes and containers in its own events', async () => {
+test('containerd events report the life cycle of sandboxes and containers', async () => {
   using node = new SimulatedNode();
   const heard = await listen(node);
   const { podSandboxId, containerId } = await node.pod('sleep 1; exit 3');
@@ -79,7 +79,7 @@ test('a container that fails to start has no task events', async () => {
   assert.deepEqual(topicsOf(heard, id), ['/containers/create']);
 });
 
-test('OOM kills and exec processes have their own events', async () => {
+test('OOM kills and exec processes are reported by their own containerd events', async () => {
   using node = new SimulatedNode({ script: () => ({ oomAtMs: 5_000 }) });
   const { containerId } = await node.pod();
   const heard = await listen(node);
@@ -99,7 +99,7 @@ test('OOM kills and exec processes have their own events', async () => {
   assert.notEqual(TaskExit.decode(first?.event?.value ?? Buffer.alloc(0)).id, containerId);
 });
 
-test('filters select by namespace and topic', async () => {
+test('event filters select by namespace and topic', async () => {
   using node = new SimulatedNode();
   const tasks = await listen(node, ['namespace==k8s.io,topic~=^/tasks/']);
   const two = await listen(node, ['topic=="/containers/create"', 'topic==/tasks/start']);
@@ -120,7 +120,7 @@ test('filters select by namespace and topic', async () => {
   assert.ok(error instanceof GrpcError && error.grpcCode === 'INVALID_ARGUMENT');
 });
 
-test('CRI events are unsupported by the older flavour', async () => {
+test('CRI events are unsupported by containerd 1.6', async () => {
   using node = new SimulatedNode();
   const heard = hear(node.cri.getContainerEvents({}, node.options));
   await node.clock.advance(10);
@@ -128,7 +128,7 @@ test('CRI events are unsupported by the older flavour', async () => {
   assert.ok(error instanceof GrpcError && error.grpcCode === 'UNIMPLEMENTED');
 });
 
-test('CRI events of the newer flavour contain the statuses of the pod', async () => {
+test('CRI events of containerd 2 contain the statuses of the pod', async () => {
   using node = new SimulatedNode({ flavour: 'containerd-2' });
   const heard: Heard<ContainerEventResponse> = hear(node.cri.getContainerEvents({}, node.options));
   await node.clock.advance(10);
@@ -151,7 +151,7 @@ test('CRI events of the newer flavour contain the statuses of the pod', async ()
   );
 });
 
-test('CRI events are buffered for a while for the first subscriber', async () => {
+test('CRI events are buffered for a while until the first subscriber connects', async () => {
   using node = new SimulatedNode({ flavour: 'containerd-2' });
   await node.sandbox(node.podConfig('old'));
   await node.clock.advance(6 * 60_000);
@@ -164,7 +164,7 @@ test('CRI events are buffered for a while for the first subscriber', async () =>
   );
 });
 
-test('a stream that the buffered events overflow is no longer subscribed', async () => {
+test('a subscriber whose stream overflows with buffered events is removed', async () => {
   using node = new SimulatedNode({
     flavour: 'containerd-2',
     faults: scriptedFaults({ events: [{ topic: '*', times: 1, fault: { kind: 'cut' } }] }),
@@ -176,7 +176,7 @@ test('a stream that the buffered events overflow is no longer subscribed', async
   assert.equal(node.runtime.held().subscribers, 0);
 });
 
-test('leaving the loop or aborting ends the subscription', async () => {
+test('leaving the loop or aborting the call ends the event subscription', async () => {
   using node = new SimulatedNode();
   const controller = new AbortController();
   const heard = hear(
@@ -198,7 +198,7 @@ test('leaving the loop or aborting ends the subscription', async () => {
   assert.equal(node.runtime.held().subscribers, 0);
 });
 
-test('events can be lost, late, duplicated, or the last of their stream', async () => {
+test('events can be lost, delayed or duplicated, or end their stream', async () => {
   using node = new SimulatedNode({
     faults: scriptedFaults({
       events: [
@@ -222,7 +222,7 @@ test('events can be lost, late, duplicated, or the last of their stream', async 
   assert.equal(heard.items.length, 3);
 });
 
-test('a subscriber that never reads loses its stream instead of filling the memory', async () => {
+test('a subscriber that never reads loses its stream, so that memory use stays limited', async () => {
   using node = new SimulatedNode();
   const stream = node.transport.containerdEvents.subscribe({ filters: [] }, node.options);
   const reader = stream[Symbol.asyncIterator]();

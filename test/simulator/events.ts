@@ -15,7 +15,7 @@ import type { EventFault, PassingEvent } from './faults.ts';
 import type { Rules } from './mutations.ts';
 import type { Work } from './work.ts';
 
-/** The topics of containerd's own events, and the message of each. */
+/** The topics of containerd's own events, with the message type of each. */
 const topicTypes = {
   '/containers/create': 'ContainerCreate',
   '/containers/delete': 'ContainerDelete',
@@ -30,7 +30,7 @@ const topicTypes = {
 
 export type EventTopic = keyof typeof topicTypes;
 
-/** The exit of a process; `id` differs from the container's for exec processes. */
+/** The exit of a process; for exec processes `id` differs from the ID of the container. */
 export interface ExitNews {
   readonly containerId: string;
   readonly id: string;
@@ -45,7 +45,8 @@ type EnvelopeInit = MessageInit<Envelope> & {
   readonly topic: string;
   readonly namespace: string;
   /**
-   * The container or sandbox of the event, so that a fault rule need not decode it; it is not sent.
+   * The ID of the event's container or sandbox, so that a fault rule need not decode the event; it
+   * is not sent.
    */
   readonly containerId: string;
 };
@@ -63,7 +64,7 @@ export interface EventHubOptions {
   readonly fault: (event: PassingEvent) => EventFault | undefined;
 }
 
-/** How long CRI events without a subscriber are buffered. */
+/** How long CRI events are buffered when there is no subscriber. */
 const backlogMs = 5 * 60_000;
 const maxBacklog = 1_000;
 
@@ -72,7 +73,7 @@ interface Kept {
   readonly untilMs: number;
 }
 
-/** Delivers events to subscribers, in containerd's form and in the CRI's. */
+/** Delivers events to subscribers as containerd events and as CRI events. */
 export class EventHub {
   readonly #options: EventHubOptions;
   readonly #envelopes = new Set<EventStream<EnvelopeInit>>();
@@ -88,7 +89,7 @@ export class EventHub {
     return this.#envelopes.size + this.#cri.size;
   }
 
-  /** containerd's own event about a container or sandbox. */
+  /** Publishes a containerd event about a container or sandbox. */
   publish(topic: Exclude<EventTopic, '/tasks/exit'>, id: string): void {
     if (this.#isQuiet()) return;
     const value = topic.startsWith('/containers/')
@@ -103,7 +104,7 @@ export class EventHub {
     this.#send('/tasks/exit', containerId, TaskExit.encode(exit));
   }
 
-  /** The CRI event; `describe` returns the statuses it contains. */
+  /** Publishes a CRI event; `describe` returns the statuses it contains. */
   publishCri(
     type: CriEventType,
     containerId: string,
@@ -142,14 +143,15 @@ export class EventHub {
       (closed) => this.#cri.delete(closed),
     );
     const nowMs = this.#options.nowMs();
-    // First, because the buffered events may already end the stream, which removes it again.
+    // The stream is registered before the buffered events are sent, because these may end the
+    // stream, which unregisters it.
     this.#cri.add(stream);
     for (const { event, untilMs } of this.#backlog) if (untilMs > nowMs) stream.push(event);
     this.#backlog = [];
     return stream;
   }
 
-  /** The runtime was killed: every stream ends, and the buffered events are lost. */
+  /** Ends every stream and drops the buffered events, because the runtime was killed. */
   failAll(error: GrpcError): void {
     for (const stream of [...this.#envelopes, ...this.#cri]) stream.fail(error);
     this.#backlog = [];
@@ -163,7 +165,7 @@ export class EventHub {
     return new EventStream({ work, latencyMs, onClose, fault: (event) => fault(passing(event)) });
   }
 
-  /** An event that a test publishes through the runtime. */
+  /** Publishes an event that a test sends through the runtime. */
   publishForeign(topic: string, event: MessageInit<Any>): void {
     if (this.#isQuiet()) return;
     this.#distribute({

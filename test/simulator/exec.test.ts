@@ -15,7 +15,7 @@ async function exec(node: SimulatedNode, containerId: string, cmd: readonly stri
   };
 }
 
-test('a command returns its output and exit code', async () => {
+test('ExecSync returns the output and the exit code of a command', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod();
   assert.deepEqual(await exec(node, containerId, ['sh', '-c', 'echo o; echo e >&2; exit 4']), {
@@ -25,7 +25,7 @@ test('a command returns its output and exit code', async () => {
   });
 });
 
-test('a command sees the files and the environment of its container', async () => {
+test('a command executed in a container has the files and the environment of the container', async () => {
   using node = new SimulatedNode();
   const podSandboxId = await node.sandbox();
   const containerId = await node.create(podSandboxId, {
@@ -39,7 +39,7 @@ test('a command sees the files and the environment of its container', async () =
   assert.equal((await exec(node, containerId, ['cat', '/tmp/healthy'])).code, 1);
 });
 
-test('a script handles the commands it defines, and the shell all others', async () => {
+test('a container script handles the commands it defines, and the simulated shell all others', async () => {
   using node = new SimulatedNode({
     script: () => ({
       exec: ([name]) => {
@@ -75,13 +75,13 @@ test('a command that exceeds its timeout is killed', async () => {
   assert.ok(node.clock.monotonicMs() - beforeMs < 91_000);
 });
 
-test('a command is killed with its container', async () => {
+test('an executed command is killed together with its container', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod('sleep 5');
   assert.equal((await exec(node, containerId, ['sleep', '1000'])).code, 137);
 });
 
-test('a command whose caller aborted is killed', async () => {
+test('an executed command is killed when its caller aborts', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod('sleep 100000');
   const controller = new AbortController();
@@ -95,7 +95,7 @@ test('a command whose caller aborted is killed', async () => {
   assert.equal((await exec(node, containerId, ['cat', '/tmp/done'])).code, 1);
 });
 
-test('commands run only in a running container', async () => {
+test('commands can be executed only in a running container', async () => {
   using node = new SimulatedNode();
   const created = await node.create(await node.sandbox());
   await assert.rejects(
@@ -108,7 +108,7 @@ test('commands run only in a running container', async () => {
   );
 });
 
-test('a missing command is named in the error', async () => {
+test('the error for a missing command names the command', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod();
   await assert.rejects(
@@ -132,7 +132,7 @@ test('a response larger than the maximum message is rejected', async () => {
   );
 });
 
-test('a streaming request gets a URL if it requests any stream', async () => {
+test('a streaming request gets a URL if it requests at least one stream', async () => {
   using node = new SimulatedNode({ streamingUrl: 'http://127.0.0.1:1234' });
   const { podSandboxId, containerId } = await node.pod();
   const exec = await node.done(node.cri.exec({ containerId, cmd: ['sh'], stdout: true }, node.options));

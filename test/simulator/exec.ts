@@ -19,9 +19,9 @@ import { type ContainerRecord, containerState } from './records.ts';
 import { failed, inContext } from './refusals.ts';
 import { type Found, required } from './store.ts';
 
-/** The maximum output that is stored. */
+/** The maximum output of a command that is stored. */
 const maxOutput = 16 << 20;
-/** The maximum size of a response. */
+/** The maximum size of an ExecSync response. */
 const maxAnswerBytes = 16 << 20;
 
 interface Execution {
@@ -31,7 +31,7 @@ interface Execution {
   end: ProcessEnd | undefined;
 }
 
-/** Commands executed in containers, and the URLs of streaming requests. */
+/** Executes commands in containers, and returns the URLs of streaming requests. */
 export class Exec {
   readonly #context: SimulatorContext;
   readonly #streamingUrl: string;

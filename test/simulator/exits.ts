@@ -6,13 +6,13 @@ import type { ProcessEnd } from './process.ts';
 import { type ContainerRecord, containerFacts, type SandboxRecord, sandboxFacts } from './records.ts';
 import { containerStatus, sandboxStatus } from './views.ts';
 
-/** The sandbox process, which is killed; it never exits in another way. */
+/** The exit code of a sandbox process, which only exits when it is killed. */
 const killedCode = 137;
 
 /**
- * Reports the exit of a process. containerd's event is sent immediately, but until the runtime has
- * cleaned up its responses still show the container running: a status query right after the event
- * may be too early.
+ * Reports the exits of processes. The containerd event is sent immediately, but until the runtime
+ * has cleaned up its statuses still show the container as running: a status query right after the
+ * event may be too early.
  */
 export class Exits {
   readonly #context: SimulatorContext;
@@ -21,7 +21,7 @@ export class Exits {
     this.#context = context;
   }
 
-  /** The container's process has exited. */
+  /** Records that the container's process has exited, and sends the containerd event. */
   containerEnded(record: ContainerRecord, end: ProcessEnd): void {
     const { trace, nowNs, isUp, events } = this.#context;
     for (const exec of record.execs) exec.kill();
@@ -51,7 +51,7 @@ export class Exits {
     this.#later(() => this.containerSeen(record));
   }
 
-  /** The runtime records the exit. */
+  /** Records the exit in the runtime's container record. */
   containerSeen(record: ContainerRecord): void {
     const { ended } = record;
     if (ended === undefined) return;
@@ -88,7 +88,7 @@ export class Exits {
     this.tell('CONTAINER_STOPPED_EVENT', record.id, record);
   }
 
-  /** The CRI event, for flavours that support it, with the current statuses of the pod. */
+  /** Sends the CRI event, for flavours that support it, with the current statuses of the pod. */
   tell(type: CriEventType, containerId: string, sandbox: SandboxRecord): void {
     const { flavour, events } = this.#context;
     if (flavour.criEvents === 'unsupported') return;

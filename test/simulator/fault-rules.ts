@@ -1,17 +1,17 @@
 import type { Random } from '../../src/lib/index.ts';
 
-/** When a rule of a script applies. */
+/** When a fault rule applies. */
 export interface RuleBounds {
   /**
-   * The matching calls or events to which the rule applies, counted from 1; all of them unless
-   * given.
+   * The number of the matching call or event to which the rule applies, counted from 1; by default
+   * all.
    */
   readonly nth?: number;
-  /** How often the rule applies before it is used up. */
+  /** How often the rule applies at most. */
   readonly times?: number;
 }
 
-/** A rule that counts its matches. */
+/** A fault rule that counts its matches. */
 export interface CountedRule<Rule> {
   readonly rule: Rule;
   readonly strikes: () => boolean;
@@ -23,7 +23,10 @@ export function countedRules<Rule extends RuleBounds>(
   return rules.map((rule) => ({ rule, strikes: counted(rule) }));
 }
 
-/** Every rule that matches counts the call, whether or not another rule applies. */
+/**
+ * The fault of the first rule that applies; every matching rule counts the call, even if another
+ * rule applies.
+ */
 export function firstStrike<F>(matching: readonly CountedRule<{ readonly fault: F }>[]): F | undefined {
   return matching.filter(({ strikes }) => strikes())[0]?.rule.fault;
 }
@@ -42,7 +45,10 @@ function counted({ nth, times }: RuleBounds): () => boolean {
 
 export type Chance<T> = readonly [rate: number, make: () => T];
 
-/** One random number decides, so that a rate of zero changes nothing about the others. */
+/**
+ * Selects a fault with a single random number, so that a fault with rate zero does not affect the
+ * others.
+ */
 export function draw<T>(random: Random, chances: readonly Chance<T>[]): T | undefined {
   let left = random.next();
   for (const [rate, make] of chances) {

@@ -10,7 +10,7 @@ const says = (code: string) => (error: unknown) => error instanceof GrpcError &&
 
 const faulty = (...calls: readonly CallRule[]) => new SimulatedNode({ faults: scriptedFaults({ calls }) });
 
-test('a delayed call takes effect later', async () => {
+test('a delayed runtime call takes effect later', async () => {
   using node = faulty({ method: 'runPodSandbox', fault: { kind: 'delay', ms: 30_000 } });
   const call = node.cri.runPodSandbox({ config: node.podConfig() }, node.options);
   await node.clock.advance(29_000);
@@ -19,7 +19,7 @@ test('a delayed call takes effect later', async () => {
   assert.equal(node.runtime.sandboxes().length, 1);
 });
 
-test('a rejected call has no effect', async () => {
+test('a rejected runtime call has no effect', async () => {
   const fault = { kind: 'error', code: 'RESOURCE_EXHAUSTED', message: 'no' } as const;
   using node = faulty({ method: 'runPodSandbox', nth: 1, fault });
   await assert.rejects(node.sandbox(), says('RESOURCE_EXHAUSTED'));
@@ -27,7 +27,7 @@ test('a rejected call has no effect', async () => {
   await node.sandbox();
 });
 
-test('a hanging call ends when its caller aborts, without effect', async () => {
+test('a hanging runtime call ends when its caller aborts, without effect', async () => {
   using node = faulty({ method: 'runPodSandbox', fault: { kind: 'hang' } });
   const cri = createCriClient({ clock: node.clock, transport: node.transport, requestTimeoutMs: 1_000 });
   const call = cri.runPodSandbox({ config: node.podConfig() }, node.options.signal);
@@ -36,7 +36,7 @@ test('a hanging call ends when its caller aborts, without effect', async () => {
   assert.deepEqual([node.runtime.held().calls, node.runtime.sandboxes().length], [0, 0]);
 });
 
-test('a lost response does not undo the effect', async () => {
+test('the effect of a call remains when its response is lost', async () => {
   using node = faulty(
     { method: 'runPodSandbox', nth: 1, fault: { kind: 'lost-reply', code: 'UNAVAILABLE' } },
     { method: 'runPodSandbox', nth: 2, fault: { kind: 'lost-reply', code: 'DEADLINE_EXCEEDED' } },
@@ -53,7 +53,7 @@ test('a lost response does not undo the effect', async () => {
   assert.equal(node.runtime.sandboxes().filter(({ running }) => running).length, 3);
 });
 
-test('a late effect follows the error', async () => {
+test('a call with a late effect returns its error before the effect', async () => {
   const fault = { kind: 'late-effect', ms: 10_000, code: 'DEADLINE_EXCEEDED' } as const;
   using node = faulty({ method: 'startContainer', fault });
   const containerId = await node.create(await node.sandbox());
@@ -64,7 +64,7 @@ test('a late effect follows the error', async () => {
   assert.equal(node.runtime.runningContainers().length, 1);
 });
 
-test('rules match method, count and request', async () => {
+test('fault rules match method, count and request', async () => {
   const fault = { kind: 'error', code: 'UNKNOWN', message: 'no' } as const;
   using node = faulty(
     { method: 'containerStatus', times: 2, fault },
@@ -85,7 +85,7 @@ test('faults can be removed', async () => {
   await node.sandbox();
 });
 
-test('a stream gets its faults before it begins', async () => {
+test('an event stream can fail before it begins', async () => {
   using node = faulty({ method: 'subscribe', fault: { kind: 'error', code: 'UNAVAILABLE', message: 'no' } });
   const read = async () => {
     for await (const _ of node.transport.containerdEvents.subscribe({}, node.options));

@@ -3,19 +3,25 @@ import { type Random, randomInt } from '../../src/lib/index.ts';
 import type { GrpcCode } from '../../src/protocols/grpc/index.ts';
 import { type Chance, countedRules, draw, firstStrike, type RuleBounds } from './fault-rules.ts';
 
-/** Every call of the runtime; `subscribe`, `list` and `listStatuses` are containerd's own. */
+/**
+ * The methods of the simulated runtime; `subscribe`, `list` and `listStatuses` belong to
+ * containerd's own API.
+ */
 export type SimulatedMethod = CriOperation | 'subscribe' | 'list' | 'listStatuses';
 
-/** The fault of one call. */
+/** The injected fault of one runtime call. */
 export type Fault =
-  /** Executed later than usual. */
+  /** The call is executed later than usual. */
   | { readonly kind: 'delay'; readonly ms: number }
-  /** Rejected; no effect. */
+  /** The call is rejected and has no effect. */
   | { readonly kind: 'error'; readonly code: GrpcCode; readonly message: string }
-  /** No effect and no response; ends when the caller aborts or the runtime is killed. */
+  /**
+   * The call has no effect and no response; it ends when the caller aborts or the runtime is
+   * killed.
+   */
   | { readonly kind: 'hang' }
   /**
-   * The call takes effect, but the response is lost: the caller gets an error, or waits until it
+   * The call takes effect, but its response is lost: the caller gets an error, or waits until it
    * aborts.
    */
   | { readonly kind: 'lost-reply'; readonly code: 'UNAVAILABLE' | 'DEADLINE_EXCEEDED' | 'none' }
@@ -26,25 +32,26 @@ export type Fault =
       readonly code: 'UNAVAILABLE' | 'DEADLINE_EXCEEDED';
     };
 
-/** The fault of one event for one subscriber. */
+/** The injected fault of one event for one subscriber. */
 export type EventFault =
   | { readonly kind: 'drop' }
-  /** Delivered after later events. */
+  /** The event is delivered after later events. */
   | { readonly kind: 'late'; readonly ms: number }
-  /** Delivered twice, the second time after this delay. */
+  /** The event is delivered twice, the second time after this delay. */
   | { readonly kind: 'duplicate'; readonly ms: number }
   /** The event is lost and its stream ends. */
   | { readonly kind: 'cut' };
 
 export interface PassingEvent {
   readonly stream: 'cri' | 'containerd';
-  /** containerd's topic, or the type of the CRI event. */
+  /** The topic of a containerd event, or the type of a CRI event. */
   readonly topic: string;
   readonly containerId: string;
 }
 
 /**
- * Called once for every call and for every event of every subscriber; undefined injects nothing.
+ * Decides which faults are injected. Called once for every call and for every event of every
+ * subscriber; undefined injects nothing.
  */
 export interface FaultPlan {
   call(method: SimulatedMethod, request: unknown): Fault | undefined;
@@ -92,7 +99,7 @@ export function scriptedFaults(rules: {
   };
 }
 
-/** The probability of each fault, from 0 to 1; faults that are left out never occur. */
+/** The probability of each fault, from 0 to 1; faults without a rate never occur. */
 export interface FaultRates {
   readonly delay?: number;
   readonly error?: number;
@@ -108,9 +115,9 @@ export interface FaultRates {
 export interface RandomFaultOptions {
   readonly random: Random;
   readonly rates: FaultRates;
-  /** The longest delay of a call, an effect or an event; 5 s unless given. */
+  /** The longest delay of a call, an effect or an event; 5 s by default. */
   readonly maxDelayMs?: number;
-  /** Calls without faults; `version` lets a client connect at all. */
+  /** Methods that never get a fault; by default only `version`, so that a client can connect. */
   readonly except?: readonly SimulatedMethod[];
 }
 

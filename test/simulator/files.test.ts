@@ -71,7 +71,7 @@ test('a container sees its own files, and those of the machine through its mount
   assert.deepEqual(files.write('/dev/null', 'x', 'replace'), { ok: true, text: '' });
 });
 
-test('long lines are split into parts', () => {
+test('long log lines are split into parts', () => {
   const files = memoryFiles();
   const log = new ContainerLog({ path: '/log', files, now: () => 0n });
   log.write('stdout', `${'a'.repeat(20_000)}\n`);
@@ -90,7 +90,7 @@ test('long lines are split into parts', () => {
   );
 });
 
-test('addresses are assigned in order, and not reused immediately', () => {
+test('pod addresses are assigned in order, and not reused immediately', () => {
   const pool = new AddressPool('10.0.0.77/28');
   const first = pool.take();
   assert.equal(first, '10.0.0.66');

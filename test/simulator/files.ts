@@ -11,7 +11,7 @@ import {
 import { dirname } from 'node:path';
 import { PathTree } from '../fakes/path-tree.ts';
 
-/** A file that stays the same file when its name changes, as log rotation requires. */
+/** An open file that stays the same file when it is renamed, as log rotation requires. */
 export interface OpenFile {
   append(text: string): void;
   close(): void;
@@ -19,10 +19,10 @@ export interface OpenFile {
 
 /**
  * The files of the machine as the runtime and its containers access them: logs, termination
- * messages, mounted volumes. Calls throw when the machine's files do not allow the operation.
+ * messages and mounted volumes. Methods throw when the file system rejects the operation.
  */
 export interface SimulatedFiles {
-  /** Creates the file and its parent directories if needed. */
+  /** Opens a file; creates it and its parent directories if needed. */
   open(path: string): OpenFile;
   read(path: string): string | undefined;
   write(path: string, text: string): void;
@@ -30,22 +30,25 @@ export interface SimulatedFiles {
   remove(path: string): void;
 }
 
-/** Files in memory, with additional methods for tests. */
+/** In-memory files, with additional methods for tests. */
 export interface MemoryFiles extends SimulatedFiles {
   rename(from: string, to: string): void;
-  /** The names of the files and directories in a directory, in no order. */
+  /** The names of the files and directories in a directory, in any order. */
   names(directory: string): readonly string[];
   paths(): readonly string[];
 }
 
 export interface MemoryFilesOptions {
-  /** Above this total size the longest file is truncated at its beginning; 16 MiB unless given. */
+  /**
+   * The maximum total size, above which the longest file is truncated at its beginning; 16 MiB by
+   * default.
+   */
   readonly maxBytes?: number;
 }
 
 interface MemoryFile {
   text: string;
-  /** Removed, though it may still be open: data written to it is never read. */
+  /** Whether the file was removed; it may still be open, but data written to it is discarded. */
   gone: boolean;
 }
 
@@ -66,7 +69,7 @@ export function memoryFiles(options: MemoryFilesOptions = {}): MemoryFiles {
     if (file.gone) return;
     file.text += text;
     size += text.length;
-    // A large piece at a time, so that writes to files at their limit stay fast.
+    // Truncates more than necessary, so that writes at the limit stay fast.
     while (size > maxBytes) size -= shorten(files, size - maxBytes + (maxBytes >> 4));
   };
   const remove = (path: string) => {
@@ -103,9 +106,7 @@ export function memoryFiles(options: MemoryFilesOptions = {}): MemoryFiles {
   };
 }
 
-/**
- * Removes this many bytes from the beginning of the longest file, or all of it; returns how many.
- */
+/** Removes up to this many bytes from the beginning of the longest file; returns how many. */
 function shorten(files: ReadonlyMap<string, MemoryFile>, bytes: number): number {
   let longest: MemoryFile | undefined;
   for (const file of files.values()) {
@@ -119,7 +120,7 @@ function shorten(files: ReadonlyMap<string, MemoryFile>, bytes: number): number 
 
 const logMode = 0o640;
 
-/** The machine's own files. */
+/** The real files of the machine. */
 export function realFiles(): SimulatedFiles {
   return {
     open(path) {

@@ -1,26 +1,26 @@
 import type { GrpcCode } from '../../src/protocols/grpc/index.ts';
 
-/** The real runtime that is simulated. */
+/** The containerd version that is simulated. */
 export type Flavour = 'containerd-1.6' | 'containerd-2';
 
-/** The differences between the flavours, as visible over CRI. */
+/** The differences between the containerd versions that are visible over CRI. */
 export interface FlavourFacts {
   readonly runtimeVersion: string;
-  /** Stopping a missing sandbox or container. */
+  /** The result of stopping a missing sandbox or container. */
   readonly stopMissing: 'not-found' | 'succeeds';
   readonly criEvents: 'unsupported' | 'supported';
   readonly runtimeConfig: 'unsupported' | 'supported';
   readonly updateSandboxResources: 'unsupported' | 'supported';
-  /** Whether containers may mount the files of other images. */
+  /** Whether containers can mount the files of other images. */
   readonly imageVolumes: 'unsupported' | 'supported';
-  /** Whether statuses contain the image's id, the user and the stop signal. */
+  /** Whether statuses contain the image ID, the user and the stop signal. */
   readonly statusDetails: 'few' | 'all';
-  /** The error code for a name that is in use. */
+  /** The error code for a name that is already in use. */
   readonly nameTakenCode: GrpcCode;
-  /** The prefix of the error for a container name that is in use. */
+  /** The prefix of the error for a container name that is already in use. */
   containerNameTaken(name: string): string;
   unknownHandler(sandboxId: string, handler: string): string;
-  /** Creating a container in a sandbox whose process has exited. */
+  /** The error of creating a container in a sandbox whose process has exited. */
   sandboxNotRunning(sandboxId: string): { readonly code: GrpcCode; readonly message: string };
   /** Whether the first sample of a container's CPU usage already contains a rate. */
   readonly firstCpuRate: 'zero' | 'none';

@@ -10,7 +10,7 @@ import type { Flavour } from './flavour.ts';
 import type { RestartOptions } from './recovery.ts';
 import type { TraceEntry } from './trace.ts';
 
-/** One action on the runtime: a call by one of its clients, or an injected failure. */
+/** One action on the runtime: a call by a client, or an injected failure. */
 type Call =
   | { readonly do: 'run' | 'stop-sandbox' | 'remove-sandbox'; readonly pod: number; readonly thenMs: number }
   | {
@@ -31,7 +31,9 @@ const scripts = ['exit 0', 'sleep 2; exit 3', 'sleep 100', "trap '' TERM; sleep 
 
 const pod = fc.nat({ max: 1 });
 const slot = fc.nat({ max: 1 });
-/** Often too short for the call to end, often long enough. */
+/**
+ * The time to wait after a call: sometimes too short for the call to end, sometimes long enough.
+ */
 const thenMs = fc.nat({ max: 60 });
 const oneOf = fc.constantFrom;
 
@@ -70,7 +72,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** Starts steps without waiting for the previous one to end, as concurrent clients would. */
+/** Starts each step without waiting for the previous one to end, as concurrent clients do. */
 class Driver {
   readonly node: SimulatedNode;
   readonly #pending: Promise<unknown>[] = [];
@@ -107,11 +109,11 @@ class Driver {
     }
   }
 
-  /** Every started call has ended, with a result or an error. */
+  /** Waits until every started call has ended, with a result or an error. */
   async settle(): Promise<void> {
     this.node.runtime.setFaults(undefined);
     await this.node.clock.advance(300_000);
-    // Calls whose response was lost would wait forever.
+    // Disconnecting ends the calls whose response was lost, which would wait forever.
     this.node.runtime.disconnect();
     await this.node.done(Promise.all(this.#pending));
   }
@@ -169,7 +171,7 @@ class Driver {
 
 const order = ['CONTAINER_CREATED', 'CONTAINER_RUNNING', 'CONTAINER_EXITED'];
 
-/** Invariants that hold at every moment, whatever the history. */
+/** Invariants of the runtime that hold at every moment, in every history. */
 class Invariants {
   readonly #seen = new Map<string, ContainerStatus>();
   readonly #started = new Set<string>();
@@ -183,7 +185,7 @@ class Invariants {
     });
   }
 
-  /** The rule that the last action violates. */
+  /** The description of the rule that an entry violates; undefined if there is none. */
   #broke(entry: TraceEntry): string | undefined {
     if (entry.kind === 'container-started') {
       const key = `${entry.podUid} ${entry.name} ${entry.attempt}`;
@@ -214,7 +216,7 @@ class Invariants {
     }
   }
 
-  /** It may be removed already: other calls are in flight. */
+  /** The status of a container; undefined if a concurrent call has already removed it. */
   async #look(node: SimulatedNode, containerId: string): Promise<ContainerStatus | undefined> {
     try {
       return (await node.done(node.cri.containerStatus({ containerId }, node.options))).status;
@@ -277,7 +279,7 @@ test('no history of calls, faults and restarts violates the rules of a runtime',
   );
 });
 
-test('after any history the node can be emptied, and then holds no resources', async () => {
+test('after any history all sandboxes can be removed, and then no resources are in use', async () => {
   await fc.assert(
     fc.asyncProperty(history, async ({ seed, flavour, faults, steps }) => {
       const driver = new Driver(seed, flavour, faults);

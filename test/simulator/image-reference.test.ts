@@ -4,7 +4,7 @@ import { normalizeReference, parseImageReference } from './image-reference.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 
-test('references are completed as by containerd', () => {
+test('image references are completed as by containerd', () => {
   const cases: readonly (readonly [string, string | undefined])[] = [
     ['busybox', 'docker.io/library/busybox:latest'],
     ['busybox:1', 'docker.io/library/busybox:1'],
@@ -23,7 +23,7 @@ test('references are completed as by containerd', () => {
   for (const [text, expected] of cases) assert.equal(normalizeReference(text), expected, text);
 });
 
-test('an invalid reference is rejected with the reason', () => {
+test('an invalid image reference is rejected with the reason', () => {
   assert.deepEqual(parseImageReference('UPPER'), {
     ok: false,
     why: 'invalid reference format: repository name must be lowercase',

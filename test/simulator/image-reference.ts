@@ -1,4 +1,4 @@
-/** A reference with all default parts, as containerd stores it. */
+/** An image reference with all default parts, as containerd stores it. */
 export interface ImageReference {
   readonly repository: string;
   readonly tag: string | undefined;
@@ -16,7 +16,8 @@ const tagPattern = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 const pathPattern = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/;
 
 /**
- * Parses user input: `busybox`, `example.com/app:1`, `app@sha256:…`. A digest overrides the tag.
+ * Parses an image reference as users write it: `busybox`, `example.com/app:1`, `app@sha256:…`. A
+ * digest overrides the tag.
  */
 export function parseImageReference(text: string): ParsedReference {
   const [named = '', digest, ...more] = text.split('@');
@@ -38,7 +39,7 @@ export function formatReference({ repository, tag, digest }: ImageReference): st
   return digest === undefined ? `${repository}:${tag}` : `${repository}@${digest}`;
 }
 
-/** The text as containerd stores it; undefined for an invalid reference. */
+/** The image reference as containerd stores it; undefined for an invalid reference. */
 export function normalizeReference(text: string): string | undefined {
   const parsed = parseImageReference(text);
   return parsed.ok ? formatReference(parsed.reference) : undefined;
@@ -48,7 +49,10 @@ function bad(why: string): ParsedReference {
   return { ok: false, why };
 }
 
-/** A colon after the last slash begins the tag; one before it belongs to a port. */
+/**
+ * Splits off the tag, which begins at a colon after the last slash; an earlier colon belongs to a
+ * port.
+ */
 function splitTag(named: string): { readonly name: string; readonly tag: string | undefined } {
   const colon = named.indexOf(':', named.lastIndexOf('/') + 1);
   return colon < 0
@@ -57,7 +61,8 @@ function splitTag(named: string): { readonly name: string; readonly tag: string 
 }
 
 /**
- * The first part is a host if it looks like one; otherwise the image is from the default registry.
+ * Splits off the host if the first part looks like one; otherwise the image belongs to the default
+ * registry.
  */
 function splitHost(name: string): { readonly host: string; readonly path: string } {
   const slash = name.indexOf('/');

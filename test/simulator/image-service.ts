@@ -28,7 +28,7 @@ interface ArrivingImage {
   readonly bytes: number;
 }
 
-/** The image service: lists images and pulls them from the registry. */
+/** The CRI image service: lists images and pulls them from the registry. */
 export class ImageOperations {
   readonly #context: SimulatorContext;
   readonly #registry: ImageRegistry;
@@ -44,7 +44,7 @@ export class ImageOperations {
     this.#imageFsPath = imageFsPath;
   }
 
-  /** All images: the real runtime accepts a filter and ignores it. */
+  /** Lists all images, because the real runtime ignores the filter. */
   list(): MessageInit<ListImagesResponse> {
     const { images, random } = this.#context;
     return { images: shuffled(images.list(), random).map(imageMessage) };
@@ -75,10 +75,11 @@ export class ImageOperations {
     return { imageRef: stored.id };
   }
 
-  /** The data that pulls in progress have loaded: proportional to the elapsed time. */
+  /** The progress of the pulls: the downloaded data is proportional to the elapsed time. */
   ingests(): MessageInit<ListStatusesResponse> {
     const nowMs = this.#context.clock.monotonicMs();
-    // A pull that was killed with the runtime never reports its end.
+    // Pulls that were killed with the runtime are removed here, because they never report their
+    // end.
     for (const each of this.#arriving) if (nowMs - each.beganMs > each.pullMs) this.#arriving.delete(each);
     const statuses = [...this.#arriving].map(({ reference, beganMs, pullMs, bytes }) => ({
       ref: `layer-${reference}`,
@@ -88,7 +89,7 @@ export class ImageOperations {
     return { statuses };
   }
 
-  /** The manifests of images in progress: each with its config and its one layer. */
+  /** The manifests of the images that are being pulled, each with its config and its only layer. */
   arrivingContent(): MessageInit<ListContentResponse> {
     const info = [...this.#arriving].map(({ reference }) => {
       const slash = reference.indexOf('/');

@@ -5,28 +5,28 @@ import type { MessageInit } from '../../src/protocols/protobuf/index.ts';
 import { formatReference, normalizeReference, parseImageReference } from './image-reference.ts';
 import type { ContainerScript } from './script.ts';
 
-/** An image as it is built. */
+/** The definition of an image. */
 export interface SimulatedImage {
-  /** Its name, for example `localhost/app:1`. */
+  /** The name of the image, for example `localhost/app:1`. */
   readonly reference: string;
   readonly sizeBytes?: number;
   readonly entrypoint?: readonly string[];
   readonly command?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** A number or a name. */
+  /** The user of the image, a number or a name. */
   readonly user?: string;
   readonly workingDir?: string;
-  /** For example SIGQUIT; TERM unless given. */
+  /** The stop signal, for example SIGQUIT; TERM by default. */
   readonly stopSignal?: string;
   readonly pinned?: boolean;
-  /** The behaviour of this image's containers; otherwise their command line defines it. */
+  /** The behaviour of this image's containers; by default their command line defines it. */
   readonly script?: ContainerScript;
 }
 
 /** An image in the runtime's store. */
 export interface StoredImage {
   readonly definition: SimulatedImage;
-  /** The digest of its configuration, which is its ID in the runtime. */
+  /** The digest of the image configuration, which is the ID of the image in the runtime. */
   readonly id: string;
   readonly repoTags: readonly string[];
   readonly repoDigests: readonly string[];
@@ -34,17 +34,19 @@ export interface StoredImage {
 
 export const defaultSizeBytes = 2_000_000;
 
-/** The images of the runtime, by id and by every reference. */
+/** The images of the runtime, by ID and by every reference. */
 export class ImageStore {
   readonly #byId = new Map<string, StoredImage>();
   readonly #idOf = new Map<string, string>();
 
-  /** Imported from an archive: found by its name only. */
+  /** Adds an image as imported from an archive: it can be found by its name only. */
   import(definition: SimulatedImage): StoredImage {
     return this.#add(definition, [referenceOf(definition)]);
   }
 
-  /** Pulled: found by its digest too, and by its tag if it was pulled by one. */
+  /**
+   * Adds an image as pulled: it can be found by its digest, and by its tag if it was pulled by tag.
+   */
   addPulled(definition: SimulatedImage, asked: string): StoredImage {
     const parsed = parseImageReference(asked);
     const references = [asked];
@@ -54,7 +56,7 @@ export class ImageStore {
     return this.#add(definition, references);
   }
 
-  /** By name, by ID with or without its algorithm, or by a prefix of the ID. */
+  /** Finds an image by name, by ID with or without the algorithm, or by a prefix of the ID. */
   resolve(text: string): StoredImage | undefined {
     const known = this.#byId.get(text);
     if (known !== undefined) return known;
@@ -71,7 +73,7 @@ export class ImageStore {
     return [...this.#byId.values()];
   }
 
-  /** With all its names. */
+  /** Removes an image with all its names. */
   remove(image: StoredImage): void {
     this.#byId.delete(image.id);
     for (const [reference, id] of this.#idOf) if (id === image.id) this.#idOf.delete(reference);
@@ -102,7 +104,7 @@ export class ImageStore {
     return image;
   }
 
-  /** A name belongs to one image: the previous one loses it. */
+  /** Assigns a name to an image; a previous image with this name loses it. */
   #claim(reference: string, id: string): void {
     const before = this.#byId.get(this.#idOf.get(reference) ?? '');
     this.#idOf.set(reference, id);

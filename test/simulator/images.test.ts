@@ -13,7 +13,7 @@ const find = async (node: SimulatedNode, image: string) =>
 const pull = async (node: SimulatedNode, image: string, auth = {}) =>
   (await node.done(node.images.pullImage({ image: { image }, auth }, node.options))).imageRef;
 
-test('an image is found by name, by ID, and by a prefix of its ID', async () => {
+test('an image can be found by name, by ID, and by a prefix of its ID', async () => {
   using node = new SimulatedNode();
   const image = await find(node, busybox);
   assert.deepEqual(image?.repoTags, [busybox]);
@@ -23,7 +23,7 @@ test('an image is found by name, by ID, and by a prefix of its ID', async () => 
   for (const text of ['localhost/none:1', 'UPPER']) assert.equal(await find(node, text), undefined);
 });
 
-test('a pulled image is found by its digest too', async () => {
+test('a pulled image can also be found by its digest', async () => {
   using node = new SimulatedNode({ registry: registryOf([{ reference: 'app', user: '1000:5' }]) });
   const id = await pull(node, 'app');
   const image = await find(node, 'docker.io/library/app:latest');
@@ -84,7 +84,7 @@ test('a failed pull reports the reason', async () => {
   for (let i = 0; i < 3; i++) await assert.rejects(pull(node, 'example.com/broken'), /bad layer/);
 });
 
-test('a registry may provide every image', async () => {
+test('a registry that provides every image can be simulated', async () => {
   using node = new SimulatedNode({ registry: registryOfAnything({ command: ['sleep', '10'] }) });
   await pull(node, 'any/thing:3');
   const id = await node.create(await node.sandbox(), { image: { image: 'any/thing:3' }, command: [] });
@@ -92,7 +92,7 @@ test('a registry may provide every image', async () => {
   assert.equal((await node.exited(id)).exitCode, 0);
 });
 
-test('removing may be repeated, and containers survive the removal of their image', async () => {
+test('removing an image may be repeated, and containers survive the removal of their image', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod();
   for (let i = 0; i < 2; i++) {

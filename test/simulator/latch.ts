@@ -1,7 +1,7 @@
 import { onAbort } from '../../src/lib/index.ts';
 import type { Work } from './work.ts';
 
-/** An event that occurs once, and its waiters. */
+/** An event that occurs once; callers can wait for it. */
 export class Latch {
   readonly #waiting = new Set<() => void>();
   #open = false;
@@ -16,7 +16,7 @@ export class Latch {
     this.#waiting.clear();
   }
 
-  /** Rejects with the signal's reason when the caller aborts. */
+  /** Waits for the event; rejects with the signal's reason when the caller aborts. */
   wait(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#open) return resolve();
@@ -33,7 +33,7 @@ export class Latch {
     });
   }
 
-  /** Returns whether it opened within the time. */
+  /** Waits for the event up to a time limit; resolves with whether it occurred. */
   waitFor(ms: number, work: Work, signal: AbortSignal): Promise<boolean> {
     return new Promise((resolve, reject) => {
       if (this.#open) return resolve(true);

@@ -1,8 +1,8 @@
 import type { Random } from '../../src/lib/index.ts';
 
-/** The operations on which the runtime spends time. */
+/** The operations of the simulated runtime that take time. */
 export type LatencyStep =
-  /** A request on its way to the runtime, and its response on the way back. */
+  /** The transfer of a request to the runtime; `answer` is the transfer of its response. */
   | 'request'
   | 'answer'
   | 'sandbox-start'
@@ -13,21 +13,21 @@ export type LatencyStep =
   | 'container-remove'
   | 'exec-start'
   /**
-   * From the exit of a process, which events report immediately, until the runtime's statuses
-   * report it too.
+   * The time from the exit of a process, which events report immediately, until the runtime's
+   * statuses report it.
    */
   | 'exit-seen'
-  /** From an event until its subscriber receives it. */
+  /** The time from an event until its subscriber receives it. */
   | 'event';
 
-/** The duration of a step in milliseconds. */
+/** Returns the duration of an operation in milliseconds. */
 export type Latency = (step: LatencyStep, random: Random) => number;
 
 type Range = readonly [minMs: number, maxMs: number];
 
 /**
- * Measured on a real containerd, divided by about ten; it only matters that every step takes a
- * different time.
+ * Durations measured on a real containerd and divided by about ten; what matters is that different
+ * operations take different times.
  */
 const typicalRanges: { readonly [Step in LatencyStep]: Range } = {
   request: [0.1, 1],
@@ -48,5 +48,5 @@ export const typicalLatency: Latency = (step, random) => {
   return min + random.next() * (max - min);
 };
 
-/** No step takes time, but every step is still asynchronous. */
+/** All operations take no time, but are still asynchronous. */
 export const noLatency: Latency = () => 0;

@@ -6,14 +6,15 @@ import type { LaunchPlan } from './records.ts';
 import { answeringProgram, type ContainerScript, scriptedProgram } from './script.ts';
 import { type CommandLine, commandLine } from './shell-script.ts';
 
-/** Defines the behaviour of a container; undefined leaves it to its image or its command line. */
+/** Selects the behaviour of a container; undefined leaves it to its image or its command line. */
 export type ScriptChooser = (
   sandbox: PodSandboxConfig,
   container: ContainerConfig,
 ) => ContainerScript | undefined;
 
 /**
- * The program the container will run, by its config and its image; throws if neither defines one.
+ * Determines the program of a container from its config and its image; throws if neither defines
+ * one.
  */
 export function planLaunch(
   id: string,
@@ -40,7 +41,10 @@ export function planLaunch(
   };
 }
 
-/** The container's command replaces the image's entrypoint and also the image's arguments. */
+/**
+ * The command line of the container: a command in its config replaces the image's entrypoint and
+ * the image's arguments.
+ */
 function wordsOf(config: ContainerConfig, image: SimulatedImage): readonly string[] {
   if (config.command.length > 0) return [...config.command, ...config.args];
   const args = config.args.length > 0 ? config.args : (image.command ?? []);
@@ -74,7 +78,7 @@ export function execProgramOf({ script }: LaunchPlan, command: readonly string[]
   return { ok: true, program: answeringProgram(response) satisfies StartProgram };
 }
 
-/** The signal that requests the container to stop. */
+/** The name of the container's stop signal. */
 export function stopSignalOf(config: ContainerConfig, image: SimulatedImage): string {
   const expected = config.stopSignal === 'RUNTIME_DEFAULT' ? (image.stopSignal ?? 'TERM') : config.stopSignal;
   return signalName(expected) ?? 'TERM';

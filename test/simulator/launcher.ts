@@ -6,7 +6,7 @@ import { memoryLimitOf, SimulatedProcess, type StartProgram } from './process.ts
 import { type ContainerRecord, containerFacts } from './records.ts';
 import { failed, inContext } from './refusals.ts';
 
-/** The exit of a container whose process could not be started. */
+/** The exit code of a container whose process could not be started. */
 const startErrorCode = 128;
 
 /** Starts the processes of containers. */
@@ -19,7 +19,7 @@ export class ContainerLauncher {
     this.#exits = exits;
   }
 
-  /** Throws the runtime's error if that fails. */
+  /** Starts the container's process; throws the runtime's error if this fails. */
   launch(record: ContainerRecord): void {
     const { events, trace, nowNs, newPid } = this.#context;
     const line = programOf(record.launch);
@@ -71,7 +71,7 @@ export class ContainerLauncher {
     }
   }
 
-  /** The status of a container that could not be started. */
+  /** Records the exit of a container that could not be started. */
   failed(record: ContainerRecord, error: unknown): void {
     const { nowNs, rules, trace } = this.#context;
     const message = error instanceof Error ? error.message : String(error);

@@ -60,7 +60,7 @@ export class Listing {
     };
   }
 
-  /** The container, or the error most calls return if it does not exist. */
+  /** The container with this ID; throws the runtime's error if it does not exist. */
   container(id: string): ContainerRecord {
     return required(this.findContainer(id), `an error occurred when try to find container "${id}"`);
   }
@@ -96,9 +96,7 @@ export class Listing {
   }
 }
 
-/**
- * A shortened ID is completed; an ID that matches no record stays unchanged and matches nothing.
- */
+/** Completes a shortened ID; an ID that matches no record stays unchanged. */
 export function fullId(found: Found<{ readonly id: string }>, given: string): string {
   return found.kind === 'one' ? found.record.id : given;
 }

@@ -5,7 +5,7 @@ import { formatNanos } from './nano-clock.ts';
 
 export type OutputStream = 'stdout' | 'stderr';
 
-/** Longer lines are split into parts. */
+/** The maximum length of a log line; longer lines are split into parts. */
 const maxLineBytes = 16_384;
 
 export interface ContainerLogOptions {
@@ -15,15 +15,16 @@ export interface ContainerLogOptions {
 }
 
 /**
- * The output of a container in the CRI's format: `<time> <stream> <F|P> <text>`, P for a part whose
- * line continues. The file stays open, so that a renamed log is written until it is reopened.
+ * Writes the output of a container in the CRI log format: `<time> <stream> <F|P> <text>`, with P
+ * for a part whose line continues. The file stays open, so that a renamed log is written until it
+ * is reopened.
  */
 export class ContainerLog {
   readonly #options: ContainerLogOptions;
   readonly #partial: Record<OutputStream, string> = { stdout: '', stderr: '' };
   #file: OpenFile | undefined;
 
-  /** Throws when the file cannot be opened. */
+  /** Opens the log file; throws when it cannot be opened. */
   constructor(options: ContainerLogOptions) {
     this.#options = options;
     this.#file = open(options);
@@ -42,14 +43,14 @@ export class ContainerLog {
     this.#partial[stream] = rest;
   }
 
-  /** Continues in the file that has the name now. */
+  /** Continues in the file that currently has the name of the log. */
   reopen(): void {
     const fresh = open(this.#options);
     this.#file?.close();
     this.#file = fresh;
   }
 
-  /** An unterminated last line is written as a part. */
+  /** Closes the log; an unterminated last line is written as a part. */
   close(): void {
     for (const stream of ['stdout', 'stderr'] as const) {
       if (this.#partial[stream] !== '') this.#line(stream, this.#partial[stream], 'P');

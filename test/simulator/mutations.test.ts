@@ -14,7 +14,7 @@ const outcome = (promise: Promise<unknown>) =>
 const ended = async (node: SimulatedNode) =>
   await node.exited((await node.pod('sleep 1; exit 3')).containerId);
 
-/** The scenario that shows the violated rule. */
+/** A scenario in which the mutated runtime violates the rule, and the check that finds this. */
 const observations: { readonly [Mutation in SimulatorMutation]: Observation } = {
   'exit-code-lost': async (node) => (await ended(node)).exitCode,
   'finished-before-started': async (node) => {
@@ -70,7 +70,7 @@ const observations: { readonly [Mutation in SimulatorMutation]: Observation } = 
 };
 
 for (const mutation of simulatorMutations) {
-  test(`the rule violated by ${mutation} holds without the mutation`, async () => {
+  test(`the rule that ${mutation} violates holds without the mutation`, async () => {
     const look = observations[mutation];
     using healthy = new SimulatedNode({ flavour: 'containerd-2' });
     using broken = new SimulatedNode({ flavour: 'containerd-2', mutation });

@@ -2,7 +2,7 @@ import type { ContainerState, PodSandboxState } from '../../src/cri/index.ts';
 
 /**
  * Rules of a container runtime that can be violated on purpose, one at a time, to show that a test
- * suite notices. The rest of the simulator does not know about mutations.
+ * suite notices. The rest of the simulator does not depend on mutations.
  */
 export type SimulatorMutation =
   | 'exit-code-lost'
@@ -21,19 +21,19 @@ export type SimulatorMutation =
 
 type Labels = Readonly<Record<string, string>>;
 
-/** The decisions that a mutation can change, as a correct runtime makes them. */
+/** The decisions of the runtime that a mutation can change. */
 export interface Rules {
   exitCode(code: number): number;
   finishedAt(finished: bigint, started: bigint): bigint;
   stateMatches<State extends ContainerState | PodSandboxState>(expected: State, actual: State): boolean;
   labelsMatch(selector: Labels, labels: Labels): boolean;
-  /** Whether stopping or removing a missing container is an error, beyond the flavour's default. */
+  /** Whether stopping or removing a missing container fails even if the flavour allows it. */
   readonly missingFails: 'never' | 'on-stop' | 'on-remove';
   readonly stopOfExited: 'succeeds' | 'fails';
   readonly removeOfRunning: 'kills' | 'fails';
   readonly names: 'reserved' | 'free';
   readonly startOfStarted: 'fails' | 'succeeds';
-  /** The exit of a command that exceeded its timeout. */
+  /** The result of a command that exceeded its timeout. */
   readonly execTimeout: 'fails' | 'answers';
   logStream(stream: 'stdout' | 'stderr'): 'stdout' | 'stderr';
   readonly events: 'sent' | 'silent';

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { VirtualClock } from '../fakes/virtual-clock.ts';
 import { formatNanos, NanoClock, nanosOf } from './nano-clock.ts';
 
-test('timestamps at one moment differ and increase, and their differences are never too short', async () => {
+test('timestamps at the same moment differ and increase, and their differences are never too short', async () => {
   const clock = new VirtualClock({ startMs: 1_000 });
   const nanos = new NanoClock(clock);
   const first = nanos.now();

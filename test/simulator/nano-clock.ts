@@ -2,10 +2,13 @@ import type { Clock } from '../../src/lib/index.ts';
 
 const nanosPerMs = 1_000_000;
 
-/** A tenth of a millisecond: enough for all events of one moment, too little to matter. */
+/**
+ * The maximum offset: a tenth of a millisecond is enough for all events of one moment and too
+ * little to matter.
+ */
 const largestSkew = 100_000n;
 
-/** Time in the CRI's form: nanoseconds since 1970. */
+/** A clock with CRI timestamps: nanoseconds since 1970. */
 export class NanoClock {
   readonly #clock: Clock;
   #skew = 0n;
@@ -15,9 +18,8 @@ export class NanoClock {
   }
 
   /**
-   * Two timestamps read at one moment still differ, as on a real machine, so that the earlier event
-   * has the smaller one. The offset is kept, so that the difference of two timestamps is never too
-   * short. When the wall clock is set back, the timestamps follow.
+   * Adds a growing offset to the clock, so that timestamps at the same moment differ and increase,
+   * as on a real machine. Timestamps follow the wall clock when it is set back.
    */
   now(): bigint {
     this.#skew = this.#skew >= largestSkew ? 0n : this.#skew + 1n;
@@ -31,8 +33,8 @@ export function nanosOf(ms: number): bigint {
 }
 
 /**
- * RFC 3339 with the required number of digits, at most nine: the form of the timestamps in
- * container logs.
+ * Formats a timestamp as RFC 3339 with as many digits as needed, at most nine, as in container
+ * logs.
  */
 export function formatNanos(nanos: bigint): string {
   const ms = Number(nanos / 1_000_000n);

@@ -1,7 +1,9 @@
 import { GrpcError } from '../../src/protocols/grpc/index.ts';
 import { inContext } from './refusals.ts';
 
-/** Assigns pod addresses in increasing order, so that a released one is not reused immediately. */
+/**
+ * Assigns pod addresses in increasing order, so that a released address is not reused immediately.
+ */
 export class AddressPool {
   readonly #base: number;
   readonly #size: number;
@@ -9,7 +11,7 @@ export class AddressPool {
   readonly #cidr: string;
   #last = 1;
 
-  /** Accepts IPv4 ranges, for example 10.88.0.0/16. */
+  /** Parses an IPv4 range such as 10.88.0.0/16. */
   constructor(cidr: string) {
     const [address = '', bits = ''] = cidr.split('/');
     const parts = address.split('.').map(Number);
@@ -22,7 +24,10 @@ export class AddressPool {
     this.#base -= this.#base % this.#size;
   }
 
-  /** The first two addresses and the last are reserved for the network. */
+  /**
+   * The first two addresses and the last one of the range are not assigned, because the network
+   * uses them.
+   */
   take(): string {
     for (let tried = 0; tried < this.#size; tried++) {
       this.#last = this.#last + 1 >= this.#size - 1 ? 2 : this.#last + 1;
@@ -50,7 +55,7 @@ function formatAddress(number: number): string {
   return [24, 16, 8, 0].map((shift) => Math.floor(number / 2 ** shift) % 256).join('.');
 }
 
-/** The network plugin: adds sandboxes to the pod network if it is configured. */
+/** The simulated network plugin: adds sandboxes to the pod network if it is configured. */
 export class PodNetwork {
   readonly #addresses: AddressPool;
   ready = true;
@@ -77,7 +82,7 @@ export class PodNetwork {
     this.forget(ips);
   }
 
-  /** Releases the addresses, whatever state the plugin is in. */
+  /** Releases addresses, also when the network is not ready. */
   forget(ips: readonly string[]): void {
     for (const ip of ips) this.#addresses.giveBack(ip);
   }

@@ -2,7 +2,7 @@ import type { Clock } from '../../src/lib/index.ts';
 import type { ContainerFiles } from './container-files.ts';
 import type { OutputStream } from './logs.ts';
 
-/** Why a process has exited; `lost` when its machine was reset. */
+/** Why a process has exited; `lost` when its machine was restarted. */
 export type ProcessEndCause = 'exit' | 'signal' | 'oom' | 'lost';
 
 export interface ProcessEnd {
@@ -10,33 +10,40 @@ export interface ProcessEnd {
   readonly cause: ProcessEndCause;
 }
 
-/** The operations of a program. */
+/** What the simulated machine offers to a program. */
 export interface ProgramHost {
   readonly clock: Clock;
   readonly pid: number;
   readonly hostname: string;
   readonly env: ReadonlyMap<string, string>;
   readonly workingDir: string;
-  /** Whether a client may still write to the program's input; otherwise the program reads EOF. */
+  /**
+   * Whether a client may still write to the program's standard input; if `empty`, the program reads
+   * EOF.
+   */
   readonly stdin: 'open' | 'empty';
   readonly files: ContainerFiles;
-  /** A program that uses more memory than this is killed. */
+  /** The memory limit; a program that uses more is killed. */
   readonly memoryLimitBytes: number;
   write(stream: OutputStream, text: string): void;
-  /** No code of the program runs after this. */
+  /** Exits the process; no code of the program runs afterwards. */
   end(end: ProcessEnd): void;
-  /** Sends a signal to the program itself, with the effect it has when sent from within. */
+  /** Sends a signal to the process with the effect of a signal from within its PID namespace. */
   signalSelf(signal: string): void;
 }
 
 /**
- * The behaviour of a process. Its methods run synchronously; time passes through the host's clock.
+ * The behaviour of a process. Its methods are synchronous; time passes through the clock of its
+ * host.
  */
 export interface Program {
   start(): void;
-  /** Whether the program handles the signal; otherwise the signal has its default effect. */
+  /**
+   * Handles a signal; returns false for signals without a handler, which then have their default
+   * effect.
+   */
   takes(signal: string): boolean;
-  /** The process has exited: releases its timers. */
+  /** Releases the timers of the program after the process has exited. */
   drop(): void;
 }
 
@@ -70,7 +77,7 @@ export function signalName(text: string): string | undefined {
   return Object.keys(signalNumbers).find((name) => String(signalNumbers[name]) === bare);
 }
 
-/** The memory of a process without limit: all of a small machine. */
+/** The memory that a process without a limit can use: that of a small machine. */
 const machineMemoryBytes = 64 << 20;
 
 export function memoryLimitOf(limit: bigint): number {
@@ -78,12 +85,12 @@ export function memoryLimitOf(limit: bigint): number {
 }
 
 export interface ProcessOptions extends Omit<ProgramHost, 'end' | 'signalSelf'> {
-  /** The first process of its own PID namespace: signals it does not handle have no effect. */
+  /** `init` is the first process of a PID namespace: signals it does not handle have no effect. */
   readonly rank: 'init' | 'member';
   readonly onEnd: (end: ProcessEnd) => void;
 }
 
-/** One process on the simulated machine: runs until its program exits or a signal kills it. */
+/** One process on the simulated machine; it runs until its program exits or a signal kills it. */
 export class SimulatedProcess {
   readonly pid: number;
   readonly startedMs: number;
@@ -110,7 +117,7 @@ export class SimulatedProcess {
     this.#program.start();
   }
 
-  /** A signal sent by the runtime. */
+  /** Sends a signal from outside of the PID namespace, as the runtime does. */
   signal(name: string): void {
     this.#signal(name, 'outside');
   }
@@ -119,7 +126,7 @@ export class SimulatedProcess {
     this.#end({ exitCode: 128 + 9, cause: 'signal' });
   }
 
-  /** Kills the process by other means: out of memory, machine reset. */
+  /** Ends the process for other reasons: lack of memory or a restart of the machine. */
   endWith(end: ProcessEnd): void {
     this.#end(end);
   }
@@ -127,8 +134,7 @@ export class SimulatedProcess {
   #signal(name: string, from: 'outside' | 'itself'): void {
     if (!this.alive) return;
     if (name === 'KILL') {
-      // Even this signal has no effect on the first process of a namespace when sent from within
-      // it.
+      // SIGKILL from within the PID namespace has no effect on its first process.
       if (from === 'outside' || this.#options.rank === 'member') this.kill();
       return;
     }

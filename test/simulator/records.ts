@@ -10,7 +10,7 @@ import type { ContainerLog } from './logs.ts';
 import type { ProcessEnd, SimulatedProcess } from './process.ts';
 import type { ContainerScript, ResourceUsage } from './script.ts';
 
-/** A previous sample of CPU time, from which a rate is computed. */
+/** A previous sample of CPU time, needed to compute a rate. */
 export interface CpuSample {
   readonly atNs: bigint;
   readonly usedNs: bigint;
@@ -26,18 +26,18 @@ export interface CpuSample {
  */
 export interface SandboxRecord {
   readonly id: string;
-  /** Reserved for this sandbox while it exists. */
+  /** The name of the sandbox, reserved while it exists. */
   readonly name: string;
   readonly config: PodSandboxConfig;
   readonly runtimeHandler: string;
   readonly createdAt: bigint;
   readonly network: 'host' | 'own';
   state: 'starting' | 'ready' | 'not-ready' | 'unknown';
-  /** Zero when there is no process. */
+  /** The PID of the sandbox process; 0 when there is none. */
   pid: number;
-  /** Released when the network is torn down; never more than a few. */
+  /** The addresses of the sandbox, released when the network is torn down. */
   ips: readonly string[];
-  /** Opens when the runtime has observed the exit of the process. */
+  /** Opens when the runtime has observed the exit of the sandbox process. */
   stopped: Latch;
   cpu: CpuSample | undefined;
 }
@@ -67,22 +67,22 @@ export interface ContainerRecord {
   reason: string;
   message: string;
   resources: LinuxContainerResources;
-  /** A start or a removal is in progress. */
+  /** Set while a start or a removal is in progress. */
   busy: 'starting' | 'removing' | undefined;
   loaded: 'yes' | 'no';
   process: SimulatedProcess | undefined;
-  /** Commands executed in the container; they are killed with it. */
+  /** The processes of executed commands, which are killed with the container. */
   readonly execs: Set<SimulatedProcess>;
-  /** How and when the process exited, until the runtime has recorded it. */
+  /** How and when the process exited; set before the runtime has recorded the exit. */
   ended: (ProcessEnd & { readonly at: bigint }) | undefined;
-  /** The stop signal is sent once, however often a stop is requested. */
+  /** Whether the stop signal was sent; it is sent only once, however often a stop is requested. */
   stopSignalled: boolean;
   stopped: Latch;
   log: ContainerLog | undefined;
   cpu: CpuSample | undefined;
 }
 
-/** The program of the container. */
+/** How the program of the container is started. */
 export interface LaunchPlan {
   readonly words: readonly string[];
   readonly env: ReadonlyMap<string, string>;
@@ -98,7 +98,7 @@ export function containerState(record: ContainerRecord): ContainerState {
   return record.startedAt === 0n ? 'CONTAINER_CREATED' : 'CONTAINER_RUNNING';
 }
 
-/** Whether the process of the container exists, independent of the runtime's records. */
+/** Whether the process of the container exists, regardless of the runtime's records. */
 export function hasProcess(record: ContainerRecord): boolean {
   return record.process?.alive === true;
 }

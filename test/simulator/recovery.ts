@@ -11,18 +11,18 @@ import {
 
 export interface RestartOptions {
   /**
-   * The state of the runtime after the restart: everything; nothing, as on a new disk; or the
-   * existence of records without their state.
+   * What the runtime finds after the restart: all of its state (`kept`), nothing as on a new disk
+   * (`lost`), or records without their state (`unknown`).
    */
   readonly state: 'kept' | 'lost' | 'unknown';
-  /** Whether the containers keep running, as they do unless the machine restarts. */
+  /** Whether the container processes keep running; they are killed when the machine restarts. */
   readonly processes?: 'kept' | 'killed';
   readonly images?: 'kept' | 'lost';
-  /** The downtime; 1 s unless given. */
+  /** The downtime in milliseconds; 1 s by default. */
   readonly downMs?: number;
 }
 
-/** The effects of killing the runtime, and its recovery after the restart. */
+/** Applies the effects of killing the runtime, and recovers its records after the restart. */
 export class Recovery {
   readonly #context: SimulatorContext;
   readonly #containers: ContainerLifecycle;
@@ -32,7 +32,7 @@ export class Recovery {
     this.#containers = containers;
   }
 
-  /** At the moment of the kill. Losing the state means losing the machine. */
+  /** Applies the effects of the kill. If the state is lost, all processes are killed as well. */
   die({ state, processes, images }: RestartOptions): void {
     const { store } = this.#context;
     for (const record of store.containers.all()) {
@@ -50,7 +50,7 @@ export class Recovery {
     if (images === 'lost') this.#context.images.clear();
   }
 
-  /** After the restart. */
+  /** Recovers the records after the restart. */
   recover({ state }: RestartOptions): void {
     const { store } = this.#context;
     this.#settleUnfinished();
@@ -58,7 +58,7 @@ export class Recovery {
     for (const record of store.containers.all()) this.#loadContainer(record, state);
   }
 
-  /** It is random whether the record of an incomplete operation had reached the disk. */
+  /** Resolves incomplete operations: it is random whether their record had reached the disk. */
   #settleUnfinished(): void {
     const { store, random } = this.#context;
     const sandboxes = [...store.startingSandboxes];
@@ -75,7 +75,7 @@ export class Recovery {
     }
   }
 
-  /** Its process was never started, so it exists but is not ready. */
+  /** Keeps the record of a starting sandbox: its process was never started, so it is not ready. */
   #leaveSandbox(record: SandboxRecord): void {
     record.state = 'not-ready';
     record.stopped.open();
@@ -120,8 +120,8 @@ export class Recovery {
   }
 
   /**
-   * It exited while the runtime was down: the exit code is known only if a parent process waited
-   * for it.
+   * Records the exit of a container during the downtime; its exit code is known only if a parent
+   * process waited for it.
    */
   #loadEnded(record: ContainerRecord): void {
     const { ended } = record;

@@ -1,7 +1,7 @@
 import { GrpcError } from '../../src/protocols/grpc/index.ts';
 
 /**
- * The same error with the failed operation before it, as containerd wraps errors; the code stays.
+ * Prepends the failed operation to an error, as containerd wraps errors; the code stays the same.
  */
 export function inContext(context: string, error: unknown): unknown {
   return error instanceof GrpcError

@@ -5,18 +5,21 @@ import { manifestDigest, type SimulatedImage } from './image-store.ts';
 
 /** An image that can be pulled, and the behaviour of the pull. */
 export interface RegistryImage extends SimulatedImage {
-  /** 100 ms unless given. */
+  /** The duration of the pull; 100 ms by default. */
   readonly pullMs?: number;
-  /** Pulling it fails with this error; after `times` failures it succeeds. */
+  /** The error of pulling the image; after `times` failures the pull succeeds. */
   readonly failure?: { readonly code: GrpcCode; readonly message: string; readonly times?: number };
-  /** Which credentials may pull it; all unless given. */
+  /** The credentials required to pull the image; by default none. */
   readonly credentials?: { readonly username: string; readonly password: string };
 }
 
-/** The source of images: called with a full reference, and may return no image. */
+/** Looks up an image by its full reference. */
 export type ImageRegistry = (reference: string) => RegistryImage | 'not-found' | 'unreachable';
 
-/** Offers the given images, by tag and by digest; hosts that offer none of them are unreachable. */
+/**
+ * A registry with the given images, by tag and by digest; hosts without any of them are
+ * unreachable.
+ */
 export function registryOf(images: readonly RegistryImage[]): ImageRegistry {
   const offered = new Map<string, RegistryImage>();
   const hosts = new Set<string>();
@@ -32,7 +35,7 @@ export function registryOf(images: readonly RegistryImage[]): ImageRegistry {
     offered.get(reference) ?? (hosts.has(hostOf(reference)) ? 'not-found' : 'unreachable');
 }
 
-/** Provides every requested image, all with the same behaviour. */
+/** A registry that has every requested image, all with the same behaviour. */
 export function registryOfAnything(like: Omit<RegistryImage, 'reference'> = {}): ImageRegistry {
   return (reference) => ({ ...like, reference });
 }
@@ -41,7 +44,7 @@ function hostOf(reference: string): string {
   return reference.slice(0, reference.indexOf('/'));
 }
 
-/** The runtime's error if the registry does not have the image. */
+/** The runtime's error when the registry does not have the image. */
 export function registryFailure(reference: string, response: 'not-found' | 'unreachable'): GrpcError {
   const context = `failed to pull and unpack image "${reference}": failed to resolve reference "${reference}"`;
   if (response === 'not-found') return new GrpcError('NOT_FOUND', `${context}: ${reference}: not found`);
@@ -53,7 +56,7 @@ export function registryFailure(reference: string, response: 'not-found' | 'unre
   );
 }
 
-/** Rejects credentials that may not pull the image, with the error of a registry. */
+/** Throws a registry's error when the credentials may not pull the image. */
 export function checkCredentials(
   image: RegistryImage,
   reference: string,

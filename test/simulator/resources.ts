@@ -1,7 +1,7 @@
 import { LinuxContainerResources } from '../../src/cri/index.ts';
 
 /**
- * The resources of a container after an update: fields that the update leaves out stay unchanged,
+ * Merges an update into the resources of a container: fields that the update omits stay unchanged,
  * and a memory limit without a swap limit applies to both.
  */
 export function mergeResources(
@@ -18,7 +18,7 @@ export function mergeResources(
     cpuShares: update.cpuShares || old.cpuShares,
     memoryLimitInBytes: memory || old.memoryLimitInBytes,
     memorySwapLimitInBytes: swap || old.memorySwapLimitInBytes,
-    // Set when the container is created, never afterwards.
+    // The OOM score can only be set when the container is created.
     oomScoreAdj: before === undefined ? update.oomScoreAdj : old.oomScoreAdj,
     cpusetCpus: update.cpusetCpus || old.cpusetCpus,
     cpusetMems: update.cpusetMems || old.cpusetMems,

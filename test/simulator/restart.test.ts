@@ -5,7 +5,7 @@ import { busybox, SimulatedNode } from '../fakes/simulated-node.ts';
 
 const says = (code: string) => (error: unknown) => error instanceof GrpcError && error.grpcCode === code;
 
-test('killing the runtime ends all calls and streams until it has restarted', async () => {
+test('when the runtime is killed all calls and streams end, and new ones fail until it has restarted', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod("trap '' TERM; sleep 1000");
   const stop = assert.rejects(
@@ -27,7 +27,7 @@ test('killing the runtime ends all calls and streams until it has restarted', as
   await node.done(node.cri.version({}, node.options));
 });
 
-test('with its state kept nothing has changed, and containers kept running', async () => {
+test('a restarted runtime that kept its state shows no change, and containers kept running', async () => {
   using node = new SimulatedNode({ latency: () => 0 });
   const { podSandboxId, containerId } = await node.pod('while true; do echo tick; sleep 1; done');
   const created = await node.create(podSandboxId, { metadata: { name: 'created' } });
@@ -54,7 +54,7 @@ test('an exit during the downtime is observed after the restart', async () => {
   assert.ok(ranNs >= 10_000_000_000n && ranNs < 10_100_000_000n);
 });
 
-test('an exit that was observed but not recorded is not lost', async () => {
+test('an exit that was observed but not recorded before the kill is not lost', async () => {
   using node = new SimulatedNode({ latency: (step) => (step === 'exit-seen' ? 1_000 : 0) });
   const { containerId } = await node.pod('sleep 1; exit 4');
   await node.clock.advance(1_500);
@@ -77,7 +77,7 @@ test('after a machine restart all containers have exited with unknown codes', as
   assert.equal(node.runtime.held().addresses, 0);
 });
 
-test('with its state lost the runtime has only its images', async () => {
+test('a restarted runtime that lost its state has only its images', async () => {
   using node = new SimulatedNode();
   await node.pod();
   node.runtime.restart({ state: 'lost' });
@@ -93,7 +93,7 @@ test('with its state lost the runtime has only its images', async () => {
   assert.deepEqual((await node.done(node.images.listImages({}, node.options))).images, []);
 });
 
-test('records that it cannot load are unknown until they are stopped', async () => {
+test('records that a restarted runtime cannot load are unknown until they are stopped', async () => {
   using node = new SimulatedNode();
   const { podSandboxId, containerId } = await node.pod();
   node.runtime.restart({ state: 'unknown' });
@@ -122,7 +122,7 @@ test('an unknown container whose process has exited becomes exited when it is st
   }
 });
 
-test('an incomplete operation at the kill has a partial effect, or none', async () => {
+test('an operation that the kill interrupts has a partial effect, or none', async () => {
   const observed = new Set<string>();
   for (let seed = 0; seed < 30; seed++) {
     using node = new SimulatedNode({ seed, latency: () => 10 });
@@ -147,7 +147,7 @@ test('an incomplete operation at the kill has a partial effect, or none', async 
   assert.ok(observed.size >= 3, [...observed].join(', '));
 });
 
-test('a start that the kill interrupted can be repeated', async () => {
+test('a container start that the kill interrupted can be repeated', async () => {
   using node = new SimulatedNode({ latency: () => 10 });
   const containerId = await node.create(await node.sandbox());
   const start = assert.rejects(node.cri.startContainer({ containerId }, node.options), says('UNAVAILABLE'));
@@ -159,7 +159,7 @@ test('a start that the kill interrupted can be repeated', async () => {
   await node.start(containerId);
 });
 
-test('a broken connection ends the calls, and the runtime undoes their work', async () => {
+test('when a connection breaks its calls end, and the runtime undoes their work', async () => {
   using node = new SimulatedNode({ latency: () => 10 });
   const call = assert.rejects(
     node.cri.runPodSandbox({ config: node.podConfig() }, node.options),
@@ -173,7 +173,7 @@ test('a broken connection ends the calls, and the runtime undoes their work', as
   await node.sandbox();
 });
 
-test('closing one transport ends its calls and leaves the others alone', async () => {
+test('closing one client transport ends its calls and does not affect other clients', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod("trap '' TERM; sleep 1000");
   const other = node.runtime.transport();

@@ -39,49 +39,52 @@ import { Work } from './work.ts';
 export interface SimulatedRuntimeOptions {
   readonly clock: Clock;
   readonly random: Random;
-  /** containerd-1.6 unless given. */
+  /** The simulated containerd version; containerd-1.6 by default. */
   readonly flavour?: Flavour;
   /**
-   * The behaviour of containers. Called first; then the image's script applies, then the command
-   * line.
+   * Selects the behaviour of containers. Containers without a selected behaviour follow the script
+   * of their image, then their command line.
    */
   readonly script?: ScriptChooser;
-  /** The initial images. */
+  /** The images that exist at the start. */
   readonly images?: readonly SimulatedImage[];
-  /** The source of pulled images; an empty registry unless given. */
+  /** The registry from which images are pulled; by default it is empty. */
   readonly registry?: ImageRegistry;
   readonly latency?: Latency;
   readonly faults?: FaultPlan;
-  /** In memory unless given. */
+  /** The files of the machine; by default in memory. */
   readonly files?: SimulatedFiles;
-  /** 10.88.0.0/16 unless given. */
+  /** The range of pod addresses; 10.88.0.0/16 by default. */
   readonly podCidr?: string;
-  /** Only runc unless given. */
+  /** The supported runtime handlers; only runc by default. */
   readonly runtimeHandlers?: readonly string[];
-  /** CGROUPFS unless given; reported only by flavours that support it. */
+  /**
+   * The reported cgroup driver; CGROUPFS by default. Only flavours with runtime configuration
+   * report it.
+   */
   readonly cgroupDriver?: CgroupDriver;
   readonly imageFsPath?: string;
-  /** The prefix of streaming URLs. No server listens there. */
+  /** The prefix of streaming URLs; no server listens there. */
   readonly streamingUrl?: string;
   /**
-   * The probability that a request takes effect though its caller aborted it in flight; 0.5 unless
-   * given.
+   * The probability that a request takes effect although its caller aborted it in flight; 0.5 by
+   * default.
    */
   readonly abandonedEffect?: number;
-  /** How many entries the trace keeps; 10,000 unless given. */
+  /** How many entries the trace retains; 10,000 by default. */
   readonly traceCapacity?: number;
-  /** One rule to violate on purpose. */
+  /** A rule of the runtime to violate on purpose. */
   readonly mutation?: SimulatorMutation;
-  /** Called for bugs in the simulator or in a script function; otherwise they end the process. */
+  /** Called for bugs in the simulator or in a script function; by default they end the process. */
   readonly onBug?: (method: string, error: unknown) => void;
 }
 
-/** The actual state of a container, independent of the runtime's records. */
+/** The actual state of a container, regardless of the runtime's records. */
 export type ContainerView = ReturnType<typeof containerFacts> & {
   readonly state: ReturnType<typeof containerState>;
   readonly running: boolean;
   readonly removing: boolean;
-  /** Its current resource limits. */
+  /** The current resource limits of the container. */
   readonly resources: ContainerRecord['resources'];
 };
 
@@ -97,9 +100,9 @@ export function createSimulatedRuntime(options: SimulatedRuntimeOptions): Simula
 }
 
 /**
- * A simulated container runtime: sandboxes, containers, images and their events under any clock,
- * with the behaviour of containerd as visible over CRI. The same seed, scripts and calls give the
- * same history, IDs and times included.
+ * A simulated container runtime with sandboxes, containers, images and events on any clock; over
+ * CRI it behaves like containerd. The same seed, scripts and calls give the same history, including
+ * IDs and times.
  */
 export class SimulatedRuntime implements AsyncDisposable {
   readonly trace: Trace;
@@ -113,7 +116,7 @@ export class SimulatedRuntime implements AsyncDisposable {
   #faults: FaultPlan;
   #up = true;
   #comeback: Timer | undefined;
-  /** The mode of the last kill. */
+  /** The options of the last kill. */
   #died: RestartOptions = { state: 'kept' };
 
   constructor(options: SimulatedRuntimeOptions) {
@@ -136,12 +139,15 @@ export class SimulatedRuntime implements AsyncDisposable {
     for (const image of options.images ?? []) this.#context.images.import(image);
   }
 
-  /** A transport for one client in this process. */
+  /** Creates a transport for one client in this process. */
   transport(): CriTransport {
     return inProcessTransport(this.#services);
   }
 
-  /** Serves on a unix socket until the server is closed. The clock should be the real one. */
+  /**
+   * Serves the runtime on a Unix socket until the returned server is closed. Requires a runtime
+   * with the real clock.
+   */
   serve(socketPath: string): Promise<GrpcServer> {
     return serveServices(this.#services, socketPath, this.#onBug);
   }
@@ -150,7 +156,7 @@ export class SimulatedRuntime implements AsyncDisposable {
     return this.#up;
   }
 
-  /** Sets the fault plan from now on; undefined removes all faults. */
+  /** Replaces the fault plan; undefined removes all faults. */
   setFaults(faults: FaultPlan | undefined): void {
     this.#faults = faults ?? noFaults;
   }
@@ -159,7 +165,7 @@ export class SimulatedRuntime implements AsyncDisposable {
     this.#context.network.ready = state === 'ready';
   }
 
-  /** By any of its names, or its ID. */
+  /** Whether an image exists, by any of its names or its ID. */
   hasImage(reference: string): boolean {
     return this.#context.images.resolve(reference) !== undefined;
   }
@@ -168,22 +174,22 @@ export class SimulatedRuntime implements AsyncDisposable {
     this.#context.images.import(image);
   }
 
-  /** All connections break immediately; the runtime itself keeps running. */
+  /** Breaks all connections immediately; the runtime itself keeps running. */
   disconnect(): void {
     this.trace.add({ kind: 'disconnected' });
     this.#gate.disconnect(broken());
   }
 
   /**
-   * Kills the runtime now and restarts it after a while. Restarting a stopped one prolongs its
-   * downtime.
+   * Kills the runtime now and restarts it after the downtime. Calling it for a stopped runtime
+   * prolongs the downtime.
    */
   restart(options: RestartOptions): void {
     this.goDown(options);
     this.#comeback = this.#options.clock.timer(options.downMs ?? 1_000, () => this.comeUp());
   }
 
-  /** Kills the runtime now; it stays down until it is started. */
+  /** Kills the runtime now; it stays down until `comeUp` is called. */
   goDown(options: RestartOptions): void {
     this.#comeback?.cancel();
     this.#up = false;
@@ -209,12 +215,12 @@ export class SimulatedRuntime implements AsyncDisposable {
     this.#record(id).process?.endWith({ exitCode, cause: exitCode === 137 ? 'signal' : 'exit' });
   }
 
-  /** The OOM killer kills the process of a container. */
+  /** Kills the process of a container as the OOM killer does. */
   oomKillContainer(id: string): void {
     this.#record(id).process?.endWith({ exitCode: 137, cause: 'oom' });
   }
 
-  /** Kills the sandbox's own process; its containers keep running. */
+  /** Kills the process of the sandbox itself; its containers keep running. */
   crashSandbox(id: string): void {
     const found = this.#context.store.sandboxes.find(id);
     if (found.kind === 'one') this.#sandboxes.kill(found.record);
@@ -236,7 +242,9 @@ export class SimulatedRuntime implements AsyncDisposable {
     return this.containers().filter(({ running }) => running);
   }
 
-  /** The resources in use: all zero when the node is empty and no client is connected. */
+  /**
+   * The numbers of resources in use: all zero when the node is empty and no client is connected.
+   */
   held(): Readonly<
     Record<'sandboxes' | 'containers' | 'names' | 'addresses' | 'calls' | 'subscribers', number>
   > {
@@ -251,7 +259,7 @@ export class SimulatedRuntime implements AsyncDisposable {
     };
   }
 
-  /** Stops everything: no process and no timer is left. */
+  /** Stops the runtime and releases all processes and timers. */
   close(): void {
     this.goDown({ state: 'lost' });
   }

@@ -12,7 +12,10 @@ export interface SandboxLifecycleOptions {
   readonly context: SimulatorContext;
   readonly exits: Exits;
   readonly containers: ContainerLifecycle;
-  /** In addition to the empty name, which selects the default one. */
+  /**
+   * The supported runtime handlers in addition to the empty name, which selects the default
+   * handler.
+   */
   readonly runtimeHandlers: readonly string[];
 }
 
@@ -44,8 +47,8 @@ export class SandboxLifecycle {
   }
 
   /**
-   * Kills its containers and its own process, and releases its network. Completed parts are not
-   * repeated.
+   * Kills the containers and the process of the sandbox, and releases its network. Parts that are
+   * already done are skipped.
    */
   async stop(record: SandboxRecord, call: CallContext): Promise<void> {
     const { store, random } = this.#context;
@@ -60,7 +63,7 @@ export class SandboxLifecycle {
     await this.#leaveNetwork(record, call);
   }
 
-  /** Stops it first if necessary; its containers are removed with it. */
+  /** Removes the sandbox with its containers; stops it first if necessary. */
   async remove(record: SandboxRecord, call: CallContext): Promise<void> {
     const { store, work, latencyMs } = this.#context;
     try {
@@ -73,7 +76,7 @@ export class SandboxLifecycle {
     if (store.sandboxes.has(record)) this.#forget(record);
   }
 
-  /** The sandbox's own process is killed from outside of the runtime. */
+  /** Kills the process of the sandbox itself, without a call to the runtime. */
   kill(record: SandboxRecord): void {
     this.#options.exits.sandboxEnded(record);
   }
@@ -141,7 +144,8 @@ export class SandboxLifecycle {
   async #stopProcess(record: SandboxRecord, call: CallContext): Promise<void> {
     if (record.state !== 'ready' && record.state !== 'unknown') return;
     if (record.pid !== 0) this.kill(record);
-    // A runtime that was killed before it could record the exit had already observed it.
+    // The runtime had observed the exit of the process, but was killed before it could record the
+    // exit.
     else if (record.state === 'unknown') this.#options.exits.sandboxSeen(record);
     await record.stopped.wait(call.signal);
   }

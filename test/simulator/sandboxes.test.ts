@@ -6,7 +6,7 @@ import { SimulatedNode } from '../fakes/simulated-node.ts';
 const says = (code: string, message: RegExp) => (error: unknown) =>
   error instanceof GrpcError && error.grpcCode === code && message.test(error.message);
 
-test('a sandbox is ready, has its own address, and keeps its config', async () => {
+test('a new sandbox is ready, has its own address, and keeps its config', async () => {
   using node = new SimulatedNode({ podCidr: '10.1.2.0/24' });
   const one = await node.sandboxStatus(await node.sandbox(node.podConfig('one')));
   const two = await node.sandboxStatus(await node.sandbox(node.podConfig('two')));
@@ -35,7 +35,7 @@ test('a sandbox on the host network has no address and needs no network', async 
   assert.equal(status.linux?.namespaces?.options?.network, 'NODE');
 });
 
-test('without a network sandboxes fail, leave nothing behind, and the runtime reports it', async () => {
+test('without a network creating a sandbox fails and leaves nothing behind, and the runtime reports NetworkReady false', async () => {
   using node = new SimulatedNode();
   node.runtime.setNetworkReady('not-ready');
   await assert.rejects(
@@ -57,7 +57,7 @@ test('without a network sandboxes fail, leave nothing behind, and the runtime re
   await node.sandbox();
 });
 
-test('addresses can be exhausted and are released', async () => {
+test('pod addresses can be exhausted, and are released with their sandbox', async () => {
   using node = new SimulatedNode({ podCidr: '10.0.0.0/29' });
   const ids: string[] = [];
   for (let i = 0; i < 5; i++) ids.push(await node.sandbox(node.podConfig(`p${i}`)));
@@ -66,7 +66,7 @@ test('addresses can be exhausted and are released', async () => {
   await node.sandbox(node.podConfig('more'));
 });
 
-test('a name is reserved for one sandbox until it is removed', async () => {
+test('a sandbox name is reserved for one sandbox until it is removed', async () => {
   using node = new SimulatedNode();
   const podSandboxId = await node.sandbox();
   const taken = says(
@@ -81,7 +81,7 @@ test('a name is reserved for one sandbox until it is removed', async () => {
   assert.notEqual(await node.sandbox(), podSandboxId);
 });
 
-test('two concurrent calls for one sandbox create one', async () => {
+test('two concurrent calls for the same sandbox create only one', async () => {
   using node = new SimulatedNode();
   const calls = [1, 2].map(() => node.cri.runPodSandbox({ config: node.podConfig() }, node.options));
   const results = await node.done(Promise.allSettled(calls));
@@ -89,7 +89,7 @@ test('two concurrent calls for one sandbox create one', async () => {
   assert.equal(node.runtime.sandboxes().length, 1);
 });
 
-test("invalid requests get containerd's errors", async () => {
+test("invalid sandbox requests get containerd's errors", async () => {
   using node = new SimulatedNode();
   await assert.rejects(node.sandbox({}), says('UNKNOWN', /^sandbox config must include metadata$/));
   const request = { config: node.podConfig(), runtimeHandler: 'kata' };
@@ -101,7 +101,7 @@ test("invalid requests get containerd's errors", async () => {
   await assert.rejects(node.sandboxStatus('nope'), says('NOT_FOUND', /try to find sandbox: not found/));
 });
 
-test('stopping kills the containers, releases the address, and may be repeated', async () => {
+test('stopping a sandbox kills its containers, releases its address, and may be repeated', async () => {
   using node = new SimulatedNode();
   const { podSandboxId, containerId } = await node.pod();
   const stop = () => node.done(node.cri.stopPodSandbox({ podSandboxId }, node.options));
@@ -138,7 +138,7 @@ test('a sandbox whose process exits is not ready, and its containers keep runnin
   assert.equal((await node.status(containerId)).exitCode, 137);
 });
 
-test('an ID may be shortened as long as it is unique', async () => {
+test('a sandbox ID may be shortened as long as it is unique', async () => {
   using node = new SimulatedNode();
   const ids: string[] = [];
   for (let i = 0; i < 17; i++) ids.push(await node.sandbox(node.podConfig(`p${i}`)));
@@ -151,7 +151,7 @@ test('an ID may be shortened as long as it is unique', async () => {
   );
 });
 
-test('all filters must match', async () => {
+test('a list contains only sandboxes that match all filters', async () => {
   using node = new SimulatedNode();
   const config = node.podConfig('a');
   const a = await node.sandbox({ ...config, labels: { app: 'x', tier: 'web' } });

@@ -9,7 +9,7 @@ async function run(script: ContainerScript): Promise<SimulatedNode & { readonly 
   return Object.assign(node, { containerId });
 }
 
-test('an empty script runs forever and exits on the stop signal', async () => {
+test('a container with an empty script runs forever and exits on the stop signal', async () => {
   using node = await run({});
   await node.clock.advance(24 * 3_600_000);
   assert.equal((await node.status(node.containerId)).state, 'CONTAINER_RUNNING');
@@ -17,7 +17,7 @@ test('an empty script runs forever and exits on the stop signal', async () => {
   assert.equal((await node.status(node.containerId)).exitCode, 143);
 });
 
-test('a script exits after its time with its code', async () => {
+test('a scripted container exits after its time with its exit code', async () => {
   using node = await run({ runMs: 5_000, exitCode: 42 });
   const ended = await node.exited(node.containerId);
   assert.equal(ended.exitCode, 42);
@@ -25,7 +25,7 @@ test('a script exits after its time with its code', async () => {
   assert.ok(ranNs >= 5_000_000_000n && ranNs < 5_001_000_000n);
 });
 
-test('output is written at its times, once or repeatedly, and before an exit at the same moment', async () => {
+test('scripted output is written at its times, once or repeatedly, and before an exit at the same moment', async () => {
   using node = await run({
     runMs: 3_000,
     output: [
@@ -42,7 +42,7 @@ test('output is written at its times, once or repeatedly, and before an exit at 
   );
 });
 
-test('a script may ignore SIGTERM, or delay its exit', async () => {
+test('a script can ignore SIGTERM, or delay the exit', async () => {
   using deaf = await run({ onTerm: 'ignore' });
   await deaf.stop(deaf.containerId, 7n);
   assert.equal((await deaf.status(deaf.containerId)).exitCode, 137);
@@ -55,7 +55,7 @@ test('a script may ignore SIGTERM, or delay its exit', async () => {
   assert.equal(slow.clock.monotonicMs() - beforeMs, 3_000);
 });
 
-test('a script may fail to start', async () => {
+test('a script can make the container fail to start', async () => {
   using node = new SimulatedNode({ script: () => ({ startError: 'exec: "app": permission denied' }) });
   const id = await node.create(await node.sandbox());
   await assert.rejects(node.start(id), /unable to start container process: exec: "app": permission denied/);
@@ -70,7 +70,7 @@ test('a script writes its termination message to the path Kubernetes reads', asy
   assert.equal(node.files.read('/host/message'), 'I am done');
 });
 
-test('the script is chosen by pod and container, then by image, then by the command line', async () => {
+test('the script of a container is selected by pod and container, then by image, then by the command line', async () => {
   using node = new SimulatedNode({
     images: [{ reference: 'localhost/busybox:1', script: { runMs: 1, exitCode: 2 } }],
     script: (pod, container) =>
@@ -86,7 +86,7 @@ test('the script is chosen by pod and container, then by image, then by the comm
   assert.deepEqual([await code('chosen'), await code('other')], [1, 2]);
 });
 
-test('a container may be killed without a call to the runtime', async () => {
+test('a scripted container can be killed without a call to the runtime', async () => {
   using node = await run({});
   node.runtime.crashContainer(node.containerId, 3);
   assert.equal((await node.exited(node.containerId)).exitCode, 3);

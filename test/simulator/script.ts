@@ -3,33 +3,35 @@ import type { OutputStream } from './logs.ts';
 import type { Program, ProgramHost, StartProgram } from './process.ts';
 
 /**
- * The behaviour of a container, defined in advance. Omitted events do not happen; an empty script
- * runs forever.
+ * The behaviour of a container, defined in advance. Events that are not defined do not happen; a
+ * container with an empty script runs forever.
  */
 export interface ContainerScript {
-  /** Why the process cannot be started. */
+  /** The reason why the process cannot be started. */
   readonly startError?: string;
-  /** When the process exits by itself, and with which code: 0 unless given. */
+  /** When the process exits by itself; its exit code is 0 by default. */
   readonly runMs?: number;
   readonly exitCode?: number;
-  /** When the OOM killer kills it. */
+  /** When the OOM killer kills the process. */
   readonly oomAtMs?: number;
-  /** Its reaction to the stop signal. A program without a handler exits immediately with 143. */
+  /** What the program does on the stop signal; by default it exits immediately with 143. */
   readonly onTerm?: 'die' | 'ignore' | { readonly afterMs: number; readonly exitCode: number };
   readonly output?: readonly ScriptedOutput[];
-  /** Written to the termination log when the process exits. */
+  /** Text that the process writes to the termination log when it exits. */
   readonly terminationMessage?: string;
-  /** Results of commands executed in it; other commands are run by the simulated shell. */
+  /**
+   * Results of commands executed in the container; other commands are run by the simulated shell.
+   */
   readonly exec?: (command: readonly string[]) => ExecAnswer | undefined;
   readonly usage?: ResourceUsage;
 }
 
 export interface ScriptedOutput {
   readonly atMs: number;
-  /** Repeated at this interval. */
+  /** The interval after which the output is repeated; by default it is written once. */
   readonly everyMs?: number;
   readonly stream?: OutputStream;
-  /** With its line end. */
+  /** The output, including its line end. */
   readonly text: string;
 }
 
@@ -38,22 +40,22 @@ export interface ExecAnswer {
   readonly stderr?: string;
   readonly exitCode?: number;
   readonly afterMs?: number;
-  /** Never exits by itself. */
+  /** The command never exits by itself. */
   readonly hangs?: true;
   readonly startError?: string;
 }
 
 export interface ResourceUsage {
-  /** Cores, so 0.25 is a quarter of one; 0.001 unless given. */
+  /** The used CPU cores, so 0.25 is a quarter of one; 0.001 by default. */
   readonly cpuCores?: number;
   readonly memoryBytes?: number;
-  /** Growth per second, up to the container's limit. */
+  /** The growth of the memory per second, up to the container's limit. */
   readonly memoryBytesPerSecond?: number;
 }
 
 const terminationLog = '/dev/termination-log';
 
-/** Runs a script. */
+/** Creates the program that a script defines. */
 export function scriptedProgram(script: ContainerScript): StartProgram {
   return (host) => new ScriptedProgram(script, host);
 }
@@ -66,7 +68,7 @@ interface Appointment {
 class ScriptedProgram implements Program {
   readonly #script: ContainerScript;
   readonly #host: ProgramHost;
-  /** Pending events, soonest first; at one moment in the order of their definition. */
+  /** Pending events ordered by time; events of the same moment in the order of their definition. */
   readonly #agenda: Appointment[] = [];
   #startMs = 0;
   #timer: Timer | undefined;
@@ -140,7 +142,7 @@ class ScriptedProgram implements Program {
   }
 }
 
-/** Runs one scripted result of a command. */
+/** Creates the program of a command with a scripted result. */
 export function answeringProgram(response: ExecAnswer): StartProgram {
   return scriptedProgram({
     output: [

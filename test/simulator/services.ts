@@ -26,8 +26,8 @@ import type { Stats } from './stats.ts';
 import { type Found, required } from './store.ts';
 
 /**
- * A service as the simulated runtime implements it: complete requests in, responses with optional
- * fields out.
+ * The handlers of a gRPC service in the simulated runtime: they get complete requests, and optional
+ * fields of their responses may be missing.
  */
 export type Handlers<Methods> = {
   readonly [Name in keyof Methods]: Methods[Name] extends Unary<infer Request, infer Response>
@@ -113,7 +113,7 @@ export function contentHandlers({ images }: RuntimeParts): Handlers<ContentMetho
   };
 }
 
-/** Neither flavour supports these. */
+/** Handlers of methods that none of the simulated containerd versions supports. */
 const unsupportedHandlers = {
   checkpointContainer: () =>
     refuse(new GrpcError('UNIMPLEMENTED', 'method CheckpointContainer not implemented')),
@@ -178,7 +178,7 @@ function containerHandlers({ context, containers, listing }: RuntimeParts) {
   } satisfies Partial<Handlers<RuntimeServiceMethods>>;
 }
 
-/** The record to stop or remove; undefined if it is removed already and that is allowed. */
+/** The record to stop or remove; undefined if it is already removed and the flavour allows this. */
 function present<T>(
   { flavour, rules }: SimulatorContext,
   found: Found<T>,

@@ -54,7 +54,7 @@ function run(words: readonly string[], options: RunOptions = {}): Ran {
 
 const sh = (script: string, options?: RunOptions) => run(['sh', '-c', script], options);
 
-/** Output and exit code of scripts, as a real busybox returns them. */
+/** Scripts with the output and exit code that a real busybox returns. */
 const table: readonly (readonly [script: string, output: string, exitCode: number])[] = [
   ['echo hello', 'hello\n', 0],
   ['echo out; echo err >&2', 'out\n!err\n', 0],
@@ -106,18 +106,18 @@ for (const [script, output, exitCode] of table) {
   });
 }
 
-test('arguments after the script become its parameters', () => {
+test('arguments after a shell script become its parameters', () => {
   assert.equal(run(['sh', '-c', 'echo $0 $1 $#', 'name', 'first']).text(), 'name first 1\n');
   assert.equal(run(['sh', '-c', 'for a in "$@"; do echo $a; done', 'n', 'x y', 'z']).text(), 'x y\nz\n');
 });
 
-test('a program without a shell gets its words unchanged', () => {
+test('a program started without a shell gets its words unchanged', () => {
   const ran = run(['echo', 'hello', '$HOME']);
   assert.equal(ran.text(), 'hello $HOME\n');
   assert.equal(run(['/bin/false']).end()?.exitCode, 1);
 });
 
-test('sleeping takes the given time', async () => {
+test('the sleep command takes the given time', async () => {
   const ran = sh('sleep 0.5 && echo slept; sleep 1m; exit 2');
   await ran.clock.advance(499);
   assert.equal(ran.text(), '');
@@ -159,7 +159,7 @@ test('a trap waits for the program in the foreground', async () => {
   assert.equal(ran.text(), '');
 });
 
-test('a trap interrupts a wait for background jobs', async () => {
+test('a trap interrupts the wait command', async () => {
   const ran = sh("trap 'echo bye' TERM; sleep 100 & wait; echo after $?");
   await ran.clock.advance(10);
   ran.process.signal('TERM');
@@ -168,27 +168,27 @@ test('a trap interrupts a wait for background jobs', async () => {
   assert.equal(ran.clock.pendingTimers, 0);
 });
 
-test('after a trap that does not exit the script continues', async () => {
+test('a shell script continues after a trap that does not exit', async () => {
   const ran = sh("trap 'echo bye' TERM; sleep 1; echo after $?");
   ran.process.signal('TERM');
   await ran.clock.advance(1_000);
   assert.equal(ran.text(), 'bye\nafter 0\n');
 });
 
-test('an ignored signal has no effect', async () => {
+test('an ignored signal has no effect on a shell script', async () => {
   const ran = sh("trap '' TERM; while true; do sleep 1; done");
   ran.process.signal('TERM');
   await ran.clock.advance(5_000);
   assert.equal(ran.end(), undefined);
 });
 
-test('waiting ends when the jobs are done', async () => {
+test('the wait command ends when the background jobs are done', async () => {
   const ran = sh('sleep 1 && echo job & wait; echo end');
   await ran.clock.advance(1_000);
   assert.equal(ran.text(), 'job\nend\n');
 });
 
-test('a job can be killed', async () => {
+test('the kill command can kill a background job', async () => {
   const ran = sh('sleep 100 & kill $!; wait; echo end');
   await ran.clock.advance(0);
   assert.equal(ran.text(), 'end\n');
@@ -215,14 +215,14 @@ test('a script that exceeds its memory limit is killed', async () => {
   assert.deepEqual(ran.end(), { exitCode: 137, cause: 'oom' });
 });
 
-test('programs that read wait for their input only if a client may write', () => {
+test('programs that read standard input wait only if a client may write to it', () => {
   assert.equal(run(['cat']).end()?.exitCode, 0);
   assert.equal(run(['sh']).end()?.exitCode, 0);
   assert.equal(run(['cat'], { stdin: 'open' }).end(), undefined);
   assert.equal(run(['tail', '-f', '/dev/null']).end(), undefined);
 });
 
-test('an unsupported script is rejected before it starts', () => {
+test('a shell script with unsupported syntax is rejected before it starts', () => {
   const refused = [
     'a | b',
     'echo $(date)',
@@ -243,13 +243,13 @@ test('an unsupported script is rejected before it starts', () => {
   assert.ok(!program.ok && program.why.includes('does not know the command wget'));
 });
 
-test('an unsupported feature found at run time ends the process with an explanation', () => {
+test('an unsupported feature that is found while a script runs ends the process with an explanation', () => {
   const ran = sh('test -d /tmp; echo no');
   assert.equal(ran.end()?.exitCode, 125);
   assert.match(ran.text(), /does not know test -d/);
 });
 
-test('a missing program is reported as a runtime reports it', () => {
+test('a missing program is reported as a real runtime reports it', () => {
   assert.deepEqual(commandLine(['/nope']), {
     ok: false,
     why: 'exec: "/nope": stat /nope: no such file or directory',
@@ -261,7 +261,7 @@ test('a missing program is reported as a runtime reports it', () => {
   assert.deepEqual(commandLine([]), { ok: false, why: 'args must not be empty' });
 });
 
-test('no input makes the shell throw', async () => {
+test('no script makes the simulated shell throw', async () => {
   const piece = fc.constantFrom(
     ...[
       'echo',

@@ -4,15 +4,15 @@ import { parseShell } from './shell/parse.ts';
 import { ShellProgram } from './shell/shell-program.ts';
 import { literalOf, type Node, ShellRefusal, ShellSyntaxError, simpleCommands } from './shell/syntax.ts';
 
-/** The result of a command line: a program, or the reason why it cannot be started. */
+/** The result of parsing a command line: a program, or the reason why it cannot be started. */
 export type CommandLine =
   | { readonly ok: true; readonly program: StartProgram }
   | { readonly ok: false; readonly why: string };
 
 /**
- * Runs a plain command line of a small userland: `sh -c` with sequences, conditions, loops, traps,
- * background jobs, redirections and variables, and a few dozen commands. Unsupported syntax is
- * rejected here, before it starts; it is never ignored.
+ * Interprets a command line with a small set of simulated programs: `sh -c` with sequences,
+ * conditions, loops, traps, background jobs, redirections and variables, and a few dozen commands.
+ * Unsupported syntax is rejected before the start; it is never ignored.
  */
 export function commandLine(words: readonly string[]): CommandLine {
   const [name, ...args] = words;
@@ -52,8 +52,8 @@ function scriptOf(
 }
 
 /**
- * A command that a real image has must be rejected now; one that no image has fails when it is
- * reached.
+ * Rejects commands that a real image has but the simulator lacks; a command that no image has fails
+ * only when it is reached.
  */
 function checkCommands(script: Node): void {
   for (const { words } of simpleCommands(script)) {
@@ -64,7 +64,7 @@ function checkCommands(script: Node): void {
   }
 }
 
-/** A shell that reports a syntax error in its script. */
+/** A program that reports a syntax error as a shell does. */
 function failing(name: string, message: string): StartProgram {
   return (host) => ({
     start() {
@@ -76,7 +76,7 @@ function failing(name: string, message: string): StartProgram {
   });
 }
 
-/** Does nothing until it is stopped. */
+/** The pause program, which waits until it is stopped. */
 const pauseProgram: StartProgram = (host) => ({
   start() {},
   takes(signal) {

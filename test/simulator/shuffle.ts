@@ -1,6 +1,6 @@
 import { type Random, randomInt } from '../../src/lib/index.ts';
 
-/** In random order, because the real runtime lists records in no defined order. */
+/** The items in random order, because the real runtime lists records in no defined order. */
 export function shuffled<T>(items: readonly T[], random: Random): readonly T[] {
   const mixed = [...items];
   for (let last = mixed.length - 1; last > 0; last--) {

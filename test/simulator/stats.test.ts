@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SimulatedNode } from '../fakes/simulated-node.ts';
 
-test('usage grows as the script defines, up to the limit', async () => {
+test('CPU and memory usage grow as the script defines, up to the limit', async () => {
   using node = new SimulatedNode({
     script: () => ({ usage: { cpuCores: 0.5, memoryBytes: 1_000, memoryBytesPerSecond: 100 } }),
   });
@@ -35,7 +35,7 @@ test('a container that does not run has no usage, but is listed', async () => {
   assert.deepEqual([stats[0]?.cpu, stats[0]?.memory], [undefined, undefined]);
 });
 
-test('the usage of a pod is that of its containers and a little more', async () => {
+test('the usage of a pod is that of its containers plus that of the sandbox process', async () => {
   using node = new SimulatedNode({ script: () => ({ usage: { memoryBytes: 1 << 20 } }) });
   const podSandboxId = await node.sandbox();
   for (const name of ['a', 'b']) await node.start(await node.create(podSandboxId, { metadata: { name } }));
@@ -63,7 +63,7 @@ test('a pod without a cgroup has no stats', async () => {
   );
 });
 
-test('the newer flavour reports a rate only when it has two samples to compare', async () => {
+test('containerd 2 reports a CPU rate only when it has two samples to compare', async () => {
   using node = new SimulatedNode({ flavour: 'containerd-2' });
   await node.pod();
   const look = async () => (await node.done(node.cri.listContainerStats({}, node.options))).stats[0]?.cpu;
@@ -72,7 +72,7 @@ test('the newer flavour reports a rate only when it has two samples to compare',
   assert.ok(((await look())?.usageNanoCores?.value ?? 0n) > 0n);
 });
 
-test('the image file system holds the images and the written data of containers', async () => {
+test('the image file system usage includes the images and the data that containers have written', async () => {
   using node = new SimulatedNode({ images: [{ reference: 'localhost/busybox:1', sizeBytes: 1_000 }] });
   await node.exited((await node.pod('echo 123456789 > /tmp/file')).containerId);
   const { imageFilesystems } = await node.done(node.images.imageFsInfo({}, node.options));

@@ -22,7 +22,7 @@ import { required } from './store.ts';
 
 const defaultCores = 0.001;
 const defaultMemoryBytes = 512 << 10;
-/** The usage of a sandbox's own process. */
+/** The memory usage of a sandbox process. */
 const sandboxMemoryBytes = 256 << 10;
 
 interface Used {
@@ -30,7 +30,7 @@ interface Used {
   readonly memoryBytes: number;
 }
 
-/** The usage of containers and pods, growing as their scripts define. */
+/** The CPU, memory and disk usage of containers and pods, which grow as their scripts define. */
 export class Stats {
   readonly #context: SimulatorContext;
   readonly #imageFsPath: string;

@@ -5,10 +5,10 @@ import type { ContainerRecord, SandboxRecord } from './records.ts';
 export type Found<T> =
   | { readonly kind: 'one'; readonly record: T }
   | { readonly kind: 'none' }
-  /** Invalid ID: empty, or the prefix of several. */
+  /** The ID is invalid: it is empty, or the prefix of several IDs. */
   | { readonly kind: 'bad'; readonly why: string };
 
-/** Records by ID; an ID may be shortened as long as only one begins with it. */
+/** Records by ID; an ID may be shortened as long as it is unique. */
 class Index<T extends { readonly id: string }> {
   readonly #records = new Map<string, T>();
 
@@ -52,11 +52,11 @@ class Index<T extends { readonly id: string }> {
   }
 }
 
-/** Names that belong to one sandbox or container at a time, also during its creation. */
+/** Names that are each reserved for one sandbox or container, also during its creation. */
 export class Names {
   readonly #owners = new Map<string, string>();
 
-  /** Returns the current owner if the name is in use. */
+  /** Reserves a name; returns the current owner if the name is already in use. */
   reserve(name: string, id: string): string | undefined {
     const owner = this.#owners.get(name);
     if (owner !== undefined) return owner;
@@ -64,7 +64,7 @@ export class Names {
     return undefined;
   }
 
-  /** Does nothing if the name belongs to another owner by now. */
+  /** Releases a name; does nothing if it now belongs to another owner. */
   release(name: string, id: string): void {
     if (this.#owners.get(name) === id) this.#owners.delete(name);
   }
@@ -78,13 +78,16 @@ export class Names {
   }
 }
 
-/** The sandbox and container records of the runtime. */
+/** The sandbox and container records of the simulated runtime. */
 export class Store {
   readonly sandboxes = new Index<SandboxRecord>();
   readonly containers = new Index<ContainerRecord>();
   readonly sandboxNames = new Names();
   readonly containerNames = new Names();
-  /** On disk but not complete: it is random which of them remain when the runtime is killed. */
+  /**
+   * Records that are on disk but not complete: it is random which of them survive a kill of the
+   * runtime.
+   */
   readonly startingSandboxes = new Set<SandboxRecord>();
   readonly creatingContainers = new Set<ContainerRecord>();
 
@@ -100,7 +103,10 @@ export class Store {
   }
 }
 
-/** The record, or the error a runtime returns; `context` is the text before "not found". */
+/**
+ * The found record; throws the error of the real runtime if there is none, with `context` before
+ * "not found".
+ */
 export function required<T>(found: Found<T>, context: string): T {
   if (found.kind === 'one') return found.record;
   throw found.kind === 'none'

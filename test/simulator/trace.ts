@@ -18,10 +18,12 @@ interface ContainerFacts {
   readonly attempt: number;
 }
 
-/** The actual history of the simulated machine, independent of what was reported. */
+/**
+ * One entry of the actual history of the simulated machine, regardless of what the runtime reports.
+ */
 export type TraceEntry = { readonly at: Instant } & (
   | ({ readonly kind: 'sandbox-started' } & SandboxFacts)
-  /** The sandbox's process has exited; its containers may still run. */
+  /** The process of the sandbox has exited; its containers may still run. */
   | ({ readonly kind: 'sandbox-stopped' } & SandboxFacts)
   | ({ readonly kind: 'sandbox-removed' } & SandboxFacts)
   | ({ readonly kind: 'container-created' } & ContainerFacts)
@@ -45,11 +47,11 @@ export type TraceKind = TraceEntry['kind'];
 
 type WithoutTime<Entry> = Entry extends unknown ? Omit<Entry, 'at'> : never;
 
-/** The newest entries, and the subscribers to new ones. */
+/** The newest history entries; notifies subscribers of new ones. */
 export class Trace {
   readonly #ring: Ring<TraceEntry>;
   readonly #events = new TypedEvents<{ entry: TraceEntry }>((error) => {
-    // A subscriber checks invariants: an error it throws must end the test, not be swallowed.
+    // Subscribers check invariants, so an error they throw must end the test.
     queueMicrotask(() => {
       throw error;
     });
@@ -67,7 +69,7 @@ export class Trace {
     this.#events.emit('entry', stamped);
   }
 
-  /** Calls back synchronously for each new entry. */
+  /** Calls the subscriber synchronously for each new entry. */
   subscribe(subscriber: (entry: TraceEntry) => void): Disposable {
     return this.#events.on('entry', subscriber);
   }
@@ -76,7 +78,7 @@ export class Trace {
     return this.#ring.toArray();
   }
 
-  /** How many entries were dropped for newer ones. */
+  /** How many entries were dropped because the capacity was exceeded. */
   get dropped(): number {
     return this.#ring.dropped;
   }

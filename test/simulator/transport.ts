@@ -31,8 +31,8 @@ export interface SimulatedServices {
 }
 
 /**
- * The simulated runtime in this process. Closing it ends its calls, as when a client's process
- * exits.
+ * A transport to the simulated runtime in this process. Closing it ends its calls, as when a client
+ * process exits.
  */
 export function inProcessTransport(services: SimulatedServices): CriTransport {
   const origin: Origin = { closed: false };
@@ -49,7 +49,7 @@ export function inProcessTransport(services: SimulatedServices): CriTransport {
   };
 }
 
-/** The same runtime on a unix socket, for every CRI client. */
+/** Serves the simulated runtime on a Unix socket, for any CRI client. */
 export async function serveServices(
   services: SimulatedServices,
   socketPath: string,
@@ -72,7 +72,7 @@ export async function serveServices(
   return server;
 }
 
-/** The handlers for callers in this process also serve the socket. */
+/** The client stubs for callers in this process also implement the service on the socket. */
 type Implementation<Methods> = ServiceImplementation<Methods>;
 
 function clientOf<Methods>(

@@ -14,7 +14,10 @@ import type { FlavourFacts } from './flavour.ts';
 import type { ImageStore } from './image-store.ts';
 import { type ContainerRecord, containerState, type SandboxRecord } from './records.ts';
 
-/** CRI messages for records. Responses are copied when they are sent, so nothing is copied here. */
+/**
+ * Converts records to CRI messages. Nothing is copied here, because responses are copied when they
+ * are sent.
+ */
 
 export function sandboxState(record: SandboxRecord): PodSandboxState {
   return record.state === 'ready' ? 'SANDBOX_READY' : 'SANDBOX_NOTREADY';

@@ -1,8 +1,8 @@
 import { type Clock, onAbort, type Timer } from '../../src/lib/index.ts';
 
 /**
- * The pending work of the runtime. When the runtime is killed, its work stops where it is: no code
- * after a wait ever runs, not even clean-up, as in a killed process.
+ * The pending work of the simulated runtime. When the runtime is killed, its work never continues:
+ * no code after a wait runs, not even clean-up, as in a killed process.
  */
 export class Work {
   readonly #clock: Clock;
@@ -12,12 +12,12 @@ export class Work {
     this.#clock = clock;
   }
 
-  /** How many steps are pending: zero when the runtime is idle. */
+  /** The number of pending steps: zero when the runtime is idle. */
   get size(): number {
     return this.#timers.size;
   }
 
-  /** Runs later, unless the runtime is killed before. */
+  /** Runs the callback later, unless the runtime is killed before. */
   after(ms: number, run: () => void): Timer {
     const timer = this.#clock.timer(ms, () => {
       this.#timers.delete(own);
@@ -33,7 +33,7 @@ export class Work {
   }
 
   /**
-   * Takes time; rejects with the signal's reason when the caller aborts. Never settles when the
+   * Waits; rejects with the signal's reason when the caller aborts, and never settles when the
    * runtime is killed.
    */
   pause(ms: number, signal?: AbortSignal): Promise<void> {
@@ -53,7 +53,7 @@ export class Work {
     });
   }
 
-  /** The runtime was killed. */
+  /** Drops all pending work, because the runtime was killed. */
   abandon(): void {
     for (const timer of this.#timers) timer.cancel();
   }

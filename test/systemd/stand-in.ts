@@ -11,8 +11,9 @@ import {
 } from '../../src/protocols/dbus/index.ts';
 
 /*
- * Stands in for systemd on a real message bus, as far as slices go: knows what type each property has, makes and removes
- * the cgroups of units, and tells of the end of jobs, now before and now after it answers the call.
+ * A fake of systemd on a real D-Bus daemon for the management of slices: checks the types of
+ * properties, creates and removes the cgroups of units, and reports the end of jobs alternately
+ * before and after the reply to the call.
  */
 
 export interface StandInSystemdOptions {
@@ -21,7 +22,10 @@ export interface StandInSystemdOptions {
   readonly layout: CgroupLayout;
 }
 
-/** Of a slice, as systemd.resource-control(5) and org.freedesktop.systemd1(5) have them. */
+/**
+ * The D-Bus types of slice properties, as documented in systemd.resource-control(5) and
+ * org.freedesktop.systemd1(5).
+ */
 const types: Readonly<Record<string, string>> = {
   Description: 's',
   Wants: 'as',
@@ -55,9 +59,9 @@ class Refusal extends Error {
 }
 
 export class StandInSystemd implements AsyncDisposable {
-  /** What each unit that is there was given. */
+  /** The properties of each existing unit. */
   readonly units = new Map<string, Map<string, DbusValue>>();
-  /** Each call with the unit it was about. */
+  /** All calls, each with the name of its unit. */
   readonly asked: string[] = [];
   readonly #options: StandInSystemdOptions;
   readonly #socket: Socket;
@@ -150,7 +154,8 @@ export class StandInSystemd implements AsyncDisposable {
   }
 
   async #start(unit: string, properties: DbusValue | undefined): Promise<Partial<DbusMessage>> {
-    if (this.units.has(unit)) throw new Refusal('org.freedesktop.systemd1.UnitExists', `${unit} is there`);
+    if (this.units.has(unit))
+      throw new Refusal('org.freedesktop.systemd1.UnitExists', `Unit ${unit} already exists`);
     const given = new Map<string, DbusValue>();
     give(given, properties);
     this.units.set(unit, given);
@@ -169,7 +174,7 @@ export class StandInSystemd implements AsyncDisposable {
     const id = ++this.#jobs;
     const job = `/org/freedesktop/systemd1/job/${id}`;
     const news = () => {
-      // Nobody is told who has not asked for it.
+      // Signals are only sent if a client has subscribed.
       if (this.#subscribers.size === 0) return;
       const from = { path: '/org/freedesktop/systemd1', interface: managerName, member: 'JobRemoved' };
       this.#send({ type: 'signal', ...from, signature: 'uoss', body: [id, job, unit, 'done'] });
@@ -186,7 +191,7 @@ export class StandInSystemd implements AsyncDisposable {
     return found;
   }
 
-  /** In the trees of those controllers that it uses. */
+  /** The cgroup directories of a unit, one for each controller that systemd uses. */
   #directories(unit: string): readonly string[] {
     const { layout } = this.#options;
     const parts = unit.replace(/\.slice$/, '').split('-');
@@ -212,7 +217,10 @@ function give(unit: Map<string, DbusValue>, properties: DbusValue | undefined): 
     DbusVariant,
   ])[]) {
     if (types[name] !== signature)
-      throw new Refusal('org.freedesktop.DBus.Error.InvalidArgs', `${name} is not ${signature}`);
+      throw new Refusal(
+        'org.freedesktop.DBus.Error.InvalidArgs',
+        `property ${name} does not have type ${signature}`,
+      );
     unit.set(name, value);
   }
 }

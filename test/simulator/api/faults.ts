@@ -36,7 +36,7 @@ export type WatchFault =
   /** The event and all later ones are delayed by this time. */
   | { readonly kind: 'delay'; readonly ms: number }
   | { readonly kind: 'duplicate' }
-  /** The connection breaks, and the event is lost. */
+  /** The connection of the watch breaks, and the event is lost. */
   | { readonly kind: 'cut' }
   /** The watch fails with 410. */
   | { readonly kind: 'gone' }
@@ -47,11 +47,14 @@ export interface PassingApiEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK';
   readonly resource: string;
   readonly name: string | undefined;
-  /** The user of the watcher. */
+  /** The name of the watcher's user. */
   readonly user: string;
 }
 
-/** Called once for every call and for every event of every watcher; undefined injects nothing. */
+/**
+ * Decides which faults are injected. Called once for every call and for every event of every
+ * watcher; undefined injects nothing.
+ */
 export interface ApiFaultPlan {
   call(request: ApiRequest): ApiFault | undefined;
   event(event: PassingApiEvent): WatchFault | undefined;
@@ -59,7 +62,7 @@ export interface ApiFaultPlan {
 
 export const noApiFaults: ApiFaultPlan = { call: () => undefined, event: () => undefined };
 
-/** Another client's write was first. */
+/** The error of a write that lost against a concurrent write of another client. */
 export const conflictFault: ApiFault = {
   kind: 'refuse',
   status: 409,
@@ -69,14 +72,14 @@ export const conflictFault: ApiFault = {
 
 export interface ApiCallRule extends RuleBounds {
   readonly verb: ApiVerb | '*';
-  /** For example `pods` or `pods/status`. */
+  /** The resource, optionally with a subresource, such as `pods` or `pods/status`. */
   readonly target: string | '*';
   readonly matches?: (request: ApiRequest) => boolean;
   readonly fault: ApiFault;
 }
 
 export interface ApiEventRule extends RuleBounds {
-  /** For example `pods`. */
+  /** The resource of the watched object, such as `pods`. */
   readonly resource: string | '*';
   readonly matches?: (event: PassingApiEvent) => boolean;
   readonly fault: WatchFault;
@@ -106,7 +109,7 @@ function concernsEvent({ resource, matches }: ApiEventRule, event: PassingApiEve
   return (resource === '*' || resource === event.resource) && (matches?.(event) ?? true);
 }
 
-/** The probability of each fault, from 0 to 1; faults that are left out never occur. */
+/** The probability of each fault, from 0 to 1; faults without a rate never occur. */
 export interface ApiFaultRates {
   readonly delay?: number;
   readonly refuse?: number;
@@ -126,9 +129,9 @@ export interface ApiFaultRates {
 export interface RandomApiFaultOptions {
   readonly random: Random;
   readonly rates: ApiFaultRates;
-  /** The longest delay of a call, an effect or an event; 5 s unless given. */
+  /** The longest delay of a call, an effect or an event; 5 s by default. */
   readonly maxDelayMs?: number;
-  /** Requests without faults. */
+  /** Selects requests that never get a fault. */
   readonly spares?: (request: ApiRequest) => boolean;
 }
 
@@ -172,7 +175,7 @@ export function randomApiFaults(options: RandomApiFaultOptions): ApiFaultPlan {
   };
 }
 
-/** Only writes can take effect late. */
+/** Drops a conflict drawn for a read, because only writes can conflict. */
 function mayConflict({ verb }: ApiRequest, fault: ApiFault | undefined): ApiFault | undefined {
   const isWrite = verb === 'update' || verb === 'patch' || verb === 'delete';
   return fault === conflictFault && !isWrite ? undefined : fault;

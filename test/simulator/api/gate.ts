@@ -10,27 +10,27 @@ export interface ApiGateOptions {
   readonly random: Random;
   readonly faults: () => ApiFaultPlan;
   readonly latencyMs: () => number;
-  /** The probability that a request takes effect though its caller aborted it in flight. */
+  /** The probability that a request takes effect although its caller aborted it in flight. */
   readonly abandonedEffect: number;
   readonly onCall: (request: ApiRequest) => void;
   readonly onFault: (fault: ApiFault['kind']) => void;
 }
 
-/** Whether the server is reachable: otherwise connections are refused, or no response arrives. */
+/** Whether the server is reachable; if not, connections are refused or no response arrives. */
 export type Reachability = 'there' | 'refusing' | 'silent';
 
 const freshest: Freshness = { behind: 0 };
 
 /**
- * The only entry point of the simulated API server: every call gets its latency and its faults
- * here, and ends immediately when its caller aborts, its deadline expires or the server stops, as
- * on a real connection.
+ * All calls to the simulated API server pass through this gate. It adds latency and faults, and
+ * ends a call immediately when its caller aborts, its deadline expires or the server stops, as on a
+ * real connection.
  */
 export class ApiGate {
   readonly #options: ApiGateOptions;
   readonly #calls = new Set<PendingCall>();
   #reachability: Reachability = 'there';
-  /** Incremented when the server is killed: its pending operations are lost. */
+  /** Incremented when the server is killed, which drops its pending operations. */
   #life = 0;
 
   constructor(options: ApiGateOptions) {
@@ -64,8 +64,8 @@ export class ApiGate {
   }
 
   /**
-   * A killed server loses its pending operations; an unreachable one completes them, and the
-   * responses are lost.
+   * Makes the server unavailable: a killed server drops its pending operations; an unreachable one
+   * completes them, but the responses are lost.
    */
   goAway(how: 'refusing' | 'silent'): void {
     this.#reachability = how;
@@ -95,7 +95,10 @@ export class ApiGate {
     return this.reachability === 'silent' ? await silence() : response;
   }
 
-  /** No caller waits any more, but it is random whether the request was already sent. */
+  /**
+   * Whether the request was lost: when its caller has aborted, it is random whether the request was
+   * already sent.
+   */
   #isUnheard(call: PendingCall): boolean {
     const isAlone = call.broken || this.#reachability === 'silent';
     return isAlone && this.#options.random.next() >= this.#options.abandonedEffect;
@@ -148,12 +151,12 @@ export class ApiGate {
     try {
       effect(freshest);
     } catch {
-      // An error without a caller is dropped.
+      // The caller has already received an error, so this one is dropped.
     }
   }
 }
 
-/** No response ever arrives: only the caller's own deadline or signal ends the call. */
+/** A response that never arrives: only the caller's deadline or signal ends the call. */
 function silence(): Promise<never> {
   return new Promise<never>(() => {});
 }
@@ -176,7 +179,7 @@ function refusedBy(request: ApiRequest, fault: Extract<ApiFault, { kind: 'refuse
   });
 }
 
-/** One call in flight. */
+/** One API call in flight. */
 class PendingCall {
   readonly request: ApiRequest;
   readonly #links: readonly Disposable[];
@@ -197,7 +200,10 @@ class PendingCall {
     return this.#broken;
   }
 
-  /** Settles with the work, or rejects immediately when the call is broken. */
+  /**
+   * Settles as the work does, or rejects immediately when the call is aborted or its connection
+   * breaks.
+   */
   run<T>(work: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#broken) return reject(this.#error);

@@ -38,8 +38,8 @@ async function take(harness: ApiRig, taken: Step): Promise<void> {
 }
 
 /**
- * The state of a watcher that applies every event; it reports events that are inconsistent with the
- * state.
+ * A watcher that applies every event to its copy of the objects; it reports events that are
+ * inconsistent with the copy.
  */
 function replayed({ events }: Watched): readonly StoredObject[] {
   const known = new Map<string, StoredObject>();
@@ -61,7 +61,7 @@ function replayed({ events }: Watched): readonly StoredObject[] {
   return [...known.values()].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
 }
 
-test("the state built from a watch equals the server's state, for every selector and start version", async () => {
+test("the objects built from a watch equal the server's objects, for every selector and start version", async () => {
   const history = fc.array(step, { minLength: 1, maxLength: 40 });
   await fc.assert(
     fc.asyncProperty(history, history, fc.nat(), async (before, after, seed) => {

@@ -83,13 +83,13 @@ test('all pages of a list show the same version, until it expires', async () => 
   await assert.rejects(list(harness, { continue: 'nonsense' }), says('API_INVALID'));
 });
 
-test('a version from the future is rejected as by a real server', async () => {
+test('a list at a future resource version is rejected as by a real server', async () => {
   using harness = new ApiRig();
   await assert.rejects(list(harness, { resourceVersion: '999' }), says('API_FAILED'));
   await assert.rejects(list(harness, { resourceVersion: 'x' }), says('API_INVALID'));
 });
 
-test('a stale server returns old state to lists that accept cached data', async () => {
+test('a stale server returns old objects to lists that accept cached data', async () => {
   const faults = scriptedApiFaults({
     calls: [{ verb: '*', target: 'pods', fault: { kind: 'stale', versions: 1 } }],
   });

@@ -27,7 +27,7 @@ function aNode(name: string, labels: Record<string, string> = {}, more: object =
   return { metadata: { name, labels }, ...more } as ApiObject;
 }
 
-test('a node registers itself, and no other node', async () => {
+test('a node can register itself, but no other node', async () => {
   using harness = new ApiRig();
   const create = (object: ApiObject) => harness.node.create({ resource: nodes }, object, harness.signal);
   await refused(harness, create(aNode('n2')));
@@ -43,7 +43,7 @@ test('a node registers itself, and no other node', async () => {
   await assert.rejects(harness.done(create(aNode('n1'))), says('API_CONFLICT'));
 });
 
-test('a node reads and patches only its own object', async () => {
+test('a node can read and patch only its own Node object', async () => {
   using harness = new ApiRig();
   const taints = [{ key: 'a', effect: 'NoSchedule' }];
   for (const name of ['n1', 'n2']) harness.api.put(nodes, { metadata: { name }, spec: { taints } });
@@ -76,7 +76,7 @@ test('a node reads and patches only its own object', async () => {
   assert.deepEqual(harness.api.object({ resource: nodes, name: 'n1' })?.spec, { taints });
 });
 
-test('a node reads the pods bound to it, singly or in a list', async () => {
+test('a node can read the pods bound to it, singly or in a list', async () => {
   using harness = new ApiRig();
   harness.pod('a');
   harness.pod('b', { spec: { nodeName: 'n2' } });
@@ -95,7 +95,7 @@ test('a node reads the pods bound to it, singly or in a list', async () => {
   assert.ok(denied(watched.end));
 });
 
-test('a node changes only the status of a pod, and deletes only its own pods', async () => {
+test('a node can change only the status of a pod, and delete only its own pods', async () => {
   using harness = new ApiRig();
   harness.pod('a', { metadata: { labels: { x: '1' } }, status: { resourceClaimStatuses: [{ name: 'c' }] } });
   harness.pod('b', { spec: { nodeName: 'n2' } });
@@ -112,7 +112,7 @@ test('a node changes only the status of a pod, and deletes only its own pods', a
   await harness.done(harness.node.delete(podRef('a'), { gracePeriodSeconds: 0 }, harness.signal));
 });
 
-test('a node creates only mirror pods, owned by itself, that reference no API objects', async () => {
+test('a node can create only mirror pods, owned by itself, that reference no API objects', async () => {
   using harness = new ApiRig();
   const owner = (more: object = {}) => ({
     apiVersion: 'v1',
@@ -155,7 +155,7 @@ test('a node creates only mirror pods, owned by itself, that reference no API ob
   await harness.done(create({}, harmless));
 });
 
-test('a node has one lease and one CSINode', async () => {
+test('a node can use only its own lease and its own CSINode', async () => {
   using harness = new ApiRig();
   const lease = (namespace: string, name: string) =>
     harness.node.create({ resource: leases, namespace }, { metadata: { name } }, harness.signal);
@@ -176,7 +176,7 @@ test('a node has one lease and one CSINode', async () => {
   await harness.done(harness.node.delete({ resource: csiNodes, name: 'n1' }, {}, harness.signal));
 });
 
-test('a node reads the secrets and config maps of its own pods, one at a time', async () => {
+test('a node can read the secrets and config maps of its own pods, one at a time', async () => {
   using harness = new ApiRig();
   harness.api.put(secrets, { metadata: { name: 's' } });
   harness.api.put(configMaps, { metadata: { name: 'c' } });
@@ -204,7 +204,7 @@ test('a node reads the secrets and config maps of its own pods, one at a time', 
   assert.equal(watched.events.length, 2);
 });
 
-test('a node reads claims and their volumes', async () => {
+test('a node can read the claims of its pods and their volumes', async () => {
   using harness = new ApiRig();
   const { persistentVolumeClaims: claims, persistentVolumes: volumes, volumeAttachments } = apiResources;
   harness.api.put(claims, { metadata: { name: 'c' }, spec: { volumeName: 'pv' } });
@@ -279,7 +279,7 @@ test('tokens are issued only for pods of the node, for an audience they request'
   assert.notEqual(again.status.token, response.status.token);
 });
 
-test("reviews are answered by the test's rules, and not stored", async () => {
+test("token and access reviews are answered by the test's functions and not stored", async () => {
   using harness = new ApiRig({
     reviewToken: ({ token }) => ({ authenticated: token === 'good', user: { username: 'u', groups: ['g'] } }),
     reviewAccess: ({ user }) => ({ allowed: user === 'u' }),
@@ -311,7 +311,7 @@ test("reviews are answered by the test's rules, and not stored", async () => {
   assert.deepEqual(response.status, { authenticated: false });
 });
 
-test('certificates are signed or denied, and a bootstrap user may not request anything else', async () => {
+test('certificate requests are signed or denied, and a bootstrap user cannot request anything else', async () => {
   using harness = new ApiRig({
     signer: ({ spec }) => (spec?.['request'] === 'bad' ? { denied: 'no' } : { certificate: 'PEM' }),
   });
@@ -333,7 +333,7 @@ test('certificates are signed or denied, and a bootstrap user may not request an
   await refused(harness, newcomer.get(podRef('a'), {}, harness.signal));
 });
 
-test('an approval changes only the conditions of a request', async () => {
+test('an approval changes only the conditions of a certificate signing request', async () => {
   using harness = new ApiRig();
   const resource = apiResources.certificateSigningRequests;
   const csr = harness.api.put(resource, { metadata: { name: 'a' }, spec: { request: 'r' } }) as ApiObject &

@@ -13,7 +13,7 @@ const aPod = (name: string, extra: object = {}) => ({
   spec: { containers: [], ...extra },
 });
 
-test('a new object gets a UID, a version and a creation time; a new pod gets its status and defaults', async () => {
+test('a new object gets a UID, a resource version and a creation time; a new pod gets its status and defaults', async () => {
   using harness = new ApiRig();
   const sent = {
     metadata: { name: 'a', uid: 'mine' },
@@ -31,7 +31,7 @@ test('a new object gets a UID, a version and a creation time; a new pod gets its
   assert.deepEqual(await harness.get(podRef('a')), pod);
 });
 
-test('one counter gives all objects their versions', () => {
+test('all objects get their resource versions from one counter', () => {
   using harness = new ApiRig();
   const pod = harness.pod('a');
   const node = harness.api.put(apiResources.nodes, { metadata: { name: 'n1' } });
@@ -46,7 +46,7 @@ test('one counter gives all objects their versions', () => {
   assert.equal(pod.metadata.uid, again.metadata.uid);
 });
 
-test('names are unique, generated names are random', async () => {
+test('object names are unique, and generated names are random', async () => {
   using harness = new ApiRig();
   harness.pod('a');
   await assert.rejects(
@@ -95,7 +95,7 @@ test('objects are stored under their namespace and name', async () => {
   await assert.rejects(harness.get(podRef('a')), says('API_NOT_FOUND'));
 });
 
-test('an update must have the latest version and the UID of the object', async () => {
+test('an update must have the latest resource version and the UID of the object', async () => {
   using harness = new ApiRig();
   const first = harness.pod('a') as Whole;
   harness.pod('a', { spec: { hostNetwork: true } });
@@ -114,7 +114,7 @@ test('an update must have the latest version and the UID of the object', async (
   );
 });
 
-test('leases must be updated by version, and are created by an update if missing', async () => {
+test('leases must be updated by resource version, and an update creates a missing lease', async () => {
   using harness = new ApiRig();
   const ref = { resource: apiResources.leases, namespace: 'kube-node-lease', name: 'n1' };
   const lease = { metadata: { name: 'n1', namespace: 'kube-node-lease' }, spec: { holderIdentity: 'n1' } };
@@ -135,7 +135,7 @@ test('an update without changes creates no version and no event', async () => {
   assert.equal(harness.api.version, pod.metadata.resourceVersion);
 });
 
-test('the status is written separately from the spec', async () => {
+test('the pod status is written separately from the spec', async () => {
   using harness = new ApiRig();
   const pod = harness.pod('a', { status: { phase: 'Running' } }) as Whole;
   const both = { ...pod, spec: { ...pod.spec, hostNetwork: true }, status: { phase: 'Failed' } };
@@ -155,7 +155,7 @@ test('the status is written separately from the spec', async () => {
   assert.deepEqual(patched.metadata.annotations, { x: 'y' });
 });
 
-test('a patch with the UID of another pod is rejected, one with another version is a conflict', async () => {
+test('a patch with the UID of another pod is rejected, and one with an old resource version is a conflict', async () => {
   using harness = new ApiRig();
   const pod = harness.pod('a');
   const patch = (uid: string, resourceVersion?: string) =>
@@ -185,7 +185,7 @@ test('all patch types are accepted, and invalid patches rejected', async () => {
   await assert.rejects(patch('strategic', { metadata: { ownerReferences: [{}] } }), says('API_INVALID'));
 });
 
-test('a permanently terminated container cannot run again', async () => {
+test('a status in which a permanently terminated container runs again is rejected', async () => {
   using harness = new ApiRig();
   const ended = (exitCode: number) => [{ name: 'main', state: { terminated: { exitCode } } }];
   const runs = { containerStatuses: [{ name: 'main', state: { running: {} } }] };
@@ -246,7 +246,7 @@ test('an immutable secret cannot be changed', async () => {
   await assert.rejects(harness.done(harness.admin.patch(ref, patch, harness.signal)), says('API_INVALID'));
 });
 
-test('a pod is bound once', async () => {
+test('a pod can be bound only once', async () => {
   using harness = new ApiRig();
   harness.pod('a', { spec: { nodeName: undefined } });
   const bound = harness.api.bindPod('default', 'a', 'n1');
@@ -259,7 +259,7 @@ test('a pod is bound once', async () => {
   assert.equal(harness.api.object(podRef('b'))?.spec?.['nodeName'], 'n2');
 });
 
-test('events belong to the namespace of their object, and expire', async () => {
+test('events must be in the namespace of their object, and expire', async () => {
   using harness = new ApiRig({ eventTtlMs: 60_000 });
   const at = { resource: apiResources.events, namespace: 'default' };
   const event = (name: string, involvedObject: object) =>
@@ -279,7 +279,7 @@ test('events belong to the namespace of their object, and expire', async () => {
   );
 });
 
-test('responses cannot be changed by their receivers, nor requests after they were sent', async () => {
+test('callers cannot change stored objects through responses or sent requests', async () => {
   using harness = new ApiRig();
   const object = { metadata: { name: 'a' }, spec: { containers: [{ name: 'x' }] } };
   const call = harness.admin.create<Whole>(directory, object as ApiObject, harness.signal);
@@ -289,7 +289,7 @@ test('responses cannot be changed by their receivers, nor requests after they we
   assert.throws(() => Object.assign(pod.metadata, { name: 'b' }), TypeError);
 });
 
-test('calls are counted by verb, target and user', async () => {
+test('API calls are counted by verb, target and user', async () => {
   using harness = new ApiRig();
   harness.pod('a');
   await harness.get(podRef('a'));

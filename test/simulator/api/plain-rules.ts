@@ -8,7 +8,7 @@ import type {
 import { podStatusCauses, withPreservedStatus } from '../../../src/local-api/index.ts';
 import { computeQosClass, type Pod } from '../../../src/pods/index.ts';
 
-/** The validation and defaulting that a kubelet notices: enough for a simulation with a kubelet. */
+/** The part of the API server's validation and defaulting that affects a kubelet. */
 export const plainRules: Readonly<Record<string, ResourceStrategy>> = {
   pods: { prepare: preparedPod, validate: podCauses },
   configmaps: { validate: sealedCauses },
@@ -45,7 +45,10 @@ function podCauses(object: StoredObject, { before, subresource }: WriteContext):
   return [...podStatusCauses(before, object), ...firstAddress(object.status ?? {})];
 }
 
-/** A server would accept either; a kubelet that sends two different ones is wrong. */
+/**
+ * Rejects a pod status in which podIP is not the first of podIPs, because this is a bug of the
+ * kubelet.
+ */
 function firstAddress({ podIP, podIPs }: JsonObject): readonly FieldCause[] {
   const [first] = (podIPs ?? []) as readonly { readonly ip?: string }[];
   if (first === undefined || first.ip === podIP) return [];
@@ -53,13 +56,16 @@ function firstAddress({ podIP, podIPs }: JsonObject): readonly FieldCause[] {
   return [{ reason: 'FieldValueInvalid', field: 'status.podIPs[0].ip', message }];
 }
 
-/** The signer decides by the requesting user, so that the field must not be set by the client. */
+/**
+ * Sets the requesting user, which the signer uses for its decision; the client must not be able to
+ * set it.
+ */
 function preparedSigningRequest(object: StoredObject, { before, user }: WriteContext): StoredObject {
   if (before !== undefined) return object;
   return { ...object, spec: { ...object.spec, username: user.name, groups: user.groups }, status: {} };
 }
 
-/** Secrets and config maps may be immutable. */
+/** Rejects changes of an immutable Secret or ConfigMap. */
 function sealedCauses(object: StoredObject, { before }: WriteContext): readonly FieldCause[] {
   if (before?.['immutable'] !== true) return [];
   return ['immutable', 'data', 'binaryData', 'stringData']

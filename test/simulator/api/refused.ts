@@ -1,7 +1,10 @@
 import { apiError } from '../../../src/api/index.ts';
 import { type ApiRequest, describeRequest, StatusError } from '../../../src/local-api/api/index.ts';
 
-/** Converts an API error to the client's error; any other value is returned unchanged. */
+/**
+ * Converts an API server error to the error an API client throws; returns any other value
+ * unchanged.
+ */
 export function refusedTo(request: ApiRequest, error: unknown): unknown {
   if (!(error instanceof StatusError)) return error;
   const { code, reason, message, details } = error.status;
@@ -14,7 +17,7 @@ export function refusedTo(request: ApiRequest, error: unknown): unknown {
   });
 }
 
-/** Runs the work; an API error is thrown as a client throws it. */
+/** Runs the work and throws its API server errors as an API client does. */
 export function answered<T>(request: ApiRequest, work: () => T): T {
   try {
     return work();

@@ -7,13 +7,13 @@ import {
 } from '../../../src/local-api/api/index.ts';
 
 export interface Reviewers {
-  /** No token is authenticated unless given. */
+  /** Decides token reviews; by default no token is authenticated. */
   readonly reviewToken?: ((spec: JsonObject) => TokenCheckResult) | undefined;
-  /** No request is allowed unless given. */
+  /** Decides access reviews; by default no request is allowed. */
   readonly reviewAccess?: ((spec: JsonObject) => AccessDecision) | undefined;
 }
 
-/** The response to a review, which is not stored; undefined for other requests. */
+/** The response to a token or access review, which is not stored; undefined for other requests. */
 export function reviewed(request: ApiRequest, body: unknown, reviewers: Reviewers): JsonObject | undefined {
   const verdict = verdictOn(request.resource.plural, toWireObject(body), reviewers);
   return verdict && { ...toWireObject(body), status: verdict };

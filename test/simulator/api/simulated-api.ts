@@ -36,8 +36,8 @@ import { TokenIssuer } from './token-requests.ts';
 import { brokenWatch, Watches } from './watches.ts';
 
 /**
- * Decides a certificate signing request: a certificate in PEM, or a denial; undefined leaves it
- * pending.
+ * Decides about a certificate signing request: returns a certificate in PEM, a denial, or undefined
+ * to leave it pending.
  */
 export type Signer = (
   request: StoredObject,
@@ -47,38 +47,40 @@ export interface SimulatedApiOptions extends Reviewers {
   readonly clock: Clock;
   readonly random: Random;
   readonly faults?: ApiFaultPlan | undefined;
-  /** The latency of a request, a response or an event; between 0.2 and 2 ms unless given. */
+  /** The latency of a request, a response or an event; by default between 0.2 and 2 ms. */
   readonly latencyMs?: ((random: Random) => number) | undefined;
-  /** How many changes of each resource are stored; 1000 unless given. */
+  /** How many changes of each resource the watch history contains; 1000 by default. */
   readonly historyLimit?: number | undefined;
-  /** How often a watch gets a bookmark; every minute unless given. */
+  /** The interval between the bookmarks of a watch; one minute by default. */
   readonly bookmarkMs?: number | undefined;
-  /** Whether watches may begin with the existing objects; they may unless given. */
+  /** Whether watches may begin with the existing objects; by default they may. */
   readonly streamingLists?: 'offered' | 'refused' | undefined;
   /**
-   * The probability that a request takes effect though its caller aborted it in flight; one half
-   * unless given.
+   * The probability that a request takes effect although its caller aborted it in flight; one half
+   * by default.
    */
   readonly abandonedEffect?: number | undefined;
-  /** How long events are stored; an hour unless given. */
+  /** How long events are stored; one hour by default. */
   readonly eventTtlMs?: number | undefined;
   readonly signer?: Signer | undefined;
-  /** The actual lifetime of a service account token, given the requested one. */
+  /** Determines the actual lifetime of a service account token from the requested one. */
   readonly tokenSeconds?: ((wanted: number) => number) | undefined;
 }
 
-/** The maximum number of undelivered events of one watcher. */
+/**
+ * The maximum number of undelivered events of one watcher; above it the watcher is disconnected.
+ */
 const maxWaiting = 10_000;
 const silentWatchMs = 45_000;
 
 /**
- * An API server in the same process, with the given clock and random numbers: the same seed and the
- * same calls give the same history. Clients get latency, faults and the permissions of their user;
- * the methods here are for tests: they act immediately, may change everything, and never fail
- * randomly.
+ * A simulated API server in this process, with the given clock and random generator: the same seed
+ * and the same calls give the same history. Clients get latency, faults and the permissions of
+ * their user. The methods of this class are for tests: they take effect immediately, may change
+ * everything, and never get faults.
  */
 export class SimulatedApi implements Disposable {
-  /** How often clients called, by verb, target and user. */
+  /** How often clients made calls, by verb, target and user. */
   readonly calls = new CallCounts();
   readonly #options: SimulatedApiOptions;
   readonly #work: Work;
@@ -105,12 +107,15 @@ export class SimulatedApi implements Disposable {
     new EventExpiry(this.#store, clock, options.eventTtlMs ?? 3_600_000);
   }
 
-  /** Every call but a watch ends within the deadline; 30 s unless given. */
+  /**
+   * Creates a client of one user. Each of its calls except a watch ends within the deadline; 30 s
+   * by default.
+   */
   client(user: ApiUser, options: { readonly deadlineMs?: number } = {}): ApiClient {
     return new SimulatedClient(this.#parts, user, options.deadlineMs ?? 30_000);
   }
 
-  /** Creates or replaces an object with the given status; a new one keeps the given UID. */
+  /** Creates or replaces an object including its status; a new object keeps the given UID. */
   put<T extends object>(resource: ApiResource, object: T): StoredObject {
     const { namespace } = ((object as ApiObject).metadata ?? {}) as { readonly namespace?: string };
     const home = resource.scope === 'cluster' ? undefined : (namespace ?? 'default');
@@ -118,7 +123,7 @@ export class SimulatedApi implements Disposable {
     return answered(request, () => this.#direct.put(request, object));
   }
 
-  /** Changes an existing object. */
+  /** Changes an existing object with a function. */
   change(ref: ObjectRef, edit: (object: StoredObject) => JsonObject): StoredObject {
     const request = this.#admin('update', ref);
     return answered(request, () => {
@@ -133,7 +138,10 @@ export class SimulatedApi implements Disposable {
     answered(request, () => this.#writes.delete(request, options));
   }
 
-  /** Like `kubectl delete pod`: with the grace of the pod's spec unless given; 0 force-deletes. */
+  /**
+   * Deletes a pod as `kubectl delete pod` does: by default with the grace of the pod's spec; a
+   * grace of 0 force-deletes.
+   */
   deletePod(namespace: string, name: string, gracePeriodSeconds?: number): void {
     this.delete({ resource: apiResources.pods, namespace, name }, { gracePeriodSeconds });
   }
@@ -147,12 +155,12 @@ export class SimulatedApi implements Disposable {
     return this.#store.get(ref.resource, ref.namespace, ref.name);
   }
 
-  /** By namespace and name. */
+  /** The objects of a resource, ordered by namespace and name. */
   objects(resource: ApiResource): readonly StoredObject[] {
     return this.#store.all(resource);
   }
 
-  /** Calls back synchronously for each change of any object. */
+  /** Calls the callback synchronously for each change of any object. */
   onChange(subscriber: (change: StoreChange) => void): Disposable {
     return this.#store.subscribe(subscriber);
   }
@@ -165,14 +173,15 @@ export class SimulatedApi implements Disposable {
     this.#faults = faults ?? noApiFaults;
   }
 
-  /** How often each fault occurred, for calls and for watches. */
+  /** How often each kind of fault was injected into calls and watches. */
   faultsStruck(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#struck);
   }
 
   /**
-   * `refusing` is a server that is down: pending operations are lost. `silent` is a network that
-   * drops all packets: calls end by their deadlines, watches when the client notices.
+   * Makes the server unreachable. `refusing` simulates a server that is down: pending operations
+   * are lost. `silent` simulates a network that drops all packets: calls end at their deadline, and
+   * watches when the client notices.
    */
   goAway(how: 'refusing' | 'silent' = 'refusing'): void {
     this.#parts.gate.goAway(how);
@@ -190,7 +199,7 @@ export class SimulatedApi implements Disposable {
     if (wasSilent) this.cutWatches();
   }
 
-  /** Breaks the connections of all watches, or of those of one resource. */
+  /** Breaks the connections of all watches, or of the watches of one resource. */
   cutWatches(resource?: ApiResource): void {
     this.#watches.fail(
       brokenWatch,
@@ -198,17 +207,17 @@ export class SimulatedApi implements Disposable {
     );
   }
 
-  /** Drops the history: watches and lists that resume from an older version get a 410. */
+  /** Drops the watch history: watches and lists that resume from an older version get a 410. */
   compact(): void {
     this.#store.compact();
   }
 
-  /** The resources in use: all zero when no client is connected. */
+  /** The numbers of resources in use: all zero when no client is connected. */
   held(): Readonly<Record<'calls' | 'watches', number>> {
     return { calls: this.#parts.gate.inFlight, watches: this.#watches.size };
   }
 
-  /** Stops the server: no watch and no timer is left. */
+  /** Stops the server and releases all watches and timers. */
   close(): void {
     this.goAway('refusing');
     this.#work.abandon();
@@ -289,7 +298,7 @@ export class SimulatedApi implements Disposable {
     throw badRequest(`there is nothing to post to at ${resource.plural}/${subresource}`);
   }
 
-  /** A signer takes time, so that all clients can read the pending request first. */
+  /** Calls the signer after a delay, so that clients can read the pending request first. */
   #signed(request: ApiRequest, object: StoredObject): StoredObject {
     const { signer } = this.#options;
     if (object.kind !== 'CertificateSigningRequest' || signer === undefined) return object;

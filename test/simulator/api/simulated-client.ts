@@ -24,7 +24,7 @@ import type { ApiGate } from './gate.ts';
 import { answered } from './refused.ts';
 import type { Watches } from './watches.ts';
 
-/** The handler of a request that has arrived and may be executed. */
+/** Executes a request that has arrived at the server. */
 const plainListOptions = {
   limit: 0,
   continue: '',
@@ -47,7 +47,7 @@ export interface ApiServerParts {
   delete(request: ApiRequest, options: DeleteOptions): void;
 }
 
-/** The client of one user of a simulated API server. */
+/** The client of one user of the simulated API server. */
 export class SimulatedClient implements ApiClient {
   readonly #parts: ApiServerParts;
   readonly #user: ApiUser;
@@ -84,7 +84,7 @@ export class SimulatedClient implements ApiClient {
 
   async *watch<T extends ApiObject>(query: WatchQuery, signal: AbortSignal): AsyncGenerator<WatchEvent<T>> {
     const request = this.#request('watch', query);
-    // Opened only when the response has arrived, so that no watch is left without a reader.
+    // The watch is opened only when the response has arrived, so that it always has a reader.
     await this.#call(request, () => undefined, signal);
     const feed = answered(request, () => this.#parts.watches.open(request, query));
     yield* feed.items(signal) as AsyncGenerator<WatchEvent<T>, void, undefined>;
@@ -115,7 +115,9 @@ export class SimulatedClient implements ApiClient {
     return this.#call(request, () => this.#parts.delete(request, options), signal);
   }
 
-  /** The request is copied when the call starts: later changes have no effect. */
+  /**
+   * Copies the request when the call starts, so that later changes by the caller have no effect.
+   */
   #request(
     verb: ApiVerb,
     asked: Partial<ObjectRef> & Collection & Partial<ListQuery>,

@@ -27,7 +27,9 @@ interface TokenSpec {
 export interface TokenIssuerOptions {
   readonly store: VersionedStore;
   readonly clock: Clock;
-  /** The actual lifetime of a token, given the requested one; the requested one unless given. */
+  /**
+   * Determines the actual lifetime of a token from the requested one; by default both are equal.
+   */
   readonly lifetimeSeconds?: ((expected: number) => number) | undefined;
 }
 
@@ -35,7 +37,7 @@ const shortestSeconds = 600;
 const defaultSeconds = 3_600;
 const defaultAudience = 'https://kubernetes.default.svc';
 
-/** Issues service account tokens: readable, but not signed. */
+/** Issues service account tokens with readable content and without a real signature. */
 export class TokenIssuer {
   readonly #options: TokenIssuerOptions;
   #issued = 0;
@@ -145,7 +147,10 @@ export class TokenIssuer {
   }
 }
 
-/** Three parts like those of a JSON web token; the last one is a fixed text. */
+/**
+ * A token with three parts like a JSON web token; the last one is a fixed text instead of a
+ * signature.
+ */
 function unsigned(claims: JsonObject): string {
   const parts = [{ alg: 'none', typ: 'JWT' }, claims].map((part) =>
     Buffer.from(JSON.stringify(part)).toString('base64url'),

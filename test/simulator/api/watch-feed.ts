@@ -9,9 +9,12 @@ export interface WatchFeedOptions {
   readonly work: Work;
   readonly nowMs: () => number;
   readonly latencyMs: () => number;
-  /** The fault of this event, called once for each. */
+  /** Returns the fault of an event; called once for each event. */
   readonly fault: (event: FeedEvent) => WatchFault | undefined;
-  /** The error a watcher gets when its connection breaks, or when its version has expired. */
+  /**
+   * The error that a watcher gets when its connection breaks, or when its resource version has
+   * expired.
+   */
   readonly failure: (how: 'cut' | 'gone') => Error;
   /** The maximum number of undelivered events, not counting the initial ones. */
   readonly maxWaiting: number;
@@ -24,8 +27,8 @@ interface Underway {
 }
 
 /**
- * Delivers events to one watcher: each with its latency, in order. A watcher with too many
- * undelivered events is disconnected, as by a real API server: memory use is bounded.
+ * Delivers events to one watcher in their order, each with latency. A watcher with too many
+ * undelivered events is disconnected, as by a real API server, which limits memory use.
  */
 export class WatchFeed {
   readonly #options: WatchFeedOptions;
@@ -48,7 +51,7 @@ export class WatchFeed {
     return this.#end !== undefined;
   }
 
-  /** The initial events, whatever their number. */
+  /** Adds the initial events, which do not count toward the limit. */
   begin(events: readonly FeedEvent[]): void {
     this.#room += events.length;
     for (const event of events) this.push(event);
@@ -63,12 +66,12 @@ export class WatchFeed {
     if (fault?.kind === 'duplicate') this.#send(event, 0);
   }
 
-  /** From now on all events are lost, without an error. */
+  /** Drops all further events without an error. */
   silence(): void {
     this.#silent = true;
   }
 
-  /** Ends with the feed if it has not occurred before. */
+  /** Schedules a callback that is cancelled when the feed ends. */
   after(ms: number, run: () => void): void {
     this.#timers.push(this.#options.work.after(ms, run));
   }
@@ -81,7 +84,7 @@ export class WatchFeed {
     this.#finish({ error });
   }
 
-  /** Throws the error that broke the watch; leaving the loop ends it. */
+  /** Yields the events; throws the error that broke the watch. Leaving the loop ends the watch. */
   async *items(signal: AbortSignal): AsyncGenerator<FeedEvent, void, undefined> {
     using _link = onAbort(signal, (reason) => this.fail(reason as Error));
     try {

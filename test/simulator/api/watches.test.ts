@@ -6,7 +6,7 @@ import { scriptedApiFaults, type WatchFault } from './faults.ts';
 
 const ofNode = { resource: pods, fieldSelector: 'spec.nodeName=n1' };
 
-test('a watch begins with the existing objects, marks their end, and continues', async () => {
+test('a watch begins with the existing objects, marks their end with a bookmark, and continues', async () => {
   using harness = new ApiRig();
   harness.pod('a');
   harness.pod('b', { spec: { nodeName: 'n2' } });
@@ -34,7 +34,7 @@ test('a watch begins with the existing objects, marks their end, and continues',
   assert.deepEqual(harness.api.held(), { calls: 0, watches: 0 });
 });
 
-test('an object that no longer matches the selector is reported as deleted, in its previous state', async () => {
+test('an object that no longer matches the selector is reported as deleted, with its previous content', async () => {
   using harness = new ApiRig();
   harness.pod('a', { status: { phase: 'Pending' } });
   const watched = harness.watch(harness.admin, { resource: pods, fieldSelector: 'status.phase=Pending' });
@@ -51,7 +51,7 @@ test('an object that no longer matches the selector is reported as deleted, in i
   assert.equal(Number(gone.metadata?.resourceVersion) + 1, Number(harness.api.version));
 });
 
-test('a watch resumes from a version, unless the version has expired', async () => {
+test('a watch resumes from a resource version, unless the version has expired', async () => {
   using harness = new ApiRig({ historyLimit: 3 });
   harness.pod('a');
   const from = harness.api.version;
@@ -91,7 +91,7 @@ test('bookmarks are sent periodically, and the watch ends at its timeout', async
   assert.equal(harness.clock.pendingTimers, 0);
 });
 
-test('an older server does not support streaming lists', async () => {
+test('a server without streaming lists rejects a watch that requests the existing objects', async () => {
   using harness = new ApiRig({ streamingLists: 'refused' });
   const watched = harness.watch(harness.node, ofNode);
   await harness.clock.advance(10);
@@ -112,7 +112,7 @@ async function threePods(fault: WatchFault) {
   return { rig: harness, watched };
 }
 
-test('a delayed watch delivers all later events late, in order', async () => {
+test('when an event of a watch is delayed, all later events are delivered late and in order', async () => {
   const { rig, watched } = await threePods({ kind: 'delay', ms: 5_000 });
   assert.deepEqual(told(watched), ['BOOKMARK', 'ADDED a']);
   await rig.clock.advance(4_800);
@@ -156,7 +156,7 @@ test('a watcher that does not read is disconnected', async () => {
   assert.equal(harness.api.held().watches, 0);
 });
 
-test('a watch that its client leaves is closed on the server too', async () => {
+test('a watch that its client leaves is closed on the server', async () => {
   using harness = new ApiRig();
   const first = async () => {
     for await (const _ of harness.node.watch(

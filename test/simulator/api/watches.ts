@@ -29,7 +29,7 @@ export interface WatchesOptions {
   readonly latencyMs: () => number;
   readonly fault: (event: PassingApiEvent) => WatchFault | undefined;
   readonly bookmarkMs: number;
-  /** Whether a watch may request the existing objects. */
+  /** Whether a watch may begin with the existing objects. */
   readonly streamingLists: () => 'offered' | 'refused';
   readonly maxWaiting: number;
 }
@@ -41,10 +41,10 @@ interface Watcher {
   readonly feed: WatchFeed;
 }
 
-/** Marks the bookmark after the last of the existing objects. */
+/** The annotation of the bookmark after the last of the existing objects. */
 const initialEnd = { 'k8s.io/initial-events-end': 'true' };
 
-/** All open watches. */
+/** All open watches of the simulated API server. */
 export class Watches {
   readonly #options: WatchesOptions;
   readonly #watchers = new Map<string, Set<Watcher>>();
@@ -72,14 +72,14 @@ export class Watches {
     return feed;
   }
 
-  /** Breaks every watch that matches. */
+  /** Breaks all watches whose request matches. */
   fail(error: (request: ApiRequest) => Error, which: (request: ApiRequest) => boolean): void {
     for (const { request, feed } of [...this.#watchers.values()].flatMap((set) => [...set])) {
       if (which(request)) feed.fail(error(request));
     }
   }
 
-  /** The network loses all events from now on. */
+  /** Drops all further events of all watches, as a network that loses all packets. */
   silence(): void {
     for (const { feed } of [...this.#watchers.values()].flatMap((set) => [...set])) feed.silence();
   }
@@ -151,7 +151,10 @@ export class Watches {
     }
   }
 
-  /** The resource names that a kubelet uses are unique. */
+  /**
+   * The watchers of a resource, by its plural name alone, because the plural names that a kubelet
+   * uses are unique.
+   */
   #ofResource(plural: string): Set<Watcher> {
     const known = this.#watchers.get(plural);
     if (known !== undefined) return known;

@@ -7,7 +7,7 @@ import { testCommand } from './test-command.ts';
 
 const suffixSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
 
-/** The built-in commands of the shell; they have no file in an image. */
+/** The built-in commands of the shell; they do not exist as files in an image. */
 const builtins: Readonly<Record<string, Command>> = {
   ':': () => 0,
   exit: exitCommand,
@@ -32,7 +32,7 @@ const builtins: Readonly<Record<string, Command>> = {
   },
 };
 
-/** Programs of the simulated image. */
+/** The programs that exist in every simulated image. */
 const programs: Readonly<Record<string, Command>> = {
   ...fileCommands,
   ...printCommands,
@@ -54,7 +54,10 @@ const programs: Readonly<Record<string, Command>> = {
   },
 };
 
-/** Programs of a real image that are not simulated; the error must not look like a missing file. */
+/**
+ * Programs that a real busybox image has but the simulator lacks; their error must not look like a
+ * missing file.
+ */
 const unsimulated = new Set(
   (
     'awk base64 basename bc chmod chown clear cmp cp crond cut dd df diff dirname dmesg dnsdomainname du egrep ' +
@@ -69,18 +72,18 @@ const unsimulated = new Set(
 
 const places = ['/bin/', '/usr/bin/', '/sbin/', '/usr/sbin/'];
 
-/** The command of that name, found by the shell. */
+/** The built-in command or program that the shell finds by this name. */
 export function commandNamed(name: string): Command | undefined {
   return Object.hasOwn(builtins, name) ? builtins[name] : programNamed(name);
 }
 
-/** The program of that name, found in the image by its name or its path. */
+/** The program with this name or path in the simulated image. */
 export function programNamed(name: string): Command | undefined {
   const bare = bareName(name);
   return Object.hasOwn(programs, bare) ? programs[bare] : undefined;
 }
 
-/** Whether a real image has it though this one has not. */
+/** Whether a real image has this program but the simulator lacks it. */
 export function isUnsimulated(name: string): boolean {
   return unsimulated.has(bareName(name));
 }
@@ -169,7 +172,7 @@ function exportCommand({ args, scope }: CommandCall): number {
   return 0;
 }
 
-/** `sh -c script name args...`; without a script it reads its input, which is empty. */
+/** Runs `sh -c script name args...`; without a script it reads standard input, which is empty. */
 function* shellCommand({ args, env, scope, streams, host, shell }: CommandCall): Running {
   const [flag, script, name, ...positional] = args;
   if (flag === undefined) {

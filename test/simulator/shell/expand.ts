@@ -1,18 +1,18 @@
 import { type Part, ShellRefusal, type Word } from './syntax.ts';
 
-/** The source of variables; undefined for unset ones. */
+/** A source of shell variables; undefined for unset variables. */
 export interface Variables {
   get(name: string): string | undefined;
-  /** The value of `$@`. */
+  /** The words of `$@`. */
   readonly positional: readonly string[];
 }
 
-/** The words after expansion: unquoted values are split at their blanks and removed when empty. */
+/** Expands words: unquoted values are split at their blanks and removed when empty. */
 export function expandWords(words: readonly Word[], variables: Variables): readonly string[] {
   return words.flatMap((word) => expandWord(word, variables));
 }
 
-/** One word as one text, as for assignments and file names. */
+/** Expands a word without splitting, as for assignments and file names. */
 export function expandText(word: Word, variables: Variables): string {
   return word.map((part) => partValue(part, variables)).join('');
 }
@@ -62,7 +62,7 @@ function partValue(part: Part, variables: Variables): string {
   return fallback !== undefined && missing ? expandText(fallback.word, variables) : (value ?? '');
 }
 
-/** Whole numbers with + - * / % and parentheses. */
+/** An evaluator of integer expressions with + - * / % and parentheses. */
 class Sum {
   readonly #tokens: readonly string[];
   readonly #variables: Variables;

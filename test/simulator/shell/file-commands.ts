@@ -1,7 +1,10 @@
 import { type Command, type CommandCall, OutOfMemory, type Running } from './session.ts';
 import { ShellRefusal } from './syntax.ts';
 
-/** Commands on the container's files. All directories exist: only files are simulated. */
+/**
+ * Shell commands on the files of the container. Every directory exists, because only files are
+ * simulated.
+ */
 export const fileCommands: Readonly<Record<string, Command>> = {
   cat: catCommand,
   head: headCommand,
@@ -51,7 +54,7 @@ function headCommand({ args, files, streams }: CommandCall): number {
   return 0;
 }
 
-/** Following a file keeps a container running; reading an endless one uses all the memory. */
+/** The tail command: with -f it never exits, and on an endless file it uses all the memory. */
 function* tailCommand(call: CommandCall): Running {
   const { args, files, streams } = call;
   const follow = /^-[fF]$/.test(args[0] ?? '');

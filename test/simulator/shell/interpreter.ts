@@ -12,18 +12,21 @@ import {
 import type { Node, Redirect } from './syntax.ts';
 
 export interface InterpreterOptions extends Pick<CommandCall, 'files' | 'host' | 'shell'> {
-  /** Called between commands, where signals are handled. */
+  /** Called between commands; handles pending signals. */
   readonly afterCommand: (scope: Scope, streams: Streams) => Running;
-  /** Returns the process ID of the job. */
+  /** Starts a background job and returns its process ID. */
   readonly startJob: (run: Running) => number;
 }
 
 type Simple = Extract<Node, { kind: 'simple' }>;
 
-/** After this many commands a millisecond has passed: a loop without waits must not stop time. */
+/**
+ * The number of commands after which a millisecond passes, so that a loop without waits does not
+ * stop virtual time.
+ */
 const commandsPerMs = 100;
 
-/** Executes a script, command by command. Waits are yielded to the caller of the generator. */
+/** Executes a shell script command by command. The generator yields at each wait. */
 export class Interpreter {
   readonly #options: InterpreterOptions;
   #commands = 0;
@@ -58,7 +61,7 @@ export class Interpreter {
     }
   }
 
-  /** Runs one command by its words. */
+  /** Runs one command given by its expanded words. */
   *command(
     words: readonly string[],
     scope: Scope,
@@ -130,7 +133,7 @@ export class Interpreter {
     return 'continue';
   }
 
-  /** A failure here is the condition of a branch, so it does not end the script. */
+  /** Runs a condition: its failure does not end the script, even under `set -e`. */
   *#unchecked(node: Node, scope: Scope, streams: Streams): Running {
     const before = scope.exitOnError;
     scope.exitOnError = false;
@@ -196,7 +199,10 @@ export class Interpreter {
     return env;
   }
 
-  /** The streams after redirection; undefined when a file cannot be opened, which is reported. */
+  /**
+   * The streams after redirection; undefined when a file cannot be opened, which is reported on
+   * stderr.
+   */
   #redirect(redirects: readonly Redirect[], scope: Scope, streams: Streams): Streams | undefined {
     let current = streams;
     for (const redirect of redirects) {

@@ -14,10 +14,7 @@ const closers = new Set(['then', 'else', 'elif', 'fi', 'do', 'done', '}']);
 const assignment = /^([A-Za-z_][A-Za-z0-9_]*)=/;
 const redirection = /^([012]?)(>>|>&|<<|<|>)/;
 
-/**
- * Parses a script; throws ShellRefusal for unsupported syntax and ShellSyntaxError for invalid
- * syntax.
- */
+/** Parses a script; throws ShellRefusal for unsupported and ShellSyntaxError for invalid syntax. */
 export function parseShell(text: string): Node {
   const parser = new Parser(text);
   const script = parser.list();
@@ -38,7 +35,7 @@ class Parser {
     }
   }
 
-  /** Commands up to the end or to the word that closes the enclosing construct. */
+  /** Parses commands up to the end or to the word that closes the enclosing construct. */
   list(): Node {
     const items: ListItem[] = [];
     for (this.#skipSeparators(); !this.#atEnd(); this.#skipSeparators()) {
@@ -52,7 +49,7 @@ class Parser {
     return items.length === 1 && items[0]?.background === false ? items[0].node : { kind: 'list', items };
   }
 
-  /** A compound command must not be empty. */
+  /** Parses the body of a compound command, which must not be empty. */
   #filledList(): Node {
     const list = this.list();
     if (list.kind !== 'list' || list.items.length > 0) return list;
@@ -76,7 +73,7 @@ class Parser {
     return char === undefined || char === ')' || closers.has(this.#keyword());
   }
 
-  /** The next bare word, without consuming it. */
+  /** The next unquoted word, without consuming it. */
   #keyword(): string {
     this.#reader.skipBlanks();
     return /^[^\s;&|<>()'"$`\\]+/.exec(this.#reader.rest)?.[0] ?? '';

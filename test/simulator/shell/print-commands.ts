@@ -10,7 +10,7 @@ const escapes: Readonly<Record<string, string>> = {
   '0': '\0',
 };
 
-/** Commands that print their arguments or their state. */
+/** Shell commands that print their arguments or a state. */
 export const printCommands: Readonly<Record<string, Command>> = {
   echo: echoCommand,
   printf: printfCommand,
@@ -43,7 +43,7 @@ function resolveEscapes(text: string): string {
   return text.replace(/\\(.)/g, (whole, char: string) => escapes[char] ?? whole);
 }
 
-/** The format is repeated for the remaining arguments, as in the real one. */
+/** The printf command; repeats the format for remaining arguments, as real shells do. */
 function printfCommand({ args, streams }: CommandCall): number {
   const [format = '', ...values] = args;
   const rest = [...values];

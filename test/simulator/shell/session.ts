@@ -2,25 +2,25 @@ import type { ContainerFiles } from '../container-files.ts';
 import type { OutputStream } from '../logs.ts';
 import type { Variables } from './expand.ts';
 
-/** The condition a command waits for. The shell continues when it is met. */
+/** What a command waits for; the shell continues when it has happened. */
 export type Step =
   | { readonly kind: 'sleep'; readonly ms: number }
-  /** No wait: lets a signal that the process sent to itself take effect. */
+  /** No wait; a signal that the process sent to itself takes effect. */
   | { readonly kind: 'turn' }
-  /** Until all background jobs are done, or a signal with a trap arrives. */
+  /** Waits until all background jobs are done, or a signal with a trap arrives. */
   | { readonly kind: 'jobs' }
   | { readonly kind: 'forever' };
 
 export type Running = Generator<Step, number, void>;
 
-/** The input and output of a command. */
+/** The standard streams of a command. */
 export interface Streams {
-  /** Text from a redirection; otherwise the process's own input. */
+  /** Text from a redirection; undefined to read the process's own standard input. */
   readonly stdin: string | undefined;
   write(stream: OutputStream, text: string): void;
 }
 
-/** Exits the shell from any depth. */
+/** Thrown to exit the shell from any depth. */
 export class ExitRequest {
   readonly code: number;
 
@@ -29,7 +29,7 @@ export class ExitRequest {
   }
 }
 
-/** Leaves the innermost loop, or its iteration. */
+/** Thrown to leave the innermost loop, or its current iteration. */
 export class LoopRequest {
   readonly kind: 'break' | 'continue';
 
@@ -38,7 +38,7 @@ export class LoopRequest {
   }
 }
 
-/** The variables need more memory than the process may use. */
+/** Thrown when a variable needs more memory than the process may use. */
 export class OutOfMemory {}
 
 export interface ScopeOptions {
@@ -48,7 +48,7 @@ export interface ScopeOptions {
   readonly memoryLimitBytes: number;
 }
 
-/** The variables and settings of one shell; a subshell works on a copy. */
+/** The variables and settings of one shell; a subshell gets a copy. */
 export class Scope implements Variables {
   readonly #values: Map<string, string>;
   readonly #exported: Set<string>;
@@ -92,7 +92,7 @@ export class Scope implements Variables {
     this.#exported.add(name);
   }
 
-  /** The environment of a command started now. */
+  /** The environment variables of a command that is started now. */
   environment(): ReadonlyMap<string, string> {
     const env = new Map<string, string>();
     for (const [name, value] of this.#values) if (this.#exported.has(name)) env.set(name, value);
@@ -109,9 +109,9 @@ export class Scope implements Variables {
   }
 }
 
-/** The operations of a command on the shell and the machine. */
+/** What a shell command can access. */
 export interface CommandCall {
-  /** Without the command's own name. */
+  /** The arguments, without the name of the command. */
   readonly args: readonly string[];
   readonly scope: Scope;
   readonly streams: Streams;
@@ -128,16 +128,18 @@ export interface CommandCall {
 
 export interface ShellControl {
   trap(signal: string, action: 'default' | 'ignore' | { readonly script: string }): void;
-  /** Sends to the shell itself, or to one of its jobs; returns whether the process exists. */
+  /**
+   * Sends a signal to the shell itself, or to one of its jobs; returns whether the process exists.
+   */
   kill(pid: number, signal: string): boolean;
-  /** The command replaces the shell: its traps are removed. */
+  /** Removes the traps of the shell, because `exec` replaces it by a command. */
   replaceItself(): void;
-  /** Runs a script in a separate shell. */
+  /** Runs a script in a new shell. */
   runScript(script: string, scope: Scope, streams: Streams): Running;
   runCommand(words: readonly string[], scope: Scope, streams: Streams): Running;
-  /** How the last wait was interrupted, if it was. */
+  /** The signal that interrupted the last wait, if any. */
   takeInterruption(): string | undefined;
 }
 
-/** A command of the simulated userland. */
+/** A command of the simulated shell. */
 export type Command = (call: CommandCall) => number | Running;

@@ -6,9 +6,9 @@ import { parseShell } from './parse.ts';
 import { ExitRequest, OutOfMemory, type Running, Scope, type ShellControl, type Streams } from './session.ts';
 import { type Node, ShellRefusal, ShellSyntaxError } from './syntax.ts';
 
-/** Ends a program that requested an unsupported feature. */
+/** The exit code of a program that uses an unsupported feature. */
 const refusedCode = 125;
-/** Ends a script with a syntax error. */
+/** The exit code of a script with a syntax error. */
 const syntaxErrorCode = 2;
 
 export type ShellStart =
@@ -21,9 +21,9 @@ export type ShellStart =
   | { readonly kind: 'program'; readonly words: readonly string[] };
 
 /**
- * A process of the simulated userland: a shell script, or one program without a shell. Signals to a
- * shell are pending while it waits for a program in the foreground, and interrupt `wait`, as in a
- * real shell.
+ * A process of the simulated image: a shell script, or one program without a shell. As in a real
+ * shell, signals stay pending while the shell waits for a program in the foreground, and interrupt
+ * the `wait` command.
  */
 export class ShellProgram implements Program, ShellControl {
   readonly #host: ProgramHost;
@@ -143,7 +143,7 @@ export class ShellProgram implements Program, ShellControl {
     return yield* this.#farewell(code);
   }
 
-  /** The EXIT trap may change the exit code. */
+  /** Runs the EXIT trap, which may change the exit code. */
   *#farewell(code: number): Running {
     const trap = this.#traps.get('EXIT');
     if (trap === undefined || trap === 'ignore') return code;
@@ -198,7 +198,10 @@ interface TaskOptions {
   readonly onFailure: (error: ShellRefusal | ShellSyntaxError) => void;
 }
 
-/** One task of a shell: runs until it has to wait, and continues afterwards. */
+/**
+ * One task of a shell: the script itself or a background job. It runs until it has to wait, and
+ * continues afterwards.
+ */
 class Task {
   readonly #options: TaskOptions;
   #timer: Timer | undefined;
@@ -225,7 +228,7 @@ class Task {
 
   #step(): void {
     const next = this.#next();
-    // The process may have killed itself meanwhile.
+    // The process may have killed itself in this step.
     if (this.#dropped) return;
     if (next.done === true) {
       this.#dropped = true;

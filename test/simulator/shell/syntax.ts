@@ -1,4 +1,4 @@
-/** One part of a word. Quoted parts are never split at their spaces. */
+/** One part of a shell word. Quoted parts are never split at their spaces. */
 export type Part =
   | { readonly kind: 'text'; readonly text: string; readonly quoted: boolean }
   | {
@@ -45,7 +45,7 @@ export interface Assignment {
   readonly word: Word;
 }
 
-/** The real shell supports it; this one does not. */
+/** Thrown for syntax or commands that a real shell supports and the simulated one does not. */
 export class ShellRefusal extends Error {
   constructor(what: string) {
     super(`the simulated shell does not know ${what}`);
@@ -53,7 +53,7 @@ export class ShellRefusal extends Error {
   }
 }
 
-/** No shell accepts it. */
+/** Thrown for invalid shell syntax. */
 export class ShellSyntaxError extends Error {
   constructor(what: string) {
     super(`syntax error: ${what}`);
@@ -61,7 +61,7 @@ export class ShellSyntaxError extends Error {
   }
 }
 
-/** The word's text if it contains no expansion. */
+/** The text of a word; undefined if the word contains an expansion. */
 export function literalOf(word: Word | undefined): string | undefined {
   let text = '';
   for (const part of word ?? []) {
@@ -71,7 +71,7 @@ export function literalOf(word: Word | undefined): string | undefined {
   return word === undefined ? undefined : text;
 }
 
-/** All simple commands of a script, at any depth. */
+/** All simple commands of a script, including nested ones. */
 export function* simpleCommands(node: Node): Generator<Extract<Node, { kind: 'simple' }>> {
   switch (node.kind) {
     case 'simple':

@@ -16,7 +16,7 @@ const numberTests: Readonly<Record<string, (a: number, b: number) => boolean>> =
   '-ge': (a, b) => a >= b,
 };
 
-/** 0 for true, 1 for false, 2 for an invalid test. */
+/** The exit code of the test command: 0 for true, 1 for false, 2 for an invalid test. */
 export function testCommand(call: CommandCall, words: readonly string[]): number {
   if (words[0] === '!') {
     const status = testCommand(call, words.slice(1));

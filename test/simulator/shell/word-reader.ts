@@ -4,7 +4,7 @@ const endsWord = new Set([' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')']);
 const variableName = /^[A-Za-z_][A-Za-z0-9_]*/;
 const specialVariables = '?$!#@*0123456789';
 
-/** Reads the words of a script, character by character. */
+/** Reads the words of a shell script character by character. */
 export class WordReader {
   readonly #text: string;
   at: number;
@@ -26,7 +26,7 @@ export class WordReader {
     return this.#text.startsWith(text, this.at);
   }
 
-  /** Blanks, joined lines and comments. */
+  /** Skips blanks, line continuations and comments. */
   skipBlanks(): void {
     for (;;) {
       const char = this.peek();
@@ -37,7 +37,7 @@ export class WordReader {
     }
   }
 
-  /** The word that begins here; undefined if another token does. */
+  /** Reads a word; undefined if another token begins here. */
   word(): Word | undefined {
     const parts: Part[] = [];
     for (let char = this.peek(); char !== undefined && !endsWord.has(char); char = this.peek()) {
@@ -62,7 +62,7 @@ export class WordReader {
     return this.#text[this.at - 1] ?? '';
   }
 
-  /** Characters without a special meaning. */
+  /** Reads characters without a special meaning. */
   #bare(): string {
     const start = this.at;
     const ends = (char: string) => endsWord.has(char) || '\'"$`\\*?'.includes(char);

@@ -2,9 +2,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** One request of the script, and what a real API server answered to it. They are asked in order. */
+/**
+ * One request to a real API server and its recorded response. The requests are sent in their order.
+ */
 export interface RecordedCall {
-  /** An update is made of the object as it is then: `body` is merged into it. */
+  /** PUT updates an object: `body` is merged into its current state. */
   readonly method: 'POST' | 'PUT';
   readonly group: string;
   readonly resource: string;
@@ -13,18 +15,18 @@ export interface RecordedCall {
   readonly name?: string;
   readonly part?: string;
   readonly body: Json;
-  /** Why the embedded API answers something else, where it does. */
+  /** The reason why the embedded API responds differently; undefined where it responds the same. */
   readonly differs?: string;
   readonly answer: RecordedAnswer;
 }
 
 export interface RecordedAnswer {
   readonly code: number;
-  /** Of a refusal. */
+  /** The reason of an error response. */
   readonly reason?: string;
   readonly message?: string;
   readonly details?: Json;
-  /** Of what went well, without what is another one each time. */
+  /** The object in a successful response, without fields that vary between runs. */
   readonly object?: Json;
 }
 
@@ -35,12 +37,12 @@ export function readCalls(): readonly RecordedCall[] {
   return lines.map((line) => JSON.parse(line) as RecordedCall);
 }
 
-/** One line a call. */
+/** Writes the recorded calls, one per line. */
 export function writeCalls(calls: readonly RecordedCall[]): void {
   writeFileSync(file, calls.map((call) => `${JSON.stringify(call)}\n`).join(''));
 }
 
-/** Where the objects of a call lie, and the one it is about if it names one. */
+/** The URL path of a call: that of the resource, or of the named object. */
 export function pathOf({ group, resource, scope, name, part }: RecordedCall): string {
   const root = group === '' ? '/api/v1' : `/apis/${group}/v1`;
   const directory = scope === 'namespace' ? '/namespaces/default' : '';
@@ -59,7 +61,7 @@ export function recordable(code: number, body: Json): RecordedAnswer {
 }
 
 const dropped = ['uid', 'creationTimestamp', 'resourceVersion', 'managedFields'];
-/** What a server adds to who asks. */
+/** The field in which a server adds information about the requesting user. */
 const added = 'extra';
 const varying = [
   'lastTransitionTime',
@@ -73,7 +75,10 @@ const varying = [
   'audiences',
 ];
 
-/** Without what differs each time, and without fields that are null; of what is chosen by chance only that it is there. */
+/**
+ * Removes fields that vary between runs and fields that are null, and replaces random values with
+ * `~`.
+ */
 function scrubbed(value: unknown, inside?: string): unknown {
   if (Array.isArray(value))
     return inside === 'clusterIPs' && value[0] !== 'None' ? ['~'] : value.map((item) => scrubbed(item));
@@ -89,7 +94,7 @@ function scrubbed(value: unknown, inside?: string): unknown {
   );
 }
 
-/** The object with a patch merged into it. */
+/** The object with a JSON merge patch applied. */
 export function merged(object: Json, patch: Json): Json {
   const fields = Object.entries(patch).map(
     ([name, value]) => [name, mergedField(object[name], value)] as const,

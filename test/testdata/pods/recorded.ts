@@ -1,16 +1,16 @@
-/** What a real API server answered, kept as data so that it need not be there. */
+/** Responses of a real API server, recorded so that tests do not need the server. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** How a request went: the object it made, or why not. */
+/** A recorded response: the created object, or the error. */
 export interface RecordedAnswer {
   readonly code: number;
   readonly reason?: string;
   readonly message?: string;
   readonly causes?: readonly Cause[];
-  /** Without what differs from one time to the next. */
+  /** The object without fields that vary between runs. */
   readonly object?: Json;
 }
 
@@ -29,14 +29,14 @@ export interface RecordedPod {
 export interface RecordedChange extends RecordedPod {
   readonly request: {
     readonly method: 'PATCH' | 'POST';
-    /** Empty for the pod itself. */
+    /** The subresource of the pod; empty for the pod itself. */
     readonly subresource: string;
     readonly contentType?: string;
     readonly body: unknown;
   };
 }
 
-/** What pods of the recordings find already there. */
+/** Objects that must exist before the recorded pods are created. */
 export const surroundings: readonly { readonly path: string; readonly object: Json }[] = [
   {
     path: '/apis/scheduling.k8s.io/v1/priorityclasses',
@@ -108,7 +108,7 @@ export function writeRecording(name: Recording, recorded: readonly RecordedPod[]
   writeFileSync(fileOf(name), lines.join(''));
 }
 
-/** What was answered, without what is different each time. */
+/** The response without fields that vary between runs. */
 export function recordable(code: number, body: Json): RecordedAnswer {
   const { reason, message, details } = body as {
     reason?: string;
@@ -125,7 +125,10 @@ export function recordable(code: number, body: Json): RecordedAnswer {
   return body['kind'] === 'Pod' ? { code, object: steadyObject(body) } : { code };
 }
 
-/** The Go values of the real server are of no interest: what was not allowed is told before them. */
+/**
+ * Removes the dump of Go values from an error message; the text before it describes what is not
+ * allowed.
+ */
 function steady(message: string): string {
   return message.replace(/\n[\s\S]*$/, '');
 }
