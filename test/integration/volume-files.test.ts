@@ -39,7 +39,7 @@ const machines = [
 
 for (const { called, make, skip } of machines) {
   describe(`volume files on ${called}`, { skip }, () => {
-    it('a volume directory is absent until it is created, and reading it before is not an error', async () => {
+    it('a path in a volume is absent until it is created, and reading it before is not an error', async () => {
       await using machine = await make();
       const { files, root } = machine;
       const path = join(root, 'nothing/here');
