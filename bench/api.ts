@@ -1,8 +1,9 @@
 /**
- * What a kubelet costs for each pod of a cluster, from few pods to very many: a whole kubelet under virtual time, its
- * runtime and its API server simulated in the same process, whose CPU the figures include. Each number of pods has a
- * process of its own. Prints how far the cost of a pod grows with their number, and whether memory grows with the number
- * of watch events; asserts nothing.
+ * Measures what a kubelet costs per pod as the number of pods grows. A complete kubelet runs under
+ * virtual time; its runtime and API server are simulated in the same process, so the printed CPU
+ * times include them. Each number of pods is measured in a separate process. Prints how the cost
+ * per pod grows with the number of pods, and whether memory grows with the number of watch events;
+ * asserts nothing.
  *
  *     npm run bench:api [-- --pods 100,1000] [--events 100000]
  */
@@ -16,7 +17,10 @@ const { values } = parseArgs({
   options: {
     pods: { type: 'string', default: '100,500,1000,2000,5000' },
     events: { type: 'string', default: '100000' },
-    /** For a process that measures one number of pods, or the events, for another. */
+    /**
+     * Internal: the benchmark starts a child process with `--part PODS` or `--part events` for each
+     * measurement.
+     */
     part: { type: 'string' },
   },
 });
@@ -34,17 +38,19 @@ interface Figures {
   readonly labels: Cost;
   readonly restart: Cost;
   readonly removal: Cost;
-  /** Statuses written by the kubelet that came after the first. */
+  /** The number of status patches that the kubelet sent while it restarted. */
   readonly patches: number;
-  /** Of the kubelet alone, beyond what it holds without pods. */
+  /** Memory of the kubelet alone, beyond what it uses without pods. */
   readonly kubeletBytes: number;
-  /** With the simulated cluster and runtime. */
+  /** Memory of the kubelet, the simulated cluster and the simulated runtime. */
   readonly wholeBytes: number;
-  /** Once all pods are gone. */
+  /** Memory still in use after all pods are deleted. */
   readonly leftBytes: number;
 }
 
-/** Everything has been done before: what the first time costs says nothing of the second. */
+/**
+ * Runs every measured operation once, so that compilation and first allocations are not measured.
+ */
 async function warmUp(node: SimulatedNode): Promise<void> {
   await node.start();
   node.makePods(warmPods);
@@ -80,7 +86,7 @@ async function measure(pods: number): Promise<Figures> {
     node.deletePods();
     await node.becomeEmpty();
   });
-  // Until the API server has forgotten the events, too.
+  // Waits until the simulated API server has also expired its watch events.
   await node.clock.advance(4_000_000);
   const leftBytes = liveBytes() - idle;
   await node.stop();
@@ -110,7 +116,7 @@ async function labelAll(node: SimulatedNode, pods: number): Promise<void> {
   }
 }
 
-/** What is held after each tenth of the events. */
+/** The memory in use after each tenth of the events. */
 async function measureEvents(events: number): Promise<readonly number[]> {
   const node = new SimulatedNode(eventPods);
   await node.start();

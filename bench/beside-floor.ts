@@ -2,7 +2,10 @@ import type { PrivateRuntime } from '../test/private-runtime.ts';
 import { type Sides, timed } from './compare.ts';
 import { removePod, startPod } from './pods.ts';
 
-/** A kubelet that is measured: how long it takes until all the pods named are there, and until they are gone. */
+/**
+ * The measured kubelet. Both methods return milliseconds: until all named pods are ready, and until
+ * all are deleted.
+ */
 export interface Measured {
   appear(pods: readonly string[]): Promise<number>;
   vanish(pods: readonly string[]): Promise<number>;
@@ -16,7 +19,10 @@ export interface PodLives {
 export const names = (word: string, count: number): readonly string[] =>
   Array.from({ length: count }, (_, index) => `${word}${index}`);
 
-/** The same pods, a group at a time: over bare CRI, over bare CRI the barest there are, and by the kubelet. */
+/**
+ * Measures the same pods, one group at a time: minimal pods over bare CRI, the pods over bare CRI
+ * as a kubelet starts them, and the pods through the kubelet.
+ */
 export async function besideFloor(
   runtime: PrivateRuntime,
   kubelet: Measured,

@@ -1,6 +1,6 @@
 /**
- * Prints the CPU time of one call in microseconds.
- * usage: client-cpu.ts ours|grpcjs SOCKET CALL COUNT CONTAINER [AT_ONCE]
+ * Prints the CPU time of one CRI call in microseconds. usage: client-cpu.ts ours|grpcjs SOCKET CALL
+ * COUNT CONTAINER [AT_ONCE]
  */
 import { fileURLToPath } from 'node:url';
 import { createCriClient, wireTransport } from '../src/cri/index.ts';
@@ -20,7 +20,7 @@ function ours(): Call {
   return () => method(request, signal);
 }
 
-/** As most would write it: definitions loaded at run time, no deadlines, no checks. */
+/** The usual gRPC client: proto definitions loaded at run time, no deadlines, no validation. */
 async function grpcjs(): Promise<Call> {
   const { default: grpc } = await import('@grpc/grpc-js');
   const { default: loader } = await import('@grpc/proto-loader');

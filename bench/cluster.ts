@@ -1,7 +1,8 @@
 /**
- * A kubelet's share of a pod's life in a real cluster, beside bare CRI on the same machine: from the pod's making in the
- * API server to Ready, from its deletion to its absence, one by one and many at once. `KUBELET` names another kubelet to
- * measure in kubeling's place. Prints the targets beside the figures; asserts nothing.
+ * Measures a kubelet's share of the life of a pod in a real cluster, compared to bare CRI on the
+ * same machine: from the creation of the pod in the API server to Ready, and from its deletion to
+ * its removal, for single pods and for many concurrent pods. `KUBELET` names another kubelet to
+ * measure instead of kubeling. Prints the targets next to the results; asserts nothing.
  */
 import { ClusterNode } from '../test/cluster/cluster-node.ts';
 import { ControlPlane } from '../test/cluster/control-plane.ts';

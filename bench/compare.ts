@@ -1,10 +1,16 @@
 import { percentile, percentiles, print } from './figures.ts';
 
-/** Milliseconds of the same thing done in turn: over bare CRI, and by a kubelet. */
+/**
+ * Milliseconds of the same operation, measured alternately over bare CRI (`floor`) and through a
+ * kubelet (`ours`).
+ */
 export interface Sides {
   readonly floor: number[];
   readonly ours: number[];
-  /** The barest pod there is over bare CRI, for orientation: without what every kubelet has to ask for. */
+  /**
+   * A minimal pod over bare CRI, without the settings that every kubelet must request; for
+   * orientation.
+   */
   readonly barest?: number[];
 }
 

@@ -1,6 +1,9 @@
 import type { ApiClient } from '../src/api/index.ts';
 
-/** The same client, of which everything is a copy of the caller's own, as it is when a network lies between them. */
+/**
+ * Wraps an API client and copies every request and result, because a network between client and
+ * server would also separate their objects.
+ */
 export function copyingClient(client: ApiClient): ApiClient {
   const copied = async <T>(response: Promise<T>): Promise<T> => copyOf(await response);
   return {

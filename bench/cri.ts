@@ -1,6 +1,7 @@
 /**
- * The floor under everything kubeling does: how fast this machine's runtime starts and removes pods over bare CRI, what
- * our client costs beside the usual one, and what an idle process weighs. Prints; asserts nothing.
+ * Measures the lower bound for kubeling: how fast the runtime of this machine starts and removes
+ * pods over bare CRI, what the CRI client costs compared to grpc-js, and the memory of an idle
+ * process. Prints; asserts nothing.
  */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -45,7 +46,7 @@ async function atOnce(runtime: PrivateRuntime): Promise<void> {
   print(`${pods} at once, all removed`, `${removed.ms.toFixed(0)} ms`);
 }
 
-/** Both clients make the same calls on the same runtime, each in a process of its own, turn and turn about. */
+/** Alternates both clients, each in a separate process, with the same calls to the same runtime. */
 async function compareClients(runtime: PrivateRuntime, running: readonly PodHandle[]): Promise<void> {
   const socket = runtime.containerd.layout.socket;
   const containerId = running[0]?.containerId ?? '';
@@ -67,7 +68,10 @@ async function compareClients(runtime: PrivateRuntime, running: readonly PodHand
   }
 }
 
-/** Through the launcher's own choices: the second start finds the compile cache of the first. */
+/**
+ * Measures an idle process with and without the launcher's V8 flags. All starts share a compile
+ * cache, so the first one is not counted.
+ */
 async function idle(runtime: PrivateRuntime): Promise<void> {
   const args = [...process.execArgv, here('idle.ts'), runtime.containerd.layout.socket];
   const env = { ...process.env, NODE_COMPILE_CACHE: `${runtime.dataDir}/compile-cache` };

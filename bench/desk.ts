@@ -23,7 +23,10 @@ const signal = new AbortController().signal;
 const sleeps = 'trap "exit 0" TERM; sleep 100000 & wait';
 const { pods } = apiResources;
 
-/** A pod of one container that waits, on that node, without a token. */
+/**
+ * The spec of a pod with one container that sleeps, bound to the given node, without a service
+ * account token.
+ */
 export function plainSpec(nodeName: string) {
   const container = { name: 'main', image: busyboxImageName, command: ['sh', '-c', sleeps] };
   return {
@@ -34,13 +37,16 @@ export function plainSpec(nodeName: string) {
   };
 }
 
-/** Pods as an administrator makes, watches and deletes them. The scheduler is left out: its time is not the kubelet's. */
+/**
+ * Creates, watches and deletes pods through the API as an administrator does. The pods are bound to
+ * the node already, so the time of the scheduler is not measured.
+ */
 export class Desk implements Measured, AsyncDisposable {
   readonly #client: ReturnType<typeof createApiClient>;
   readonly #reflector: Reflector<Pod>;
   readonly #spec: PodSpecOf;
 
-  /** Under the rights of the kubeconfig. */
+  /** Pods are created with the permissions of the kubeconfig. */
   constructor(kubeconfig: string, spec: PodSpecOf) {
     const { logger } = collectLogs(clock);
     this.#spec = spec;

@@ -1,4 +1,4 @@
-/** The middle and the tail of a series, for people. */
+/** Formats the median and the tail percentiles of a series. */
 export function percentiles(values: readonly number[]): string {
   const at = (share: number) => percentile(values, share);
   return `p50 ${at(0.5).toFixed(0)} ms, p90 ${at(0.9).toFixed(0)} ms, p99 ${at(0.99).toFixed(0)} ms`;

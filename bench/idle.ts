@@ -1,4 +1,7 @@
-/** Imports everything, asks the runtime once, rests, and prints what that took. usage: idle.ts SOCKET */
+/**
+ * Loads all of kubeling, calls the runtime once, stays idle for two seconds, and prints the time
+ * until the first CRI response and the resident memory. usage: idle.ts SOCKET
+ */
 import '../src/cli/index.ts';
 import '../src/cli/up/up.ts';
 import '../src/cli/down.ts';

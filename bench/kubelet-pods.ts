@@ -1,6 +1,7 @@
 /**
- * Kubeling beside the floor under it: the same pods on the same machine, once over bare CRI and once as manifests in a
- * kubelet's directory, turn and turn about. Prints the targets beside the figures; asserts nothing.
+ * Compares kubeling with bare CRI: the same pods on the same machine, alternately over bare CRI and
+ * as manifests in the directory of a kubelet. Prints the targets next to the results; asserts
+ * nothing.
  */
 import { busyboxImageName } from '../src/containerd/index.ts';
 import { KubelingNode } from '../test/kubeling-node.ts';
@@ -14,7 +15,10 @@ import { RuntimeWatch } from './runtime-watch.ts';
 
 const sequentialPods = 20;
 const manyPods = 50;
-/** Of starting many at once: one round alone says as much about the machine as about us. */
+/**
+ * The number of rounds that start many pods concurrently: a single round varies too much with the
+ * load of the machine.
+ */
 const manyRounds = 5;
 const fullPods = 8;
 const containersOfFullPod = 10;
@@ -46,13 +50,13 @@ async function oneByOne(runtime: PrivateRuntime, kubelet: Measured): Promise<voi
   compare('pod removed, one by one', removals, '1.5 x floor at p50');
 }
 
-/** From the manifests' rename into the directory to all containers running. */
+/** Milliseconds from the rename of the manifests into the directory until all containers run. */
 async function appear(node: KubelingNode, watch: RuntimeWatch, pods: readonly string[]): Promise<number> {
   const reveals = await Promise.all(pods.map((name) => node.stage(`${name}.yaml`, manifest(name, sleeps))));
   watch.reset();
   const { ms } = await timed(async () => {
     await Promise.all(reveals.map((reveal) => reveal()));
-    // A pod's sandbox is started like a container.
+    // The runtime emits a start event for the sandbox as well as for the container.
     await watch.seen('start', 2 * pods.length);
     await watch.lastRuns();
   });
@@ -78,13 +82,13 @@ async function restarts(runtime: PrivateRuntime, node: KubelingNode, watch: Runt
     const [exit] = await watch.seen('exit', 1);
     sides.ours.push((again?.atMs ?? Number.NaN) - (exit?.atMs ?? Number.NaN));
     await node.take(`${name}.yaml`);
-    // The sandbox and both containers.
+    // One start event for the sandbox and one for each of the two containers.
     await watch.seen('delete', 3);
   }
   compare('container exited to running again', sides, 'p50 + 40 ms');
 }
 
-/** One pod at a time, of ten containers each, which start one after the other. */
+/** Measures one pod at a time, each with ten containers that start sequentially. */
 async function fullPod(runtime: PrivateRuntime, node: KubelingNode, watch: RuntimeWatch): Promise<void> {
   const sides: Sides = { floor: [], ours: [] };
   const containers = names('main', containersOfFullPod);
@@ -135,7 +139,7 @@ async function idle(node: KubelingNode): Promise<void> {
 }
 
 await using runtime = await openPrivateRuntime();
-// The kubelet by itself is what is measured.
+// Without the embedded API, whose CPU time and memory would be included.
 await using node = await KubelingNode.open(undefined, ['--local-api=false']);
 using watch = new RuntimeWatch(node.cri);
 console.log(`containerd ${runtime.version}, Node.js ${process.versions.node}`);

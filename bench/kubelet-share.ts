@@ -1,8 +1,8 @@
 import { Session } from 'node:inspector/promises';
 
-/** Code that stands in for the rest of the world: another machine's, or nobody's. */
+/** Simulated environment: CPU of another machine, or of nothing in production. */
 const environment = /^(?:src\/simulator|test|bench)\/|\/memory-[a-z-]+\.ts$|\/virtual-clock\.ts$/;
-/** Code that whoever calls it is to pay for. */
+/** Shared library code: its CPU time is attributed to the caller. */
 const shared = /^src\/lib\//;
 const ours = /^src\//;
 const root = new URL('..', import.meta.url).href;
@@ -16,7 +16,10 @@ interface Frame {
 
 type Payer = 'kubelet' | 'world' | 'nobody';
 
-/** Which part of the work in this process was the kubelet's own, by looking at what it does every millisecond. */
+/**
+ * Profiles the work in this process with one sample per millisecond, and returns the share of the
+ * samples that belong to the kubelet.
+ */
 export async function kubeletShare(work: () => Promise<void>): Promise<number> {
   const session = new Session();
   session.connect();
@@ -29,7 +32,10 @@ export async function kubeletShare(work: () => Promise<void>): Promise<number> {
   return shareOf(profile.nodes);
 }
 
-/** What is nobody's, such as collecting garbage, falls to both as the rest does. */
+/**
+ * Samples that belong to neither side, such as garbage collection, are left out: they are assumed
+ * to divide like the rest.
+ */
 function shareOf(nodes: readonly Frame[]): number {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const hits = { kubelet: 0, world: 0, nobody: 0 };

@@ -20,7 +20,7 @@ export interface Asked {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Where the API is, and who comes. */
+/** The address of the API, and the credentials of the client. */
 export interface WayIn {
   readonly host: string;
   readonly port: string;
@@ -29,17 +29,17 @@ export interface WayIn {
   readonly key: string;
 }
 
-/** A watch of which only so much is read as there is to count. */
+/** A watch that only counts the lines it receives. */
 export interface CountedWatch {
-  /** Lines that came so far. */
+  /** The number of lines received so far. */
   readonly lines: () => number;
-  /** How it ended, once it has. */
+  /** Resolves when the watch has ended, completely or by a broken connection. */
   readonly ended: Promise<'whole' | 'broken off'>;
   readonly pause: () => void;
   readonly resume: () => void;
 }
 
-/** Resolves once the server has granted it. */
+/** Opens a watch; resolves when the server has sent its response headers. */
 export function openWatch(way: WayIn, { path, accept }: WishedWatch): Promise<CountedWatch> {
   return new Promise((resolve, reject) => {
     const asked = request({ ...way, agent: false, path, headers: { accept } }, (reply) => {
@@ -51,7 +51,7 @@ export function openWatch(way: WayIn, { path, accept }: WishedWatch): Promise<Co
         reply.on('error', () => {});
         reply.on('close', () => settle(reply.complete ? 'whole' : 'broken off'));
       });
-      if (reply.statusCode !== 200) reject(new Error(`a watch was answered ${reply.statusCode}`));
+      if (reply.statusCode !== 200) reject(new Error(`Cannot watch: HTTP status ${reply.statusCode}`));
       resolve({
         lines: () => lines,
         ended,
@@ -64,7 +64,7 @@ export function openWatch(way: WayIn, { path, accept }: WishedWatch): Promise<Co
   });
 }
 
-/** How a whole kubeling is started. */
+/** The Node.js flags with which kubeling is started. */
 const asItRuns = [
   '--single-threaded',
   '--max-semi-space-size=16',
@@ -73,7 +73,7 @@ const asItRuns = [
   '--expose-gc',
 ];
 
-/** An embedded API in a process of its own, and the administrator's way to it. */
+/** An embedded API in a separate process, and the credentials of its administrator. */
 export class ServerUnderTest implements AsyncDisposable {
   readonly way: WayIn;
   readonly #child: ChildProcess;
@@ -105,11 +105,13 @@ export class ServerUnderTest implements AsyncDisposable {
     return figures;
   }
 
-  /** Anything that is not a success is an error. */
+  /** Sends a request and throws unless the response is a success. */
   async must(asked: Asked): Promise<Answer> {
     const response = await this.#ask(asked);
     if (response.status >= 300)
-      throw new Error(`${asked.method} ${asked.path} was answered ${response.status}: ${response.text()}`);
+      throw new Error(
+        `Cannot ${asked.method} ${asked.path}: HTTP status ${response.status}: ${response.text()}`,
+      );
     return response;
   }
 
@@ -143,7 +145,7 @@ export class ServerUnderTest implements AsyncDisposable {
   }
 }
 
-/** Many who watch, in another process. */
+/** Many watches, opened by a separate process. */
 export class Watchers implements Disposable {
   readonly #child: ChildProcess;
 
@@ -158,7 +160,7 @@ export class Watchers implements Disposable {
     return watchers;
   }
 
-  /** How many lines each of them has seen. */
+  /** The number of lines that each watch has received. */
   async lines(): Promise<readonly number[]> {
     return await this.#ask({ do: 'count' });
   }

@@ -1,6 +1,6 @@
 /**
- * An embedded API in a process of its own, for a benchmark that is its parent. Says where it is, and whenever it is asked
- * what it has used and what it holds.
+ * Runs an embedded API in a separate process, as the child of a benchmark. Reports its address
+ * once, and its resource usage on every request of the parent.
  */
 import { subscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -9,21 +9,23 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { collectLogs, realClock, systemRandom, Verbosity } from '../src/lib/index.ts';
 import { openLocalApi } from '../src/local-api/index.ts';
 
-/** Where the API is, told once. */
+/** The address of the API, sent to the parent once. */
 export interface ServerPlace {
   readonly url: string;
   readonly pki: string;
 }
 
-/** Since the last time they were asked for. */
+/** Resource usage; CPU time and event loop delay are counted since the previous report. */
 export interface ServerFigures {
   readonly cpuMs: number;
   readonly residentMb: number;
   readonly heapMb: number;
   readonly externalMb: number;
-  /** Answers to watches that have not ended. */
+  /** The number of open watches. */
   readonly watches: number;
-  /** Bytes that wait in this process for the client of one watch, and for those of all. */
+  /**
+   * Unsent bytes buffered in this process: the most for one watch, and the sum over all watches.
+   */
   readonly mostWaiting: number;
   readonly allWaiting: number;
   readonly loopHeldMs: number;
@@ -94,13 +96,13 @@ function figures(): ServerFigures {
   };
 }
 
-/** In the answer while it is held back, else on its way into the kernel. */
+/** Unsent bytes are in the buffer of the response, of its socket, or counted in both. */
 function bytesWaiting({ writableLength, socket }: ServerResponse): number {
   return Math.max(writableLength, socket?.writableLength ?? 0);
 }
 
 async function close(): Promise<void> {
-  stop.abort(new Error('nobody measures any more'));
+  stop.abort(new Error('the benchmark has ended'));
   await running;
   await api[Symbol.asyncDispose]();
 }

@@ -1,6 +1,7 @@
 /**
- * Those who watch, in a process of their own: what they spend must not be taken for what writers wait for. Opens the
- * watches it is told, and says how many lines each of them has seen whenever it is asked.
+ * Opens watches in a separate process, so that their CPU time does not slow down the measured
+ * writes. Opens the watches that the parent requests, and reports the number of lines each has
+ * received whenever the parent asks.
  */
 import { type CountedWatch, openWatch, type WayIn } from './local-api-client.ts';
 

@@ -1,10 +1,12 @@
 /**
- * The embedded API under load, over HTTPS and with every write synced to the disk: what lists and writes take among many
- * objects while many watch, what it holds, and what becomes of a watcher that does not read. The server has a process of
- * its own, whose CPU and memory the figures are of, and so have those who watch. Prints the targets beside the figures;
- * asserts nothing.
+ * Measures the embedded API under load, over HTTPS and with every write synced to the disk: the
+ * latency of lists and writes with many objects and many watches, its resource usage, and how the
+ * server treats a watcher that does not read. The server and the watchers each run in a separate
+ * process; CPU and memory are those of the server. Prints the targets next to the results; asserts
+ * nothing.
  *
- *     npm run bench:local-api [-- --objects 10000] [--watchers 200] [--writes 2000] [--dir PATH] [--profile DIR]
+ *     npm run bench:local-api [-- --objects 10000] [--watchers 200] [--writes 2000] [--dir PATH]
+ *     [--profile DIR]
  */
 import { mkdtemp, open, rm } from 'node:fs/promises';
 import { loadavg, tmpdir } from 'node:os';
@@ -31,7 +33,7 @@ const pods = '/api/v1/namespaces/default/pods';
 const json = 'application/json';
 const table = 'application/json;as=Table;v=v1;g=meta.k8s.io';
 const partial = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io';
-/** Enough that the kernels of both sides have no room left for what nobody reads. */
+/** Enough writes to fill the socket buffers of both kernels for a watch that is not read. */
 const unreadWrites = 6_000;
 
 function pod(index: number): object {
@@ -47,7 +49,7 @@ function pod(index: number): object {
   return { apiVersion: 'v1', kind: 'Pod', metadata: { name, labels, annotations }, spec };
 }
 
-/** As a kubelet tells how a pod is. */
+/** A status patch such as a kubelet sends. */
 function statusPatch(index: number, round: number): Asked {
   const ready = { type: 'Ready', status: round % 2 === 0 ? 'True' : 'False', reason: `Round${round}` };
   const status = { phase: 'Running', podIP: '10.0.0.7', message: `${round}-${index}`, conditions: [ready] };
@@ -73,7 +75,7 @@ const whole = (figure: number) => figure.toFixed(0);
 const judged = (figure: number, most: number) =>
   `(target under ${most} ms: ${figure < most ? 'met' : 'MISSED'})`;
 
-/** What the disk alone takes: nobody can answer a write sooner than it is there. */
+/** The latency of a write and fsync without the API: the lower bound for every API write. */
 async function bareSync(): Promise<void> {
   const directory = await mkdtemp(join(values.dir ?? tmpdir(), 'bench-sync-'));
   try {
@@ -117,7 +119,10 @@ async function version(server: ServerUnderTest): Promise<string> {
     .resourceVersion;
 }
 
-/** As nodes, controllers and people watch: most want whole objects, some a table or little of each, some one pod. */
+/**
+ * Opens watches as nodes, controllers and users do: seven of ten receive complete objects, one a
+ * table, one only metadata, and one follows a single pod.
+ */
 async function openWatchers(server: ServerUnderTest): Promise<Watchers> {
   const path = `${pods}?watch=true&resourceVersion=${await version(server)}`;
   const forms = [json, json, json, json, json, json, json, table, partial];
@@ -156,7 +161,7 @@ function isSeen(before: readonly number[], now: readonly number[]): boolean {
   return now.every((lines, index) => index % 10 === 9 || lines >= (before[index] ?? 0) + writes);
 }
 
-/** One that is granted a watch and reads nothing of it, while the others read on. */
+/** Opens a watch and reads nothing of it, while all other watches are read. */
 async function unread(server: ServerUnderTest, others: number): Promise<void> {
   const before = await server.figures('collected');
   const path = `${pods}?watch=true&resourceVersion=${await version(server)}`;

@@ -1,6 +1,7 @@
 /**
- * What a write to the store of the embedded API takes, from the change in memory until it is on the disk, among many
- * objects and with several who write at once. usage: local-store.ts [--objects N] [--writes N] [--dir PATH]
+ * Measures the latency of writes to the store of the embedded API, from the change in memory until
+ * it is on the disk, with many objects and several concurrent writers. usage: local-store.ts
+ * [--objects N] [--writes N] [--dir PATH]
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,7 +22,7 @@ const clock = realClock();
 const dir = await mkdtemp(join(values.dir ?? tmpdir(), 'bench-store-'));
 const path = join(dir, 'api', 'objects.db');
 
-/** About as long as a pod with its status. */
+/** About the size of a pod with its status. */
 const fields = { spec: { text: 's'.repeat(1_500) }, status: { text: 't'.repeat(1_500) } };
 
 try {
@@ -64,7 +65,7 @@ async function measure(
   resource: ApiResource,
 ): Promise<void> {
   const took: number[] = [];
-  // The more write at once the more share a commit: enough of those are wanted too.
+  // Concurrent writes share commits, so more writers need more writes to get enough commits.
   const all = writes * Math.max(1, writers / 4);
   const loop = monitorEventLoopDelay({ resolution: 1 });
   const before = harness.store.stats().commits;

@@ -1,4 +1,4 @@
-/** A container that logs as fast as it can, and what is seen of its log meanwhile. */
+/** A container that logs as fast as it can, and checks of its log while it runs. */
 import { Worker } from 'node:worker_threads';
 import { realClock } from '../src/lib/index.ts';
 import { ContainerLogs, realLogFiles } from '../src/runtime/index.ts';
@@ -6,26 +6,31 @@ import type { InProcessNode } from '../test/in-process-node.ts';
 
 const lineBytes = 1_024;
 
-/** Numbers begin anew after so many lines: nothing in a container counts as fast as it can write. */
+/**
+ * Line numbers restart at 0 after this many lines: no program in the container can generate numbers
+ * as fast as it can write.
+ */
 const linesOfBlock = 20_011;
 
 /**
- * Numbered lines of the same length, as fast as they are taken, until the seconds are over. With a pause after each 20 MB
- * where who follows must not depend on how busy the machine is: what is kept for one who is late has a bound.
+ * Writes numbered lines of equal length as fast as the runtime accepts them, for the given time. A
+ * pause after each block of 20 MB makes a test independent of the load of the machine, because only
+ * a limited amount of rotated log is retained for a slow follower.
  */
 export function floodScript(seconds: number, pauseSeconds = 0): string {
   const awk = `BEGIN { pad = sprintf("%${lineBytes - 14}s", ""); gsub(/ /, "x", pad); for (i = 0; i < ${linesOfBlock}; i++) printf "%012d %s\\n", i, pad }`;
-  // Shells tell of what was ended by a signal, which is no line of ours.
+  // Shells report children that were killed by a signal; discards this, because it is not a
+  // numbered line.
   return `exec 2>/dev/null; awk '${awk}' >/block; timeout ${seconds} sh -c 'while true; do cat /block; sleep ${pauseSeconds}; done'; while true; do sleep 1; done`;
 }
 
 export interface Followed {
   readonly bytes: number;
-  /** Where the lines were not the ones that follow each other. */
+  /** The first place where the line numbers are not consecutive. */
   readonly problem: string | undefined;
 }
 
-/** Follows a log until it rests, and looks whether every line follows the one before. */
+/** Follows a log until `until` holds, and checks that its line numbers are consecutive. */
 export async function followFlood(
   node: InProcessNode,
   name: string,
@@ -61,7 +66,7 @@ export async function followFlood(
   return { bytes, problem };
 }
 
-/** With lines of one length the number of each is known by its place. */
+/** All lines have the same length, so the offset of a line determines its expected number. */
 function checkChunk(chunk: Uint8Array, from: number): string | undefined {
   const skip = (lineBytes - (from % lineBytes)) % lineBytes;
   const last = Math.floor((chunk.length - skip) / lineBytes) - 1;
@@ -75,7 +80,10 @@ function checkChunk(chunk: Uint8Array, from: number): string | undefined {
   return undefined;
 }
 
-/** The most bytes that files below a directory were seen to hold, looked at beside the main thread. */
+/**
+ * Samples the total size of the files below a directory in a worker thread, and records the
+ * maximum.
+ */
 export class SizeWatch implements AsyncDisposable {
   readonly #worker: Worker;
   readonly #shared = new Float64Array(new SharedArrayBuffer(16));

@@ -1,7 +1,7 @@
 /**
- * A container that logs as fast as the runtime takes it, for a minute: what its files hold at most, whether who follows
- * the log sees every line, and for how long the event loop is held. Prints the targets beside the figures; asserts
- * nothing.
+ * Measures a container that logs as fast as the runtime accepts it for a minute: the maximum size
+ * of its log files, whether a follower receives every line, and how long the event loop is blocked.
+ * Prints the targets next to the results; asserts nothing.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';

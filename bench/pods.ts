@@ -10,9 +10,9 @@ export interface PodHandle {
 const signal = new AbortController().signal;
 
 /**
- * The pod the runtime is asked for by every kubelet: with the filter of system calls for the sandbox, paths of /proc
- * hidden, a log, name servers, and the two files that each container has of its kubelet. Or the barest it can start,
- * which no kubelet may ask for.
+ * `as-by-kubelets` is a pod as every kubelet requests it: with a seccomp profile for the sandbox,
+ * masked /proc paths, a log, name servers, and the hosts and termination message files of each
+ * container. `barest` is the smallest pod that the runtime can start.
  */
 export type Dress = 'barest' | 'as-by-kubelets';
 
@@ -49,7 +49,10 @@ function sandboxConfig({ containerd, dataDir }: PrivateRuntime, name: string, dr
   } as const;
 }
 
-/** What a kubelet writes before it asks for the container, which is its own work and not the runtime's. */
+/**
+ * Creates the files that a kubelet writes before it creates the container; this is work of the
+ * kubelet, not of the runtime.
+ */
 async function containerFiles({ dataDir }: PrivateRuntime, name: string, container: string) {
   const directory = join(dataDir, 'floor-files', name, container);
   await mkdir(directory, { recursive: true });
@@ -85,7 +88,7 @@ async function containerConfig(runtime: PrivateRuntime, name: string, container:
   } as const;
 }
 
-/** The calls a kubelet cannot do without to have one container running, and nothing more. */
+/** Makes only the CRI calls that every kubelet needs to start a pod with one container. */
 export async function startPod(
   runtime: PrivateRuntime,
   name: string,
@@ -101,7 +104,7 @@ export interface FullPodHandle {
   readonly containerIds: readonly string[];
 }
 
-/** The same for several containers, which start one after the other. */
+/** Like `startPod`, for several containers that start sequentially. */
 export async function startFullPod(
   runtime: PrivateRuntime,
   name: string,
@@ -138,7 +141,7 @@ interface ContainerWish {
   readonly dress?: Dress;
 }
 
-/** Answers the id of the container. */
+/** Creates and starts a container; returns its ID. */
 export async function startContainer(
   runtime: PrivateRuntime,
   podSandboxId: string,

@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises';
 
-/** The kernel counts in hundredths of a second on every machine we know. */
+/** The clock tick of /proc/PID/stat, 1/100 s on every supported machine. */
 const tickMs = 10;
 
-/** What a process has used so far, and what it holds now. */
+/** Returns the CPU time that a process has used so far, and its resident memory. */
 export async function processFigures(
   pid: number,
 ): Promise<{ readonly cpuMs: number; readonly residentMb: number }> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-  // The name before it may hold spaces and brackets.
+  // The process name before the last bracket may contain spaces and brackets.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   const kb = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);

@@ -1,8 +1,9 @@
 /**
- * How soon a running container has what a patch of its pod gives it: from the request to the API server, its handshake
- * included, until the cgroups of the container and of the pod hold it. In a real cluster where there is one, or else
- * with kubeling's own API; `KUBELET` names another kubelet to measure in kubeling's place. Prints the target beside the
- * figures; asserts nothing.
+ * Measures how soon a patch of a pod's resources takes effect on a running container: from the
+ * request to the API server, including its TLS handshake, until the cgroups of the container and of
+ * the pod have the new values. Uses a real cluster if there is one, or else kubeling's own API;
+ * `KUBELET` names another kubelet to measure instead of kubeling. Prints the target next to the
+ * results; asserts nothing.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +28,7 @@ interface Amounts {
   readonly mebibytes: number;
 }
 
-/** Who is patched from one to the other and back gets more of both, and less of both. */
+/** Patches between these two amounts increase, or decrease, both CPU and memory. */
 const [small, large]: readonly [Amounts, Amounts] = [
   { milliCpu: 100, mebibytes: 64 },
   { milliCpu: 200, mebibytes: 128 },
@@ -46,7 +47,10 @@ function podDirectory(tree: string, uid: string): string {
   return join(found.parentPath, found.name);
 }
 
-/** Whether the cgroups of the pod and of its container hold just that. */
+/**
+ * Returns a function that checks whether the cgroups of the pod and of its container have exactly
+ * the given amounts.
+ */
 async function cgroupsOf(pod: Pod): Promise<(amounts: Amounts) => boolean> {
   const layout = await detectCgroupLayout(realCgroupHost());
   const uid = pod.metadata?.uid ?? '';

@@ -15,7 +15,7 @@ const topics: Readonly<Record<string, Happening>> = {
 };
 const limitMs = 120_000;
 
-/** What happens in the runtime, from containerd's own events: looking on costs the runtime next to nothing. */
+/** Observes the runtime through containerd's own events, which costs the runtime almost nothing. */
 export class RuntimeWatch implements Disposable {
   readonly #cri: CriClient;
   readonly #end = new AbortController();
@@ -33,19 +33,19 @@ export class RuntimeWatch implements Disposable {
     this.#seen = [];
   }
 
-  /** The times of so many happenings since the last reset, once they are there. */
+  /** Waits for `count` events of a type since the last reset, and returns them with their times. */
   async seen(what: Happening, count: number): Promise<readonly Seen[]> {
     const end = performance.now() + limitMs;
     for (;;) {
       const found = this.#seen.filter((each) => each.what === what);
       if (found.length >= count) return found;
       if (performance.now() > end)
-        throw new Error(`Waited in vain for ${count} times "${what}": ${found.length}`);
+        throw new Error(`Timed out waiting for ${count} "${what}" events: received ${found.length}`);
       await this.#next();
     }
   }
 
-  /** Waits until the runtime itself calls the container that was started last running. */
+  /** Waits until CRI reports the most recently started container as running. */
   async lastRuns(): Promise<void> {
     const last = this.#seen.findLast(({ what }) => what === 'start');
     for (;;) {

@@ -29,22 +29,22 @@ const image = 'localhost/app:1';
 const namespace = 'default';
 const { pods } = apiResources;
 const restMs = 3_600_000;
-/** More than any of it takes, in virtual time. */
+/** The longest wait, in virtual time. */
 const patienceMs = 3_600_000;
 const signal = new AbortController().signal;
 
 const silent: Logger = { info() {}, warn() {}, error() {}, v: () => undefined, child: () => silent };
 
-/** What a stretch of the node's life has cost. */
+/** The cost of an operation on the node. */
 export interface Cost {
-  /** Of the kubelet alone. */
+  /** CPU time of the kubelet alone. */
   readonly cpuMs: number;
-  /** With the simulated cluster and runtime. */
+  /** CPU time including the simulated cluster and runtime. */
   readonly wholeMs: number;
   readonly syncs: number;
 }
 
-/** One kubelet, from its start to its end. */
+/** One run of the kubelet, from its start to its stop. */
 interface Life {
   readonly metrics: MetricRegistry;
   readonly controller: AbortController;
@@ -53,7 +53,7 @@ interface Life {
   readonly running: Promise<void>;
 }
 
-/** A whole kubelet on a simulated runtime in a simulated cluster, under virtual time. */
+/** A complete kubelet with a simulated runtime in a simulated cluster, under virtual time. */
 export class SimulatedNode {
   readonly clock: VirtualClock;
   readonly #random: Random = seededRandom(1);
@@ -92,7 +92,7 @@ export class SimulatedNode {
     const cri = createCriClient({ transport, clock });
     const manifests = new MemoryManifestFiles();
     manifests.makeDirectory(manifestDirectory);
-    const unreachable = () => Promise.reject(new Error('There is no network'));
+    const unreachable = () => Promise.reject(new Error('The simulated node has no network'));
     const machine = {
       manifests,
       files: memoryRuntimeFiles(this.#files),
@@ -122,12 +122,12 @@ export class SimulatedNode {
     await clock.advance(60_000);
   }
 
-  /** Pods of the API that are bound to this node already. */
+  /** Creates pods in the API that are already bound to this node. */
   makePods(count: number): void {
     for (let left = count; left > 0; left--) this.#api.put(pods, aPod(`pod-${this.#made++}`));
   }
 
-  /** As users and controllers do: the pod itself stays as it is. */
+  /** Changes a label of a pod, as users and controllers do; its spec stays the same. */
   label(index: number, value: string): void {
     const name = `pod-${index}`;
     this.#api.change({ resource: pods, namespace, name }, (pod) => ({
@@ -140,7 +140,7 @@ export class SimulatedNode {
     for (const { metadata } of this.#api.objects(pods)) this.#api.deletePod(namespace, metadata.name);
   }
 
-  /** The next are counted from the first again. */
+  /** Restarts the numbering of new pods at 0. */
   forgetPods(): void {
     this.#made = 0;
   }
@@ -156,10 +156,10 @@ export class SimulatedNode {
     await this.until('no pod is left', () => this.#api.objects(pods).length === 0);
   }
 
-  /** Lets whole seconds pass until it is so. */
+  /** Advances the virtual clock by whole seconds until the condition holds. */
   async until(what: string, isSo: () => boolean): Promise<void> {
     for (let passedMs = 0; !isSo(); passedMs += 1_000) {
-      if (passedMs > patienceMs) throw new Error(`Waited in vain for an hour until ${what}`);
+      if (passedMs > patienceMs) throw new Error(`Timed out after a virtual hour waiting until ${what}`);
       await this.clock.advance(1_000);
     }
   }
@@ -172,11 +172,11 @@ export class SimulatedNode {
     return { cpuMs: wholeMs * share, wholeMs, syncs: (await this.#syncs()) - syncs };
   }
 
-  /** Ends the kubelet; its pods run on. */
+  /** Stops the kubelet; its pods keep running. */
   async stop(): Promise<void> {
     const life = this.#life;
     if (life === undefined) return;
-    life.controller.abort(new Error('The bench needs no kubelet now'));
+    life.controller.abort(new Error('The benchmark stopped the kubelet'));
     let isOver = false;
     const ending = life.running
       .then(() => life.cluster.end(1_000))
@@ -187,7 +187,7 @@ export class SimulatedNode {
     await ending;
     life.transport.close();
     this.#life = undefined;
-    // The last of its timers fall due, and let go of it.
+    // Lets the remaining timers of the kubelet expire, so that its memory can be freed.
     await this.clock.advance(restMs);
   }
 
@@ -196,7 +196,7 @@ export class SimulatedNode {
     this.#runtime.close();
   }
 
-  /** How often statuses of pods were written. */
+  /** The number of pod status patches that the API server has received. */
   get patches(): number {
     return this.#api.calls.of({ verb: 'patch', target: 'pods/status' });
   }
@@ -210,7 +210,7 @@ export class SimulatedNode {
   }
 }
 
-/** What is reachable, and nothing else. */
+/** The size of the live objects after a garbage collection. */
 export function liveBytes(): number {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;

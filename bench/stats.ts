@@ -4,16 +4,19 @@ import { eventually } from '../test/kubeling-node.ts';
 import { percentile, print } from './figures.ts';
 
 /*
- * What it costs to find out what a node and its pods use: CPU of this process for one look at everything, and how long
- * nothing else could be done meanwhile. On a real containerd, with POD_COUNT pods (100 unless given), each of them with
- * an empty directory.
+ * Measures the cost of collecting the statistics of a node and its pods: CPU time of this process
+ * for one collection, and how long it blocks the event loop. Uses a real containerd with POD_COUNT
+ * pods (default 100), each with an emptyDir volume.
  */
 
 const count = Number(process.env['POD_COUNT'] ?? 100);
 const rounds = 20;
-/** By then code is compiled as it is after an hour of a node's life. */
+/** Warm-up rounds, so that the code is compiled as in a kubelet that runs for an hour. */
 const roundsBefore = 100;
-/** So far apart the runtime is asked each time, too; what it said is good for a second. */
+/**
+ * Exceeds the one second for which runtime statistics are cached, so every round queries the
+ * runtime.
+ */
 const gapMs = 1_200;
 const { signal } = new AbortController();
 
@@ -24,13 +27,16 @@ async function cpuMsOf(work: () => Promise<unknown>): Promise<number> {
   return (user + system) / 1_000;
 }
 
-/** In a round of its own, as to measure it wakes the process all the time. */
+/**
+ * Measured in separate rounds, because the delay monitor itself wakes the process every
+ * millisecond.
+ */
 async function blockedMsBy(work: () => Promise<unknown>): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
   await work();
   delay.disable();
-  // It measures from tick to tick.
+  // The monitor counts from tick to tick, so its tick of 1 ms is subtracted.
   return Math.max(delay.max / 1e6 - 1, 0);
 }
 
@@ -75,8 +81,9 @@ await eventually(
 );
 const provider = await node.kubelet.runtime.statistics.provider();
 const pages = await node.kubelet.runtime.statistics.pages();
-if (provider === undefined || pages === undefined) throw new Error('nothing is told of this machine');
-// What the start has left to do is done by then.
+if (provider === undefined || pages === undefined)
+  throw new Error('statistics are not available on this machine');
+// Waits until the remaining work of the start is done.
 await new Promise((resolve) => setTimeout(resolve, 10_000));
 print('pods', String(count));
 const rest = () => new Promise((resolve) => setTimeout(resolve, 5_000));

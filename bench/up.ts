@@ -1,6 +1,7 @@
 /**
- * How soon `kubeling up` is there for kubectl, and what it holds while nothing happens: with its API, and the kubelet
- * alone. The private containerd runs all the time. Prints the targets beside the figures; asserts nothing.
+ * Measures how soon `kubeling up` is ready for kubectl, and its memory and CPU while idle: with its
+ * API, and as a kubelet alone. The private containerd keeps running. Prints the targets next to the
+ * results; asserts nothing.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { KubelingNode } from '../test/kubeling-node.ts';
@@ -8,7 +9,7 @@ import { percentile, print } from './figures.ts';
 import { processFigures } from './process-figures.ts';
 
 const starts = 7;
-/** Long enough for a rest to be noticed, and memory to be given back. */
+/** Long enough for the process to become idle and to return memory to the kernel. */
 const restMs = 60_000;
 
 async function measure(node: KubelingNode, what: string, target: string): Promise<void> {

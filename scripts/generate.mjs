@@ -10,7 +10,7 @@ import { renderKinds } from './render-kinds.mjs';
 
 const repo = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 
-/** One entry per generated file. */
+/** One entry per generated TypeScript file. */
 const outputs = [
   { package: 'src/cri', file: 'runtime.ts', protocols: '../../protocols', protos: /^[^/]+\.proto$/ },
   { package: 'src/cri', file: 'containerd.ts', protocols: '../../protocols', protos: /^containerd\// },
@@ -87,7 +87,7 @@ function readProtos({ package: directory, protos }) {
   return all;
 }
 
-/** Nested types are lifted to the top, where two may end up with one name. */
+/** Nested types are moved to the top level, where two of them may get the same name. */
 function refuseTwins(definitions) {
   const seen = new Set();
   for (const { name } of definitions) {

@@ -78,7 +78,7 @@ export function parseProto(fileName, text) {
     return field;
   }
 
-  /** The options in brackets behind a field: names, each with a word, a quoted text or no value. */
+  /** The field options in brackets: names, each with an identifier, a quoted string or no value. */
   function readOptions() {
     const options = {};
     for (let token = next(); token !== ';'; token = next()) {

@@ -1,4 +1,5 @@
-// Renders the kinds of the Kubernetes API: types for objects as JSON has them, and one table of their fields.
+// Renders the TypeScript types of the Kubernetes API kinds in their JSON form, and one table of
+// their fields.
 
 const jsonTypes = {
   string: 'string',
@@ -16,7 +17,7 @@ const jsonTypes = {
   ExtraValue: 'readonly string[]',
 };
 
-/** Lists and single objects of these stand at the top of a document, with apiVersion and kind. */
+/** Kinds with apiVersion and kind: top-level objects and their lists. */
 const isTopLevel = (message) =>
   message.name === 'DeleteOptions' ||
   message.fields.some(({ name, type }) => name === 'metadata' && /Meta$/.test(type));

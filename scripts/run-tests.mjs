@@ -1,11 +1,11 @@
 /**
- * Runs test files, each in a process of its own, and names the slowest of them at the end.
+ * Runs test files, each in a separate process, and names the slowest of them at the end.
  *
  *   node scripts/run-tests.mjs [pattern...]
  *
- * Long ones begin first, so that no core waits for them at the end, and one more runs than there are cores, as many of
- * them wait for containers. Compiled code, types already stripped, is kept between processes: to load what they test
- * takes most files longer than to test it.
+ * Slow files start first, so that they do not prolong the end of the run. One more file than there
+ * are cores runs concurrently, because many tests wait for containers. The compile cache is shared
+ * between the processes, because most files take longer to load than to run.
  */
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -18,7 +18,7 @@ const home = fileURLToPath(new URL('..', import.meta.url));
 const everything = ['src/**/*.test.ts', 'test/**/*.test.ts'];
 /** Directories of the slow tests. */
 const longFirst = ['test/simulation/', 'test/integration/', 'test/', ''];
-/** Far more than any test takes: names a test that hangs. */
+/** Far more than any test needs; stops and names a test that hangs. */
 const fileLimitMs = 12 * 60_000;
 const shown = 20;
 

@@ -71,8 +71,8 @@ function isComplete(host, purpose) {
 }
 
 /**
- * Returns the exit code. Safe to run concurrently in one checkout: the second run waits, then finds
- * nothing to do.
+ * Installs what is missing and returns the exit code. Safe to run concurrently in one checkout: the
+ * second run waits, then finds nothing to do.
  */
 export async function setUp(host, argv) {
   try {

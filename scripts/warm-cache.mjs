@@ -10,6 +10,6 @@ const isLoaded = (path) => path.endsWith('.ts') && !path.endsWith('.test.ts') &&
 const load = (path) => import(pathToFileURL(join(source, path)).href);
 
 for (const path of await readdir(source, { recursive: true })) if (isLoaded(path)) await load(path);
-// This one does what it is told.
+// main.ts runs a command when it is loaded: `version` has no side effects.
 process.argv.splice(2, Number.POSITIVE_INFINITY, 'version');
 await load('main.ts');

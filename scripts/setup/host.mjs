@@ -22,7 +22,8 @@ export function realHost() {
   };
 }
 
-// Often not in the PATH of ordinary users, who still need to know whether a tool is installed.
+// These directories are often not in the PATH of ordinary users, whose check must find the tools
+// too.
 const administratorDirectories = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 
 /** The path of a command, or undefined. */

@@ -76,6 +76,6 @@ async function run(host, cwd, name, args) {
   });
   if (done.code !== 0)
     throw new SetupError(
-      `Cannot install kubectl as ${name} ended with ${done.code}. It says:\n${done.words}`,
+      `Cannot install kubectl as ${name} ended with ${done.code}. Its output:\n${done.words}`,
     );
 }

@@ -25,9 +25,9 @@ export async function withLock(host, directory, work) {
 }
 
 /**
- * What is locked for a directory. Any user who can open a file can lock it, so root locks a file
- * that only root can open, in /run, which is empty after a boot. Other users lock the directory
- * itself.
+ * Returns the path to lock for a directory. Any user who can open a file can lock it, so root locks
+ * a file in /run that only root can open; /run is empty after a boot. Other users lock the
+ * directory itself.
  */
 function lockPath(host, directory) {
   if (host.uid !== 0) return directory;
@@ -41,7 +41,8 @@ function lockPath(host, directory) {
 /** Returns the lock, or undefined when `-n` is among the options and another process holds it. */
 function acquire(directory, options) {
   return new Promise((resolve, reject) => {
-    // Detached: Ctrl-C reaches this process, which finishes its work and then releases the lock.
+    // Detached, so that Ctrl-C does not kill flock: this process finishes its work and then
+    // releases the lock.
     const child = spawn('flock', [...options, directory, 'sh', '-c', 'echo held; exec cat >/dev/null'], {
       stdio: ['pipe', 'pipe', 'ignore'],
       detached: true,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { findCommand } from './host.mjs';
 import { runTask, SetupError, withoutSharedCache } from './task.mjs';
 
-/** Inside node_modules, so that it is removed together with the packages. */
+/** The marker file is inside node_modules, so that it is removed together with the packages. */
 const stampName = '.kubeling-setup.json';
 
 /** Whether node_modules matches package-lock.json for this platform. */
@@ -33,7 +33,10 @@ export async function installNpmPackages(host) {
   if (!installedByHand(host)) await npmCi(host);
 }
 
-/** Chooses the Node.js and records that the packages are complete. The pinned one needs libraries of the system. */
+/**
+ * Selects the Node.js to use and records that the packages are complete. Runs after the system
+ * packages are installed, because the pinned Node.js needs their libraries.
+ */
 export function finishNpmPackages(host) {
   provideNode(host);
   const stamp = join(host.repo, 'node_modules', stampName);
@@ -78,8 +81,8 @@ async function npmCi(host) {
   let fetched = 0;
   const done = await runTask(host, {
     command: npm,
-    // No package needs its install script; development packages are needed whatever NODE_ENV is,
-    // and the set-up must work with a Node.js older than package.json asks for.
+    // No package needs its install script. Development packages are installed whatever NODE_ENV is,
+    // and an older Node.js than package.json requires must be able to run this set-up.
     args: [
       'ci',
       ...['--ignore-scripts', '--no-audit', '--no-fund', '--engine-strict=false', '--loglevel=http'],
@@ -106,8 +109,9 @@ function nodeIsProvided(host) {
 }
 
 /**
- * Makes sure npm scripts find the right Node.js. Some versions of npm unpack the pinned one without linking it; and
- * where it cannot run (musl) it must go, or it would hide a good one of the system.
+ * Makes sure npm scripts find the right Node.js. Some versions of npm unpack the pinned one without
+ * linking it. Where it cannot run (musl) it is removed, because it would hide a working Node.js of
+ * the system.
  */
 function provideNode(host) {
   const packageName = `node-linux-${host.arch}`;

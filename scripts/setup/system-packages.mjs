@@ -210,7 +210,7 @@ export function runningContainerd(host) {
         return `process ${pid}, ${executableOf(directory)}`;
       }
     } catch {
-      // The process exited meanwhile.
+      // The process exited before its files were read.
     }
   }
   return undefined;
@@ -223,7 +223,7 @@ function isHostRoot(proc, directory) {
 
 function executableOf(directory) {
   try {
-    // A file name may hold any characters, those that act on a terminal as well.
+    // A file name may contain any characters, including terminal escape sequences.
     return readlinkSync(join(directory, 'exe')).replace(/[^\x20-\x7e]/g, '?');
   } catch {
     return 'containerd';
@@ -238,7 +238,7 @@ const families = [
   { manager: 'zypper', like: ['suse', 'opensuse', 'sles'], install: 'zypper install' },
 ];
 
-/** The family of the distribution according to os-release; undefined if it is not known. */
+/** The distribution family according to os-release; undefined for an unsupported distribution. */
 export function familyOf(host) {
   let text = '';
   try {
@@ -251,7 +251,10 @@ export function familyOf(host) {
   return families.find((family) => family.like.some((name) => ids.includes(name)));
 }
 
-/** What is missing, what it is for and the command that gets it; for when we may not or cannot install it. */
+/**
+ * Lists the missing tools, their purpose and the command that installs them, for runs that may not
+ * or cannot install packages.
+ */
 export function explainMissing(host, missing) {
   const family = familyOf(host);
   const manager = family?.manager ?? 'apt';

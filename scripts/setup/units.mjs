@@ -10,15 +10,19 @@ function isInstalled(host, unit) {
   return unitDirectories.some((directory) => existsSync(join(host.root, directory, unit)));
 }
 
-/** The units that the packages of these entries will bring. Units that are installed already are not ours to change. */
+/**
+ * The units that the packages of these entries will install. Units that exist already are not
+ * changed.
+ */
 export function unitsToCome(host, entries) {
   return entries.flatMap((entry) => entry.units ?? []).filter((unit) => !isInstalled(host, unit));
 }
 
 /**
- * Debian enables the unit of a package at its first installation, also where systemd does not run, so the next boot
- * would start it. Removes the links that enable it, as `systemctl disable` does, which need not be there: Debian's
- * record of the links stays, so an upgrade of the package finds the unit disabled and keeps it so.
+ * Debian enables a unit when its package is first installed, also where systemd does not run, so
+ * the next boot would start it. Removes the links that enable it, as `systemctl disable` does.
+ * Debian's own record of the links stays, so an upgrade of the package finds the unit disabled and
+ * leaves it so.
  */
 export async function disableUnits(host, units) {
   for (const unit of units.filter((name) => isInstalled(host, name))) {
@@ -37,7 +41,10 @@ function linksOf(host, unit) {
     .filter((path) => lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink());
 }
 
-/** For a machine whose init is not systemd. update-rc.d is in Debian's essential init-system-helpers. */
+/**
+ * Disables the service where init is not systemd. update-rc.d is in Debian's essential
+ * init-system-helpers.
+ */
 async function disableInitScript(host, name) {
   const command = findCommand(host, 'update-rc.d');
   if (command === undefined || !existsSync(join(host.root, 'etc/init.d', name))) return;

@@ -17,7 +17,7 @@ import {
 import { settle } from '../../test/fakes/virtual-clock.ts';
 import type { ApiList } from './client/client.ts';
 
-test('advances only the version for a bookmark', async () => {
+test('advances only the resource version after a bookmark', async () => {
   const { reflector, server, changes, sets, clock } = await syncedRig();
   server.last.send(bookmark('50'));
   await clock.advance(1_500);
@@ -31,7 +31,7 @@ test('advances only the version for a bookmark', async () => {
   await reflector.stop();
 });
 
-test('reads everything again after an expired version, first not older than known, then the newest', async () => {
+test('lists again after an expired resource version: first at least the known version, then the newest', async () => {
   const { reflector, server, changes, clock } = await syncedRig();
   await clock.advance(5_000);
   server.refuse = ({ begin, resourceVersion }) =>
@@ -56,7 +56,7 @@ test('reads everything again after an expired version, first not older than know
   await reflector.stop();
 });
 
-test('gives up a version unknown to the server at once, also in a list', async () => {
+test('stops using a resource version that the server does not have, also in a list', async () => {
   const { reflector, server, clock } = await syncedRig();
   const tooLarge = refusal(504, 'Too large resource version: 10, current: 4');
   server.refuse = ({ begin }) => (begin === 'initial' ? refusal(422) : undefined);
@@ -80,7 +80,7 @@ for (const [what, error] of [
   ['is overloaded', () => refusal(429)],
   ['is unreachable', unreachable],
 ] as const) {
-  test(`resumes the watch of a server that ${what} without a list`, async () => {
+  test(`resumes the watch without a list when the server ${what}`, async () => {
     const { reflector, server, clock } = await syncedRig();
     server.refuse = (_, index) => (index < 4 ? error() : undefined);
     server.last.fail(error());
@@ -97,7 +97,7 @@ for (const [what, error] of [
   });
 }
 
-test('waits as long as the server requests', async () => {
+test('waits as long as the server requests before a retry', async () => {
   const { reflector, server, clock } = await syncedRig();
   server.last.fail(refusal(429, 'busy', 20_000));
   await clock.advance(19_000);
@@ -107,7 +107,7 @@ test('waits as long as the server requests', async () => {
   await reflector.stop();
 });
 
-test('sends no lists to an unreachable server at start and is not synced', async () => {
+test('sends no lists while the server is unreachable at start, and is not synced', async () => {
   const { reflector, server, clock, sets } = reflectorRig();
   server.refuse = (_, index) => (index < 5 ? unreachable() : undefined);
   reflector.start();
@@ -156,7 +156,7 @@ test('uses the shortest delay for the first failure after two quiet minutes', as
   await reflector.stop();
 });
 
-test('reopens a watch that ended in time at once', async () => {
+test('reopens a watch immediately after its regular end', async () => {
   const { reflector, server, clock } = await syncedRig();
   await clock.advance(300_000);
   server.last.end();
@@ -166,7 +166,7 @@ test('reopens a watch that ended in time at once', async () => {
   await reflector.stop();
 });
 
-test('reopens a watch at once that was closed after it delivered events', async () => {
+test('reopens a watch immediately if it was closed after it delivered events', async () => {
   const { reflector, server, clock } = await syncedRig();
   await clock.advance(5_000);
   server.last.fail(unreachable());
@@ -175,7 +175,7 @@ test('reopens a watch at once that was closed after it delivered events', async 
   await reflector.stop();
 });
 
-test('counts a watch of less than a second without events as a failure', async () => {
+test('counts a watch that ends within a second without events as a failure', async () => {
   const { reflector, server, clock } = await syncedRig();
   await clock.advance(5_000);
   server.last.end();
@@ -192,7 +192,7 @@ test('counts a watch of less than a second without events as a failure', async (
   await reflector.stop();
 });
 
-test('does not count a short watch with events as a failure', async () => {
+test('does not count a watch that ends within a second with events as a failure', async () => {
   const { reflector, server, clock } = await syncedRig();
   await clock.advance(5_000);
   server.last.end();
@@ -205,7 +205,7 @@ test('does not count a short watch with events as a failure', async () => {
   await reflector.stop();
 });
 
-test('lists after a stream that ended before its initial events were complete', async () => {
+test('falls back to a list if the stream ended before its initial events were complete', async () => {
   const { reflector, server } = reflectorRig();
   server.answer = () => listOf('9', thing('a', '3'));
   reflector.start();
@@ -217,7 +217,7 @@ test('lists after a stream that ended before its initial events were complete', 
   await reflector.stop();
 });
 
-test('uses lists with a server that silently ignores streaming', async () => {
+test('falls back to lists if the server silently ignores the request for initial events', async () => {
   const { reflector, server, clock } = reflectorRig();
   server.answer = () => listOf('9', thing('a', '3'));
   reflector.start();
@@ -235,7 +235,7 @@ test('uses lists with a server that silently ignores streaming', async () => {
   await reflector.stop();
 });
 
-test('aborts a watch that the server did not end in time', async () => {
+test('aborts a watch that the server did not close at its requested end', async () => {
   const { reflector, server, clock } = await syncedRig();
   const { timeoutSeconds } = server.last.query;
   await clock.advance(timeoutSeconds * 1_000 + 29_000);
@@ -247,7 +247,7 @@ test('aborts a watch that the server did not end in time', async () => {
   await reflector.stop();
 });
 
-test('keeps objects after a failed list and removes them after an empty one', async () => {
+test('keeps cached objects after a failed list, and removes them after an empty list', async () => {
   const { reflector, server, clock, sets } = await syncedRig();
   server.refuse = ({ begin }) => (begin === 'initial' ? refusal(422) : undefined);
   server.answer = (_, index) =>
@@ -262,7 +262,7 @@ test('keeps objects after a failed list and removes them after an empty one', as
   await reflector.stop();
 });
 
-test('does not treat a response without items as an empty list', async () => {
+test('does not treat a list response without items as an empty list', async () => {
   const { reflector, server, clock } = await syncedRig();
   server.refuse = ({ begin }) => (begin === 'initial' ? refusal(422) : undefined);
   server.answer = () => ({ metadata: { resourceVersion: '20' } }) as ApiList<Thing>;

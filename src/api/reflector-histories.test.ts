@@ -21,7 +21,7 @@ function refusal(status: number): KubelingError {
   return apiError({ what: 'watch', status, apiStatus: {} });
 }
 
-/** A small server with a history that may be truncated. */
+/** A fake API server with a history that may be truncated. */
 class SmallServer implements Pick<ApiClient, 'list' | 'watch'> {
   readonly objects = new Map<string, ApiObject>();
   readonly #log: { readonly version: number; readonly event: WatchEvent<ApiObject> }[] = [];
@@ -51,7 +51,7 @@ class SmallServer implements Pick<ApiClient, 'list' | 'watch'> {
     this.#forgotten = this.#version;
   }
 
-  /** Affects open watches too. */
+  /** Changes the fault of the server, also for open watches. */
   turn(fault: Fault): void {
     this.fault = fault;
     this.#interruptions++;
@@ -83,7 +83,7 @@ class SmallServer implements Pick<ApiClient, 'list' | 'watch'> {
   #from({ resourceVersion }: WatchQuery, signal: AbortSignal): AsyncIterable<WatchEvent<ApiObject>> {
     const version = Number(resourceVersion);
     if (version < this.#forgotten) throw refusal(410);
-    // One event too many: it may be delivered twice.
+    // Starts one event early, so that an event is delivered twice.
     return this.#following(version - 1, signal);
   }
 
@@ -177,7 +177,7 @@ async function play(moves: readonly Move[]) {
   return trace;
 }
 
-test("converges to the server's state after any failures, deterministically", async () => {
+test('converges to the state of the server after any sequence of failures', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(move, { maxLength: 30 }), async (moves) => {
       assert.deepEqual(await play(moves), await play(moves));

@@ -49,7 +49,7 @@ const rates: ApiFaultRates = {
 };
 
 for (const streaming of ['offered', 'refused'] as const) {
-  test(`converges to the server's state under random failures, with streams ${streaming}`, async () => {
+  test(`reflects the state of the server after random failures, with streams ${streaming}`, async () => {
     const kinds = new Set<string>();
     for (let seed = 1; seed <= 15; seed++) {
       const created = createHarness(seed, streaming);
@@ -77,7 +77,7 @@ for (const streaming of ['offered', 'refused'] as const) {
 }
 
 for (const how of ['refusing', 'silent'] as const) {
-  test(`serves the cache while the server is unreachable (${how}) and catches up after`, async () => {
+  test(`serves the cache while the server is unreachable (${how}), and is current again afterwards`, async () => {
     const created = createHarness(1);
     const { api, clock } = created;
     api.put(services, service('a', 1));
@@ -104,7 +104,7 @@ for (const how of ['refusing', 'silent'] as const) {
   });
 }
 
-test('leaves nothing behind with a flapping server', async () => {
+test('leaves no timers or connections behind after repeated outages', async () => {
   const created = createHarness(2);
   const { api, clock } = created;
   const reflector = reflected(created);
@@ -166,7 +166,7 @@ test('sends events with their counts to a real store under random failures', asy
 });
 
 for (const how of ['refusing', 'silent'] as const) {
-  test(`sends events recorded during five minutes of unreachability (${how}) after recovery`, async () => {
+  test(`sends events recorded during five minutes without a server (${how}) after its recovery`, async () => {
     const { api, clock, recorder, tell, told } = eventRig(3);
     api.goAway(how);
     for (let round = 0; round < 100; round++) {

@@ -98,8 +98,8 @@ const bootstrap = () =>
     stop.signal,
   );
 
-describe('a node that rotates its certificates', () => {
-  test('writes a missing kubeconfig from the bootstrap kubeconfig at once', async () => {
+describe('bootstrap of a node that rotates its certificates', () => {
+  test('immediately writes a missing kubeconfig from the bootstrap kubeconfig', async () => {
     const access = await prepareClientAccess(settings, accessDeps());
     assert.deepEqual(access, { requestBy: 'bootstrap', requestPath: bootstrapPath, kubeconfigPath });
     assert.equal(files.modeOf(kubeconfigPath), 0o600);
@@ -131,7 +131,7 @@ describe('a node that rotates its certificates', () => {
     assert.equal((await prepareClientAccess(settings, accessDeps())).requestBy, 'kubeconfig');
   });
 
-  test('replaces a kubeconfig that is invalid, expired or without its certificate', async () => {
+  test('replaces a kubeconfig that is invalid or expired, or whose certificate is missing', async () => {
     const users = [
       inlineUser(pair(clock.now() - 2 * day, clock.now() - day)),
       { 'client-certificate': current, 'client-key': current },
@@ -149,7 +149,7 @@ describe('a node that rotates its certificates', () => {
     );
   });
 
-  test('does not bootstrap with an expired kubeconfig and a valid certificate in the store', async () => {
+  test('does not bootstrap with an expired kubeconfig if the certificate store has a valid certificate', async () => {
     const stored = pair(clock.now(), clock.now() + day);
     await files.replace(
       '/pki/kubelet-client-2026-01-01-00-00-00.pem',
@@ -161,7 +161,7 @@ describe('a node that rotates its certificates', () => {
     assert.equal((await prepareClientAccess(settings, accessDeps())).requestBy, 'kubeconfig');
   });
 
-  test('uses the certificate of the store without rotation when that of the kubeconfig is expired or missing', async () => {
+  test('uses the stored certificate without rotation when the one of the kubeconfig is expired or missing', async () => {
     const stored = pair(clock.now(), clock.now() + day);
     const path = '/pki/kubelet-client-2026-01-01-00-00-00.pem';
     await files.replace(path, stored.certificate + stored.key, 0o600);
@@ -186,7 +186,7 @@ describe('a node that rotates its certificates', () => {
     assert.equal(await standIn(), undefined, 'both are expired');
   });
 
-  test('fails without a usable certificate and names the problem and the remedy', async () => {
+  test('fails without a usable certificate, and reports the problem and the remedy', async () => {
     await files.remove(bootstrapPath);
     await assert.rejects(prepareClientAccess({ ...settings, bootstrapPath: '' }, accessDeps()), {
       code: 'CERTIFICATE_BOOTSTRAP',
@@ -198,7 +198,7 @@ describe('a node that rotates its certificates', () => {
     });
   });
 
-  test('keeps an expired certificate without a bootstrap kubeconfig, so that static pods run', async () => {
+  test('accepts an expired certificate if there is no bootstrap kubeconfig, so that static pods run', async () => {
     await writeKubeconfig(inlineUser(pair(clock.now() - 2 * day, clock.now() - day)));
     const access = await prepareClientAccess({ ...settings, bootstrapPath: '' }, accessDeps());
     assert.equal(access.requestBy, 'kubeconfig');
@@ -208,7 +208,7 @@ describe('a node that rotates its certificates', () => {
     );
   });
 
-  test('sends requests with the certificate in use instead of the one of the kubeconfig', async () => {
+  test('sends requests with the rotated certificate instead of the one of the kubeconfig', async () => {
     const texts = pair(clock.now(), clock.now() + day);
     const context = await parseKubeconfig({ file: bootstrapPath, text: bootstrapText() });
     const used = withClientCertificate(context, readKeyPair({ ...texts, from: '/x' }));
@@ -220,8 +220,8 @@ describe('a node that rotates its certificates', () => {
   });
 });
 
-describe('a node that does not rotate its certificates', () => {
-  test('waits for its certificate before anything else and then writes the kubeconfig', async () => {
+describe('bootstrap of a node that does not rotate its certificates', () => {
+  test('waits for the certificate before it writes the kubeconfig', async () => {
     const done = bootstrap();
     await clock.advance(0);
     const [csr] = api.created;
@@ -248,7 +248,7 @@ describe('a node that does not rotate its certificates', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  test('waits for the same request with the same key after a restart', async () => {
+  test('reuses the signing request and its key after a restart', async () => {
     const first = bootstrap();
     first.catch(() => {});
     await clock.advance(minute);
@@ -263,7 +263,7 @@ describe('a node that does not rotate its certificates', () => {
     assert.notEqual(await second, 'not-needed');
   });
 
-  test('replaces a request of that name whose certificate has expired by one with a new key', async () => {
+  test('replaces a signing request of the same name whose certificate has expired, with a new key', async () => {
     const first = bootstrap();
     first.catch(() => {});
     await clock.advance(0);
@@ -298,7 +298,7 @@ describe('a node that does not rotate its certificates', () => {
     assert.notEqual(await last, 'not-needed');
   });
 
-  test('requests a certificate after waiting a minute for an unreachable server', async () => {
+  test("requests a certificate even if the server's health check fails for a minute", async () => {
     healthy = false;
     const done = bootstrap();
     await clock.advance(59_000);
@@ -311,7 +311,7 @@ describe('a node that does not rotate its certificates', () => {
     assert.match([...logs.records].map(({ message }) => message).join(), /not healthy within a minute/);
   });
 
-  test('fails after an hour and after a denial', async () => {
+  test('fails an hour after the request without a certificate, and immediately after a denial', async () => {
     const done = bootstrap();
     done.catch(() => {});
     await clock.advance(60 * minute);

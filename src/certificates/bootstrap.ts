@@ -38,8 +38,8 @@ import {
 export interface BootstrapDeps extends ClientAccessDeps {
   readonly random: Random;
   /**
-   * The client with the credentials of the bootstrap kubeconfig; created once, when it is first
-   * needed.
+   * Creates the client with the credentials of the bootstrap kubeconfig; called once, when the
+   * client is first needed.
    */
   readonly connect: () => Promise<BootstrapApi>;
 }
@@ -88,8 +88,8 @@ function openStore({ certDirectory }: BootstrapSettings, { files, clock, log }: 
 }
 
 /**
- * A server whose health check does not succeed in time gets the request anyway: its health may not
- * be accessible to us.
+ * Waits until the server is healthy, at most for a while: the health endpoint may not be accessible
+ * to the node.
  */
 async function waitForServer(
   isHealthy: BootstrapApi['isHealthy'],
@@ -135,8 +135,8 @@ async function requestAndStore(job: Bootstrapping, signal: AbortSignal): Promise
 }
 
 /**
- * A request of that name that is unusable, for example because its certificate has expired, is
- * replaced by one with a new key.
+ * Requests a certificate once. An unusable request of the same name, for example with an expired
+ * certificate, is replaced by one with a new key.
  */
 async function requestOnce(
   { settings, deps, store, api }: Bootstrapping,
@@ -231,8 +231,9 @@ function whyUnusable({ spec, status }: CsrObject, { key, identity, nowMs }: Expe
 }
 
 /**
- * Derives the same name for the same key, subject and usages. Each part ends with a character that
- * no part contains, so that different lists never give the same text.
+ * Derives the name of the request, which is the same for the same key, subject and usages. Each
+ * part ends with a separator that no part contains, so that different lists never produce the same
+ * text.
  */
 export function bootstrapCsrName(
   key: KeyObject,

@@ -46,7 +46,7 @@ async function client(kubeconfig?: KubeconfigCertificate, seed = 1): Promise<Cer
   return await openClientCertificate(settings, { ...deps(seed), observer });
 }
 
-/** Runs the manager until the test ends and returns the certificates it reported. */
+/** Runs the certificate manager until the test ends, and returns the certificates it reported. */
 function start(manager: {
   run(signal: AbortSignal): Promise<never>;
   onRotated: CertificateManager['onRotated'];
@@ -72,8 +72,8 @@ async function stopAll(): Promise<void> {
   assert.equal(api.watching, 0);
 }
 
-describe('the client certificate', () => {
-  test('requests a certificate as the node at once and watches that one request', async () => {
+describe('client certificate manager', () => {
+  test('immediately requests a certificate for the node, and watches only that request', async () => {
     const manager = await client();
     const rotated = start(manager);
     await clock.advance(0);
@@ -107,7 +107,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('renews between 70 and 90 percent of the lifetime, at a different time on each node', async () => {
+  test('renews a certificate between 70 and 90 percent of its lifetime, at a different time on each node', async () => {
     api.policy = 'issue';
     const moments = new Set<number>();
     for (let seed = 1; seed <= 8; seed++) {
@@ -126,7 +126,7 @@ describe('the client certificate', () => {
     assert.ok(moments.size > 4);
   });
 
-  test('continues for three lifetimes with at most two files', async () => {
+  test('rotates the certificate for three lifetimes with at most two files on disk', async () => {
     api.policy = 'issue';
     api.lifeMs = 10 * minute;
     const manager = await client();
@@ -138,7 +138,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('is restored after a restart, and replaced at once if it is for another node', async () => {
+  test('loads the stored certificate after a restart, and replaces it immediately if it is for another node', async () => {
     api.policy = 'issue';
     start(await client());
     await clock.advance(0);
@@ -159,7 +159,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('retries failures after 2, 4, 8 and 16 seconds and then every 32, and counts them', async () => {
+  test('retries failed requests after 2, 4, 8 and 16 seconds and then every 32, and counts them', async () => {
     const manager = await client();
     start(manager);
     const refusal = () => apiError({ what: 'create csr', status: 403, apiStatus: { message: 'no' } });
@@ -181,7 +181,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('replaces a request that is denied, failed, deleted or replaced', async () => {
+  test('creates another request after one was denied, failed, deleted or replaced', async () => {
     start(await client());
     await clock.advance(0);
     const ends = [
@@ -203,7 +203,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('requests once more after the clock went backwards', async () => {
+  test('requests one new certificate after the clock was set back', async () => {
     api = new SigningApi({ clock, policy: 'issue' });
     clock.jumpWall(400 * day);
     const rotated = start(await client());
@@ -217,7 +217,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('replaces an unanswered request after 15 minutes', async () => {
+  test('replaces a request that is not signed within 15 minutes', async () => {
     start(await client());
     await clock.advance(15 * minute - 1);
     assert.equal(api.created.length, 1);
@@ -226,7 +226,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('survives the end and failure of its watch', async () => {
+  test('restarts a watch that ended or failed', async () => {
     const rotated = start(await client());
     await clock.advance(0);
     api.endWatches();
@@ -252,7 +252,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('continues to wait for its own request and key after a restart', async () => {
+  test('waits for the same request with the same key after a restart', async () => {
     start(await client());
     await clock.advance(5 * minute);
     await stopAll();
@@ -283,7 +283,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('uses a certificate with missing names without requesting it repeatedly', async () => {
+  test('uses a certificate that lacks requested names, without requesting it repeatedly', async () => {
     api.policy = 'issue';
     api.shape = (identity) => ({ ...identity, organizations: [] });
     const manager = await client();
@@ -294,7 +294,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('rejects a certificate that is expired on arrival and reports the clocks', async () => {
+  test('rejects a certificate that is already expired when issued, and mentions the clocks', async () => {
     api.policy = 'issue';
     api.lifeMs = -minute;
     const manager = await client();
@@ -305,7 +305,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('requests at most every ten seconds when certificates are almost expired on arrival', async () => {
+  test('requests at most every ten seconds when issued certificates are almost expired', async () => {
     api.policy = 'issue';
     api.lifeMs = 100;
     start(await client());
@@ -314,7 +314,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('reuses the request after the store failed to write', async () => {
+  test('reuses the signed request after the certificate could not be stored', async () => {
     api.policy = 'issue';
     const replace = files.replace.bind(files);
     files.replace = async () => {
@@ -331,7 +331,7 @@ describe('the client certificate', () => {
     await stopAll();
   });
 
-  test('makes no request while a plain file is at the path of the link', async () => {
+  test('makes no request while a regular file is at the path of the link', async () => {
     await files.replace('/pki/kubelet-client-current.pem', 'something', 0o600);
     const manager = await client();
     start(manager);
@@ -357,7 +357,7 @@ describe('the client certificate', () => {
   });
 });
 
-describe('the certificate of the kubeconfig', () => {
+describe('certificate in the kubeconfig', () => {
   function written(fromMs: number, toMs: number): KubeconfigCertificate {
     const key = newEcKey();
     const authority = new TestAuthority(clock.now());
@@ -365,7 +365,7 @@ describe('the certificate of the kubeconfig', () => {
     return { kind: 'inline', certificate, key: keyPem(key), from: 'client-certificate-data of /k' };
   }
 
-  test('is stored, used and replaced at once', async () => {
+  test('stores, uses and immediately replaces the certificate embedded in the kubeconfig', async () => {
     const manager = await client(written(clock.now() - day, clock.now() + 300 * day));
     assert.ok(manager.current());
     assert.equal(await files.kindAt('/pki/kubelet-client-current.pem'), 'link');
@@ -375,7 +375,7 @@ describe('the certificate of the kubeconfig', () => {
     await stopAll();
   });
 
-  test('uses the newest valid certificate of kubeconfig and store', async () => {
+  test('uses the newest valid certificate of the kubeconfig and the store', async () => {
     api.policy = 'issue';
     const rotated = start(await client());
     await clock.advance(0);
@@ -405,8 +405,8 @@ describe('the certificate of the kubeconfig', () => {
   });
 });
 
-describe('the credential guard', () => {
-  test('exits after five minutes without a certificate if the server refuses to issue one', async () => {
+describe('credential guard', () => {
+  test('exits after five minutes without a certificate if the reachable server issues none', async () => {
     const manager = await client();
     api.failures.create.push(
       ...Array.from({ length: 99 }, () => apiError({ what: 'create', status: 401, apiStatus: {} })),
@@ -421,7 +421,7 @@ describe('the credential guard', () => {
     await stopAll();
   });
 
-  test('does not exit while a request is pending or the server is unreachable', async () => {
+  test('does not exit while a signing request is pending or the server is unreachable', async () => {
     const manager = await client();
     start(manager);
     const guard = guardCredentials({ certificate: manager, clock, log: logs.logger }, stop.signal);
@@ -435,7 +435,7 @@ describe('the credential guard', () => {
     await stopAll();
   });
 
-  test('exits with file and date when the certificate expired and none is issued', async () => {
+  test('exits with the file and the expiry date when the certificate expired and none is issued', async () => {
     api.policy = 'issue';
     const manager = await client();
     start(manager);
@@ -454,7 +454,7 @@ describe('the credential guard', () => {
   });
 });
 
-describe('the serving certificate from the cluster', () => {
+describe('serving certificate issued by the cluster', () => {
   let addresses: NodeAddress[];
   beforeEach(() => {
     addresses = [];
@@ -474,7 +474,7 @@ describe('the serving certificate from the cluster', () => {
   const askedFor = (index: number) =>
     readCertificateRequest(Buffer.from(api.created[index]?.spec.request ?? '', 'base64').toString()).identity;
 
-  test('is not requested without an IP address, and reports the reason', async () => {
+  test('requests no serving certificate without an IP address, and reports the reason', async () => {
     addresses = [{ type: 'Hostname', address: 'n1' }];
     const serving = await open();
     start(serving);
@@ -484,7 +484,7 @@ describe('the serving certificate from the cluster', () => {
     await stopAll();
   });
 
-  test('is requested when the addresses were stable for ten seconds', async () => {
+  test('requests a serving certificate when the addresses were stable for ten seconds', async () => {
     const serving = await open();
     start(serving);
     addresses = [{ type: 'InternalIP', address: '10.0.0.1' }];
@@ -516,7 +516,7 @@ describe('the serving certificate from the cluster', () => {
     await stopAll();
   });
 
-  test('is requested again when addresses are added, not when they are removed, also without a hint', async () => {
+  test('requests a new serving certificate when addresses are added, not when they are removed, also without a hint', async () => {
     api.policy = 'issue';
     addresses = [
       { type: 'InternalIP', address: '10.0.0.1' },
@@ -535,7 +535,7 @@ describe('the serving certificate from the cluster', () => {
     await stopAll();
   });
 
-  test('replaces a pending request when more is required, with one request at a time', async () => {
+  test('replaces a pending request when more addresses are required, with one pending request at a time', async () => {
     addresses = [{ type: 'InternalIP', address: '10.0.0.1' }];
     const serving = await open();
     start(serving);
@@ -553,7 +553,7 @@ describe('the serving certificate from the cluster', () => {
     await stopAll();
   });
 
-  test('counts its lifetimes', async () => {
+  test('records the lifetime of each replaced certificate', async () => {
     api.policy = 'issue';
     api.lifeMs = 10 * minute;
     addresses = [{ type: 'InternalIP', address: '10.0.0.1' }];

@@ -21,7 +21,7 @@ import type { ServedCertificate } from './serving-certificate.ts';
 import type { CsrState } from './signing-request.ts';
 
 export interface CertificateManagerDeps {
-  /** Used in log messages: "client" or "serving". */
+  /** The name used in log messages: "client" or "serving". */
   readonly name: string;
   readonly store: CertificateStore;
   readonly requester: CertificateRequester;
@@ -31,28 +31,29 @@ export interface CertificateManagerDeps {
   readonly log: Logger;
   readonly observer: RotationObserver;
   /**
-   * How long the same content must be required before a certificate without it is replaced; 0 where
-   * it never changes.
+   * How long a new identity must be required before a certificate without it is replaced; 0 for an
+   * identity that never changes.
    */
   readonly debounceMs: number;
-  /** The interval at which `required` is read without a hint. */
+  /** The interval at which `required` is polled. */
   readonly pollMs: number;
-  /** The initial pair, and whether it is to be replaced as soon as possible. */
+  /** The certificate at start, and whether it must be replaced as soon as possible. */
   readonly first: { readonly pair: KeyPair | undefined; readonly action: 'keep' | 'replace' };
 }
 
 /** The delays are 2, 4, 8 and 16 seconds, then 32. */
 const retryPolicy = { baseMs: 2_000, factor: 2, maxMs: 32_000 };
 const retryJitter = 0.1;
-/** The minimum interval between requests, whatever is wrong with clocks or signers. */
+/** The minimum interval between requests, which also applies when clocks or signers are faulty. */
 const minRequestIntervalMs = 10_000;
 
 /**
- * Renews one certificate in time by requests to the cluster. At most one request is pending.
+ * Renews one certificate in time by signing requests to the cluster. At most one request is
+ * pending.
  *
- *     wait ──> stable ──> request ──> wait for the signer ──> store ──> wait
- *               ^ └── failed: back off ──┐ (listeners notified)
- *               └────────────────────────────────────┘
+ *     wait until due ─> wait until the identity is stable ─> request ─> wait for the signer
+ *       ─> store, notify listeners ─> wait until due
+ *     any failure ─> back off ─> wait until due
  */
 export class CertificateManager implements ServedCertificate {
   readonly #deps: CertificateManagerDeps;
@@ -86,8 +87,8 @@ export class CertificateManager implements ServedCertificate {
   }
 
   /**
-   * Whether the API server is known to process requests: it issued a certificate or rejected a
-   * request. Then a missing certificate is not due to an unreachable server.
+   * Whether the API server is known to process requests, because it issued a certificate or
+   * rejected a request. A missing certificate is then not due to an unreachable server.
    */
   get serverResponds(): boolean {
     return this.#serverResponds;
@@ -97,7 +98,7 @@ export class CertificateManager implements ServedCertificate {
     return this.#events.on('rotated', listener);
   }
 
-  /** Reads `required` at once, because it may have changed. */
+  /** Reads `required` immediately, for example because the node's addresses changed. */
   refresh(): void {
     this.#hint.raise();
   }
@@ -119,7 +120,10 @@ export class CertificateManager implements ServedCertificate {
       .join('; ');
   }
 
-  /** Rejects with the reason of the signal only. Must not be called again while it runs. */
+  /**
+   * Runs until the signal aborts, and rejects with its reason. Must not be called again while it
+   * runs.
+   */
   async run(signal: AbortSignal): Promise<never> {
     for (;;) {
       const identity = await this.#untilDue(signal);
@@ -159,7 +163,7 @@ export class CertificateManager implements ServedCertificate {
     }
   }
 
-  /** Records since when this identity is required. */
+  /** Records since when the current identity is required. */
   #recordRequired(required: RequiredIdentity): RequiredIdentity {
     const key = required.kind === 'ready' ? identityKey(required.identity) : '';
     if (this.#required?.key !== key) this.#required = { key, sinceMs: this.#deps.clock.monotonicMs() };
@@ -180,7 +184,7 @@ export class CertificateManager implements ServedCertificate {
       this.#accept(pair, before, identity);
     } catch (error) {
       signal.throwIfAborted();
-      // Cancelled on purpose, because another identity is required now.
+      // The request was cancelled because a different identity is required now.
       if (isKind(error, 'Cancelled')) return;
       this.#recordFailure(error);
     }
@@ -201,7 +205,7 @@ export class CertificateManager implements ServedCertificate {
     );
   }
 
-  /** Resolves when the requested identity has not been the required one for some time. */
+  /** Resolves when a different identity than the requested one has been required for some time. */
   async #untilOutdated(requested: Identity, signal: AbortSignal): Promise<void> {
     const { clock, debounceMs, required: readRequired } = this.#deps;
     for (;;) {
@@ -247,7 +251,8 @@ export class CertificateManager implements ServedCertificate {
     );
     this.#retryAtMs = clock.monotonicMs() + delayMs;
     this.#progress = { kind: 'failed', error, failures: this.#failures };
-    // A rejected request does not show whether the server accepts new ones.
+    // Only API errors count: a denied request does not show whether the server accepts new
+    // requests.
     if (error instanceof KubelingError && error.code.startsWith('API_')) {
       this.#serverResponds = isApiCode(error, 'API_UNAUTHORIZED', 'API_FORBIDDEN', 'API_NOT_FOUND');
     }
@@ -255,7 +260,10 @@ export class CertificateManager implements ServedCertificate {
     log.error('Failed to get certificate', error, { certificate: name, retryInMs: Math.round(delayMs) });
   }
 
-  /** Later than every deadline, for the first attempt. */
+  /**
+   * Whether 90 % of the lifetime of the certificate is over; a failed renewal is then reported as a
+   * problem.
+   */
   #isNearEnd(): boolean {
     const held = this.#held;
     if (held === undefined) return true;
@@ -264,10 +272,10 @@ export class CertificateManager implements ServedCertificate {
   }
 }
 
-/** The state of the next certificate. */
+/** The progress of the next certificate, from waiting to its request. */
 export type RotationProgress =
   | { readonly kind: 'idle' }
-  /** The required content is not known yet. */
+  /** The identity to request is not known yet. */
   | { readonly kind: 'unknown'; readonly why: string }
   | { readonly kind: 'settling'; readonly why: string }
   | { readonly kind: 'requesting' }
@@ -279,7 +287,7 @@ export type RotationProgress =
     }
   | { readonly kind: 'failed'; readonly error: unknown; readonly failures: number };
 
-/** Describes the state to users; empty when no certificate is being requested. */
+/** Describes the progress for users; empty when no certificate is being requested. */
 function describeProgress(progress: RotationProgress): string {
   switch (progress.kind) {
     case 'idle':

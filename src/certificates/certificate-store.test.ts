@@ -53,7 +53,7 @@ describe('the certificate store', () => {
     assert.equal((await (await open()).load())?.leaf.commonName, 'one');
   });
 
-  test('keeps the current and the previous pair and no others', async () => {
+  test('keeps the current and the previous pair and removes older ones', async () => {
     const store = await open();
     await files.replace('/pki/kubelet-server-2020-01-01-00-00-00.pem', 'of another owner', 0o600);
     for (const name of ['one', 'two', 'three', 'four']) {
@@ -69,7 +69,7 @@ describe('the certificate store', () => {
     assert.equal((await store.load())?.leaf.commonName, 'four');
   });
 
-  test('changes nothing for a pair that does not match', async () => {
+  test('changes nothing for a certificate and a key that do not match', async () => {
     const store = await open();
     await update(store, 'one');
     const before = files.paths();
@@ -82,7 +82,7 @@ describe('the certificate store', () => {
     ['while the old link exists', true],
     ['after the old link was removed', false],
   ] as const) {
-    test(`is completed by the next process when killed before the new link is in place, ${when}`, async () => {
+    test(`completes an interrupted switch of certificates after a kill ${when}`, async () => {
       const store = await open();
       if (hasOld) await update(store, 'old');
       const { certificate, key } = newPair('new');
@@ -93,7 +93,7 @@ describe('the certificate store', () => {
     });
   }
 
-  test('drops a new link to an unusable file and keeps the old pair', async () => {
+  test('removes a new link to an unusable file and keeps the old pair', async () => {
     await update(await open(), 'old');
     await files.link('/pki/nothing.pem', updated);
     const store = await open();
@@ -101,7 +101,7 @@ describe('the certificate store', () => {
     assert.equal(await files.kindAt(updated), undefined);
   });
 
-  test('reports a plain file at the path of a link with the remedy', async () => {
+  test('rejects a regular file at the path of a link, with the remedy', async () => {
     const { certificate, key } = newPair();
     await files.replace(current, certificate + key, 0o600);
     const store = await open();

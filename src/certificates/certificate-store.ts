@@ -8,38 +8,37 @@ export interface CertificateStoreOptions {
   readonly files: CertificateFiles;
   readonly clock: Clock;
   readonly log: Logger;
-  /** An absolute path. */
+  /** The absolute path of the store. */
   readonly directory: string;
-  /** `kubelet-client` or `kubelet-server`. */
+  /** The file name prefix: `kubelet-client` or `kubelet-server`. */
   readonly prefix: string;
-  /** Loaded when the store has no pair. */
+  /** The files to load when the store has no pair. */
   readonly configured?: PairFiles | undefined;
 }
 
 const privateMode = 0o600;
 
 /**
- * Certificates with their keys on disk, in the layout of the Go kubelet:
+ * Stores certificates with their keys on disk, in the layout of the Go kubelet:
  *
- *     kubelet-client-2026-01-31-12-00-00.pem certificates and key
- *     kubelet-client-current.pem link to the pair in use
- *     kubelet-client-updated.pem link that is about to be renamed to -current
+ *     kubelet-client-2026-01-31-12-00-00.pem: certificates and key
+ *     kubelet-client-current.pem: link to the pair in use
+ *     kubelet-client-updated.pem: link that is about to be renamed to -current
  *
- * The current and the previous pair are kept. After a kill at any instant the next process finds a
- * complete pair.
+ * The current and the previous pair are kept. If the process is killed at any time, the next one
+ * finds a complete pair.
  */
 export class CertificateStore {
   readonly #options: CertificateStoreOptions;
   #problems: readonly string[] = [];
 
-  /** Created by `open` only. */
   private constructor(options: CertificateStoreOptions) {
     this.#options = options;
   }
 
   /**
-   * Completes an interrupted switch. Throws CERTIFICATE_STORE if another file is at the path of a
-   * link.
+   * Opens the store and completes an interrupted switch. Throws CERTIFICATE_STORE if another file
+   * is at the path of a link.
    */
   static async open(options: CertificateStoreOptions): Promise<CertificateStore> {
     const store = new CertificateStore(options);
@@ -116,11 +115,13 @@ export class CertificateStore {
     const { files } = this.#options;
     await files.remove(this.#updatedPath);
     await files.link(path, this.#updatedPath);
-    // Renamed over the old link: a current pair exists at every instant.
+    // The rename replaces the old link atomically, so a current pair exists at any time.
     await files.rename(this.#updatedPath, this.currentPath);
   }
 
-  /** A remaining -updated link points to a newer pair than -current, if its target exists. */
+  /**
+   * A remaining -updated link is newer than -current: it replaces -current if its target exists.
+   */
   async #finishSwitch(): Promise<void> {
     const { files, log } = this.#options;
     if ((await files.kindAt(this.#updatedPath)) === undefined) return;
@@ -155,7 +156,7 @@ export class CertificateStore {
     return target === undefined ? undefined : resolve(dirname(link), target);
   }
 
-  /** A pair that cannot be removed does no harm. */
+  /** Removes old pairs; a failure is only logged, because old pairs are not used. */
   async #prune(keep: ReadonlySet<string>): Promise<void> {
     const { files, directory, prefix, log } = this.#options;
     try {
@@ -173,7 +174,7 @@ export class CertificateStore {
   }
 }
 
-/** `2026-01-31-12-00-00` in UTC, because local time may go backwards. */
+/** Formats a time as `2026-01-31-12-00-00` in UTC, because local time may be set back. */
 function timeName(ms: number): string {
   return apiTime(ms).replace('Z', '').replaceAll(/[T:]/g, '-');
 }

@@ -15,14 +15,14 @@ export interface ClientAccessDeps {
 
 export interface ClientAccessSettings {
   readonly kubeconfigPath: string;
-  /** Empty if there is none. */
+  /** The path of the bootstrap kubeconfig; empty if none is configured. */
   readonly bootstrapPath: string;
   readonly certDirectory: string;
 }
 
 /**
- * The kubeconfig for certificate requests while there is no certificate; all other requests use the
- * node's kubeconfig.
+ * How to request certificates: the kubeconfig to use while the node has no certificate. All other
+ * requests use the node's kubeconfig.
  */
 export interface CertificateAccess {
   readonly requestBy: 'kubeconfig' | 'bootstrap';
@@ -31,9 +31,9 @@ export interface CertificateAccess {
 }
 
 /**
- * Ensures before any other request that a kubeconfig exists (`rotateCertificates`). A kubeconfig
- * without a valid certificate is rewritten at once from the bootstrap kubeconfig; its certificate
- * follows later. Throws CERTIFICATE_BOOTSTRAP if no certificate can be obtained.
+ * Ensures that a kubeconfig exists before any other request (`rotateCertificates`). A kubeconfig
+ * without a valid certificate is rewritten immediately from the bootstrap kubeconfig; the
+ * certificate is requested later. Throws CERTIFICATE_BOOTSTRAP if no certificate can be obtained.
  */
 export async function prepareClientAccess(
   settings: ClientAccessSettings,
@@ -70,8 +70,9 @@ export async function writeNodeKubeconfig(
 export type KubeconfigChoice = { readonly use: 'it' } | { readonly use: 'bootstrap'; readonly why: string };
 
 /**
- * Whether the kubeconfig is usable. Without a bootstrap kubeconfig an expired certificate is
- * accepted, because static pods, including the API server itself, must run.
+ * Decides whether the kubeconfig is usable or must be bootstrapped. Without a bootstrap kubeconfig
+ * an expired certificate is accepted, because static pods, including the API server itself, must
+ * run.
  */
 export async function chooseKubeconfig(
   settings: ClientAccessSettings,
@@ -100,8 +101,9 @@ export async function chooseKubeconfig(
 }
 
 /**
- * A token, token file or plugin replaces a certificate; a valid certificate in the store replaces
- * an expired one.
+ * Returns why the client certificate is unusable; undefined if it is usable. A token, token file or
+ * exec plugin makes a certificate unnecessary, and a valid certificate in the store replaces an
+ * expired one.
  */
 async function certificateProblem(
   { user }: KubeconfigView,

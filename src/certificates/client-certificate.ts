@@ -28,14 +28,17 @@ export interface ClientCertificateSettings {
   readonly nodeName: string;
   readonly certDirectory: string;
   readonly kubeconfig: KubeconfigCertificate | undefined;
-  /** Requests as the node with a certificate, else with the bootstrap kubeconfig. */
+  /**
+   * Creates a client that uses the current certificate, or the bootstrap kubeconfig if there is
+   * none.
+   */
   readonly api: (current: KeyPair | undefined) => CsrApi;
 }
 
 /**
- * The renewed client certificate of the node (`rotateCertificates`). Starts with the newest valid
- * one of store and kubeconfig; a certificate embedded in the kubeconfig is replaced at once,
- * because copies of it may exist.
+ * Opens the client certificate of a node that rotates it (`rotateCertificates`). Starts with the
+ * newest valid one of store and kubeconfig; a certificate embedded in the kubeconfig is replaced
+ * immediately, because copies of it may exist.
  */
 export async function openClientCertificate(
   settings: ClientCertificateSettings,
@@ -95,7 +98,7 @@ async function firstPair(
     if (stored !== undefined && isExpired(stored.leaf, nowMs)) warnExpired(stored, log);
     return { pair: stored, action: 'keep' };
   }
-  // Stored for other programs too; kubeling uses it even if that fails.
+  // The certificate is stored for other programs too; kubeling uses it even if that fails.
   const pair = await store.update(embedded.certificatePem, embedded.keyPem).catch((error) => {
     log.error('Failed to store certificate of the kubeconfig', error);
     return embedded;
@@ -142,9 +145,9 @@ const longestWithoutMs = 5 * 60_000;
 
 /**
  * Exits with CERTIFICATE_LOST when the node has lost its identity: its client certificate has
- * expired, or has been missing for five minutes, and the API server is reachable and issues none. A
- * restarted kubelet may use its bootstrap kubeconfig. While the server is unreachable, exiting
- * would gain nothing, and pods keep running.
+ * expired, or has been missing for five minutes, and the reachable API server issues none. A
+ * restarted kubelet may use its bootstrap kubeconfig. While the server is unreachable the kubelet
+ * does not exit, and pods keep running.
  */
 export async function guardCredentials(deps: CredentialGuardDeps, signal: AbortSignal): Promise<never> {
   const { certificate, clock, log } = deps;

@@ -24,7 +24,10 @@ export interface FileCertificateDeps {
 }
 
 const roundMs = 60_000;
-/** Certificate and key are written one after the other. */
+/**
+ * Reads changed files after this delay, because certificate and key are written one after the
+ * other.
+ */
 const debounceMs = 500;
 
 /**
@@ -49,7 +52,7 @@ export class FileCertificate implements ServedCertificate {
     this.#events = new TypedEvents((error) => deps.log.error('Certificate rotation listener failed', error));
   }
 
-  /** Throws if there is no usable pair. */
+  /** Opens the files. Throws if there is no usable pair. */
   static async open(deps: FileCertificateDeps): Promise<FileCertificate> {
     const nextRoundMs = (await deps.upkeep?.()) ?? roundMs;
     const reader = new PairReader(deps.files, deps.at);
@@ -60,8 +63,8 @@ export class FileCertificate implements ServedCertificate {
   }
 
   /**
-   * An expired certificate is used too: clients that do not verify are still served, and the others
-   * report the reason.
+   * Returns the certificate, even if it is expired: clients that do not verify it are still served,
+   * and other clients report the reason.
    */
   current(): KeyPair {
     return this.#held;

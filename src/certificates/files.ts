@@ -25,7 +25,7 @@ export interface CertificateFiles {
   link(target: string, path: string): Promise<void>;
   /** Atomically and durably replaces an existing path. */
   rename(from: string, to: string): Promise<void>;
-  /** A missing file is not an error. */
+  /** Removes a file; a missing file is not an error. */
   remove(path: string): Promise<void>;
   /**
    * Calls the listener when a file may have changed, until disposed; calls may be spurious or
@@ -35,7 +35,7 @@ export interface CertificateFiles {
 }
 
 const directoryMode = 0o755;
-/** Larger than every certificate chain and kubeconfig. */
+/** The limit for files that are read, larger than every certificate chain and kubeconfig. */
 const largestFile = 4 * 2 ** 20;
 
 export function realCertificateFiles(): CertificateFiles {
@@ -76,13 +76,13 @@ async function makeDirectoryOf(path: string): Promise<void> {
 
 async function syncDirectory(path: string): Promise<void> {
   await using directory = await open(path, 'r');
-  // Some network file systems do not support syncing directories; there is no alternative on them.
+  // A failure to sync the directory is ignored: some network file systems do not support it.
   await directory.sync().catch(() => {});
 }
 
 /**
- * Watches directories, not files: a replaced file is a new one, and mounted secrets change through
- * a link beside them.
+ * Watches directories instead of files: replacing a file creates a new inode, and mounted secrets
+ * change through a symbolic link in the directory.
  */
 function watchDirectories(paths: readonly string[], changed: () => void): Disposable {
   const directories = new Set(paths.map((path) => dirname(path)));
@@ -127,13 +127,14 @@ export interface PairFiles {
 }
 
 /**
- * Returns undefined if one of the two is missing; throws if they cannot be read or do not match.
+ * Loads a pair. Returns undefined if one of the two files is missing; throws if they cannot be read
+ * or do not match.
  */
 export async function loadPairFiles(files: CertificateFiles, at: PairFiles): Promise<KeyPair | undefined> {
   return await new PairReader(files, at).load();
 }
 
-/** Reads a pair repeatedly; an unchanged pair is not parsed again. */
+/** Loads a pair repeatedly; an unchanged pair is not parsed again. */
 export class PairReader {
   readonly at: PairFiles;
   readonly #files: CertificateFiles;
@@ -145,7 +146,8 @@ export class PairReader {
   }
 
   /**
-   * Returns undefined if one of the two is missing; throws if they cannot be read or do not match.
+   * Loads the pair. Returns undefined if one of the two files is missing; throws if they cannot be
+   * read or do not match.
    */
   async load(): Promise<KeyPair | undefined> {
     const { certificateFile, keyFile } = this.at;

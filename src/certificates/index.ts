@@ -1,12 +1,13 @@
 /**
- * Certificates: the node's identity towards the API server and towards its own clients.
+ * Certificates: the node's identity towards the API server, and the certificate with which its own
+ * server is verified.
  *
- *     kubeconfig, bootstrap kubeconfig ──> prepareClientAccess ──> openClientCertificate ──┐ run,
- *     onRotated: requests
- *                                          (or bootstrapClientCertificate, once) │
- *                                          guardCredentials: exit
- *     tlsCertFile, serverTLSBootstrap ───> servingSource ──> openServingCertificate ───────┘ run,
- *     onRotated: the server
+ *     client certificate, for requests:
+ *       kubeconfig, bootstrap kubeconfig ─> prepareClientAccess ─> openClientCertificate ─> run,
+ *       onRotated; guardCredentials exits when the certificate is lost
+ *       (or, without rotation: bootstrapClientCertificate, once)
+ *     serving certificate, for the server:
+ *       tlsCertFile, serverTLSBootstrap ─> servingSource ─> openServingCertificate ─> run, onRotated
  */
 
 export type { KeyKind, KeyPair, Leaf } from '../protocols/x509/index.ts';

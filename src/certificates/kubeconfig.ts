@@ -2,13 +2,13 @@ import type { KeyPair } from '../protocols/x509/index.ts';
 import type { KubeconfigCertificate } from './client-certificate.ts';
 import type { CertificateFiles } from './files.ts';
 
-/** A certificate, key or bundle, embedded in a kubeconfig or in a file it names. */
+/** A certificate, key or bundle: embedded in a kubeconfig, or in a file that it names. */
 export type KubeconfigMaterial =
   | { readonly kind: 'inline'; readonly name: string; readonly pem: string }
   | { readonly kind: 'file'; readonly name: string; readonly path: string };
 
 /**
- * The part of a kubeconfig that certificates need; the kubeconfig of the API client satisfies it.
+ * The fields of a kubeconfig that this package needs; the kubeconfig of the API client has them.
  */
 export interface KubeconfigView {
   readonly cluster: {
@@ -26,25 +26,26 @@ export interface KubeconfigView {
   };
 }
 
-/** Rejects with the file name if the text is not a kubeconfig. */
+/** Parses a kubeconfig. Rejects with the file name if the text is invalid. */
 export type ParseKubeconfig = (source: {
   readonly file: string;
   readonly text: string;
 }) => Promise<KubeconfigView>;
 
-/** The certificate of a kubeconfig, as the initial client certificate. */
+/** Returns the client certificate of a kubeconfig; undefined if it has none. */
 export function kubeconfigCertificate({ user }: KubeconfigView): KubeconfigCertificate | undefined {
   const { cert, key } = user.certificate ?? {};
   if (cert === undefined || key === undefined) return undefined;
   if (cert.kind === 'file' && key.kind === 'file') {
     return { kind: 'files', certificateFile: cert.path, keyFile: key.path };
   }
-  // A pair of which only one is in a file counts as missing here; the API client reports it.
+  // If only one of certificate and key is in a file, the pair counts as missing; the API client
+  // reports this error.
   if (cert.kind === 'file' || key.kind === 'file') return undefined;
   return { kind: 'inline', certificate: cert.pem, key: key.pem, from: cert.name };
 }
 
-/** The same kubeconfig with the current certificate, for requests. */
+/** Returns the kubeconfig with the current client certificate instead of its own. */
 export function withClientCertificate<T extends KubeconfigView>(context: T, pair: KeyPair | undefined): T {
   if (pair === undefined) return context;
   const inline = (pem: string) => ({ kind: 'inline', name: pair.from, pem }) as const;
@@ -53,8 +54,8 @@ export function withClientCertificate<T extends KubeconfigView>(context: T, pair
 }
 
 /**
- * The text of the kubeconfig after bootstrapping: the cluster of the bootstrap kubeconfig, and a
- * user with the certificate at `pemPath`.
+ * Returns the text of the node's kubeconfig after bootstrapping: the cluster of the bootstrap
+ * kubeconfig, and a user with the certificate at `pemPath`.
  */
 export function nodeKubeconfig({ cluster }: KubeconfigView, pemPath: string): string {
   const { server, ca, tlsServerName, verification, proxyUrl } = cluster;
@@ -90,7 +91,7 @@ export function nodeKubeconfig({ cluster }: KubeconfigView, pemPath: string): st
   ].join('\n');
 }
 
-/** Returns the text of the material; undefined if its file does not exist. */
+/** Returns the text of an embedded value or of its file; undefined if the file does not exist. */
 export async function materialText(
   files: CertificateFiles,
   material: KubeconfigMaterial,
@@ -98,7 +99,7 @@ export async function materialText(
   return material.kind === 'inline' ? material.pem : await files.read(material.path);
 }
 
-/** The URL of a bare host is written without the slash of its root path. */
+/** Formats a URL; the root path is written without its slash. */
 function urlText(url: URL): string {
   return url.pathname === '/' && url.search === '' ? url.href.replace(/\/$/, '') : url.href;
 }

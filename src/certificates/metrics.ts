@@ -1,10 +1,13 @@
 import type { Clock, MetricRegistry } from '../lib/index.ts';
 import type { KeyPair } from '../protocols/x509/index.ts';
 
-/** Counts events of a certificate. Never throws. */
+/** Records certificate rotations in metrics. Never throws. */
 export interface RotationObserver {
   renewFailed(): void;
-  /** `lifetimeMs` is how long the previous certificate was in use, if there was one. */
+  /**
+   * `lifetimeMs` is how long the previous certificate was in use; undefined for the first
+   * certificate.
+   */
   rotated(lifetimeMs: number | undefined): void;
 }
 
@@ -25,10 +28,7 @@ const rotationBuckets = [
   1440 * day,
 ];
 
-/**
- * Registers the metrics once per registry, with or without rotation: the lifetime is always
- * exported.
- */
+/** Registers the client certificate metrics, once per registry and also without rotation. */
 export function clientCertificateMetrics(registry: MetricRegistry): RotationObserver {
   const errors = registry
     .counter({
@@ -60,8 +60,8 @@ export function serverCertificateMetrics(registry: MetricRegistry): RotationObse
 }
 
 /**
- * The remaining lifetime of the current certificate: negative after expiry, infinite without a
- * certificate.
+ * Exports the remaining lifetime of the current certificate: negative after expiry, infinite
+ * without a certificate.
  */
 export function exposeTimeToLive(
   registry: MetricRegistry,

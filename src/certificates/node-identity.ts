@@ -6,12 +6,15 @@ export function nodeCertificateSubject(nodeName: string): Pick<Identity, 'common
   return { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'] };
 }
 
-/** Whom a node's client certificate is for. */
+/** Returns the subject of a node's client certificate; it has no alternative names. */
 export function clientIdentity(nodeName: string): Identity {
   return { ...nodeCertificateSubject(nodeName), dnsNames: [], ips: [] };
 }
 
-/** Whom a node's serving certificate is for: all its addresses, of which one at least must be an IP address. */
+/**
+ * Returns the subject and names of a node's serving certificate: all its addresses, of which at
+ * least one must be an IP address.
+ */
 export function servingIdentity(nodeName: string, addresses: readonly NodeAddress[]): RequiredIdentity {
   const { dnsNames, ips } = altNamesOf(addresses);
   if (ips.length > 0)
@@ -26,7 +29,10 @@ export function servingIdentity(nodeName: string, addresses: readonly NodeAddres
 const addressTypes = ['InternalIP', 'ExternalIP', 'Hostname'];
 const nameTypes = ['InternalDNS', 'ExternalDNS', 'Hostname'];
 
-/** Sorted, each once. A host name may be an address. */
+/**
+ * Returns the DNS names and IP addresses, sorted and without duplicates. A hostname that is an IP
+ * address counts as one.
+ */
 export function altNamesOf(addresses: readonly NodeAddress[]): Pick<Identity, 'dnsNames' | 'ips'> {
   const ips = new Set<string>();
   const dnsNames = new Set<string>();

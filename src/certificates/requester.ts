@@ -25,7 +25,7 @@ import type { CsrRef } from './signing-request.ts';
 import { type CsrApi, type CsrState, createSigningRequest, waitForCertificate } from './signing-request.ts';
 
 export interface RequesterDeps {
-  /** The API with the current credentials. */
+  /** Creates a client that uses the current credentials. */
   readonly api: (current: KeyPair | undefined) => CsrApi;
   readonly signerName: string;
   readonly usages: readonly string[];
@@ -40,11 +40,11 @@ export interface CertificateDemand {
   readonly identity: Identity;
   readonly current: KeyPair | undefined;
   readonly onStatus: (standing: RequestStatus) => void;
-  /** Resolves when waiting is no longer useful. */
+  /** Resolves when a different certificate is required, so that waiting for this one is useless. */
   readonly outdated: (signal: AbortSignal) => Promise<void>;
 }
 
-/** The state of the request. */
+/** The signing request that is pending and its state. */
 export interface RequestStatus {
   readonly csr: string;
   readonly sinceMs: number;
@@ -54,8 +54,8 @@ export interface RequestStatus {
 const longestWaitMs = 15 * 60_000;
 
 /**
- * Obtains one certificate from the cluster: creates a key and a request, waits for the signer,
- * stores the result.
+ * Obtains one certificate from the cluster: creates a key and a signing request, waits for the
+ * signer, stores the result.
  */
 export class CertificateRequester {
   readonly #deps: RequesterDeps;
@@ -66,9 +66,9 @@ export class CertificateRequester {
   }
 
   /**
-   * Rejects with CANCELLED when other content is required. A pending request of an earlier process,
-   * also of the Go kubelet, that still matches is reused: a full disk does not cause a second
-   * request.
+   * Obtains a certificate. Rejects with CANCELLED when a different identity is required. A pending
+   * request of an earlier process, including the Go kubelet, is reused if it still matches, so that
+   * a full disk does not cause a second request.
    */
   async request(demand: CertificateDemand, signal: AbortSignal): Promise<KeyPair> {
     const { store } = this.#deps;
@@ -80,7 +80,10 @@ export class CertificateRequester {
     return pair;
   }
 
-  /** After a kill the next kubelet finds the request; after any other end it is useless. */
+  /**
+   * Waits for the signer. If the kubelet is killed, its successor finds the pending request; after
+   * any other end the request is deleted.
+   */
   async #obtain(demand: CertificateDemand, request: PendingRequest, signal: AbortSignal): Promise<string> {
     const { clock } = this.#deps;
     const { name } = request.ref;
@@ -125,7 +128,7 @@ export class CertificateRequester {
     log.info('Created certificate signing request', { csr: ref.name, signerName });
     const request = { ref, identity, keyPem: keyPem(key), requestedMs: clock.now() };
     this.#pending = request;
-    // Not fatal: without the file a restarted kubelet creates another request.
+    // A failure is not fatal: without the file, a restarted kubelet creates another request.
     await pending
       .write(request)
       .catch((error) => log.error('Failed to store certificate signing request', error));
@@ -156,7 +159,10 @@ export class CertificateRequester {
   }
 }
 
-/** A certificate that is expired on arrival would be requested again and again. */
+/**
+ * Checks the issued certificate. A certificate that is already expired is rejected, because it
+ * would be requested over and over.
+ */
 function checkAnswer(certificate: string, { keyPem: key, ref }: PendingRequest, nowMs: number): void {
   const from = `the certificate signing request ${ref.name}`;
   const { leaf } = readKeyPair({ certificate, key, from });
@@ -167,7 +173,9 @@ function checkAnswer(certificate: string, { keyPem: key, ref }: PendingRequest, 
   );
 }
 
-/** A pending request with its key, which exists only here. */
+/**
+ * A pending signing request with its private key, which exists only in this process and its file.
+ */
 export interface PendingRequest {
   readonly ref: CsrRef;
   readonly identity: Identity;
@@ -176,8 +184,8 @@ export interface PendingRequest {
 }
 
 /**
- * The pending request on disk, so that a restarted kubelet keeps waiting instead of requesting
- * again. An unreadable file counts as missing.
+ * Stores the pending signing request on disk, so that a restarted kubelet keeps waiting for it
+ * instead of creating another. An unreadable file counts as missing.
  */
 export class PendingRequestFile {
   readonly #files: CertificateFiles;

@@ -8,25 +8,26 @@ import {
   missingFrom,
 } from '../protocols/x509/index.ts';
 
-/** The required content of a certificate, or why it is not known yet. */
+/** The subject and names that the certificate must have, or why they are not known yet. */
 export type RequiredIdentity =
   | { readonly kind: 'ready'; readonly identity: Identity }
   | { readonly kind: 'unknown'; readonly why: string };
 
 /**
- * Between 70 and 90 % of the lifetime, so that nodes that joined together do not renew together.
+ * Returns a random time between 70 and 90 % of the lifetime, so that nodes that joined together do
+ * not renew together.
  */
 export function rotationDeadlineMs({ notBeforeMs, notAfterMs }: Leaf, random: Random): number {
   const lifeMs = notAfterMs - notBeforeMs;
   return notBeforeMs + jitter(random, lifeMs * 0.7, 2 / 7);
 }
 
-/** Decides when to request a new certificate. */
+/** The next action: wait, wait until the identity is stable, or request a certificate. */
 export type RotationPlan =
   | { readonly do: 'wait'; readonly ms: number }
   /**
-   * The required content must be stable for some time, because addresses appear one after the
-   * other.
+   * The required identity must be stable for some time, because the node's addresses are reported
+   * one after the other.
    */
   | { readonly do: 'settle'; readonly ms: number; readonly why: string }
   | { readonly do: 'request'; readonly why: string };
@@ -35,16 +36,18 @@ export interface RotationFacts {
   readonly held: KeyPair | undefined;
   readonly required: Identity;
   readonly nowMs: number;
-  /** The monotonic time at which `held` arrived; none if it was there at start. */
+  /** The monotonic time at which `held` was issued; undefined if it was loaded at start. */
   readonly receivedMs: number | undefined;
-  /** The renewal time of `held`; none if it must be replaced as soon as possible. */
+  /**
+   * The time at which `held` must be renewed; undefined if it must be replaced as soon as possible.
+   */
   readonly deadlineMs: number | undefined;
-  /** How long the same content has been required. */
+  /** How long the same identity has been required. */
   readonly stableMs: number;
   readonly debounceMs: number;
   /**
-   * The last issued certificate, if it lacked requested content: another request would return the
-   * same.
+   * The identity for which the signer issued an incomplete certificate: another request would
+   * return the same.
    */
   readonly incompleteFor: string | undefined;
 }
@@ -70,8 +73,8 @@ function rotationReason(facts: RotationFacts): string | undefined {
 }
 
 /**
- * A certificate that was not yet valid on arrival is caused by another clock: the next one would be
- * the same.
+ * Whether the certificate is not valid yet because the clock was set back. If it was not yet valid
+ * when issued either, the clocks of node and signer differ, and another request would not help.
  */
 function hasClockGoneBack({ nowMs, receivedMs }: RotationFacts, { leaf }: KeyPair): boolean {
   return nowMs < Math.min(leaf.notBeforeMs, receivedMs ?? Number.POSITIVE_INFINITY);

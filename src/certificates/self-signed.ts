@@ -28,7 +28,7 @@ export interface SelfSignedDeps {
 }
 
 const lifeMs = 365 * 86_400_000;
-/** Tolerates clock skew. */
+/** Certificates are valid from an hour ago, to tolerate clock skew. */
 const backdatedMs = 3_600_000;
 const renewAt = 0.8;
 const roundMs = 60_000;
@@ -39,9 +39,9 @@ export function selfSignedPaths(directory: string): PairFiles {
 }
 
 /**
- * `kubelet.crt` and `kubelet.key`: created if missing, and created again when most of their
- * lifetime is over or the node has more addresses. Only files that a kubelet created are replaced,
- * never files of the administrator.
+ * Manages `kubelet.crt` and `kubelet.key`: creates them if they are missing, when most of their
+ * lifetime is over, and when the node has new addresses. Replaces only files that a kubelet
+ * created, never files of the administrator.
  */
 export class SelfSignedFiles {
   readonly #deps: SelfSignedDeps;
@@ -56,8 +56,8 @@ export class SelfSignedFiles {
   }
 
   /**
-   * Throws if the files are unusable and may not be replaced. Returns the delay until the next
-   * call.
+   * Renews the files if due, and returns the delay until the next call. Throws if the files are
+   * unusable and may not be replaced.
    */
   async renewIfDue(): Promise<number> {
     await this.#finishReplacement();
@@ -78,8 +78,8 @@ export class SelfSignedFiles {
   }
 
   /**
-   * The certificate is moved away last and put in place last: while it is away, the key is
-   * complete.
+   * Completes an interrupted replacement. The certificate is moved away last and put in place last,
+   * so while it is missing, the key file is complete.
    */
   async #finishReplacement(): Promise<void> {
     const { files } = this.#deps;
@@ -93,7 +93,7 @@ export class SelfSignedFiles {
     await files.rename(aside.certificateFile, this.#at.certificateFile);
   }
 
-  /** A damaged file that a kubelet created counts as missing. */
+  /** Reads the existing certificate. A damaged file that a kubelet created counts as missing. */
   async #existing(): Promise<Leaf | 'none' | 'foreign'> {
     const { files } = this.#deps;
     const { certificateFile, keyFile } = this.#at;
@@ -112,7 +112,9 @@ export class SelfSignedFiles {
     }
   }
 
-  /** The delay until the missing addresses have been missing long enough. */
+  /**
+   * Returns the delay until new addresses have existed long enough to be added to the certificate.
+   */
   #stableInMs(leaf: Leaf): number | 'nothing' {
     const required = this.#names();
     const { commonName, organizations } = leaf;
@@ -140,7 +142,7 @@ export class SelfSignedFiles {
     const { files, log, keyKind } = this.#deps;
     const key = await newPrivateKey(keyKind);
     const certificate = this.#certificate(key);
-    // Once both temporary files exist, a later process completes the replacement.
+    // Once both temporary files exist, a restarted kubelet completes the replacement.
     await files.replace(this.#aside.keyFile, keyPem(key), 0o600);
     await files.replace(this.#aside.certificateFile, certificate, 0o644);
     await this.#finishReplacement();
@@ -170,7 +172,10 @@ export class SelfSignedFiles {
   }
 }
 
-/** `name@seconds`, self-signed or signed by the temporary CA that the Go kubelet creates for it. */
+/**
+ * Whether a kubelet created the certificate: its name is `name@seconds`, self-signed or signed by
+ * the temporary CA that the Go kubelet creates for it.
+ */
 function isKubeletMade({ commonName, issuerName }: Leaf): boolean {
   const kubeletName = /@\d{9,}$/;
   return kubeletName.test(commonName) && (issuerName === commonName || /-ca@\d{9,}$/.test(issuerName));

@@ -70,7 +70,7 @@ async function put(
   await files.replace(at.certificateFile, pair.certificate, 0o644);
 }
 
-describe('the source of the serving certificate', () => {
+describe('selection of the serving certificate', () => {
   const wish = {
     serverTLSBootstrap: false,
     tlsCertFile: '',
@@ -80,7 +80,7 @@ describe('the source of the serving certificate', () => {
     keyKind: 'ec-p256',
   } as const;
 
-  test('is the cluster if configured, then the configured files, then the node itself', () => {
+  test('uses the cluster if configured, then the configured files, then a self-signed certificate', () => {
     const both = { tlsCertFile: '/a', tlsPrivateKeyFile: '/b' };
     assert.equal(servingSource(wish).kind, 'self-signed');
     assert.equal(servingSource({ ...wish, ...both }).kind, 'files');
@@ -89,7 +89,7 @@ describe('the source of the serving certificate', () => {
     assert.equal(servingSource({ ...wish, serverTLSBootstrap: true }).kind, 'self-signed');
   });
 
-  test('is rejected with a certificate without a key or a key without a certificate', () => {
+  test('rejects a configured certificate without a key, and a key without a certificate', () => {
     assert.throws(
       () => servingSource({ ...wish, tlsCertFile: '/a' }),
       /tlsCertFile "\/a" as tlsPrivateKeyFile must be/,
@@ -98,8 +98,8 @@ describe('the source of the serving certificate', () => {
   });
 });
 
-describe('the self-signed certificate', () => {
-  test('is created for host name and addresses, for a year, with the modes of the Go kubelet', async () => {
+describe('self-signed serving certificate', () => {
+  test('creates a certificate for the hostname and addresses, valid for a year, with the file modes of the Go kubelet', async () => {
     const serving = await open(selfSigned);
     const read = new X509Certificate((await files.read(crt)) ?? '');
     assert.equal(read.subjectAltName, 'DNS:n1, IP Address:10.0.0.1');
@@ -111,17 +111,17 @@ describe('the self-signed certificate', () => {
     assert.deepEqual(files.paths(), [crt, key]);
   });
 
-  test('has an RSA key if only RSA ciphers are allowed', async () => {
+  test('creates an RSA key if only RSA ciphers are allowed', async () => {
     const serving = await open({ ...selfSigned, keyKind: 'rsa-2048' });
     assert.match(serving.current()?.keyPem ?? '', /RSA PRIVATE KEY/);
   });
 
-  test('is reused after a restart', async () => {
+  test('reuses the self-signed certificate after a restart', async () => {
     const before = (await open(selfSigned)).current()?.leaf.fingerprint;
     assert.equal((await open(selfSigned)).current()?.leaf.fingerprint, before);
   });
 
-  test('is created again at 80 percent of its lifetime', async () => {
+  test('creates a new certificate at 80 percent of its lifetime', async () => {
     const serving = await open(selfSigned);
     const rotated = start(serving);
     clock.jumpWall(0.8 * 365 * day - 3_600_000 - 2 * minute);
@@ -133,7 +133,7 @@ describe('the self-signed certificate', () => {
     await stopAll();
   });
 
-  test('is created again for new addresses that exist for ten seconds', async () => {
+  test('creates a new certificate for new addresses that exist for ten seconds', async () => {
     const serving = await open(selfSigned);
     const rotated = start(serving);
     await clock.advance(minute);
@@ -164,7 +164,7 @@ describe('the self-signed certificate', () => {
     await stopAll();
   });
 
-  test('fails at start with the remedy if only one of the two files exists', async () => {
+  test('fails at start, with the remedy, if only one of the two files exists', async () => {
     await files.replace(crt, issued('x').certificate, 0o644);
     await assert.rejects(
       open(selfSigned),
@@ -178,7 +178,7 @@ describe('the self-signed certificate', () => {
     });
   });
 
-  test('fails at start for a damaged pair of the administrator and replaces its own', async () => {
+  test('fails at start for a damaged pair of the administrator, and replaces a damaged pair of its own', async () => {
     await put(
       { certificateFile: crt, keyFile: key },
       { certificate: issued('x').certificate, key: issued('y').key },
@@ -191,7 +191,7 @@ describe('the self-signed certificate', () => {
     assert.equal((await open(selfSigned)).problem(), undefined);
   });
 
-  test('leaves a complete pair when killed at any step', async () => {
+  test('leaves a complete pair on disk when killed at any step', async () => {
     await open(selfSigned);
     const created = { certificate: (await files.read(crt)) ?? '', key: (await files.read(key)) ?? '' };
     const steps: readonly (readonly [string, string][])[] = [
@@ -214,16 +214,16 @@ describe('the self-signed certificate', () => {
   });
 });
 
-describe('the configured files', () => {
+describe('configured serving certificate files', () => {
   const at = { certificateFile: '/etc/a.crt', keyFile: '/etc/a.key' };
 
-  test('must exist and match at start', async () => {
+  test('fails at start unless the configured files exist and match', async () => {
     await assert.rejects(open(configured), /\/etc\/a\.crt and \/etc\/a\.key must both exist/);
     await put(at, { certificate: issued('x').certificate, key: issued('y').key });
     await assert.rejects(open(configured), /must fit its key/);
   });
 
-  test('are read again when they change, and every minute', async () => {
+  test('reads the configured files again when they change, and every minute', async () => {
     await put(at, issued('one'));
     const serving = await open(configured);
     const rotated = start(serving);
@@ -248,7 +248,7 @@ describe('the configured files', () => {
     await stopAll();
   });
 
-  test('keep the last valid pair when they become invalid, and report the reason in health', async () => {
+  test('keeps using the last valid pair when the files become invalid, and reports the reason in the health check', async () => {
     const good = issued('one');
     await put(at, good);
     const serving = await open(configured);
@@ -265,7 +265,7 @@ describe('the configured files', () => {
     await stopAll();
   });
 
-  test('export their remaining lifetime', async () => {
+  test('exports the remaining lifetime of the configured certificate', async () => {
     await put(at, issued('one'));
     const serving = await open(configured);
     const registry = new MetricRegistry({ onError: assert.ifError });

@@ -12,7 +12,10 @@ import { SelfSignedFiles, selfSignedPaths } from './self-signed.ts';
 import { type CsrApi, signers } from './signing-request.ts';
 
 const serverPrefix = 'kubelet-server';
-/** Addresses appear one after the other when a node starts: one request covers all of them. */
+/**
+ * How long addresses must be stable: they are reported one after the other when a node starts, and
+ * one request covers all of them.
+ */
 const addressDebounceMs = 10_000;
 const pollMs = 10_000;
 
@@ -31,13 +34,16 @@ export interface ServingSourceSettings {
   readonly serverTLSBootstrap: boolean;
   readonly tlsCertFile: string;
   readonly tlsPrivateKeyFile: string;
-  /** Left out without an API server. */
+  /** The client for certificate requests; undefined without an API server. */
   readonly api: CsrApi | undefined;
   readonly hostname: string;
   readonly keyKind: KeyKind;
 }
 
-/** Throws CERTIFICATE_INVALID for contradicting settings. */
+/**
+ * Selects the source of the serving certificate. Throws CERTIFICATE_INVALID for contradictory
+ * settings.
+ */
 export function servingSource(settings: ServingSourceSettings): ServingSource {
   const { tlsCertFile: certificateFile, tlsPrivateKeyFile: keyFile, api, hostname, keyKind } = settings;
   const [hasCertificate, hasKey] = [certificateFile !== '', keyFile !== ''];
@@ -60,13 +66,13 @@ export interface ServingSettings {
   readonly source: ServingSource;
   readonly nodeName: string;
   readonly certDirectory: string;
-  /** The current addresses of the node; call `refresh()` when they change. */
+  /** Returns the current addresses of the node; call `refresh()` when they change. */
   readonly addresses: () => readonly NodeAddress[];
-  /** How long they must be stable before a certificate is requested; a default unless given. */
+  /** How long addresses must be stable before a certificate is requested; 10 s by default. */
   readonly debounceMs?: number | undefined;
 }
 
-/** Opens the serving certificate of the kubelet. Unusable files make the start fail. */
+/** Opens the serving certificate of the kubelet. Throws if its files are unusable. */
 export async function openServingCertificate(
   settings: ServingSettings,
   deps: CertificateDeps,
@@ -120,22 +126,25 @@ async function openClusterIssued(
   });
 }
 
-/** A certificate that is renewed, whatever its source. */
+/** A serving certificate that is renewed in time, whatever its source. */
 export interface ServedCertificate {
-  /** The valid pair to use; undefined while there is none. */
+  /** Returns the valid certificate and key to use; undefined while there is none. */
   current(): KeyPair | undefined;
-  /** The current pair, which may be expired. */
+  /** Returns the current certificate and key, even if expired. */
   held(): KeyPair | undefined;
   /**
-   * Called with each new pair after it is in use; connections with the old one should be closed.
+   * Calls the listener with each new pair once it is in use; the listener should close connections
+   * that use the old pair.
    */
   onRotated(listener: (pair: KeyPair) => void): Disposable;
-  /** Call when names or addresses of the node may have changed. Returns at once. */
+  /**
+   * Notifies the certificate that names or addresses of the node may have changed. Never blocks.
+   */
   refresh(): void;
-  /** Why there is no valid certificate, with the remedy; undefined while there is one. */
+  /** Returns why there is no valid certificate, with the remedy; undefined while there is one. */
   problem(): string | undefined;
-  /** The state in one line. */
+  /** Describes the state of the certificate in one line. */
   describe(): string;
-  /** Renews it until aborted. Must not be called again while it runs. */
+  /** Renews the certificate until aborted. Must not be called again while it runs. */
   run(signal: AbortSignal): Promise<never>;
 }

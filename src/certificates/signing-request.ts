@@ -15,7 +15,7 @@ import {
   randomInt,
 } from '../lib/index.ts';
 
-/** The part of the API that certificates need. */
+/** The methods of the API client that this package needs. */
 export type CsrApi = Pick<ApiClient, 'create' | 'get' | 'list' | 'watch'>;
 
 /** The fields of a CertificateSigningRequest that are used here. Bytes are base64. */
@@ -45,14 +45,14 @@ export const signers = {
 } as const;
 
 export interface CsrContent {
-  /** Without it the server generates a name with the prefix `csr-`. */
+  /** The name of the request; by default the server generates one with the prefix `csr-`. */
   readonly name?: string | undefined;
   readonly requestPem: string;
   readonly signerName: string;
   readonly usages: readonly string[];
 }
 
-/** One request at the API server. */
+/** Identifies one certificate signing request at the API server. */
 export interface CsrRef {
   readonly name: string;
   readonly uid: string;
@@ -64,7 +64,7 @@ const kinds: readonly ApiResource[] = ['v1', 'v1beta1'].map((version) => ({
   version,
 }));
 
-/** Uses v1, and v1beta1 with a server that has no v1. */
+/** Creates the request with v1 of the API, or with v1beta1 on a server without v1. */
 export async function createSigningRequest(
   api: CsrApi,
   content: CsrContent,
@@ -76,7 +76,7 @@ export async function createSigningRequest(
   });
 }
 
-/** Reads the request of that name; rejects with API_NOT_FOUND if there is none. */
+/** Reads the signing request with this name; rejects with API_NOT_FOUND if it does not exist. */
 export async function getSigningRequest(
   api: CsrApi,
   name: string,
@@ -94,7 +94,7 @@ async function inFirstVersion<T>(call: (resource: ApiResource) => Promise<T>): P
     return await call(newest);
   } catch (error) {
     if (!isApiCode(error, 'API_NOT_FOUND')) throw error;
-    // A server with v1 has no v1beta1: its first answer is the relevant one.
+    // If v1beta1 fails too, reports the error of v1: a server with v1 has no v1beta1.
     return await call(older).catch((second) => {
       throw isApiCode(second, 'API_NOT_FOUND') ? error : second;
     });
@@ -122,13 +122,16 @@ function refOf({ metadata }: CsrObject, { version }: ApiResource): CsrRef {
   return { name: metadata.name, uid: metadata.uid, version };
 }
 
-/** The state of a request. */
+/** The state of a certificate signing request. */
 export type CsrState =
   | { readonly kind: 'pending' }
   | { readonly kind: 'approved' }
   | { readonly kind: 'issued'; readonly certificatePem: string };
 
-/** Throws CERTIFICATE_DENIED or CERTIFICATE_NOT_ISSUED for a request that will never be issued. */
+/**
+ * Returns the state of the request. Throws CERTIFICATE_DENIED or CERTIFICATE_NOT_ISSUED if it will
+ * never be issued.
+ */
 function csrState(name: string, { status }: CsrObject): CsrState {
   const conditions = status?.conditions ?? [];
   for (const { type, reason = '', message = '' } of conditions) {

@@ -90,7 +90,7 @@ const notes: fc.Arbitrary<CheckpointEntry> = fc.record(
 ) as fc.Arbitrary<CheckpointEntry>;
 
 describe('checkpoint entries', () => {
-  it('decode to the encoded value', () => {
+  it('decodes an entry to the encoded value', () => {
     fc.assert(
       fc.property(notes, (each) => {
         assert.equal(encodeEntry(decodeEntry(encodeEntry(each)) ?? each), encodeEntry(each));
@@ -99,7 +99,7 @@ describe('checkpoint entries', () => {
     );
   });
 
-  it('are rejected when truncated at any position', () => {
+  it('rejects an entry that is truncated at any position', () => {
     fc.assert(
       fc.property(notes, fc.double({ min: 0, max: 0.99, noNaN: true }), (each, share) => {
         const text = encodeEntry(each).trimEnd();
@@ -108,13 +108,13 @@ describe('checkpoint entries', () => {
     );
   });
 
-  it('are read in the format of earlier releases', () => {
+  it('decodes entries in the format of earlier releases', () => {
     const old = { version: 1, source: 'file', name: 'web', namespace: 'default', boot: 'b', postStart: 'a' };
     const { postStart: _one, version: _version, ...same } = old;
     assert.deepEqual(decodeEntry(JSON.stringify(old)), { ...same, postStarts: ['a'] });
   });
 
-  it('are rejected when they contain anything else', () => {
+  it('rejects an entry with invalid or additional content', () => {
     fc.assert(fc.property(fc.json(), (text) => decodeEntry(text) === undefined));
     const good = { version: 1, source: 'file', name: 'web', namespace: 'default', boot: 'b' };
     const bad = [
@@ -145,7 +145,7 @@ describe('checkpoint entries', () => {
   });
 });
 
-it('leave at least a second and at most the full grace period, however the clock changes', () => {
+it('computes a remaining grace period between one second and the full period, however the clock changes', () => {
   const left = (nowMs: number) => terminationMsLeft({ sinceMs: 100_000, graceSeconds: 30 }, nowMs);
   assert.deepEqual([100_000, 110_000, 129_500, 130_000].map(left), [30_000, 20_000, 1_000, 1_000]);
   assert.equal(left(3_700_000), 1_000);

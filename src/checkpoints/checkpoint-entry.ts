@@ -4,16 +4,16 @@ import { type BoundVolume, isBoundVolume } from '../volumes/index.ts';
 import { isPodEnd, type PodEnd } from './pod-end.ts';
 import { isStatusEntry, type StatusEntry } from './status-entry.ts';
 
-/** The grace period of a termination and when it began. */
+/** The start of a pod's termination and its grace period. */
 export interface TerminationEntry {
-  /** Wall time, because the monotonic clock does not survive the process. */
+  /** The start in wall time, because the monotonic clock does not survive the process. */
   readonly sinceMs: number;
   readonly graceSeconds: number;
 }
 
 /**
- * The state of one pod that survives the kubelet process, beyond what the runtime and the sources
- * contain.
+ * The state of one pod that must survive the kubelet process and is in neither the runtime nor the
+ * pod sources.
  */
 export interface CheckpointEntry {
   readonly source: PodSource;
@@ -21,23 +21,23 @@ export interface CheckpointEntry {
   readonly namespace: string;
   /** The boot ID of the machine when the pod was last admitted. */
   readonly boot: string;
-  /** The sandbox in which all init containers succeeded. */
+  /** The ID of the sandbox in which all init containers succeeded. */
   readonly initializedSandbox?: string;
-  /** The container whose StartContainer call was sent and not answered. */
+  /** The container for which StartContainer was called without a response so far. */
   readonly startUnderWay?: string;
   /** The containers whose postStart hook has not finished. */
   readonly postStarts?: readonly string[];
-  /** The containers whose preStop hook was started, with the grace period since its start. */
+  /** The containers whose preStop hook was started: when, and with which grace period. */
   readonly preStops?: Readonly<Record<string, TerminationEntry>>;
-  /** Set while the pod terminates. */
+  /** The termination of the pod; undefined while it is not terminating. */
   readonly termination?: TerminationEntry;
-  /** Crash back-off of its containers, by back-off key. */
+  /** The crash back-off of the pod's containers, by back-off key. */
   readonly restarts?: Readonly<Record<string, BackoffState>>;
-  /** The PersistentVolumes of the pod by their names in the pod; none when left out. */
+  /** The PersistentVolumes of the pod by the volume names in the pod; undefined if it has none. */
   readonly volumes?: Readonly<Record<string, BoundVolume>>;
-  /** For an API pod killed by this node, such as an evicted one. */
+  /** The final status of an API pod that this node killed, for example by eviction. */
   readonly end?: PodEnd;
-  /** For a static pod: written after it started, and again when it has terminated. */
+  /** The status of a static pod: written after its start, and again after its termination. */
   readonly status?: StatusEntry;
 }
 
@@ -48,7 +48,8 @@ export function encodeEntry(entry: CheckpointEntry): string {
 }
 
 /**
- * Undefined for anything `encodeEntry` does not produce: a partial entry would be worse than none.
+ * Parses an entry. Returns undefined for any text that `encodeEntry` does not produce, because a
+ * partial entry would be worse than none.
  */
 export function decodeEntry(text: string): CheckpointEntry | undefined {
   const value = parsed(text);
@@ -84,7 +85,7 @@ export function decodeEntry(text: string): CheckpointEntry | undefined {
   };
 }
 
-/** Earlier releases recorded one container, under the name `postStart`. */
+/** Earlier releases recorded only one container, in the field `postStart`. */
 function postStartsIn({
   postStart,
   postStarts,
@@ -95,8 +96,8 @@ function postStartsIn({
 }
 
 /**
- * The remaining grace period: at most the full one when the clock was set back, at least a second
- * when it was set forward.
+ * Returns the remaining grace period. After a change of the clock it is still at most the full
+ * period and at least a second.
  */
 export function terminationMsLeft({ sinceMs, graceSeconds }: TerminationEntry, nowMs: number): number {
   const wholeMs = graceSeconds * 1_000;

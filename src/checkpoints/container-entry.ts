@@ -4,15 +4,16 @@ import { isTerminalPhase } from '../pods/index.ts';
 type ListName = 'containerStatuses' | 'initContainerStatuses' | 'ephemeralContainerStatuses';
 
 /**
- * The published state of containers that the runtime may not remember: exits and restart counts.
+ * Container statuses to restore, because the runtime may have removed exited containers: exits and
+ * restart counts.
  */
 export type ContainerEntries = { readonly [list in ListName]?: readonly ContainerStatus[] };
 
 const listNames = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses'] as const;
 
 /**
- * All container statuses if any container has exited, none otherwise: the runtime reports what
- * runs.
+ * Returns all container statuses if any container has exited, otherwise none: the runtime reports
+ * running containers.
  */
 export function containerEntries(status: PodStatus): ContainerEntries {
   const kept = (all: readonly ContainerStatus[]) =>
@@ -25,12 +26,15 @@ function hasPast({ state, lastState, restartCount }: ContainerStatus): boolean {
   return restartCount > 0 || lastState?.terminated !== undefined || state?.terminated !== undefined;
 }
 
-/** The waiting reason is determined again, and changes too often to be recorded. */
+/**
+ * Removes the waiting reason, which a restarted kubelet computes again and which changes too often
+ * to be stored.
+ */
 function withoutWaiting({ state, ...status }: ContainerStatus): ContainerStatus {
   return state === undefined || state.waiting !== undefined ? status : { ...status, state };
 }
 
-/** Reads each list from a checkpoint file. */
+/** Whether the lists of a checkpoint file are valid container statuses. */
 export function areContainerEntries(value: Readonly<Record<string, unknown>>): boolean {
   return listNames.every((list) => value[list] === undefined || isList(value[list]));
 }

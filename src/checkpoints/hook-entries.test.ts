@@ -22,8 +22,8 @@ function aNode() {
   return { clock, hooks, notes: () => notes };
 }
 
-describe('hook entries', () => {
-  it('contain the containers with an unfinished postStart hook, in the order of their start', async () => {
+describe('hook checkpoint entries', () => {
+  it('lists the containers with an unfinished postStart hook in the order of their start', async () => {
     const { hooks, notes } = aNode();
     await hooks.recordPostStart(pod, 'a');
     assert.deepEqual(hooks.pendingPostStarts(podUid('other')), []);
@@ -36,7 +36,7 @@ describe('hook entries', () => {
     assert.equal('postStarts' in notes(), false);
   });
 
-  it('contain the start of a preStop hook and its grace period, until the container has stopped', async () => {
+  it('stores the start and grace period of a preStop hook until the container has stopped', async () => {
     const { hooks, clock, notes } = aNode();
     await hooks.recordPreStop(pod, 'a', 30);
     await clock.advance(12_000);
@@ -48,7 +48,7 @@ describe('hook entries', () => {
     assert.equal('preStops' in notes(), false);
   });
 
-  it('are bounded when containers exit unobserved', async () => {
+  it('limits the number of entries when containers exit unobserved', async () => {
     const { hooks, notes } = aNode();
     for (let index = 0; index < 100; index++) {
       await hooks.recordPreStop(pod, `id-${index}`, 30);

@@ -10,11 +10,12 @@ export interface HookEntriesDeps {
 }
 
 /**
- * Entries of containers that exited while no kubelet ran remain; more than these are never used.
+ * The maximum number of entries per kind of hook. Entries of containers that exited while no
+ * kubelet was running are never removed otherwise.
  */
 const mostOfAKind = 32;
 
-/** The hook progress of a pod's containers, as a part of its checkpoint entry. */
+/** Tracks the hook progress of a pod's containers in its checkpoint entry. */
 export function hookEntries({ clock, get, change }: HookEntriesDeps): HookCheckpoint {
   return {
     recordPostStart: ({ metadata }, containerId) =>

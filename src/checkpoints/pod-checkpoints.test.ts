@@ -20,7 +20,7 @@ const waiting = { type: 'Ready', status: 'False', lastTransitionTime: startTime 
 const running = { phase: 'Pending', startTime, conditions: [scheduled, waiting] };
 const failed = { ...running, phase: 'Failed', reason: 'DeadlineExceeded', message: 'too long' };
 
-/** A machine on which kubelets start and stop. */
+/** A simulated machine on which kubelets start and stop. */
 function aMachine(change: (files: RuntimeFiles) => RuntimeFiles = (files) => files) {
   const clock = new VirtualClock();
   const logs = collectLogs(clock);
@@ -53,7 +53,7 @@ function aMachine(change: (files: RuntimeFiles) => RuntimeFiles = (files) => fil
 }
 
 describe('PodCheckpoints', () => {
-  it('stores the volumes of pods, also those of a previous kubelet', async () => {
+  it('stores the volumes of pods and restores those of the previous kubelet', async () => {
     const machine = aMachine();
     const book = await machine.open();
     const volume = {
@@ -77,7 +77,7 @@ describe('PodCheckpoints', () => {
     assert.deepEqual((await machine.open()).volumes.of(uid), {});
   });
 
-  it('resolves when a record is on disk, and does not wait for a disk that hangs', async () => {
+  it('resolves when a record is on disk, or after a time-out if the disk hangs', async () => {
     const gate = Promise.withResolvers<void>();
     const machine = aMachine((files) => ({
       ...files,
@@ -97,7 +97,7 @@ describe('PodCheckpoints', () => {
     assert.equal(await settled, 1);
   });
 
-  it('restores the records of the previous kubelet, with one write for an admitted pod', async () => {
+  it('restores the records of the previous kubelet, and writes once for an admitted pod', async () => {
     const machine = aMachine();
     const first = await machine.open();
     await first.recordAdmission(web, running);
@@ -138,7 +138,7 @@ describe('PodCheckpoints', () => {
     }
   });
 
-  it('continues when nothing can be written, and retries with the next record', async () => {
+  it('continues after a failed write, and retries with the next record', async () => {
     let isFull = true;
     const machine = aMachine((files) => ({
       ...files,
@@ -185,7 +185,7 @@ describe('PodCheckpoints', () => {
     assert.equal(machine.writes.length, 2);
   });
 
-  it('only shortens the grace period', async () => {
+  it('ignores a later deadline for a terminating pod', async () => {
     const machine = aMachine();
     const book = await machine.open();
     await book.recordTermination(web, 30);
@@ -196,7 +196,7 @@ describe('PodCheckpoints', () => {
     assert.equal((await machine.open()).secondsLeft(uid), 5);
   });
 
-  it('restarts the grace period after the clock was set back, only once', async () => {
+  it('restarts the grace period once after the clock was set back', async () => {
     const machine = aMachine();
     await (await machine.open()).recordTermination(web, 30);
     machine.clock.jumpWall(-3_600_000);
@@ -206,7 +206,7 @@ describe('PodCheckpoints', () => {
     assert.equal((await machine.open()).secondsLeft(uid), 20);
   });
 
-  it('keeps the deadline when the clock is changed, also for the next kubelet', async () => {
+  it('keeps the termination deadline when the clock is changed, also for the next kubelet', async () => {
     for (const jumpMs of [-3_600_000, 3_600_000]) {
       const machine = aMachine();
       const book = await machine.open();
@@ -221,7 +221,7 @@ describe('PodCheckpoints', () => {
     }
   });
 
-  it('drops a termination that is over, and a pod whose directory was removed', async () => {
+  it('drops the record of a finished termination, and of a pod whose directory was removed', async () => {
     const machine = aMachine();
     const book = await machine.open();
     await book.recordAdmission(web, running);
@@ -239,7 +239,7 @@ describe('PodCheckpoints', () => {
     assert.equal(machine.writes.length, before, 'nothing brings the directory back');
   });
 
-  it('stores the source of a pod that is not admitted, without a file', async () => {
+  it('stores the source of a pod that is not admitted in memory only', async () => {
     const machine = aMachine();
     const book = await machine.open();
     book.observeSource(podOf({ source: 'http' }), 'anew');
@@ -249,7 +249,7 @@ describe('PodCheckpoints', () => {
     assert.equal(book.wasAdmittedInThisBoot(uid), false);
   });
 
-  it('stores the final status of a static pod, with one more write', async () => {
+  it('stores the final status of a static pod with one additional write', async () => {
     const machine = aMachine();
     const first = await machine.open();
     await first.recordAdmission(web, running);
@@ -261,7 +261,7 @@ describe('PodCheckpoints', () => {
     assert.deepEqual((await machine.open()).statusOf(uid), ended);
   });
 
-  it('starts a static pod again that was terminated by a node shutdown', async () => {
+  it('restarts a static pod that was terminated by a node shutdown', async () => {
     const machine = aMachine();
     const first = await machine.open();
     await first.recordAdmission(web, running);
@@ -276,7 +276,7 @@ describe('PodCheckpoints', () => {
     assert.equal(book.statusOf(uid), undefined);
   });
 
-  it('keeps the start of a pod that continues, but not of one that starts again or is terminating', async () => {
+  it('keeps the start of a pod that continues, and drops it for a pod that starts again or terminates', async () => {
     const machine = aMachine();
     const first = await machine.open();
     await first.recordAdmission(web, running);
@@ -292,7 +292,7 @@ describe('PodCheckpoints', () => {
     assert.equal((await machine.open()).statusOf(uid), undefined);
   });
 
-  it('drops the final status when the source has removed the pod', async () => {
+  it('drops the final status of a pod that its source has removed', async () => {
     const machine = aMachine();
     const book = await machine.open();
     await book.recordSourceRemoved(uid);

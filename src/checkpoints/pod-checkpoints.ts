@@ -30,7 +30,7 @@ export interface PodCheckpointsDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly files: RuntimeFiles;
-  /** The directory with one subdirectory for each pod. */
+  /** The directory that contains one subdirectory per pod. */
   readonly podsDir: string;
   /** Reads the boot ID of the machine. */
   readonly readBoot: () => Promise<string>;
@@ -38,33 +38,37 @@ export interface PodCheckpointsDeps {
 
 interface CheckpointFile {
   entry: CheckpointEntry;
-  /** The deadline of the recorded termination, by the monotonic clock. */
+  /** The deadline of the pod's termination, by the monotonic clock. */
   deadlineMs: number | undefined;
-  /** The content of the file, as far as known. */
+  /** The last known content of the checkpoint file. */
   written: CheckpointEntry | undefined;
-  /** Resolves when everything recorded so far is written; never rejects. */
+  /** Resolves when all records so far are written; never rejects. */
   writing: Promise<void>;
 }
 
 const fileName = 'kubeling.json';
 const writeTimeoutMs = 5_000;
-/** The runtime takes whole seconds only, so a smaller difference does not matter. */
+/** The smallest change of a deadline that is written: the runtime accepts only whole seconds. */
 const minChangeMs = 1_000;
-/** Far more than the entry of any pod takes. */
+/** The maximum size of a checkpoint file, far more than any pod needs. */
 const maxFileBytes = 256 * 1024;
-/** A power failure also ends everything the entries describe, so no write waits for fsync. */
+/**
+ * Writes do not wait for fsync: after a power failure the checkpoints are not needed, because all
+ * containers have ended.
+ */
 const writeOptions = { mode: 0o600, survives: 'crash' } as const;
 
 /**
- * The checkpoint entries of all pods, each in a file in the directory of its pod and deleted with
- * it. A record takes effect in memory at once; the promise resolves when it is on disk, or after a
- * time-out. A record that is not written is lost for the next kubelet process only.
+ * The checkpoint entries of all pods, each stored in a file in the pod's directory and deleted with
+ * it. A record takes effect in memory immediately; the returned promise resolves when it is on
+ * disk, or after a time-out. A record that could not be written is lost only if the kubelet
+ * restarts.
  */
 export class PodCheckpoints {
   readonly hooks: HookCheckpoint;
   readonly #deps: PodCheckpointsDeps;
   readonly #entries = new Map<PodUid, CheckpointFile>();
-  /** Empty while the boot ID is unknown. */
+  /** The boot ID of the machine; empty while it is unknown. */
   #boot = '';
 
   constructor(deps: PodCheckpointsDeps) {
@@ -80,7 +84,9 @@ export class PodCheckpoints {
     return this.#entries.size;
   }
 
-  /** Reads the entries of previous kubelet processes; called once, before anything else. */
+  /**
+   * Reads the entries of previous kubelet processes; must be called once, before any other method.
+   */
   async open(): Promise<void> {
     const { files, podsDir, logger, readBoot } = this.#deps;
     this.#boot = (await readBoot().catch(() => '')).trim();
@@ -106,30 +112,33 @@ export class PodCheckpoints {
   }
 
   /**
-   * The remaining grace period in whole seconds, at least one; undefined for a pod that does not
-   * terminate.
+   * Returns the remaining grace period of a terminating pod in whole seconds, at least one;
+   * undefined for any other pod.
    */
   secondsLeft(uid: PodUid): number | undefined {
     const deadlineMs = this.#entries.get(uid)?.deadlineMs;
     if (deadlineMs === undefined) return undefined;
-    // Rounded first, because fractions of the clock must not add a second.
+    // Rounded to milliseconds first, so that fractions do not add a second.
     return Math.max(1, Math.ceil(Math.round(deadlineMs - this.#deps.clock.monotonicMs()) / 1_000));
   }
 
-  /** All recorded crash back-offs. */
+  /** Returns the crash back-offs of all pods. */
   backoffs(): readonly (readonly [string, BackoffState])[] {
     return [...this.#entries.values()].flatMap(({ entry }) => Object.entries(entry.restarts ?? {}));
   }
 
-  /** The status a restored pod continues with; undefined for a pod that starts from scratch. */
+  /**
+   * Returns the status with which a restored pod continues; undefined for a pod that starts from
+   * scratch.
+   */
   statusOf(uid: PodUid): StatusEntry | undefined {
     const { status, termination } = this.get(uid) ?? {};
     if (status !== undefined && isShutDown(status)) return undefined;
-    // A pod that was terminating and had not finished was no longer desired.
+    // A pod whose termination did not finish was no longer desired, so its status is not used.
     return termination !== undefined && status?.phase === undefined ? undefined : status;
   }
 
-  /** A source has delivered the pod. Nothing is written before the pod is admitted. */
+  /** Records that a source has delivered the pod. Nothing is written before the pod is admitted. */
   observeSource(pod: Pod, life: 'goes-on' | 'anew'): void {
     const { uid } = pod.metadata;
     const file = this.#entries.get(uid);
@@ -141,7 +150,7 @@ export class PodCheckpoints {
       };
   }
 
-  /** Records the admission; writes only when it changes the entry. */
+  /** Records the admission of the pod; writes only if that changes the entry. */
   async recordAdmission(pod: Pod, now: PodStatus): Promise<void> {
     const { uid } = pod.metadata;
     const { termination: _over, status: before, ...entry } = this.get(uid) ?? {};
@@ -151,8 +160,7 @@ export class PodCheckpoints {
   }
 
   /**
-   * Records a published status; written only where the runtime could not tell the next kubelet
-   * process.
+   * Records a published status; writes only what the next kubelet could not read from the runtime.
    */
   async recordStatus(pod: Pod, now: PodStatus): Promise<void> {
     const { uid } = pod.metadata;
@@ -166,7 +174,10 @@ export class PodCheckpoints {
     await this.#record(uid, { ...entry, status }, deadlineMs);
   }
 
-  /** The pod has finished: no later kubelet starts it again for as long as it is desired. */
+  /**
+   * Records that the pod has finished, so that no later kubelet starts it again while it is
+   * desired.
+   */
   async recordFinished(pod: Pod, now: PodStatus): Promise<void> {
     const { uid } = pod.metadata;
     const status = statusOfStaticPod(pod, now);
@@ -176,8 +187,8 @@ export class PodCheckpoints {
   }
 
   /**
-   * The same for a pod this node killed: the API server may receive the status only after a restart
-   * of the kubelet.
+   * Records the final status of a pod that this node killed, because the API server may receive it
+   * only after a restart of the kubelet.
    */
   async recordKilled(pod: Pod, now: PodStatus): Promise<void> {
     const end = podEnd(now);
@@ -189,7 +200,10 @@ export class PodCheckpoints {
     }
   }
 
-  /** Its source has removed the pod: its status does not apply to another pod with this UID. */
+  /**
+   * Records that the source has removed the pod, so that its status does not apply to a later pod
+   * with the same UID.
+   */
   async recordSourceRemoved(uid: PodUid): Promise<void> {
     const file = this.#entries.get(uid);
     if (file === undefined) return;
@@ -202,7 +216,7 @@ export class PodCheckpoints {
     await this.#change(uid, (entry) => ({ ...entry, initializedSandbox: sandboxId }));
   }
 
-  /** Starts that this kubelet or a previous one requested and that are not answered. */
+  /** StartContainer calls of this kubelet or a previous one that got no response. */
   readonly starts: StartCheckpoint = {
     recordStart: ({ metadata }, containerId) =>
       this.#change(metadata.uid, (entry) => ({ ...entry, startUnderWay: containerId })),
@@ -212,7 +226,7 @@ export class PodCheckpoints {
       ),
   };
 
-  /** The PersistentVolumes of each pod. */
+  /** Access to the recorded PersistentVolumes of each pod. */
   readonly volumes: BoundVolumeRecords = {
     of: (uid) => this.get(uid)?.volumes ?? {},
     ofOtherPods: (uid) =>
@@ -236,7 +250,8 @@ export class PodCheckpoints {
   }
 
   /**
-   * Records the begin of a termination; the deadline of a terminating pod can only become earlier.
+   * Records the start of a termination; the deadline of a terminating pod can only be moved
+   * earlier.
    */
   async recordTermination(pod: Pod, graceSeconds: number): Promise<void> {
     const { clock } = this.#deps;
@@ -248,7 +263,7 @@ export class PodCheckpoints {
   }
 
   /**
-   * Records the deadline again when the wall clock was changed, so that a later kubelet computes
+   * Writes the deadline again after a change of the wall clock, so that a later kubelet computes
    * the same deadline.
    */
   async refreshDeadline(uid: PodUid): Promise<void> {
@@ -264,8 +279,8 @@ export class PodCheckpoints {
   }
 
   /**
-   * No container of the pod runs any more. The entry of an undesired pod is deleted with its
-   * directory soon.
+   * Records that all containers of the pod have stopped. The entry of a pod that is no longer
+   * desired is deleted with its directory soon.
    */
   async recordTerminated(uid: PodUid, fate: 'wanted' | 'unwanted'): Promise<void> {
     const file = this.#entries.get(uid);
@@ -282,7 +297,7 @@ export class PodCheckpoints {
     await this.#waitForWrite(this.#deps.podsDir, Promise.all(files.map(({ writing }) => writing)));
   }
 
-  /** Drops the entries of pods that have no directory any more. */
+  /** Drops the entries of pods whose directory was removed. */
   retain(isKept: (uid: PodUid) => boolean): void {
     for (const uid of [...this.#entries.keys()]) if (!isKept(uid)) this.#entries.delete(uid);
   }
@@ -301,7 +316,10 @@ export class PodCheckpoints {
     await this.#waitForWrite(this.#path(uid), file.writing);
   }
 
-  /** A disk that does not respond does not block the caller. */
+  /**
+   * Waits for a write with a time-out, so that a disk that does not respond does not block the
+   * caller.
+   */
   async #waitForWrite(path: string, writing: Promise<unknown>): Promise<void> {
     const { clock, logger } = this.#deps;
     const patience = { clock, ms: writeTimeoutMs, what: 'write a pod checkpoint' };
@@ -312,7 +330,7 @@ export class PodCheckpoints {
     }
   }
 
-  /** Writes the latest entry; intermediate entries need no write. */
+  /** Writes the latest entry; entries that were replaced in the meantime are not written. */
   async #write(uid: PodUid, file: CheckpointFile): Promise<void> {
     const { entry } = file;
     if (this.#entries.get(uid) !== file || sameJson(file.written, entry)) return;
@@ -349,8 +367,8 @@ export class PodCheckpoints {
   }
 
   /**
-   * If the clock was set back to before the begin, the time counts from now on, also for later
-   * kubelets.
+   * Restores a termination. If the clock was set back to before its start, the grace period starts
+   * now, also for later kubelets.
    */
   async #resume(uid: PodUid, entry: CheckpointEntry, termination: TerminationEntry): Promise<void> {
     const { clock } = this.#deps;
@@ -369,7 +387,10 @@ function newEntry(pod: Pod): CheckpointEntry {
   return { source: sourceNameOf(pod), name, namespace, boot: '' };
 }
 
-/** The API server stores the status of every other pod. */
+/**
+ * Returns the status to store for a static pod; undefined for other pods, whose status the API
+ * server stores.
+ */
 function statusOfStaticPod(pod: Pod, status: PodStatus): StatusEntry | undefined {
   return isStaticPod(pod) ? statusEntry(status) : undefined;
 }
@@ -378,7 +399,10 @@ function terminalPhaseOf({ phase }: PodStatus): string | undefined {
   return isTerminalPhase(phase) ? phase : undefined;
 }
 
-/** For a running pod: what has exited, and whether its probed containers are started and ready. */
+/**
+ * Whether the status of a running pod must be written: an exit, or a change of the started or ready
+ * flag of a probed container.
+ */
 function isChanged(pod: Pod, recorded: StatusEntry, now: PodStatus): boolean {
   if (recorded.phase !== undefined) return !sameJson(recorded, statusEntry(now));
   if (!sameJson(containerEntries(recorded), containerEntries(now))) return true;

@@ -81,7 +81,7 @@ test('removes nothing while a file system is mounted below, also through a link'
   }
 });
 
-test('keeps the directory of a pod that was added again, and creates it after a removal has ended', async () => {
+test('keeps the directory of a pod that was added again, and creates one only after a removal in progress', async () => {
   const { directories, remove } = createHarness();
   await directories.create(uid, signal);
   assert.deepEqual(await remove(() => true), { kind: 'wanted' });
@@ -102,7 +102,7 @@ test('lists only directories whose name is a valid UID', async () => {
   assert.deepEqual(await directories.list(), [uid]);
 });
 
-test('follows no link below the pods directory', async () => {
+test('does not follow links below the pods directory', async () => {
   const disk = await mkdtemp(join(tmpdir(), 'pods-'));
   try {
     const files = realRuntimeFiles();
@@ -128,7 +128,7 @@ test('follows no link below the pods directory', async () => {
       assert.equal(await files.kindAt(deep), 'directory', link);
     }
     assert.deepEqual(await directories.list(), ['u2', 'u3', 'u4']);
-    // A link is removed itself.
+    // The link is removed, not its target.
     await files.link(precious, join(disk, 'pods/u5/volumes/kubernetes.io~empty-dir'));
     assert.deepEqual(await directories.remove(podUid('u5'), () => false, signal), { kind: 'removed' });
     assert.equal(await files.kindAt(deep), 'directory');

@@ -7,8 +7,8 @@ const directoryMode = 0o750;
 /** The only kind of volume whose content is removed with the pod. */
 const ownVolumes = 'kubernetes.io~empty-dir';
 /**
- * `volumes/<kind>/<volume>` and `volume-subpaths/<volume>/<container>/<mount>`: deeper levels are
- * content.
+ * The depth of volume directories: `volumes/<kind>/<volume>` and
+ * `volume-subpaths/<volume>/<container>/<mount>`. Deeper levels are volume content.
  */
 const volumeTrees = { volumes: 2, 'volume-subpaths': 3 } as const;
 
@@ -26,21 +26,21 @@ export type UnmountSubPaths = (directory: string, signal: AbortSignal) => Promis
 
 export type DirectoryRemoval =
   | { readonly kind: 'removed' }
-  /** A source has added the pod again. */
+  /** The directory stays, because a source has added the pod again. */
   | { readonly kind: 'wanted' }
   | { readonly kind: 'blocked'; readonly path: string; readonly why: string };
 
 /** How the content of a pod directory is removed; as plain files by default. */
 export interface RemovalOptions {
   readonly unbind?: UnmountSubPaths | undefined;
-  /** Removes the volumes of a pod that the kubelet fills. */
+  /** Removes the contents of volumes that the kubelet itself writes, such as config maps. */
   readonly unfill?: ((uid: PodUid, signal: AbortSignal) => Promise<void>) | undefined;
   readonly removeTree?: RemoveTree | undefined;
   readonly unmountInside?: UnmountInside | undefined;
   readonly release?: ReleaseDirectories | undefined;
 }
 
-/** The directories of pods under the root directory: one for each, named by its UID. */
+/** The directories of pods below the root directory: one per pod, named by its UID. */
 export class PodDirectories {
   readonly podsDir: string;
   readonly #files: RuntimeFiles;
@@ -75,11 +75,11 @@ export class PodDirectories {
     return posix.join(this.podsDir, uid);
   }
 
-  /** No error if they exist. */
+  /** Creates the directory of the pod and its subdirectories, unless they exist. */
   async create(uid: PodUid, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire(uid, signal);
     const make = (name: string) => this.#files.makeDirectory(posix.join(this.of(uid), name), directoryMode);
-    // Creates the directory of the pod with the first of them.
+    // The first call also creates the directory of the pod.
     await make('volumes');
     await Promise.all(['plugins', 'containers'].map(make));
   }
@@ -88,20 +88,23 @@ export class PodDirectories {
     return listPodUids(this.#files, this.podsDir);
   }
 
-  /** The emptyDir directories of the pod. */
+  /** Returns the path of the directory that contains the emptyDir volumes of the pod. */
   emptyDirs(uid: PodUid): string {
     return posix.join(this.of(uid), 'volumes', ownVolumes);
   }
 
-  /** Removes the subpath mounts of the pod; called when no container of it runs. */
+  /**
+   * Removes the subpath mounts of the pod. Must be called only when all its containers have
+   * stopped.
+   */
   async unmountSubPaths(uid: PodUid, signal: AbortSignal): Promise<void> {
     await this.#unbind(posix.join(this.of(uid), 'volume-subpaths'), signal);
   }
 
   /**
-   * Removes the emptyDir volumes, unless a link leads to them: then they belong to something else.
-   * Mounts made by containers are unmounted; rejects with VOLUME_REMOVE for a mount in use, and
-   * then deletes nothing.
+   * Removes the emptyDir volumes, unless their path contains a symbolic link, because the content
+   * may then belong to another program. Unmounts what containers mounted there. Rejects with
+   * VOLUME_REMOVE if a mount is in use, without deleting anything.
    */
   async removeEmptyDirs(uid: PodUid, signal: AbortSignal): Promise<void> {
     const directory = this.emptyDirs(uid);
@@ -130,8 +133,9 @@ export class PodDirectories {
   }
 
   /**
-   * First, because without its marker every kubelet creates a volume again. The markers of other
-   * volumes were removed with them.
+   * Removes the markers of emptyDir volumes before their content: without its marker, a volume is
+   * created again by the next kubelet. The markers of other volumes were removed with those
+   * volumes.
    */
   async #removeMarkers(uid: PodUid): Promise<void> {
     const plugins = posix.join(this.of(uid), 'plugins');
@@ -139,7 +143,10 @@ export class PodDirectories {
     await this.#removeTree(posix.join(plugins, ownVolumes));
   }
 
-  /** Undefined when there are none, or a link leads to them. */
+  /**
+   * Returns the file type of the emptyDir directory; undefined if it does not exist or its path
+   * contains a symbolic link.
+   */
   async #kindOfEmptyDirs(uid: PodUid): Promise<string | undefined> {
     for (const above of [this.of(uid), posix.join(this.of(uid), 'volumes')]) {
       if ((await this.#files.kindAt(above)) !== 'directory') return undefined;
@@ -148,9 +155,9 @@ export class PodDirectories {
   }
 
   /**
-   * Removes what a pod has left, but never the content of a volume and never across a mount point:
-   * then nothing is removed and the path is returned. `isWanted` is called when the directory can
-   * no longer be created concurrently.
+   * Removes the remaining files of a pod, except the content of volumes. If a file system is
+   * mounted in the directory, nothing is removed and the mount point is returned. `isWanted` is
+   * called while the directory cannot be created concurrently.
    */
   async remove(uid: PodUid, isWanted: () => boolean, signal: AbortSignal): Promise<DirectoryRemoval> {
     using _held = await this.#lock.acquire(uid, signal);
@@ -182,7 +189,7 @@ export class PodDirectories {
     if (mounted !== undefined) throw new KubelingError('VOLUME_REMOVE', `${mounted} is mounted`);
   }
 
-  /** The sorted names of the volumes of the pod with mount points. */
+  /** Returns the sorted names of the pod's volumes that have mount points. */
   async mountedVolumes(uid: PodUid): Promise<readonly string[]> {
     const points = await this.#allMountedBelow(uid, '/volumes');
     const names = points.map((point) => point.split(`/pods/${uid}/volumes/`)[1]?.split('/')[1]);
@@ -194,8 +201,8 @@ export class PodDirectories {
   }
 
   /**
-   * The directory may be reached through a link, which mount points do not contain; the UID
-   * identifies it.
+   * The path may contain a symbolic link, which mount points never do; so mount points are found by
+   * the UID in their path.
    */
   async #allMountedBelow(uid: PodUid, part: string): Promise<readonly string[]> {
     const own = `/pods/${uid}${part}`;
@@ -203,8 +210,8 @@ export class PodDirectories {
   }
 
   /**
-   * Removes the empty directories down to that depth; returns the first that is not empty or not a
-   * directory. Follows no link.
+   * Removes empty directories up to the given depth; returns the path of the first one that is not
+   * empty or not a directory. Does not follow links.
    */
   async #removeEmpty(directory: string, depth: number): Promise<string | undefined> {
     const kind = await this.#files.kindAt(directory);
@@ -219,7 +226,10 @@ export class PodDirectories {
   }
 }
 
-/** The UIDs that have a directory. Files, links and names that are not valid UIDs do not belong to the kubelet. */
+/**
+ * Returns the UIDs of pods that have a directory. Ignores files, links and names that are not valid
+ * UIDs, which do not belong to the kubelet.
+ */
 export async function listPodUids(
   files: Pick<RuntimeFiles, 'names' | 'kindAt'>,
   podsDir: string,
@@ -233,7 +243,7 @@ export function podsDirOf(rootDir: string): string {
   return posix.join(rootDir, 'pods');
 }
 
-/** The mount points in the mount namespace of this process. */
+/** Returns the mount points in the mount namespace of this process. */
 export async function mountPoints(machine: {
   readFile(path: string): Promise<string>;
 }): Promise<readonly string[]> {

@@ -14,8 +14,8 @@ const disruption = {
 const ready = { type: 'Ready', status: 'False' };
 const evicted = { phase: 'Failed', reason: 'Evicted', message: 'low', conditions: [ready, disruption] };
 
-describe('the final status of a pod that this node killed', () => {
-  it('is recorded with its reason, once the pod has finished', () => {
+describe('final status of a pod that this node killed', () => {
+  it('records the final status with its reason, once the pod has finished', () => {
     const { conditions: _all, ...end } = evicted;
     assert.deepEqual(podEnd(evicted), { ...end, disruption });
     assert.deepEqual(podEnd({ ...evicted, conditions: [] }), end);
@@ -23,7 +23,7 @@ describe('the final status of a pod that this node killed', () => {
     assert.equal(podEnd({}), undefined);
   });
 
-  it('replaces the status of the API, and keeps unrelated conditions', () => {
+  it('replaces the status from the API, and keeps unrelated conditions', () => {
     const noted = podEnd(evicted) ?? assert.fail();
     const gate = { type: 'example.com/gate', status: 'True' };
     const running = aPod({ status: { phase: 'Running', hostIP: '10.0.0.1', conditions: [gate] } });
@@ -36,7 +36,7 @@ describe('the final status of a pod that this node killed', () => {
     });
   });
 
-  it('is read as it was written, and rejected when it contains anything else', () => {
+  it('decodes the encoded final status, and rejects invalid or additional content', () => {
     const noted = podEnd(evicted);
     assert.ok(isPodEnd(JSON.parse(JSON.stringify(noted))));
     const bad = [

@@ -2,7 +2,7 @@ import type { PodCondition, PodStatus } from '../kinds/index.ts';
 import { isTerminalPhase, type Pod } from '../pods/index.ts';
 
 /**
- * The final status of a pod that this node killed; only this node has it until the API server has
+ * The final status of a pod that this node killed. Only this node has it until the API server has
  * received it.
  */
 export interface PodEnd {
@@ -15,14 +15,14 @@ export interface PodEnd {
 
 const disruptionTarget = 'DisruptionTarget';
 
-/** Undefined for a pod that has not finished. */
+/** Returns the final status of a pod; undefined if it has not finished. */
 export function podEnd({ phase, reason, message, conditions = [] }: PodStatus): PodEnd | undefined {
   if (phase === undefined || !isTerminalPhase(phase)) return undefined;
   const disruption = conditions.find(({ type, status }) => type === disruptionTarget && status === 'True');
   return { phase, reason, message, ...(disruption && { disruption }) };
 }
 
-/** The pod with its final status, whatever the API object contains. */
+/** Returns the pod with its recorded final status instead of the status of the API object. */
 export function withPodEnd(pod: Pod, { disruption, ...end }: PodEnd): Pod {
   const { conditions = [] } = pod.status;
   const others = conditions.filter(({ type }) => type !== disruptionTarget);

@@ -14,7 +14,7 @@ interface Known {
   readonly runtime?: 'running' | 'exited' | 'silent';
   readonly boot?: 'this' | 'another';
   readonly end?: { readonly phase: string; readonly reason: string };
-  /** Where the standing of restored pods is reported. */
+  /** Collects whether each pod is new or restored. */
   readonly lives?: string[];
 }
 
@@ -57,25 +57,25 @@ function earlier({
   });
 }
 
-describe('whether a pod may be deleted', () => {
-  it('is certain when its own source is ready', () => {
+describe('areSourcesReadyFor decides whether a pod may be deleted', () => {
+  it('requires only the recorded source of a pod to be ready', () => {
     assert.equal(earlier({ source: 'file', ready: ['file'] }).areSourcesReadyFor(uid), true);
     assert.equal(earlier({ source: 'api', ready: ['file'] }).areSourcesReadyFor(uid), false);
     assert.equal(earlier({ source: 'file', ready: ['api'] }).areSourcesReadyFor(uid), false);
   });
 
-  it('requires all sources when its own source is not recorded', () => {
+  it('requires all sources to be ready when the source of a pod is not recorded', () => {
     assert.equal(earlier({ ready: ['file'] }).areSourcesReadyFor(uid), false);
     assert.equal(earlier({ ready: ['file', 'api'] }).areSourcesReadyFor(uid), true);
   });
 
-  it('does not require sources that are no longer configured', () => {
+  it('does not wait for a recorded source that is no longer configured', () => {
     assert.equal(earlier({ source: 'http', ready: ['file'] }).areSourcesReadyFor(uid), true);
   });
 });
 
-describe('a pod that is added after a restart', () => {
-  it('is restored if it was admitted in this boot and has its sandbox', () => {
+describe('a pod that a source delivers after a kubelet restart', () => {
+  it('is restored if it was admitted in this boot and its sandbox exists', () => {
     const pod = podOf();
     assert.equal(earlier({ source: 'file' }).standing(pod), 'restored');
     assert.equal(earlier({ source: 'file', boot: 'another' }).standing(pod), 'new');
@@ -84,7 +84,7 @@ describe('a pod that is added after a restart', () => {
     assert.equal(earlier({}).standing(pod), 'new');
   });
 
-  it('continues with its status if it is static and in the first list of its source', () => {
+  it('keeps its recorded status if it is static and in the first list of its source', () => {
     const lives: string[] = [];
     const pod = podOf({ source: 'file' });
     assert.deepEqual(earlier({ lives }).restore(pod), { ...pod, status: ended });
@@ -93,7 +93,7 @@ describe('a pod that is added after a restart', () => {
     assert.deepEqual(lives, ['goes-on', 'anew', 'anew']);
   });
 
-  it('has finished if this node killed it, though the API does not have that status', () => {
+  it('counts as finished if this node killed it, even if the API server does not have that status', () => {
     const lives: string[] = [];
     const end = { phase: 'Failed', reason: 'Evicted' };
     const { phase, reason } = earlier({ source: 'api', end, lives }).restore(podOf()).status;

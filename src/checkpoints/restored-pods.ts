@@ -11,8 +11,9 @@ import type { PodCheckpoints } from './pod-checkpoints.ts';
 import { withPodEnd } from './pod-end.ts';
 
 /**
- * A `restored` pod was admitted by a previous kubelet process since the machine booted, and its
- * sandbox exists: it is not rejected for later changes of the node's labels or resources.
+ * Whether a pod is new to this node. A `restored` pod was admitted by a previous kubelet process
+ * since the machine booted, and its sandbox exists; it is not rejected because of later changes of
+ * the node's labels or resources.
  */
 export type PodStanding = 'new' | 'restored';
 
@@ -27,7 +28,7 @@ export interface RestoredPodsDeps {
     | 'wasAdmittedInThisBoot'
     | 'secondsLeft'
   >;
-  /** The last observation; throws if it failed. */
+  /** Returns the last observation of the pod in the runtime; throws if it failed. */
   readonly observed: (uid: PodUid) => ObservedPod;
   readonly sources: {
     allReady(): boolean;
@@ -45,12 +46,13 @@ export class RestoredPods {
   }
 
   /**
-   * A source has delivered the pod. Returns it with the status to continue with: a static pod in
-   * the first list of its source counts as unchanged since the checkpoint.
+   * Returns the pod that a source delivered, with the status to continue with: a static pod in the
+   * first list of its source counts as unchanged since the checkpoint.
    */
   restore(pod: Pod): Pod {
     const { checkpoints } = this.#deps;
-    // A pod this node killed stays finished, whether or not the API server has received it.
+    // A pod that this node killed stays finished, even if the API server has not received its final
+    // status.
     const end = isStaticPod(pod) ? undefined : checkpoints.get(pod.metadata.uid)?.end;
     if (end !== undefined) {
       checkpoints.observeSource(pod, 'goes-on');
@@ -64,31 +66,31 @@ export class RestoredPods {
     return { ...pod, status: { ...pod.status, ...told } };
   }
 
-  /** The pod was rejected before any container of it ran. */
+  /** Records that the pod was rejected before any of its containers ran. */
   recordRejection(pod: Pod, status: PodStatus): void {
     void this.#deps.checkpoints.recordFinished(pod, status);
   }
 
-  /** Its source has removed the pod. */
+  /** Records that the source has removed the pod. */
   recordRemoval({ metadata: { uid } }: Pod): void {
     void this.#deps.checkpoints.recordSourceRemoved(uid);
   }
 
-  /** A restored pod is not admitted again. */
+  /** Returns whether the pod is new or restored; a restored pod is not admitted again. */
   standing({ metadata: { uid } }: Pod): PodStanding {
     return this.#deps.checkpoints.wasAdmittedInThisBoot(uid) && this.#hasLiveSandbox(uid)
       ? 'restored'
       : 'new';
   }
 
-  /** The remaining grace period of a terminating pod; undefined for any other. */
+  /** Returns the remaining grace period of a terminating pod; undefined for any other pod. */
   secondsLeft(uid: PodUid): number | undefined {
     return this.#deps.checkpoints.secondsLeft(uid);
   }
 
   /**
-   * Whether the sources that could have the pod have delivered their pods: its own source where it
-   * is recorded, else all of them. A source that is not configured any more has no pods.
+   * Whether all sources that could contain the pod have delivered their pods: its recorded source,
+   * or else all sources. A source that is no longer configured contains no pods.
    */
   areSourcesReadyFor(uid: PodUid): boolean {
     const { checkpoints, sources } = this.#deps;

@@ -4,7 +4,7 @@ const reason = 'Terminated';
 const message = 'Pod was terminated in response to imminent node shutdown.';
 const disrupted = { type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message };
 
-/** The status of a pod that was terminated by a node shutdown. */
+/** Returns the status of a pod that was terminated by a node shutdown. */
 export function shutDownStatus(status: PodStatus): PodStatus {
   return {
     ...status,
@@ -15,7 +15,10 @@ export function shutDownStatus(status: PodStatus): PodStatus {
   };
 }
 
-/** Whether the pod failed only because of a node shutdown: a static pod starts again after it. */
+/**
+ * Whether the pod failed only because of a node shutdown; a static pod then starts again after the
+ * boot.
+ */
 export function isShutDown(status: Pick<PodStatus, 'phase' | 'reason'>): boolean {
   return status.phase === 'Failed' && status.reason === reason;
 }

@@ -6,7 +6,8 @@ import { areContainerEntries, type ContainerEntries, containerEntries } from './
 export type ConditionEntry = Pick<PodCondition, 'type' | 'status' | 'lastTransitionTime'>;
 
 /**
- * The part of a static pod's status that no API server stores. With a phase, the pod has finished.
+ * The part of a static pod's status that a restarted kubelet cannot read elsewhere. If it has a
+ * phase, the pod has finished.
  */
 export interface StatusEntry extends ContainerEntries {
   readonly startTime: string;
@@ -14,13 +15,16 @@ export interface StatusEntry extends ContainerEntries {
   readonly reason?: string | undefined;
   readonly message?: string | undefined;
   readonly conditions: readonly ConditionEntry[];
-  /** The last addresses of the pod, which outlive its sandbox. */
+  /** The last IP addresses of the pod, still reported after its sandbox is removed. */
   readonly podIPs?: PodStatus['podIPs'];
-  /** The last published flags of probed and running containers, by full container ID. */
+  /**
+   * The last published `started` and `ready` flags of probed, running containers, by full container
+   * ID.
+   */
   readonly probed?: Readonly<Record<string, ProbedFlags>>;
 }
 
-/** Other conditions are set by other components, or request an action. */
+/** The conditions to store; all others are set by other components or request an action. */
 const checkpointedConditions: ReadonlySet<string> = new Set([
   'PodScheduled',
   'PodReadyToStartContainers',
@@ -28,12 +32,15 @@ const checkpointedConditions: ReadonlySet<string> = new Set([
   'ContainersReady',
   'Ready',
 ]);
-/** Requests nothing after the pod has finished. */
+/**
+ * A condition that requests a restart of all containers, which has no effect after the pod has
+ * finished.
+ */
 const restartingAll = 'AllContainersRestarting';
 
 /**
- * Undefined for a pod that has not started. Conditions of a running pod that are not true are left
- * out: they will change.
+ * Returns the status to store; undefined for a pod that has not started. Conditions of a running
+ * pod that are not true are omitted, because they will change.
  */
 export function statusEntry(status: PodStatus): StatusEntry | undefined {
   const { startTime, phase, reason, message, conditions = [], podIPs } = status;
@@ -56,7 +63,8 @@ function isCheckpointed({ type, status }: PodCondition, life: 'over' | 'goes-on'
 }
 
 /**
- * The flags of probed and running containers; those of other containers follow from their state.
+ * Returns the flags of probed, running containers; those of other containers follow from their
+ * state.
  */
 export function probedFlags(pod: Pod, status: PodStatus): Readonly<Record<string, ProbedFlags>> {
   const isProbed = new Set(

@@ -9,12 +9,12 @@ import {
 } from '../lib/index.ts';
 import type { Stdio } from './streams/stdio.ts';
 
-/** The output of a command. Never blocks, never throws. */
+/** Writes the output of a command. Never blocks, never throws. */
 export interface TextWriter {
   write(text: string): void;
 }
 
-/** Everything a command may use of its environment. */
+/** The environment of a command. */
 export interface CommandContext {
   /** The arguments after the command's name. */
   readonly argv: readonly string[];
@@ -27,7 +27,7 @@ export interface CommandContext {
   readonly random: Random;
   /** Aborted when the user or the system asks kubeling to exit. */
   readonly signal: AbortSignal;
-  /** Calls back on each SIGHUP; without a listener SIGHUP terminates the process. */
+  /** Calls the listener on each SIGHUP; without a listener SIGHUP terminates the process. */
   readonly onHangup?: ((listener: () => void) => Disposable) | undefined;
 }
 
@@ -45,18 +45,18 @@ export interface Command {
   run(context: CommandContext): Promise<number>;
 }
 
-/** Exit codes besides those that commands return themselves. */
+/** Exit codes common to all commands. */
 export const exitCodes = {
   done: 0,
-  /** Wrong usage, wrong input, or a failure. */
+  /** The command failed, or its usage or input was invalid. */
   failed: 1,
-  /** Interrupted by the user before the work was done. */
+  /** The user interrupted the command before it was done. */
   interrupted: 130,
 } as const;
 
 export type OutputFormat = 'text' | 'json';
 
-/** The flag -o of every command with a report. */
+/** The flag `-o` of every command that prints a report. */
 export const outputFlag: Flag<OutputFormat> = {
   kind: choiceFlag<OutputFormat>(['text', 'json']),
   short: 'o',

@@ -7,7 +7,10 @@ import { isKubelingUp } from './down.ts';
 
 const processes = new ProcessTable();
 
-/** The shell, because other users may not execute a Node.js below the directory of root. */
+/**
+ * Runs a shell as the process to check, because other users may not be allowed to execute a Node.js
+ * below root's home directory.
+ */
 async function isUp(args: readonly string[], options: { uid?: number } = {}): Promise<boolean> {
   const child = spawn('/bin/sh', ['-c', 'echo ready; read line', ...args], { stdio: 'pipe', ...options });
   try {

@@ -59,7 +59,7 @@ directory. The objects of the API and the manifest directory stay for the next "
 ${formatFlagHelp(flags).trimEnd()}`;
 
 const upExitTimeoutMs = 20_000;
-/** In addition to the grace period. */
+/** The time to stop and remove pods, in addition to their grace period. */
 const removeWithinMs = 120_000;
 const defaultGraceMs = 30_000;
 const unmountWithinMs = 30_000;
@@ -79,17 +79,20 @@ async function run(context: CommandContext): Promise<number> {
     images: values.all === true ? 'remove' : 'keep',
   };
   const left = await removePods(directory, options, context);
-  // Pods that could not be stopped may still use host ports.
+  // The firewall rules stay while pods that could not be stopped may still use host ports.
   const rules = left.length === 0 ? await removeFirewall(directory, context) : [];
   const problems = [...left, ...rules, ...(await unmountPods(directory, context))];
-  // A later call needs the state to remove the rest.
+  // The state file stays while something is left, because a later call needs it.
   if (problems.length === 0) await rm(directory.stateFile, { force: true });
   if (values.all === true && problems.length === 0) problems.push(...(await removeData(directory, context)));
   for (const problem of problems) context.stderr.write(`${problem}\n`);
   return problems.length === 0 ? exitCodes.done : exitCodes.failed;
 }
 
-/** Returns what could not be removed: "down --all" can then be run again. */
+/**
+ * Removes the data directory. Returns what could not be removed, so that the user can run "down
+ * --all" again.
+ */
 async function removeData(directory: DataDirectory, { stdout }: CommandContext): Promise<readonly string[]> {
   const { retained, problems } = await removeDataDirectory(directory);
   if (retained.length > 0)
@@ -102,7 +105,7 @@ interface DownOptions {
   readonly images: 'keep' | 'remove';
 }
 
-/** Stops the running process first, so that it does not recreate what is removed. */
+/** Stops the running "kubeling up" first, so that it does not recreate what is removed. */
 async function stopUp(directory: DataDirectory, { clock, signal, stdout }: CommandContext): Promise<void> {
   const processes = new ProcessTable();
   const owner = await readLockOwner(directory.lockFile);
@@ -125,7 +128,10 @@ async function stopUp(directory: DataDirectory, { clock, signal, stdout }: Comma
   stdout.write(`kubeling   stopped process ${owner.pid}\n`);
 }
 
-/** Whether the process is a "kubeling up" of root. The lock file may be damaged or forged, and its owner gets a signal. */
+/**
+ * Whether the process is a "kubeling up" of root. Checked before the process gets a signal, because
+ * the lock file may be damaged or forged.
+ */
 export async function isKubelingUp(owner: ProcessIdentity, processes: ProcessTable): Promise<boolean> {
   const argv = (await processes.find(owner.pid))?.argv ?? [];
   const program = argv.findIndex((argument) => /(?:^|\/)src\/main\.ts$/.test(argument));
@@ -148,7 +154,8 @@ async function removePods(
     problems.push(...(await removeFromMachine(endpoint, directory, options, context)));
   if (state?.runtime !== 'machine' || (await hasContainerd(directory)))
     problems.push(...(await removePrivate(directory, options, context)));
-  // Last, because it is shared by all runtimes, and pods that could not be stopped still need it.
+  // The parent cgroup is removed last, because all runtimes share it and pods that could not be
+  // stopped still use it.
   if (shared.length > 0 && problems.length === 0)
     problems.push(...(await removeDirectoryCgroup(directory, context)));
   return problems;
@@ -175,14 +182,14 @@ async function removePrivate(
       : [];
   const report = await containerd.teardown(options, context.signal);
   printReport(report, context);
-  // Pods that could not be removed in order were then removed by force, so only remaining problems
+  // Pods whose orderly removal failed were then removed by force, so only the remaining problems
   // count.
   return report.problems.length === 0 ? [] : [...problems, ...report.problems];
 }
 
 /**
- * Unmounts parts of volumes that containers used, so that removing directories cannot delete
- * content of volumes.
+ * Unmounts the subpaths of volumes that containers used, so that removing directories cannot delete
+ * the content of volumes.
  */
 async function unmountPods(
   directory: DataDirectory,
@@ -203,7 +210,7 @@ async function unmountPods(
   );
 }
 
-/** Removes our pods only: other clients use the runtime too. */
+/** Removes only the pods of this data directory, because other clients use the runtime too. */
 async function removeFromMachine(
   endpoint: string,
   directory: DataDirectory,
@@ -274,12 +281,13 @@ export interface StoppedPods {
   readonly problems: readonly string[];
 }
 
-/** The grace period of a pod without one. */
+/** The grace period of a pod that does not specify one. */
 const defaultGraceSeconds = 30;
 
 /**
- * Stops and removes all listed pods concurrently: containers get the grace period of their pod,
- * limited by the given one. Hooks are run by the kubelet, which does not run any more.
+ * Stops and removes all listed pods concurrently. Containers get the grace period of their pod,
+ * limited by the given one. PreStop hooks are not run, because only the kubelet can run them and it
+ * has stopped.
  */
 async function stopPods(cri: CriClient, mostGraceMs: number, signal: AbortSignal): Promise<StoppedPods> {
   const [{ items }, { containers }] = await Promise.all([
@@ -305,7 +313,7 @@ function graceSeconds(annotations: Readonly<Record<string, string>>, mostMs: num
   return Math.min(own, Math.ceil(mostMs / 1_000));
 }
 
-/** Stopping the sandbox also stops a container that failed here. */
+/** A failure is ignored, because stopping the sandbox also stops its containers. */
 async function stopContainer(
   cri: CriClient,
   containerId: string,

@@ -24,7 +24,7 @@ ${formatFlagHelp(flags).trimEnd()}`;
 const requestTimeoutMs = 10_000;
 
 interface Flights {
-  /** Undefined when a pod was named. */
+  /** The history of the node; undefined when a pod was named. */
   readonly node?: NodeStory;
   readonly pods: readonly PodStory[];
   readonly problems: readonly string[];
@@ -68,7 +68,7 @@ async function fetchFlights(
   }
 }
 
-/** Any program may listen on the port. */
+/** Parses the response; it may be from any program that listens on the port. */
 function flightsOf(body: string): Flights {
   try {
     const flights: Flights = JSON.parse(body);

@@ -5,8 +5,8 @@ import { describe, it } from 'node:test';
 const module = new URL('./inherited-descriptors.ts', import.meta.url).href;
 
 /**
- * Starts a process with two extra descriptors. Returns which of them it still has, and which a
- * program it starts inherits.
+ * Starts a process with two additional descriptors. Returns which of them are still open in it, and
+ * which ones a program it starts inherits.
  */
 function sealed(
   fcntl: 'called' | 'missing',
@@ -34,11 +34,11 @@ function sealed(
 }
 
 describe('sealInheritedDescriptors', () => {
-  it('hides them from started programs and keeps them in this process', () => {
+  it('hides inherited descriptors from started programs and keeps them open in this process', () => {
     assert.deepEqual(sealed('called'), { own: ['40', '41'], passedOn: [] });
   });
 
-  it('closes them where the C library cannot be called, except one that an argument names', () => {
+  it('closes inherited descriptors if the C library cannot be called, except one that an argument names', () => {
     const { own, passedOn } = sealed('missing', '--config', '/dev/fd/41');
     assert.deepEqual(own, ['41']);
     assert.ok(!passedOn.includes('40'));

@@ -4,16 +4,16 @@ import { libcFunctions } from '../lib/index.ts';
 type SetDescriptorFlags = (fd: number, command: number, flags: number) => number;
 
 const closeOnExec = 0o2_000_000;
-/** Constants of fcntl(2): F_SETFD and FD_CLOEXEC. */
+/** Constants of fcntl(2): the command F_SETFD and the flag FD_CLOEXEC. */
 const setFlags = 2;
 const closeOnExecFlag = 1;
 const lastStandardStream = 2;
 
 /**
- * Keeps inherited descriptors from every program this process starts: in a container such a
- * descriptor would be an escape. Node.js handles the first sixteen. Where the C library cannot be
- * called, the others are closed, except those that an argument names, as a shell does for `--config
- * <(command)`.
+ * Prevents inherited descriptors from reaching any program that this process starts: in a container
+ * such a descriptor would allow an escape. Node.js already handles the first sixteen. If the C
+ * library cannot be called, the others are closed, except those that an argument names, as a shell
+ * does for `--config <(command)`.
  */
 export function sealInheritedDescriptors(
   words: readonly string[],
@@ -39,7 +39,7 @@ function descriptorsPassedOn(): readonly number[] {
     .filter((fd) => fd > lastStandardStream && isPassedOn(fd));
 }
 
-/** The descriptor the list was read through is closed already. */
+/** The descriptor through which the list was read is closed by now. */
 function isPassedOn(fd: number): boolean {
   try {
     const [, flags = ''] = /^flags:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8')) ?? [];

@@ -54,7 +54,7 @@ test('sends no token to a process of another user', { skip: process.getuid?.() !
   }
 });
 
-test('bounds the response of the listener, and what an error quotes of it', async () => {
+test('limits the response of a listener, and the part of it that errors quote', async () => {
   const server = createServer((request, response) => {
     if (request.url === '/error') {
       response.statusCode = 500;
@@ -82,12 +82,12 @@ test('bounds the response of the listener, and what an error quotes of it', asyn
   }
 });
 
-test('asks no other kubelet when nothing is up in the data directory', async () => {
+test('does not query another kubelet when kubeling is not running in the data directory', async () => {
   await assert.rejects(locateKubelet({ 'data-dir': rootDir }), /kubeling is not up there/);
   await assert.rejects(locateKubelet({ 'data-dir': join(rootDir, 'gone') }), /directory does not exist/);
 });
 
-test('sends the token where it can be read', async () => {
+test('sends the token only if the token file is readable', async () => {
   assert.deepEqual(await bearerOf({ port: 1, rootDir }), {});
   writeFileSync(tokenFile(rootDir), 'secret\n');
   assert.deepEqual(await bearerOf({ port: 1, rootDir }), { authorization: 'Bearer secret' });

@@ -20,7 +20,7 @@ import {
   tokenFile,
 } from './data-directory/data-directory.ts';
 
-/** Flags by which commands select the kubelet of this machine. */
+/** The flags with which commands select the kubelet of this machine. */
 export const kubeletFlags = {
   'data-dir': dataDirFlag,
   port: {
@@ -48,8 +48,9 @@ export interface LocalKubelet {
 const defaultRootDir = '/var/lib/kubelet';
 
 /**
- * A given directory selects its kubelet, never the kubelet at the default port. Without a directory:
- * the running "kubeling up", else the kubelet of the node.
+ * Finds the kubelet. A given directory selects only the kubelet of that directory, never the one at
+ * the default port. Without a directory: the running "kubeling up", or else the kubelet of the
+ * node.
  */
 export async function locateKubelet(address: KubeletAddress): Promise<LocalKubelet> {
   const { port, 'data-dir': dataDir, 'root-dir': rootDir } = address;
@@ -58,7 +59,10 @@ export async function locateKubelet(address: KubeletAddress): Promise<LocalKubel
   return dataDir === undefined ? await defaultKubelet() : await kubeletOfDataDirectory(dataDir);
 }
 
-/** The loopback token, which proves that the caller may read the root directory. */
+/**
+ * Returns the Authorization header with the loopback token, which proves that the caller may read
+ * the root directory.
+ */
 export async function bearerOf({ port, rootDir }: LocalKubelet): Promise<Readonly<Record<string, string>>> {
   await checkListener(port);
   const token = await readFileIfExists(tokenFile(rootDir)).catch(() => undefined);
@@ -66,8 +70,8 @@ export async function bearerOf({ port, rootDir }: LocalKubelet): Promise<Readonl
 }
 
 /**
- * Throws KUBELET_SILENT unless root or the calling user listens on the port. The port file may be stale, and any user may
- * listen on a free port to receive the token.
+ * Throws KUBELET_SILENT unless the process that listens on the port belongs to root or the calling
+ * user. The port file may be stale, and any user may listen on a free port to receive the token.
  */
 export async function checkListener(port: number): Promise<void> {
   const listeners = (await listeningSockets()).filter((socket) => socket.port === port);
@@ -78,11 +82,11 @@ export async function checkListener(port: number): Promise<void> {
   throw new KubelingError('KUBELET_SILENT', message);
 }
 
-/** More than the stories of all pods of a node. */
+/** The limit of a response, more than the histories of all pods of a node. */
 const maxBodyBytes = 64 * 1024 * 1024;
 const maxQuotedLength = 1_000;
 
-/** The body of a successful response. */
+/** Requests a URL and returns the body of a successful response. */
 export function getText(
   url: string,
   headers: Readonly<Record<string, string>>,
@@ -147,7 +151,7 @@ async function kubeletOfDataDirectory(dataDir: string): Promise<LocalKubelet> {
   return { port, rootDir: directory.rootDir };
 }
 
-/** Undefined when no kubelet has listened there, or when its port file is unreadable. */
+/** Reads the port file; undefined if no kubelet has written it or it is unreadable. */
 async function readPortFile(rootDir: string): Promise<number | undefined> {
   const written = await readFileIfExists(portFile(rootDir)).catch(() => undefined);
   const port = Number(written?.trim() || Number.NaN);

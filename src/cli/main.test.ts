@@ -54,7 +54,7 @@ describe('the command line', () => {
     assert.equal(err, 'kubeling: There is no command "docter": did you mean "doctor"?\n');
   });
 
-  it('refers to the list when no command is similar', async () => {
+  it('refers to the list of commands when no command is similar', async () => {
     assert.match((await run(['xyzzy'])).err, /--help lists the commands/);
     assert.match((await run(['help', 'xyzzy'])).err, /--help lists the commands/);
   });
@@ -71,7 +71,7 @@ describe('the command line', () => {
     assert.equal((await run(['act', '--', '--help'], table)).code, 7);
   });
 
-  it('passes the arguments after the name to the command', async () => {
+  it('passes the arguments after the command name to the command', async () => {
     const table = tableOf(async ({ argv }) => (argv.join() === '--a,b' ? 0 : 9));
     assert.equal((await run(['act', '--a', 'b'], table)).code, 0);
   });
@@ -107,9 +107,9 @@ describe('the command line', () => {
   });
 });
 
-describe('the table of commands', () => {
+describe('command table', () => {
   for (const entry of commandTable) {
-    it(`loads ${entry.name}, which has the same name`, async () => {
+    it(`loads the command ${entry.name}, which has the same name as its entry`, async () => {
       const command = await entry.load();
       assert.equal(command.name, entry.name);
       assert.equal(command.summary, entry.summary);
@@ -119,7 +119,7 @@ describe('the table of commands', () => {
 });
 
 describe('kubeling version', () => {
-  it('prints one line, or JSON', async () => {
+  it('prints the version in one line, or as JSON', async () => {
     assert.match(
       (await run(['version'])).out,
       /^kubeling \d+\.\d+\.\d+ \(Kubernetes v1\.\d+\.\d+, Node\.js /,
@@ -129,7 +129,7 @@ describe('kubeling version', () => {
     assert.equal(facts['node'], process.versions.node);
   });
 
-  it('names every unknown argument', async () => {
+  it('lists every unknown argument in one error', async () => {
     const { code, err } = await run(['version', '--outptu', 'extra', '-o', 'xml']);
     assert.equal(code, 1);
     for (const part of ['--outptu', 'did you mean --output', 'extra', 'xml'])

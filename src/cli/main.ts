@@ -38,7 +38,7 @@ function find(name: string, table: readonly CommandEntry[]): CommandEntry {
   throw new KubelingError('CLI_UNKNOWN_COMMAND', `There is no command ${JSON.stringify(name)}: ${advice}`);
 }
 
-/** Arguments after "--" belong to the container's command. */
+/** Whether help is requested; arguments after "--" belong to the container's command. */
 function isHelpRequest(argv: readonly string[]): boolean {
   const end = argv.indexOf('--');
   return (end === -1 ? argv : argv.slice(0, end)).some((word) => word === '-h' || word === '--help');

@@ -21,9 +21,9 @@ function watched() {
   return { emitter, exits, written, root };
 }
 
-describe('the process', () => {
+describe('process event handling', () => {
   for (const name of ['SIGINT', 'SIGTERM']) {
-    it(`aborts with a reason on the first ${name} and exits with 1 on the second signal`, () => {
+    it(`aborts with a reason on the first ${name}, and exits with 1 on the second signal`, () => {
       const { emitter, exits, root } = watched();
       emitter.emit(name);
       assert.equal(root.signal.reason.code, 'CANCELLED');
@@ -65,7 +65,7 @@ function begun() {
   return { parent, done, first, isAsked: () => isAsked };
 }
 
-test('SIGTERM stops the pods before everything else', async () => {
+test('stops the pods on SIGTERM before anything else ends', async () => {
   const { parent, done, first, isAsked } = begun();
   parent.abort(cancelledError('SIGTERM received'));
   assert.deepEqual([isAsked(), first.signal.aborted], [true, false]);
@@ -74,7 +74,7 @@ test('SIGTERM stops the pods before everything else', async () => {
   assert.equal((first.signal.reason as Error).message, 'SIGTERM received');
 });
 
-test('Ctrl-C, and any other abort, leaves the pods running', () => {
+test('leaves the pods running on Ctrl-C and any other abort', () => {
   for (const why of ['SIGINT received', 'another reason']) {
     const { parent, first, isAsked } = begun();
     parent.abort(cancelledError(why));
@@ -82,7 +82,7 @@ test('Ctrl-C, and any other abort, leaves the pods running', () => {
   }
 });
 
-/** Accepts no data until it is released. */
+/** A stream that accepts no data until it is released. */
 function stuck() {
   const { promise: opened, resolve: open } = Promise.withResolvers<void>();
   const observed: string[] = [];
@@ -97,8 +97,8 @@ function stuck() {
   return { stream, seen: observed, open };
 }
 
-describe('flushing the output', () => {
-  it('waits for a slow reader', async () => {
+describe('flushOutput', () => {
+  it('waits for a reader that is slow', async () => {
     const { stream, seen, open } = stuck();
     stream.write('one');
     stream.write('two');
@@ -112,14 +112,14 @@ describe('flushing the output', () => {
     assert.deepEqual(seen.slice(0, 2), ['one', 'two']);
   });
 
-  it('does not wait for a closed reader', async () => {
+  it('does not wait for a reader that has closed the stream', async () => {
     const { stream } = stuck();
     stream.on('error', () => {});
     stream.destroy(new Error('EPIPE'));
     await flushOutput([stream], new AbortController().signal);
   });
 
-  it('does not wait once it is aborted', async () => {
+  it('does not wait once the signal is aborted', async () => {
     const { stream } = stuck();
     stream.write('one');
     await flushOutput([stream], AbortSignal.abort());

@@ -2,27 +2,26 @@ import type { Writable } from 'node:stream';
 import { cancelledError, KubelingError, onAbort } from '../lib/index.ts';
 import { exitCodes, type TextWriter } from './command.ts';
 
-/** The events of the process that are handled. */
+/** The process events that kubeling handles. */
 export interface ProcessEvents {
   on(event: string, listener: (cause: unknown) => void): unknown;
-  /** Never returns. */
+  /** Exits the process; never returns. */
   exit(code: number): void;
   readonly stderr: TextWriter;
 }
 
-/** The abort reason of SIGTERM, which the system also sends at shutdown. */
+/** The abort reason for SIGTERM, which the system also sends at shutdown. */
 export const sigterm = 'SIGTERM received';
 
 /**
  * Handles events of the process:
  *
- *   first SIGINT or SIGTERM aborts the root signal, so that everything stops in order
- *   any later one exits with 1 immediately
- *   unhandled rejection a bug in one component that must not affect the pods: reports it and
- *   continues
- *   uncaught exception the component is in an unknown state, but all state is on disk and in the
- *   runtime: reports it
- *                             and exits, to be restarted
+ * - the first SIGINT or SIGTERM aborts the root signal, so that everything stops in order;
+ * - a further signal exits with 1 immediately;
+ * - an unhandled rejection is a bug in one component that must not affect the pods: it is reported,
+ *   and the process continues;
+ * - after an uncaught exception the component is in an unknown state, but all state is on disk and
+ *   in the runtime: it is reported, and the process exits to be restarted.
  */
 export function watchProcess(events: ProcessEvents, root: AbortController): void {
   const report = (what: string, cause: unknown) => {
@@ -43,14 +42,14 @@ export function watchProcess(events: ProcessEvents, root: AbortController): void
 }
 
 /**
- * A signal that follows the parent, but delays a SIGTERM until the pods have stopped, because their
- * servers must run until then. A second SIGTERM exits immediately.
+ * An abort signal that follows the parent, but delays SIGTERM until the pods have stopped, because
+ * the servers must run until then. A second SIGTERM exits immediately.
  */
 export class DelayedSigterm implements Disposable {
   readonly #controller = new AbortController();
   readonly #link: Disposable;
 
-  /** `endPods` never rejects. */
+  /** `endPods` stops the pods; it must never reject. */
   constructor(parent: AbortSignal, endPods: (signal: AbortSignal) => Promise<void>) {
     this.#link = onAbort(parent, (reason) => {
       if (!isSigterm(reason)) return this.#controller.abort(reason);
@@ -72,9 +71,8 @@ function isSigterm(reason: unknown): boolean {
 }
 
 /**
- * Waits until all output is written: a pipe accepts only what its reader has room for, and the rest
- * would be lost at exit. Closed streams are not waited for, and nothing is once the signal is
- * aborted.
+ * Waits until all output is written, because data that the reader of a pipe has not accepted would
+ * be lost at exit. Does not wait for closed streams, or after the signal is aborted.
  */
 export async function flushOutput(streams: readonly Writable[], signal: AbortSignal): Promise<void> {
   const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();

@@ -29,11 +29,11 @@ ${formatFlagHelp(flags).trimEnd()}`;
 
 interface Status {
   readonly dataDir: string;
-  /** The PID of the running process, if any. */
+  /** The PID of the running kubeling; undefined if none runs. */
   readonly process: number | undefined;
   readonly runtime: string;
   readonly sandboxes: number | undefined;
-  /** Its Kubernetes API, if it has one. */
+  /** The state of the embedded API; undefined without one. */
   readonly api?: ApiStatus | undefined;
   readonly problem: string | undefined;
 }
@@ -41,7 +41,7 @@ interface Status {
 interface ApiStatus {
   readonly url: string;
   readonly kubeconfig: string;
-  /** The problem of the API, if any. */
+  /** Why the API is not healthy; undefined if it is. */
   readonly problem: string | undefined;
 }
 
@@ -91,7 +91,7 @@ async function readStatus(
   return { runtime: `${version.runtimeName} ${version.runtimeVersion}`, sandboxes: items.length };
 }
 
-/** No secrets are sent, so the server need not be authenticated. */
+/** Probes the API without verifying its certificate, because no secrets are sent. */
 async function probeApi(
   { url, kubeconfig }: Pick<ApiStatus, 'url' | 'kubeconfig'>,
   { clock, signal }: CommandContext,
@@ -113,7 +113,7 @@ async function probeApi(
   }
 }
 
-/** Of several checks only the failed ones. */
+/** Returns the messages of the failed health checks in a response. */
 function failedIn(body: string): string {
   const failed = [...body.matchAll(/^\[-\]\S+ failed: (.*)$/gm)].map(([, why]) => why);
   return failed.length > 0 ? failed.join('; ') : body.trim();

@@ -24,7 +24,7 @@ async function run(context: CommandContext): Promise<number> {
   return exitCodes.done;
 }
 
-/** package.json is the only place with the version. */
+/** Returns the version of kubeling, which only package.json contains. */
 export async function ownVersion(): Promise<string> {
   const text = await readFile(new URL('../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(text) as { readonly version: string }).version;

@@ -20,7 +20,7 @@ async function problemsOf(...argv: string[]): Promise<readonly Finding[]> {
   }
 }
 
-test('parses the flags of this node and this run', () => {
+test('parses the flags of the node and of this run', () => {
   const { flags, problems } = parseCommandLine(
     [
       '--kubeconfig=k.conf',
@@ -94,7 +94,7 @@ test('parses the flags of this node and this run', () => {
   });
 });
 
-/** A value for every flag that sets a field, and the resulting configuration. */
+/** A value for every flag that sets a field, with the expected value of that field. */
 const settings: readonly (readonly [argument: string, field: string, value: unknown])[] = [
   ['--pod-manifest-path=/m', 'staticPodPath', '/m'],
   ['--pod-manifest-path=m', 'staticPodPath', '/work/m'],
@@ -185,7 +185,7 @@ const settings: readonly (readonly [argument: string, field: string, value: unkn
 ];
 
 for (const [argument, field, value] of settings) {
-  test(`${argument} sets ${field}`, async () => {
+  test(`${argument} sets the field ${field}`, async () => {
     const loaded = await loadConfig([argument], deps);
     let at: unknown = toWire(loaded.config);
     for (const name of field.split('.')) at = (at as Readonly<Record<string, unknown>>)[name];
@@ -195,7 +195,7 @@ for (const [argument, field, value] of settings) {
   });
 }
 
-test('CPU policy options are given one pair at a time', async () => {
+test('accepts CPU policy options one pair per flag', async () => {
   const argv = [
     '--cpu-manager-policy=static',
     '--cpu-manager-policy-options=full-pcpus-only=true',
@@ -208,7 +208,7 @@ test('CPU policy options are given one pair at a time', async () => {
   });
 });
 
-test('each deprecated flag is warned about once, current ones never', async () => {
+test('warns once about each deprecated flag, and never about current ones', async () => {
   const argv = [
     '--max-pods=1',
     '--max-pods=2',
@@ -282,7 +282,7 @@ test('accepts a trailing slash of the root directory', async () => {
   assert.deepEqual(await problemsOf('--root-dir=/var/lib/kubelet/'), []);
 });
 
-test('the help lists every flag once and stays within its width', () => {
+test('lists every flag once in the help, within the requested width', () => {
   const help = kubeletFlagHelp(100);
   for (const name of Object.keys(kubeletFlagTable())) {
     assert.equal(
@@ -300,14 +300,14 @@ test('the help lists every flag once and stays within its width', () => {
   assert.match(help, /--cgroup-driver cgroupfs\|systemd/);
 });
 
-test('a hook time-out must leave hooks some time', () => {
+test('rejects a hook time-out that is not positive', () => {
   for (const text of ['0s', '-1s']) {
     const { problems } = parseCommandLine([`--hook-timeout=${text}`], '/work');
     assert.match(JSON.stringify(problems), /must be a duration above 0s/);
   }
 });
 
-test('drops node IPs that are not addresses, with a warning', () => {
+test('ignores node IPs that are not addresses, with a warning', () => {
   const { flags, problems, warnings } = parseCommandLine(['--node-ip=here,10.0.0.1'], '/');
   assert.deepEqual([flags.nodeIps, problems], [['10.0.0.1'], []]);
   assert.deepEqual(
@@ -316,7 +316,7 @@ test('drops node IPs that are not addresses, with a warning', () => {
   );
 });
 
-test('lists the given flags by name, as they could be written', () => {
+test('lists the given flags by name, in the syntax of the command line', () => {
   const args = [
     '--cert-dir=/pki',
     '--node-ip=10.0.0.1,fd00::1',

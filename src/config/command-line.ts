@@ -26,7 +26,7 @@ import { type RawValue, toRawValue } from './raw-values.ts';
 import { wireValue } from './render.ts';
 import { sections } from './schema.ts';
 
-/** A value that a flag gives to a field of the configuration. */
+/** The value that a command-line flag sets for a field of the configuration. */
 export interface FlagSetting {
   readonly path: readonly string[];
   readonly written: RawValue;
@@ -39,7 +39,9 @@ export interface CommandLine {
   readonly problems: readonly Finding[];
 }
 
-/** Parses the command line and collects every problem. Relative paths belong to `cwd`. */
+/**
+ * Parses the command line and collects every problem. Relative paths are resolved against `cwd`.
+ */
 export function parseCommandLine(argv: readonly string[], cwd: string): CommandLine {
   const configFlags = collectConfigFlags();
   const table = kubeletFlagTable(configFlags);
@@ -72,7 +74,7 @@ interface ConfigFlag {
   readonly group: string;
 }
 
-/** Every flag that sets a field, in the order of the table. */
+/** Returns every flag that sets a field, in the order of the configuration table. */
 function collectConfigFlags(): readonly ConfigFlag[] {
   return sections.flatMap(([title, fields]) => flagsIn(fields, [], title));
 }
@@ -85,7 +87,10 @@ function flagsIn(fields: Fields, parents: readonly string[], group: string): Con
   });
 }
 
-/** All flags of `kubeling run`: current ones first, then those that are better set in a file. */
+/**
+ * Returns all flags of `kubeling run`: current ones first, then those that should be set in a
+ * configuration file instead.
+ */
 export function kubeletFlagTable(configFlags = collectConfigFlags()): FlagTable {
   const asFlags = configFlags.map((entry) => [entry.flag.name, configFlag(entry)] as const);
   const isCurrent = ([, flag]: readonly [string, Flag<unknown>]) => flag.deprecated === undefined;
@@ -110,16 +115,19 @@ function configFlag({ flag, field, path, group }: ConfigFlag): Flag<unknown> {
   return { ...about, group: `${group} (better in a file)`, deprecated: `set ${path.join('.')} in a file` };
 }
 
-/** Empty for defaults that are off or empty, and for lists and maps. */
+/**
+ * Describes the default of a field for the help; empty for defaults that are off or empty, and for
+ * lists and maps.
+ */
 function describeDefault(field: Field): string {
   const value = wireValue(field.type, field.default);
   return typeof value === 'object' || !value || value === '0s' ? '' : String(value);
 }
 
-/** More choices than this are not listed in the help. */
+/** The maximum number of choices listed in the help. */
 const maxChoices = 6;
 
-/** How the text of a flag is parsed for a field of an ordinary type. */
+/** Returns how the flag of a field with an ordinary type is parsed. */
 function kindOf(type: ValueType): FlagKind<unknown> {
   switch (type.kind) {
     case 'bool':
@@ -150,7 +158,7 @@ const quantityFlag: FlagKind<unknown> = {
   },
 };
 
-/** A message about a secret must not quote it. */
+/** Hides the value in error messages of a flag that contains secrets. */
 function withoutSecrets(type: ValueType, kind: FlagKind<unknown>): FlagKind<unknown> {
   if (!hasSecrets(type)) return kind;
   return {
@@ -187,8 +195,8 @@ function absolute(path: string, cwd: string): string {
 }
 
 /**
- * An invalid address is dropped, as by the Go kubelet: a node that starts without it can be
- * inspected.
+ * Creates the warning for an invalid node IP, which is ignored as by the Go kubelet, because a node
+ * that starts without it can be inspected.
  */
 function leftOut(text: string): Finding {
   return findingIn('--node-ip', `must be IP addresses: ${JSON.stringify(text)} is left out`);
@@ -225,7 +233,8 @@ function readKubeletFlags(values: OwnValues, cwd: string): KubeletFlags {
     keepApiPods: values['keep-api-pods'] ?? false,
     streamAuthorization: values['stream-authorization'] ?? 'create',
     afterNodeDeletion: values['after-node-deletion'] ?? 're-register',
-    // Kept as given: a root that is not normalized is rejected, not repaired.
+    // The root directory is not normalized here: a path with `..` or doubled slashes is rejected
+    // instead.
     rootDir: values['root-dir'] ?? nodeFlags['root-dir'].default,
     certDir: path(values['cert-dir'], nodeFlags['cert-dir'].default),
     runtimeCgroups: values['runtime-cgroups'] ?? '',
@@ -246,7 +255,7 @@ function readKubeletFlags(values: OwnValues, cwd: string): KubeletFlags {
   };
 }
 
-/** All flags of `kubeling run`, for `--help`. */
+/** Returns the help of all flags of `kubeling run`, for `--help`. */
 export function kubeletFlagHelp(width = 100): string {
   return `Usage: kubeling run [flags]
 
@@ -257,15 +266,15 @@ ${formatFlagHelp(kubeletFlagTable(), width)}`;
 }
 
 /**
- * The flags of the node and of this run by name, as they could be written. None of them holds a
- * secret.
+ * Returns the flags of the node and of this run by name, in the syntax of the command line. None of
+ * them contains a secret.
  */
 export function flagTexts(flags: KubeletFlags): Readonly<Record<string, string>> {
   const names = Object.entries(flags).filter(([, value]) => value !== undefined);
   return Object.fromEntries(names.map(([name, value]) => [flagNameOf(name), textOf(value)]));
 }
 
-/** Fields whose names differ from the flag. */
+/** Fields whose flag has a different name. */
 const renamed: Readonly<Record<string, string>> = {
   nodeIps: 'node-ip',
   minimumContainerTtlMs: 'minimum-container-ttl-duration',
@@ -275,7 +284,7 @@ const renamed: Readonly<Record<string, string>> = {
 };
 
 function flagNameOf(field: string): string {
-  // Only our field names end in the unit of a duration.
+  // Removes the suffix Ms: only kubeling's names of duration fields have it.
   const plain = field.replace(/Ms$/, '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
   return renamed[field] ?? plain;
 }

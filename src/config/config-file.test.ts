@@ -13,7 +13,7 @@ async function fingerprintOf(...texts: readonly string[]): Promise<string> {
   return print.text;
 }
 
-test('the fingerprint equals the one of the Go kubelet', async () => {
+test('computes the same fingerprint as the Go kubelet', async () => {
   const written = `---
 kind: CredentialProviderConfig
 apiVersion: kubelet.config.k8s.io/v1alpha1
@@ -32,6 +32,6 @@ providers:
   assert.equal(await fingerprintOf(written), known);
 });
 
-test('the boundary between two files changes the fingerprint', async () => {
+test('changes the fingerprint when text moves from one file to another', async () => {
   assert.notEqual(await fingerprintOf('ab', 'c'), await fingerprintOf('a', 'bc'));
 });

@@ -7,14 +7,14 @@ import type { Fields } from './fields.ts';
 import { type Finding, findingAt, findingIn } from './findings.ts';
 import { emptyRawMap } from './raw-values.ts';
 
-/** The kind of document that a file must hold. */
+/** The API versions and kind that a configuration file must have. */
 export interface DocumentKind {
   readonly apiVersions: readonly string[];
   readonly kind: string;
   readonly fields: Fields;
 }
 
-/** Reads one file and checks it against the table. Rejects only when aborted. */
+/** Reads one file and checks it against the configuration table. Rejects only when aborted. */
 export async function readConfigFile(
   what: DocumentKind,
   file: SourceFile,
@@ -92,19 +92,22 @@ function withoutHeader(tree: MapTree): MapTree {
 }
 
 export interface DropIns {
-  /** Absolute, in the order they apply. */
+  /** The absolute paths of the files that were found, in the order in which they apply. */
   readonly files: readonly string[];
   readonly warnings: readonly Finding[];
   readonly problems: readonly Finding[];
 }
 
-/** A deeper or wider tree is not a drop-in directory; it may be the root of the host. */
+/**
+ * The maximum depth of a drop-in directory; a deeper tree may be the root of the host, given by
+ * mistake.
+ */
 const maxDepth = 16;
 const maxEntries = 10_000;
 
 /**
- * Finds the `*.conf` files below a directory in the order of their names; the files of a
- * subdirectory are at the position of its name.
+ * Finds the `*.conf` files below a directory, sorted by name; files of a subdirectory are at the
+ * position of the subdirectory's name.
  */
 export async function findDropIns(
   directory: string,
@@ -156,7 +159,7 @@ class DropInSearch implements DropIns {
     }
   }
 
-  /** Reported once; the search then ends on every level. */
+  /** The excess is reported once, and the search ends on every level. */
   #isTooLarge(path: string, depth: number): boolean {
     if (++this.#found <= maxEntries && depth <= maxDepth) return false;
     if (this.#found <= maxEntries + 1) {
@@ -167,9 +170,12 @@ class DropInSearch implements DropIns {
   }
 }
 
-/** A short hash of the configuration files, to compare the nodes of a cluster. */
+/**
+ * Computes a short hash of the configuration files, with which the nodes of a cluster can be
+ * compared.
+ */
 export class Fingerprint {
-  /** Reads through the given files; each text that is read is hashed, in order. */
+  /** Wraps the file access, so that each text that is read is hashed in order. */
   readonly files: ConfigFiles;
   readonly #hash: Hash = createHash('sha256');
 
@@ -188,7 +194,10 @@ export class Fingerprint {
     return `sha256:${this.#hash.copy().digest('hex')}`;
   }
 
-  /** Prefixed with its length: otherwise the boundary between two files would not count. */
+  /**
+   * The length of each text is hashed too, because otherwise moving text from one file to the next
+   * would not change the hash.
+   */
   #add(text: string): void {
     const bytes = Buffer.from(text);
     const length = Buffer.alloc(8);
@@ -197,11 +206,11 @@ export class Fingerprint {
   }
 }
 
-/** The file access of the configuration. */
+/** File system access for configuration files. */
 export interface ConfigFiles {
-  /** The complete text; rejects with the system error. */
+  /** Returns the complete text of a file; rejects with the system error. */
   readFile(path: string, signal: AbortSignal): Promise<string>;
-  /** The entries of a directory, in any order; symbolic links are not followed. */
+  /** Returns the entries of a directory in any order; does not follow symbolic links. */
   readDirectory(path: string, signal: AbortSignal): Promise<readonly DirectoryEntry[]>;
 }
 
@@ -210,10 +219,10 @@ export interface DirectoryEntry {
   readonly kind: 'directory' | 'other';
 }
 
-/** A configuration has a page or two; a larger file is something else. */
+/** The maximum file size: a configuration has a few pages, so a larger file is something else. */
 const maxFileBytes = 4 * 1024 * 1024;
 
-/** The files of the host. */
+/** Access to the configuration files of the host. */
 export function hostFiles(): ConfigFiles {
   return {
     async readFile(path, signal) {

@@ -33,8 +33,8 @@ async function refusal(text: string, tokens?: 'allowed' | 'gated-off'): Promise<
   );
 }
 
-describe('the credential provider configuration', () => {
-  it('is one file', async () => {
+describe('credential provider configuration', () => {
+  it('is read from one file', async () => {
     const more = '  args: [get]\n  env: [{name: A, value: b}]\n';
     const [plugin, ...rest] = await read({ '/etc/plugins': head + sound + more });
     assert.deepEqual(rest, []);
@@ -49,7 +49,7 @@ describe('the credential provider configuration', () => {
     });
   });
 
-  it('is a directory of files in the order of their names', async () => {
+  it('is read from the files of a directory, sorted by name', async () => {
     const named = (name: string) => head + sound.replace('ecr', name);
     const plugins = await read({
       '/etc/plugins/b.yml': named('second'),
@@ -79,7 +79,7 @@ describe('the credential provider configuration', () => {
     );
   });
 
-  it('with token attributes requests tokens', async () => {
+  it('requests service account tokens if a provider has token attributes', async () => {
     const attributes =
       '  tokenAttributes: {serviceAccountTokenAudience: r, cacheType: Token, requireServiceAccount: false}\n';
     const [plugin] = await read({ '/etc/plugins': head + sound + attributes });
@@ -98,7 +98,7 @@ describe('the credential provider configuration', () => {
     );
   });
 
-  it('fails the start if it is invalid, with every problem and its position', async () => {
+  it('fails the start if it is invalid, and reports every problem with its position', async () => {
     const cases: readonly (readonly [string, RegExp])[] = [
       ['kind: Other', /kind: must be CredentialProviderConfig/],
       [head.replace('providers:', 'providers: []'), /must name at least one plugin/],

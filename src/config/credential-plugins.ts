@@ -20,7 +20,7 @@ import { configInvalid, type Finding, findingAt, findingIn, keyPath, type Origin
 import { resolveFields } from './resolve-fields.ts';
 
 /**
- * The credential provider plugins, from the file or directory of
+ * Reads the credential provider plugins from the file or directory of
  * `--image-credential-provider-config`.
  */
 
@@ -72,18 +72,18 @@ export interface PluginTokenAttributes
 }
 
 export interface CredentialPluginSource {
-  /** A file, or a directory of files that end in .json, .yaml or .yml. */
+  /** The path of a file, or of a directory whose files end in .json, .yaml or .yml. */
   readonly configPath: string;
   readonly binDir: string;
   readonly files: ConfigFiles;
   readonly serviceAccountTokens: 'allowed' | 'gated-off';
-  /** Whether the program exists. */
+  /** Whether the program of a plugin exists and is executable. */
   readonly isExecutable: (path: string) => Promise<boolean>;
 }
 
 /**
- * Rejects with CONFIG_INVALID and all problems: with wrong credentials the node would fail its pods
- * one by one.
+ * Reads the plugins. Rejects with CONFIG_INVALID and all problems, because wrong credentials would
+ * make pods fail one by one later.
  */
 export async function readCredentialPlugins(
   source: CredentialPluginSource,
@@ -98,7 +98,7 @@ export async function readCredentialPlugins(
     const { written, problems: mistakes } = await readConfigFile(document, file, source.files, signal);
     const { value, origins } = resolveFields(fields, written);
     problems.push(...mistakes);
-    // The type is derived from the table: a resolved value has its shape.
+    // The cast is safe: the type is derived from the table with which the value was resolved.
     const { providers } = value as unknown as Effective<typeof fields>;
     for (const [index, each] of providers.entries()) {
       const check = new ProviderCheck(each, keyPath('providers', index), origins, problems);
@@ -131,7 +131,7 @@ async function findFiles(
   return { files: names, problems: names.length === 0 ? [none] : [] };
 }
 
-/** Checks one plugin and collects every problem. */
+/** Checks one credential provider and collects every problem. */
 class ProviderCheck {
   readonly #provider: WrittenProvider;
   readonly #path: string;
@@ -145,7 +145,10 @@ class ProviderCheck {
     this.#problems = problems;
   }
 
-  /** Missing required values were reported; harmless values replace them. */
+  /**
+   * Returns the plugin. Missing required values, which were already reported as problems, are
+   * replaced by harmless ones.
+   */
   plugin(): CredentialPlugin {
     const { tokenAttributes: attributes, defaultCacheDurationMs = 0, ...rest } = this.#provider;
     const tokens = attributes && {
@@ -224,7 +227,7 @@ class ProviderCheck {
   #report(field: string, message: string): void {
     const path = `${this.#path}.${field}`;
     const own = this.#origins.of(path);
-    // A missing field has no position; the plugin has.
+    // A missing field has no position, so the position of the plugin is reported.
     const origin = own.kind === 'default' ? this.#origins.of(this.#path) : own;
     this.#problems.push(findingAt(origin, path, message));
   }
@@ -247,7 +250,7 @@ function isRegistryPattern(image: string): boolean {
 
 const domainShape = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
-/** A name with an optional domain before it. */
+/** Whether the key is a valid annotation key: a name with an optional domain before it. */
 function isAnnotationKey(key: string): boolean {
   const [name = '', domain, ...rest] = key.toLowerCase().split('/').reverse();
   if (rest.length > 0 || !/^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$/.test(name)) return false;

@@ -14,7 +14,7 @@ import type { RawMap, RawValue } from './raw-values.ts';
 
 export interface SourceFile {
   readonly kind: 'file' | 'drop-in';
-  /** Absolute. */
+  /** The absolute path of the file. */
   readonly path: string;
 }
 
@@ -24,8 +24,8 @@ export interface DecodedDocument {
 }
 
 /**
- * Decodes a document with the table. Invalid parts are reported and omitted; everything else is
- * kept.
+ * Decodes a document with the configuration table. Invalid parts are reported and omitted; all
+ * others are returned.
  */
 export function decodeDocument(fields: Fields, tree: YamlTree, file: SourceFile): DecodedDocument {
   const decoder = new Decoder(file, fields);
@@ -107,15 +107,15 @@ class Decoder {
   }
 
   /**
-   * An explicit zero means the default. Its position is kept, because it may reset an earlier
-   * layer.
+   * Records that an explicit zero means the default, with its position, because it may reset the
+   * value of an earlier file.
    */
   #zero(type: ValueType, entry: YamlEntry): RawValue {
     const values: Partial<Record<ValueType['kind'], unknown>> = { bool: false, text: '' };
     return { kind: 'value', value: values[type.kind] ?? 0, origin: this.#origin(entry) };
   }
 
-  /** A relative path belongs to the directory of its file; an empty path stays empty. */
+  /** Resolves a relative path against the directory of its file; an empty path stays empty. */
   #resolved(type: ValueType, value: unknown): unknown {
     if (type.kind !== 'text' || type.path === undefined || value === '') return value;
     const text = String(value);
@@ -124,7 +124,7 @@ class Decoder {
 
   #entriesOf(tree: YamlTree, path: string, of: string): readonly YamlEntry[] {
     if (tree.kind === 'map') return tree.entries;
-    // An empty document or object is valid.
+    // An empty document or object is valid; anything else that is not a map is reported.
     if (!(tree.kind === 'scalar' && tree.value === null)) this.#report(tree, path, `must be a map of ${of}`);
     return [];
   }
@@ -137,7 +137,10 @@ class Decoder {
     return false;
   }
 
-  /** Unreadable values are recorded too, so that a second mention is still a duplicate. */
+  /**
+   * Adds an entry. An unreadable value is recorded too, so that a second entry with its name is
+   * still a duplicate.
+   */
   #keep(entries: Map<string, RawValue>, entry: YamlEntry, node: RawValue | undefined): void {
     entries.set(entry.key, node ?? { kind: 'nothing', origin: this.#origin(entry) });
   }
@@ -153,7 +156,7 @@ class Decoder {
 
 type Read = { readonly value: unknown } | { readonly must: string };
 
-/** Checks the kind of a scalar; its range is checked afterwards. */
+/** Checks the YAML type of a scalar; its range is checked later. */
 function readScalar(type: ValueType, tree: YamlTree): Read {
   const value = tree.kind === 'scalar' ? tree.value : undefined;
   switch (type.kind) {
@@ -194,7 +197,7 @@ function readDuration(value: unknown, numbers: 'taken' | 'refused'): Read {
   return parsed === undefined ? { must: 'a duration such as 300ms, 10s or 1h30m' } : { value: parsed };
 }
 
-/** Whether a node is the zero value of its type. */
+/** Whether a YAML node is the zero value of its type. */
 function isZero(type: ValueType, tree: YamlTree): boolean {
   if (tree.kind !== 'scalar') return false;
   if (type.kind === 'duration') {
@@ -211,7 +214,10 @@ function show(type: ValueType, tree: YamlTree): string {
   return typeof tree.value === 'string' ? JSON.stringify(tree.value) : String(tree.value);
 }
 
-/** A similar name at the same path, or the same name at another. */
+/**
+ * Suggests a field for an unknown name: a similar name at the same path, or the same name at
+ * another path.
+ */
 function suggestField(written: string, fields: Fields, root: Fields): string {
   const near = didYouMean(written, Object.keys(fields));
   if (near !== '') return near;
@@ -226,7 +232,10 @@ function findPaths(fields: Fields, parent: string): string[] {
   });
 }
 
-/** Why a value of the right kind is invalid: "must be X: current value is Y", or undefined. */
+/**
+ * Returns why a value of the right YAML type is invalid, as "must be X: current value is Y";
+ * undefined if it is valid.
+ */
 function checkScalar(type: ValueType, value: unknown): string | undefined {
   const must = whatItMustBe(type, value);
   return must === undefined ? undefined : `must be ${must}: current value is ${showValue(type, value)}`;
@@ -267,13 +276,13 @@ function textMust(type: TextType, value: string): string | undefined {
   return type.check?.(value);
 }
 
-/** For a message; never a secret. */
+/** Shows a value in an error message; secrets are hidden. */
 function showValue(type: ValueType, value: unknown): string {
   if (hasSecrets(type)) return 'hidden';
   return type.kind === 'duration' ? formatDurationMs(value as number) : JSON.stringify(value);
 }
 
-/** The same for every nested value, each with its path. */
+/** Checks a value and all nested values; reports each problem with its path. */
 export function checkDeeply(
   type: ValueType,
   value: unknown,

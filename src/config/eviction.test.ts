@@ -8,7 +8,7 @@ async function load(...argv: string[]) {
   return loadConfig(argv, { files: memoryConfigFiles({}), cwd: '/' });
 }
 
-test('thresholds are quantities or percentages', () => {
+test('accepts quantities and percentages as thresholds', () => {
   assert.deepEqual(parseThreshold('10%'), { percent: 10 });
   assert.deepEqual(parseThreshold('0.5%'), { percent: 0.5 });
   assert.deepEqual(parseThreshold('1Ki'), { quantity: { nanos: 1024_000_000_000n, format: 'BinarySI' } });
@@ -17,7 +17,7 @@ test('thresholds are quantities or percentages', () => {
   assert.equal(formatThreshold({ percent: 5 }), '5%');
 });
 
-test('defaults apply without a file, for the memory of pods too', async () => {
+test('applies default thresholds without a file, also for the memory of pods', async () => {
   const { config } = await load();
   assert.deepEqual(
     evictionThresholds(config).map(({ signal, kind, value }) => [signal, kind, formatThreshold(value)]),
@@ -32,7 +32,7 @@ test('defaults apply without a file, for the memory of pods too', async () => {
   );
 });
 
-test('soft thresholds have a grace period, and each threshold its minimum reclaim', async () => {
+test('assigns soft thresholds their grace period, and all thresholds their minimum reclaim', async () => {
   const { config } = await load(
     '--eviction-hard=memory.available<100Mi,nodefs.available<0%,imagefs.available<100%',
     '--eviction-soft=memory.available<500Mi',
@@ -54,7 +54,7 @@ test('soft thresholds have a grace period, and each threshold its minimum reclai
   );
 });
 
-test('the table lists every signal, also those that are off', async () => {
+test('lists every signal in the table, including disabled ones', async () => {
   const { config, origins } = await load(
     '--eviction-hard=memory.available<1Gi,nodefs.available<0%',
     '--eviction-soft=pid.available<1k',

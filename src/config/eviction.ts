@@ -29,9 +29,9 @@ export type ThresholdValue = { readonly quantity: Quantity } | { readonly percen
 export interface EvictionThreshold {
   readonly signal: EvictionSignal;
   readonly kind: 'hard' | 'soft';
-  /** Pods are evicted when less than this is available. */
+  /** Pods are evicted when less than this value is available. */
   readonly value: ThresholdValue;
-  /** How long the threshold must be met; 0 for a hard threshold. */
+  /** How long the threshold must be exceeded before pods are evicted; 0 for a hard threshold. */
   readonly gracePeriodMs: number;
   readonly minimumReclaim: ThresholdValue | undefined;
 }
@@ -50,8 +50,9 @@ export function parseThreshold(text: string): ThresholdValue | undefined {
 }
 
 /**
- * The thresholds of a validated configuration; 0% and 100% disable a signal. A memory threshold of
- * the node also applies to the memory of its pods, if that is enforced.
+ * Returns the eviction thresholds of a validated configuration; 0% and 100% disable a signal. A
+ * memory threshold of the node also applies to the cgroup of all pods, if node allocatable is
+ * enforced on it.
  */
 export function evictionThresholds(config: KubeletConfiguration): readonly EvictionThreshold[] {
   const hard = thresholdsOf(config, 'hard', config.evictionHard);
@@ -84,7 +85,7 @@ function isOff(value: ThresholdValue): boolean {
 
 export interface EvictionRow {
   readonly signal: EvictionSignal;
-  /** As `100Mi` or `10%`; undefined when the signal is off. */
+  /** The hard threshold, as `100Mi` or `10%`; undefined when the signal is disabled. */
   readonly hard: string | undefined;
   readonly hardOrigin: string;
   readonly soft: string | undefined;
@@ -92,7 +93,7 @@ export interface EvictionRow {
   readonly minimumReclaim: string | undefined;
 }
 
-/** All signals, including unset ones, as they are logged at start. */
+/** Returns all signals, including disabled ones, as they are logged at start. */
 export function evictionTable(config: KubeletConfiguration, origins: Origins): readonly EvictionRow[] {
   const active = evictionThresholds(config);
   return evictionSignals.map((signal) => {

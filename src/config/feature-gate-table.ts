@@ -8,7 +8,7 @@ export type GateStage = 'alpha' | 'beta' | 'stable' | 'deprecated';
 export interface GateSpec {
   readonly stage: GateStage;
   readonly default: boolean;
-  /** Can no longer be changed. */
+  /** Whether the gate can no longer be changed. */
   readonly locked: boolean;
 }
 

@@ -7,20 +7,20 @@ function errors(written: Readonly<Record<string, boolean>>): readonly string[] {
   return checkFeatureGates(written).flatMap(({ weight, message }) => (weight === 'error' ? [message] : []));
 }
 
-test('a gate that is not set has its default', () => {
+test('returns the default of a gate that is not set', () => {
   const gates = new FeatureGates();
   assert.equal(gates.enabled('KubeletCrashLoopBackOffMax'), true);
   assert.equal(gates.enabled('MemoryQoS'), false);
   assert.equal(gates.enabled('AllowOverwriteTerminationGracePeriodSeconds'), false);
 });
 
-test('a gate that is set has its value', () => {
+test('returns the value of a gate that is set', () => {
   const gates = new FeatureGates({ MemoryQoS: true, ContainerCheckpoint: false });
   assert.equal(gates.enabled('MemoryQoS'), true);
   assert.equal(gates.enabled('ContainerCheckpoint'), false);
 });
 
-test('AllAlpha and AllBeta set their stage, except gates that are set by name', () => {
+test('applies AllAlpha and AllBeta to their stage, except gates that are set by name', () => {
   const all = new FeatureGates({
     AllAlpha: true,
     AllBeta: false,
@@ -35,7 +35,7 @@ test('AllAlpha and AllBeta set their stage, except gates that are set by name', 
   assert.equal(all.enabled('ContainerRestartRules'), false);
 });
 
-test('rejects unknown and locked gates in the words of the Go kubelet', () => {
+test('rejects unknown and locked gates with the messages of the Go kubelet', () => {
   assert.deepEqual(errors({ Foo: true }), ['unrecognized feature gate: Foo']);
   assert.deepEqual(errors({ MemoryQos: true }), [
     'unrecognized feature gate: MemoryQos (did you mean MemoryQoS?)',
@@ -47,7 +47,7 @@ test('rejects unknown and locked gates in the words of the Go kubelet', () => {
   assert.deepEqual(errors({ constructor: true }), ['unrecognized feature gate: constructor']);
 });
 
-test('rejects an enabled gate that depends on a disabled gate, and names the enabled gate', () => {
+test('rejects an enabled gate that depends on a disabled gate, and names the gate that was set', () => {
   const found = checkFeatureGates({
     GracefulNodeShutdown: false,
     GracefulNodeShutdownBasedOnPodPriority: true,
@@ -62,13 +62,13 @@ test('rejects an enabled gate that depends on a disabled gate, and names the ena
   );
 });
 
-test('setting a stable or deprecated gate is only mentioned', () => {
+test('reports a set stable or deprecated gate with a warning only', () => {
   const [stable] = checkFeatureGates({ NodeSwap: true });
   assert.equal(stable?.weight, 'warning');
   assert.deepEqual(checkFeatureGates({ ContainerCheckpoint: true }), []);
 });
 
-test('the table is consistent', () => {
+test('has a consistent feature gate table', () => {
   assert.deepEqual(checkFeatureGates({}), []);
   assert.deepEqual(errors({ AllAlpha: true }), []);
   assert.deepEqual(errors({ AllBeta: true }), []);
@@ -80,7 +80,7 @@ test('the table is consistent', () => {
   assert.ok(Object.keys(gateSpecs).length > 230);
 });
 
-test('the list shows every gate with its state', () => {
+test('lists every gate with its state', () => {
   const listed = new FeatureGates({ AllAlpha: true }).list();
   const qos = listed.find(({ name }) => name === 'MemoryQoS');
   assert.deepEqual(qos, { name: 'MemoryQoS', stage: 'alpha', enabled: true });

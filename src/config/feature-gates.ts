@@ -7,7 +7,7 @@ import {
   gateSpecs,
 } from './feature-gate-table.ts';
 
-/** Setting these sets every gate of the stage that is not set by name. */
+/** The names AllAlpha and AllBeta, which set every gate of their stage that is not set by name. */
 const stageGates: ReadonlyMap<string, GateStage> = new Map([
   ['AllAlpha', 'alpha'],
   ['AllBeta', 'beta'],
@@ -15,11 +15,11 @@ const stageGates: ReadonlyMap<string, GateStage> = new Map([
 
 const specs: ReadonlyMap<string, GateSpec> = new Map(Object.entries(gateSpecs));
 
-/** The enabled features. Created once from the configuration; immutable. */
+/** The state of all feature gates. Created once from the configuration; immutable. */
 export class FeatureGates {
   readonly #written: ReadonlyMap<string, boolean>;
 
-  /** `written` must have passed `checkFeatureGates`. */
+  /** `written` are the gates that were set; they must have passed `checkFeatureGates`. */
   constructor(written: Readonly<Record<string, boolean>> = {}) {
     this.#written = new Map(Object.entries(written));
   }
@@ -28,7 +28,7 @@ export class FeatureGates {
     return this.#written.get(name) ?? this.#byStage(gateSpecs[name]) ?? gateSpecs[name].default;
   }
 
-  /** All gates with their stage, sorted by name, for the metric and the status page. */
+  /** Returns all gates with their stage, sorted by name, for the metric and the status page. */
   list(): readonly { readonly name: GateName; readonly stage: GateStage; readonly enabled: boolean }[] {
     const names = Object.keys(gateSpecs) as GateName[];
     return names.map((name) => ({ name, stage: gateSpecs[name].stage, enabled: this.enabled(name) }));
@@ -40,7 +40,7 @@ export class FeatureGates {
   }
 }
 
-/** A finding about a gate that was set; an error unless it is only mentioned. */
+/** A problem with a gate that was set: an error or a warning. */
 export interface GateFinding {
   readonly gate: string;
   readonly weight: 'error' | 'warning';
@@ -49,7 +49,7 @@ export interface GateFinding {
 
 export function checkFeatureGates(written: Readonly<Record<string, boolean>>): GateFinding[] {
   const findings = Object.entries(written).flatMap(([gate, value]) => checkGate(gate, value));
-  // Dependencies are checked after every gate is known to exist and to be settable.
+  // Dependencies are checked only if every gate exists and may be set.
   return findings.some((finding) => finding.weight === 'error')
     ? findings
     : [...findings, ...checkDependencies(written)];
@@ -87,7 +87,10 @@ function checkDependencies(written: Readonly<Record<string, boolean>>): GateFind
   });
 }
 
-/** The gate that caused the conflict: the one that was set, not the one with its default. */
+/**
+ * Returns the gate that caused the conflict: the one that was set, rather than one with its
+ * default.
+ */
 function blamed(gate: string, off: readonly string[], written: Readonly<Record<string, boolean>>): string {
   const stages = [...stageGates.keys()];
   return [gate, ...off, ...stages].find((name) => Object.hasOwn(written, name)) ?? gate;

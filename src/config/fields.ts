@@ -1,17 +1,17 @@
 import type { FlagKind, Quantity } from '../lib/index.ts';
 
 /**
- * The vocabulary of the configuration table. A field has a type, a default, a flag that sets it and
- * a description; decoding, defaulting, flags, checking and printing all use the table.
+ * The building blocks of the configuration table. Each field has a type, a default, a flag that
+ * sets it and a description. Decoding, defaults, flags, validation and printing all use this table.
  */
 
-/** Why a text is invalid, worded to follow "must be"; undefined when it is valid. */
+/** Returns why a text is invalid, as the continuation of "must be"; undefined if it is valid. */
 export type TextCheck = (text: string) => string | undefined;
 
 export type ValueType =
   | { readonly kind: 'bool' }
   | { readonly kind: 'int'; readonly min: number; readonly max: number }
-  /** Above `above` and up to `max`. */
+  /** A number greater than `above` and at most `max`. */
   | { readonly kind: 'float'; readonly above: number; readonly max: number }
   | TextType
   | DurationType
@@ -22,44 +22,49 @@ export type ValueType =
 
 export interface TextType {
   readonly kind: 'text';
-  /** The allowed values. */
+  /** The allowed texts; any text if undefined. */
   readonly choices?: readonly string[];
   readonly check?: TextCheck;
-  /** A path: a relative one belongs to the directory of its file. */
+  /** The text is a path; a relative path is resolved against the directory of its file. */
   readonly path?: 'resolved';
-  /** Never shown: not in messages, not in a printed configuration. */
+  /** The text is a secret: it is not shown in messages or in a printed configuration. */
   readonly secret?: 'hidden';
 }
 
-/** Bounds in milliseconds, both included. */
+/** A duration with bounds in milliseconds, both inclusive. */
 export interface DurationType {
   readonly kind: 'duration';
   readonly min?: number;
   readonly max?: number;
-  /** Whether a bare number is accepted, as nanoseconds. */
+  /** Whether a number without a unit is accepted, as nanoseconds. */
   readonly numbers?: 'nanoseconds';
 }
 
-/** A type together with the TypeScript type of its values, which exists only for the compiler. */
+/**
+ * A field type together with the TypeScript type of its values, which exists only at compile time.
+ */
 export type Typed<T, Y extends ValueType = ValueType> = Y & { readonly values?: () => T };
 type ValuesOf<Y> = Y extends { readonly values?: () => infer T } ? T : never;
 
 export interface FieldFlag {
   readonly name: string;
-  /** The syntax of the flag, if it does not follow from the type. */
+  /** The syntax of the flag, if it differs from the default syntax of the field's type. */
   readonly syntax?: FlagKind<unknown>;
-  /** Whether the flag is current, or kept for users who do not use a file yet. */
+  /** Whether the flag is current, or deprecated in favor of a configuration file. */
   readonly standing: 'current' | 'deprecated';
 }
 
 export interface Field {
   readonly type: ValueType;
-  /** Also undefined for objects that are always present: their fields have the defaults. */
+  /**
+   * The default value; undefined for objects that are always present, whose fields have defaults
+   * instead.
+   */
   readonly default: unknown;
   readonly presence: 'always' | 'optional';
   /**
    * The meaning of a zero value (0, "", 0s, false) in a file. Tools that write configurations write
-   * zeros for everything they do not set, so for most fields it means the default.
+   * zeros for all fields they do not set, so for most fields a zero means the default.
    */
   readonly zero: 'default' | 'counts';
   readonly doc: string;
@@ -73,8 +78,8 @@ type TypedField<T, K extends ValueType['kind']> = Field & {
 };
 
 /**
- * The values of a table of fields: each under its name, durations in milliseconds under the name
- * with `Ms`.
+ * The TypeScript type of the values of a field table: each value under its name, durations in
+ * milliseconds under the name with the suffix `Ms`.
  */
 export type Effective<F extends Fields> = {
   readonly [N in keyof F & string as EffectiveName<N, F[N]>]: ValuesOf<F[N]>;
@@ -94,7 +99,7 @@ export function int32(min = -(2 ** 31), max = 2 ** 31 - 1): Typed<number, IntTyp
   return { kind: 'int', min, max };
 }
 
-/** The largest integer a double holds exactly, which exceeds any count on a node. */
+/** A 64-bit integer, limited to the integers that a double represents exactly. */
 export function int64(min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER): Typed<number, IntType> {
   return { kind: 'int', min, max };
 }
@@ -131,7 +136,7 @@ export function object<F extends Fields>(
   return { kind: 'object', fields };
 }
 
-/** A field in which an explicit zero means the default. */
+/** Defines a field in which an explicit zero means the default. */
 export function plain<Y extends Typed<unknown>>(
   type: Y,
   standard: ValuesOf<Y>,
@@ -141,7 +146,7 @@ export function plain<Y extends Typed<unknown>>(
   return { type, default: standard, presence: 'always', zero: 'default', doc, ...(flag && { flag }) };
 }
 
-/** A field in which an explicit zero is a value. */
+/** Defines a field in which an explicit zero is a value. */
 export function exact<Y extends Typed<unknown>>(
   type: Y,
   standard: ValuesOf<Y>,
@@ -151,7 +156,7 @@ export function exact<Y extends Typed<unknown>>(
   return { type, default: standard, presence: 'always', zero: 'counts', doc, ...(flag && { flag }) };
 }
 
-/** A field that may have no value. */
+/** Defines a field that may have no value. */
 export function optional<Y extends Typed<unknown>>(
   type: Y,
   doc: string,
@@ -159,12 +164,12 @@ export function optional<Y extends Typed<unknown>>(
   return { type, default: undefined, presence: 'optional', zero: 'counts', doc };
 }
 
-/** An object that is always present, with the defaults of its fields. */
+/** Defines an object field that is always present and whose fields have defaults. */
 export function nested<F extends Fields>(fields: F, doc: string): TypedField<Effective<F>, 'object'> {
   return { type: object(fields), default: undefined, presence: 'always', zero: 'counts', doc };
 }
 
-/** A flag kept for users who do not use a file yet. */
+/** Declares a deprecated flag for a field, for users without a configuration file. */
 export function flag(name: string, syntax?: FlagKind<unknown>): FieldFlag {
   return { name, standing: 'deprecated', ...(syntax && { syntax }) };
 }

@@ -1,12 +1,14 @@
 import { KubelingError } from '../lib/index.ts';
 
-/** A finding about the configuration: an error or a warning. */
+/** A problem in the configuration: an error or a warning. */
 export interface Finding {
-  /** A file, a flag with its dashes, `default`, or `command line`. */
+  /**
+   * Where the problem is: the path of a file, a flag with its dashes, `default`, or `command line`.
+   */
   readonly source: string;
   readonly line: number | undefined;
   readonly column: number | undefined;
-  /** The path of the field; empty when it concerns no field. */
+  /** The path of the field; empty if the problem is not about a field. */
   readonly field: string;
   readonly message: string;
 }
@@ -19,12 +21,15 @@ export function findingAt(origin: Origin, field: string, message: string): Findi
   return { source: origin.file, line: origin.line, column: origin.column, field, message };
 }
 
-/** A finding about a complete file, or about something that is not a field. */
+/** Creates a finding about a complete file, or about something that is not a field. */
 export function findingIn(source: string, message: string, field = ''): Finding {
   return { source, line: undefined, column: undefined, field, message };
 }
 
-/** As `/etc/kubelet.yaml:12:3: maxPod: is not a known field (did you mean maxPods?)`. */
+/**
+ * Formats a finding as `/etc/kubelet.yaml:12:3: maxPod: is not a known field (did you mean
+ * maxPods?)`.
+ */
 export function describeFinding(finding: Finding): string {
   const origin = [finding.source, finding.line, finding.column]
     .filter((part) => part !== undefined)
@@ -32,7 +37,7 @@ export function describeFinding(finding: Finding): string {
   return [origin, finding.field, finding.message].filter((part) => part !== '').join(': ');
 }
 
-/** One error for all problems, sorted by file and position. */
+/** Creates one error for all problems, sorted by file and position. */
 export function configInvalid(problems: readonly Finding[]): KubelingError {
   const sorted = [...problems].sort(byOrigin);
   const count = sorted.length === 1 ? 'of 1 problem' : `of ${sorted.length} problems`;
@@ -51,7 +56,7 @@ function byOrigin(a: Finding, b: Finding): number {
   return a.line - b.line || (a.column ?? 0) - (b.column ?? 0);
 }
 
-/** The origin of a value. */
+/** Where a configuration value comes from. */
 export type Origin =
   | { readonly kind: 'default'; readonly because?: string }
   | {
@@ -60,12 +65,12 @@ export type Origin =
       readonly line: number;
       readonly column: number;
     }
-  /** With its dashes. */
+  /** The flag with its dashes. */
   | { readonly kind: 'flag'; readonly flag: string };
 
 export const byDefault: Origin = { kind: 'default' };
 
-/** As `default`, `/etc/kubelet.yaml:12` or `--max-pods`. */
+/** Formats an origin as `default`, `/etc/kubelet.yaml:12` or `--max-pods`. */
 export function describeOrigin(origin: Origin): string {
   if (origin.kind === 'flag') return origin.flag;
   if (origin.kind !== 'default') return `${origin.file}:${origin.line}`;
@@ -73,8 +78,8 @@ export function describeOrigin(origin: Origin): string {
 }
 
 /**
- * Paths as Kubernetes writes them: `authentication.x509`, `evictionHard[memory.available]`,
- * `clusterDNS[0]`.
+ * Returns the path of a field in the notation of Kubernetes: `authentication.x509`,
+ * `evictionHard[memory.available]`, `clusterDNS[0]`.
  */
 export function fieldPath(parent: string, name: string): string {
   return parent === '' ? name : `${parent}.${name}`;
@@ -84,12 +89,12 @@ export function keyPath(parent: string, key: string | number): string {
   return `${parent}[${key}]`;
 }
 
-/** The top-level field of a path. */
+/** Returns the top-level field of a path. */
 export function topField(path: string): string {
   return /^[^.[]*/.exec(path)?.[0] ?? path;
 }
 
-/** The origin of every value of a configuration. */
+/** Records where each value of a configuration comes from. */
 export class Origins {
   readonly #byPath: ReadonlyMap<string, Origin>;
 
@@ -97,7 +102,7 @@ export class Origins {
     this.#byPath = byPath;
   }
 
-  /** Of the value at the path, or of its nearest parent with an origin. */
+  /** Returns the origin of the value at a path, or of its nearest parent that has one. */
   of(path: string): Origin {
     for (let at = path; at !== ''; at = parentPath(at)) {
       const origin = this.#byPath.get(at);
@@ -110,7 +115,7 @@ export class Origins {
     return this.of(path).kind !== 'default';
   }
 
-  /** A copy in which some values have another origin. */
+  /** Returns a copy in which the given values have another origin. */
   with(changes: Iterable<readonly [string, Origin]>): Origins {
     return new Origins(new Map([...this.#byPath, ...changes]));
   }

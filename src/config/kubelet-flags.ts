@@ -12,7 +12,7 @@ import {
   stringFlag,
 } from '../lib/index.ts';
 
-/** The flags that set no field of the configuration: those of this node and this run. */
+/** Flags that do not set a field of the configuration, but belong to the node or to this run. */
 
 const thisRun = 'This run';
 const node = 'This node';
@@ -228,14 +228,14 @@ export const removedFlags = {
   'storage-driver-buffer-duration': ignored(durationFlag),
 } satisfies FlagTable;
 
-/** Accepted so that old command lines still start. */
+/** Defines a flag that has no effect and is accepted so that old command lines still start. */
 function ignored<T>(kind: FlagKind<T>): Flag<T> {
   return { kind, help: 'Ignored.', deprecated: fromCadvisor, group: removed };
 }
 
 /**
- * The values of the flags above. Paths are absolute; an empty text means that the flag was not
- * given.
+ * The values of the flags of this file. Paths are absolute; an empty text means that the flag was
+ * not given.
  */
 export interface KubeletFlags {
   readonly config: string;
@@ -243,15 +243,15 @@ export interface KubeletFlags {
   readonly validateConfig: boolean;
   readonly printConfig: boolean;
   readonly help: boolean;
-  /** Empty when not requested, otherwise `true` or `raw`. */
+  /** The format of --version: `true` or `raw`; empty if the flag was not given. */
   readonly version: string;
   readonly lockFile: string;
   readonly exitOnLockContention: boolean;
   readonly notifyReady: 'started' | 'ready';
-  /** Empty: the node is standalone. */
+  /** The path of the kubeconfig; empty on a node without an API server. */
   readonly kubeconfig: string;
   readonly bootstrapKubeconfig: string;
-  /** Trimmed and in lower case; empty for the name of the host. */
+  /** The node name, trimmed and in lower case; empty to use the hostname. */
   readonly hostnameOverride: string;
   readonly nodeIps: readonly string[];
   readonly nodeLabels: Readonly<Record<string, string>>;
@@ -264,7 +264,7 @@ export interface KubeletFlags {
   readonly runtimeCgroups: string;
   readonly imageCredentialProviderConfig: string;
   readonly imageCredentialProviderBinDir: string;
-  /** undefined: no limit. */
+  /** The time limit of postStart and preStop hooks; undefined for no limit. */
   readonly hookTimeoutMs: number | undefined;
   readonly emptyDirQuota: boolean;
   readonly evictionMemoryGuard: boolean;
@@ -274,7 +274,7 @@ export interface KubeletFlags {
   readonly housekeepingIntervalMs: number | undefined;
   readonly minimumContainerTtlMs: number;
   readonly maxDeadContainersPerContainer: number;
-  /** Negative: no limit. */
+  /** The maximum number of exited containers to keep; negative for no limit. */
   readonly maxDeadContainers: number;
   readonly experimentalMounterPath: string;
   readonly ignoreEvictionInAllocatable: boolean;

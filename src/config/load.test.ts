@@ -11,7 +11,9 @@ import { type LoadedConfig, loadConfig } from './load.ts';
 
 const header = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
 
-/** Loads with `--config /etc/k.yaml` when there is such a text. */
+/**
+ * Loads the configuration from in-memory files, with `--config /etc/k.yaml` if that file exists.
+ */
 function load(texts: Readonly<Record<string, string>>, ...argv: string[]): Promise<LoadedConfig> {
   const config = Object.hasOwn(texts, '/etc/k.yaml') ? ['--config=/etc/k.yaml'] : [];
   return loadConfig([...config, ...argv], { files: memoryConfigFiles(texts), cwd: '/work' });
@@ -21,7 +23,7 @@ function origin(loaded: LoadedConfig, path: string): string {
   return describeOrigin(loaded.origins.of(path));
 }
 
-test('without flags and files the server is closed and defaults apply', async () => {
+test('uses the defaults and opens no server without flags and files', async () => {
   const { config, flags, warnings, configFiles } = await load({});
   assert.equal(config.authentication.anonymous.enabled, false);
   assert.equal(config.authentication.webhook.enabled, true);
@@ -35,7 +37,7 @@ test('without flags and files the server is closed and defaults apply', async ()
   assert.deepEqual(configFiles, []);
 });
 
-test('insecure servers are open only if configured, and with a warning', async () => {
+test('opens insecure servers only if configured, and with a warning', async () => {
   const text = `${header}readOnlyPort: 10255\nauthentication: {anonymous: {enabled: true}}\nauthorization: {mode: AlwaysAllow}\n`;
   const { config, warnings } = await load({ '/etc/k.yaml': text });
   assert.equal(config.authentication.anonymous.enabled, true);
@@ -49,7 +51,7 @@ test('insecure servers are open only if configured, and with a warning', async (
   );
 });
 
-test('files override defaults, drop-ins override the file, flags override all', async () => {
+test('overrides defaults by the file, the file by drop-ins, and all of them by flags', async () => {
   const loaded = await load(
     {
       '/etc/k.yaml': `${header}maxPods: 1\nport: 1\nhealthzPort: 1\n`,
@@ -69,7 +71,7 @@ test('files override defaults, drop-ins override the file, flags override all', 
   assert.deepEqual(loaded.configFiles, ['/etc/k.yaml', '/etc/d/10.conf', '/etc/d/20.conf']);
 });
 
-test('drop-ins merge maps, replace lists, and null restores the default', async () => {
+test('merges maps of drop-ins, replaces lists, and restores the default for null', async () => {
   const loaded = await load(
     {
       '/etc/k.yaml':
@@ -91,7 +93,7 @@ test('drop-ins merge maps, replace lists, and null restores the default', async 
   assert.equal(origin(loaded, 'clusterDNS[0]'), '/etc/d/a.conf:3');
 });
 
-test('drop-ins are found below directories, in the order of names, and only if called *.conf', async () => {
+test('finds drop-ins named *.conf in all subdirectories, sorted by name', async () => {
   const { config, configFiles, warnings } = await load(
     {
       '/etc/d/10-a.conf': `${header}maxPods: 1\n`,
@@ -118,7 +120,7 @@ test('drop-ins are found below directories, in the order of names, and only if c
   );
 });
 
-test('feature gates of flags override gates individually', async () => {
+test('overrides single feature gates by flags', async () => {
   const text = `${header}featureGates: {MemoryQoS: true, ContainerCheckpoint: false}\n`;
   const loaded = await load(
     { '/etc/k.yaml': text },
@@ -135,13 +137,13 @@ test('feature gates of flags override gates individually', async () => {
   assert.equal(origin(loaded, 'featureGates[ContainerCheckpoint]'), '--feature-gates');
 });
 
-test('any other map of a flag replaces the map of the file', async () => {
+test('replaces any other map of a file by the map of a flag', async () => {
   const text = `${header}evictionHard: {memory.available: 1Gi, pid.available: "10"}\n`;
   const { config } = await load({ '/etc/k.yaml': text }, '--eviction-hard=nodefs.available<5%');
   assert.deepEqual(config.evictionHard, { 'nodefs.available': '5%' });
 });
 
-test('relative paths belong to the directory of their file', async () => {
+test('resolves relative paths against the directory of their file', async () => {
   const file = `${header}staticPodPath: pods\ntlsCertFile: ../c.pem\ntlsPrivateKeyFile: /k.pem\nresolvConf: ""\n`;
   const dropIn = `${header}authentication: {x509: {clientCAFile: ca.pem}}\npodLogsDir: logs\nvolumePluginDir: v/\n`;
   const { config, flags } = await load(
@@ -159,7 +161,7 @@ test('relative paths belong to the directory of their file', async () => {
   assert.equal(flags.kubeconfig, '/work/k.conf');
 });
 
-test('a zero in a file means the default where tools write zeros, a zero on the command line is a value', async () => {
+test('treats a zero as the default in a file and as a value on the command line', async () => {
   const zeros = `${header}syncFrequency: 0s\nport: 0\nmaxPods: 0\naddress: ""\nstreamingConnectionIdleTimeout: 0s\n`;
   const fromFile = await load({ '/etc/k.yaml': zeros });
   assert.equal(fromFile.config.syncFrequencyMs, 60_000);
@@ -177,7 +179,7 @@ test('a zero in a file means the default where tools write zeros, a zero on the 
   );
 });
 
-test('a zero is a value where it has a meaning', async () => {
+test('treats a zero as a value in fields where it has a meaning', async () => {
   const text = `${header}healthzPort: 0\nregistryPullQPS: 0\nenableServer: false\nnodeStatusMaxImages: 0\nenforceNodeAllocatable: []\nevictionHard: {}\n`;
   const { config } = await load({ '/etc/k.yaml': text });
   assert.deepEqual(
@@ -188,7 +190,7 @@ test('a zero is a value where it has a meaning', async () => {
   assert.deepEqual(config.evictionHard, {});
 });
 
-test('the report frequency follows the update frequency of a file, not of a flag', async () => {
+test('derives the status report frequency from the update frequency in a file, not from its flag', async () => {
   const both = `${header}nodeStatusUpdateFrequency: 4s\nnodeStatusReportFrequency: 1m\n`;
   const one = await load({ '/etc/k.yaml': `${header}nodeStatusUpdateFrequency: 4s\n` });
   assert.equal(one.config.nodeStatusReportFrequencyMs, 4000);
@@ -200,7 +202,7 @@ test('the report frequency follows the update frequency of a file, not of a flag
   );
 });
 
-test('parallel pulls need one setting only', async () => {
+test('enables parallel image pulls by a single setting', async () => {
   const loadPulls = (text: string) => load({ '/etc/k.yaml': `${header}${text}` });
   assert.equal((await loadPulls('maxParallelImagePulls: 2\n')).config.serializeImagePulls, false);
   assert.equal((await loadPulls('maxParallelImagePulls: 1\n')).config.serializeImagePulls, true);
@@ -210,7 +212,7 @@ test('parallel pulls need one setting only', async () => {
   );
 });
 
-test('a partial map drops the eviction defaults unless they are merged', async () => {
+test('drops the eviction defaults for a partial map, unless they are merged', async () => {
   const partial = 'evictionHard: {memory.available: 1Gi}\n';
   const dropped = await load({ '/etc/k.yaml': `${header}${partial}` });
   assert.deepEqual(dropped.config.evictionHard, { 'memory.available': '1Gi' });
@@ -220,7 +222,7 @@ test('a partial map drops the eviction defaults unless they are merged', async (
   assert.match(origin(merged, 'evictionHard[imagefs.inodesFree]'), /mergeDefaultEvictionSettings/);
 });
 
-test('defaults that depend on a gate follow it', async () => {
+test('derives defaults that depend on a feature gate', async () => {
   const text = `${header}featureGates: {KubeletCrashLoopBackOffMax: false, KubeletEnsureSecretPulledImages: false}\n`;
   const { config } = await load({ '/etc/k.yaml': text });
   assert.equal(config.crashLoopBackOff.maxContainerRestartPeriodMs, undefined);
@@ -230,11 +232,13 @@ test('defaults that depend on a gate follow it', async () => {
   assert.equal(usual.config.imagePullCredentialsVerificationPolicy, 'NeverVerifyPreloadedImages');
 });
 
-test('any negative pids limit means no limit', async () => {
+test('treats any negative PID limit as unlimited', async () => {
   assert.equal((await load({ '/etc/k.yaml': `${header}podPidsLimit: -7\n` })).config.podPidsLimit, -1);
 });
 
-/** As cluster installers write it: every field they do not set is present with a zero. */
+/**
+ * A configuration as cluster installers write it, with a zero for every field that they do not set.
+ */
 const installerFile = `apiVersion: kubelet.config.k8s.io/v1beta1
 authentication:
   anonymous:
@@ -286,7 +290,7 @@ syncFrequency: 0s
 volumeStatsAggPeriod: 0s
 `;
 
-test('a file as cluster installers write it loads unchanged', async () => {
+test('loads a file written by cluster installers', async () => {
   const { config, warnings } = await load(
     { '/etc/k.yaml': installerFile },
     '--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf',
@@ -317,7 +321,7 @@ for (const [way, auth, warned] of [
     2,
   ],
 ] as const) {
-  test(`the configuration of a node under test ${way} loads unchanged`, async () => {
+  test(`loads the configuration of a node under test ${way}`, async () => {
     const text = `${header}cgroupDriver: cgroupfs
 failCgroupV1: false
 failSwapOn: false
@@ -344,7 +348,7 @@ ${auth}`;
   });
 }
 
-test('a JSON file is accepted', async () => {
+test('accepts a JSON file', async () => {
   const text = JSON.stringify(
     { apiVersion: 'kubelet.config.k8s.io/v1beta1', kind: 'KubeletConfiguration', maxPods: 9 },
     null,
@@ -353,7 +357,7 @@ test('a JSON file is accepted', async () => {
   assert.equal((await load({ '/etc/k.yaml': text })).config.maxPods, 9);
 });
 
-test('every unreadable file is named', async () => {
+test('reports every unreadable file by name', async () => {
   await assert.rejects(load({}, '--config=/nope.yaml', '--config-dir=/nowhere'), (error) => {
     assert.ok(error instanceof KubelingError);
     assert.match(error.message, /\/nope\.yaml: cannot be read: no such file/);
@@ -362,7 +366,7 @@ test('every unreadable file is named', async () => {
   });
 });
 
-test('an abort ends the reading', async () => {
+test('stops reading when aborted', async () => {
   const reason = new KubelingError('CANCELLED', 'enough');
   const deps = { files: hostFiles(), cwd: '/' };
   await assert.rejects(
@@ -371,7 +375,7 @@ test('an abort ends the reading', async () => {
   );
 });
 
-test('the files of the host are read, and large ones rejected', async () => {
+test('reads the files of the host, and rejects large ones', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'kubeling-config-'));
   try {
     await writeFile(join(directory, 'k.yaml'), `${header}maxPods: 5\nstaticPodPath: pods\n`);

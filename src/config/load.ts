@@ -12,31 +12,32 @@ import { reportGates, validate } from './validate.ts';
 
 export interface LoadDeps {
   readonly files: ConfigFiles;
-  /** The base of relative paths on the command line. */
+  /** The directory against which relative paths on the command line are resolved. */
   readonly cwd: string;
 }
 
 /**
- * Everything that is settled before the kubelet starts. The server is closed by default also for a node that
- * stands alone: it then has no API server to ask about tokens and rights, and what answers instead (the
- * embedded API, or nobody but clients with a certificate) is for the server to decide, not for these values.
+ * The complete configuration, known before the kubelet starts. Its defaults keep the server closed,
+ * also on a node without an API server that could review tokens and access: how clients of such a
+ * node are authenticated is decided by the server, not by these values.
  */
 export interface LoadedConfig {
   readonly config: KubeletConfiguration;
   readonly flags: KubeletFlags;
   readonly gates: FeatureGates;
   readonly origins: Origins;
-  /** To be shown or logged; none of these prevents the start of the kubelet. */
+  /** Warnings to log or print; none of them prevents the start of the kubelet. */
   readonly warnings: readonly Finding[];
-  /** The files that were read, in order, with absolute paths. */
+  /** The absolute paths of the files that were read, in order. */
   readonly configFiles: readonly string[];
 }
 
 const document: DocumentKind = { apiVersions: [apiVersion], kind, fields: kubeletConfigurationFields };
 
 /**
- * Defaults, then the file, then drop-ins, then flags. Rejects with CONFIG_INVALID, whose
- * `details.problems` are all problems; prints nothing and changes nothing.
+ * Loads the configuration: defaults, then the file, then drop-ins, then flags. Rejects with
+ * CONFIG_INVALID, whose `details.problems` contains all problems. Prints nothing and changes
+ * nothing.
  */
 export async function loadConfig(
   argv: readonly string[],
@@ -85,7 +86,7 @@ function resolveConfig(line: CommandLine, layers: Layers): ResolvedConfig {
   const unreadable = [...line.problems, ...layers.problems];
   const written = applyFlags(mergeLayers(layers.documents), line.settings);
   const { value, origins: plainOrigins } = resolveFields(kubeletConfigurationFields, written);
-  // The type is derived from the table: a resolved value has its shape.
+  // The cast is safe: the type is derived from the table with which the value was resolved.
   const plain = value as unknown as KubeletConfiguration;
   const gateFindings = reportGates(checkFeatureGates(plain.featureGates), plainOrigins);
   const gates = new FeatureGates(plain.featureGates);
@@ -110,8 +111,8 @@ function mergeLayers(documents: readonly DecodedDocument[]): RawMap {
 }
 
 /**
- * A flag replaces the value of the files, a map completely; only feature gates are set
- * individually.
+ * Applies flags: each replaces the value of the files, also a complete map; only feature gates are
+ * set one by one.
  */
 function applyFlags(written: RawMap, settings: readonly FlagSetting[]): RawMap {
   return settings.reduce((tree, setting) => {

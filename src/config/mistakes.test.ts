@@ -20,7 +20,7 @@ async function problemsOf(
   }
 }
 
-/** The text below the header starts on line 3. */
+/** Returns the problems of a file with this text below the header; the text starts on line 3. */
 function inFile(text: string): Promise<readonly Finding[]> {
   return problemsOf({ '/k.yaml': `${header}${text}` }, '--config=/k.yaml');
 }
@@ -175,7 +175,7 @@ const mistakes: readonly (readonly [
 ];
 
 for (const [text, line, column, field, message] of mistakes) {
-  test(`reports the problem in ${JSON.stringify(text)}`, async () => {
+  test(`reports the problem in the configuration ${JSON.stringify(text)}`, async () => {
     const problems = await inFile(`${text}\n`);
     const found = problems.find((problem) => problem.field === field);
     assert.ok(found !== undefined, JSON.stringify(problems));
@@ -184,7 +184,7 @@ for (const [text, line, column, field, message] of mistakes) {
   });
 }
 
-test('reports three problems in three places together, with their lines', async () => {
+test('reports three problems in different places together, with their lines', async () => {
   const texts = {
     '/k.yaml': `${header}maxPod: 5\nport: 70000\n`,
     '/d/a.conf': `${header}\nsyncFrequency: 1\n`,
@@ -213,7 +213,7 @@ test('reports three problems in three places together, with their lines', async 
   );
 });
 
-test('a file must have its apiVersion and kind', async () => {
+test('requires apiVersion and kind in a file', async () => {
   for (const [text, field, message] of [
     ['', '', /must not be empty/],
     ['# nothing\n', '', /must not be empty/],
@@ -242,7 +242,7 @@ test('a file must have its apiVersion and kind', async () => {
   }
 });
 
-test('a problem in one field does not affect others', async () => {
+test('accepts other fields when one field is invalid', async () => {
   const problems = await inFile('shutdownGracePeriod: long\nshutdownGracePeriodCriticalPods: 10s\n');
   assert.deepEqual(
     problems.map(({ field }) => field),
@@ -250,7 +250,7 @@ test('a problem in one field does not affect others', async () => {
   );
 });
 
-test('a second problem of the same map is found', async () => {
+test('reports two problems in the same map', async () => {
   const problems = await inFile(
     'evictionHard: {memory.availabel: 1Gi, nodefs.available: 5, pid.available: "0"}\n',
   );
@@ -262,7 +262,7 @@ test('a second problem of the same map is found', async () => {
   );
 });
 
-test('secrets are not quoted in messages', async () => {
+test('does not quote secrets in messages', async () => {
   const texts = { '/k.yaml': `${header}staticPodURLHeader: {Authorization: hunter2, X: [[hunter2]]}\n` };
   await assert.rejects(
     loadConfig(['--config=/k.yaml', '--manifest-url-header=hunter2'], {
@@ -278,7 +278,7 @@ test('secrets are not quoted in messages', async () => {
   );
 });
 
-test('names that objects inherit are unknown fields', async () => {
+test('rejects the names of inherited object properties as unknown fields', async () => {
   const problems = await inFile('constructor: 1\n__proto__: 2\ntoString: 3\n');
   assert.deepEqual(
     problems.map(({ field }) => field),

@@ -22,7 +22,7 @@ function asJson(written: RawValue): unknown {
   return Object.fromEntries([...written.entries].map(([key, item]) => [key, asJson(item)]));
 }
 
-/** The algorithm of RFC 7396, section 2, on plain values. */
+/** The reference algorithm of RFC 7396, section 2, for plain values. */
 function mergePatch(target: unknown, patch: unknown): unknown {
   if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
   const isObject = typeof target === 'object' && target !== null && !Array.isArray(target);
@@ -34,7 +34,7 @@ function mergePatch(target: unknown, patch: unknown): unknown {
   return Object.fromEntries(result);
 }
 
-test('merging follows RFC 7396', () => {
+test('merges layers as specified by RFC 7396', () => {
   const document = fc.dictionary(fc.string({ maxLength: 2 }), fc.jsonValue({ maxDepth: 3 }), { maxKeys: 5 });
   fc.assert(
     fc.property(document, document, (target, patch) => {
@@ -44,7 +44,7 @@ test('merging follows RFC 7396', () => {
   );
 });
 
-test('origins are found by path, or by the nearest parent', () => {
+test('finds the origin of a value by its path, or by its nearest parent', () => {
   const file: Origin = { kind: 'file', file: '/a', line: 3, column: 1 };
   const origins = new Origins(
     new Map<string, Origin>([

@@ -2,13 +2,13 @@ import type { ValueType } from './fields.ts';
 import { effectiveName } from './fields.ts';
 import type { Origin } from './findings.ts';
 
-/** Values of one layer that have passed their type check, each with its origin. */
+/** A type-checked value of one configuration layer, with its origin. */
 export type RawValue =
   | { readonly kind: 'value'; readonly value: unknown; readonly origin: Origin }
   | { readonly kind: 'list'; readonly items: readonly RawValue[]; readonly origin: Origin }
-  /** An object or a map. */
+  /** A JSON object or a map. */
   | RawMap
-  /** An explicit null: restores the default. */
+  /** An explicit null, which restores the default. */
   | { readonly kind: 'nothing'; readonly origin: Origin };
 
 export interface RawMap {
@@ -21,7 +21,10 @@ export function emptyRawMap(origin: Origin): RawMap {
   return { kind: 'map', entries: new Map(), origin };
 }
 
-/** A later layer over an earlier one, as RFC 7396: maps are merged, everything else is replaced, null removes. */
+/**
+ * Merges a later layer over an earlier one as in RFC 7396: maps are merged, other values are
+ * replaced, null removes a value.
+ */
 export function mergeRawValues(base: RawMap, later: RawMap): RawMap {
   const entries = new Map(base.entries);
   for (const [key, node] of later.entries) {
@@ -40,7 +43,7 @@ export function mergeRawValues(base: RawMap, later: RawMap): RawMap {
   return { kind: 'map', entries, origin: later.origin };
 }
 
-/** Sets the value at a path of names, replacing what was there. */
+/** Sets the value at a path of names, replacing any previous value. */
 export function replaceRawValue(tree: RawMap, path: readonly string[], node: RawValue): RawMap {
   const [name, ...rest] = path;
   if (name === undefined) return tree;
@@ -53,7 +56,7 @@ export function replaceRawValue(tree: RawMap, path: readonly string[], node: Raw
   return { ...tree, entries };
 }
 
-/** A finished value of a type as a layer, with the same origin everywhere. */
+/** Converts a value of the given type to a layer in which all values have the same origin. */
 export function toRawValue(type: ValueType, value: unknown, origin: Origin): RawValue {
   if (type.kind === 'list') {
     return {

@@ -36,7 +36,7 @@ async function render(...argv: string[]): Promise<readonly string[]> {
   return renderConfig(loaded).split('\n');
 }
 
-test('every value is followed by its origin', async () => {
+test('prints the origin after every value', async () => {
   const lines = await render('--config-dir=/etc/d', '--port=1234', '--feature-gates=MemoryQoS=true');
   for (const line of [
     'maxPods: 250  # /etc/k.yaml:3',
@@ -57,13 +57,13 @@ test('every value is followed by its origin', async () => {
   }
 });
 
-test('secrets are masked', async () => {
+test('masks secrets in the printed configuration', async () => {
   const lines = await render();
   assert.ok(lines.includes('  - "<masked>"  # /etc/k.yaml:11'));
   assert.doesNotMatch(lines.join('\n'), /hunter2/);
 });
 
-test('printed output can be used as a file again', async () => {
+test('prints a configuration that can be used as a file', async () => {
   const printed = (await render('--max-pods=7')).join('\n').replace('"<masked>"', 'x');
   const { config } = await loadConfig(['--config=/p.yaml'], {
     files: memoryConfigFiles({ '/p.yaml': printed }),
@@ -76,7 +76,7 @@ test('printed output can be used as a file again', async () => {
 
 const deps = { files: memoryConfigFiles({}), cwd: '/' };
 
-test('the defaults in wire format are those of the Go kubelet, except the two that differ on purpose', async () => {
+test('has the defaults of the Go kubelet, except two that differ intentionally', async () => {
   const { config } = await loadConfig([], deps);
   assert.deepEqual(toWire(config), {
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
@@ -173,7 +173,7 @@ test('the defaults in wire format are those of the Go kubelet, except the two th
   });
 });
 
-/** Texts that pass each check; a field without a check accepts anything. */
+/** Texts that pass each check; fields without a check accept any text. */
 const samples = [
   '',
   '10.0.0.1',
@@ -198,7 +198,7 @@ function anyText(type: Extract<ValueType, { kind: 'text' }>): fc.Arbitrary<strin
   );
 }
 
-/** Any value of a type as it can be in a file. */
+/** Generates any value of a type, in the form in which it appears in a file. */
 function anyWire(type: ValueType): fc.Arbitrary<unknown> {
   switch (type.kind) {
     case 'bool':
@@ -249,8 +249,8 @@ interface Read {
 }
 
 /**
- * The configuration of a file without the rules between values, which a random file would never
- * pass.
+ * Reads a configuration without validating the rules between fields, which a random file would
+ * never satisfy.
  */
 async function read(text: string): Promise<Read> {
   const { tree, problems } = await readYaml(text);
@@ -264,7 +264,7 @@ async function read(text: string): Promise<Read> {
   return deriveDefaults(config, origins, new FeatureGates(config.featureGates));
 }
 
-test('any configuration survives the wire format', async () => {
+test('preserves any configuration in the wire format', async () => {
   await fc.assert(
     fc.asyncProperty(anyDocument, async (document) => {
       const { config } = await read(JSON.stringify(document));
@@ -276,7 +276,7 @@ test('any configuration survives the wire format', async () => {
   );
 });
 
-test('any configuration survives printing', async () => {
+test('preserves any configuration in its printed form', async () => {
   await fc.assert(
     fc.asyncProperty(anyDocument, async (document) => {
       const loaded = await read(JSON.stringify(document));
@@ -287,7 +287,7 @@ test('any configuration survives printing', async () => {
   );
 });
 
-test('durations are milliseconds internally and Go durations in files', async () => {
+test('converts milliseconds to Go durations in files', async () => {
   const { config } = await read(
     'syncFrequency: 1500us\ncpuManagerReconcilePeriod: 1h1s\nlogging: {flushFrequency: 2000000000}\n'.replace(
       '1500us',
@@ -302,13 +302,13 @@ test('durations are milliseconds internally and Go durations in files', async ()
   assert.equal(durationMs(1_500_000_000n), config.syncFrequencyMs);
 });
 
-test('an explicit empty value is written, because omitting it would mean the default', async () => {
+test('writes an explicit empty value, because an omitted field means the default', async () => {
   const { config } = await read('enforceNodeAllocatable: []\nevictionHard: {}\nresolvConf: ""\n');
   const wire = toWire(config);
   assert.deepEqual([wire['enforceNodeAllocatable'], wire['evictionHard'], wire['resolvConf']], [[], {}, '']);
 });
 
-test('secrets are masked in a copy', async () => {
+test('masks secrets in a copy of the configuration', async () => {
   const { config } = await read(
     'staticPodURLHeader: {A: [s1, s2]}\nstaticPodURL: "https://user:pass@host/p"\n',
   );

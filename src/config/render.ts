@@ -10,7 +10,7 @@ import {
 } from './schema.ts';
 
 /**
- * The effective configuration as YAML, every value followed by its origin: `maxPods: 250 #
+ * Prints the effective configuration as YAML, with the origin after every value: `maxPods: 250 #
  * /etc/kubelet.yaml:12`. Secrets are masked.
  */
 export function renderConfig(loaded: {
@@ -45,14 +45,14 @@ function renderFields(fields: Fields, object: Readonly<Record<string, unknown>>,
   });
 }
 
-/** One value behind its label, on the same line or on the lines below. */
+/** Prints one value after its label, on the same line or on the lines below. */
 function renderValue(label: string, type: ValueType, value: unknown, here: Here): string[] {
   const below = renderBelow(type, value, here);
   if (below.length > 0) return [label, ...below];
   return [`${label} ${scalarText(wireValue(type, value))}${originComment(here)}`];
 }
 
-/** The lines below the label; none for scalars and empty values. */
+/** Prints the lines below the label; none for scalars and empty values. */
 function renderBelow(type: ValueType, value: unknown, here: Here): string[] {
   const inner = { ...here, indent: `${here.indent}  ` };
   switch (type.kind) {
@@ -89,18 +89,18 @@ function originComment(here: Here): string {
   return `  # ${describeOrigin(here.origins.of(here.path))}`;
 }
 
-/** Quoted if a YAML parser could read anything but this text. */
+/** Returns the text, in quotes if a YAML parser could read it as another value. */
 function scalarText(value: unknown): string {
   if (typeof value !== 'string') return JSON.stringify(value);
   const simple = /^[A-Za-z0-9/][A-Za-z0-9/._:-]*$/.test(value) && !/:$/.test(value);
-  // Digits and separators alone may be a number, a date or a time to some parser.
+  // A text of digits and separators may be a number, date or time for some YAML parser.
   const numeric = /^[\d_.:eExXoObB+-]+$/.test(value);
   return simple && !numeric && isPlainYamlText(value) ? value : JSON.stringify(value);
 }
 
 /**
- * The configuration as a v1beta1 document with all defaults, durations and quantities in canonical
- * form. Read again as a file it gives the same configuration.
+ * Converts the configuration to a v1beta1 document with all defaults, and durations and quantities
+ * in canonical form. Reading it as a file gives the same configuration.
  */
 export function toWire(config: KubeletConfiguration): Readonly<Record<string, unknown>> {
   return { apiVersion, kind, ...wireObject(kubeletConfigurationFields, config) };
@@ -138,7 +138,7 @@ export function wireValue(type: ValueType, value: unknown): unknown {
   }
 }
 
-/** A zero is omitted where that means the same; durations are always written. */
+/** Whether a zero may be omitted because it means the default; durations are always written. */
 function isOmitted(field: Field, value: unknown): boolean {
   return field.zero === 'default' && field.type.kind !== 'duration' && isZero(value) && isZero(field.default);
 }
@@ -150,7 +150,7 @@ function isZero(value: unknown): boolean {
 
 const mask = '<masked>';
 
-/** A copy that may be shown: header values and passwords inside URLs are removed. */
+/** Returns a copy that may be shown: header values and passwords in URLs are removed. */
 export function maskSecrets(config: KubeletConfiguration): KubeletConfiguration {
   const headers = Object.keys(config.staticPodURLHeader).map((name) => [name, [mask]] as const);
   return {

@@ -9,7 +9,9 @@ export interface ResolvedFields {
   readonly origins: Origins;
 }
 
-/** The effective values of a layer: every field gets its value and every value its origin. */
+/**
+ * Computes the effective values of a layer: every field has a value, and every value has an origin.
+ */
 export function resolveFields(fields: Fields, written: RawMap): ResolvedFields {
   const byPath = new Map<string, Origin>();
   const value = resolveObject(fields, written, '', byPath);
@@ -44,7 +46,7 @@ function resolveField(
   return isObject ? resolveValue(field.type, undefined, path, origins) : field.default;
 }
 
-/** A zero on the command line is explicit; a zero in a file mostly means the default. */
+/** Whether a zero means the default: in most fields of a file, but not on the command line. */
 function meansDefault(field: Field, node: RawValue): boolean {
   if (field.zero !== 'default' || node.kind !== 'value' || node.origin.kind === 'flag') return false;
   return node.value === 0 || node.value === '' || node.value === false;
@@ -83,7 +85,7 @@ interface Change {
   readonly config: Partial<KubeletConfiguration>;
 }
 
-/** The defaults that depend on other settings. */
+/** Computes the defaults that depend on other settings. */
 export function deriveDefaults(config: KubeletConfiguration, origins: Origins, gates: FeatureGates): Derived {
   const changes = [
     ...reportFrequency(config, origins),
@@ -104,8 +106,8 @@ function because(reason: string): Origin {
 }
 
 /**
- * Only if a file sets it: the flag has never had this side effect, which would multiply the traffic
- * of a cluster.
+ * Derives the report frequency only from an update frequency in a file: the flag never had this
+ * side effect, which would multiply the traffic of a cluster.
  */
 function reportFrequency(config: KubeletConfiguration, origins: Origins): Change[] {
   const update = origins.of('nodeStatusUpdateFrequency').kind;
@@ -125,13 +127,13 @@ function parallelPulls(config: KubeletConfiguration, origins: Origins): Change[]
   return [{ path: 'serializeImagePulls', origin, config: { serializeImagePulls: false } }];
 }
 
-/** Any negative number means no limit. */
+/** Changes any negative PID limit to -1, which means no limit. */
 function noPidsLimit(config: KubeletConfiguration, origins: Origins): Change[] {
   if (config.podPidsLimit >= -1) return [];
   return [{ path: 'podPidsLimit', origin: origins.of('podPidsLimit'), config: { podPidsLimit: -1 } }];
 }
 
-/** With `mergeDefaultEvictionSettings` unset signals keep their default. */
+/** With `mergeDefaultEvictionSettings`, signals that are not set keep their default threshold. */
 function evictionDefaults(config: KubeletConfiguration, origins: Origins): Change[] {
   if (!config.mergeDefaultEvictionSettings || !origins.isWritten('evictionHard')) return [];
   const standard = defaultEvictionHard();

@@ -37,7 +37,9 @@ const reservedCpus: Rule = {
   },
 };
 
-/** Each reservation with the cgroup it is enforced on. */
+/**
+ * The values of enforceNodeAllocatable, each with the field for the cgroup on which it is enforced.
+ */
 const enforcements: ReadonlyMap<string, 'systemReservedCgroup' | 'kubeReservedCgroup' | undefined> = new Map([
   ['none', undefined],
   ['pods', undefined],
@@ -116,7 +118,7 @@ interface Options {
 const switchOption = (_name: string, value: string) =>
   tryParseBool(value) === undefined ? 'true or false' : undefined;
 
-/** The options of the static CPU policy, with the gate each needs. */
+/** The options of the static CPU policy, with the feature gate that each requires. */
 const cpuOptions: Options = {
   names: new Map<string, GateName | undefined>([
     ['full-pcpus-only', undefined],
@@ -129,7 +131,7 @@ const cpuOptions: Options = {
   isValue: switchOption,
 };
 
-/** Up to this number NUMA nodes are always supported; the option allows more. */
+/** The number of NUMA nodes that is supported without the option max-allowable-numa-nodes. */
 const leastNumaNodes = 8;
 const topologyOptions: Options = {
   names: new Map([
@@ -167,7 +169,7 @@ function checkOptions(
   };
 }
 
-/** Options that contradict each other. */
+/** Pairs of CPU policy options that cannot be combined. */
 const cpuConflicts = [
   ['full-pcpus-only', 'distribute-cpus-across-cores'],
   ['distribute-cpus-across-numa', 'distribute-cpus-across-cores'],

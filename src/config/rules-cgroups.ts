@@ -123,7 +123,10 @@ const sysctls: Rule = {
   },
 };
 
-/** Sysctls may be written with slashes; then dots belong to the name of an interface. */
+/**
+ * Returns a sysctl name with dots. If it is written with slashes, its dots belong to the name of an
+ * interface.
+ */
 function dotted(sysctl: string): string {
   const separator = /[./]/.exec(sysctl)?.[0];
   return separator === '/' ? sysctl.replace(/[./]/g, (mark) => (mark === '/' ? '.' : '/')) : sysctl;

@@ -44,8 +44,8 @@ const reclaims: Rule = {
 };
 
 /**
- * A threshold of zero would never be met and is an error, except as 0%, which disables it
- * explicitly.
+ * Checks the amount of a threshold. Zero is an error, because it would never be reached, except as
+ * 0%, which disables the threshold explicitly.
  */
 function checkAmount(
   field: string,
@@ -152,7 +152,10 @@ const allowlist: Rule = {
   },
 };
 
-/** A registry may have a port and is then followed by a path; a colon after the last slash is a tag. */
+/**
+ * Whether the pattern can match an image. A registry may have a port if a path follows; a colon
+ * after the last slash is a tag.
+ */
 function isImagePattern(pattern: string): boolean {
   const name = pattern.endsWith('/*') ? pattern.slice(0, -2) : pattern;
   return (

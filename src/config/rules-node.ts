@@ -10,7 +10,7 @@ import {
 } from './text-checks.ts';
 import type { Rule, RuleReport, ValidatedConfig } from './validate.ts';
 
-/** Rules about the node and the flags that belong to it; a flag counts as a field. */
+/** Rules about the node and its flags; a flag is reported like a field. */
 
 const noRunOnce: Rule = {
   reads: ['runOnce'],

@@ -158,7 +158,7 @@ export const loggingRules: readonly Rule[] = [vmodule, alphaOptions, logSize];
 
 export const tlsVersions = ['VersionTLS10', 'VersionTLS11', 'VersionTLS12', 'VersionTLS13'] as const;
 
-/** Versions below 1.2 are broken; they are accepted with a warning. */
+/** TLS versions below 1.2 are insecure: they are accepted with a warning. */
 const weakTlsVersions: ReadonlySet<string> = new Set(['VersionTLS10', 'VersionTLS11']);
 
 export const strongCiphers = [
@@ -194,7 +194,7 @@ export const weakCiphers = [
   'TLS_RSA_WITH_RC4_128_SHA',
 ] as const;
 
-/** The TLS numbers of key exchanges. */
+/** The TLS identifiers of key exchanges and their names. */
 const tlsCurves: ReadonlyMap<number, string> = new Map([
   [23, 'P-256'],
   [24, 'P-384'],

@@ -22,7 +22,7 @@ async function problemsOf(text: string, ...argv: string[]): Promise<readonly Fin
   }
 }
 
-/** The problems of a file: the text from line 3 on, and each field with its message. */
+/** Invalid configurations: the text from line 3 on, and each field with its expected message. */
 const broken: readonly (readonly [
   text: string,
   ...problems: (readonly [field: string, message: RegExp])[],
@@ -207,7 +207,7 @@ const broken: readonly (readonly [
 ];
 
 for (const [text, ...expected] of broken) {
-  test(`rejects ${text.replaceAll('\n', '; ')}`, async () => {
+  test(`rejects the configuration ${text.replaceAll('\n', '; ')}`, async () => {
     const problems = await problemsOf(text);
     for (const [field, message] of expected) {
       const found = problems.find((problem) => problem.field === field && message.test(problem.message));
@@ -216,7 +216,7 @@ for (const [text, ...expected] of broken) {
       assert.equal(found.source, isDefault ? 'default' : '/k.yaml');
       assert.equal(found.line === undefined, isDefault);
     }
-    // Some of these have a second problem; none may have an unexpected one.
+    // A configuration may have more than one problem, but no unexpected one.
     for (const problem of problems)
       assert.ok(
         expected.some(([field]) => field === problem.field),
@@ -225,7 +225,7 @@ for (const [text, ...expected] of broken) {
   });
 }
 
-test('a broken rule is reported at the position of the value', async () => {
+test('reports a broken rule at the position of the value', async () => {
   const [inFile] = await problemsOf('maxPods: 5\nimageMaximumGCAge: 1m');
   assert.deepEqual([inFile?.source, inFile?.line, inFile?.column], ['/k.yaml', 4, 1]);
   const [byFlag] = await problemsOf('maxPods: 5', '--system-cgroups=/s');
@@ -263,7 +263,7 @@ const accepted = [
 ];
 
 for (const text of accepted) {
-  test(`accepts ${text.replaceAll('\n', '; ')}`, async () => {
+  test(`accepts the configuration ${text.replaceAll('\n', '; ')}`, async () => {
     assert.deepEqual(await problemsOf(text), []);
   });
 }
@@ -281,7 +281,7 @@ const warned: readonly (readonly [text: string, field: string])[] = [
 ];
 
 for (const [text, field] of warned) {
-  test(`accepts with a warning ${text.replaceAll('\n', '; ')}`, async () => {
+  test(`accepts the configuration with a warning: ${text.replaceAll('\n', '; ')}`, async () => {
     const { warnings } = await load(text);
     assert.deepEqual(
       warnings.map((warning) => warning.field),

@@ -41,16 +41,16 @@ import {
 } from './text-checks.ts';
 
 /**
- * KubeletConfiguration of kubelet.config.k8s.io/v1beta1 as Kubernetes 1.36 knows it, field by field.
- * Three defaults differ from the reference on purpose: the server is closed to strangers also when no file
- * is given, a host with cgroup v1 is not refused, and the eviction defaults always apply.
+ * KubeletConfiguration of kubelet.config.k8s.io/v1beta1 as in Kubernetes 1.36, field by field.
+ * Three defaults differ from the Go kubelet intentionally: unauthenticated access is disabled even
+ * without a file, a host with cgroup v1 is accepted, and the eviction defaults always apply.
  */
 
 const ms = 1;
 const second = 1000;
 const minute = 60 * second;
 const hour = 60 * minute;
-/** A positive duration of at least this. */
+/** A duration of at least one millisecond. */
 const some = { min: ms };
 const notNegative = { min: 0 };
 const port = int32(1, 65535);
@@ -777,7 +777,7 @@ const features = {
   featureGates: plain(map(bool), {}, 'Features to switch on or off.', flag('feature-gates', gates)),
 } satisfies Fields;
 
-/** The table in the order and under the headings of the documentation. */
+/** The configuration fields, in the order and under the headings of the documentation. */
 export const sections: readonly (readonly [title: string, fields: Fields])[] = [
   ['Pod sources', podSources],
   ['Server', server],
@@ -816,7 +816,7 @@ export const kubeletConfigurationFields = {
   ...features,
 } satisfies Fields;
 
-/** The effective configuration: every field has a value, durations are milliseconds. */
+/** The effective configuration: every field has a value, and durations are in milliseconds. */
 export type KubeletConfiguration = Effective<typeof kubeletConfigurationFields>;
 export type FieldName = keyof typeof kubeletConfigurationFields;
 

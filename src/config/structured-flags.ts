@@ -8,17 +8,17 @@ import {
   tryParseQuantity,
 } from '../lib/index.ts';
 
-/** Flags with their own grammar. Their values have the shape of the field they set. */
+/** Flags with a special syntax. Their values have the type of the field that they set. */
 
-/** `memory.available<100Mi,nodefs.available<10%`. */
+/** Syntax: `memory.available<100Mi,nodefs.available<10%`. */
 export const thresholds = mapFlag(stringFlag, { between: '<' });
 
-/** `name:value,name:value`. */
+/** Syntax: `name:value,name:value`. */
 export const headers = multimapFlag({ between: ':' });
 
 export const gates = mapFlag(boolFlag);
 
-/** One `name=value` per use, because a value may contain a comma. */
+/** Syntax: one `name=value` per flag, because a value may contain a comma. */
 export const singlePair = mapFlag(stringFlag, { pairs: 'one' });
 
 interface WrittenTaint {
@@ -27,7 +27,10 @@ interface WrittenTaint {
   readonly effect: string;
 }
 
-/** `key=value:effect` or `key:effect`, separated by commas; the last use of the flag counts. */
+/**
+ * Syntax: `key=value:effect` or `key:effect`, separated by commas; a repeated flag replaces earlier
+ * ones.
+ */
 export const taints: FlagKind<readonly WrittenTaint[]> = {
   label: 'key=value:effect,...',
   read: (text) => (text === '' ? [] : text.split(',').map(readTaint)),
@@ -44,7 +47,7 @@ interface WrittenReservation {
   readonly limits: Readonly<Record<string, unknown>>;
 }
 
-/** `0:memory=1Gi,hugepages-1Gi=2Gi;1:memory=2Gi`; a repeated flag adds nodes. */
+/** Syntax: `0:memory=1Gi,hugepages-1Gi=2Gi;1:memory=2Gi`; a repeated flag adds NUMA nodes. */
 export const reservedMemory: FlagKind<readonly WrittenReservation[]> = {
   label: 'node:type=quantity,...;...',
   read: (text, previous = []) => (text === '' ? [] : [...previous, ...text.split(';').map(readReservation)]),
@@ -70,7 +73,7 @@ interface WrittenVerbosity {
   readonly verbosity: number;
 }
 
-/** `pattern=2,other*=4`; a repeated flag adds patterns. */
+/** Syntax: `pattern=2,other*=4`; a repeated flag adds patterns. */
 export const verbosities: FlagKind<readonly WrittenVerbosity[]> = {
   label: 'pattern=N,...',
   read: (text, previous = []) => [...previous, ...text.split(',').filter(Boolean).map(readVerbosity)],

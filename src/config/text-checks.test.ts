@@ -48,13 +48,13 @@ const cases: readonly (readonly [string, TextCheck, readonly string[], readonly 
 ];
 
 for (const [what, check, good, bad] of cases) {
-  test(`distinguishes ${what} from text that only looks like it`, () => {
+  test(`distinguishes ${what} from similar invalid text`, () => {
     for (const text of good) assert.equal(check(text), undefined, text);
     for (const text of bad) assert.notEqual(check(text), undefined, text);
   });
 }
 
-test('accepts the names that the API accepts', () => {
+test('accepts label and taint keys that the API accepts', () => {
   for (const good of [
     'a',
     'a.b-c_D',
@@ -74,7 +74,7 @@ test('accepts the names that the API accepts', () => {
   for (const bad of ['', 'Node', 'a..b', 'a_b', '-a', 'a'.repeat(254)]) assert.ok(!isDnsSubdomain(bad), bad);
 });
 
-test('a node may not give itself Kubernetes labels, except some', () => {
+test('rejects node labels in Kubernetes domains, except those that a node may set', () => {
   const allowed = [
     'mine',
     'example.com/role',

@@ -2,11 +2,11 @@ import { isIP } from 'node:net';
 import { posix } from 'node:path';
 import type { TextCheck } from './fields.ts';
 
-/** Checks of single texts. Each returns what the text must be, or undefined when it is valid. */
+/** Checks of single texts. Each returns the expected form, or undefined if the text is valid. */
 
 export const checkIpAddress: TextCheck = (value) => (isIP(value) === 0 ? 'an IP address' : undefined);
 
-/** One or more networks, separated by commas; may be empty. */
+/** Accepts a comma-separated list of networks in CIDR notation; the list may be empty. */
 export const checkNetworks: TextCheck = (value) =>
   value === '' || value.split(',').every(isNetwork) ? undefined : 'networks such as 10.244.0.0/24';
 
@@ -26,26 +26,29 @@ export const checkUrl: TextCheck = (value) => {
     : 'an http or https URL';
 };
 
-/** A runtime socket; a bare path is treated as one. May be empty. */
+/** Accepts a runtime endpoint; a path without a scheme is a unix socket. May be empty. */
 export const checkUnixEndpoint: TextCheck = (value) =>
   value === '' || /^(unix:\/\/)?\/[^/]/.test(value)
     ? undefined
     : 'a socket such as unix:///run/containerd/containerd.sock';
 
-/** Absolute, without `.`, `..` or doubled slashes, in ASCII because it becomes a metric label. */
+/**
+ * Accepts an absolute path without `.`, `..` or doubled slashes; only ASCII, because it becomes a
+ * metric label.
+ */
 export const checkCleanPath: TextCheck = (value) => {
   if (!posix.isAbsolute(value)) return 'an absolute path';
   if (posix.normalize(value) !== value || (value !== '/' && value.endsWith('/'))) return 'a normalized path';
   return /^[\x20-\x7e]*$/.test(value) ? undefined : 'a path of ASCII characters only';
 };
 
-/** Only the previous version can still show its hidden metrics. */
+/** Accepts only the previous Kubernetes version, because only its hidden metrics can be shown. */
 export const checkPreviousVersion: TextCheck = (value) =>
   value === '' || value === '1.35' ? undefined : '1.35 or empty';
 
 const cpuRange = /^(\d{1,6})(?:-(\d{1,6}))?$/;
 
-/** As `0-3,7`; may be empty. */
+/** Accepts a CPU list such as `0-3,7`; may be empty. */
 export const checkCpuList: TextCheck = (value) =>
   value === '' || value.split(',').every(isCpuRange) ? undefined : 'a list of CPUs such as 0-3,7';
 
@@ -54,7 +57,10 @@ function isCpuRange(value: string): boolean {
   return range !== null && Number(range[1]) <= Number(range[2] ?? range[1]);
 }
 
-/** The trace endpoint: a name and port, or a gRPC address of one of three schemes. */
+/**
+ * Accepts the endpoint of a trace collector: a host and port, or a gRPC address with one of three
+ * schemes.
+ */
 export const checkTraceEndpoint: TextCheck = (value) => {
   const scheme = /^([^/]*)\/\//.exec(value)?.[1];
   const known = scheme === undefined || ['dns:', 'unix:', 'unix-abstract:'].includes(scheme);
@@ -63,7 +69,7 @@ export const checkTraceEndpoint: TextCheck = (value) => {
     : 'host:port or an address with the scheme dns, unix or unix-abstract';
 };
 
-/** Names as the API accepts them. Each returns the problem, or undefined. */
+/** Checks of names with the rules of the API. Each returns the problem, or undefined. */
 
 const dnsLabel = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const namePart = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
@@ -72,7 +78,7 @@ export function isDnsSubdomain(name: string): boolean {
   return name.length <= 253 && name.split('.').every((part) => dnsLabel.test(part));
 }
 
-/** Keys of labels and taints: a name with an optional domain and slash. */
+/** Checks the key of a label or taint: a name with an optional domain and slash before it. */
 export function checkQualifiedName(name: string): string | undefined {
   const parts = name.split('/');
   const [domain, last] = parts.length === 1 ? [undefined, parts[0] ?? ''] : [parts[0] ?? '', parts[1] ?? ''];
@@ -87,7 +93,7 @@ export function checkLabelValue(value: string): string | undefined {
 }
 
 const ownDomains = ['kubernetes.io', 'k8s.io'];
-/** The labels under these domains that a node may give itself. */
+/** Domains and labels that a node may set on itself although they belong to Kubernetes. */
 const allowedDomains = ['kubelet.kubernetes.io', 'node.kubernetes.io'];
 const allowedLabels: ReadonlySet<string> = new Set([
   'beta.kubernetes.io/arch',
@@ -103,7 +109,9 @@ const allowedLabels: ReadonlySet<string> = new Set([
   'topology.kubernetes.io/zone',
 ]);
 
-/** Nodes may not claim Kubernetes labels that others trust. */
+/**
+ * Rejects Kubernetes labels that a node may not set on itself, because other components trust them.
+ */
 export function checkNodeLabel(key: string): string | undefined {
   const domain = key.includes('/') ? key.slice(0, key.indexOf('/')) : '';
   const isUnder = (parent: string) => domain === parent || domain.endsWith(`.${parent}`);

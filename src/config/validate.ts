@@ -8,24 +8,28 @@ import { nodeRules, shutdownRules } from './rules-node.ts';
 import { loggingRules, serverRules } from './rules-server.ts';
 import type { FieldName, KubeletConfiguration } from './schema.ts';
 
-/** The input of a rule. */
+/** The configuration that a rule checks. */
 export interface ValidatedConfig {
   readonly config: KubeletConfiguration;
   readonly flags: KubeletFlags;
   readonly gates: FeatureGates;
 }
 
-/** A field is a path in the configuration, or a flag with its dashes. */
+/**
+ * Reports a problem of a rule. A field is a path in the configuration, or a flag with its dashes.
+ */
 export interface RuleReport {
   problem(field: string, message: string): void;
   warning(field: string, message: string): void;
 }
 
-/** A condition between values; conditions for one value alone are in the table. */
+/**
+ * A condition between several values; conditions for a single value are in the configuration table.
+ */
 export interface Rule {
   /**
-   * Skipped when one of these is unreadable: that problem is already reported. Unreadable entries
-   * of maps are missing and need no mention.
+   * The fields that the rule reads. It is skipped if one of them is unreadable, which was reported
+   * already. An unreadable entry of a map counts as missing.
    */
   readonly reads: readonly FieldName[];
   check(subject: ValidatedConfig, report: RuleReport): void;
@@ -47,7 +51,9 @@ export interface ValidationResult {
   readonly warnings: readonly Finding[];
 }
 
-/** Applies every rule; `unreadable` are the problems found while reading. */
+/**
+ * Checks every rule; `unreadable` contains the problems found while reading the files and flags.
+ */
 export function validate(
   subject: ValidatedConfig,
   origins: Origins,

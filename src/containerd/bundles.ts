@@ -9,13 +9,13 @@ import type { Layout } from './layout.ts';
 export interface Bundle {
   readonly namespace: string;
   readonly id: string;
-  /** Absolute path in the cgroup tree; its last part is the container's id. */
+  /** The absolute path in the cgroup tree; its last part is the container's ID. */
   readonly cgroup: string;
 }
 
 /**
- * Reads the state directory, so it works without a running containerd. Includes CRI containers
- * without a task.
+ * Lists the containers from the state directory, so it works without a running containerd. Includes
+ * CRI containers without a task.
  */
 export async function listBundles(layout: Layout): Promise<readonly Bundle[]> {
   const bundles: Bundle[] = [];
@@ -36,8 +36,8 @@ export async function listBundles(layout: Layout): Promise<readonly Bundle[]> {
 }
 
 /**
- * The cgroup of the spec, if it clearly belongs to this container: removing a foreign cgroup is
- * worse than keeping one.
+ * Returns the cgroup of the runtime spec only if its name shows that it belongs to this container:
+ * removing a foreign cgroup is worse than leaving an old one.
  */
 function safeCgroup(spec: unknown, namespace: string, id: string): string {
   const usual = `/${namespace}/${id}`;
@@ -48,7 +48,10 @@ function safeCgroup(spec: unknown, namespace: string, id: string): string {
   return last === id || last.endsWith(`-${id}.scope`) ? cgroup : usual;
 }
 
-/** Socket name of a shim: a hash, because the shims of all containerds share one directory. */
+/**
+ * Returns the socket name of a shim: a hash, because the shims of all containerds on the machine
+ * share one directory.
+ */
 export function shimSocketName(layout: Layout, { namespace, id }: Bundle): string {
   return createHash('sha256')
     .update(join(layout.socket, namespace, id))

@@ -2,14 +2,14 @@ import { KubelingError } from '../lib/index.ts';
 import { type Architecture, buildImage } from './oci-image.ts';
 import type { TarEntry } from './tar.ts';
 
-/** A small userland for self-checks and examples. */
+/** The image with a small userland for self-checks and examples. */
 export const busyboxImageName = 'localhost/kubeling/busybox:1';
 
 export interface Busybox {
   readonly architecture: Architecture;
-  /** A static busybox executable. */
+  /** The bytes of a static busybox executable. */
   readonly program: Uint8Array;
-  /** Applet names as printed by `busybox --list`. */
+  /** The applet names as printed by `busybox --list`. */
   readonly applets: readonly string[];
 }
 

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { cgroupDirectories, cgroupHierarchies, cgroupOf } from './cgroups.ts';
 
 describe('cgroupHierarchies', () => {
-  it('returns each mounted hierarchy with the root of the tree', () => {
+  it('returns each mounted hierarchy that shows the root of the cgroup tree', () => {
     const mounts = [
       {
         mountPoint: '/sys/fs/cgroup',
@@ -43,19 +43,19 @@ describe('cgroupHierarchies', () => {
 });
 
 describe('cgroupOf', () => {
-  it('uses a path unchanged', () => {
+  it('returns a path unchanged', () => {
     assert.equal(cgroupOf('/k8s.io/abc'), '/k8s.io/abc');
     assert.equal(cgroupOf('kubepods/besteffort/pod1/abc'), '/kubepods/besteffort/pod1/abc');
   });
 
-  it('expands the slices of a scope', () => {
+  it('expands the parent slices of a systemd scope', () => {
     assert.equal(
       cgroupOf('kubepods-burstable-pod1.slice:cri-containerd:abc'),
       '/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice/cri-containerd-abc.scope',
     );
   });
 
-  it('rejects paths that leave the tree', () => {
+  it('rejects paths that lead out of the cgroup tree', () => {
     assert.equal(cgroupOf('../../etc/abc'), '/etc/abc');
   });
 });

@@ -3,7 +3,8 @@ import { type Clock, type Mount, realCgroupHost, removeCgroup } from '../lib/ind
 import { type Removal, readMounts } from './mounts.ts';
 
 /**
- * Mounted hierarchies that show the root of the tree: one per controller on cgroup v1, one on v2.
+ * Returns the mounted cgroup hierarchies that show the root of the tree: one per controller on
+ * cgroup v1, one on v2.
  */
 export function cgroupHierarchies(mounts: readonly Mount[]): readonly string[] {
   const found = mounts.filter((mount) => mount.fsType === 'cgroup' || mount.fsType === 'cgroup2');
@@ -11,8 +12,8 @@ export function cgroupHierarchies(mounts: readonly Mount[]): readonly string[] {
 }
 
 /**
- * The cgroup of a runtime spec's cgroupsPath: a path, or with the systemd driver SLICE:PREFIX:NAME
- * for a scope in a slice.
+ * Returns the cgroup for the cgroupsPath of a runtime spec: a path, or with the systemd driver
+ * SLICE:PREFIX:NAME for a scope in a slice.
  */
 export function cgroupOf(cgroupsPath: string): string {
   const [slice = '', prefix = '', name] = cgroupsPath.split(':');
@@ -22,14 +23,14 @@ export function cgroupOf(cgroupsPath: string): string {
   return normalize(`/${slices.join('/')}/${prefix}-${name}.scope`);
 }
 
-/** The cgroup's directories, one per hierarchy. */
+/** Returns the directories of a cgroup, one per hierarchy. */
 export function cgroupDirectories(hierarchies: readonly string[], cgroup: string): readonly string[] {
   return hierarchies.map((hierarchy) => join(hierarchy, cgroup));
 }
 
 /**
- * Removes a top-level cgroup with all children from every hierarchy, under the names of both
- * drivers.
+ * Removes a top-level cgroup with all its children from every hierarchy, under the names of both
+ * cgroup drivers.
  */
 export async function removeTopCgroup(
   cgroup: string,

@@ -4,7 +4,7 @@ import { cniConflist } from './cni.ts';
 
 const network = { network: 'klg12345678', subnet: '10.128.4.0/22', ipamDir: '/data/ipam' } as const;
 
-it('describes a masqueraded bridge with addresses of its own and host ports', () => {
+it('configures a masqueraded bridge with its own subnet and host ports', () => {
   assert.deepEqual(JSON.parse(cniConflist({ ...network, rules: 'unspecified' })), {
     cniVersion: '0.4.0',
     name: 'klg12345678',
@@ -27,7 +27,7 @@ it('describes a masqueraded bridge with addresses of its own and host ports', ()
   });
 });
 
-it('holds newer plugins to iptables where that is what teardown will clean', () => {
+it('configures newer CNI plugins to use iptables when teardown removes iptables rules', () => {
   const { plugins } = JSON.parse(cniConflist({ ...network, rules: 'iptables' }));
   assert.equal(plugins[0].ipMasqBackend, 'iptables');
   assert.equal(plugins[1].backend, 'iptables');

@@ -1,18 +1,21 @@
-/** Inputs of the conflist. */
+/** The inputs of the CNI configuration. */
 export interface CniNetwork {
   readonly network: string;
   readonly subnet: string;
   readonly ipamDir: string;
-  /** Firewall backend the plugins must use; undefined leaves it to them. */
+  /** The firewall backend that CNI plugins must use; `unspecified` lets each plugin choose. */
   readonly rules: 'iptables' | 'unspecified';
 }
 
-/** Required CNI plugins; containerd adds loopback itself. */
+/** The required CNI plugins; loopback is required by containerd itself. */
 export const cniPlugins = ['bridge', 'host-local', 'loopback', 'portmap'] as const;
 
 export const cniPluginDirs = ['/opt/cni/bin', '/usr/lib/cni', '/usr/libexec/cni'] as const;
 
-/** One masqueraded bridge with host ports for all pods of this data directory. */
+/**
+ * Returns the CNI configuration: a masqueraded bridge with host ports for all pods of this data
+ * directory.
+ */
 export function cniConflist({ network, subnet, ipamDir, rules }: CniNetwork): string {
   const isPinned = rules === 'iptables';
   const bridge = {
@@ -20,7 +23,7 @@ export function cniConflist({ network, subnet, ipamDir, rules }: CniNetwork): st
     bridge: network,
     isGateway: true,
     ipMasq: true,
-    // Newer plugins may choose nftables; teardown must know the backend.
+    // Newer plugins could choose nftables, but teardown removes iptables rules only.
     ...(isPinned ? { ipMasqBackend: 'iptables' } : {}),
     hairpinMode: true,
     ipam: {

@@ -16,7 +16,7 @@ const facts: ConfigFacts = {
   oomScore: 'restricted',
 };
 
-/** Each line with the table it stands in, as "table key = value". */
+/** Returns each line together with its TOML table, as "table key = value". */
 function lines(text: string): Set<string> {
   let table = '';
   const found = new Set<string>();
@@ -41,7 +41,7 @@ const runtime = '[plugins."io.containerd.cri.v1.runtime"';
 const images = '[plugins."io.containerd.cri.v1.images"';
 
 describe('containerdConfig', () => {
-  it('writes format 2 with one CRI plugin for 1.x', () => {
+  it('writes config version 2 with a single CRI plugin for containerd 1.x', () => {
     assertHolds(
       configOf({}),
       'version = 2',
@@ -63,7 +63,7 @@ describe('containerdConfig', () => {
     );
   });
 
-  it('writes format 3 with its plugins apart for 2.x', () => {
+  it('writes config version 3 with separate CRI plugins for containerd 2.x', () => {
     assertHolds(
       configOf(second),
       'version = 3',
@@ -79,18 +79,18 @@ describe('containerdConfig', () => {
     );
   });
 
-  it('gives 2.0 the key for plugins that the later ones dropped', () => {
+  it('configures CNI plugins for 2.0 with bin_dir, which later versions replaced by a list', () => {
     const config = configOf({ version: { major: 2, minor: 0, text: '2.0.14' } });
     assertHolds(config, 'version = 3', `${runtime}.cni] bin_dir = "/usr/lib/cni"`);
   });
 
-  it('keeps 1.7 out of the socket that NRI shares, which 1.6 does not know', () => {
+  it('disables NRI, whose socket is shared, for 1.7 but not for 1.6, which does not support it', () => {
     const disabled = '[plugins."io.containerd.nri.v1.nri"] disable = true';
     assertHolds(configOf({ version: { major: 1, minor: 7, text: '1.7.35' } }), disabled);
     assert(!configOf({}).has(disabled));
   });
 
-  it('does without the plugin that starts programs which labels of images name', () => {
+  it('disables the restart plugin, which runs programs named by image labels', () => {
     for (const [facts, name] of [
       [{}, 'io.containerd.internal.v1.restart'],
       [second, 'io.containerd.monitor.container.v1.restart'],
@@ -100,30 +100,30 @@ describe('containerdConfig', () => {
     }
   });
 
-  it('restricts what containers may ask for where we may not lower an OOM score', () => {
+  it('restricts OOM scores of containers if containerd may not lower an OOM score', () => {
     assertHolds(configOf({}), `${cri}] restrict_oom_score_adj = true`);
     assertHolds(configOf(second), `${runtime}] restrict_oom_score_adj = true`);
     assert(![...configOf({})].some((line) => line.startsWith('oom_score')));
   });
 
-  it('lowers its own OOM score where it may', () => {
+  it('lowers the OOM score of containerd if permitted', () => {
     assertHolds(configOf({ oomScore: 'free' }), 'oom_score = -999', `${cri}] restrict_oom_score_adj = false`);
   });
 
-  it('offers crun as a handler of its own where it exists', () => {
+  it('configures crun as a separate runtime handler if it is installed', () => {
     const options = 'containerd.runtimes.crun.options] BinaryName = "/usr/bin/crun"';
     assertHolds(configOf({ crun: '/usr/bin/crun' }), `${cri}.${options}`);
     assertHolds(configOf({ ...second, crun: '/usr/bin/crun' }), `${runtime}.${options}`);
     assert(![...configOf({})].some((line) => line.includes('crun')));
   });
 
-  it('hands cgroups to systemd only when told to', () => {
+  it('uses the systemd cgroup driver only if requested', () => {
     const options = `${cri}.containerd.runtimes.runc.options] SystemdCgroup =`;
     assertHolds(configOf({}), `${options} false`);
     assertHolds(configOf({ cgroupDriver: 'systemd' }), `${options} true`);
   });
 
-  it('tells the transfer service of 2.x about the native snapshotter', () => {
+  it('configures the transfer service of 2.x for the native snapshotter', () => {
     assertHolds(configOf({ snapshotter: 'native' }), `${cri}.containerd] snapshotter = "native"`);
     assertHolds(
       configOf({ ...second, snapshotter: 'native' }),

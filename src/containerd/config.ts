@@ -8,34 +8,37 @@ import type { ContainerdVersion } from './version.ts';
 export type Snapshotter = 'overlayfs' | 'native';
 export type CgroupDriver = 'cgroupfs' | 'systemd';
 
-/** Machine facts that the config depends on. */
+/** Facts about the machine that the config depends on. */
 export interface ConfigFacts {
   readonly version: ContainerdVersion;
   readonly architecture: Architecture;
   readonly cniBinDir: string;
   readonly runc: string;
-  /** Path of crun for an additional handler named crun, if installed. */
+  /**
+   * The path of crun, for an additional runtime handler with that name; undefined if it is not
+   * installed.
+   */
   readonly crun: string | undefined;
   readonly snapshotter: Snapshotter;
   readonly cgroupDriver: CgroupDriver;
   /**
-   * Whether an oom_score_adj may be lowered; without it, containers that need a lower score than
-   * ours cannot start.
+   * Whether an oom_score_adj may be lowered. If not, containers that need a lower score than
+   * containerd's cannot start.
    */
   readonly oomScore: 'free' | 'restricted';
 }
 
-/** Protects containerd from the OOM killer like a kubelet. */
+/** The OOM score of containerd, which protects it from the OOM killer like a kubelet. */
 const ownOomScore = -999;
 
 const disabledPlugins = [
   ...['aufs', 'blockfile', 'btrfs', 'devmapper', 'erofs', 'zfs'].map(
     (name) => `io.containerd.snapshotter.v1.${name}`,
   ),
-  // Would create directories under /opt, outside the data directory.
+  // This plugin would create directories under /opt, outside the data directory.
   'io.containerd.internal.v1.opt',
-  // Runs programs as root that are named by labels of a container, which include labels of its
-  // image.
+  // These plugins run programs as root that are named by labels of a container, which include the
+  // labels of its image.
   ...['io.containerd.internal.v1.restart', 'io.containerd.monitor.container.v1.restart'],
 ];
 
@@ -45,7 +48,9 @@ const requiredOfSecond = [
   'io.containerd.grpc.v1.cri',
 ];
 
-/** The config file for the containerd version: format 2 for 1.6 and 1.7, format 3 for 2.x. */
+/**
+ * Returns the config file for the containerd version: format 2 for 1.6 and 1.7, format 3 for 2.x.
+ */
 export function containerdConfig(layout: Layout, facts: ConfigFacts): string {
   const isSecond = facts.version.major >= 2;
   return toToml({
@@ -54,8 +59,7 @@ export function containerdConfig(layout: Layout, facts: ConfigFacts): string {
     state: layout.state,
     imports: [],
     disabled_plugins: disabledPlugins,
-    // Required plugins: without them containerd would start but be unusable, so the start must
-    // fail.
+    // The start must fail without these plugins, because containerd would be unusable.
     required_plugins: isSecond ? requiredOfSecond : ['io.containerd.grpc.v1.cri'],
     oom_score: facts.oomScore === 'free' ? ownOomScore : undefined,
     grpc: { address: layout.socket },
@@ -66,7 +70,7 @@ export function containerdConfig(layout: Layout, facts: ConfigFacts): string {
   });
 }
 
-/** containerd 1.x has one CRI plugin. */
+/** The plugin settings of containerd 1.x, which has a single CRI plugin. */
 function pluginsOfFirst(layout: Layout, facts: ConfigFacts): TomlTable {
   return {
     'io.containerd.grpc.v1.cri': {
@@ -81,7 +85,9 @@ function pluginsOfFirst(layout: Layout, facts: ConfigFacts): TomlTable {
   };
 }
 
-/** containerd 2.x has separate plugins for images, runtime and server. */
+/**
+ * The plugin settings of containerd 2.x, which has separate plugins for images, runtime and server.
+ */
 function pluginsOfSecond(layout: Layout, facts: ConfigFacts): TomlTable {
   return {
     'io.containerd.grpc.v1.cri': streaming,
@@ -106,7 +112,7 @@ const streaming: TomlTable = {
   stream_server_port: '0',
 };
 
-/** NRI uses one well-known socket per machine, so a private containerd does not use it. */
+/** NRI uses one well-known socket per machine, so it is disabled in a private containerd. */
 const nri: TomlTable = { 'io.containerd.nri.v1.nri': { disable: true } };
 
 function runtimeBasics(facts: ConfigFacts): TomlTable {
@@ -116,7 +122,10 @@ function runtimeBasics(facts: ConfigFacts): TomlTable {
   };
 }
 
-/** A list since 2.1; each version ignores the other's key. */
+/**
+ * Returns the directories of CNI plugins: a list since containerd 2.1; each version ignores the key
+ * of the other.
+ */
 function cniBinDir({ version, cniBinDir: dir }: ConfigFacts): TomlTable {
   const isList = version.major > 2 || (version.major === 2 && version.minor >= 1);
   return isList ? { bin_dirs: [dir] } : { bin_dir: dir };
@@ -132,7 +141,10 @@ function handlers(layout: Layout, facts: ConfigFacts): TomlTable {
   };
 }
 
-/** Each runtime has its own state directory, because it cannot read another's. */
+/**
+ * Returns a runtime handler. Each OCI runtime has a separate state directory, because it cannot
+ * read that of another.
+ */
 function handler(program: string, stateDir: string, facts: ConfigFacts): TomlTable {
   return {
     runtime_type: 'io.containerd.runc.v2',
@@ -145,7 +157,8 @@ function handler(program: string, stateDir: string, facts: ConfigFacts): TomlTab
 }
 
 /**
- * containerd 2.x pulls through the transfer service, which unpacks for overlayfs unless configured.
+ * containerd 2.x pulls images through the transfer service, which unpacks for overlayfs unless
+ * another snapshotter is configured.
  */
 function transfer({ snapshotter, architecture }: ConfigFacts): TomlTable {
   if (snapshotter === 'overlayfs') return {};

@@ -46,7 +46,7 @@ export class ImageStore {
     }
   }
 
-  /** Sandboxes require the pause image, which no registry provides. */
+  /** Imports the pause image, which sandboxes require and no registry provides. */
   async ensurePause(signal: AbortSignal): Promise<void> {
     if (await this.has(pauseImageName, signal)) return;
     await this.importArchive(pauseImage(imageArchitecture(process.arch)), signal);

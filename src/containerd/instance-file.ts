@@ -2,14 +2,14 @@ import { readJsonIfValid, writeJsonAtomic } from '../lib/index.ts';
 import type { Snapshotter } from './config.ts';
 import { isSubnet } from './subnet.ts';
 
-/** Persisted choices of the first start, and the boot id of the state. */
+/** The choices persisted at the first start, and the boot ID at which the state was written. */
 export interface Instance {
   readonly subnet: string;
   readonly snapshotter: Snapshotter;
   readonly bootId: string;
 }
 
-/** The readable parts of the file: damaged parts are chosen again. */
+/** Reads the file; damaged parts are left out and chosen again. */
 export async function readInstance(path: string): Promise<Partial<Instance>> {
   const found = await readJsonIfValid(path);
   if (typeof found !== 'object' || found === null) return {};

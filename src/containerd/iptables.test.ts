@@ -33,21 +33,21 @@ describe('splitArguments', () => {
 });
 
 describe('sandboxesWithRules', () => {
-  it('returns each sandbox of our network once', () => {
+  it('returns each sandbox of the given network once', () => {
     assert.deepEqual(sandboxesWithRules(listing, 'klgours0000'), ['b']);
     assert.deepEqual(sandboxesWithRules(listing, 'klgnobody00'), []);
   });
 });
 
 describe('rulesOfNetwork', () => {
-  it('keeps rules of sandboxes that are not selected', () => {
+  it('keeps rules of sandboxes that were not selected', () => {
     assert.deepEqual(
       rulesOfNetwork(listing, 'klgours0000', (id) => id !== 'b'),
       { rules: [], chains: [] },
     );
   });
 
-  it('finds rules and chains of our network only', () => {
+  it('finds only the rules and chains of the given network', () => {
     const { rules, chains } = rulesOfNetwork(listing, 'klgours0000');
     assert.deepEqual(chains, ourChains);
     assert.deepEqual(rules, [
@@ -80,7 +80,7 @@ describe('rulesOfNetwork', () => {
     ]);
   });
 
-  it('finds an unreferenced chain of an interrupted plugin', () => {
+  it('finds an unreferenced chain left by an interrupted plugin', () => {
     const half = String.raw`-N CNI-4e5676c42231fb97a6eb409a
 -A CNI-4e5676c42231fb97a6eb409a -d 10.2.0.0/22 -m comment --comment "name: \"klgours0000\" id: \"b\"" -j ACCEPT
 `;
@@ -104,7 +104,7 @@ describe('removeRules', () => {
     droppedBytes: 0,
   });
 
-  it('deletes rules before the chains they reference', async () => {
+  it('deletes rules before the chains they jump to', async () => {
     const calls: string[] = [];
     const run: Run = async (_, args) => {
       calls.push(args.slice(4).slice(0, 2).join(' '));
@@ -120,7 +120,7 @@ describe('removeRules', () => {
     ]);
   });
 
-  it('continues after a failure and reports it', async () => {
+  it('continues after a failed deletion and reports it', async () => {
     const run: Run = async (_, args) => {
       if (args.includes('-D')) throw new KubelingError('COMMAND_FAILED', 'it is locked');
       return answer(args.includes('-S') ? listing : '');

@@ -2,17 +2,17 @@ import { describeError } from '../lib/index.ts';
 import type { Run } from './machine.ts';
 import type { Removal } from './mounts.ts';
 
-/** Rules and chains to delete: rules first, because they reference the chains. */
+/** The iptables rules and chains to delete: rules first, because they reference the chains. */
 export interface RuleCleanup {
-  /** Arguments after -D. */
+  /** The arguments of `iptables -D` for each rule. */
   readonly rules: readonly (readonly string[])[];
   readonly chains: readonly string[];
 }
 
 /**
- * Finds the rules of our network in the output of `iptables -S`. CNI plugins put the quoted network
- * name in each comment; chains referenced by such rules belong to one pod. Chains shared by all
- * networks are kept.
+ * Finds the rules of the given network in the output of `iptables -S`. CNI plugins put the quoted
+ * network name in the comment of each rule; chains referenced by such rules belong to one pod.
+ * Chains shared by all networks are left out.
  */
 export function rulesOfNetwork(
   listing: string,
@@ -20,15 +20,15 @@ export function rulesOfNetwork(
   isMeant: (sandboxId: string) => boolean = () => true,
 ): RuleCleanup {
   const ours = commentedRules(listing, network).filter((words) => isMeant(sandboxOf(commentOf(words))));
-  // An interrupted plugin may have filled a pod's chain without a reference to it.
+  // An interrupted plugin may have filled the chain of a pod without a rule that references it.
   const touched = ours.flatMap((words) => [words[1] ?? '', words[words.indexOf('-j') + 1] ?? '']);
   const chains = new Set(touched.filter((chain) => /^CNI-(DN-)?[0-9a-f]{8,}$/.test(chain)));
-  // Rules inside these chains are deleted with them.
+  // Rules inside these chains are not listed, because they are deleted with the chain.
   const rules = ours.map((words) => words.slice(1)).filter(([chain = '']) => !chains.has(chain));
   return { rules, chains: [...chains] };
 }
 
-/** Ids of the sandboxes with rules in our network. */
+/** Returns the IDs of sandboxes with rules in the given network. */
 export function sandboxesWithRules(listing: string, network: string): readonly string[] {
   const ids = commentedRules(listing, network).map((words) => sandboxOf(commentOf(words)));
   return [...new Set(ids)].filter((id) => id !== '');
@@ -39,7 +39,7 @@ function commentedRules(listing: string, network: string): readonly (readonly st
   return all.map(splitArguments).filter((words) => commentOf(words).includes(`"${network}"`));
 }
 
-/** The comment also contains the sandbox id: name: "klg0" id: "0123". */
+/** Parses the sandbox ID from a rule comment: name: "klg0" id: "0123". */
 function sandboxOf(comment: string): string {
   return /\bid: "([^"]+)"/.exec(comment)?.[1] ?? '';
 }
@@ -65,7 +65,10 @@ export async function listRules(iptables: string, run: Run, signal: AbortSignal)
   return (await run(iptables, [...nat, '-S'], signal)).stdout;
 }
 
-/** Deletes our network's rules in the nat table: all, or those of the given sandboxes. */
+/**
+ * Deletes rules of the given network in the nat table: all of them, or those of the given
+ * sandboxes.
+ */
 export async function removeRules(
   iptables: string,
   network: string,

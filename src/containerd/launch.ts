@@ -15,7 +15,7 @@ import type { Layout } from './layout.ts';
 import type { Environment } from './machine.ts';
 import { containerdArguments, type OwnProcess, writePidFile } from './own-process.ts';
 
-/** Settles when containerd serves, rejects when it does not. */
+/** Checks whether containerd serves: resolves if it does, rejects otherwise. */
 export type Probe = (signal: AbortSignal) => Promise<void>;
 
 export interface LaunchDeps {
@@ -32,7 +32,9 @@ export interface Program {
   readonly env: Environment;
 }
 
-/** A started containerd that may not serve yet, and the offset of its log. */
+/**
+ * A started containerd that may not serve yet, with the offset at which its new log messages begin.
+ */
 export interface Launched {
   readonly own: OwnProcess;
   readonly logStart: number;
@@ -44,7 +46,7 @@ const longestPauseMs = 500;
 const shownLogLines = 15;
 
 /**
- * Starts containerd in a separate session, so that it outlives this process, and writes its pid
+ * Starts containerd in a separate session, so that it outlives this process, and writes its PID
  * file.
  */
 export async function launch(program: Program, deps: LaunchDeps): Promise<Launched> {
@@ -103,7 +105,7 @@ export async function waitReady(
   }
 }
 
-/** Why containerd does not serve, or undefined. */
+/** Returns why containerd does not serve; undefined if it does. */
 export async function tryProbe(
   { clock, probe }: Pick<LaunchDeps, 'clock' | 'probe'>,
   ms: number,

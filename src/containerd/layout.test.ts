@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { containerdLayout, networkName } from './layout.ts';
 
 describe('containerdLayout', () => {
-  it('puts everything below one directory', () => {
+  it('places all paths below one directory', () => {
     const layout = containerdLayout('/var/lib/kubeling');
     const { dataDir: _, network: __, cgroup: ___, ...paths } = layout;
     for (const path of Object.values(paths)) assert.match(path, /^\/var\/lib\/kubeling\/containerd(\/|$)/);
@@ -26,7 +26,7 @@ describe('containerdLayout', () => {
     });
   });
 
-  it('counts bytes, not characters', () => {
+  it('counts the bytes of a socket path, not its characters', () => {
     assert.throws(() => containerdLayout(`/${'ä'.repeat(60)}`), { code: 'CONTAINERD_SOCKET_PATH' });
   });
 });

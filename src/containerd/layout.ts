@@ -2,37 +2,40 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { KubelingError } from '../lib/index.ts';
 
-/** Paths of one private containerd. Nothing is shared with another data directory. */
+/** The paths of one private containerd; none is shared with another data directory. */
 export interface Layout {
   readonly dataDir: string;
-  /** The directory owned by this package. */
+  /** The directory of the private containerd, below the data directory. */
   readonly dir: string;
   readonly config: string;
   readonly root: string;
   readonly state: string;
-  /** Sandbox directories by id; containers write to their `resolv.conf` and `hostname`. */
+  /**
+   * The directory with a subdirectory per sandbox ID; containers can write to their `resolv.conf`
+   * and `hostname` in it.
+   */
   readonly sandboxes: string;
   readonly socket: string;
   readonly ttrpcSocket: string;
   readonly log: string;
   readonly pidFile: string;
   readonly lockFile: string;
-  /** Persisted choices of the first start: see `instance-file.ts`. */
+  /** The file with choices persisted at the first start: see `instance-file.ts`. */
   readonly instanceFile: string;
   readonly registryConfig: string;
   readonly cniConfDir: string;
   readonly cniConfFile: string;
   readonly ipamDir: string;
-  /** Name of the CNI network and of its bridge. */
+  /** The name of the CNI network and of its bridge. */
   readonly network: string;
-  /** Parent cgroup of sandboxes that no kubelet manages; removed by teardown. */
+  /** The parent cgroup of sandboxes that no kubelet manages; removed by teardown. */
   readonly cgroup: string;
 }
 
-/** `sun_path` has 108 bytes including the terminator. */
+/** The maximum length of a socket path: `sun_path` has 108 bytes including the terminator. */
 const longestSocketPath = 107;
 
-/** The layout of an absolute, canonical data directory. */
+/** Returns the layout for an absolute, canonical data directory. */
 export function containerdLayout(dataDir: string): Layout {
   const dir = join(dataDir, 'containerd');
   const layout: Layout = {
@@ -43,7 +46,7 @@ export function containerdLayout(dataDir: string): Layout {
     state: join(dir, 'state'),
     sandboxes: join(dir, 'root', 'io.containerd.grpc.v1.cri', 'sandboxes'),
     socket: join(dir, 'containerd.sock'),
-    // The default name with its suffix would make the longest path six bytes longer.
+    // Shorter than the default name, which would make the longest socket path six bytes longer.
     ttrpcSocket: join(dir, 'ttrpc.sock'),
     log: join(dir, 'containerd.log'),
     pidFile: join(dir, 'containerd.pid'),
@@ -61,7 +64,8 @@ export function containerdLayout(dataDir: string): Layout {
 }
 
 /**
- * Eleven characters, because an interface name has at most fifteen; deterministic per directory.
+ * Derives the network name from the directory: eleven characters, because interface names are
+ * limited to fifteen.
  */
 export function networkName(dataDir: string): string {
   return `klg${directoryHash(dataDir).slice(0, 8)}`;

@@ -6,11 +6,13 @@ import type { Layout } from './layout.ts';
 import { mountsBelow, type Removal, readMounts } from './mounts.ts';
 
 export interface TeardownOptions {
-  /** Whether images and other content of containerd's root are kept for the next start. */
+  /**
+   * Whether images and other content of containerd's root directory are kept for the next start.
+   */
   readonly images: 'keep' | 'remove';
 }
 
-/** Paths outside the data directory used by containerd, its shims and the CNI library. */
+/** Paths outside the data directory that containerd, its shims and the CNI library use. */
 export interface SharedPaths {
   readonly cniResults: string;
   readonly shimSockets: string;
@@ -29,7 +31,10 @@ export interface FileDeps {
   readonly procDir: string;
 }
 
-/** Removes our files inside and outside the data directory, except directories with a mount. */
+/**
+ * Removes the private containerd's files inside and outside the data directory, except directories
+ * that contain a mount.
+ */
 export async function removeFiles(
   bundles: readonly Bundle[],
   options: TeardownOptions,
@@ -42,7 +47,7 @@ export async function removeFiles(
   const problems: string[] = [];
   for (const path of [...shimFiles(bundles, deps), ...(await cniResults(bundles, deps)), ...own]) {
     try {
-      // The content of a mount may not be ours.
+      // A directory that contains a mount is kept: the mounted files may belong to another program.
       const held = mounted.find((mount) => `${mount}/`.startsWith(`${path}/`));
       if (held !== undefined) problems.push(`Cannot remove ${path} as ${held} is still mounted`);
       else if (await removeIfThere(path)) removed.push(path);
@@ -53,18 +58,24 @@ export async function removeFiles(
   return { removed, problems };
 }
 
-/** Remaining mounts below our directory, except a separate disk for the root or state. */
+/**
+ * Returns the remaining mounts below the directory, except a separate disk mounted at root or
+ * state.
+ */
 async function foreignMounts({ layout, procDir }: FileDeps): Promise<readonly string[]> {
   const { dir, root, state } = layout;
   return mountsBelow(await readMounts(procDir), dir).filter((path) => path !== root && path !== state);
 }
 
-/** Files that the next start does not need. */
+/** Returns the files that the next start does not need. */
 function removableFiles(layout: Layout): readonly string[] {
   return [layout.state, layout.ipamDir, layout.pidFile, layout.socket, layout.ttrpcSocket];
 }
 
-/** Everything except the lock, which others may wait for, and the user's registry settings. */
+/**
+ * Returns all files except the lock, on which other processes may wait, and the user's registry
+ * settings.
+ */
 async function everythingOf(layout: Layout): Promise<readonly string[]> {
   const settings = await readdir(layout.registryConfig).catch(() => []);
   const entries = (await readdir(layout.dir)).map((name) => join(layout.dir, name));
@@ -80,7 +91,10 @@ function shimFiles(bundles: readonly Bundle[], { layout, places }: FileDeps): re
   ]);
 }
 
-/** Results of our network, and of the loopback network of our sandboxes. */
+/**
+ * Returns the cached CNI results of this network, and those of the loopback network of its
+ * sandboxes.
+ */
 async function cniResults(
   bundles: readonly Bundle[],
   { layout, places }: FileDeps,
@@ -91,7 +105,7 @@ async function cniResults(
   return ours.map((name) => join(places.cniResults, name));
 }
 
-/** Returns whether anything existed. */
+/** Removes a path; returns whether it existed. */
 async function removeIfThere(path: string): Promise<boolean> {
   const siblingOf = await readdir(dirname(path)).catch(() => [] as string[]);
   if (!siblingOf.includes(basename(path))) return false;
@@ -99,12 +113,12 @@ async function removeIfThere(path: string): Promise<boolean> {
   return true;
 }
 
-/** A mount point cannot be removed, only emptied. */
+/** Empties and removes a directory; a mount point can only be emptied. */
 async function emptyTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true });
   } catch (error) {
-    // Containers can make files immutable in what they write.
+    // Containers may have made their files immutable, which `removeTree` handles.
     if (isProtectionError(error)) return await removeTree(path);
     const isEmptied = (error as NodeJS.ErrnoException).code === 'EBUSY' && (await readdir(path)).length === 0;
     if (!isEmptied) throw error;

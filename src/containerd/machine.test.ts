@@ -50,7 +50,7 @@ describe('childEnvironment', () => {
 });
 
 describe('findProgram', () => {
-  it('returns the first executable file', async () => {
+  it('searches the directory of a given containerd first, then the PATH, then the usual directories', async () => {
     await mkdir(join(dir, 'a/tool'), { recursive: true });
     await mkdir(join(dir, 'b'), { recursive: true });
     await writeFile(join(dir, 'b/tool'), '');
@@ -62,7 +62,7 @@ describe('findProgram', () => {
 });
 
 describe('findTools', () => {
-  it('reports all missing programs together', async () => {
+  it('reports all missing programs in one error', async () => {
     await addProgram('bin/ctr');
     await assert.rejects(findTools([join(dir, 'bin')], join(dir, 'bin/containerd')), (error: Error) => {
       assert.match(
@@ -84,8 +84,8 @@ describe('findCniDir', () => {
   });
 });
 
-describe('privileges', () => {
-  it('are read from the effective capabilities', async () => {
+describe('mayLowerOomScore', () => {
+  it('reads the effective capabilities', async () => {
     await mkdir(join(dir, 'self'));
     for (const [mask, expected] of [
       ['000001ffffffffff', true],
@@ -97,7 +97,7 @@ describe('privileges', () => {
     }
   });
 
-  it('depend on the init process', async () => {
+  it('considers the init process of the PID namespace', async () => {
     assert.equal(await isSystemdFirst(dir), false);
     await mkdir(join(dir, '1'));
     await writeFile(join(dir, '1/comm'), 'systemd\n');

@@ -6,10 +6,10 @@ import { cniPluginDirs, cniPlugins } from './cni.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Runs a program successfully and returns its output; the runner has a deadline. */
+/** Runs a program and returns its output; rejects if it fails or exceeds the runner's deadline. */
 export type Run = (file: string, args: readonly string[], signal: AbortSignal) => Promise<CommandResult>;
 
-/** Paths of the required programs. Optional ones are checked where they are needed. */
+/** The paths of required programs; optional programs are looked up where they are used. */
 export interface Tools {
   readonly containerd: string;
   readonly ctr: string;
@@ -27,7 +27,10 @@ const commandDeadlineMs = 60_000;
 const passedOn =
   /^(HOME|LANG|LC_.*|TZ|TMPDIR|SSL_CERT_FILE|SSL_CERT_DIR|https?_proxy|no_proxy|all_proxy|HTTPS?_PROXY|NO_PROXY|ALL_PROXY)$/;
 
-/** Search path of programs. The shim and client of a containerd given by path are beside it. */
+/**
+ * Returns the directories in which programs are searched. If a containerd is given by path, its
+ * directory comes first, because its shim and client are there.
+ */
 export function programDirs(env: Environment, containerd: string | undefined): readonly string[] {
   const beside = containerd !== undefined && isAbsolute(containerd) ? [dirname(containerd)] : [];
   const own = (env['PATH'] ?? '').split(':').filter(isAbsolute);
@@ -96,7 +99,7 @@ function missingPlugins(): string {
   return `the CNI plugins ${cniPlugins.join(', ')}, together in one of ${cniPluginDirs.join(', ')} (package containernetworking-plugins)`;
 }
 
-/** The first directory with all required plugins. */
+/** Returns the first directory that contains all required CNI plugins. */
 export async function findCniDir(dirs: readonly string[]): Promise<string | undefined> {
   for (const dir of dirs) {
     const found = await Promise.all(cniPlugins.map((name) => isProgram(join(dir, name))));

@@ -17,7 +17,7 @@ const mountinfo = String.raw`22 1 254:0 / / rw,relatime - ext4 /dev/vda rw,disca
 `;
 
 describe('mountsBelow', () => {
-  it('lists the deepest mounts first, stacked mounts twice, and no others', () => {
+  it('lists only mounts below the directory: the deepest first, stacked mounts twice', () => {
     assert.deepEqual(mountsBelow(parseMountinfo(mountinfo), '/data/containerd'), [
       '/data/containerd/state/a/rootfs/with blank\\',
       '/data/containerd/state/netns/cni-1',
@@ -32,7 +32,7 @@ describe('mountsBelow', () => {
 });
 
 describe('unmountBelow', () => {
-  it('detaches busy mounts, skips foreign ones and reports failures', async () => {
+  it('detaches busy mounts, keeps foreign ones and reports failures', async () => {
     const procDir = await mkdtemp(join(tmpdir(), 'mounts-'));
     const sysDir = join(procDir, 'sys');
     await mkdir(join(procDir, 'self'));
@@ -62,7 +62,8 @@ describe('unmountBelow', () => {
     assert.deepEqual(removed, ['/d/busy', '/d/free']);
     assert.deepEqual(problems, ['Cannot unmount /d/stuck: target is busy']);
     assert(!calls.some((call) => call.includes('/d/kept')));
-    // A foreign mount inside it would be affected.
+    // The mount that contains a foreign mount is kept, because unmounting it would affect the
+    // foreign one.
     assert.deepEqual(
       calls.filter((call) => call.includes('loop') || call.includes('/d/busy')),
       ['umount -- /d/busy', 'losetup -d /dev/loop1', 'umount -l -- /d/busy'],

@@ -12,7 +12,7 @@ import {
 } from '../lib/index.ts';
 import type { Run } from './machine.ts';
 
-/** Removed items, and failures with their reasons. */
+/** The removed items, and the failures with their reasons. */
 export interface Removal {
   readonly removed: readonly string[];
   readonly problems: readonly string[];
@@ -22,7 +22,10 @@ export async function readMounts(procDir: string): Promise<readonly Mount[]> {
   return parseMountinfo(await readFile(join(procDir, 'self/mountinfo'), 'utf8'));
 }
 
-/** Mounts strictly below the directory, deepest first and topmost first at one mount point. */
+/**
+ * Returns the mounts strictly below the directory: the deepest first, and the topmost first at one
+ * mount point.
+ */
 export function mountsBelow(mounts: readonly Mount[], dir: string): string[] {
   const depth = (path: string) => path.split('/').length;
   return mounts
@@ -54,7 +57,10 @@ export async function unmountBelow(dir: string, deps: MountDeps, signal: AbortSi
   return { removed, problems };
 }
 
-/** Makes mounts with others inside private, so that unmounting them here leaves shared ones, such as volumes of other programs, mounted elsewhere. */
+/**
+ * Makes mounts that contain other mounts private, so that unmounting the inner ones here does not
+ * unmount them elsewhere, such as shared volumes of other programs.
+ */
 async function retainElsewhere(
   paths: readonly string[],
   { run }: MountDeps,
@@ -71,7 +77,7 @@ export interface MountDeps {
   readonly run: Run;
   readonly procDir: string;
   readonly sysDir: string;
-  /** Mount points that are not ours to unmount. */
+  /** Mount points that must not be unmounted. */
   readonly keep?: readonly string[];
 }
 
@@ -84,7 +90,8 @@ async function unmount(
     await run('umount', umountArguments([], path), signal);
   } catch {
     signal.throwIfAborted();
-    // A loop device on the mount keeps it busy and has no other user: both would stay forever.
+    // A loop device backed by a file on the mount keeps it busy and has no other user: neither
+    // would ever be released.
     for (const device of await loopDevicesOf(path, sysDir)) await run('losetup', ['-d', device], signal);
     await run('umount', umountArguments(['-l'], path), signal);
   }
@@ -120,7 +127,7 @@ export async function canMountOverlay(
   }
 }
 
-/** A comma ends an option and a colon a layer, unless escaped. */
+/** Escapes a mount option, in which a comma ends the option and a colon ends a layer. */
 function escapeOption(path: string | undefined): string {
   return String(path).replaceAll(/[\\,:]/g, '\\$&');
 }

@@ -30,7 +30,7 @@ const run: Run = async (file, args) => {
 };
 
 describe('removeBridge', () => {
-  it('deletes attached interfaces, then the bridge, and reports only remaining ones', async () => {
+  it('deletes attached interfaces, then the bridge, and reports only those that remain', async () => {
     const { removed, problems } = await removeBridge('klg1', { run, ip: '/sbin/ip', sysDir }, signal);
     assert.deepEqual(calls, [
       '/sbin/ip link del dev veth1',
@@ -41,14 +41,14 @@ describe('removeBridge', () => {
     assert.deepEqual(problems, ['veth2 is busy']);
   });
 
-  it('does nothing without a bridge, even without the program', async () => {
+  it('does nothing if the bridge does not exist, even without the program `ip`', async () => {
     assert.deepEqual(await removeBridge('klg2', { run, ip: undefined, sysDir }, signal), {
       removed: [],
       problems: [],
     });
   });
 
-  it('names the missing program and the interfaces', async () => {
+  it('reports the missing program and the interfaces to delete', async () => {
     const { problems } = await removeBridge('klg1', { run, ip: undefined, sysDir }, signal);
     assert.deepEqual(problems, [
       'Cannot delete the interfaces veth1, veth2, klg1 as the program ip is missing (package iproute2)',

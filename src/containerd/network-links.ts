@@ -26,15 +26,18 @@ export async function removeBridge(bridge: string, deps: LinkDeps, signal: Abort
       removed.push(link);
     } catch (error) {
       signal.throwIfAborted();
-      // Deleting one end of a veth pair deletes both, and removing a network namespace deletes its
-      // interfaces.
+      // An interface that is already deleted is not a problem: deleting one end of a veth pair
+      // deletes both, and removing a network namespace deletes its interfaces.
       if (await isLink(link, deps.sysDir)) problems.push(describeError(error));
     }
   }
   return { removed, problems };
 }
 
-/** The attached interfaces and the bridge; empty without a bridge of that name. */
+/**
+ * Returns the interfaces attached to a bridge and the bridge itself; empty if the bridge does not
+ * exist.
+ */
 async function bridgeLinks(bridge: string, sysDir: string): Promise<string[]> {
   const ports = await readdir(join(sysDir, 'class/net', bridge, 'brif')).catch(() => undefined);
   return ports === undefined ? [] : [...ports, bridge];

@@ -6,7 +6,7 @@ import { buildImage, type ImageSpec, imageArchitecture } from './oci-image.ts';
 import { pauseImage } from './pause-image.ts';
 import { pauseProgram } from './pause-program.ts';
 
-/** The plain files of an archive with short names. */
+/** Returns the regular files of a tar archive by name; long names are not supported. */
 function filesOf(archive: Uint8Array): Map<string, Buffer> {
   const bytes = Buffer.from(archive);
   const files = new Map<string, Buffer>();
@@ -39,7 +39,7 @@ const spec: ImageSpec = {
 };
 
 describe('buildImage', () => {
-  it('builds a layout with correct digests and sizes', () => {
+  it('builds an OCI image layout with correct digests and sizes', () => {
     const files = filesOf(buildImage(spec));
     assert.deepEqual(JSON.parse(String(files.get('oci-layout'))), { imageLayoutVersion: '1.0.0' });
     const [descriptor] = JSON.parse(String(files.get('index.json'))).manifests;
@@ -62,11 +62,11 @@ describe('buildImage', () => {
     assert.deepEqual([...filesOf(layer).keys()], ['opt/', 'opt/app/', 'opt/app/run']);
   });
 
-  it('is deterministic', () => {
+  it('builds identical archives for the same spec', () => {
     assert.deepEqual(buildImage(spec), buildImage(structuredClone(spec)));
   });
 
-  it('rejects names that are not full references', () => {
+  it('rejects image names that are not full references', () => {
     for (const name of [
       'busybox',
       'localhost/x',
@@ -93,7 +93,7 @@ describe('imageArchitecture', () => {
 });
 
 describe('pauseImage', () => {
-  it('changes only together with its tag', () => {
+  it('changes its content only together with its tag', () => {
     const digest = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex').slice(0, 16);
     assert.deepEqual(
       [digest(pauseImage('amd64')), digest(pauseImage('arm64'))],
@@ -101,14 +101,14 @@ describe('pauseImage', () => {
     );
   });
 
-  it('is a few hundred bytes of program', () => {
+  it('contains a program of a few hundred bytes', () => {
     assert.equal(pauseProgram('amd64').length, 276);
     assert.equal(pauseProgram('arm64').length, 308);
   });
 });
 
 describe('busyboxImage', () => {
-  it('links every other applet to the program', () => {
+  it('links every other applet to the busybox program', () => {
     const archive = busyboxImage({
       architecture: 'amd64',
       program: pauseProgram('amd64'),
@@ -125,7 +125,7 @@ describe('busyboxImage', () => {
     assert(names.includes('tmp/') && names.includes('etc/passwd') && names.includes('usr/bin/'));
   });
 
-  it('rejects a program of another architecture, a dynamic one and a non-program', () => {
+  it('rejects a program for another architecture, a dynamic program and a file that is not a program', () => {
     const applets: string[] = [];
     const foreign = () => busyboxImage({ architecture: 'arm64', program: pauseProgram('amd64'), applets });
     assert.throws(foreign, { code: 'CONTAINERD_IMAGE', message: /64-bit ELF program for arm64/ });

@@ -3,14 +3,14 @@ import { dirname } from 'node:path';
 import { KubelingError } from '../lib/index.ts';
 import { type TarEntry, tarArchive } from './tar.ts';
 
-/** In the notation of image platforms. */
+/** An architecture in the notation of OCI platforms. */
 export type Architecture = 'amd64' | 'arm64';
 
 export interface ImageSpec {
-  /** Full image reference with tag. */
+  /** The full image reference with its tag. */
   readonly name: string;
   readonly architecture: Architecture;
-  /** Missing parent directories are created with mode 0755. */
+  /** The files of the image; missing parent directories are created with mode 0755. */
   readonly files: readonly TarEntry[];
   readonly entrypoint?: readonly string[];
   readonly command?: readonly string[];
@@ -24,7 +24,7 @@ const media = {
   index: 'application/vnd.oci.image.index.v1+json',
   manifest: 'application/vnd.oci.image.manifest.v1+json',
   config: 'application/vnd.oci.image.config.v1+json',
-  // Uncompressed, so that the digest does not depend on a compressor.
+  // The layer is uncompressed, so that its digest does not depend on a compressor.
   layer: 'application/vnd.oci.image.layer.v1.tar',
 } as const;
 
@@ -34,7 +34,7 @@ interface Blob {
   readonly bytes: Uint8Array;
 }
 
-/** The image architecture of this machine; throws for an unsupported one. */
+/** Returns the image architecture of this machine; throws for an unsupported one. */
 export function imageArchitecture(nodeArch: string): Architecture {
   if (nodeArch === 'x64') return 'amd64';
   if (nodeArch === 'arm64') return 'arm64';
@@ -44,7 +44,10 @@ export function imageArchitecture(nodeArch: string): Architecture {
   );
 }
 
-/** An OCI image layout as a tar archive for `ctr images import`. Deterministic for a given spec. */
+/**
+ * Builds an OCI image layout as a tar archive for `ctr images import`. The result is identical for
+ * the same spec.
+ */
 export function buildImage(spec: ImageSpec): Uint8Array {
   checkName(spec.name);
   const layer = blob(media.layer, tarArchive(withParents(spec.files)));

@@ -43,19 +43,19 @@ async function addProcess(pid: number, program: string, args: readonly string[])
 const written = (pid: number) => ({ pid, startTime: pid * 10, bootId: 'now', version: '1.7.0' });
 
 describe('findOwnProcess', () => {
-  it('believes a pid file that names the very process', async () => {
+  it('accepts a PID file that names the running process', async () => {
     await addProcess(70, '/usr/bin/containerd', containerdArguments(layout));
     await writePidFile(layout, written(70));
     assert.deepEqual(await findOwnProcess(layout, processes), written(70));
   });
 
-  it('knows it again after its program was replaced on disk', async () => {
+  it('recognizes the process after its program was replaced on disk', async () => {
     await addProcess(70, '/usr/bin/containerd (deleted)', containerdArguments(layout));
     await writePidFile(layout, written(70));
     assert.deepEqual(await findOwnProcess(layout, processes), written(70));
   });
 
-  it('does not believe one from before a boot, or from a process that is gone or another', async () => {
+  it('rejects a PID file of an earlier boot, of an exited process or of another process', async () => {
     await addProcess(70, '/usr/bin/containerd', ['--config', '/etc/containerd/config.toml']);
     await addProcess(71, '/usr/bin/sleep', containerdArguments(layout));
     await addProcess(72, '/usr/bin/containerd-shim-runc-v2', containerdArguments(layout));
@@ -67,7 +67,7 @@ describe('findOwnProcess', () => {
     assert.equal(await findOwnProcess(layout, processes), undefined);
   });
 
-  it('finds it by its command line when the pid file is lost or damaged', async () => {
+  it('finds the process by its command line when the PID file is lost or damaged', async () => {
     await addProcess(70, '/usr/bin/containerd', containerdArguments(layout));
     assert.deepEqual(await findOwnProcess(layout, processes), { ...written(70), version: '' });
     await writeFile(layout.pidFile, '{"pid":');
@@ -75,9 +75,9 @@ describe('findOwnProcess', () => {
   });
 });
 
-describe('accepts a pid file that names the process', () => {
+describe('findOwnProcess without a PID file', () => {
   for (const uids of ['4242\t4242\t4242\t4242', '4242\t0\t0\t0', '0\t0\t4242\t0']) {
-    it(`recognizes the process after its program was replaced`, async () => {
+    it(`ignores a containerd process with the user IDs ${uids.replaceAll('\t', ' ')}`, async () => {
       await addProcess(70, '/home/user/containerd', containerdArguments(layout));
       await writeFile(join(dir, 'proc/70/status'), `Name:\tcontainerd\nUid:\t${uids}\n`);
       assert.equal(await findOwnProcess(layout, processes), undefined);
@@ -85,7 +85,7 @@ describe('accepts a pid file that names the process', () => {
   }
 
   for (const namespace of ['user', 'pid', 'mnt']) {
-    it(`rejects a pid file of an earlier boot, an exited process or another process`, async () => {
+    it(`ignores a containerd process in another ${namespace} namespace`, async () => {
       await addProcess(70, '/e/containerd', containerdArguments(layout));
       await unlink(join(dir, 'proc/70/ns', namespace));
       await symlink(`${namespace}:[2]`, join(dir, 'proc/70/ns', namespace));
@@ -95,7 +95,7 @@ describe('accepts a pid file that names the process', () => {
 });
 
 describe('removeTraces', () => {
-  it('removes the pid file and sockets, if any', async () => {
+  it('removes the PID file and the sockets if they exist', async () => {
     for (const path of [layout.pidFile, layout.socket, layout.config]) await writeFile(path, '');
     await removeTraces(layout);
     await removeTraces(layout);

@@ -8,7 +8,7 @@ import {
 } from '../lib/index.ts';
 import type { Layout } from './layout.ts';
 
-/** Content of the pid file: the process and its version. */
+/** The content of the PID file: the process and the version of containerd. */
 export interface OwnProcess extends ProcessIdentity {
   readonly version: string;
 }
@@ -18,16 +18,16 @@ export async function writePidFile(layout: Layout, own: OwnProcess): Promise<voi
   await writeJsonAtomic(layout.pidFile, { pid, startTime, bootId, version }, { mode: 0o644 });
 }
 
-/** Removes the pid file and the sockets of a killed containerd. */
+/** Removes the PID file and the sockets of a killed containerd. */
 export async function removeTraces(layout: Layout): Promise<void> {
   for (const path of [layout.pidFile, layout.socket, layout.ttrpcSocket]) await rm(path, { force: true });
 }
 
 /**
- * The running containerd of this data directory. The pid file, which only root can write,
- * identifies it. Without one, a process counts only if its program name and arguments match and it
- * runs as root in this machine's namespaces, because any user or container can start such a
- * program.
+ * Returns the running containerd of this data directory. It is identified by the PID file, which
+ * only root can write. Without a PID file, a process counts only if its program name and arguments
+ * match and it runs as root in the namespaces of this machine, because any user or container can
+ * start such a program.
  */
 export async function findOwnProcess(
   layout: Layout,
@@ -38,7 +38,7 @@ export async function findOwnProcess(
     const info = await processes.find(written.pid);
     if (info !== undefined && (await isOurs(info, layout, processes))) return written;
   }
-  // After a crash before the pid file was written, only the command line identifies the process.
+  // After a crash before the PID file was written, only the command line identifies the process.
   for (const info of await processes.list()) {
     if (!(await isOurs(info, layout, processes))) continue;
     if (!(await processes.isHostRoot(info, ['user', 'pid', 'mnt']))) continue;

@@ -1,7 +1,7 @@
 import { type Architecture, buildImage } from './oci-image.ts';
 import { pauseProgram } from './pause-program.ts';
 
-/** Sandbox image of a private containerd. The tag changes with the program. */
+/** The sandbox image of a private containerd. Its tag changes with the program. */
 export const pauseImageName = 'localhost/kubeling/pause:1';
 
 export function pauseImage(architecture: Architecture): Uint8Array {
@@ -11,7 +11,7 @@ export function pauseImage(architecture: Architecture): Uint8Array {
     files: [{ path: 'pause', kind: 'file', mode: 0o755, data: pauseProgram(architecture) }],
     entrypoint: ['/pause'],
     env: { PATH: '/' },
-    // Any user but root, because the process only waits.
+    // A user other than root, because the process only waits.
     user: '65535:65535',
     workingDir: '/',
   });

@@ -1,22 +1,27 @@
 import type { Architecture } from './oci-image.ts';
 
 /*
- * The program that holds a pod's namespaces open: the first process of the sandbox, and with a shared process
- * namespace the parent of every orphan in it. It blocks INT, TERM and CHLD and then waits for exactly those: a
- * blocked signal is kept for the first process of a namespace too, which otherwise loses every signal it has no
- * handler for. INT and TERM end it with 0; CHLD reaps all children that are gone.
+ * The pause program, which keeps the namespaces of a pod alive. It is the first process of the
+ * sandbox, and with a shared process namespace the parent of every orphaned process in it. It
+ * blocks the signals INT, TERM and CHLD and waits for exactly these, because the first process of a
+ * PID namespace loses every signal that has no handler and is not blocked. INT and TERM make it
+ * exit with 0; on CHLD it reaps all exited children.
  *
  *   block(INT, TERM, CHLD)
- *   forever: signal = wait for one of them (returns an error when interrupted: go round again)
- *            CHLD        -> wait4(-1, WNOHANG) until it finds none
- *            INT or TERM -> exit 0
+ *   forever: signal = wait for one of them (after an error or interruption: repeat)
+ *     CHLD -> wait4(-1, WNOHANG) until no exited child is left
+ *     INT or TERM -> exit 0
  *
- * The signal set is one 64-bit word with bit n-1 for signal n: 1<<1 (INT 2) | 1<<14 (TERM 15) | 1<<16 (CHLD 17)
- * = 0x14002. It lies on the stack, so the program needs no data section. Both listings are hand-written machine code
- * for a file that is nothing but headers and this.
+ * The signal set is one 64-bit word with bit n-1 for signal n: 1<<1 (INT 2) | 1<<14 (TERM 15) |
+ * 1<<16 (CHLD 17) = 0x14002. It is on the stack, so the program needs no data section. Both
+ * listings are hand-written machine code; the executable consists only of ELF headers and this
+ * code.
  */
 
-/** System calls take rax as number and rdi, rsi, rdx, r10 as arguments; the answer comes back in rax. */
+/**
+ * x86-64 system calls: rax is the number, rdi, rsi, rdx and r10 are the arguments, and rax is the
+ * result.
+ */
 const amd64Code = [
   // start: rt_sigprocmask(SIG_BLOCK, &set, NULL, 8)
   [0x68, 0x02, 0x40, 0x01, 0x00], // push 0x14002
@@ -51,11 +56,11 @@ const amd64Code = [
   [0xb8, 0x3d, 0x00, 0x00, 0x00], // mov eax, 61
   [0x0f, 0x05], // syscall
   [0x48, 0x85, 0xc0], // test rax, rax
-  [0x7f, 0xe3], // jg reap                it found one, look for more
+  [0x7f, 0xe3], // jg reap                an exited child was reaped, try the next one
   [0xeb, 0xb5], // jmp wait
 ].flat();
 
-/** System calls take x8 as number and x0 to x3 as arguments; the answer comes back in x0. */
+/** arm64 system calls: x8 is the number, x0 to x3 are the arguments, and x0 is the result. */
 const arm64Code = [
   // start: rt_sigprocmask(SIG_BLOCK, &set, NULL, 8)
   0x52880049, // mov w9, #0x4002
@@ -92,7 +97,7 @@ const arm64Code = [
   0xd2802088, // mov x8, #260
   0xd4000001, // svc #0
   0xf100001f, // cmp x0, #0
-  0x54ffff2c, // b.gt reap                 it found one, look for more
+  0x54ffff2c, // b.gt reap                 an exited child was reaped, try the next one
   0x17ffffe9, // b wait
 ].flatMap((word) => [word & 0xff, (word >>> 8) & 0xff, (word >>> 16) & 0xff, word >>> 24]);
 
@@ -105,19 +110,19 @@ const fileHeaderSize = 64;
 const programHeaderSize = 56;
 const headersSize = fileHeaderSize + 2 * programHeaderSize;
 const loadAddress = 0x400000n;
-/** The largest page an arm64 kernel may use. */
+/** The largest page size of an arm64 kernel, to which the program is aligned. */
 const pageSize = 0x10000n;
 const readable = 4;
 const writable = 2;
 const executable = 1;
 
-/** The bytes of the static executable. */
+/** Returns the bytes of the static executable. */
 export function pauseProgram(architecture: Architecture): Uint8Array {
   const { elfMachine, code } = machines[architecture];
   const size = BigInt(headersSize + code.length);
   return Buffer.concat([
     fileHeader(elfMachine),
-    // The whole file, headers included, mapped read-only and executable.
+    // The complete file, including its headers, is mapped read-only and executable.
     programHeader({ type: 1, flags: readable | executable, address: loadAddress, size, align: pageSize }),
     // PT_GNU_STACK: the stack is not executable.
     programHeader({ type: 0x6474e551, flags: readable | writable, address: 0n, size: 0n, align: 16n }),
@@ -127,17 +132,17 @@ export function pauseProgram(architecture: Architecture): Uint8Array {
 
 function fileHeader(elfMachine: number): Buffer {
   const header = Buffer.alloc(fileHeaderSize);
-  // Magic, 64 bit, little-endian, version 1, System V.
+  // ELF identification: magic, 64 bit, little-endian, version 1, System V.
   header.set([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1, 0]);
-  header.writeUInt16LE(2, 16); // an executable at fixed addresses
+  header.writeUInt16LE(2, 16); // file type: executable at fixed addresses
   header.writeUInt16LE(elfMachine, 18);
   header.writeUInt32LE(1, 20);
-  header.writeBigUInt64LE(loadAddress + BigInt(headersSize), 24); // entry
-  header.writeBigUInt64LE(BigInt(fileHeaderSize), 32); // program headers follow at once
+  header.writeBigUInt64LE(loadAddress + BigInt(headersSize), 24); // entry point
+  header.writeBigUInt64LE(BigInt(fileHeaderSize), 32); // file offset of the program headers, directly after this header
   header.writeUInt16LE(fileHeaderSize, 52);
   header.writeUInt16LE(programHeaderSize, 54);
-  header.writeUInt16LE(2, 56); // how many of them
-  header.writeUInt16LE(64, 58); // a section header's size, though there is none
+  header.writeUInt16LE(2, 56); // number of program headers
+  header.writeUInt16LE(64, 58); // size of a section header, although there are none
   return header;
 }
 
@@ -153,10 +158,10 @@ function programHeader({ type, flags, address, size, align }: Segment): Buffer {
   const header = Buffer.alloc(programHeaderSize);
   header.writeUInt32LE(type, 0);
   header.writeUInt32LE(flags, 4);
-  header.writeBigUInt64LE(address, 16); // virtual; the file offset before it is 0
-  header.writeBigUInt64LE(address, 24); // physical
-  header.writeBigUInt64LE(size, 32); // in the file
-  header.writeBigUInt64LE(size, 40); // in memory
+  header.writeBigUInt64LE(address, 16); // virtual address; the file offset before it is 0
+  header.writeBigUInt64LE(address, 24); // physical address
+  header.writeBigUInt64LE(size, 32); // size in the file
+  header.writeBigUInt64LE(size, 40); // size in memory
   header.writeBigUInt64LE(align, 48);
   return header;
 }

@@ -27,7 +27,7 @@ export interface PrepareDeps {
   readonly procDir: string;
   readonly sysDir: string;
   readonly cgroupDriver: CgroupDriver;
-  /** Subnet requested by the user; otherwise one is chosen. */
+  /** The pod subnet requested by the user; a free one is chosen if undefined. */
   readonly subnet: string | undefined;
 }
 
@@ -37,8 +37,8 @@ export interface Prepared {
 }
 
 /**
- * Creates directories and writes containerd's files; called with the lock held and no containerd
- * running.
+ * Creates the directories and files of containerd. Must be called while the lock is held and no
+ * containerd is running.
  */
 export async function prepare(deps: PrepareDeps, signal: AbortSignal): Promise<Prepared> {
   const { layout, tools, run } = deps;
@@ -60,7 +60,7 @@ export async function prepare(deps: PrepareDeps, signal: AbortSignal): Promise<P
   return { version, instance };
 }
 
-/** The state of an earlier boot refers to processes and mounts that no longer exist. */
+/** Removes state of an earlier boot, which refers to processes and mounts that no longer exist. */
 async function wipeState(deps: PrepareDeps, signal: AbortSignal): Promise<void> {
   const { problems } = await unmountBelow(deps.layout.state, deps, signal);
   if (problems.length > 0) {
@@ -72,24 +72,29 @@ async function wipeState(deps: PrepareDeps, signal: AbortSignal): Promise<void> 
   await rm(deps.layout.state, { recursive: true, force: true });
 }
 
-/** Contains specs with environment variables and image content, so only root may enter. */
+/**
+ * Directories that only root may access, because they contain container specs with environment
+ * variables, and image content.
+ */
 const closedDirectories = ['io.containerd.metadata.v1.bolt', 'io.containerd.content.v1.content'] as const;
 
 async function makeDirectories(layout: Layout): Promise<void> {
   const { root, state, cniConfDir, ipamDir, registryConfig } = layout;
   for (const dir of [root, state, cniConfDir, ipamDir, registryConfig]) {
-    // Containers in a user namespace must be able to traverse it.
+    // Other users may traverse the directory, because containers in a user namespace need it.
     await mkdir(dir, { recursive: true, mode: 0o711 });
   }
   for (const name of closedDirectories) {
     const dir = join(root, name);
     await mkdir(dir, { recursive: true, mode: 0o700 });
-    // May exist from an earlier containerd.
+    // Sets the mode of a directory that an earlier containerd may have created.
     await chmod(dir, 0o700);
   }
 }
 
-/** The subnet of an existing bridge when the persisted choice was lost, otherwise a free one. */
+/**
+ * Returns the subnet of an existing bridge if the persisted choice was lost, otherwise a free one.
+ */
 async function findSubnet({ layout, procDir }: PrepareDeps): Promise<string> {
   const routes = parseRouteTable((await readFileIfExists(join(procDir, 'net/route'))) ?? '');
   const ours = routes.find((route) => route.device === layout.network);
@@ -99,7 +104,8 @@ async function findSubnet({ layout, procDir }: PrepareDeps): Promise<string> {
 }
 
 /**
- * A native snapshotter stays, because images unpacked for one snapshotter are missing in the other.
+ * Chooses overlayfs if possible, but never replaces a native snapshotter, because images unpacked
+ * for one snapshotter are missing in the other.
  */
 async function chooseSnapshotter(
   before: Snapshotter | undefined,

@@ -45,20 +45,23 @@ export interface PrivateContainerdOptions {
   readonly dataDir: string;
   readonly clock: Clock;
   readonly random: Random;
-  /** Environment with the search path; only a few variables are passed on. */
+  /** The environment, for the search path; only a few variables are passed on to containerd. */
   readonly env: Environment;
-  /** The kubelet's cgroup driver; systemd counts only where it is the init process. */
+  /** The cgroup driver of the kubelet; systemd is used only where it is the init process. */
   readonly cgroupDriver: CgroupDriver;
-  /** Path of containerd if not from the PATH. Its shim and client are searched beside it first. */
+  /**
+   * The path of containerd if it is not found in the PATH. Its shim and client are searched in the
+   * same directory first.
+   */
   readonly containerd?: string;
-  /** Subnet of the pods, for example 10.128.4.0/22. */
+  /** The subnet of pods, for example 10.128.4.0/22. */
   readonly subnet?: string;
-  /** Probe that containerd serves; by default asks for its version with ctr. */
+  /** Checks whether containerd serves; by default runs `ctr version`. */
   readonly probe?: Probe;
   readonly readyDeadlineMs?: number;
 }
 
-/** A running containerd. */
+/** The containerd that runs, and whether it was started or adopted. */
 export interface RunningContainerd {
   readonly origin: 'started' | 'adopted';
   readonly pid: number;
@@ -80,12 +83,12 @@ const stopDeadlineMs = 15_000;
 const killDeadlineMs = 10_000;
 const socketReleaseMs = 3_000;
 
-/** Creates the directory and returns its containerd. Starts nothing. */
+/** Creates the directory and returns its containerd without starting it. */
 export async function openPrivateContainerd(options: PrivateContainerdOptions): Promise<PrivateContainerd> {
   const requested = resolve(options.dataDir);
   containerdLayout(requested);
   await makeDirectory(requested, 0o755);
-  // Canonicalized, because bridge and socket names are derived from the directory.
+  // The path is canonicalized, because the names of bridge and sockets are derived from it.
   const layout = containerdLayout(await realpath(requested));
   await makeDirectory(layout.dir, 0o711);
   return new PrivateContainerd(layout, options);
@@ -100,14 +103,15 @@ async function makeDirectory(path: string, mode: number): Promise<void> {
 }
 
 /**
- * The containerd of one data directory. It outlives this process: a later one finds it by its pid
- * file and adopts it.
+ * The containerd of one data directory. It outlives this process: the next process finds it by its
+ * PID file and adopts it.
  *
- *   not running --start--> starting --probe--> serving --stop, teardown--> not running
- *                             | ^
- *                             +-- exit, deadline +-- adopt (started by another process)
+ *   not running --start--> starting --probe--> serving
+ *   starting --exit, deadline--> not running
+ *   not running --started by another process, adopt--> serving
+ *   serving --stop, teardown--> not running
  *
- * State changes hold a lock file, so several processes and concurrent calls are safe.
+ * A lock file protects state changes, so several processes and concurrent calls are safe.
  */
 export class PrivateContainerd {
   readonly layout: Layout;
@@ -126,8 +130,8 @@ export class PrivateContainerd {
   }
 
   /**
-   * Adopts the running containerd or starts one; one that does not serve is replaced. Idempotent.
-   * An aborted call may leave it running: the next call finds it.
+   * Adopts the running containerd or starts one; replaces one that does not serve. Safe to repeat.
+   * An aborted call may leave containerd running; the next call finds it.
    */
   async ensureRunning(signal: AbortSignal): Promise<RunningContainerd> {
     return await this.#locked(async () => {
@@ -141,7 +145,7 @@ export class PrivateContainerd {
     }, signal);
   }
 
-  /** Starts containerd; fails when it is already running. */
+  /** Starts containerd; rejects if it is already running. */
   async start(signal: AbortSignal): Promise<RunningContainerd> {
     return await this.#locked(async () => {
       const own = await findOwnProcess(this.layout, this.#processes);
@@ -153,7 +157,7 @@ export class PrivateContainerd {
     }, signal);
   }
 
-  /** The running containerd once it serves; undefined when none runs. */
+  /** Returns the running containerd once it serves; undefined if none runs. */
   async adopt(signal: AbortSignal): Promise<RunningContainerd | undefined> {
     return await this.#locked(async () => {
       const own = await findOwnProcess(this.layout, this.#processes);
@@ -162,7 +166,7 @@ export class PrivateContainerd {
     }, signal);
   }
 
-  /** Probes once; may truncate a log above its limit. */
+  /** Probes containerd once; may truncate its log if that exceeds its limit. */
   async health(signal: AbortSignal): Promise<ContainerdHealth> {
     const own = await findOwnProcess(this.layout, this.#processes);
     if (own === undefined) return { state: 'not-running' };
@@ -194,19 +198,22 @@ export class PrivateContainerd {
       const deps = { ...this.#base(), clock, places: defaultPaths, ip, iptables };
       return { containerd, ...(await removeLeftovers(options, deps, signal)) };
     }, signal);
-    // After the lock is removed the directory may be empty, or used by another process.
+    // The directory may be empty after the lock is removed, or another process may use it.
     if (options.images === 'remove') await rmdir(this.layout.dir).catch(() => {});
     return report;
   }
 
-  /** Ids of all sandboxes with firewall rules in our network, existing or not. */
+  /**
+   * Returns the IDs of all sandboxes with firewall rules in this network, including deleted
+   * sandboxes.
+   */
   async sandboxesWithRules(signal: AbortSignal): Promise<readonly string[]> {
     const iptables = await findProgram('iptables', this.#dirs);
     if (iptables === undefined) return [];
     return sandboxesWithRules(await listRules(iptables, this.#run, signal), this.layout.network);
   }
 
-  /** Removes the firewall rules of these sandboxes; returns the number of commands. */
+  /** Removes the firewall rules of these sandboxes; returns the number of iptables commands. */
   async removeRulesOf(sandboxIds: ReadonlySet<string>, signal: AbortSignal): Promise<number> {
     const iptables = await findProgram('iptables', this.#dirs);
     if (iptables === undefined) return 0;
@@ -214,7 +221,7 @@ export class PrivateContainerd {
     return (await removeRules(iptables, this.layout.network, this.#run, signal, isMeant)).removed.length;
   }
 
-  /** Images of the running containerd. */
+  /** Returns access to the images of the running containerd. */
   async images(): Promise<ImageStore> {
     const { ctr } = await findTools(this.#dirs, this.#options.containerd);
     const { snapshotter = 'overlayfs' } = await readInstance(this.layout.instanceFile);
@@ -232,7 +239,7 @@ export class PrivateContainerd {
     try {
       await waitReady(launched, deps, signal);
     } catch (error) {
-      // Removes a partly started containerd unless the call was aborted.
+      // A partly started containerd is stopped, unless the call was aborted.
       if (!signal.aborted) await this.#stop(launched.own, signal);
       throw error;
     }
@@ -254,7 +261,10 @@ export class PrivateContainerd {
     );
   }
 
-  /** A killed process disappears from the process list before its socket is closed. */
+  /**
+   * Waits until the socket is closed, because a killed process disappears from the process list
+   * before that. Returns whether another process still holds it.
+   */
   async #isSocketHeld(signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#options;
     const end = clock.monotonicMs() + socketReleaseMs;
@@ -274,8 +284,8 @@ export class PrivateContainerd {
   }
 
   /**
-   * Restores a lost pid file with the version of the running program, which may differ from the one
-   * on disk.
+   * Restores a lost PID file, with the version of the running program, which may differ from the
+   * one on disk.
    */
   async #persistInstance(own: OwnProcess, signal: AbortSignal): Promise<OwnProcess> {
     const known = { ...own, version: await this.#versionOf(own, signal) };
@@ -284,7 +294,8 @@ export class PrivateContainerd {
   }
 
   /**
-   * Runs the program only if only root can write it; the open file cannot be replaced meanwhile.
+   * Returns the version of the running program. Runs the program for this only if only root can
+   * write it; the open file cannot be replaced in the meantime.
    */
   async #versionOf({ pid }: OwnProcess, signal: AbortSignal): Promise<string> {
     await using program = await open(`/proc/${pid}/exe`);
@@ -323,7 +334,7 @@ export class PrivateContainerd {
   async #stop(own: OwnProcess, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     await this.#processes.signal(own, 'SIGTERM');
-    // A stopped process would not handle the signal.
+    // A suspended process must be resumed to handle the signal.
     await this.#processes.signal(own, 'SIGCONT');
     if ((await this.#processes.waitForExit([own], { clock, ms: stopDeadlineMs }, signal)).length > 0) {
       await this.#processes.signal(own, 'SIGKILL');
@@ -336,8 +347,8 @@ export class PrivateContainerd {
   }
 
   /**
-   * Left by a killed containerd; a socket that accepts connections belongs to another process and
-   * is kept.
+   * Removes the PID file and sockets of a killed containerd. A socket that accepts connections
+   * belongs to another process and is kept.
    */
   async #removeStaleTraces(signal: AbortSignal): Promise<void> {
     const { state } = await socketState(this.layout.socket, this.#options.clock, signal);
@@ -370,7 +381,8 @@ export class PrivateContainerd {
   async #locked<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     const { clock, random, readyDeadlineMs = defaultReadyDeadlineMs } = this.#options;
     await makeDirectory(this.layout.dir, 0o711);
-    // The holder may be replacing containerd: one failed wait, a stop and a start.
+    // How long to wait for the lock: its holder may be replacing containerd, which takes a failed
+    // wait, a stop and a start.
     const waitMs = 2 * readyDeadlineMs + stopDeadlineMs + killDeadlineMs;
     return await withLockFile(
       this.layout.lockFile,

@@ -28,8 +28,8 @@ interface Victims {
 }
 
 /**
- * Kills our shims, their descendants and the processes in our cgroups. Repeated, because processes
- * may fork meanwhile.
+ * Kills the shims of this containerd, their descendants and the processes in its cgroups. Repeats
+ * this, because processes may fork in the meantime.
  */
 export async function killRemaining(
   cgroups: readonly string[],
@@ -39,7 +39,7 @@ export async function killRemaining(
   const killed = new Map<number, string>();
   for (let round = 0; round < rounds; round++) {
     const { contained, shims } = await findVictims(cgroups, deps);
-    // Kills containers first: while the shim lives, it reaps them.
+    // Containers are killed before their shims, which reap them.
     const victims = contained.length > 0 ? contained : shims;
     if (victims.length === 0) return { removed: [...killed.values()], problems: [] };
     for (const victim of victims) {
@@ -57,12 +57,12 @@ async function findVictims(cgroups: readonly string[], deps: KillDeps): Promise<
   const shims: ProcessInfo[] = [];
   for (const info of all) {
     if (!isShimOf(info, deps.layout.socket)) continue;
-    // Any user can start a program with these arguments, which would then be killed with its
-    // children.
+    // Only processes of root count: any user can start a program with these arguments, and its
+    // children would be killed too.
     if (await deps.processes.isHostRoot(info, ['user', 'pid'])) shims.push(info);
   }
   const inside = new Set(descendants(all, shims).map((info) => info.pid));
-  // After a shim exited before its container, only the cgroup identifies the remaining processes.
+  // If a shim exited before its container, only the cgroup identifies the remaining processes.
   for (const cgroup of cgroups) {
     for (const pid of await cgroupPids(realCgroupHost(), cgroupDirectories(deps.hierarchies, cgroup)))
       inside.add(pid);
@@ -71,7 +71,10 @@ async function findVictims(cgroups: readonly string[], deps: KillDeps): Promise<
   return { contained, shims: shims.filter((shim) => !inside.has(shim.pid)) };
 }
 
-/** Every shim has its containerd's socket as an argument. */
+/**
+ * Whether a process is a shim of the containerd with this socket, which is an argument of every
+ * shim.
+ */
 export function isShimOf({ argv }: ProcessInfo, socket: string): boolean {
   const isShim = basename(argv[0] ?? '').startsWith('containerd-shim');
   return isShim && argv.some((word, index) => word === '-address' && argv[index + 1] === socket);

@@ -2,7 +2,7 @@ import { realpath, stat } from 'node:fs/promises';
 import { createConnection } from 'node:net';
 import { type Clock, describeError, withDeadline } from '../lib/index.ts';
 
-/** Default CRI sockets of common runtimes. */
+/** The default CRI sockets of common runtimes. */
 export const usualRuntimeSockets = [
   '/run/containerd/containerd.sock',
   '/var/run/containerd/containerd.sock',
@@ -19,14 +19,15 @@ export type SocketState =
 
 export interface RuntimeSocketOptions {
   readonly clock: Clock;
-  /** Paths to check, in order of preference; the default sockets unless given. */
+  /** The socket paths to check, in order of preference; the default sockets if undefined. */
   readonly paths?: readonly string[];
 }
 
 const connectDeadlineMs = 2000;
 
 /**
- * State of each default socket, without duplicates. A listening socket may belong to any program.
+ * Returns the state of each socket, without duplicates. The process that listens may be any
+ * program.
  */
 export async function findRuntimeSockets(
   { clock, paths = usualRuntimeSockets }: RuntimeSocketOptions,

@@ -13,7 +13,7 @@ import {
 const subnets = (...texts: string[]) => texts.map(parseSubnet);
 
 describe('parseSubnet', () => {
-  it('parses its own output', () => {
+  it('parses the output of formatSubnet', () => {
     for (const text of ['0.0.0.0/0', '10.128.4.0/22', '255.255.255.255/32', '192.168.0.0/16']) {
       assert.equal(formatSubnet(parseSubnet(text)), text);
     }
@@ -30,14 +30,14 @@ describe('parseSubnet', () => {
     '1.2.3/8',
     '10.0.0.0/8/9',
   ]) {
-    it(`rejects ${JSON.stringify(text)}`, () => {
+    it(`rejects the subnet ${JSON.stringify(text)}`, () => {
       assert.throws(() => parseSubnet(text), { code: 'CONTAINERD_SUBNET' });
     });
   }
 });
 
 describe('overlaps', () => {
-  it('is true only when one contains the other', () => {
+  it('returns true only if one subnet contains the other', () => {
     const [wide, inside, beside] = subnets('10.128.0.0/9', '10.251.200.0/22', '10.0.0.0/9');
     assert(wide && inside && beside);
     assert(overlaps(wide, inside) && overlaps(inside, wide) && overlaps(wide, wide));
@@ -62,7 +62,7 @@ Local:
 `;
 
 describe('parseFibTrie', () => {
-  it('finds every route and address, also several of one leaf', () => {
+  it('finds every route and address, including several for one address', () => {
     assert.deepEqual(parseFibTrie(fibTrie).map(formatSubnet), [
       '0.0.0.0/0',
       '10.244.0.0/22',
@@ -90,27 +90,27 @@ klgf6cc1ef2\t00C8FB0A\t00000000\t0001\t0\t0\t0\t00FCFFFF\t0\t0\t0
 describe('chooseSubnet', () => {
   const hash = 'f6cc1ef2';
 
-  it('depends only on the hash on an empty machine', () => {
+  it('chooses a subnet that depends only on the hash if no network is in use', () => {
     assert.equal(formatSubnet(chooseSubnet(hash, [])), '10.251.200.0/22');
     assert.equal(formatSubnet(chooseSubnet('00000000', [])), '10.128.0.0/22');
     assert.equal(formatSubnet(chooseSubnet('00001fff', [])), '10.255.252.0/22');
   });
 
-  it('takes the next free subnet, with wrap-around', () => {
+  it('chooses the next free subnet, and continues at the start of the range after its end', () => {
     assert.equal(formatSubnet(chooseSubnet(hash, subnets('10.251.201.7/32'))), '10.251.204.0/22');
     assert.equal(formatSubnet(chooseSubnet('00001fff', subnets('10.255.254.0/24'))), '10.128.0.0/22');
   });
 
-  it('ignores default routes, also as two halves', () => {
+  it('ignores default routes, including those split into two halves', () => {
     const taken = subnets('0.0.0.0/0', '0.0.0.0/1', '128.0.0.0/1');
     assert.equal(formatSubnet(chooseSubnet(hash, taken)), '10.251.200.0/22');
   });
 
-  it('uses another private range when the first is occupied', () => {
+  it('uses another private range when the first one is occupied', () => {
     assert.match(formatSubnet(chooseSubnet(hash, subnets('10.0.0.0/8'))), /^172\.(1[6-9]|2\d|3[01])\./);
   });
 
-  it('reports when all ranges are occupied', () => {
+  it('fails with a message when all ranges are occupied', () => {
     const taken = subnets('10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10');
     assert.throws(() => chooseSubnet(hash, taken), {
       code: 'CONTAINERD_SUBNET',
@@ -118,7 +118,7 @@ describe('chooseSubnet', () => {
     });
   });
 
-  it('never overlaps an occupied network', () => {
+  it('never chooses a subnet that overlaps a network in use', () => {
     const taken = fc.array(fc.tuple(fc.nat(2 ** 23 - 1), fc.integer({ min: 11, max: 32 })), {
       maxLength: 60,
     });

@@ -1,7 +1,7 @@
 import { isIPv4 } from 'node:net';
 import { KubelingError } from '../lib/index.ts';
 
-/** An IPv4 network: first address as a number, and prefix length. */
+/** An IPv4 network: its first address as a number, and its prefix length. */
 export interface Subnet {
   readonly base: number;
   readonly prefix: number;
@@ -11,10 +11,15 @@ export interface Route extends Subnet {
   readonly device: string;
 }
 
-/** Candidate ranges for pod networks in order: private ranges, then carrier-grade NAT. */
+/**
+ * The ranges from which pod networks are chosen, in order: private ranges, then carrier-grade NAT.
+ */
 const ranges = ['10.128.0.0/9', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10'].map(parseSubnet);
 const podPrefix = 22;
-/** Wider routes count as default routes (some VPNs set two halves) and occupy no address. */
+/**
+ * Routes with a shorter prefix count as default routes (some VPNs set two halves) and do not occupy
+ * addresses.
+ */
 const widestClaim = 8;
 
 export function isSubnet(text: unknown): text is string {
@@ -63,8 +68,8 @@ export function overlaps(a: Subnet, b: Subnet): boolean {
 }
 
 /**
- * Networks and addresses of /proc/net/fib_trie, which has all routing tables and local addresses: a
- * line with a leaf's address, then one line per prefix length.
+ * Parses the networks and addresses of /proc/net/fib_trie, which contains all routing tables and
+ * local addresses: a line with the address of a leaf is followed by one line per prefix length.
  */
 export function parseFibTrie(text: string): Subnet[] {
   const found: Subnet[] = [];
@@ -77,7 +82,7 @@ export function parseFibTrie(text: string): Subnet[] {
   return found;
 }
 
-/** The main routing table from /proc/net/route, with addresses in host byte order. */
+/** Parses the main routing table in /proc/net/route, whose addresses are in host byte order. */
 export function parseRouteTable(text: string): Route[] {
   return text
     .split('\n')
@@ -96,8 +101,8 @@ function littleEndian(hex: string): number {
 }
 
 /**
- * The first free network, starting at the position given by the hash. Deterministic for a hash and
- * a machine.
+ * Returns the first free network, starting at the position given by the hash; the result is always
+ * the same for the same hash and networks in use.
  */
 export function chooseSubnet(hash: string, used: readonly Subnet[]): Subnet {
   const claims = used.filter((subnet) => subnet.prefix >= widestClaim);

@@ -7,7 +7,7 @@ import { parseAnswer } from './parse-answer.ts';
 import { retryAfterOf } from './retry.ts';
 
 export interface BodyOptions {
-  /** The request, for messages. */
+  /** The request, for error messages. */
   readonly what: string;
   readonly limit: number;
 }
@@ -41,7 +41,7 @@ export function decodeObject(
     const value = parseAnswer(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // Reported below.
+    // The undefined value is reported as an error below.
   }
   throw bad(
     what,
@@ -96,7 +96,10 @@ export async function readRefusal(
   };
 }
 
-/** The message of the server or of a proxy before it. */
+/**
+ * Parses the Status object of an API server; any other text, such as the error page of a proxy,
+ * becomes its message.
+ */
 function statusOf(text: string): ApiStatus {
   const value = parsed(text);
   if (typeof value !== 'object' || value === null) {

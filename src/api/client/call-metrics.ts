@@ -2,7 +2,7 @@ import type { MetricRegistry } from '../../lib/index.ts';
 import type { CallResult } from './calls.ts';
 
 const buckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
-/** Used as status if there was no response. */
+/** The `status` label of requests without a response. */
 const noAnswer = '<error>';
 
 /**

@@ -18,14 +18,14 @@ import {
 /** The limits of one client. */
 export interface CallLimits {
   readonly rate: RateLimit;
-  /** For one attempt, from the connection to the last byte. */
+  /** The time limit of one attempt, from the connection to the last byte. */
   readonly tryMs: number;
-  /** For a call with all its attempts, after the rate limiter admitted it. */
+  /** The time limit of a call with all its attempts, once the rate limiter has admitted it. */
   readonly callMs: number;
   readonly mostInFlight: number;
 }
 
-/** The result of one attempt, for metrics. */
+/** The result of one attempt, reported to metrics. */
 export interface CallResult {
   readonly verb: string;
   readonly method: WireRequest['method'];
@@ -56,9 +56,9 @@ export interface ClientCall<T> {
   readonly what: string;
   readonly request: WireRequest;
   readonly repetition: Repetition;
-  /** A streamed response may share a connection with others. */
+  /** A streamed response may share its connection with other requests. */
   readonly response?: 'single' | 'stream';
-  /** Within the deadline of the attempt. */
+  /** Reads the response; the signal aborts at the deadline of the attempt. */
   readonly consume: (response: SuccessfulResponse, signal: AbortSignal) => Promise<T>;
 }
 
@@ -67,7 +67,7 @@ type Outcome<T> =
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly access: Access }
   | { readonly kind: 'broken'; readonly broken: BrokenConnection; readonly error: KubelingError };
 
-/** The history of a call. */
+/** The earlier attempts of a call. */
 interface CallAttempts {
   waits: number;
   breaks: number;
@@ -96,7 +96,7 @@ export class RetryingCaller {
     const { transport, limits } = this.#options;
     using scope = new LinkedController(signal);
     using _closing = onAbort(transport.closed, (reason) => scope.abort(reason));
-    // The wait for the rate limiter is not the server's fault and does not count as its time.
+    // The wait for the client's own rate limiter does not count towards the deadline of the call.
     await this.#rate.take(scope.signal);
     using _deadline = this.#deadline(scope, call.what, limits.callMs);
     using _slot = await this.#slots.take(scope.signal);
@@ -194,7 +194,7 @@ export class RetryingCaller {
     };
   }
 
-  /** A server that only returns errors is not reachable again. */
+  /** A server that only returns errors still counts as unreachable. */
   #recordReachability(status: number): void {
     const { reachability } = this.#options.transport;
     if (status < 500) reachability.succeeded();
@@ -227,7 +227,7 @@ export class RetryingCaller {
     }
   }
 
-  /** Also for connections that break after the response began. */
+  /** Adds the request to the error, also when the connection broke after the response began. */
   #explain(
     what: string,
     at: Omit<SuccessfulResponse, 'message'> & { readonly cause: unknown },

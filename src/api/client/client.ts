@@ -23,7 +23,9 @@ export interface ApiList<T> {
 export interface ListQuery extends Collection {
   readonly fieldSelector?: string | undefined;
   readonly labelSelector?: string | undefined;
-  /** '0' for any version the server has, left out for the newest. */
+  /**
+   * The value '0' accepts any version that the server has cached; undefined requests the newest.
+   */
   readonly resourceVersion?: string | undefined;
   readonly limit?: number | undefined;
   readonly continue?: string | undefined;
@@ -51,7 +53,7 @@ export interface Patch {
 
 export interface DeleteOptions {
   readonly gracePeriodSeconds?: number | undefined;
-  /** The object must have this UID. */
+  /** The deletion fails unless the object has this UID. */
   readonly uid?: string | undefined;
   readonly resourceVersion?: string | undefined;
 }
@@ -76,8 +78,8 @@ export interface ApiClient {
   patch<T extends ApiObject>(ref: ObjectRef, patch: Patch, signal: AbortSignal): Promise<T>;
   delete(ref: ObjectRef, options: DeleteOptions, signal: AbortSignal): Promise<void>;
   /**
-   * Notifies when the server responds to any client after it was unreachable, so that waiting calls
-   * retry at once. Left out by a client that cannot know.
+   * Calls the listener when the server responds to any client after it was unreachable, so that
+   * waiting calls retry immediately. Undefined for clients that do not track reachability.
    */
   onReturn?(listener: () => void): Disposable;
 }

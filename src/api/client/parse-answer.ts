@@ -4,8 +4,8 @@
  */
 export function parseAnswer(text: string): unknown {
   if (!text.includes(nullField)) return JSON.parse(text);
-  // Every condition of every pod has one: removing them from the text is cheaper than walking
-  // through all values.
+  // Every condition of every pod contains a null field: removing them from the text is faster than
+  // walking through all values.
   const plain = text.replace(plainNullFields, '');
   const value: unknown = JSON.parse(plain);
   return plain.includes(nullField) ? withoutNulls(value) : value;
@@ -13,11 +13,12 @@ export function parseAnswer(text: string): unknown {
 
 const nullField = ':null';
 /**
- * With the comma before or after it. An escaped quote is part of a text, and so is what follows.
+ * Matches a null field with the comma before or after it. Does not match inside a string: quotes
+ * there are escaped.
  */
 const plainNullFields = /,"\w+":null(?=[,}])|(?<!\\)"\w+":null(?:,|(?=}))/g;
 
-/** Returns the same value if there are none. */
+/** Returns the same object if it has no null fields. */
 function withoutNulls(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) {

@@ -1,6 +1,6 @@
 /** A resource as it appears in API paths. */
 export interface ApiResource {
-  /** Empty for the core group. */
+  /** The API group; empty for the core group. */
   readonly group: string;
   readonly version: string;
   readonly plural: string;
@@ -57,7 +57,7 @@ export const apiResources = {
 /** The location of objects of a resource. */
 export interface Collection {
   readonly resource: ApiResource;
-  /** Left out for cluster-scoped resources and for all namespaces. */
+  /** Undefined for cluster-scoped resources and for all namespaces. */
   readonly namespace?: string | undefined;
 }
 

@@ -51,7 +51,7 @@ test('classifies requests by the effect of a repetition', () => {
   assert.equal(repetitionOfPatch('strategic'), 'same-effect');
 });
 
-test('finds the code of a broken connection below its wrappers', () => {
+test('finds the error code of a broken connection in nested causes', () => {
   const reset = Object.assign(new Error('reset'), { code: 'ECONNRESET' });
   assert.equal(new BrokenConnection(new AggregateError([reset]), 'new').code, 'ECONNRESET');
   assert.equal(new BrokenConnection(new Error('x', { cause: reset }), 'new').code, 'ECONNRESET');

@@ -4,13 +4,16 @@ import type { ApiStatus } from './api-error.ts';
 import type { PatchKind } from './client.ts';
 import type { ApiResource } from './resource.ts';
 
-/** The effect of a request that reaches the server twice. */
+/** What happens if a request reaches the server twice. */
 export type Repetition =
-  /** None: it only reads. */
+  /** Nothing: the request only reads. */
   | 'harmless'
-  /** The same final state, though the response may differ: a conflict, or already deleted. */
+  /**
+   * The state is the same as after one request, though the response may differ: a conflict, or
+   * already deleted.
+   */
   | 'same-effect'
-  /** Another state, for example a second object. */
+  /** The state may differ, for example a second object exists. */
   | 'unsafe';
 
 /** How often one call is retried at the server's request. */
@@ -18,12 +21,12 @@ export const maxRetries = 10;
 /** How often one call is retried after a broken connection, and the delays before each retry. */
 const breakDelaysMs = [0, 100, 1_000] as const;
 
-/** Reviews are queries: they create no object. */
+/** Review requests are queries that create no object; all other POST requests create an object. */
 export function repetitionOfPost({ kind }: ApiResource): Repetition {
   return kind === 'TokenReview' || kind === 'SubjectAccessReview' ? 'harmless' : 'unsafe';
 }
 
-/** Operations of a JSON patch may add to what they added before. */
+/** A JSON patch may append to a list, so repeating it may append twice. */
 export function repetitionOfPatch(kind: PatchKind): Repetition {
   return kind === 'json' ? 'unsafe' : 'same-effect';
 }
@@ -41,18 +44,18 @@ export function mayRepeatRefused({ status, retryAfterMs, repetition }: Refused):
 }
 
 export interface ConnectionFailure {
-  /** For example ECONNRESET. */
+  /** The error code, for example ECONNRESET. */
   readonly code: string | undefined;
-  /** The server may have closed an idle connection at the moment it was used. */
+  /** A reused idle connection may have been closed by the server just before the request. */
   readonly socket: 'new' | 'reused';
   readonly repetition: Repetition;
-  /** The number of earlier broken connections. */
+  /** The number of connections that broke during earlier attempts of the call. */
   readonly before: number;
 }
 
 const breaks: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED']);
 
-/** The delay before the request is sent again; undefined if it must not be. */
+/** Returns the delay before the request is sent again; undefined if it must not be sent again. */
 export function repeatAfterBreakMs({
   code,
   socket,
@@ -64,7 +67,9 @@ export function repeatAfterBreakMs({
   return repetition === 'same-effect' && socket === 'reused' && before === 0 ? 0 : undefined;
 }
 
-/** The header in either of its forms, or the same value in the body. */
+/**
+ * Reads the retry delay from the Retry-After header (seconds or a date), or from the response body.
+ */
 export function retryAfterOf(
   headers: IncomingHttpHeaders,
   status: ApiStatus,

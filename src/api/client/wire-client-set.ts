@@ -19,7 +19,7 @@ export interface ApiConnectionOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly userAgent: string;
-  /** For HTTPS_PROXY and NO_PROXY, and as the environment of exec plugins. */
+  /** Provides HTTPS_PROXY and NO_PROXY, and is the environment of exec plugins. */
   readonly environment: ProxyEnvironment;
   readonly files?: ApiFiles;
   /** Runs exec plugins. */
@@ -36,20 +36,26 @@ export interface ApiClientOptions extends ApiConnectionOptions {
   readonly limits: CallLimits;
 }
 
-/** Control of the connections behind clients. */
+/** Controls the connections that the clients share. */
 export interface ApiConnections {
   /**
    * Reads kubeconfig, certificates and tokens again; if they changed, all old connections are
    * closed.
    */
   reload(): void;
-  /** Closes idle connections, which may be dead without a notification. */
+  /** Closes idle connections: after a network change they may be broken without any error. */
   closeIdle(): void;
-  /** The same, and also watches without recent events: they resume over other connections. */
+  /**
+   * Closes idle connections and the watches without recent events, which then resume over new
+   * connections.
+   */
   closeSilent(): void;
-  /** Closes requests and watches in flight too; the clients continue with new connections. */
+  /**
+   * Closes all connections, also those of requests and watches in flight; the clients continue with
+   * new connections.
+   */
   closeConnections(): void;
-  /** Permanently: calls in flight and later calls fail. */
+  /** Closes all connections permanently: calls in flight and later calls fail. */
   close(): void;
 }
 
@@ -58,13 +64,13 @@ export interface WireApiClient extends ApiClient {
   text(path: `/${string}`, signal: AbortSignal): Promise<string>;
 }
 
-/** Nothing is read or connected before the first request. */
+/** Creates a client; the kubeconfig is read and connections are opened at the first request. */
 export function createApiClient(options: ApiClientOptions): WireApiClient & ApiConnections {
   const pool = poolOf(options);
   return Object.assign(clientOn(pool, options, options.limits), connectionsOf(pool));
 }
 
-/** As in the configuration. */
+/** A client rate limit as in the kubelet configuration. */
 export interface ClientRate {
   readonly qps: number;
   readonly burst: number;
@@ -83,15 +89,17 @@ export interface ApiClientsOptions extends ApiConnectionOptions {
 export interface ApiClients extends ApiConnections {
   readonly main: WireApiClient;
   readonly events: ApiClient;
-  /** For the lease and the node status: no rate limit and a short deadline. */
+  /** The client for the lease and the node status: no rate limit and a short deadline. */
   readonly heartbeat: ApiClient;
-  /** Changes the rates of the first two. Rejects negative rates with CONFIG_INVALID. */
+  /**
+   * Changes the rates of the main and the event client. Rejects negative rates with CONFIG_INVALID.
+   */
   setRates(rates: Pick<ApiClientsOptions, 'main' | 'events'>): void;
 }
 
 /**
- * Rejects negative rates with CONFIG_INVALID. Nothing is read or connected before the first
- * request.
+ * Creates the clients of a node; the kubeconfig is read and connections are opened at the first
+ * request. Rejects negative rates with CONFIG_INVALID.
  */
 export function createApiClients(options: ApiClientsOptions): ApiClients {
   const pool = poolOf(options);
@@ -111,9 +119,9 @@ export function createApiClients(options: ApiClientsOptions): ApiClients {
   };
 }
 
-/** An API server itself aborts a request after a minute. */
+/** The attempt limit matches API servers, which abort a request after a minute. */
 export const mainLimits = { tryMs: 60_000, callMs: 300_000, mostInFlight: 64 } as const;
-/** The event recorder retries by itself. */
+/** The limits are short because the event recorder itself retries. */
 export const eventLimits = { tryMs: 30_000, callMs: 60_000, mostInFlight: 8 } as const;
 
 export function heartbeatLimits(ms: number): CallLimits {

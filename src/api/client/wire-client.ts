@@ -30,7 +30,7 @@ export interface WireClientOptions {
   readonly longestEvent: number;
 }
 
-/** How long after the end of a watch its server is considered dead. */
+/** How long after the requested end of a watch its server is considered dead. */
 const watchSlackMs = 30_000;
 
 const patchTypes = {
@@ -121,7 +121,6 @@ export class WireClient implements ApiClient {
     await this.#send({ ...spec, repetition: 'same-effect', body }, signal);
   }
 
-  /** Changes the rate. */
   setRate(rate: RateLimit): void {
     this.#options.caller.setRate(rate);
   }
@@ -216,7 +215,7 @@ function watchParameters(query: WatchQuery): Readonly<Record<string, string | nu
   };
 }
 
-/** Adds the kind and version: a server that stores objects as received would store them without. */
+/** Adds the kind and API version, because a server may store objects exactly as received. */
 function withKind(object: ApiObject, { resource }: Collection): ApiObject {
   return { apiVersion: apiVersionOf(resource), kind: resource.kind, ...object };
 }
@@ -226,7 +225,7 @@ interface RawList<T> {
   readonly items?: readonly T[] | null;
 }
 
-/** List items have no kind, watch events do. */
+/** Adds kind and API version to list items, which have none, unlike the objects of watch events. */
 function completeList<T extends ApiObject>({ metadata, items }: RawList<T>, at: Collection): ApiList<T> {
   if (!Array.isArray(items ?? [])) {
     const message = `Cannot list ${describeTarget(at)} as the response must have a list of items`;
@@ -238,14 +237,16 @@ function completeList<T extends ApiObject>({ metadata, items }: RawList<T>, at: 
   };
 }
 
-/** For messages: "pods/web/status in default". */
+/**
+ * Describes the target of a request for error messages, for example "pods/web/status in default".
+ */
 function describeTarget(at: Collection | ObjectRef): string {
   const parts = 'name' in at ? [at.name, at.subresource] : [];
   const path = [at.resource.plural, ...parts].filter((part) => part !== undefined).join('/');
   return at.namespace === undefined ? path : `${path} in ${at.namespace}`;
 }
 
-/** Undefined and empty values are left out. */
+/** Builds a query string without undefined and empty values. */
 function queryOf(parameters: Readonly<Record<string, string | number | undefined>>): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {

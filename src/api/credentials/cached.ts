@@ -2,12 +2,12 @@ import { type Clock, describeError, type Logger } from '../../lib/index.ts';
 
 export interface LoadedValue<T> {
   readonly value: T;
-  /** How long the value is fresh; it is loaded again after that. */
+  /** How long the loaded value is fresh; the first read after that loads it again. */
   readonly forMs: number;
 }
 
 export interface ExpiringValueOptions<T> {
-  /** Its name in the log, for example "the token file". */
+  /** What the value is, for log messages, for example "the token file". */
   readonly what: string;
   readonly read: (signal: AbortSignal) => Promise<LoadedValue<T>>;
   readonly clock: Clock;
@@ -36,7 +36,10 @@ export class ExpiringValue<T> {
     return this.#last !== undefined && this.#options.clock.monotonicMs() < this.#dueMs;
   }
 
-  /** Must not be called concurrently: the owner serializes calls. */
+  /**
+   * Returns the fresh value, and loads it when it has expired. Must not be called concurrently: the
+   * owner serializes calls.
+   */
   async get(signal: AbortSignal): Promise<T> {
     if (this.#last !== undefined && this.isFresh) return this.#last.value;
     const reading = ++this.#reading;
@@ -44,7 +47,8 @@ export class ExpiringValue<T> {
       const { value, forMs } = await this.#options.read(signal);
       const readMs = this.#options.clock.monotonicMs();
       this.#last = { value, readMs };
-      // Marked stale during the load: the result may be the old value.
+      // A value that was marked stale during its load expires immediately, because it may still be
+      // the old one.
       this.#dueMs = reading === this.#reading ? readMs + forMs : 0;
       return value;
     } catch (error) {
@@ -53,7 +57,7 @@ export class ExpiringValue<T> {
     }
   }
 
-  /** Loads it again on the next read, unless it is newer than `youngerThanMs`. */
+  /** Makes the next read load the value again, unless the value is younger than `minAgeMs`. */
   expire(minAgeMs = 0): void {
     const ageMs = this.#options.clock.monotonicMs() - (this.#last?.readMs ?? Number.NEGATIVE_INFINITY);
     if (ageMs < minAgeMs) return;

@@ -7,7 +7,10 @@ import { Credentials } from './credentials.ts';
 
 const never = new AbortController().signal;
 
-/** In-memory files, a clock, and programs with given outputs. */
+/**
+ * Environment of the credential tests: in-memory files, a virtual clock, and exec plugins with
+ * given outputs.
+ */
 class World {
   readonly clock = new VirtualClock({ startMs: Date.UTC(2026, 0, 1) });
   readonly logs = collectLogs(this.clock);
@@ -62,7 +65,7 @@ class World {
   }
 }
 
-test('reads nothing twice while it is fresh and returns the same object', async () => {
+test('reads no credential file twice while it is fresh, and returns the same object', async () => {
   const environment = new World({ token: 'abc' });
   const first = await environment.credentials.current(never);
   await environment.clock.advance(299_000);
@@ -73,7 +76,7 @@ test('reads nothing twice while it is fresh and returns the same object', async 
   assert.equal(environment.reads.length, 2);
 });
 
-test('reads a token file every minute and keeps the token while it cannot be read', async () => {
+test('reads a token file every minute, and uses the old token while the file cannot be read', async () => {
   const environment = new World({ tokenFile: 'token' });
   environment.files.set('/etc/token', ' one\n');
   assert.equal(await environment.authorization(), 'Bearer one');
@@ -110,7 +113,7 @@ test('fails with the name of a missing token file, unless the kubeconfig has a t
   assert.equal(await both.authorization(), 'Bearer read');
 });
 
-test('reloads with the next request after an invalidation or rejection', async () => {
+test('reloads credentials at the next request after an invalidation or a rejection by the server', async () => {
   const environment = new World({ tokenFile: 'token' });
   environment.files.set('/etc/token', 'one');
   const first = await environment.credentials.current(never);
@@ -124,7 +127,7 @@ test('reloads with the next request after an invalidation or rejection', async (
   assert.equal(await environment.authorization(), 'Bearer three');
 });
 
-test('follows a changed kubeconfig and ignores an invalid one', async () => {
+test('applies a changed kubeconfig and ignores an invalid one', async () => {
   const environment = new World({ token: 'one' });
   assert.equal(await environment.authorization(), 'Bearer one');
   environment.write({ username: 'me', password: 'secret' }, 'https://b');
@@ -187,7 +190,7 @@ test('does not run the plugin for every request that the server rejects', async 
   assert.equal(environment.runs.length, 3);
 });
 
-test('shares one run of the plugin between concurrent callers, also when one aborts', async () => {
+test('shares one plugin run between concurrent callers, and continues it when one caller aborts', async () => {
   const environment = new World({ exec });
   environment.answer = () => execAnswer({ token: 'shared' });
   const given = new AbortController();
@@ -223,7 +226,7 @@ test('reports unusable plugin output without quoting it', async () => {
   }
 });
 
-test('runs no plugin for a user with a token', async () => {
+test('does not run the exec plugin of a user that also has a token', async () => {
   const environment = new World({ exec, token: 'mine' });
   assert.equal(await environment.authorization(), 'Bearer mine');
   assert.equal(environment.runs.length, 0);

@@ -9,9 +9,12 @@ import type { TlsIdentity } from './identity.ts';
 /** The address of a server and the credentials for it. */
 export interface Access {
   readonly context: KubeContext;
-  /** The same object as long as nothing in it changed. */
+  /** The TLS identity; the same object until one of its fields changes. */
   readonly identity: TlsIdentity;
-  /** The value of the Authorization header, if any. */
+  /**
+   * The value of the Authorization header; undefined for an anonymous user and with a client
+   * certificate only.
+   */
   readonly authorization: string | undefined;
 }
 
@@ -37,7 +40,7 @@ export class Credentials {
   #of: ContextCredentials | undefined;
   #last: Access | undefined;
 
-  /** `load` is called repeatedly for the kubeconfig. */
+  /** Calls `load` whenever the kubeconfig must be read again. */
   constructor(load: () => Promise<KubeContext>, deps: CredentialDeps) {
     this.#deps = deps;
     this.#context = new ExpiringValue({
@@ -48,21 +51,24 @@ export class Credentials {
     });
   }
 
-  /** Rejects if there were never any; a failed renewal is only logged. */
+  /**
+   * Returns the current credentials. Rejects if none were ever loaded; a failed reload is only
+   * logged.
+   */
   async current(signal: AbortSignal): Promise<Access> {
     if (this.#last !== undefined && this.#isFresh()) return this.#last;
     return await this.#reads.run('access', (shared) => this.#read(shared), signal);
   }
 
-  /** Everything is read again with the next request. */
+  /** Makes the next request reload all credentials. */
   expire(): void {
     this.#context.expire();
     this.#of?.expire();
   }
 
   /**
-   * The server rejected these credentials: files that may have changed are read again with the next
-   * request.
+   * Handles credentials that the server rejected: the next request reloads the files, which may
+   * have changed.
    */
   refused(access: Access): void {
     if (access === this.#last) this.#of?.refused();

@@ -9,12 +9,12 @@ import { isSameIdentity, readIdentity, type TlsIdentity } from './identity.ts';
 const certificateAgeMs = 300_000;
 const tokenAgeMs = 60_000;
 /**
- * A plugin may be slow and costly: a server that rejects everything must not cause a run per
- * request.
+ * The minimum time between two runs of an exec plugin, which may be slow and costly: a server that
+ * rejects every request must not cause a run per request.
  */
 const minExecAgeMs = 10_000;
 
-/** The credentials of one context as last read. */
+/** The most recently loaded credentials of one kubeconfig context. */
 export class ContextCredentials {
   readonly context: KubeContext;
   readonly #deps: CredentialDeps;
@@ -79,7 +79,7 @@ export class ContextCredentials {
     return `Basic ${Buffer.from(`${basic.username}:${basic.password}`).toString('base64')}`;
   }
 
-  /** Until the file can be read, the token in the kubeconfig is used. */
+  /** Reads the token file; until it can be read, returns the token in the kubeconfig. */
   async #tokenOfFile(signal: AbortSignal): Promise<string | undefined> {
     try {
       return await this.#token?.get(signal);
@@ -109,7 +109,7 @@ export class ContextCredentials {
   }
 }
 
-/** An explicit token takes precedence. */
+/** Whether the user has credentials that take precedence over an exec plugin. */
 function hasOtherMeans({ user }: KubeContext): boolean {
   return [user.token, user.tokenFile, user.basic, user.certificate].some((means) => means !== undefined);
 }

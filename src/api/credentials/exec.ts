@@ -11,7 +11,7 @@ import { isHeaderText } from '../kubeconfig/kubeconfig.ts';
 import type { LoadedValue } from './cached.ts';
 import { type ClientCertificate, clientCertificate } from './identity.ts';
 
-/** The output of a plugin. */
+/** The credentials in the output of an exec plugin. */
 export interface ExecCredential {
   readonly token: string | undefined;
   readonly client: ClientCertificate | undefined;
@@ -33,7 +33,10 @@ export interface ExecCredentialRequest {
   readonly ca: string | undefined;
 }
 
-/** Rejects with API_UNAVAILABLE: the failure of a plugin may be temporary. */
+/**
+ * Runs an exec plugin and returns its credentials. Rejects with API_UNAVAILABLE, because the
+ * failure of a plugin may be temporary.
+ */
 export async function runExecPlugin(
   request: ExecCredentialRequest,
   deps: ExecDeps,
@@ -126,7 +129,10 @@ function certificateIn(status: ExecStatus, plugin: ExecPlugin): ClientCertificat
   return clientCertificate({ cert, key, certName: from, keyName: from });
 }
 
-/** Without a date it is valid until the server rejects it, a certificate until it expires. */
+/**
+ * How long the credentials of a plugin are valid. Without an expiry date, a token is valid until
+ * the server rejects it and a certificate until it expires.
+ */
 function lifetimeMs(
   configured: string | undefined,
   client: ClientCertificate | undefined,

@@ -19,7 +19,7 @@ current-context: x
   });
 }
 
-test('treats certificate and key embedded in one kubeconfig as two texts', async () => {
+test('reads certificate and key separately when both are embedded under one name', async () => {
   using folder = new CertificateFolder();
   const pair = folder.authority('/CN=someone').issue({ subject: '/O=system:nodes/CN=system:node:n' });
   const context = await contextOf();

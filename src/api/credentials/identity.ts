@@ -6,20 +6,20 @@ import type { ApiFiles, KubeContext, Material } from '../kubeconfig/kubeconfig.t
 export interface ClientCertificate {
   readonly cert: string;
   readonly key: string;
-  /** The source: a file, or a field of the kubeconfig. */
+  /** Where the certificate comes from, for messages: a file or a field of the kubeconfig. */
   readonly name: string;
   readonly expires: Instant;
 }
 
-/** The identity of a connection: a change of any field requires a new connection. */
+/** The TLS settings of a connection: a change of any field requires a new connection. */
 export interface TlsIdentity {
   readonly ca: { readonly pem: string; readonly name: string } | undefined;
   readonly client: ClientCertificate | undefined;
 }
 
 /**
- * Rejects with API_UNAVAILABLE for a file, which may appear later, and with KUBECONFIG_INVALID for
- * an embedded value.
+ * Loads the TLS identity. Rejects with API_UNAVAILABLE if a file cannot be used, because it may
+ * appear later, and with KUBECONFIG_INVALID for an embedded value.
  */
 export async function readIdentity(context: KubeContext, files: ApiFiles): Promise<TlsIdentity> {
   const { ca, server } = context.cluster;
@@ -42,7 +42,7 @@ async function readPair(
   files: ApiFiles,
 ): Promise<ClientCertificate> {
   const cert = await textOf(pair.cert, files);
-  // A file with both is read once, so that both are consistent.
+  // A file that contains both certificate and key is read only once, so that the two match.
   const isOneFile = pair.key.kind === 'file' && pair.cert.kind === 'file' && pair.key.path === pair.cert.path;
   const key = isOneFile ? cert : await textOf(pair.key, files);
   return clientCertificate({ cert, key, certName: pair.cert, keyName: pair.key });
@@ -56,7 +56,8 @@ export interface PemPair {
 }
 
 /**
- * While files are replaced, the certificate may be new and the key old: such a pair is rejected.
+ * Checks that certificate and key belong together: while the files are replaced, one of them may be
+ * new and the other old.
  */
 export function clientCertificate({ cert, key, certName, keyName }: PemPair): ClientCertificate {
   const certificate = parse(certName, () => new X509Certificate(cert));

@@ -8,20 +8,20 @@ export interface CorrelatorOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly origin: EventOrigin;
-  /** The number of remembered events, groups and objects; 4,096 of each unless given. */
+  /** The number of events, groups and objects to remember; 4,096 each by default. */
   readonly capacity?: number;
 }
 
-/** How to send an event. */
+/** What to do with a recorded event. */
 export type Correlated =
   | {
       readonly is: 'event';
-      /** Events of one key are one object of the API, updated with each count. */
+      /** Events with the same key are one object in the API, whose count is updated. */
       readonly key: string;
       readonly event: Event;
       readonly sent: 'before' | 'never';
     }
-  /** Rate limited: counted but not sent. */
+  /** The event exceeds the rate limit: it is counted but not sent. */
   | { readonly is: 'spam' };
 
 interface Observation {
@@ -58,7 +58,7 @@ export class EventCorrelator {
     const combined = this.#similar.isOneOfMany(groupKey, digest(note.message), nowMs);
     const key = combined ? groupKey : digest(groupKey, note.about.fieldPath ?? '', note.message);
     const correlated = this.#observe(key, combined ? inCommon(note) : note);
-    // Applied last: events that are not sent count too.
+    // The rate limit is applied last, so that events that are not sent are counted too.
     return this.#spam.allows(groupKey, nowMs) ? correlated : { is: 'spam' };
   }
 
@@ -78,17 +78,20 @@ function inCommon(note: EventInput): EventInput {
   return { ...note, message: `(combined from similar events): ${note.message}` };
 }
 
-/** Hashed, because thousands of keys are stored and messages may be long. */
+/** Shortens a key to a hash, because thousands of keys are stored and messages may be long. */
 function digest(...parts: readonly string[]): string {
   return createHash('sha256').update(parts.join('\0')).digest('base64').slice(0, 24);
 }
 
-/** The number of messages per reason that are sent separately; further ones share an event. */
+/**
+ * The number of different messages per reason that are sent as separate events; further ones are
+ * combined into one event.
+ */
 const mostSimilar = 10;
 const similarForMs = 600_000;
 
 interface Group {
-  /** The messages, the oldest first. */
+  /** The different messages, oldest first. */
   readonly messages: Set<string>;
   lastMs: number;
 }
@@ -101,7 +104,9 @@ class SimilarEvents {
     this.#groups = new LruMap({ capacity });
   }
 
-  /** Whether the group has so many messages that this one goes into the combined event. */
+  /**
+   * Whether the group has so many different messages that this one belongs in the combined event.
+   */
   isOneOfMany(key: string, message: string, nowMs: number): boolean {
     const known = this.#groups.get(key);
     const group = known !== undefined && nowMs - known.lastMs <= similarForMs ? known : newGroup();
@@ -138,7 +143,7 @@ class SpamFilter {
     this.#buckets = new LruMap({ capacity });
   }
 
-  /** Whether one more may be sent. */
+  /** Whether one more event may be sent now. */
   allows(key: string, nowMs: number): boolean {
     const bucket = this.#buckets.get(key) ?? { tokens: spamBurst, atMs: nowMs };
     const tokens = Math.min(spamBurst, bucket.tokens + (nowMs - bucket.atMs) / spamRefillMs);

@@ -4,25 +4,29 @@ import { isApiCode } from '../client/api-error.ts';
 import type { ApiClient } from '../client/client.ts';
 import { apiResources } from '../client/resource.ts';
 
-/** An event in the queue. */
+/** An event that waits to be sent. */
 export interface QueuedEvent {
   readonly key: string;
   event: Event;
-  /** Whether to patch an event the server should have, or to create one. */
+  /** Whether to create the event, or to patch an event that exists on the server. */
   via: 'create' | 'patch';
-  /** Attempts that count: those while the server responded to others. */
+  /**
+   * The number of attempts that count: only those after which the server responded to other events.
+   */
   tries: number;
-  /** The number of responses of the server at the last attempt. */
+  /** The server's response count at the previous attempt. */
   responsesBefore: number;
-  /** Whether an attempt to create it got no response: it may exist. */
+  /** Whether an attempt to create the event got no response, so that the event may exist. */
   mayExist: boolean;
 }
 
 export type Delivery =
   | { readonly is: 'sent' }
-  /** The server will never accept it; quiet if that is expected. */
+  /** The server will never accept the event; `debug` if that is expected. */
   | { readonly is: 'refused'; readonly why: string; readonly log: 'warn' | 'debug' }
-  /** No response, or not from the API server: to be retried. */
+  /**
+   * The call got no response, or one that is not from the API server: the event will be retried.
+   */
   | { readonly is: 'failed'; readonly server: 'away' | 'silent' | 'there'; readonly why: string };
 
 export interface DeliveryDeps {
@@ -30,11 +34,12 @@ export interface DeliveryDeps {
   readonly clock: Clock;
 }
 
-/** The client has its own deadlines; this one applies in any case. */
+/** The deadline of a call, in case the client's own deadlines do not apply. */
 const callDeadlineMs = 30_000;
 
 /**
- * One attempt. Updates the queued event for the next one. Rejects with the signal's reason only.
+ * Makes one attempt to send the event, and updates the queued event for the next attempt. Rejects
+ * only with the signal's reason.
  */
 export async function deliver(
   deps: DeliveryDeps,
@@ -56,7 +61,8 @@ async function patched(deps: DeliveryDeps, queued: QueuedEvent, signal: AbortSig
     await patch(deps, queued, signal);
     return { is: 'sent' };
   } catch (error) {
-    // The server deletes events after some time.
+    // The event no longer exists, because servers delete events after some time: it is created
+    // again below.
     if (!isApiCode(error, 'API_NOT_FOUND')) throw error;
   }
   queued.via = 'create';
@@ -69,7 +75,7 @@ async function created(deps: DeliveryDeps, queued: QueuedEvent, signal: AbortSig
     await create(deps, queued, signal);
   } catch (error) {
     if (!isApiCode(error, 'API_CONFLICT') || !queued.mayExist) throw error;
-    // An earlier attempt succeeded without a response.
+    // The event exists: an earlier attempt created it, but its response was lost.
     queued.via = 'patch';
     if ((queued.event.count ?? 1) > 1) await patch(deps, queued, signal);
   }
@@ -99,7 +105,7 @@ function patch(
   return withDeadline(options, (limited) => client.patch(ref, { kind: 'strategic', body }, limited), signal);
 }
 
-/** A reachable server, or a proxy before it, that cannot serve now. */
+/** HTTP statuses of a server or proxy that is reachable but temporarily unable to respond. */
 const temporaryStatuses: ReadonlySet<unknown> = new Set([429, 502, 503, 504]);
 
 function classifyFailure(error: unknown): Delivery {
@@ -112,7 +118,10 @@ function classifyFailure(error: unknown): Delivery {
   return { is: 'refused', why, log: isExpectedRefusal(error) ? 'debug' : 'warn' };
 }
 
-/** The namespace is terminating, or the server has the event already. */
+/**
+ * Whether a rejection is expected: the namespace is terminating, or the server has the event
+ * already.
+ */
 function isExpectedRefusal(error: unknown): boolean {
   if (isApiCode(error, 'API_CONFLICT')) return true;
   return isApiCode(error, 'API_FORBIDDEN') && /being terminated/.test(describeError(error));

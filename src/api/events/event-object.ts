@@ -12,7 +12,7 @@ export interface EventInput {
   readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 
-/** The reporting component. */
+/** The component that reports the event. */
 export interface EventOrigin {
   readonly component: string;
   readonly nodeName: string;
@@ -32,8 +32,8 @@ export class EventNames {
   }
 
   /**
-   * Two events within a millisecond, or after the clock was set back, must not share a name: the
-   * second would be lost.
+   * Returns a unique event name. Two events of one object within a millisecond, or after the clock
+   * was set back, must not share a name, because the second one would be lost.
    */
   next(object: string, at: Instant): string {
     const nanos = BigInt(Math.trunc(at)) * 1_000_000n + BigInt(randomInt(this.#random, 1_000_000));
@@ -67,11 +67,14 @@ export function eventObject(note: EventInput, name: string, { component, nodeNam
   };
 }
 
-/** Messages of containers and runtimes may be long and may contain terminal control sequences. */
+/**
+ * Removes control characters from a message of a container or runtime, which may include terminal
+ * escape sequences, and truncates it.
+ */
 export function cleanMessage(message: string): string {
   const plain = stripControls(message);
   if (plain.length <= longestMessage) return plain;
-  // Through bytes, because a slice would keep the whole text in memory.
+  // Copies the text through a buffer: a slice would keep the complete original text in memory.
   return `${Buffer.from(plain.slice(0, longestMessage - 1).toWellFormed()).toString('utf8')}…`;
 }
 

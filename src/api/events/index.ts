@@ -13,14 +13,14 @@ export type { EventOutcome } from './sender.ts';
 
 const outcomes: readonly EventOutcome[] = ['sent', 'refused', 'gave-up', 'queue-full', 'spam', 'closed'];
 
-/** Create it once per registry, for a recorder's `onOutcome`. */
+/** Counts event outcomes. Create it once per registry, and use it as a recorder's `onOutcome`. */
 export function eventMetrics(registry: MetricRegistry): (outcome: EventOutcome) => void {
   const events = registry.counter({
     name: 'kubeling_events_total',
     help: 'Events of pods and of the node by outcome; only those sent are visible to users.',
     labels: ['outcome'],
   });
-  // All series exist from the start, at zero: rates need a first value.
+  // Creates all series with the value zero, because rate() needs a first value.
   for (const outcome of outcomes) events.with({ outcome });
   return (outcome) => events.with({ outcome }).inc();
 }

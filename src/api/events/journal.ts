@@ -12,7 +12,7 @@ import {
 
 type Recorder = Pick<EventRecorder, 'record'>;
 
-/** A journal that also sends pod events to the API. */
+/** Wraps a pod journal so that pod events are also sent to the API. */
 export function recordingJournal(journal: PodJournal, recorder: Recorder, clock: Clock): PodJournal {
   return {
     event: (pod, event) => {
@@ -25,7 +25,7 @@ export function recordingJournal(journal: PodJournal, recorder: Recorder, clock:
   };
 }
 
-/** Sends node events to the API. */
+/** Creates a recorder that sends node events to the API. */
 export function nodeEventRecorder(
   nodeName: string,
   recorder: Recorder,
@@ -35,7 +35,7 @@ export function nodeEventRecorder(
   return ({ type, reason, message }) => recorder.record({ about, type, reason, message, at: clock.now() });
 }
 
-/** Sends events of claims to the API. */
+/** Creates a recorder that sends events about persistent volume claims to the API. */
 export function claimEventRecorder(
   recorder: Recorder,
   clock: Clock,
@@ -44,7 +44,7 @@ export function claimEventRecorder(
     recorder.record({ about: claimSubject(claim), type, reason, message, at: clock.now() });
 }
 
-/** Sends events of PersistentVolumes to the API. */
+/** Creates a recorder that sends events about PersistentVolumes to the API. */
 export function volumeEventRecorder(
   recorder: Recorder,
   clock: Clock,

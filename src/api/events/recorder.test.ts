@@ -17,14 +17,15 @@ type Call =
   | { readonly is: 'create'; readonly at: Collection; readonly event: Event }
   | { readonly is: 'patch'; readonly ref: ObjectRef; readonly patch: Patch };
 
-/** Stores events as a server does; the test may make a call fail or never return. */
+/** Fake API that stores events; a script decides which calls fail or never return. */
 class ScriptedEvents implements Pick<ApiClient, 'create' | 'patch'> {
   readonly calls: Call[] = [];
   readonly events = new Map<string, Event>();
   inFlight = 0;
   mostInFlight = 0;
   /**
-   * An error rejects the call; 'never' leaves it pending; 'lost' performs it and reports a failure.
+   * The scripted result of a call: an Error rejects it, 'never' leaves it pending, 'lost' performs
+   * it but reports a failure.
    */
   script: (call: Call, index: number) => Error | 'never' | 'lost' | 'slow' | undefined = () => undefined;
   readonly #clock: VirtualClock;
@@ -116,7 +117,7 @@ function rig(more: Partial<EventRecorderOptions> = {}) {
 
 const about = (name: string) => podSubject(pod(name));
 
-test('sends an event in the form users of the API know', async () => {
+test('sends an event with the fields that users of the API expect', async () => {
   const { server, recorder, clock } = rig();
   const subject = podSubject(pod('web'), 'spec.initContainers{setup}');
   const at = instant(Date.UTC(2026, 4, 1, 12, 0, 0, 789));
@@ -164,7 +165,7 @@ test('refers to a node by kind and name in the default namespace', async () => {
   assert.deepEqual(call.event.involvedObject, { kind: 'Node', apiVersion: 'v1', name: 'n1' });
 });
 
-test('gives simultaneous events unique names, whatever the clock does', async () => {
+test('gives simultaneous events unique names, even if the clock is set back', async () => {
   const { server, tell, clock } = rig();
   for (let index = 0; index < 5; index++) tell(`Reason${index}`);
   clock.jumpWall(-3_600_000);
@@ -173,7 +174,7 @@ test('gives simultaneous events unique names, whatever the clock does', async ()
   assert.equal(server.events.size, 6);
 });
 
-test("names an event without the object if the object's name is not usable", async () => {
+test("omits the object's name from the event's name if it is not a valid name", async () => {
   const { server, tell } = rig();
   tell('One', 'text', nodeSubject('Node_1'));
   tell('Two', 'text', nodeSubject('n'.repeat(250)));
@@ -216,7 +217,7 @@ test('patches count, time and message of a repeated event', async () => {
   assert.equal([...server.events.values()][0]?.firstTimestamp, '2026-01-01T00:00:00Z');
 });
 
-test('creates an event with its count again after the server deleted it', async () => {
+test('creates a repeated event again, with its count, after the server deleted it', async () => {
   const { server, tell } = rig();
   tell('BackOff');
   await settle();
@@ -230,7 +231,7 @@ test('creates an event with its count again after the server deleted it', async 
   assert.deepEqual(server.told(), ['BackOff text x2']);
 });
 
-test('separates events with another container, object, type or message', async () => {
+test('sends separate events for another container, object, type or message', async () => {
   const { server, recorder, tell, clock } = rig();
   tell('Failed', 'a');
   tell('Failed', 'b');
@@ -241,7 +242,7 @@ test('separates events with another container, object, type or message', async (
   assert.equal(server.events.size, 5);
 });
 
-test('combines messages of one reason from the tenth within ten minutes', async () => {
+test('combines events that differ only in their message, from the tenth within ten minutes', async () => {
   const { server, tell, clock } = rig();
   for (let index = 1; index <= 12; index++) {
     tell('Unhealthy', `probe ${index}`);
@@ -255,7 +256,7 @@ test('combines messages of one reason from the tenth within ten minutes', async 
   assert.equal(server.told().at(-1), 'Other one more x1');
 });
 
-test('sends messages separately again after ten quiet minutes', async () => {
+test('sends different messages as separate events again after ten minutes without events', async () => {
   const { server, tell, clock } = rig();
   for (let index = 1; index <= 10; index++) tell('Unhealthy', `probe ${index}`);
   await clock.advance(600_001);
@@ -264,7 +265,7 @@ test('sends messages separately again after ten quiet minutes', async () => {
   assert.equal(server.told().at(-1), 'Unhealthy probe 11 x1');
 });
 
-test('sends 25 of one reason and then one every five minutes, and counts all', async () => {
+test('sends 25 events of one reason and then one every five minutes, and counts all', async () => {
   const { server, tell, clock, counted } = rig();
   for (let index = 0; index < 40; index++) {
     tell('BackOff');
@@ -312,7 +313,7 @@ test('drops and counts events beyond a thousand queued ones without blocking', a
   await recorder[Symbol.asyncDispose]();
 });
 
-test('sends queued repetitions at once with their last count', async () => {
+test('combines repetitions of a queued event into one call with the latest count', async () => {
   const { server, tell, recorder, clock } = rig();
   server.script = (_, index) => (index === 0 ? 'slow' : undefined);
   for (let index = 0; index < 20; index++) tell('BackOff');
@@ -410,7 +411,7 @@ test('retries with one event and growing delays while the server is unreachable,
 });
 
 for (const status of [429, 503]) {
-  test(`retries when the server is unavailable (${status})`, async () => {
+  test(`retries an event when the server responds ${status}`, async () => {
     const { server, tell, clock } = rig();
     server.script = (_, index) => (index < 3 ? refusal(status) : undefined);
     tell('One');
@@ -419,7 +420,7 @@ for (const status of [429, 503]) {
   });
 }
 
-test('drops and logs an event the server rejects and sends the next', async () => {
+test('drops and logs an event that the server rejects, and sends the next one', async () => {
   const { server, tell, counted, warnings } = rig();
   server.script = (_, index) => (index === 0 ? refusal(422, 'bad event') : undefined);
   tell('Bad');
@@ -430,7 +431,7 @@ test('drops and logs an event the server rejects and sends the next', async () =
   assert.deepEqual(warnings(), ['API server rejected event']);
 });
 
-test('is quiet about a terminating namespace and an existing event', async () => {
+test('does not warn about events that are rejected because their namespace is terminating or the event exists', async () => {
   const { server, tell, counted, warnings } = rig();
   const terminating = 'unable to create new content in namespace team because it is being terminated';
   server.script = (_, index) => [refusal(403, terminating), refusal(409, 'already exists')][index];
@@ -445,7 +446,7 @@ test('is quiet about a terminating namespace and an existing event', async () =>
   assert.equal(warnings().length, 1);
 });
 
-test('does not send an event twice whose creation got no response, but sends its later counts', async () => {
+test('does not create an event twice if the first creation got no response, but sends its later counts', async () => {
   const { server, tell, clock, counted } = rig();
   server.script = (_, index) => (index === 0 ? 'lost' : undefined);
   tell('BackOff');
@@ -460,7 +461,7 @@ test('does not send an event twice whose creation got no response, but sends its
   assert.equal(counted('sent'), 1);
 });
 
-test('waits at stop until all events are sent or the deadline passes', async () => {
+test('waits when stopped until all events are sent or the deadline passes', async () => {
   const { server, tell, clock, recorder } = rig();
   await recorder.drained(new AbortController().signal);
   server.script = () => 'slow';
@@ -479,7 +480,7 @@ test('waits at stop until all events are sent or the deadline passes', async () 
   await drained;
 });
 
-test('drops queued and pending events when disposed and leaves nothing behind', async () => {
+test('drops queued and pending events when disposed, and leaves no timers or connections behind', async () => {
   const { server, tell, clock, recorder, counted } = rig();
   server.script = (call) => (call.is === 'create' && call.event.reason === 'Cut' ? unreachable() : 'never');
   tell('Cut', 'text', about('other'));
@@ -494,14 +495,14 @@ test('drops queued and pending events when disposed and leaves nothing behind', 
   assert.equal(recorder.queued, 0);
 });
 
-test('never throws when recording', () => {
+test('logs an invalid event instead of throwing', () => {
   const { recorder, warnings, clock } = rig();
   const broken = { type: 'Normal', reason: 'One', message: undefined, about: about('web'), at: clock.now() };
   recorder.record(broken as unknown as Parameters<EventRecorder['record']>[0]);
   assert.deepEqual(warnings(), ['Failed to record event']);
 });
 
-test('counts outcomes of events', async () => {
+test('counts the outcomes of events', async () => {
   const registry = new MetricRegistry({ onError: () => assert.fail('No collector is there') });
   const { tell } = rig({ onOutcome: eventMetrics(registry) });
   tell('One');
@@ -511,7 +512,7 @@ test('counts outcomes of events', async () => {
   assert.match(text, /kubeling_events_total\{outcome="queue-full"\} 0/);
 });
 
-test('receives events from the journals of pods and node, which keep their content', async () => {
+test('sends events from the journals of pods and of the node, and passes them on to the journals', async () => {
   const { recorder, server, clock } = rig();
   const kept: string[] = [];
   const inner = {
@@ -553,7 +554,7 @@ test('delays a normal event for half a second, so that the events of a start are
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('sends a warning at once, after the earlier events of its object', async () => {
+test('sends a warning immediately, after the queued events of its object', async () => {
   const { server, recorder, tell } = rig({ delayMs: 500 });
   tell('Pulled');
   recorder.record({ about: about('web'), type: 'Warning', reason: 'Failed', message: 'no', at: instant(0) });
@@ -561,7 +562,7 @@ test('sends a warning at once, after the earlier events of its object', async ()
   assert.deepEqual(server.told(), ['Pulled text x1', 'Failed no x1']);
 });
 
-test('does not wait for a delayed batch when stopped', async () => {
+test('sends delayed events immediately when stopped', async () => {
   const { server, recorder, tell } = rig({ delayMs: 500 });
   tell('Killing');
   await recorder.drained(new AbortController().signal);

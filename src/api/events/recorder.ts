@@ -6,21 +6,22 @@ import { eventSubjectKey } from './reference.ts';
 import { type EventOutcome, EventSender } from './sender.ts';
 
 export interface EventRecorderOptions {
-  /** The client for events, with its own limits. */
+  /** The API client for events, which has separate rate limits. */
   readonly client: Pick<ApiClient, 'create' | 'patch'>;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
   readonly nodeName: string;
-  /** Called with each event's outcome. Must not throw. */
+  /** Called with the outcome of each event. Must not throw. */
   readonly onOutcome?: (outcome: EventOutcome) => void;
   /** The queue limit; 1,000 unless given. Further events are dropped and counted. */
   readonly queueCapacity?: number;
   /** The number of concurrent calls; 8 unless given. */
   readonly parallel?: number;
   /**
-   * How long the first event of an object is delayed for others, unless it is a warning: the events
-   * of a pod start must not slow down the start. Half a second unless given.
+   * How long the first event of an object is delayed so that further ones can be sent with it;
+   * warnings are not delayed. This keeps the events of a pod start from slowing down the start. 500
+   * ms by default.
    */
   readonly delayMs?: number;
 }
@@ -77,12 +78,12 @@ export class EventRecorder implements AsyncDisposable {
     }
   }
 
-  /** Resolves when all recorded events have an outcome; for a stop, with a deadline. */
+  /** Resolves when every recorded event has an outcome. Used at shutdown, with a deadline. */
   async drained(signal: AbortSignal): Promise<void> {
     await this.#sender.drained(signal);
   }
 
-  /** Drops the queued events. */
+  /** Drops all queued events. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#sender[Symbol.asyncDispose]();
   }

@@ -16,20 +16,22 @@ interface NamedPod {
 }
 
 /**
- * A pod or a part of it. A static pod is referenced by its own UID, which users of its mirror pod
- * query.
+ * Returns the event subject for a pod, or for a part of it such as a container. A static pod is
+ * referenced by its own UID, because users query events by the UID of its mirror pod.
  */
 export function podSubject({ metadata }: NamedPod, fieldPath?: string | undefined): EventSubject {
   const { name, namespace, uid, resourceVersion } = metadata;
   return { kind: 'Pod', apiVersion: 'v1', namespace, name, uid, resourceVersion, fieldPath };
 }
 
-/** A node is referenced by name only: at start its UID is unknown. */
+/**
+ * Returns the event subject for a node. It has no UID, which is not known when the kubelet starts.
+ */
 export function nodeSubject(name: string): EventSubject {
   return { kind: 'Node', apiVersion: 'v1', name };
 }
 
-/** A claim as returned by the API. */
+/** A persistent volume claim as returned by the API. */
 export interface NamedClaim {
   readonly metadata?:
     | Partial<Record<'name' | 'namespace' | 'uid' | 'resourceVersion', string | undefined>>
@@ -50,7 +52,10 @@ export function volumeSubject({ name, uid }: NamedVolume): EventSubject {
   return { kind: 'PersistentVolume', apiVersion: 'v1', name, uid };
 }
 
-/** The whole object: events of its parts are ordered too. */
+/**
+ * Returns the queue key of an event's object. It does not include the field path, so that events of
+ * all parts of one object are sent in order.
+ */
 export function eventSubjectKey({ kind, namespace, name, uid, apiVersion }: EventSubject): string {
   return [kind, namespace, name, uid, apiVersion].join('\n');
 }

@@ -3,21 +3,24 @@ import { cancelledError, type Logger, type Random, type Timer, Waiters } from '.
 import { type Delivery, type DeliveryDeps, deliver, type QueuedEvent } from './delivery.ts';
 import { ServerGate } from './server-gate.ts';
 
-/** The outcome of an event; dropped means that no user will see it. */
+/** The final outcome of an event; only 'sent' events are visible in the API. */
 export type EventOutcome = 'sent' | 'refused' | 'gave-up' | 'queue-full' | 'spam' | 'closed';
 
 export interface SenderOptions extends DeliveryDeps {
   readonly random: Random;
   readonly logger: Logger;
-  /** Called with each event's outcome. Must not throw. */
+  /** Called with the outcome of each event. Must not throw. */
   readonly onOutcome: (outcome: EventOutcome) => void;
   readonly queueCapacity: number;
   readonly parallel: number;
-  /** How long the first event of an object is delayed for others, unless it is a warning. */
+  /**
+   * How long the first event of an object is delayed so that further ones can be sent with it;
+   * warnings are not delayed.
+   */
   readonly delayMs: number;
 }
 
-/** To be sent to the server. */
+/** An event to be sent to the server. */
 export interface Sending {
   /** Events of one queue are sent serially. */
   readonly queue: string;
@@ -41,9 +44,9 @@ const mostTries = 12;
 const retryMs = 10_000;
 
 /**
- * Sends events, several concurrently and those of each object in order. An event without a response
- * is retried and blocks only events of the same object. While the server is unreachable, it is
- * tried with one event and growing delays, and no event is dropped for that.
+ * Sends events: those of different objects concurrently, those of one object in order. An event
+ * without a response is retried, and blocks only later events of the same object. While the server
+ * is unreachable, a single event probes it with growing delays, and no event is dropped.
  */
 export class EventSender implements AsyncDisposable {
   readonly #options: SenderOptions;
@@ -68,7 +71,9 @@ export class EventSender implements AsyncDisposable {
     return this.#queued;
   }
 
-  /** Never blocks. An update of a queued event replaces it. */
+  /**
+   * Queues an event without blocking; an event with the same key that is still queued is replaced.
+   */
   offer(sending: Sending): void {
     const queue = this.#queues.get(sending.queue);
     const waiting = queue?.events.find(({ key }) => key === sending.key);
@@ -78,7 +83,7 @@ export class EventSender implements AsyncDisposable {
     else this.#add(queue ?? this.#newQueue(sending.queue), sending);
   }
 
-  /** Resolves when the queue is empty. */
+  /** Resolves when no event is queued. */
   async drained(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     for (const queue of this.#queues.values()) if (queue.state === 'delayed') this.#endDelay(queue);
@@ -165,7 +170,7 @@ export class EventSender implements AsyncDisposable {
     else this.#options.logger.v(5)?.info('API server rejected event', fields);
   }
 
-  /** The queued event was replaced during the call. */
+  /** Completes an event: reports its outcome and makes its queue ready for the next event. */
   #end(queue: EventQueue, outcome: EventOutcome): void {
     this.#queued--;
     this.#options.onOutcome(outcome);
@@ -187,8 +192,8 @@ export class EventSender implements AsyncDisposable {
     this.#warnOnce('Failed to send event, retrying', { why });
     if (server === 'away') this.#gate.failed();
     if (server === 'there') this.#gate.succeeded();
-    // No event is dropped while the server is unreachable: an attempt counts if others got
-    // responses since the last one.
+    // An attempt counts only if the server has responded to other events since the previous
+    // attempt, so no event is dropped while the server is unreachable.
     if (queued.tries === 0 || this.#gate.responses > queued.responsesBefore) queued.tries++;
     queued.responsesBefore = this.#gate.responses;
     if (queued.tries >= mostTries) {
@@ -199,7 +204,9 @@ export class EventSender implements AsyncDisposable {
     this.#wait(queue, queued.tries);
   }
 
-  /** At the head of its queue, with its newest update. */
+  /**
+   * Puts the event back at the head of its queue, or the update that replaced it during the call.
+   */
   #requeue(queue: EventQueue, queued: QueuedEvent): void {
     const index = queue.events.findIndex(({ key }) => key === queued.key);
     const [newer] = index < 0 ? [] : queue.events.splice(index, 1);
@@ -211,8 +218,8 @@ export class EventSender implements AsyncDisposable {
   }
 
   /**
-   * The first delay is random up to its length: nodes that lost one server must not return
-   * simultaneously.
+   * Waits before the next attempt. The first delay is fully random, so that nodes that lost the
+   * same server do not all reconnect at the same time.
    */
   #wait(queue: EventQueue, tries: number): void {
     const { clock, random } = this.#options;

@@ -3,17 +3,18 @@ import { Backoff, type Clock, type Random, type Timer } from '../../lib/index.ts
 export interface ServerGateOptions {
   readonly clock: Clock;
   readonly random: Random;
-  /** The number of concurrent calls while the server is reachable. */
+  /** The maximum number of concurrent calls while the server is reachable. */
   readonly width: number;
-  /** A call may start. */
+  /** Called when another call may start. */
   readonly onOpen: () => void;
 }
 
-/** The longest delay bounds how late events are sent after the server is back. */
+/** The maximum delay limits how late events are sent after the server is reachable again. */
 const policy = { baseMs: 1_000, factor: 2, maxMs: 10_000, jitter: 0.5 };
 
 /**
- * Blocks all calls while a server is unreachable, except for a single probe with growing delays.
+ * Limits concurrent calls to a server. While the server is unreachable, blocks all calls except one
+ * probe at a time, with growing delays.
  */
 export class ServerGate implements Disposable {
   readonly #options: ServerGateOptions;
@@ -27,7 +28,7 @@ export class ServerGate implements Disposable {
     this.#backoff = new Backoff(policy, options.random);
   }
 
-  /** The number of responses of the server. */
+  /** The number of responses received from the server. */
   get responses(): number {
     return this.#responses;
   }

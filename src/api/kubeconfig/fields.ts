@@ -3,7 +3,9 @@ import type { YamlTree } from '../../lib/index.ts';
 /** An error in a kubeconfig and its location. */
 export interface KubeconfigProblem {
   readonly line: number;
-  /** For example `users[0].user.token`; empty for the whole text. */
+  /**
+   * The path of the field, for example `users[0].user.token`; empty for an error of the whole text.
+   */
   readonly field: string;
   readonly message: string;
 }
@@ -31,12 +33,12 @@ export class Section {
     }
   }
 
-  /** Undefined if it is absent or empty. */
+  /** Returns a text field; undefined if it is absent or empty. */
   text(name: string): string | undefined {
     const tree = this.#field(name);
     if (tree === undefined) return undefined;
     if (tree.kind === 'scalar' && typeof tree.value === 'string') return tree.value || undefined;
-    // A YAML number may not be what was written: 0123 is 83.
+    // A YAML number is rejected because its text is lost: 0123 is read as 83.
     return this.refuse(name, notText);
   }
 
@@ -67,7 +69,7 @@ export class Section {
     );
   }
 
-  /** The part of the tree as it is, to be passed on. */
+  /** Returns a field as a YAML tree without checking it. */
   tree(name: string): YamlTree | undefined {
     return this.#field(name);
   }
@@ -76,7 +78,10 @@ export class Section {
     return this.#field(name) !== undefined;
   }
 
-  /** Records an error of the field; the line is the field's, or the section's if it is absent. */
+  /**
+   * Records an error of a field, at the line of the field, or of its section if the field is
+   * absent.
+   */
   refuse(name: string, message: string, line?: number): undefined {
     const at = line ?? this.#fields.get(name)?.at.line ?? this.#line;
     this.#problems.push({ line: at, field: this.#pathOf(name), message });

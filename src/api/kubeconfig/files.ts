@@ -5,7 +5,7 @@ import type { ApiFiles } from './kubeconfig.ts';
 /** Larger than every kubeconfig, certificate or token. */
 const longestFile = 16 * 1024 * 1024;
 
-/** The files of this machine. */
+/** Reads files of this machine. */
 export const hostApiFiles: ApiFiles = {
   readText: async (path) => {
     const { size } = await stat(path);

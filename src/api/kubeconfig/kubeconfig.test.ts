@@ -123,7 +123,7 @@ test('reads an exec plugin with its environment and its path relative to the fil
   assert.deepEqual(context.cluster.execConfig, { audience: 'us' });
 });
 
-test('reads another context, and treats one without a user as anonymous', async () => {
+test('selects a context by name, and treats a context without a user as anonymous', async () => {
   const text = `${kubeconfig(plain, ['token: a'])}\n`.replace(
     'contexts:',
     'contexts:\n- name: bare\n  context: {cluster: c}',
@@ -149,7 +149,7 @@ test('reports every error with line and field', async () => {
   ]);
 });
 
-test('rejects contradicting credentials', async () => {
+test('rejects contradictory credentials', async () => {
   const cluster = [...plain, 'certificate-authority: ca', 'insecure-skip-tls-verify: true'];
   const user = ['username: me', 'password: "1234"', 'token: abc'];
   assert.deepEqual(await problemsOf(kubeconfig(cluster, user)), [
@@ -166,7 +166,7 @@ test('requires quotes for values that YAML does not read as text', async () => {
   );
 });
 
-test('rejects an exec plugin that requires a terminal or does not say', async () => {
+test('rejects an exec plugin that requires a terminal or does not set interactiveMode', async () => {
   const exec = (...lines: string[]) => kubeconfig(plain, ['exec:', ...lines.map((line) => `  ${line}`)]);
   const v1 = 'apiVersion: client.authentication.k8s.io/v1';
   const field = 'users[0].user.exec.interactiveMode';
@@ -180,7 +180,7 @@ test('rejects an exec plugin that requires a terminal or does not say', async ()
   assert((await parse(exec(`${v1}beta1`, 'command: a'))).user.exec !== undefined);
 });
 
-test('reports undefined names with the defined ones', async () => {
+test('reports references to undefined clusters and users, and lists the defined names', async () => {
   assert.deepEqual(await problemsOf('contexts: []'), ['1 current-context must name a context']);
   assert.deepEqual(await problemsOf('current-context: a\ncontexts:\n- name: b\n  context: {}'), [
     '3 contexts must have one named "a": there are "b"',

@@ -3,24 +3,26 @@ import { describeError, KubelingError, readYaml, type YamlTree, yamlToJs } from 
 import { type KubeconfigProblem, Section } from './fields.ts';
 import { type KubeconfigLocation, readMaterial } from './material.ts';
 
-/** A certificate, a key or a bundle: embedded in the kubeconfig, or in a file that may change. */
+/**
+ * A certificate, key or CA bundle: embedded in the kubeconfig, or a file whose content may change.
+ */
 export type Material =
-  /** `name` is the location, for messages. */
+  /** `name` is the kubeconfig field or the file, for error messages. */
   | { readonly kind: 'inline'; readonly name: string; readonly pem: string }
   | { readonly kind: 'file'; readonly name: string; readonly path: string };
 
 export interface KubeCluster {
   readonly server: URL;
   readonly ca: Material | undefined;
-  /** The expected name in the server's certificate, if not its host. */
+  /** The name expected in the server's certificate; undefined for the host of the server. */
   readonly tlsServerName: string | undefined;
   readonly verification: 'full' | 'skipped';
   readonly proxyUrl: URL | undefined;
-  /** Cluster information for exec plugins. */
+  /** Cluster-specific configuration that is passed to exec plugins. */
   readonly execConfig: unknown;
 }
 
-/** A program that provides credentials. */
+/** An exec plugin: a program that prints credentials. */
 export interface ExecPlugin {
   readonly apiVersion: 'client.authentication.k8s.io/v1' | 'client.authentication.k8s.io/v1beta1';
   /** A path, or a name that is looked up in PATH. */
@@ -35,13 +37,13 @@ export interface ExecPlugin {
 export interface KubeUser {
   readonly certificate: { readonly cert: Material; readonly key: Material } | undefined;
   readonly token: string | undefined;
-  /** Preferred over `token` while it is readable. */
+  /** The path of the token file, preferred over `token` while it is readable. */
   readonly tokenFile: string | undefined;
   readonly basic: { readonly username: string; readonly password: string } | undefined;
   readonly exec: ExecPlugin | undefined;
 }
 
-/** One way to reach an API server: a context of a kubeconfig with everything it refers to. */
+/** A kubeconfig context with its cluster and user: how to reach an API server. */
 export interface KubeContext {
   readonly file: string;
   readonly name: string;
@@ -52,20 +54,20 @@ export interface KubeContext {
 
 /** File access; small, so that tests can replace it. */
 export interface ApiFiles {
-  /** Rejects as `node:fs` does. */
+  /** Reads a file; rejects with the errors of `node:fs`. */
   readText(path: string): Promise<string>;
 }
 
 export interface KubeconfigSource {
   readonly path: string;
-  /** The file's `current-context` unless given. */
+  /** The name of the context; the kubeconfig's `current-context` unless given. */
   readonly context?: string | undefined;
   readonly files: ApiFiles;
 }
 
 /**
- * Rejects with KUBECONFIG_INVALID and every error in the parts the context uses, each with line and
- * field.
+ * Loads a context of a kubeconfig. Rejects with KUBECONFIG_INVALID and all errors in the parts that
+ * the context uses, each with line and field.
  */
 export async function loadKubeconfig(source: KubeconfigSource): Promise<KubeContext> {
   const file = resolve(source.path);
@@ -73,7 +75,7 @@ export async function loadKubeconfig(source: KubeconfigSource): Promise<KubeCont
 }
 
 export interface KubeconfigText {
-  /** Relative paths are resolved against its directory. */
+  /** The path of the kubeconfig; relative paths in it are resolved against its directory. */
   readonly file: string;
   readonly text: string;
   readonly context?: string | undefined;
@@ -124,7 +126,7 @@ function readContext(tree: YamlTree, { file, context, problems }: Reading): Kube
   if (name === undefined) return root.refuse('current-context', 'must name a context');
   const chosen = named(root, { list: 'contexts', part: 'context', name });
   const cluster = chosen && referred(root, chosen, { list: 'clusters', part: 'cluster' });
-  // A context without a user is anonymous.
+  // A context without a user is valid: its requests are anonymous.
   const user = chosen?.has('user') ? referred(root, chosen, { list: 'users', part: 'user' }) : undefined;
   const location = { file, directory: dirname(file) };
   const readAs = readUser(user, location);
@@ -163,7 +165,7 @@ function invalid(file: string, problems: readonly KubeconfigProblem[]): Kubeling
   });
 }
 
-/** The extension with the cluster information for exec plugins. */
+/** The cluster extension with the configuration that is passed to exec plugins. */
 const execExtension = 'client.authentication.k8s.io/exec';
 
 function readCluster(section: Section, location: KubeconfigLocation): KubeCluster | undefined {
@@ -186,7 +188,7 @@ function readUrl(section: Section, name: string): URL | undefined {
   if (text === undefined) return undefined;
   const url = URL.parse(text);
   if (url !== null && /^https?:$/.test(url.protocol) && url.hostname !== '') return url;
-  // The value may include a password.
+  // Hides credentials in the URL, which could include a password.
   const shown = text.replace(/\/\/[^/@]*@/, '//***@');
   return section.refuse(name, `must be a URL with http:// or https://: current value is "${shown}"`);
 }
@@ -205,7 +207,10 @@ const anonymous: KubeUser = {
   exec: undefined,
 };
 
-/** Unsupported options must not be ignored: without them the client would have another identity. */
+/**
+ * Identity options that are not supported are errors: if they were ignored, the client would act as
+ * another user.
+ */
 const unsupported = ['auth-provider', 'as', 'as-uid', 'as-groups', 'as-user-extra'];
 
 function readUser(section: Section | undefined, location: KubeconfigLocation): KubeUser {
@@ -229,7 +234,10 @@ function readUser(section: Section | undefined, location: KubeconfigLocation): K
   };
 }
 
-/** A header must not have control characters; Node.js would reject every request. */
+/**
+ * Reads the token. A token with control characters is rejected, because Node.js would reject every
+ * request with it in a header.
+ */
 function readToken(section: Section): string | undefined {
   const token = section.text('token')?.trim();
   return token === undefined || isHeaderText(token)
@@ -287,7 +295,7 @@ function readExec(section: Section | undefined, location: KubeconfigLocation): E
   };
 }
 
-/** A node has no user to prompt: an interactive plugin cannot work. */
+/** Rejects an interactive exec plugin: a kubelet has no user to prompt. */
 function checkInteractive(section: Section, apiVersion: ExecPlugin['apiVersion'] | undefined): void {
   const mode = section.text('interactiveMode');
   if (mode === 'Always') section.refuse('interactiveMode', 'must not be Always: a node has no terminal');

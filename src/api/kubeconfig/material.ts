@@ -2,16 +2,16 @@ import { resolve } from 'node:path';
 import type { Section } from './fields.ts';
 import type { Material } from './kubeconfig.ts';
 
-/** The kubeconfig file. */
+/** The location of the kubeconfig. */
 export interface KubeconfigLocation {
   readonly file: string;
-  /** The base of relative paths. */
+  /** The directory against which relative paths are resolved. */
   readonly directory: string;
 }
 
 const base64 = /^[A-Za-z0-9+/\s]+(?:={1,2}\s*)?$/;
 
-/** An embedded value takes precedence over a file. */
+/** Reads the embedded value of a field, or else the path of its file. */
 export function readMaterial(
   section: Section,
   name: string,

@@ -105,7 +105,7 @@ test('rejects a JSON patch that cannot be applied', () => {
   );
 });
 
-test('replaces a missing field as if it existed, like API servers', () => {
+test('replaces a missing field in a JSON patch, as API servers do', () => {
   assert.deepEqual(applyJsonPatch({ a: 1 }, [{ op: 'replace', path: '/b', value: 2 }]), { a: 1, b: 2 });
 });
 
@@ -128,7 +128,7 @@ test('requires the result to be an object', () => {
   );
 });
 
-test('names the pod in a patch of a pod status', () => {
+test('includes the UID of the pod in a patch of its status', () => {
   const before = { phase: 'Pending' };
   assert.equal(podStatusPatch(schema, { uid: 'u', before, after: before }), undefined);
   assert.deepEqual(podStatusPatch(schema, { uid: 'u', before, after: { phase: 'Running' } }), {

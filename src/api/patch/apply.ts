@@ -28,7 +28,10 @@ function patchedBy(
     : applyStrategicPatch({ schema, budget }, kind, object, body);
 }
 
-/** A JSON merge patch (RFC 7396): null removes, objects are merged, any other value replaces. */
+/**
+ * Applies a JSON merge patch (RFC 7396): null removes a field, objects are merged, any other value
+ * replaces the old one.
+ */
 export function applyMergePatch(target: unknown, patch: unknown): unknown {
   if (!isJsonObject(patch)) return patch;
   const fields = new Map(Object.entries(isJsonObject(target) ? target : {}));

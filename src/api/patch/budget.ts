@@ -2,19 +2,24 @@ import { apiError } from '../client/api-error.ts';
 import { unfitPatch } from './directives.ts';
 import { isJsonObject } from './json.ts';
 
-/** As in API servers: the text of all values that `copy` operations of one patch add. */
+/** The limit of API servers for the bytes that all `copy` operations of one patch add. */
 const mostCopied = 3 * 1024 * 1024;
-/** Copied and compared fields; an ordinary patch takes a few hundred. */
+/**
+ * The limit of fields that one patch may copy and compare; an ordinary patch needs a few hundred.
+ */
 const mostSteps = 250_000;
 /**
- * The limit for request bodies: checking, comparing and storing an object takes some microseconds
- * per value and blocks the event loop.
+ * The maximum number of values in a request body or patched object: checking, comparing and storing
+ * an object takes some microseconds per value and blocks the event loop.
  */
 export const mostValues = 40_000;
 const mostText = 3 * 1024 * 1024;
 const deepest = 128;
 
-/** The cost limit of applying one patch: a short patch can request unbounded work and memory. */
+/**
+ * Limits the cost of applying one patch, because a short patch can cause unbounded work and memory
+ * use.
+ */
 export class PatchBudget {
   #copied = 0;
   #copies = 0;
@@ -27,7 +32,7 @@ export class PatchBudget {
       throw patchTooLarge('the patch moves and compares too many items: split it into several patches');
   }
 
-  /** Returns a deep copy; throws as soon as all copies are too large. */
+  /** Returns a deep copy; throws when the copies of the patch exceed their total limit. */
   copyOf(value: unknown): unknown {
     if (++this.#copies > mostValues)
       throw unfitPatch(
@@ -52,7 +57,9 @@ export class PatchBudget {
   }
 }
 
-/** Throws for a value that is too large or too deep to walk; stops at the first excess. */
+/**
+ * Throws if a value has too many fields or is nested too deeply, as soon as the limit is exceeded.
+ */
 export function checkSize(value: unknown): void {
   let [values, text] = [0, 0];
   const visit = (inner: unknown, depth: number): void => {
@@ -72,7 +79,10 @@ export function checkSize(value: unknown): void {
   visit(value, 1);
 }
 
-/** The approximate JSON length of the value without its content. */
+/**
+ * Returns the approximate JSON length of a scalar, or of the brackets and names of a list or
+ * object.
+ */
 function textOf(value: unknown): number {
   return typeof value === 'string' ? value.length + 3 : 3;
 }

@@ -11,7 +11,7 @@ export function badPatch(message: string): Error {
   return apiError({ what: 'apply a patch', status: 400, apiStatus: { message, reason: 'BadRequest' } });
 }
 
-/** A valid patch that contradicts this object or itself. */
+/** Creates the error for a valid patch that contradicts itself or does not fit the object. */
 export function unfitPatch(message: string): Error {
   return apiError({ what: 'apply a patch', status: 422, apiStatus: { message, reason: 'Invalid' } });
 }
@@ -42,8 +42,8 @@ export function listOf(patch: JsonObject, name: string): readonly unknown[] | un
 }
 
 /**
- * The value of a patch part where the object has none: undefined if it only deletes. Null fields
- * are left out.
+ * Returns what a part of a patch produces if the object has no such value: undefined if the part
+ * only deletes. Null fields are omitted.
  */
 export function withoutDirectives(value: unknown): unknown {
   if (Array.isArray(value)) {
@@ -54,7 +54,7 @@ export function withoutDirectives(value: unknown): unknown {
   return plainFields(value);
 }
 
-/** A patch object applied to nothing. */
+/** Returns the result of applying a patch object to an empty object. */
 export function plainFields(patch: JsonObject): JsonObject {
   const entries = Object.entries(patch)
     .filter(([name, inner]) => !isDirective(name) && inner !== null && inner !== undefined)

@@ -11,7 +11,10 @@ const json = (object: JsonObject, body: readonly unknown[]) =>
 const refusedWith = (status: number, message: RegExp) => (error: unknown) =>
   error instanceof KubelingError && error.details['status'] === status && message.test(error.message);
 
-/** Generous for any machine; without a limit each of these takes minutes. */
+/**
+ * Runs the work and requires that it ends within a limit that every machine meets; without a cost
+ * limit each of these patches takes minutes.
+ */
 function seconds(work: () => void): number {
   const begin = process.cpuUsage();
   work();
@@ -32,7 +35,7 @@ test('rejects copies that double the object as soon as they exceed the limit', (
   assert.ok(took < 3, `${took} s`);
 });
 
-test('makes copies that share nothing', () => {
+test('returns copies that share no objects with the original', () => {
   const body = [
     { op: 'copy', from: '/a', path: '/b' },
     { op: 'add', path: '/b/x/-', value: 2 },
@@ -134,7 +137,7 @@ test('merges lists of ten thousand items by key in linear time', () => {
   assert.ok(took < 3, `${took} s`);
 });
 
-test('rejects merging very many ports of one number', () => {
+test('rejects merging a large number of ports with the same number', () => {
   const ports = (protocol: string) =>
     Array.from({ length: 10_000 }, (_, index) => ({ containerPort: 1, protocol: `${protocol}${index}` }));
   const pod = (list: readonly JsonObject[]) => ({ spec: { containers: [{ name: 'c', ports: list }] } });

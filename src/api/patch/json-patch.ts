@@ -2,9 +2,9 @@ import { type PatchBudget, patchTooLarge } from './budget.ts';
 import { badPatch, unfitPatch } from './directives.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 
-/** The limit of API servers. */
+/** The maximum number of operations; API servers have the same limit. */
 const mostOperations = 10_000;
-/** The depth limit of a path. */
+/** The maximum depth of a path. */
 const longestPath = 128;
 const longestShown = 100;
 const movesPerStep = 100;
@@ -29,7 +29,7 @@ function applyOperation(draft: Draft, operation: unknown, index: number): void {
       draft.put(path, operand(operation, index), 'add');
       break;
     case 'replace':
-      // API servers allow it to add a missing field.
+      // A replace operation may add a missing field, as in API servers.
       draft.put(path, operand(operation, index), 'replace');
       break;
     case 'remove':
@@ -61,7 +61,7 @@ type Parent = unknown[] | Record<string, unknown>;
 class Draft {
   root: unknown;
   readonly #budget: PatchBudget;
-  /** The lists and objects owned by the draft. */
+  /** The lists and objects that the draft has copied and may change in place. */
   readonly #own = new WeakSet<object>();
 
   constructor(document: unknown, budget: PatchBudget) {
@@ -124,7 +124,10 @@ class Draft {
     list.splice(index, removed, ...added);
   }
 
-  /** The container of the last path segment, owned by the draft with all its ancestors. */
+  /**
+   * Returns the list or object that contains the last path segment, after copying it and its
+   * ancestors if necessary.
+   */
   #parentOf(path: Path): Parent {
     let parent = this.#owned(this.root, path[0]);
     this.root = parent;

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
-/** An object as sent over the network. */
+/** An API object in its JSON form. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export function isJsonObject(value: unknown): value is JsonObject {
@@ -8,8 +8,8 @@ export function isJsonObject(value: unknown): value is JsonObject {
 }
 
 /**
- * For the API, a null or undefined field is absent. Lists keep their length. Values without such
- * fields are not copied.
+ * Removes null and undefined fields, which mean absent in the API. Lists keep their length. Values
+ * without such fields are not copied.
  */
 export function withoutEmptyFields<T>(value: T): T {
   if (Array.isArray(value)) return filledItems(value) as T;
@@ -35,7 +35,7 @@ function filledFields(object: JsonObject): JsonObject {
   return copied === undefined ? object : Object.fromEntries(copied);
 }
 
-/** Both must be without empty fields. */
+/** Compares two values that have no null or undefined fields. */
 export function sameValue(a: unknown, b: unknown): boolean {
   return isDeepStrictEqual(a, b);
 }

@@ -20,8 +20,8 @@ export interface Merging {
 }
 
 /**
- * Items of the patch change those with their key or are appended; `$patch` in an item selects
- * another action.
+ * Merges the items of a patch into a list: an item with the key of an existing one changes it, any
+ * other is appended, unless `$patch` in the item selects another action.
  */
 export function mergeItems({ current, changes = [], key, order = [], mergeItem, budget }: Merging): Items {
   const parts = sorted(changes, key);
@@ -39,14 +39,17 @@ export function mergeItems({ current, changes = [], key, order = [], mergeItem, 
   return kept;
 }
 
-/** The indexes of the items of each key in a list: rarely more than one. */
+/** Maps each key in a list to the indexes of its items, of which there is rarely more than one. */
 class Buckets {
   readonly #key: string;
   readonly #items: Items;
   readonly #budget: PatchBudget;
   readonly #places = new Map<unknown, number[]>();
 
-  /** The list may grow afterwards, and items may be replaced by others of the same key. */
+  /**
+   * Items may be appended to the list afterwards, and items may be replaced by others with the same
+   * key.
+   */
   constructor(key: string, items: Items, budget: PatchBudget) {
     this.#key = key;
     this.#items = items;
@@ -61,7 +64,7 @@ class Buckets {
     else places.push(place);
   }
 
-  /** The first index of a matching item with the same key. */
+  /** Returns the index of the first item with the same key for which `fits` holds. */
   find(like: unknown, fits: (item: JsonObject) => boolean): number | undefined {
     return this.#places.get(keyOf(like, this.#key))?.find((place) => {
       this.#budget.spend(1);
@@ -71,13 +74,16 @@ class Buckets {
   }
 }
 
-/** Lists in which one key may identify several items, like a port number with several protocols. */
+/**
+ * Merge keys that may be equal in several items of a list, for example one port number with several
+ * protocols.
+ */
 const portKeys: readonly string[] = ['port', 'containerPort'];
 
 /**
- * Whether a change applies to an item. API servers compare the key only and confuse ports with the
- * same number; here a port of another protocol is a different item if either side has several of
- * that number.
+ * Decides whether a patch item changes a list item. API servers compare only the key and confuse
+ * ports with the same number. Here, if the number occurs several times in either list, the protocol
+ * must be equal too.
  */
 function sameItem(key: string, lists: readonly Items[]): (item: unknown, change: JsonObject) => boolean {
   if (!portKeys.includes(key)) return (item, change) => keyOf(item, key) === change[key];
@@ -126,19 +132,19 @@ function checkedItem(item: unknown, key: string): JsonObject {
 
 export interface Ordering {
   readonly items: Items;
-  /** The value of `$setElementOrder`. */
+  /** The value of the `$setElementOrder` directive. */
   readonly order: Items | undefined;
   /** The list before the patch. */
   readonly current: Items | undefined;
-  /** Undefined for lists of scalar values. */
+  /** The merge key; undefined for lists of scalar values. */
   readonly key: string | undefined;
-  /** The patch of the list. */
+  /** The value of the list in the patch. */
   readonly value: Items | undefined;
 }
 
 /**
- * Orders the items of the patch by `$setElementOrder` or by its own list. Items that only the
- * server has keep their place among the earlier ones.
+ * Orders a merged list by `$setElementOrder`, or else by the order of the patch. Items that only
+ * the server has stay between the neighbors they had.
  */
 export function inOrder({ items, order, current, key, value = [] }: Ordering): Items {
   if (current === undefined && order === undefined) return items;
@@ -147,8 +153,8 @@ export function inOrder({ items, order, current, key, value = [] }: Ordering): I
   const replaces = value.some((item) => isJsonObject(item) && item[patchWord] === 'replace');
   const desired = indexesOf((order ?? (replaces ? [] : ordered)).map((item) => keyOf(item, key)));
   const desiredIndex = (item: unknown) => desired.get(keyOf(item, key)) ?? -1;
-  // As in API servers: the first new item takes the place of a deleted one, and equal keys become
-  // adjacent.
+  // Like API servers, puts the first new item in the position of a deleted one, and makes equal
+  // keys adjacent.
   const placed = replaces ? items : items.slice(0, current?.length ?? 0);
   const before = indexesOf(placed.map((item) => keyOf(item, key)));
   const place = (item: unknown) => before.get(keyOf(item, key)) ?? -1;
@@ -163,7 +169,7 @@ export function inOrder({ items, order, current, key, value = [] }: Ordering): I
   );
 }
 
-/** The first index of each value. */
+/** Returns the first index of each value. */
 function indexesOf(values: Items): ReadonlyMap<unknown, number> {
   return new Map(values.map((value, place) => [value, place] as const).reverse());
 }
@@ -180,7 +186,10 @@ function merged(known: Items, others: Items, place: (item: unknown) => number): 
   return result.concat(others.slice(taken));
 }
 
-/** A patch that changes an item must give its order; an empty list has none. */
+/**
+ * Rejects a patch that changes items which its `$setElementOrder` does not contain. An empty list
+ * counts as no order.
+ */
 function checkOrder(
   order: Items,
   ordered: Items,
@@ -195,7 +204,7 @@ function checkOrder(
   const first = indexesOf(desired);
   const last = new Map(desired.map((value, place) => [value, place] as const));
   const places = ordered.map((item) => first.get(keyOf(item, key)) ?? -1);
-  // Of duplicate keys the patch may give both.
+  // If the order contains a key twice, the items of the patch may use both positions.
   const isTwin = (place: number) => Number(last.get(desired[place])) > place;
   const isSorted = places.every((place, index) => {
     const previous = places[index - 1] ?? -1;

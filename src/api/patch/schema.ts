@@ -3,29 +3,32 @@ import { KindTable, type ListMerge } from '../../kinds/index.ts';
 /** The patch metadata of one field. */
 export interface PatchField {
   readonly merge: ListMerge;
-  /** The kind of the value or of list items; undefined for free-form fields. */
+  /** The kind of the value, or of the list items; undefined for free-form fields. */
   readonly kind: string | undefined;
-  /** Whether a computed patch changes items or replaces the list. */
+  /** Whether computed patches change single items or replace the whole list. */
   readonly computed: 'items' | 'whole-list';
 }
 
 const plain: PatchField = { merge: { by: 'whole' }, kind: undefined, computed: 'items' };
 
 /**
- * Kinds that a kubelet writes and that are not in the table of kinds. Their metadata has the usual
- * fields.
+ * Patch metadata of kinds that a kubelet writes but that are missing in the generated table of
+ * kinds.
  */
 const additionalFields: Readonly<Record<string, PatchField>> = {
   'CSINode.spec': { ...plain, kind: 'CSINodeSpec' },
   'CSINodeSpec.drivers': { ...plain, merge: { by: 'key', key: 'name', keeps: 'all-fields' } },
 };
 
-/** Their key is not unique: a node may have two internal addresses. */
+/**
+ * Lists whose merge key is not unique, and which are therefore replaced: a node may have two
+ * InternalIP addresses.
+ */
 const replacedFields: ReadonlySet<string> = new Set(['NodeStatus.addresses']);
 
 /**
- * The merge rules of the fields of each kind. One instance per process; kinds are read on first
- * use.
+ * The merge rules for the fields of each kind. Create one instance per process; each kind is parsed
+ * on first use.
  */
 export class PatchSchema {
   readonly #table: KindTable;

@@ -58,7 +58,10 @@ function mergeFields(
   return Object.fromEntries(fields);
 }
 
-/** `$retainKeys` names all fields that remain; the patch may set no other. */
+/**
+ * Applies `$retainKeys`: removes all fields that it does not name. The patch must not set other
+ * fields.
+ */
 function dropUnretained(fields: Map<string, unknown>, patch: JsonObject): void {
   const named = listOf(patch, retainKeysWord);
   if (named === undefined) return;

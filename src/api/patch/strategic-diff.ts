@@ -7,8 +7,8 @@ import type { PatchField, PatchSchema } from './schema.ts';
 type Entry = readonly [name: string, value: unknown];
 
 /**
- * Computes the smallest strategic merge patch between two values of a kind; undefined without a
- * difference. Items of merged lists that only the server has are preserved.
+ * Computes the smallest strategic merge patch from one value of a kind to another; undefined if
+ * they are equal. Items of merged lists that only the server has are preserved.
  */
 export function strategicDiff(
   schema: PatchSchema,
@@ -93,7 +93,7 @@ function diffItem(
   return [{ ...named, [key]: after[key], ...change }];
 }
 
-/** An empty list has no order: an API server may reject one. */
+/** Adds the `$setElementOrder` directive; not for an empty list, which API servers may reject. */
 function ordering(name: string, order: readonly unknown[]): readonly Entry[] {
   return order.length === 0 ? [] : [[orderPrefix + name, order]];
 }
@@ -109,27 +109,27 @@ function diffValues(name: string, before: readonly unknown[], after: readonly un
   ];
 }
 
-/** Items can be changed individually only if the key identifies them. */
+/** Whether a list must be replaced because its merge key does not identify its items. */
 function mustReplace({ merge, computed }: PatchField, before: unknown, after: readonly unknown[]): boolean {
   if (computed === 'whole-list') return true;
   if (merge.by !== 'key') return false;
   return !isKeyed(after, merge.key) || (Array.isArray(before) && !isKeyed(before, merge.key));
 }
 
-/** Whether the key identifies the items. */
+/** Whether all items are objects with different values of the merge key. */
 function isKeyed(items: readonly unknown[], key: string): items is readonly JsonObject[] {
   const keys = items.map((item) => (isJsonObject(item) ? item[key] : undefined));
   return !keys.includes(undefined) && new Set(keys).size === keys.length;
 }
 
 export interface PodStatusChange {
-  /** The patch is rejected when the pod of that name was replaced. */
+  /** The UID of the pod: the server rejects the patch if a new pod has the same name. */
   readonly uid: string;
   readonly before: PodStatus;
   readonly after: PodStatus;
 }
 
-/** For `pods/<name>/status`; undefined without a change. */
+/** Computes the patch for `pods/<name>/status`; undefined without a change. */
 export function podStatusPatch(
   schema: PatchSchema,
   { uid, before, after }: PodStatusChange,
@@ -138,7 +138,10 @@ export function podStatusPatch(
   return status && { kind: 'strategic', body: { metadata: { uid }, status } };
 }
 
-/** For `nodes/<name>/status`, including labels and annotations; undefined without a change. */
+/**
+ * Computes the patch for `nodes/<name>/status`, including labels and annotations; undefined without
+ * a change.
+ */
 export function nodeStatusPatch(schema: PatchSchema, before: Node, after: Node): Patch | undefined {
   const body = strategicDiff(schema, 'Node', patchable(before), patchable(after));
   return body && { kind: 'strategic', body };

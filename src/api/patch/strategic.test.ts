@@ -13,7 +13,7 @@ const apply = (kind: string, object: JsonObject, patch: JsonObject) =>
   applyStrategicPatch({ schema, budget: new PatchBudget() }, kind, object, patch);
 const invalid = (error: unknown) => isKind(error, 'Invalid');
 
-test('computes no patch without a difference, however fields are left out', () => {
+test('computes no patch between values that differ only in absent, null and empty fields', () => {
   assert.equal(strategicDiff(schema, 'PodStatus', {}, {}), undefined);
   assert.equal(
     strategicDiff(
@@ -26,7 +26,7 @@ test('computes no patch without a difference, however fields are left out', () =
   );
 });
 
-test('patches conditions by type and includes their order', () => {
+test('patches conditions by their type and includes their order', () => {
   const before = {
     phase: 'Pending',
     reason: 'Old',
@@ -58,14 +58,14 @@ test('patches conditions by type and includes their order', () => {
   assert.deepEqual(apply('PodStatus', before, patch ?? {}), after);
 });
 
-test('reports a change of the order alone', () => {
+test('computes a patch if only the order of a list changed', () => {
   const [a, b] = [{ ip: '10.0.0.1' }, { ip: 'fd00::1' }];
   assert.deepEqual(strategicDiff(schema, 'PodStatus', { podIPs: [a, b] }, { podIPs: [b, a] }), {
     '$setElementOrder/podIPs': [b, a],
   });
 });
 
-test('replaces container statuses, and node addresses with a directive', () => {
+test('replaces the complete lists of container statuses and node addresses', () => {
   const statuses = [
     { name: 'a', ready: true },
     { name: 'b', ready: false },
@@ -93,7 +93,7 @@ test('replaces container statuses, and node addresses with a directive', () => {
   }
 });
 
-test('preserves what another client added to a merged list', () => {
+test('preserves items that another client added to a merged list', () => {
   const condition = (type: string, status = 'True') => ({ type, status });
   const before = { conditions: [condition('A'), condition('B')] };
   const after = { conditions: [condition('B', 'False'), condition('A')] };
@@ -124,7 +124,7 @@ test('orders items as an API server does', () => {
     });
 });
 
-test('distinguishes ports with one number by protocol if there are several', () => {
+test('distinguishes ports with the same number by their protocol if there are several', () => {
   const tcp = { port: 53, protocol: 'TCP', name: 'a' };
   const udp = { port: 53, protocol: 'UDP', name: 'b' };
   const patched = (ports: readonly JsonObject[], spec: JsonObject) =>
@@ -136,7 +136,7 @@ test('distinguishes ports with one number by protocol if there are several', () 
   assert.deepEqual(patched([tcp, udp], { ports: [renamed] }), [tcp, renamed]);
   const deletion = { port: 53, protocol: 'TCP', $patch: 'delete' };
   assert.deepEqual(patched([tcp, udp], { ports: [deletion] }), [udp]);
-  // A port with a unique number may change its protocol.
+  // A port whose number is unique may change its protocol.
   assert.deepEqual(patched([tcp], { ports: [udp], '$setElementOrder/ports': [{ port: 53 }] }), [udp]);
 });
 
@@ -157,7 +157,7 @@ test('adds, removes and orders merged scalar values', () => {
   });
 });
 
-test('merges the metadata of kinds outside the table, and the drivers of a CSINode', () => {
+test('merges the metadata of kinds outside the generated table, and the drivers of a CSINode', () => {
   const before = {
     metadata: { labels: { a: '1' }, ownerReferences: [{ uid: 'x' }] },
     spec: { drivers: [{ name: 'p' }] },
@@ -194,7 +194,7 @@ test('removes the fields that $retainKeys does not name', () => {
   assert.throws(() => apply('PodSpec', spec, { $retainKeys: ['volumes'], nodeName: 'n' }), invalid);
 });
 
-test('leaves no directives in new parts of the object', () => {
+test('leaves no directives in new fields of the object', () => {
   const patch = {
     conditions: [
       { $patch: 'delete', type: 'A' },
@@ -232,7 +232,10 @@ const word = fc.constantFrom('a', 'b', 'c', 'd', 'e');
 const optional = <T>(of: fc.Arbitrary<T>) => fc.option(of, { nil: undefined });
 const listBy = <T>(of: fc.Arbitrary<T>, selector: (item: T) => unknown) =>
   optional(fc.uniqueArray(of, { selector, maxLength: 5 }));
-/** Duplicate keys are allowed if adjacent: an API server keeps no other order. */
+/**
+ * Generates lists in which equal keys are adjacent, because API servers do not preserve any other
+ * order.
+ */
 const grouped = <T>(of: fc.Arbitrary<T>, key: (item: T) => string) =>
   optional(
     fc.array(of, { maxLength: 4 }).map((list) => list.toSorted((a, b) => key(a).localeCompare(key(b)))),
@@ -289,7 +292,7 @@ for (const [kind, values] of [
 ] as const) {
   const pair = fc.tuple(values, values) as fc.Arbitrary<[JsonObject, JsonObject]>;
 
-  test(`computes a patch between any two values of ${kind} that leads from one to the other and is idempotent`, () => {
+  test(`computes a patch between any two values of ${kind} that produces the second one and is idempotent`, () => {
     fc.assert(
       fc.property(pair, ([before, after]) => {
         const patch = strategicDiff(schema, kind, before, after) ?? {};
@@ -302,7 +305,7 @@ for (const [kind, values] of [
     );
   });
 
-  test(`never changes the arguments of a patch of ${kind}`, () => {
+  test(`does not modify the arguments when patching a ${kind}`, () => {
     fc.assert(
       fc.property(pair, ([before, after]) => {
         const copies = structuredClone([before, after]);
@@ -315,7 +318,7 @@ for (const [kind, values] of [
   });
 }
 
-test('applies any patch to any status or rejects it', () => {
+test('applies any patch to any status without an unexpected error', () => {
   const names = fc.constantFrom(
     'conditions',
     'podIPs',

@@ -1,13 +1,13 @@
 import { KubelingError } from '../../lib/index.ts';
 import type { ApiClient, ApiList, ApiObject, ListQuery } from '../client/client.ts';
 
-/** More than a node ever needs: an endless list is aborted. */
+/** The maximum number of list pages, more than a node ever needs: an endless list is aborted. */
 const mostPages = 1_000;
 
 /**
- * Lists all objects of a query, page by page, and returns the version of the list; fails
- * completely, never partially. A response without a version or items is an error and must not count
- * as an empty list.
+ * Lists all objects of a query page by page, and returns them with the version of the list. If one
+ * page fails, the whole list fails. A response without a version or without items is an error and
+ * is not treated as an empty list.
  */
 export async function listAll<T extends ApiObject>(
   client: Pick<ApiClient, 'list'>,
@@ -21,7 +21,8 @@ export async function listAll<T extends ApiObject>(
     const next = page.metadata.continue ?? '';
     if (next === '') return { metadata: { resourceVersion: page.metadata.resourceVersion }, items };
     if (pages === mostPages) throw badList(query, `it has more than ${mostPages} pages`);
-    // The token includes the version: both together are rejected.
+    // The continue token already includes the resource version; API servers reject a request with
+    // both.
     const { resourceVersion: _, ...rest } = query;
     page = checkedPage(query, await client.list<T>({ ...rest, continue: next }, signal));
   }
@@ -31,7 +32,7 @@ function checkedPage<T>(query: ListQuery, page: ApiList<T>): ApiList<T> {
   const { metadata, items } = page as Partial<ApiList<T>> & { items?: readonly T[] | null };
   const version = metadata?.resourceVersion;
   if (typeof version !== 'string' || version === '') throw badList(query, 'it has no version');
-  // Some servers write empty lists as null; a missing list is an error.
+  // Some servers send empty lists as null; a response without the field is an error.
   if (items === null) return { ...page, items: [] };
   if (!Array.isArray(items)) throw badList(query, 'it has no items');
   return page;

@@ -2,22 +2,25 @@ import { describeError } from '../../lib/index.ts';
 import type { ApiObject } from '../client/client.ts';
 import { type Named, reflectedKey, type Snapshot, storeKey } from './store.ts';
 
-/** The problem of an object, as a continuation of "as"; undefined if it is valid. */
+/**
+ * Returns the problem of an invalid object, to be appended to "... as"; undefined if the object is
+ * valid.
+ */
 export type ObjectCheck<T> = (object: T) => string | undefined;
 
-/** An object as received. */
+/** A received object after its validation. */
 export type ReadObject<T extends ApiObject> =
   | { readonly is: 'good'; readonly object: Named<T> }
-  /** With its key, as far as it has one. */
+  /** The key is undefined if the object has no valid name. */
   | { readonly is: 'bad'; readonly problem: string; readonly key: string | undefined };
 
-/** How objects are read: validation, and the part that is cached. */
+/** How received objects are validated, and which part of them is cached. */
 export interface Reading<T extends ApiObject> {
   readonly check: ObjectCheck<Named<T>>;
   readonly keep: (object: Named<T>) => Named<T>;
 }
 
-/** Validates everything: received values may be anything. */
+/** Validates a received object, which may be any JSON value. */
 export function readObject<T extends ApiObject>(received: T, reading: Reading<T>): ReadObject<T> {
   const key = wireKey(received);
   if (key === undefined) return { is: 'bad', problem: 'it has no name', key };
@@ -35,20 +38,26 @@ export function readObject<T extends ApiObject>(received: T, reading: Reading<T>
   }
 }
 
-/** Without managed fields, which may be as large as the rest and are not used. */
+/**
+ * Removes `metadata.managedFields`, which may be as large as the rest of the object and are not
+ * used.
+ */
 export function withoutWriters<T extends ApiObject>(object: Named<T>): Named<T> {
   if (!('managedFields' in object.metadata)) return object;
   const { managedFields: _, ...metadata } = object.metadata;
   return { ...object, metadata } as Named<T>;
 }
 
-/** The key of an object in the store; undefined if it has no name. */
+/** Returns the cache key of an object; undefined if it has no name. */
 export function wireKey(received: ApiObject): string | undefined {
   const { name, namespace } = received?.metadata ?? {};
   return typeof name === 'string' && name !== '' ? storeKey(name, namespace) : undefined;
 }
 
-/** Collects the initial objects until they are complete, separately from the cache in use. */
+/**
+ * Collects the initial objects of a watch until they are complete; the cache keeps the old objects
+ * until then.
+ */
 export class InitialObjects<T extends ApiObject> {
   readonly #objects = new Map<string, Named<T>>();
   readonly #unreadable = new Set<string>();

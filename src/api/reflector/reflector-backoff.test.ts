@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { refusal, ScriptedServer, syncedRig, unreachable } from '../../../test/fakes/reflector-rig.ts';
 import { settle } from '../../../test/fakes/virtual-clock.ts';
 
-/** A client that is notified of responses to other clients. */
+/** A fake server whose client notifies the reflector about responses to other clients. */
 class HearingServer extends ScriptedServer {
   readonly waiting = new Set<() => void>();
 
@@ -27,7 +27,7 @@ async function awayFor(ms: number) {
   return { ...harness, server };
 }
 
-test('retries at once when other clients get responses', async () => {
+test('retries immediately when other clients get responses', async () => {
   const { reflector, server } = await awayFor(300_000);
   const before = server.watches.length;
   server.refuse = () => undefined;
@@ -39,7 +39,7 @@ test('retries at once when other clients get responses', async () => {
   assert.equal(server.waiting.size, 0);
 });
 
-test('backs off again while the server is unreachable for this client only', async () => {
+test('backs off again if the server is still unreachable for this client', async () => {
   const { reflector, server, clock } = await awayFor(300_000);
   const before = server.watches.length;
   server.returns();
@@ -64,7 +64,7 @@ test('does not shorten a delay requested by the server', async () => {
   await reflector.stop();
 });
 
-test('reads again soon after a recovered server expired the version', async () => {
+test('lists again soon if a recovered server expired the resource version', async () => {
   const { reflector, server, clock } = await awayFor(300_000);
   server.refuse = ({ begin }) => (begin === 'at-version' ? refusal(410) : undefined);
   server.returns();

@@ -2,10 +2,10 @@ import { Backoff, type Clock, HintLatch, type Random } from '../../lib/index.ts'
 import type { ApiClient } from '../client/client.ts';
 import { isServerUnavailable, requestedDelayMs } from './reflector-recovery.ts';
 
-/** The delay before the next attempt. */
+/** The delay before the next attempt of a reflector. */
 export interface RetryDelay {
   readonly ms: number;
-  /** Requested by the server: it is not shortened. */
+  /** The delay requested by the server, which is never shortened. */
   readonly minMs: number;
 }
 
@@ -19,7 +19,9 @@ export interface ReflectorBackoffOptions {
 
 const policy = { baseMs: 800, factor: 2, maxMs: 30_000, jitter: 1, resetAfterMs: 120_000 };
 
-/** The back-off of a reflector: growing delays until the server responds to any client. */
+/**
+ * The back-off of a reflector: delays grow until the server responds to any client of this node.
+ */
 export class ReflectorBackoff {
   readonly #options: ReflectorBackoffOptions;
   readonly #backoff: Backoff;
@@ -32,15 +34,17 @@ export class ReflectorBackoff {
 
   after(error: unknown): RetryDelay {
     const failure = isServerUnavailable(error) ? 'away' : 'answered';
-    // A recovered server with an expired version must not wait for the back-off of an unreachable
-    // one.
+    // The server is reachable again, so the back-off of the unreachable server ends.
     if (failure === 'answered' && this.#lastFailure === 'away') this.#backoff.reset();
     this.#lastFailure = failure;
     const leastMs = requestedDelayMs(error);
     return { ms: Math.max(this.#backoff.fail(this.#options.clock.monotonicMs()), leastMs), minMs: leastMs };
   }
 
-  /** Ends early when other clients get responses; rejects with the signal's reason only. */
+  /**
+   * Waits for the delay, or until other clients get responses; rejects only with the signal's
+   * reason.
+   */
   async wait({ ms, minMs }: RetryDelay, signal: AbortSignal): Promise<void> {
     const { client, clock } = this.#options;
     const returned = new HintLatch(clock);

@@ -11,12 +11,12 @@ import { type Named, type ObjectChange, ReflectorStore, type Snapshot } from './
 
 export interface ReflectorCacheOptions {
   readonly clock: Clock;
-  /** For example "pods with spec.nodeName=n1". */
+  /** The cached objects, for messages, for example "pods with spec.nodeName=n1". */
   readonly what: string;
   readonly onError: SubscriberFailed;
 }
 
-/** The delivery of simultaneous changes: the whole set, or the changes in order. */
+/** A notification of listeners: the complete set of objects, or the changes in order. */
 export type ReflectorUpdate<T> =
   | { readonly kind: 'complete'; readonly objects: readonly T[] }
   | { readonly kind: 'changes'; readonly changes: readonly ObjectChange<T>[] };
@@ -35,7 +35,7 @@ export class ReflectorCache<T extends ApiObject> implements Disposable {
   readonly #waiters = new Waiters<'complete' | 'closed'>();
   #state: 'partial' | 'complete' | 'closed' = 'partial';
   #notification: Timer | undefined;
-  /** The pending notification. */
+  /** Changes that listeners have not received yet. */
   #undelivered: ObjectChange<Named<T>>[] = [];
 
   constructor(options: ReflectorCacheOptions) {
@@ -63,7 +63,7 @@ export class ReflectorCache<T extends ApiObject> implements Disposable {
     return this.#events.on('set', listener);
   }
 
-  /** Like `onSet`, but with the changes only. */
+  /** Like `onSet`, but reports changes after the first complete set. */
   onUpdate(listener: (update: ReflectorUpdate<Named<T>>) => void): Disposable {
     return this.#events.on('update', listener);
   }
@@ -85,17 +85,23 @@ export class ReflectorCache<T extends ApiObject> implements Disposable {
     this.#waiters.resolveAll('complete');
   }
 
-  /** Returns whether anything changed. */
+  /** Adds or updates an object; returns whether the cache changed. */
   put(object: Named<T>): boolean {
     return this.#publish(this.#store.put(object));
   }
 
-  /** See `ObjectStore.remove`. */
+  /**
+   * Removes an object under the conditions of `ReflectorStore.remove`; returns whether the cache
+   * changed.
+   */
   remove(key: string, deleted: Parameters<ReflectorStore<T>['remove']>[1]): boolean {
     return this.#publish(this.#store.remove(key, deleted));
   }
 
-  /** Changes are missed until the next complete list: listeners are notified then. */
+  /**
+   * Marks the cache as incomplete: changes may be missed until the next complete list, after which
+   * listeners receive the full set.
+   */
   markIncomplete(): void {
     this.#cancelNotification();
     this.#state = 'partial';
@@ -113,7 +119,7 @@ export class ReflectorCache<T extends ApiObject> implements Disposable {
     for (const change of changes) this.#events.emit('change', change);
     if (changes.length === 0) return false;
     this.#undelivered.push(...changes);
-    // Deferred, so that simultaneous changes are delivered together.
+    // The notification is deferred, so that listeners receive simultaneous changes in one call.
     this.#notification ??= this.#options.clock.timer(0, () => this.#deliver('changes'));
     return true;
   }

@@ -3,39 +3,42 @@ import { isApiCode } from '../client/api-error.ts';
 
 /** The operation of a reflector that failed. */
 export type ReflectorPhase =
-  /** Receiving the existing objects by a watch that continues with changes. */
+  /** A watch with `sendInitialEvents`: receives the existing objects and then changes. */
   | 'stream'
   | 'list'
-  /** Watching changes. */
+  /** A watch that receives only changes. */
   | 'follow';
 
-/** The action after a failure. */
+/** What a reflector does after a failure. */
 export type RecoveryAction =
-  /** The same operation. */
+  /** Retries the same operation. */
   | 'retry'
-  /** The same operation without the requested version, which the server does not have. */
+  /** Retries without the requested resource version, which the server does not have. */
   | 'newest'
-  /** The server does not stream: request a list. */
+  /** Falls back to a list, because the server does not support initial events in a watch. */
   | 'list'
-  /** Read everything again. */
+  /** Reads all objects again. */
   | 'sync';
 
 export interface Recovery {
   readonly action: RecoveryAction;
-  /** Whether to back off first. */
+  /** Whether to wait for the back-off delay first. */
   readonly wait: 'back-off' | 'none';
 }
 
 export interface FailedPhase {
   readonly phase: ReflectorPhase;
-  /** Whether a version was requested that the server may not have. */
+  /**
+   * Whether the failed request asked for a particular resource version, which the server may not
+   * have.
+   */
   readonly version: 'a-version' | 'the-newest';
 }
 
 /**
  * Selects the action after a failure. An unreachable or overloaded server most likely still has the
- * last version: reading everything again would only add to its load. A version it does not have is
- * given up at once.
+ * last resource version, so reading all objects again would only add to its load. A version that
+ * the server does not have is not requested again.
  */
 export function recoveryOf(error: unknown, { phase, version }: FailedPhase): Recovery {
   const versionLost = lacksVersion(error);
@@ -49,13 +52,13 @@ export function isServerUnavailable(error: unknown): boolean {
   return isApiCode(error, 'API_UNAVAILABLE', 'API_TOO_MANY', 'API_DEADLINE', 'DEADLINE_EXCEEDED');
 }
 
-/** The version is expired, or newer than the server's. */
+/** Whether the server reports that the resource version has expired or is newer than its own. */
 export function lacksVersion(error: unknown): boolean {
   if (isApiCode(error, 'API_GONE')) return true;
   return error instanceof KubelingError && /too large resource version/i.test(error.message);
 }
 
-/** The delay requested by the server; unreasonable values are limited. */
+/** Returns the delay requested by the server, limited to a sensible range. */
 export function requestedDelayMs(error: unknown): number {
   const delayMs = error instanceof KubelingError ? error.details['retryAfterMs'] : undefined;
   return typeof delayMs === 'number' && delayMs > 0 ? Math.min(delayMs, maxRequestedDelayMs) : 0;

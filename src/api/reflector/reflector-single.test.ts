@@ -42,7 +42,7 @@ test('requests one object by name, with longer watches', async () => {
   await reflector.stop();
 });
 
-test('caches an immutable object without watching it', async () => {
+test('caches an immutable object without watching it further', async () => {
   const { reflector, server, clock } = singleRig();
   reflector.start();
   await settle();
@@ -61,7 +61,7 @@ test('caches an immutable object without watching it', async () => {
   assert.equal(server.watches.length, 1);
 });
 
-test('does not watch an immutable object after a list', async () => {
+test('does not open a watch for an immutable object received by a list', async () => {
   const { reflector, server } = singleRig();
   server.refuse = () => refusal(422);
   server.answer = () => listOf('4', thing('key', '3', { immutable: true }));

@@ -6,11 +6,16 @@ import type { Named, ObjectChange } from './store.ts';
 export interface ObjectReflectorOptions<T extends ApiObject>
   extends Omit<ReflectorOptions<T>, 'query' | 'isFinal'> {
   readonly ref: Omit<ObjectRef, 'subresource'>;
-  /** Whether the object is immutable, for example a secret: it is cached and no longer watched. */
+  /**
+   * Returns whether the object is immutable, as a secret may be; it is then cached and no longer
+   * watched.
+   */
   readonly isFinal?: (object: Named<T>) => boolean;
 }
 
-/** Watches of single objects live longer, to reduce the load of the server. */
+/**
+ * The duration of watches of single objects, longer than usual to reduce the load of the server.
+ */
 const longWatch = { min: 1_800, max: 3_600 };
 
 /** Caches one object and follows its changes, with the guarantees of a `Reflector`. */
@@ -26,7 +31,7 @@ export class ObjectReflector<T extends ApiObject> implements AsyncDisposable {
       watchSeconds: longWatch,
       ...rest,
       query: { resource, namespace, fieldSelector: `metadata.name=${name}` },
-      // A server that ignores selectors would return other objects.
+      // Checks the name, because a server that ignores field selectors would return other objects.
       check: (object) => (object.metadata.name === name ? check?.(object) : `its name is not ${name}`),
       isFinal: (objects) => isFinal !== undefined && objects.length > 0 && objects.every(isFinal),
     });
@@ -45,7 +50,8 @@ export class ObjectReflector<T extends ApiObject> implements AsyncDisposable {
   }
 
   /**
-   * The object as last known; undefined if there is none or none was received yet: see `hasSynced`.
+   * The last received object; undefined if it does not exist, or before the first read: see
+   * `hasSynced`.
    */
   get current(): Named<T> | undefined {
     return this.#reflector.get(this.#ref.name, this.#ref.namespace);
@@ -55,7 +61,10 @@ export class ObjectReflector<T extends ApiObject> implements AsyncDisposable {
     return this.#reflector.onChange(listener);
   }
 
-  /** Called when it may have changed, and once after the initial read, whether it exists or not. */
+  /**
+   * Calls the listener after the initial read, even if the object does not exist, and after every
+   * change.
+   */
   onSet(listener: (objects: readonly Named<T>[]) => void): Disposable {
     return this.#reflector.onSet(listener);
   }

@@ -19,7 +19,7 @@ import { settle } from '../../../test/fakes/virtual-clock.ts';
 import { KubelingError } from '../../lib/index.ts';
 import type { ApiList } from '../client/client.ts';
 
-test('receives existing objects by one watch that continues with changes', async () => {
+test('receives existing objects and their changes by one watch', async () => {
   const { reflector, server, changes, sets, clock } = reflectorRig();
   reflector.start();
   await settle();
@@ -51,7 +51,7 @@ test('receives existing objects by one watch that continues with changes', async
   await reflector.stop();
 });
 
-test('delivers an empty set once when it is complete', async () => {
+test('notifies listeners once of an empty set when the initial read is complete', async () => {
   const { reflector, server, sets } = reflectorRig();
   reflector.start();
   await settle();
@@ -61,7 +61,7 @@ test('delivers an empty set once when it is complete', async () => {
   await reflector.stop();
 });
 
-test('includes changes received before the initial set is complete', async () => {
+test('includes changes that were received before the initial set is complete', async () => {
   const { reflector, server } = reflectorRig();
   reflector.start();
   await settle();
@@ -141,7 +141,7 @@ test('combines a list of several pages', async () => {
   await reflector.stop();
 });
 
-test('lists the newest version at once after a page expired', async () => {
+test('lists the newest version immediately after a page expired', async () => {
   const { reflector, server, clock } = reflectorRig();
   server.refuse = ({ begin }) => (begin === 'initial' ? refusal(422) : undefined);
   server.answer = ({ continue: token, resourceVersion }) => {
@@ -157,7 +157,7 @@ test('lists the newest version at once after a page expired', async () => {
   await reflector.stop();
 });
 
-test('deletes and adds an object that was recreated under its name, in a watch and in a list', async () => {
+test('reports a deleted and an added object when an object was recreated, by a watch and by a list', async () => {
   const { reflector, server, changes, clock } = await syncedRig();
   server.last.send(added('a', '11', 'other'));
   await settle();
@@ -228,7 +228,7 @@ test('skips objects that its validation rejects or throws for', async () => {
   await reflector.stop();
 });
 
-test('caches no managed fields, nor what its reader leaves out', async () => {
+test('caches neither managed fields nor fields that the `keep` function removes', async () => {
   const written = { ...thing('a', '1'), more: 'x' } as Thing;
   const object = { ...written, metadata: { ...written.metadata, managedFields: [{ manager: 'kubectl' }] } };
   const plain = reflectorRig();
@@ -259,7 +259,7 @@ test('resolves waiters after the first read and rejects them with their own sign
   await reflector.stop();
 });
 
-test('closes the watch when stopped and reads everything when started again', async () => {
+test('closes the watch when stopped, and reads all objects again when restarted', async () => {
   const { reflector, server, clock, sets } = await syncedRig();
   server.last.send(modified('a', '11'));
   await settle();
@@ -284,7 +284,7 @@ test('closes the watch when stopped and reads everything when started again', as
   assert.equal(reflector.isRunning, false);
 });
 
-test('closes watches and delays and rejects waiters when disposed', async () => {
+test('closes watches, cancels delays and rejects waiters when disposed', async () => {
   const { reflector, server, clock } = await syncedRig();
   await reflector[Symbol.asyncDispose]();
   assert.equal(server.last.closed, true);
@@ -306,7 +306,7 @@ test('closes watches and delays and rejects waiters when disposed', async () => 
   await assert.rejects(waiting, /was disposed/);
 });
 
-test('is not affected by a listener that throws', async () => {
+test('continues when a listener throws', async () => {
   const { reflector, server, changes, lines } = reflectorRig();
   reflector.onChange(() => {
     throw new Error('mine');
@@ -320,7 +320,7 @@ test('is not affected by a listener that throws', async () => {
   await reflector.stop();
 });
 
-test('logs a problem once while it lasts and once when it is over', async () => {
+test('logs a problem once while it persists, and its end once', async () => {
   const { reflector, server, clock, lines } = await syncedRig();
   server.refuse = (_, index) => (index < 6 ? unreachable() : undefined);
   server.last.fail(unreachable());
@@ -332,7 +332,7 @@ test('logs a problem once while it lasts and once when it is over', async () => 
   await reflector.stop();
 });
 
-test('does not grow over many events', async () => {
+test('does not use more memory after many events', async () => {
   const { reflector, server, changes } = await syncedRig();
   for (let version = 11; version < 5_011; version++)
     server.last.send(version % 2 === 0 ? deleted('x', `${version}`) : added('x', `${version}`));

@@ -26,7 +26,7 @@ import { isOlderVersion, type Named, type ObjectChange, type Snapshot, storeKey 
 import { mayStream, streamFailed } from './stream-support.ts';
 import { WatchLimits } from './watch-limits.ts';
 
-/** The cache. */
+/** Which objects a reflector caches. */
 export interface ReflectedQuery extends Collection {
   readonly fieldSelector?: string | undefined;
   readonly labelSelector?: string | undefined;
@@ -40,29 +40,29 @@ export interface ReflectorOptions<T extends ApiObject> {
   readonly query: ReflectedQuery;
   /** The requested duration of a watch; 300 to 600 seconds unless given. */
   readonly watchSeconds?: { readonly min: number; readonly max: number };
-  /** Validation of an object besides its name and UID. */
+  /** Checks an object beyond its name and UID; returns the problem of an invalid object. */
   readonly check?: ObjectCheck<Named<T>>;
   /**
-   * The cached part of an object; all except managed fields unless given. Its metadata must be
-   * kept.
+   * Returns the part of an object to be cached; by default all except managed fields. The metadata
+   * must be preserved.
    */
   readonly keep?: (object: Named<T>) => Named<T>;
   /**
-   * Whether the cached objects are immutable: then they are kept and no longer watched. Evaluated
-   * after each change.
+   * Returns whether the cached objects are immutable, so that they need no watch. Evaluated after
+   * each change.
    */
   readonly isFinal?: (objects: readonly Named<T>[]) => boolean;
 }
 
 const pageSize = 500;
-/** A watch that ends sooner without events has failed. */
+/** A watch that ends sooner than this without events counts as failed. */
 const shortestWatchMs = 1_000;
 const endAnnotation = 'k8s.io/initial-events-end';
 
-/** One connection, whose result determines the next action. */
+/** A single list or watch request, whose result determines the next action. */
 interface WatchAttempt<T extends ApiObject> {
   readonly startedMs: number;
-  /** While initial objects are received. */
+  /** The initial objects; undefined once they are complete. */
   initial: InitialObjects<T> | undefined;
   progress: 'none' | 'some';
 }
@@ -70,14 +70,15 @@ interface WatchAttempt<T extends ApiObject> {
 /**
  * Maintains a cache of API objects and follows their changes:
  *
- *     start ─> stream ─complete─> watch ─ended, cut, busy─> watch
- *                │ ^ │
- *                │ └─version expired, other failures
- *                └rejected─> list ─> watch
+ *     start ─> stream
+ *     stream ─complete─> watch
+ *     stream ─rejected─> list ─> watch
+ *     watch ─ended, connection closed, server busy─> watch
+ *     watch ─version expired, other failures─> stream
  *
- * The cache stays readable in every state: only a successful response removes objects. It may be
- * stopped and started again and keeps its objects meanwhile. Listeners are called after the change,
- * must not block, and do no harm when they throw.
+ * The cache stays readable in every state, and only a successful response removes objects. The
+ * reflector may be stopped and restarted; its objects stay cached. Listeners are called after a
+ * change and must not block; an exception in a listener is logged.
  */
 export class Reflector<T extends ApiObject> implements AsyncDisposable {
   readonly #options: ReflectorOptions<T>;
@@ -86,9 +87,9 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
   readonly #copy: ReflectorCache<T>;
   readonly #backoff: ReflectorBackoff;
   #phase: ReflectorPhase = 'stream';
-  /** The version of the store; empty before the first response. */
+  /** The resource version of the cache; empty before the first response. */
   #version = '';
-  /** Whether the server does not have that version. */
+  /** Whether the server no longer has `#version`. */
   #versionLost = false;
   #final = false;
   #closed = false;
@@ -107,27 +108,30 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     this.#copy = new ReflectorCache({ clock: options.clock, what: this.#description, onError });
   }
 
-  /** Whether all objects were read since the start. Stays true while the server is unreachable. */
+  /**
+   * Whether all objects were read since the start of the reflector. Stays true while the server is
+   * unreachable.
+   */
   get hasSynced(): boolean {
     return this.#copy.isComplete;
   }
 
-  /** Whether it is running. False after its objects were found immutable. */
+  /** Whether the reflector is running. False also once its objects were found immutable. */
   get isRunning(): boolean {
     return this.#run !== undefined;
   }
 
-  /** Why the cache may be stale, for users; undefined if it is current. */
+  /** Why the cache may be stale, in words for users; undefined if the cache is current. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** The API version of the objects. */
+  /** The resource version of the cache. */
   get version(): string {
     return this.#version;
   }
 
-  /** The number of invalid objects so far. */
+  /** The number of invalid objects skipped so far. */
   get skipped(): number {
     return this.#skipped;
   }
@@ -136,39 +140,42 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     return this.#copy.get(storeKey(name, namespace));
   }
 
-  /** All objects: the same list until one of them changes. */
+  /** Returns all objects: the same array until one of them changes. */
   list(): readonly Named<T>[] {
     return this.#copy.list();
   }
 
-  /** Called for each change. */
+  /** Calls the listener for each changed object. */
   onChange(listener: (change: ObjectChange<Named<T>>) => void): Disposable {
     return this.#copy.onChange(listener);
   }
 
   /**
-   * Called with all objects, at once after a complete read and soon after changes: simultaneous
-   * ones are delivered together. The first call after a start means that the set is complete, even
-   * if it is empty.
+   * Calls the listener with all objects: immediately after a complete read, and shortly after
+   * changes, so that simultaneous ones are reported together. The first call after a start means
+   * that the set is complete, even if it is empty.
    */
   onSet(listener: (objects: readonly Named<T>[]) => void): Disposable {
     return this.#copy.onSet(listener);
   }
 
-  /** Like `onSet`, but with the changes only. */
+  /** Like `onSet`, but reports changes after the first complete set. */
   onUpdate(listener: (news: ReflectorUpdate<Named<T>>) => void): Disposable {
     return this.#copy.onUpdate(listener);
   }
 
   /**
-   * Resolves when all objects were read since the start; rejects when the signal or the reflector
-   * ends.
+   * Resolves when all objects were read since the start; rejects when the signal aborts or the
+   * reflector is disposed.
    */
   waitForSync(signal: AbortSignal): Promise<void> {
     return this.#copy.waitUntilComplete(signal);
   }
 
-  /** Starts, also after a stop; no effect while it runs or when its objects are immutable. */
+  /**
+   * Starts the reflector, also after a stop. No effect while it runs or when its objects are
+   * immutable.
+   */
   start(): void {
     if (this.#run !== undefined || this.#final || this.#closed) return;
     this.#phase = this.#firstPhase();
@@ -181,17 +188,17 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     this.#run = { stop, done };
   }
 
-  /** Closes requests and timers; the cache stays readable but no longer counts as synced. */
+  /** Cancels requests and timers. The cache stays readable but no longer counts as synced. */
   async stop(): Promise<void> {
     if (!this.#final) this.#copy.markIncomplete();
     const run = this.#run;
-    // At once, so that a start before the end takes effect.
+    // Cleared before the run has ended, so that a start in the meantime takes effect.
     this.#run = undefined;
     run?.stop.abort(cancelledError(`The reflector of ${this.#description} was stopped`));
     await run?.done;
   }
 
-  /** Permanently: clears the cache. */
+  /** Stops the reflector permanently and clears the cache. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     await this.stop();
@@ -206,12 +213,12 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
   async #follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted && !this.#final) {
       const delay = await this.#connect(signal);
-      // Rejects only when it is stopped.
+      // The wait rejects only when the reflector is stopped.
       if (delay.ms > 0) await this.#backoff.wait(delay, signal).catch(() => {});
     }
   }
 
-  /** One list or watch. Returns the delay before the next. */
+  /** Makes one list or watch request, and returns the delay before the next one. */
   async #connect(signal: AbortSignal): Promise<RetryDelay> {
     if (this.#phase === 'list') return await this.#tryList(signal);
     const { clock } = this.#options;
@@ -242,7 +249,8 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
   async #list(signal: AbortSignal): Promise<void> {
     const { client, query } = this.#options;
     const version = this.#versionLost ? undefined : this.#version || '0';
-    // Pages of a version other than the newest would not come from the server's memory.
+    // Requests pages only for the newest version or '0': the server would read pages of any other
+    // version from etcd instead of its cache.
     const limit = version === undefined || version === '0' ? pageSize : undefined;
     const list = await listAll<T>(client, { ...query, resourceVersion: version, limit }, signal);
     signal.throwIfAborted();
@@ -285,7 +293,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     }
     const isOld = isOlderVersion(version, this.#version);
     if (event.type === 'DELETED') this.#removed(event.object, watching);
-    // An object deleted long ago must not reappear.
+    // Ignores old events, which could restore an object that was deleted since.
     else if (event.type !== 'BOOKMARK' && !isOld) {
       const read = this.#countInvalid(readObject(event.object, this.#reading), skippedBefore);
       if (read.is === 'good' && this.#copy.put(read.object)) this.#changed(watching);
@@ -297,7 +305,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     this.#reportRecovery();
   }
 
-  /** The initial objects, before they are complete. */
+  /** Handles an event of the initial set. */
   #receiveInitial(event: WatchEvent<T>, watching: WatchAttempt<T>, skippedBefore: number): void {
     const { initial } = watching;
     if (initial === undefined) return;
@@ -318,7 +326,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     else if (this.#copy.remove(key, object.metadata ?? {})) this.#changed(watching);
   }
 
-  /** Counts invalid objects; per connection only the first is logged. */
+  /** Counts invalid objects, and logs the first one of each connection. */
   #countInvalid(read: ReadObject<T>, skippedBefore: number): ReadObject<T> {
     if (read.is === 'good') return read;
     this.#skipped++;
@@ -345,7 +353,10 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     this.#final = this.#options.isFinal?.(this.#copy.list()) ?? false;
   }
 
-  /** A connection that delivered events and was then closed counts as ended. */
+  /**
+   * Whether a connection broke after it delivered events, which counts as a regular end of the
+   * watch.
+   */
   #isClosedByServer(error: unknown, watching: WatchAttempt<T>): boolean {
     return (
       watching.initial === undefined &&
@@ -377,7 +388,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     return wait === 'none' ? noDelay : this.#backoff.after(error);
   }
 
-  /** Logged once per problem, not per attempt. An expired version is normal. */
+  /** Logs each problem once, not per attempt. An expired version is not a problem. */
   #reportFailure(error: unknown, wait: 'back-off' | 'none'): void {
     const { logger } = this.#options;
     const problem = describeError(error);

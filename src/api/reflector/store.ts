@@ -4,21 +4,21 @@ export type Named<T extends ApiObject> = T & {
   readonly metadata: { readonly name: string; readonly uid: string };
 };
 
-/** The change of one object. A recreated object is deleted and added. */
+/** A change of one object. A recreated object is reported as deleted and added. */
 export type ObjectChange<T> =
   | { readonly type: 'added'; readonly object: T }
   | { readonly type: 'updated'; readonly object: T; readonly old: T }
-  /** The last known object: its final state may have been missed. */
+  /** The cached object: its final state may not have been received. */
   | { readonly type: 'deleted'; readonly object: T };
 
-/** The set of objects in a response. */
+/** The complete set of objects in a response. */
 export interface Snapshot<T extends ApiObject> {
   readonly objects: Iterable<Named<T>>;
-  /** Keys of existing objects that could not be read: their cached versions stay. */
+  /** Keys of objects that exist but are invalid: their cached versions stay. */
   readonly unreadable: ReadonlySet<string>;
 }
 
-/** `namespace/name`, or the name for cluster-scoped objects. */
+/** Returns the cache key: `namespace/name`, or the name of a cluster-scoped object. */
 export function storeKey(name: string, namespace?: string | undefined): string {
   return namespace === undefined || namespace === '' ? name : `${namespace}/${name}`;
 }
@@ -28,7 +28,8 @@ export function reflectedKey({ metadata }: Named<ApiObject>): string {
 }
 
 /**
- * Objects by namespace and name, in order of arrival. Each method returns the resulting changes.
+ * The cached objects by namespace and name, in order of arrival. Each method returns the changes it
+ * made.
  */
 export class ReflectorStore<T extends ApiObject> {
   #objects = new Map<string, Named<T>>();
@@ -42,13 +43,16 @@ export class ReflectorStore<T extends ApiObject> {
     return this.#objects.get(key);
   }
 
-  /** A snapshot: the same list until a change. */
+  /** Returns all objects: the same array until one of them changes. */
   list(): readonly Named<T>[] {
     this.#list ??= [...this.#objects.values()];
     return this.#list;
   }
 
-  /** Equal and older versions change nothing: a watch may deliver duplicates. */
+  /**
+   * Adds or updates an object. Ignores the cached version and older ones, because a watch may
+   * deliver duplicates.
+   */
   put(object: Named<T>): readonly ObjectChange<Named<T>>[] {
     const key = reflectedKey(object);
     const old = this.#objects.get(key);
@@ -58,9 +62,9 @@ export class ReflectorStore<T extends ApiObject> {
   }
 
   /**
-   * Removes by key; a given UID must match the cached object, as an older one of that name may have
-   * been deleted, and a given version must not be older than the cached one, as an object may leave
-   * the selection and return.
+   * Removes an object by its key. A given UID must match the cached object, because the event may
+   * be about an older object of that name. A given version must not be older than the cached one,
+   * because an object may stop matching the selector and match it again.
    */
   remove(
     key: string,
@@ -73,7 +77,7 @@ export class ReflectorStore<T extends ApiObject> {
     return [deletion(held)];
   }
 
-  /** In one step: a partial set is never visible. */
+  /** Replaces all objects in one step, so that a partial set is never visible. */
   replace({ objects, unreadable }: Snapshot<T>): readonly ObjectChange<Named<T>>[] {
     const before = this.#objects;
     const after = new Map<string, Named<T>>();
@@ -118,8 +122,8 @@ function isOld(received: Named<ApiObject>, held: Named<ApiObject>): boolean {
 }
 
 /**
- * The cached object keeps its identity while it is unchanged, so that it can be compared by
- * identity.
+ * Returns the cached object if the received one has the same version, so that unchanged objects can
+ * be compared by identity.
  */
 function same<T extends ApiObject>(held: Named<T> | undefined, received: Named<T>): Named<T> {
   return held !== undefined && isSame(received, held) ? held : received;
@@ -138,8 +142,8 @@ function changesBetween<T extends ApiObject>(
 const number = /^[1-9][0-9]*$/;
 
 /**
- * Whether one API version is older than the other. Versions that are not integers have no order:
- * then false.
+ * Whether the first API version is older than the second. False if either is not an integer,
+ * because such versions have no order.
  */
 export function isOlderVersion(one: string, other: string): boolean {
   if (!number.test(one) || !number.test(other)) return false;

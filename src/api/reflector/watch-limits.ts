@@ -1,13 +1,17 @@
 import { type Clock, KubelingError, LinkedController, type Timer } from '../../lib/index.ts';
 
-/** A watch without initial objects for this long does not deliver them. */
+/** A watch that requested initial objects is aborted if it delivers none for this long. */
 const longestSilenceMs = 30_000;
 
-/** A watch that is open this long after its end has lost the server. */
+/**
+ * A watch that is still open this long after its requested end is aborted: its server is considered
+ * lost.
+ */
 const graceAfterEndMs = 30_000;
 
 /**
- * Aborts a stalled watch: without initial objects, or still open long after it should have ended.
+ * Aborts a stalled watch: one that does not deliver its initial objects, or is open long after its
+ * requested end.
  */
 export class WatchLimits implements Disposable {
   readonly #clock: Clock;
@@ -27,7 +31,7 @@ export class WatchLimits implements Disposable {
     return this.#controller.signal;
   }
 
-  /** From now on, and from each call on, an event must arrive in time. */
+  /** Aborts the watch unless an event arrives in time; every call restarts the timer. */
   expectSomething(): void {
     this.#silence?.cancel();
     this.#silence = this.#clock.timer(longestSilenceMs, () =>
@@ -38,7 +42,7 @@ export class WatchLimits implements Disposable {
     );
   }
 
-  /** From now on no events are required. */
+  /** Stops requiring events: the initial objects are complete. */
   expectNothing(): void {
     this.#silence?.cancel();
     this.#silence = undefined;

@@ -3,8 +3,8 @@ import { KubelingError } from '../../lib/index.ts';
 const lineFeed = 0x0a;
 
 /**
- * Splits a byte stream into lines. Characters and lines may be split between chunks: only complete
- * lines are decoded. A line above the limit is rejected as soon as it exceeds it.
+ * Splits a byte stream into lines. Characters and lines may be split between chunks; only complete
+ * lines are decoded. A line is rejected as soon as it exceeds the limit.
  */
 export class WatchLineSplitter {
   readonly #limit: number;
@@ -21,7 +21,8 @@ export class WatchLineSplitter {
   }
 
   /**
-   * The lines completed by this chunk, without empty ones. Consume them all before the next chunk.
+   * Yields the lines that this chunk completes, without empty ones. They must be consumed before
+   * the next chunk.
    */
   *push(chunk: Buffer): Generator<string, void, undefined> {
     let from = 0;

@@ -10,7 +10,7 @@ function split(chunks: readonly Buffer[], limit = 1_000_000): string[] {
   return chunks.flatMap((chunk) => [...lines.push(chunk)]);
 }
 
-test('splits lines correctly for any chunks', () => {
+test('splits lines correctly for any division into chunks', () => {
   const line = fc.string({ unit: 'grapheme' }).map((text) => text.replaceAll('\n', ''));
   fc.assert(
     fc.property(fc.array(line), fc.array(fc.nat(40)), (lines, sizes) => {
@@ -38,7 +38,7 @@ test('rejects a line above the limit before it is complete', () => {
   assert.throws(() => split([Buffer.from('01234567890\n')], 10), /at most 10 bytes/);
 });
 
-test('decodes events and throws ERROR events', () => {
+test('decodes events and throws for ERROR events', () => {
   const what = 'watch pods';
   assert.deepEqual(parseEvent('{"type":"ADDED","object":{"kind":"Pod"}}', what), {
     type: 'ADDED',
@@ -63,7 +63,7 @@ test('decodes events and throws ERROR events', () => {
   }
 });
 
-test('does not quote unreadable events, which may be secrets', () => {
+test('does not quote unreadable events in errors, because they may contain secrets', () => {
   assert.throws(
     () => parseEvent('{"type":"ADDED","object":{"data":{"password":hunter2', 'watch secrets'),
     (error) =>

@@ -6,27 +6,30 @@ import type { WireAnswer } from '../transport/connection-pool.ts';
 import { WatchLineSplitter } from './watch-stream-lines.ts';
 
 export interface WatchStreamOptions {
-  /** The target, for example "watch pods". */
+  /** The request, for messages, for example "watch pods". */
   readonly what: string;
   readonly clock: Clock;
-  /** A server that has not ended the watch by then is considered dead. */
+  /**
+   * The time limit of the watch: a server that has not ended the watch by then is considered dead.
+   */
   readonly deadlineMs: number;
   readonly longestLine: number;
-  /** Converts a connection failure into an error of the client. */
+  /** Converts a connection failure into a KubelingError. */
   readonly explain: (error: unknown) => KubelingError;
-  /** Called once when the connection is released. */
+  /** Called once when the stream releases its connection. */
   readonly onClose: () => void;
 }
 
 /** Why a stream ended before the server ended it. */
 type Ending =
   | { readonly kind: 'failed'; readonly error: unknown }
-  /** As if the server had ended it: the reflector resumes at once. */
+  /** The stream ends like one that the server ended, so the reflector resumes immediately. */
   | { readonly kind: 'over' };
 
 /**
- * The events of a watch, read on demand. Until `close` it owns the connection, a timer and a
- * listener on the signal; an abort releases all three at once, whether or not a reader is active.
+ * The events of a watch, read on demand. Until `close` the stream owns the connection, a timer and
+ * a listener on the signal; an abort releases all three immediately, whether or not the events are
+ * being read.
  */
 export class WatchStream implements Disposable {
   readonly #message: WireAnswer;
@@ -41,7 +44,8 @@ export class WatchStream implements Disposable {
     this.#message = message;
     this.#options = options;
     this.#receivedMs = options.clock.monotonicMs();
-    // Without a reader, its error when destroyed would be unhandled.
+    // Handles the error of a stream that is destroyed while nothing reads it; Node.js would report
+    // it as unhandled.
     message.on('error', () => {});
     this.#timer = options.clock.timer(options.deadlineMs, () =>
       this.#end({ kind: 'failed', error: this.#late() }),
@@ -49,7 +53,7 @@ export class WatchStream implements Disposable {
     this.#link = onAbort(signal, (error) => this.#end({ kind: 'failed', error }));
   }
 
-  /** For the pool: the connection must close although the watch is fine. */
+  /** Ends the watch without an error because its connection pool is retired. */
   retire(): void {
     this.#end({ kind: 'over' });
   }
@@ -58,7 +62,7 @@ export class WatchStream implements Disposable {
     if (this.#options.clock.monotonicMs() - this.#receivedMs >= ms) this.retire();
   }
 
-  /** All events until the server ends the watch. Leaving the loop closes the connection. */
+  /** Yields all events until the server ends the watch. Leaving the loop closes the connection. */
   async *events<T extends ApiObject>(): AsyncGenerator<WatchEvent<T>, void, undefined> {
     const lines = new WatchLineSplitter(this.#options.longestLine);
     try {
@@ -70,7 +74,7 @@ export class WatchStream implements Disposable {
         }
       }
       if (this.#ending === undefined && lines.isMidLine)
-        throw new Error('it ended in the middle of an event');
+        throw new Error('the connection ended in the middle of an event');
     } catch (error) {
       return this.#finish(this.#ending ?? { kind: 'failed', error: this.#explained(error) });
     } finally {
@@ -79,7 +83,10 @@ export class WatchStream implements Disposable {
     if (this.#ending !== undefined) this.#finish(this.#ending);
   }
 
-  /** A connection whose response was read completely returns to the pool by itself. */
+  /**
+   * Releases the connection. If its response was read completely, it has already returned to the
+   * pool.
+   */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -99,7 +106,7 @@ export class WatchStream implements Disposable {
     this.#message.destroy(
       ending.kind === 'failed' ? asError(ending.error) : cancelledError('The watch is over'),
     );
-    // Not before the constructor is done: an aborted signal calls back during it.
+    // Deferred, because an already aborted signal calls the listener during the constructor.
     queueMicrotask(() => this.close());
   }
 
@@ -122,7 +129,10 @@ export class WatchStream implements Disposable {
 
 const plainTypes: ReadonlySet<unknown> = new Set(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK']);
 
-/** Throws the error of an ERROR event, and API_BAD_ANSWER for invalid events. */
+/**
+ * Parses one line of a watch. Throws the error of an ERROR event, and API_BAD_ANSWER for an invalid
+ * event.
+ */
 export function parseEvent<T extends ApiObject>(line: string, what: string): WatchEvent<T> {
   const { type, object } = parseLine(line, what);
   const isObject = typeof object === 'object' && object !== null;
@@ -142,7 +152,7 @@ function parseLine(line: string, what: string): { readonly type?: unknown; reado
     const event = parseAnswer(line);
     if (typeof event === 'object' && event !== null) return event;
   } catch {
-    // The parser's message quotes the text, which may be a secret.
+    // The parser's error is not used, because it quotes the text, which may be a secret.
   }
   throw bad(what, 'an event must be a JSON object');
 }

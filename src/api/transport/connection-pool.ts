@@ -24,13 +24,13 @@ import { type TunnelDone, Tunnels } from './tunnel.ts';
 
 export interface WireRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** With its query, relative to the API root. */
+  /** The path with its query, relative to the API root. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
 }
 
-/** A response whose body is not read yet. */
+/** A response whose body has not been read yet. */
 export interface WireAnswer extends Readable {
   readonly statusCode?: number | undefined;
   readonly headers: IncomingHttpHeaders;
@@ -39,13 +39,13 @@ export interface WireAnswer extends Readable {
 export interface ConnectionPoolOptions {
   readonly clock: Clock;
   readonly proxy: URL | undefined;
-  /** For watches. */
+  /** Whether HTTP/2 may be used; only watches use it. */
   readonly http2: 'where-offered' | 'never';
 }
 
 /**
- * Shorter than the 90 s after which an API server closes idle connections, so that no request is
- * sent on a connection that the server closes.
+ * How long an idle connection is kept. API servers close idle connections after 90 s; a shorter
+ * time prevents requests on a connection that is being closed.
  */
 const idleMs = 60_000;
 /** After this idle time the kernel probes the server every second, ten times. */
@@ -56,17 +56,17 @@ const unresponsiveMs = 15_000;
 
 type ConnectionDone = (error: Error | null, socket: Duplex) => void;
 
-/** A connection that must be closed when its pool is retired. */
+/** A connection or watch that is closed when its pool is retired. */
 export interface Retirable {
   retire(): void;
-  /** Closes it if it received nothing for this long. */
+  /** Ends the watch if it received nothing for this long. */
   retireIfUnresponsive(ms: number): void;
 }
 
 /**
- * Connections to one server with one identity. A change of either creates a new pool and retires
- * this one: idle connections and watches are closed at once, a request in flight closes its
- * connection when it is done.
+ * The connections to one server with one TLS identity. When server or identity change, a new pool
+ * is created and this one is retired: idle connections and watches are closed immediately, and a
+ * connection with a request in flight is closed after the response.
  */
 export class ConnectionPool {
   readonly access: Access;
@@ -75,7 +75,10 @@ export class ConnectionPool {
   readonly #watches = new Set<Retirable>();
   readonly #tunnels: Tunnels | undefined;
   readonly #shared: SharedStreams | undefined;
-  /** Opened for HTTP/2 and usable for a request of HTTP/1.1. */
+  /**
+   * A connection that was opened for HTTP/2 but negotiated HTTP/1.1; the next HTTP/1.1 request uses
+   * it.
+   */
   #spare: TLSSocket | undefined;
   #peer: ServerCertificateInfo | undefined;
   #isRetired = false;
@@ -99,24 +102,27 @@ export class ConnectionPool {
     this.#watchConnections();
   }
 
-  /** The last certificate of the server. */
+  /** The certificate that the server presented last. */
   get peer(): ServerCertificateInfo | undefined {
     return this.#peer;
   }
 
-  /** Resolves with the headers. Rejects with the signal's reason or a BrokenConnection. */
+  /**
+   * Sends a request and resolves with the response headers. Rejects with the signal's reason or a
+   * BrokenConnection.
+   */
   send(request: WireRequest, signal: AbortSignal): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
       const outgoing = this.#open(request);
-      // A request without a connection is not notified of its destruction, so the reason is passed
-      // here too.
+      // A request that waits for a connection does not report its destruction, so the abort reason
+      // is also passed on here.
       const link = onAbort(signal, (reason) => {
         outgoing.destroy(asError(reason));
         reject(reason);
       });
-      // Stays registered: a connection may also break after the response began, and the reader sees
-      // that too.
+      // The listener stays registered, because a connection may also break during the response; the
+      // reader of the response gets that error too.
       outgoing.on('error', (error) => {
         link[Symbol.dispose]();
         reject(
@@ -146,7 +152,7 @@ export class ConnectionPool {
     }
   }
 
-  /** The watch is retired with the pool until it is released. */
+  /** Registers a watch, so that it is retired with the pool until `releaseWatch` is called. */
   holdWatch(watch: Retirable): void {
     if (this.#isRetired) watch.retire();
     else this.#watches.add(watch);
@@ -162,7 +168,7 @@ export class ConnectionPool {
     this.#shared?.closeIdle();
   }
 
-  /** Each resumes over another connection. */
+  /** Ends all watches without recent events; they resume over new connections. */
   endSilentWatches(): void {
     this.#shared?.drain();
     for (const watch of [...this.#watches]) watch.retireIfUnresponsive(unresponsiveMs);
@@ -170,14 +176,14 @@ export class ConnectionPool {
 
   retire(): void {
     this.#isRetired = true;
-    // From now on no connection is kept after its request.
+    // Connections still in use are closed after their request.
     Object.assign(this.#agent, { keepAlive: false });
     this.closeIdle();
     for (const watch of [...this.#watches]) watch.retire();
     this.#shared?.drain();
   }
 
-  /** Closes requests in flight too. */
+  /** Closes all connections, including those with requests in flight. */
   close(): void {
     this.retire();
     this.#tunnels?.close();
@@ -220,7 +226,7 @@ export class ConnectionPool {
     return undefined;
   }
 
-  /** A connection outside the agent, which supports HTTP/1.1 only. */
+  /** Opens a connection for HTTP/2 without the agent, which supports only HTTP/1.1. */
   async #dial(secrets: ConnectionOptions, signal: AbortSignal): Promise<TLSSocket> {
     const { hostname: host, port } = this.#server;
     const named = isIP(host) === 0 ? { servername: host } : {};
@@ -236,7 +242,10 @@ export class ConnectionPool {
     if (socket instanceof TLSSocket) socket.prependListener('secure', () => this.#recordPeer(socket));
   }
 
-  /** Before verification: after a rejection the connection has no certificate to report. */
+  /**
+   * Records the server's certificate before its verification: after a failed verification the
+   * connection no longer has it.
+   */
   #recordPeer(socket: TLSSocket): void {
     const { subject, valid_from, valid_to } = socket.getPeerCertificate();
     if (valid_to !== undefined)
@@ -244,7 +253,7 @@ export class ConnectionPool {
   }
 }
 
-/** Resolves when the server is verified. */
+/** Resolves when the TLS handshake is done and the server's certificate is verified. */
 function secured(socket: TLSSocket, signal: AbortSignal): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
     const link = onAbort(signal, (reason) => {
@@ -276,7 +285,8 @@ function agentOptions({ context, identity }: Access): AgentOptions {
 }
 
 /**
- * Certificates and keys are parsed once: parsing per connection takes longer than the handshake.
+ * Parses certificates and keys once per pool, because parsing them for each connection takes longer
+ * than the handshake.
  */
 function secretsOf({ ca, client }: Access['identity']): SecureContextOptions | ConnectionOptions {
   const secrets = {
@@ -286,17 +296,17 @@ function secretsOf({ ca, client }: Access['identity']): SecureContextOptions | C
   try {
     return { secureContext: createSecureContext(secrets) };
   } catch {
-    // Their problem is reported to each request that needs them.
+    // The error of invalid certificates is reported to each request that uses them.
     return secrets;
   }
 }
 
 interface ServerEnd {
-  /** Without brackets. */
+  /** The host name; an IPv6 address has no brackets. */
   readonly hostname: string;
   readonly port: number;
   readonly protocol: string;
-  /** The prefix of all paths. */
+  /** The prefix of all API paths. */
   readonly prefix: string;
 }
 

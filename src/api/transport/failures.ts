@@ -2,7 +2,7 @@ import { describeError, type ErrorCode, type Instant, KubelingError } from '../.
 import { systemCodeOf } from '../client/retry.ts';
 import type { Access } from '../credentials/credentials.ts';
 
-/** The server's certificate, as far as messages need it. */
+/** The fields of the server's certificate that are used in error messages. */
 export interface ServerCertificateInfo {
   readonly subject: string;
   readonly expires: string;
@@ -28,7 +28,7 @@ const untrusted: ReadonlySet<string | undefined> = new Set([
   'CERT_UNTRUSTED',
 ]);
 
-/** TLS alerts of a server that rejects our certificate or requires one. */
+/** Matches TLS alerts of a server that requires a client certificate or rejects ours. */
 const refusedIdentity =
   /ALERT_(?:CERTIFICATE_\w+|BAD_CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED|UNSUPPORTED_CERTIFICATE|HANDSHAKE_FAILURE)/;
 const notTls = /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST/;
@@ -65,7 +65,7 @@ function explain(failure: TransportFailure, systemCode: string | undefined): Exp
     return unavailable(`the server's certificate expired${dated('on', peer?.expires)}`);
   if (systemCode === 'CERT_NOT_YET_VALID')
     return unavailable(`the server's certificate begins${dated('on', peer?.validFrom, ' in the future')}`);
-  // Some servers close the connection when they reject a certificate.
+  // Some servers close the connection without an alert when they reject a client certificate.
   const expired = expiryOf(access, failure.now);
   return unavailable(
     [describeError(cause), ...(expired === undefined ? [] : [expired])].join('; perhaps as '),
@@ -94,7 +94,7 @@ function refusedAs({ access, cause, now }: TransportFailure): string {
   );
 }
 
-/** Adds that our own certificate is the likely cause of a rejection. */
+/** Returns a note that the client certificate has expired, as the likely cause of a rejection. */
 export function expiryOf({ identity }: Access, now: Instant): string | undefined {
   const { client } = identity;
   if (client === undefined || client.expires > now) return undefined;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isExempt, proxyFor } from './proxy.ts';
 
-test('parses NO_PROXY like other programs of a node', () => {
+test('parses NO_PROXY as Go programs do', () => {
   const exempt = (host: string, list: string) => isExempt(new URL(`https://${host}`), list);
   assert(exempt('api.test', 'api.test'));
   assert(exempt('a.api.test', 'api.test'));
@@ -27,7 +27,7 @@ test('parses NO_PROXY like other programs of a node', () => {
   assert(!exempt('10.1.2.3', '10.0.0.0/99'));
 });
 
-test('prefers the proxy of the kubeconfig over that of the environment', () => {
+test('prefers the proxy of the kubeconfig over the one of the environment', () => {
   const at = (server: string, proxyUrl?: string) => ({
     cluster: {
       server: new URL(server),

@@ -5,7 +5,8 @@ import type { KubeContext } from '../kubeconfig/kubeconfig.ts';
 export type ProxyEnvironment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Returns the proxy for the server of a context, if any: the kubeconfig's, else the environment's.
+ * Returns the proxy for the server of a context: from the kubeconfig, or else from the environment;
+ * undefined for a direct connection.
  */
 export function proxyFor({ cluster }: Pick<KubeContext, 'cluster'>, env: ProxyEnvironment): URL | undefined {
   if (cluster.proxyUrl !== undefined) return cluster.proxyUrl;
@@ -20,7 +21,7 @@ export function proxyFor({ cluster }: Pick<KubeContext, 'cluster'>, env: ProxyEn
   );
 }
 
-/** Both spellings are in use. */
+/** Reads an environment variable in upper or lower case; both spellings are common. */
 function either(env: ProxyEnvironment, name: string): string | undefined {
   return env[name] || env[name.toLowerCase()] || undefined;
 }
@@ -48,7 +49,7 @@ function isMatch(entry: string, host: string, port: string): boolean {
   if (wantedPort !== undefined && wantedPort !== port) return false;
   if (isIP(name) !== 0 || isIP(host) !== 0) return name === host;
   const suffix = name.replace(/^\*/, '');
-  // With a leading dot, subdomains only.
+  // An entry with a leading dot matches subdomains only.
   return suffix.startsWith('.') ? host.endsWith(suffix) : host === suffix || host.endsWith(`.${suffix}`);
 }
 

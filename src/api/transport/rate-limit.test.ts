@@ -29,7 +29,7 @@ test('admits a burst at once and then requests at the rate, in order', async () 
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('returns the token of an aborted request', async () => {
+test('returns the token of a request that is aborted while it waits', async () => {
   const clock = new VirtualClock();
   const rate = new RequestRate({ kind: 'limited', qps: 1, burst: 1 }, clock);
   await rate.take(never);
@@ -46,14 +46,14 @@ test('returns the token of an aborted request', async () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('uses 5 per second for 0 and rejects negative rates', () => {
+test('uses the default rate of 5 per second for 0, and rejects negative rates', () => {
   assert.deepEqual(rateLimitOf(0, 0), { kind: 'limited', qps: 5, burst: 10 });
   assert.deepEqual(rateLimitOf(50, 100), { kind: 'limited', qps: 50, burst: 100 });
   assert.throws(() => rateLimitOf(-1, 5), /the rate must not be negative: current value is -1/);
   assert.throws(() => rateLimitOf(1, -5), /the burst must not be negative/);
 });
 
-test('limits requests in flight and passes slots on', async () => {
+test('limits requests in flight and gives a released slot to the next waiter', async () => {
   const slots = new RequestSlots(2);
   const [first, _second] = [await slots.take(never), await slots.take(never)];
   const order: string[] = [];

@@ -1,11 +1,11 @@
 import { type Clock, KubelingError, Waiters } from '../../lib/index.ts';
 
-/** The rate of a client. */
+/** A client-side rate limit. */
 export type RateLimit =
   | { readonly kind: 'unlimited' }
   | { readonly kind: 'limited'; readonly qps: number; readonly burst: number };
 
-/** The rate used for 0. */
+/** The default rate and burst, used if 0 is configured. */
 const usualQps = 5;
 const usualBurst = 10;
 
@@ -30,7 +30,7 @@ export function rateLimitOf(qps: number, burst: number): RateLimit {
 export class RequestRate {
   readonly #clock: Clock;
   #limit: RateLimit;
-  /** When the bucket is full again without further requests. */
+  /** The time at which the bucket will be full if no further request takes a token. */
   #fullMs = Number.NEGATIVE_INFINITY;
 
   constructor(limit: RateLimit, clock: Clock) {
@@ -38,12 +38,14 @@ export class RequestRate {
     this.#clock = clock;
   }
 
-  /** Applies to new requests; waiting ones keep their time. */
+  /** Sets a new limit for later requests; requests that already wait keep their time. */
   setLimit(limit: RateLimit): void {
     this.#limit = limit;
   }
 
-  /** Resolves when a request may be sent. An aborted wait returns its token. */
+  /**
+   * Resolves when a request may be sent. If the signal aborts, the token is returned to the bucket.
+   */
   async take(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (this.#limit.kind === 'unlimited') return;
@@ -66,8 +68,8 @@ export class RequestRate {
 }
 
 /**
- * The limit of requests in flight of a client, so that an unresponsive server cannot use up all
- * sockets.
+ * Limits the number of requests in flight of a client, so that an unresponsive server cannot use up
+ * all sockets.
  */
 export class RequestSlots {
   readonly #line = new Waiters<void>();

@@ -12,7 +12,7 @@ function createHarness() {
   return { clock, reach, listening, returns: () => returns };
 }
 
-test('reports a recovery once, after a time without responses', async () => {
+test('reports a recovery once, after a period without responses', async () => {
   const { clock, reach, returns } = createHarness();
   reach.succeeded();
   assert.equal(returns(), 0);
@@ -24,7 +24,7 @@ test('reports a recovery once, after a time without responses', async () => {
   assert.equal(returns(), 1);
 });
 
-test('does not count a failure between successful requests as unreachable', async () => {
+test('does not treat one failure between successful requests as an outage', async () => {
   const { clock, reach, returns } = createHarness();
   for (let time = 0; time < 10; time++) {
     reach.failed();

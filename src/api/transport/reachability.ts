@@ -1,11 +1,14 @@
 import { type Clock, type Logger, TypedEvents } from '../../lib/index.ts';
 
-/** One failed request among successful ones does not mean that the server is unreachable. */
+/**
+ * The minimum duration of an outage: a single failed request among successful ones does not mean
+ * that the server is unreachable.
+ */
 const minOutageMs = 1_000;
 
 /**
- * Whether the server is reachable, derived from the requests of all clients. Clients in back-off
- * are notified of the first response.
+ * Tracks whether the server is reachable, from the requests of all clients, and notifies clients in
+ * back-off of the first response after an outage.
  */
 export class Reachability {
   readonly #clock: Clock;
@@ -18,7 +21,7 @@ export class Reachability {
     this.#events = new TypedEvents((error) => logger.error('API recovery listener failed', error));
   }
 
-  /** There was no response, or an error of the server. */
+  /** Records a request without a response, or with a server error. */
   failed(): void {
     this.#failedMs ??= this.#clock.monotonicMs();
   }

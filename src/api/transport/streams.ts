@@ -5,35 +5,40 @@ import { asError, type Clock, describeError, KeyedMutex, onAbort, type Timer } f
 import { BrokenConnection, systemCodeOf } from '../client/retry.ts';
 import type { WireAnswer, WireRequest } from './connection-pool.ts';
 
-/** What a server must support for watches to share a connection; otherwise each has its own. */
+/**
+ * The protocols offered in the TLS handshake: watches share a connection only if the server selects
+ * h2.
+ */
 export const alpnProtocols = ['h2', 'http/1.1'];
-/** Servers allow at least a hundred; one more would wait for another to end. */
+/**
+ * The maximum number of streams per connection. Servers allow at least a hundred; further streams
+ * would wait.
+ */
 const mostStreams = 100;
-/** After this time without data the server is probed, */
+/** A connection without data for this long is probed. */
 const silenceMs = 30_000;
-/** and must respond within this time. */
+/** A probed server must respond within this time. */
 const answerMs = 15_000;
-/** The first list of a large cluster should not arrive in pieces of 64 KiB. */
+/**
+ * The flow-control window: the default of 64 KiB would slow down the first list of a large cluster.
+ */
 const windowBytes = 1024 * 1024;
 
-/**
- * Opens a connection for which the server may have selected HTTP/2. Rejects with the signal's
- * reason or the failure.
- */
+/** Opens a TLS connection that offers HTTP/2. Rejects with the signal's reason or the failure. */
 export type Dial = (signal: AbortSignal) => Promise<TLSSocket>;
 
 export interface SharedStreamsDeps {
   readonly origin: string;
   readonly clock: Clock;
   readonly dial: Dial;
-  /** Receives the connection if the server does not use HTTP/2. */
+  /** Takes over the connection if the server selected HTTP/1.1. */
   readonly onHttp1: (socket: TLSSocket) => void;
 }
 
 /**
- * Streamed responses, many over one HTTP/2 connection: each takes a fifth of the memory and
- * handshakes of a separate connection. Another connection is opened when the existing ones are
- * full.
+ * Runs many watches over one HTTP/2 connection, which needs a fifth of the memory of separate
+ * connections and fewer handshakes. Opens another connection when the existing ones have no free
+ * stream.
  */
 export class SharedStreams {
   readonly #deps: SharedStreamsDeps;
@@ -47,8 +52,8 @@ export class SharedStreams {
   }
 
   /**
-   * Resolves with the headers, or with undefined if the server does not use HTTP/2. Rejects with
-   * the signal's reason or a BrokenConnection.
+   * Sends a request and resolves with the response headers, or with undefined if the server does
+   * not use HTTP/2. Rejects with the signal's reason or a BrokenConnection.
    */
   async send(request: WireRequest, signal: AbortSignal): Promise<WireAnswer | undefined> {
     if (this.#offers === 'http/1') return undefined;
@@ -56,7 +61,7 @@ export class SharedStreams {
     return session && (await this.#request(session, request, signal));
   }
 
-  /** Existing connections take no new streams and close with their last one. */
+  /** Stops using the existing connections for new streams; each closes with its last stream. */
   drain(): void {
     for (const session of [...this.#sessions]) this.#retire(session);
   }
@@ -65,7 +70,7 @@ export class SharedStreams {
     for (const session of [...this.#sessions]) if (this.#load(session) === 0) this.#retire(session);
   }
 
-  /** Closes streams in flight too. */
+  /** Closes all connections, including those with streams in flight. */
   close(): void {
     const sessions = [...this.#sessions];
     this.#sessions.clear();
@@ -96,13 +101,13 @@ export class SharedStreams {
       this.#deps.onHttp1(socket);
       return undefined;
     }
-    // Loaded on demand: not every server supports it.
+    // node:http2 is loaded on demand, because not every server supports HTTP/2.
     const session = process.getBuiltinModule('node:http2').connect(this.#deps.origin, {
       createConnection: () => socket,
       settings: { enablePush: false, initialWindowSize: windowBytes },
     });
     this.#sessions.add(session);
-    // Each stream is notified separately.
+    // The error is ignored here because each stream reports it.
     session.on('error', () => {});
     session.on('goaway', () => this.#retire(session));
     session.on('close', () => this.#sessions.delete(session));
@@ -110,13 +115,16 @@ export class SharedStreams {
     return session;
   }
 
-  /** A dead connection ends all its streams, which then resume. */
+  /**
+   * Probes a connection that receives no data, and closes it if the server is dead; its watches
+   * then resume over another one.
+   */
   #monitor(session: http2.ClientHttp2Session, socket: TLSSocket): void {
     const { clock } = this.#deps;
     let timer: Timer;
     const checkLiveness = (bytesReceived: number) => {
       timer = clock.timer(silenceMs, () => {
-        // All data was sent, and the server does not close.
+        // All data was sent, but the server did not close the connection.
         if (session.destroyed) return void socket.destroy();
         if (socket.bytesRead > bytesReceived) return checkLiveness(socket.bytesRead);
         timer = clock.timer(answerMs, () => session.destroy());
@@ -151,8 +159,8 @@ export class SharedStreams {
         link[Symbol.dispose]();
         reject(signal.aborted ? signal.reason : brokenStream(error));
       };
-      // Both stay registered: it may also break after the response began, and the reader sees that
-      // too.
+      // Both listeners stay registered, because the connection may also break during the response;
+      // the reader of the response gets that error too.
       stream.on('error', fail);
       stream.on('close', fail);
       stream.once('response', (headers) => {
@@ -179,7 +187,7 @@ export class SharedStreams {
     try {
       return session.request(headers, { endStream: true });
     } catch (error) {
-      // It ended just now, and the event has not arrived.
+      // The session has just closed, but its close event was not emitted yet.
       this.#retire(session);
       throw brokenStream(error);
     }
@@ -191,7 +199,10 @@ function answerOf(stream: http2.ClientHttp2Stream, headers: http2.IncomingHttpHe
   return Object.assign(stream as Readable, { statusCode: Number(status), headers: rest });
 }
 
-/** Whatever ends a stream before its response: the connection, or a rejection by the server. */
+/**
+ * Creates the error for a stream that ended before its response, because the connection broke or
+ * the server rejected the stream.
+ */
 function brokenStream(error: unknown): BrokenConnection {
   const code = systemCodeOf(error);
   if (code !== undefined && !code.startsWith('ERR_HTTP2_')) return new BrokenConnection(error, 'reused');

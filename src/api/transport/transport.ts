@@ -8,7 +8,7 @@ export interface TransportOptions {
   readonly credentials: Credentials;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** For HTTPS_PROXY, NO_PROXY and DISABLE_HTTP2. */
+  /** Provides HTTPS_PROXY, NO_PROXY and DISABLE_HTTP2. */
   readonly environment: ProxyEnvironment;
 }
 
@@ -31,8 +31,8 @@ export class Transport {
   }
 
   /**
-   * Returns the pool for the next request and its credentials. A changed identity retires the old
-   * pool.
+   * Returns the current credentials and the pool for the next request. If the identity changed, the
+   * old pool is retired.
    */
   async currentPool(
     signal: AbortSignal,
@@ -52,7 +52,7 @@ export class Transport {
     });
   }
 
-  /** The server rejected these credentials; returns whether others exist now. */
+  /** Reloads credentials that the server rejected; returns whether they changed. */
   async refused(access: Access, signal: AbortSignal): Promise<boolean> {
     this.#options.credentials.refused(access);
     return (await this.#options.credentials.current(signal)) !== access;

@@ -3,7 +3,7 @@ import { request as tlsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import { describeError, KubelingError, nodeHttp, onAbort } from '../../lib/index.ts';
 
-/** A proxy that has not connected by then never will. */
+/** A proxy that does not respond within this time is considered dead. */
 const silenceMs = 30_000;
 
 export interface Destination {
@@ -13,7 +13,7 @@ export interface Destination {
 
 export type TunnelDone = (error: Error | null, socket: Socket | undefined) => void;
 
-/** CONNECT tunnels through a proxy. Pending ones are tracked, so that they can be aborted. */
+/** Opens CONNECT tunnels through a proxy. Tracks pending tunnels, so that they can be aborted. */
 export class Tunnels {
   readonly #proxy: URL;
   readonly #pending = new Set<ClientRequest>();
@@ -27,7 +27,9 @@ export class Tunnels {
     const request = this.#connect(to);
     this.#pending.add(request);
     request.once('close', () => this.#pending.delete(request));
-    request.setTimeout(silenceMs, () => request.destroy(new Error(`it did not respond for ${silenceMs} ms`)));
+    request.setTimeout(silenceMs, () =>
+      request.destroy(new Error(`the proxy did not respond for ${silenceMs} ms`)),
+    );
     request.on('error', (error) => done(this.#failure(describeError(error), error), undefined));
     request.once('response', (response) => {
       response.destroy();
@@ -43,7 +45,10 @@ export class Tunnels {
     request.end();
   }
 
-  /** Rejects with the signal's reason too; a connection that is established too late is closed. */
+  /**
+   * Opens a tunnel. Rejects when the signal aborts; a connection that is established afterwards is
+   * closed.
+   */
   opened(to: Destination, signal: AbortSignal): Promise<Socket> {
     return new Promise((resolve, reject) => {
       const link = onAbort(signal, reject);

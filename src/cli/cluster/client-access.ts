@@ -36,20 +36,26 @@ export interface ClientAccessOptions extends Omit<ApiConnectionOptions, 'kubecon
 export interface ClientAccess extends Disposable {
   /** The credentials for new requests. */
   readonly kubeconfig: () => Promise<KubeContext>;
-  /** Undefined where the kubeconfig is complete. */
+  /**
+   * The rotated certificate of the node; undefined if the kubeconfig contains the complete
+   * credentials.
+   */
   readonly stored: StoredCertificate | undefined;
 }
 
-/** The client certificate that is rotated. */
+/** The rotated client certificate of the node. */
 export interface StoredCertificate {
   readonly certificate: CertificateManager;
-  /** Requests new certificates through these connections, once there is one. */
+  /** Uses this client for certificate requests as soon as there is a certificate. */
   use(client: ApiClient): void;
-  /** Ends with CERTIFICATE_LOST when the node has lost its identity for good. */
+  /** Exits with CERTIFICATE_LOST when the node has permanently lost its client certificate. */
   guard(signal: AbortSignal): Promise<never>;
 }
 
-/** Waits for the API server only where a certificate must be bootstrapped. */
+/**
+ * Opens the node's credentials. Waits for the API server only if a certificate must be
+ * bootstrapped.
+ */
 export async function openClientAccess(
   options: ClientAccessOptions,
   signal: AbortSignal,
@@ -65,7 +71,10 @@ export async function openClientAccess(
   };
 }
 
-/** Uses the kubeconfig as written, unless only the certificate of a previous run is still valid. */
+/**
+ * Returns the credentials of the kubeconfig without rotation, or the stored certificate of a
+ * previous run if only that is valid.
+ */
 async function unrotated({
   clock,
   logger: log,

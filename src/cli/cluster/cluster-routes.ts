@@ -40,16 +40,20 @@ export interface ClusterRoutesOptions {
   readonly cri: CriClient;
   readonly verbosity: Pick<Verbosity, 'setLevel'>;
   readonly rootDir: string;
-  /** The log directory of the host's services. */
+  /** The directory with the logs of the host's services. */
   readonly hostLogs?: string | undefined;
-  /** Usage of the node and its pods; not served when undefined. */
+  /**
+   * The usage statistics of the node and its pods; the stats endpoints are not served when
+   * undefined.
+   */
   readonly stats?: StatsView | undefined;
-  /** Further checks of /livez, besides the kubelet's own. */
+  /** Health checks of /livez in addition to those of the kubelet. */
   readonly vitalChecks?: readonly HealthCheck[] | undefined;
-  /** Further checks of /readyz. */
+  /** Health checks of /readyz in addition to those of the kubelet. */
   readonly readyChecks?: readonly HealthCheck[] | undefined;
   /**
-   * All images of the node, including those left out of the Node object; not served when undefined.
+   * Returns all images of the node, including those not listed in the Node object; the endpoint is
+   * not served when undefined.
    */
   readonly images?: (() => readonly ContainerImage[]) | undefined;
 }
@@ -57,7 +61,8 @@ export interface ClusterRoutesOptions {
 const defaultHostLogs = '/var/log';
 
 /**
- * All endpoints of the node. They must be served behind a gate, because none of them authenticates.
+ * Returns all endpoints of the node. They must be served behind a gate, because they do not
+ * authenticate clients themselves.
  */
 export function clusterRoutes(options: ClusterRoutesOptions): StreamRoutes {
   const { clock, logger, metrics, loaded, kubelet, cri } = options;
@@ -87,7 +92,7 @@ export function clusterRoutes(options: ClusterRoutesOptions): StreamRoutes {
   return { routes: [...all, ...statusPages(options, all)], upgrades };
 }
 
-/** Version, start time and flags of the process. */
+/** Endpoints with the version, start time and flags of the process. */
 function statusPages(
   { clock, loaded }: ClusterRoutesOptions,
   nodeRoutes: readonly Route[],
@@ -106,7 +111,7 @@ function statusPages(
   ];
 }
 
-/** Endpoints for operators, each with its own switch in the configuration. */
+/** Endpoints for operators, each enabled by a separate field of the configuration. */
 function operatorRoutes({ loaded, verbosity, ...rest }: ClusterRoutesOptions): readonly Route[] {
   const { config, gates } = loaded;
   const { clock, hostLogs = defaultHostLogs } = rest;
@@ -143,7 +148,7 @@ export interface FreezerDeps {
   readonly running: { get(signal: AbortSignal): Promise<readonly RuntimePod[]> };
 }
 
-/** Checkpoints the running instance of a container through the runtime. */
+/** Creates checkpoints of running containers through the runtime. */
 function runtimeFreezer({ cri, running }: FreezerDeps): ContainerCheckpointer {
   return {
     async checkpoint(pod, container, location, timeoutSeconds, signal) {

@@ -45,51 +45,56 @@ export interface ClusterServersOptions {
   readonly random: Random;
   readonly logger: Logger;
   /**
-   * The metrics under /metrics. The servers and their certificate are counted here, so use one
-   * registry per node.
+   * The registry served under /metrics. The servers and their certificate register metrics here, so
+   * use one registry per node.
    */
   readonly metrics: MetricRegistry;
   readonly loaded: Pick<LoadedConfig, 'config' | 'gates' | 'flags'>;
   readonly rootDir: string;
   readonly certDirectory: string;
   readonly nodeName: string;
-  /** Current names and IP addresses for the serving certificate; may be empty at first. */
+  /**
+   * Returns the current names and IP addresses for the serving certificate; may be empty at first.
+   */
   readonly nodeAddresses: () => readonly string[];
   /** How long the addresses must be unchanged before a certificate is requested. */
   readonly addressesDebounceMs?: number | undefined;
   /**
-   * For token and access reviews and for the serving certificate; undefined on a node without a
-   * cluster.
+   * The client for token and access reviews and for the serving certificate; undefined on a node
+   * without a cluster.
    */
   readonly api: ApiClient | undefined;
   readonly kubelet: ServedKubelet;
   readonly cri: CriClient;
-  /** Verbosity, set by /debug/flags/v. */
+  /** Sets the log verbosity, for /debug/flags/v. */
   readonly verbosity: Pick<Verbosity, 'setLevel'>;
-  /** The log directory of the host's services; /var/log by default. */
+  /** The directory with the logs of the host's services; /var/log by default. */
   readonly hostLogs?: string | undefined;
-  /** Usage of the node and its pods; not served when undefined. */
+  /**
+   * The usage statistics of the node and its pods; the stats endpoints are not served when
+   * undefined.
+   */
   readonly stats?: StatsView | undefined;
-  /** Further checks of /livez, besides the kubelet's own. */
+  /** Health checks of /livez in addition to those of the kubelet. */
   readonly vitalChecks?: readonly HealthCheck[] | undefined;
-  /** Further checks of /readyz. */
+  /** Health checks of /readyz in addition to those of the kubelet. */
   readonly readyChecks?: readonly HealthCheck[] | undefined;
-  /** All images of the node; not served when undefined. */
+  /** Returns all images of the node; the endpoint is not served when undefined. */
   readonly images?: (() => readonly ContainerImage[]) | undefined;
 }
 
 /** The servers of the kubelet API that are reachable over the network. */
 export interface ClusterServers extends AsyncDisposable {
-  /** Port of the server with TLS; undefined when the configuration disables it. */
+  /** The port of the TLS server; undefined when the configuration disables it. */
   readonly port: number | undefined;
   readonly readOnlyPort: number | undefined;
-  /** Why the kubelet API is unreachable, or soon will be; undefined when it is healthy. */
+  /** Returns why the kubelet API is unreachable, or soon will be; undefined when it is healthy. */
   problem(): string | undefined;
-  /** Reports that names or addresses of the node may have changed. Never blocks. */
+  /** Notifies the servers that names or addresses of the node may have changed. Never blocks. */
   addressesChanged(): void;
-  /** Resolves once clients can connect, which takes a certificate. */
+  /** Resolves when the serving certificate exists, so that clients can connect. */
   certified(signal: AbortSignal): Promise<void>;
-  /** Rotates the certificate until aborted, and then resolves. */
+  /** Rotates the serving certificate; resolves when aborted. */
   run(signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }
@@ -143,8 +148,8 @@ async function openSecure(options: ClusterServersOptions): Promise<ClusterServer
 }
 
 /**
- * Serves only the endpoints without authentication: with `enableServer` off, or where no client
- * could be authenticated.
+ * Opens only the read-only server, which needs no authentication: for `enableServer: false`, or if
+ * clients could not be authenticated.
  */
 export async function openReadOnly(options: ClusterServersOptions): Promise<ClusterServers> {
   const { clock, logger, metrics, loaded } = options;
@@ -195,7 +200,7 @@ async function untilCertified(certificate: ServedCertificate, signal: AbortSigna
   if (certificate.current() === undefined) await abortable(promise, signal);
 }
 
-/** Resolves when aborted; any other end is a failure. */
+/** Resolves when the work ends because of the abort; rejects for any other end. */
 async function endsWith(signal: AbortSignal, work: Promise<never>): Promise<void> {
   try {
     await work;
@@ -212,7 +217,7 @@ export interface ClusterGateOptions {
   readonly nodeName: string;
   /** The verb that exec, attach and port-forward require; `create` by default. */
   readonly streams?: 'create' | 'by-method' | undefined;
-  /** Undefined without an API server. */
+  /** The client for token and access reviews; undefined without an API server. */
   readonly api: Pick<ApiClient, 'create'> | undefined;
   readonly clientCa: ClientCa | undefined;
 }
@@ -253,11 +258,11 @@ export interface ServingIdentityOptions {
   readonly config: Pick<KubeletConfiguration, 'serverTLSBootstrap' | 'tlsCertFile' | 'tlsPrivateKeyFile'>;
   readonly certDirectory: string;
   readonly nodeName: string;
-  /** Current names and IP addresses of the node. */
+  /** Returns the current names and IP addresses of the node. */
   readonly nodeAddresses: () => readonly string[];
   /** How long the addresses must be unchanged before a certificate is requested. */
   readonly addressesDebounceMs?: number | undefined;
-  /** Undefined without an API server. */
+  /** The client for certificate requests; undefined without an API server. */
   readonly api: ApiClient | undefined;
 }
 

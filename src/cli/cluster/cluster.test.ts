@@ -12,7 +12,7 @@ function closedWith(env: Readonly<Record<string, string>>): readonly string[] {
   return closed;
 }
 
-test('closes unresponsive connections when heartbeats fail, and all of them when HTTP/2 is disabled', () => {
+test('closes unresponsive connections when heartbeats fail, and all connections when HTTP/2 is disabled', () => {
   assert.deepEqual(closedWith({}), ['silent']);
   assert.deepEqual(closedWith({ DISABLE_HTTP2: '' }), ['silent']);
   assert.deepEqual(closedWith({ DISABLE_HTTP2: 'true' }), ['all']);

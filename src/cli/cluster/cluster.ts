@@ -22,9 +22,9 @@ export interface ClusterDeps {
   readonly logger: Logger;
   readonly metrics: MetricRegistry;
   readonly cri: CriClient;
-  /** The name the runtime reports. */
+  /** Name and version that the runtime reports. */
   readonly runtime: { readonly name: string; readonly version: string };
-  /** Configuration fields that may change while the node runs. */
+  /** Notifies about configuration fields that may change while the node runs. */
   readonly live?: LiveConfig | undefined;
 }
 
@@ -42,10 +42,13 @@ type ServeOptions = Omit<
   'rootDir' | 'certDirectory' | 'nodeName' | 'nodeAddresses' | 'api' | 'kubelet' | 'stats' | 'images'
 > & { readonly kubelet: KubeletEndpoints };
 
-/** How long events that are still queued when the kubelet stops may take. */
+/** At shutdown, how long queued events may take to be sent. */
 const lastWordsMs = 1_000;
 
-/** Sends no request before the kubelet runs, except for a first certificate that is not rotated. */
+/**
+ * Opens the connection to the cluster. Sends no request before the kubelet runs, except to
+ * bootstrap a certificate that is not rotated.
+ */
 export async function openCluster(
   loaded: LoadedConfig,
   settings: KubeletSettings,
@@ -75,7 +78,7 @@ export async function openCluster(
   );
   access.stored?.use(clients.main);
   access.stored?.certificate.onRotated(() => clients.reload());
-  // A directory that does not exist yet has no size.
+  // The root directory must exist for its file system size to be read.
   await mkdir(flags.rootDir, { recursive: true, mode: 0o750 });
   const disk = new DiskSize(flags.rootDir, deps.clock);
   await disk.refresh();
@@ -131,9 +134,9 @@ export async function openCluster(
 }
 
 /**
- * Returns what to do about connections when heartbeats fail. With DISABLE_HTTP2 the Go kubelet
- * closes all of them, and so does kubeling; otherwise connections stay that are in use and
- * responsive.
+ * Returns the function that closes connections when heartbeats fail. With DISABLE_HTTP2 it closes
+ * all connections, like the Go kubelet; otherwise connections that are in use and responsive stay
+ * open.
  */
 export function closeUnresponsive(
   connections: Pick<ApiConnections, 'closeSilent' | 'closeConnections'>,
@@ -167,7 +170,7 @@ class DiskSize {
     this.#clock = clock;
   }
 
-  /** Returns the last known size, and refreshes it in the background for the next caller. */
+  /** Returns the last known size, and starts to read the current size for the next call. */
   bytes(): number | undefined {
     if (this.#clock.monotonicMs() - this.#measuredMs >= diskSizeForMs) void this.refresh();
     return this.#bytes;

@@ -6,7 +6,7 @@ import { exposeProcess } from './process-metrics.ts';
 
 const { signal } = new AbortController();
 
-test('exports node, version, feature gates and usage until it is disposed', async () => {
+test('exports node name, version, feature gates and process usage until disposed', async () => {
   const metrics = new MetricRegistry({ onError: assert.ifError });
   const gates = new FeatureGates({});
   const exposed = exposeProcess({ metrics, clock: realClock(), gates, nodeName: 'node-a' });

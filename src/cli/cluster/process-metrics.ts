@@ -17,7 +17,10 @@ export interface ProcessMetricsOptions {
   readonly nodeName: string;
 }
 
-/** Metrics of every Kubernetes component: version, feature gates and usage of the process. */
+/**
+ * Exports the metrics of every Kubernetes component: version, feature gates and usage of the
+ * process.
+ */
 export function exposeProcess({ metrics, clock, gates, nodeName }: ProcessMetricsOptions): Disposable {
   const startSeconds = Math.round(clock.now() - process.uptime() * 1_000) / 1_000;
   const fixed = [buildInfo(), gateStates(gates), nodeInfo(nodeName)];
@@ -35,7 +38,7 @@ function nodeInfo(node: string): SampledFamily {
   return { name: 'kubelet_node_name', type: 'gauge', help, samples: [{ labels: { node }, value: 1 }] };
 }
 
-/** Metrics of Node.js under their usual names. */
+/** Exports metrics of Node.js under their usual names. */
 function engineUse(): readonly SampledFamily[] {
   const { heapTotal, heapUsed, external } = process.memoryUsage();
   const version = `v${process.versions.node}`;
@@ -104,7 +107,7 @@ function buildInfo(): SampledFamily {
   };
 }
 
-/** Stages are spelled as in the Kubernetes release; a GA gate has an empty stage. */
+/** The metric values of the stages, as in Kubernetes; a GA gate has an empty stage. */
 const stages = { alpha: 'ALPHA', beta: 'BETA', stable: '', deprecated: 'DEPRECATED' } as const;
 
 function gateStates(gates: LoadedConfig['gates']): SampledFamily {

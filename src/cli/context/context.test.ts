@@ -67,7 +67,7 @@ describe('kubeling context', () => {
     assert.match((await context(['--name=box', '--remove'], env)).told, /There is no context box/);
   });
 
-  it('says what to do when kubeling was never up, and rejects a file that is no kubeconfig', async () => {
+  it('reports what to do when kubeling was never started, and rejects a file that is not a kubeconfig', async () => {
     const path = join(directory, 'mine');
     await writeFile(path, '- a\n');
     const refused = await context([`--kubeconfig=${path}`]);
@@ -98,7 +98,7 @@ test('turns an empty file into a kubeconfig', () => {
   });
 });
 
-test('keeps the existing content with its comments, and changes nothing the second time', () => {
+test('keeps the existing content with its comments, and does not change the file the second time', () => {
   const theirs =
     'apiVersion: v1\nkind: Config\n# of my company\nclusters:\n  - name: work\n    cluster: {server: "https://work"}\nusers: []\ncontexts:\n  - name: work\n    context: {cluster: work, user: me}\ncurrent-context: work\n';
   const once = mergeKubeconfig(theirs, ours, { ...wish, choose: 'keep' });
@@ -111,12 +111,12 @@ test('keeps the existing content with its comments, and changes nothing the seco
   assert.equal(mergeKubeconfig(once, ours, { ...wish, choose: 'keep' }), once);
 });
 
-test('rejects a file that is no kubeconfig', () => {
+test('rejects a file that is not a kubeconfig', () => {
   assert.throws(() => mergeKubeconfig('- a\n', ours, wish), /must be a kubeconfig/);
   assert.throws(() => mergeKubeconfig('clusters: {a: b}\n', ours, wish), /clusters must be a list/);
 });
 
-test('removes the entries that were added, and nothing else', () => {
+test('removes only the entries that were added', () => {
   const theirs =
     'apiVersion: v1\nkind: Config\n# of my company\nclusters:\n  - name: work\n    cluster: {server: "https://work"}\nusers: []\ncontexts: []\ncurrent-context: work\n';
   const merged = mergeKubeconfig(theirs, ours, wish);
@@ -129,7 +129,7 @@ test('removes the entries that were added, and nothing else', () => {
   assert.throws(() => withoutContext('- a\n', wish), /must be a kubeconfig/);
 });
 
-test('keeps certificates on one line each', () => {
+test('does not fold long lines such as certificates', () => {
   const long = JSON.stringify({
     clusters: [{ cluster: { 'certificate-authority-data': 'A'.repeat(2_000) } }],
     users: [{ user: {} }],
@@ -137,7 +137,7 @@ test('keeps certificates on one line each', () => {
   assert.match(mergeKubeconfig('', long, wish), /certificate-authority-data: A{2000}\n/);
 });
 
-test('reports what is wrong with a kubeconfig without quoting it', () => {
+test('reports errors in a kubeconfig without quoting its content', () => {
   for (const theirs of [
     'users:\n- user: {token: canary-token\nclusters: [',
     'users:\n- user:\n    token: "canary-token\n',

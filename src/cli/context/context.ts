@@ -99,7 +99,7 @@ export interface ContextOptions {
   /** The name of the cluster, user and context. */
   readonly name: string;
   readonly choose: 'use' | 'keep';
-  /** The path of the file, for messages. */
+  /** The path of the file, for error messages. */
   readonly path: string;
 }
 
@@ -109,7 +109,8 @@ interface OwnKubeconfig {
 }
 
 /**
- * Adds our entries to a user's kubeconfig. The rest stays as it was written, including comments.
+ * Adds kubeling's entries to a user's kubeconfig. All other text stays unchanged, including
+ * comments.
  */
 export function mergeKubeconfig(
   theirs: string,
@@ -126,7 +127,7 @@ export function mergeKubeconfig(
 }
 
 /**
- * Removes the entries of that name from a user's kubeconfig. The rest stays as it was written,
+ * Removes the entries with the given name from a user's kubeconfig. All other text stays unchanged,
  * including comments.
  */
 export function withoutContext(
@@ -146,7 +147,7 @@ function removeEntry(document: Document, list: string, name: string): 'taken' | 
   if (!isSeq(items)) return 'absent';
   const at = indexOf(items, name);
   if (at >= 0) items.items.splice(at, 1);
-  // A block list cannot be empty.
+  // An empty list must be written in YAML flow style: [].
   if (items.items.length === 0) items.flow = true;
   return at >= 0 ? 'taken' : 'absent';
 }
@@ -172,7 +173,7 @@ function indexOf(items: YAMLSeq, name: string): number {
 /** Long lines, such as certificates, are not folded. */
 const asWritten = { lineWidth: 0 } as const;
 
-/** Replaces the entry of that name, or appends it. */
+/** Replaces the entry with the same name in a list of the kubeconfig, or appends it. */
 function putEntry(
   document: Document,
   list: string,

@@ -31,7 +31,7 @@ test('creates a missing file and its directories for the owner only', async () =
   assert.deepEqual(await readdir(join(directory, 'a', 'b')), ['config']);
 });
 
-test('restricts an existing file to its owner and saves a backup', async () => {
+test('restricts an existing file to its owner and writes a backup', async () => {
   const path = join(directory, 'config');
   await writeFile(path, 'old\n');
   await chmod(path, 0o640);
@@ -41,7 +41,7 @@ test('restricts an existing file to its owner and saves a backup', async () => {
   for (const one of [path, backupOf(path)]) assert.equal((await stat(one)).mode & 0o777, 0o600);
 });
 
-test('writes nothing when nothing changes', async () => {
+test('writes nothing when the content does not change', async () => {
   const path = join(directory, 'config');
   await writeFile(path, 'old\n');
   assert.equal(await changeUserFile(path, (text) => text), 'same');
@@ -49,7 +49,7 @@ test('writes nothing when nothing changes', async () => {
   assert.equal(await changeUserFile(join(directory, 'none'), (text) => text), 'same');
 });
 
-test('keeps a symbolic link and changes its target', async () => {
+test('preserves a symbolic link and changes its target', async () => {
   await writeFile(join(directory, 'real'), 'old\n');
   await symlink('real', join(directory, 'config'));
   await changeUserFile(join(directory, 'config'), () => 'new\n');
@@ -57,7 +57,7 @@ test('keeps a symbolic link and changes its target', async () => {
   assert.equal(await readFile(join(directory, 'real'), 'utf8'), 'new\n');
 });
 
-test('leaves the file unchanged when the change fails', async () => {
+test('leaves the file unchanged when the change function throws', async () => {
   const path = join(directory, 'config');
   await writeFile(path, 'old\n');
   const failing = () => {
@@ -69,7 +69,7 @@ test('leaves the file unchanged when the change fails', async () => {
 });
 
 const isRoot = process.getuid?.() === 0;
-test('does not write a file that another user has put into a shared directory', {
+test('does not write a file that another user has created in a shared directory', {
   skip: !isRoot,
 }, async () => {
   await chmod(directory, 0o1777);
@@ -83,7 +83,7 @@ test('does not write a file that another user has put into a shared directory', 
   assert.equal(await readFile(planted, 'utf8'), '');
 });
 
-test('creates no file in a directory that another user has put into a shared one', {
+test('creates no file in a directory that another user has created in a shared directory', {
   skip: !isRoot,
 }, async () => {
   await chmod(directory, 0o1777);

@@ -19,13 +19,13 @@ const directoryMode = 0o750;
 const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /**
- * Atomically changes a file with secrets of a user: a concurrent reader gets the old text or the
- * new one. Symbolic links to the file stay, its owner stays and becomes the only reader, and a
- * backup is saved beside it. A new file belongs to the owner of its directory, so that a call as
- * root leaves no files that only root can read.
+ * Atomically changes a user's file with secrets: a concurrent reader gets the old text or the new
+ * one. Symbolic links to the file are preserved. The file keeps its owner, only the owner may read
+ * it, and a backup is written next to it. A new file belongs to the owner of its directory, so that
+ * a call as root leaves no files that only root can read.
  *
- * Root may run this for a user who renames files concurrently. So the directory is held open, and a
- * user's link leads root to files of the same user only.
+ * Root may run this for a user who renames files concurrently. So the directory is held open, and
+ * root follows a user's link only to files of the same user.
  */
 export async function changeUserFile(
   path: string,
@@ -55,9 +55,9 @@ export async function changeUserFile(
 }
 
 interface Target {
-  /** The path without symbolic links, as long as it is not changed concurrently. */
+  /** The path with all symbolic links resolved; another process may still change it. */
   readonly path: string;
-  /** The owner of the links on the path that do not belong to root. */
+  /** The owners, except root, of the symbolic links on the path. */
   readonly linkOwners: ReadonlySet<number>;
 }
 
@@ -72,7 +72,7 @@ interface Facts {
   readonly gid: number;
 }
 
-/** Resolves a path, including missing components. */
+/** Resolves the symbolic links of a path that may not exist completely. */
 function followLinks(path: string): Target {
   const linkOwners = new Set<number>();
   let left = path.split('/');
@@ -95,7 +95,7 @@ function followLinks(path: string): Target {
   return { path: at, linkOwners };
 }
 
-/** Each missing directory gets the owner of its parent. */
+/** Opens the directory and creates missing ones, each with the owner of its parent. */
 function holdWithMissing(target: Target): DirectoryHandle {
   let held = openDirectoryHandle('/', []);
   for (const step of dirname(target.path)
@@ -139,7 +139,9 @@ async function read(file: UserFile): Promise<{ readonly text: string; readonly f
   }
 }
 
-/** Otherwise a user could make root read or change another user's file. */
+/**
+ * Rejects a link to another user's file: otherwise a user could make root read or change that file.
+ */
 function checkOwner({ path, linkOwners }: Target, owner: number): void {
   const other = isRoot() ? [...linkOwners].find((each) => each !== owner) : undefined;
   if (other === undefined) return;
@@ -147,8 +149,9 @@ function checkOwner({ path, linkOwners }: Target, owner: number): void {
 }
 
 /**
- * Rejects files that another user may have put into a directory with several writers, such as /tmp:
- * that user would own credentials written by root. Files of the user behind sudo are accepted.
+ * Rejects a file that another user may have created in a directory with several writers, such as
+ * /tmp, because that user would then own credentials written by root. Files of the user who ran
+ * sudo are accepted.
  */
 function checkPlanted({ path }: Target, parent: DirectoryHandle, owner: number): void {
   if (!isRoot() || owner === 0 || owner === Number(process.env['SUDO_UID'])) return;
@@ -171,7 +174,7 @@ async function write({ directory, name }: UserFile, text: string, { mode, uid, g
   });
 }
 
-/** Only root can change owners, and only root needs to. */
+/** Whether the process runs as root: only root can change owners. */
 function isRoot(): boolean {
   return process.getuid?.() === 0;
 }

@@ -27,7 +27,7 @@ describe('a data directory', () => {
     for (const name of names) await writeFile(join(directory.dataDir, name), name);
   }
 
-  it('is claimed by the first start, and also when an earlier kubeling used it', async () => {
+  it('is claimed at the first start, also if an earlier release used it', async () => {
     await put('notes');
     assert.equal(await isDataDirectory(directory), false);
     await put('up.json');
@@ -46,7 +46,7 @@ describe('a data directory', () => {
     assert.deepEqual(await readdir(outer), []);
   });
 
-  it('is removed except for the entries that were there before', async () => {
+  it('is removed except for the entries that existed before the first start', async () => {
     await put('notes', 'backup');
     await claimDataDirectory(directory);
     await put('up.json', 'kubeling.log');
@@ -58,7 +58,7 @@ describe('a data directory', () => {
   });
 
   for (const name of ['kubelet/pods', 'containerd/io.containerd.metadata.v1.bolt']) {
-    it(`is rejected when another program has ${name} there`, async () => {
+    it(`is rejected when it contains ${name} of another program`, async () => {
       await mkdir(join(directory.dataDir, name), { recursive: true });
       await assert.rejects(claimDataDirectory(directory), {
         code: 'HOME_UNUSABLE',
@@ -68,28 +68,28 @@ describe('a data directory', () => {
     });
   }
 
-  it('is accepted when configuration was put there before', async () => {
+  it('is accepted when it already contains configuration', async () => {
     await mkdir(join(directory.dataDir, 'containerd', 'certs.d'), { recursive: true });
     await mkdir(directory.rootDir);
     await claimDataDirectory(directory);
     assert.equal(await isDataDirectory(directory), true);
   });
 
-  it('is removed completely when an earlier kubeling, which saved no list, used it', async () => {
+  it('is removed completely if an earlier release, which saved no list of existing entries, used it', async () => {
     await put('up.json', 'kubeling.log');
     await claimDataDirectory(directory);
     assert.deepEqual(await removeDataDirectory(directory), { retained: [], problems: [] });
     assert.deepEqual(await readdir(outer), []);
   });
 
-  it('is not changed while the list of its previous entries cannot be read', async () => {
+  it('is not removed while the list of its earlier entries cannot be read', async () => {
     await put('notes', 'home.json');
     await assert.rejects(removeDataDirectory(directory), { code: 'FILE_CORRUPT' });
     assert.deepEqual((await readdir(directory.dataDir)).sort(), ['home.json', 'notes']);
   });
 });
 
-describe('a data directory that another user could change', () => {
+describe('a data directory that another user can change', () => {
   let outer: string;
 
   beforeEach(async () => {
@@ -97,7 +97,7 @@ describe('a data directory that another user could change', () => {
   });
   afterEach(() => rm(outer, { recursive: true, force: true }));
 
-  it('is rejected when it is opened and when it is looked up', async () => {
+  it('is rejected by openDataDirectory and findDataDirectory', async () => {
     const open = join(outer, 'open');
     await mkdir(open);
     await chmod(open, 0o777);

@@ -12,9 +12,9 @@ import {
 import { type DataDirectory, defaultDataDirectory } from './data-directory.ts';
 
 /**
- * Saves the names of the entries that exist when kubeling uses a directory for the first time. Call
- * it with the lock held and before anything is created. Rejects with HOME_UNUSABLE where another
- * kubelet or containerd has its data.
+ * Records the names of existing entries when kubeling first uses a directory. Must be called while
+ * its lock is held and before anything is created in it. Rejects with HOME_UNUSABLE if another
+ * kubelet or containerd has its data there.
  */
 export async function claimDataDirectory(dataDirectory: DataDirectory): Promise<void> {
   if (await exists(dataDirectory.claimFile)) return;
@@ -28,7 +28,7 @@ export async function claimDataDirectory(dataDirectory: DataDirectory): Promise<
   await writeJsonAtomic(dataDirectory.claimFile, { before }, { mode: 0o600 });
 }
 
-/** Whether kubeling ever used the directory; any other directory must not be cleaned up. */
+/** Whether kubeling has ever used the directory; other directories must not be cleaned up. */
 export async function isDataDirectory(dataDirectory: DataDirectory): Promise<boolean> {
   if (dataDirectory.dataDir === defaultDataDirectory) return true;
   const signs = [dataDirectory.claimFile, dataDirectory.stateFile];
@@ -36,15 +36,16 @@ export async function isDataDirectory(dataDirectory: DataDirectory): Promise<boo
 }
 
 export interface DataRemoval {
-  /** The names that stay because they existed before the first "up". */
+  /** The names of entries that were not removed because they existed before the first "up". */
   readonly retained: readonly string[];
-  /** What could not be removed, and why. */
+  /** Which entries could not be removed, and why. */
   readonly problems: readonly string[];
 }
 
 /**
- * Removes the directory, or all but what existed before the first "up". Whatever fails, the rest is removed; the claim file
- * is removed last, when all the rest is gone, so that a later call can finish.
+ * Removes the directory, except entries that existed before the first "up". After a failure it
+ * continues with the other entries. The claim file is removed last and only when everything else is
+ * removed, so that a later call can finish the work.
  */
 export async function removeDataDirectory(dataDirectory: DataDirectory): Promise<DataRemoval> {
   const before = await readBefore(dataDirectory);
@@ -67,14 +68,14 @@ async function removeEntry(path: string): Promise<void> {
   else await clearingInodeFlags(() => rm(path, { force: true }), [path]);
 }
 
-/** A file system of its own stays, empty. */
+/** A directory that is a mount point cannot be removed; it stays and is empty. */
 function throwUnlessMountPoint(error: unknown): void {
   if (errnoOf(error) !== 'EBUSY') throw error;
 }
 
 /**
- * Entries that only another kubelet or containerd creates. Configuration may exist before the first
- * start.
+ * Returns the path of an entry that only another kubelet or containerd creates. Configuration files
+ * are accepted.
  */
 async function foreignEntry({ dataDir, rootDir }: DataDirectory): Promise<string | undefined> {
   const signs = [join(rootDir, 'pods'), join(dataDir, 'containerd', 'io.containerd.metadata.v1.bolt')];
@@ -83,7 +84,7 @@ async function foreignEntry({ dataDir, rootDir }: DataDirectory): Promise<string
 }
 
 async function namesBefore(dataDirectory: DataDirectory): Promise<readonly string[]> {
-  // Created by kubeling, or by an earlier version that saved no list.
+  // Kubeling created the directory itself, or an earlier release used it without saving a list.
   if (dataDirectory.dataDir === defaultDataDirectory || (await exists(dataDirectory.stateFile))) return [];
   const lock = basename(dataDirectory.lockFile);
   return (await readdir(dataDirectory.dataDir)).filter(

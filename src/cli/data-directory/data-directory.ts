@@ -12,7 +12,10 @@ import {
 /** The default data directory. */
 export const defaultDataDirectory = '/var/lib/kubeling';
 
-/** An empty value would be the working directory; usually it is an unset variable of a script. */
+/**
+ * Rejects an empty value, which would mean the working directory and usually comes from an unset
+ * variable in a script.
+ */
 const directoryFlag: FlagKind<string> = {
   label: 'string',
   read(text) {
@@ -27,13 +30,16 @@ export const dataDirFlag = {
   default: defaultDataDirectory,
 };
 
-/** The data directory of a kubeling without a cluster, and the paths in it. */
+/** The data directory of `kubeling up`, and the paths in it. */
 export interface DataDirectory {
   readonly dataDir: string;
-  /** Locked by the running "kubeling up". */
+  /** The file that a running "kubeling up" locks. */
   readonly lockFile: string;
   readonly stateFile: string;
-  /** Marks the directory as kubeling's, and lists the entries that existed before. */
+  /**
+   * Marks the directory as used by kubeling, and lists the entries that existed before the first
+   * start.
+   */
   readonly claimFile: string;
   readonly selfCheckLogs: string;
   /** The directory for manifests of static pods. */
@@ -42,7 +48,10 @@ export interface DataDirectory {
   readonly rootDir: string;
   readonly podLogs: string;
   readonly log: string;
-  /** Data of the embedded API: its store, its certificate authority, and the issued credentials. */
+  /**
+   * The directory with the data of the embedded API: its store, its certificate authority, and the
+   * issued credentials.
+   */
   readonly api: string;
   /** The admin kubeconfig; only its owner may read it. */
   readonly kubeconfig: string;
@@ -65,30 +74,31 @@ export function dataDirectoryAt(dataDir: string): DataDirectory {
 }
 
 /**
- * The token that every request over loopback needs except for health, below the kubelet's root
- * directory; new with each start.
+ * Returns the path of the token file, below the kubelet's root directory. Every request over
+ * loopback except for health needs this token, which changes at each start.
  */
 export function tokenFile(rootDir: string): string {
   return join(rootDir, 'loopback-token');
 }
 
 /**
- * The file with the kubelet's loopback port, below its root directory. The file of a previous run
- * may be stale.
+ * Returns the path of the file with the kubelet's loopback port, below its root directory. The file
+ * of a previous run may be stale.
  */
 export function portFile(rootDir: string): string {
   return join(rootDir, 'loopback-port');
 }
 
 /**
- * Opens the data directory and creates it if it is missing. Symbolic links are resolved here once, so that a directory has one name.
- * Rejects with HOME_UNUSABLE if another user could change it: manifests, sockets and keys in it give root rights.
+ * Opens the data directory and creates it if it is missing. Resolves symbolic links once, so that a
+ * directory has a unique name. Rejects with HOME_UNUSABLE if another user could change it, because
+ * manifests, sockets and keys in it give root privileges.
  */
 export async function openDataDirectory(dataDir: string): Promise<DataDirectory> {
   const path = resolve(dataDir);
   try {
-    // Pods with user namespaces must be able to traverse it to their root file systems; private
-    // files are protected themselves.
+    // Other users may traverse the directory, because pods with user namespaces need access to
+    // their root file systems; private files in it have their own permissions.
     await mkdir(path, { recursive: true, mode: 0o711 });
     return await trustedDataDirectory(await realpath(path));
   } catch (cause) {
@@ -126,15 +136,16 @@ export async function findDataDirectory(dataDir: string): Promise<DataDirectory 
 export interface UpState {
   readonly runtime: 'private' | 'machine';
   readonly endpoint: string;
-  /** Previous runtimes that may still have pods of this data directory. */
+  /** The endpoints of runtimes used before, which may still have pods of this data directory. */
   readonly earlier?: readonly string[] | undefined;
   /**
-   * Whether this runtime ever passed the self-check. If so it may have pods and is not replaced.
+   * Whether this runtime ever passed the self-check. If so, it may have pods and must not be
+   * replaced by another one.
    */
   readonly selfCheck?: 'passed' | undefined;
-  /** The kubelet's loopback port; undefined before it listens. */
+  /** The kubelet's loopback port; undefined before the kubelet listens. */
   readonly port?: number | undefined;
-  /** Undefined without an embedded API. */
+  /** The URL and kubeconfig of the embedded API; undefined without one. */
   readonly api?: { readonly url: string; readonly kubeconfig: string } | undefined;
 }
 
@@ -142,14 +153,14 @@ export async function writeUpState(directory: DataDirectory, state: UpState): Pr
   await writeJsonAtomic(directory.stateFile, state, { mode: 0o600 });
 }
 
-/** Previous runtimes that may have pods of this data directory. */
+/** Returns the endpoints of runtimes used before, which may have pods of this data directory. */
 export function previousEndpoints(last: UpState | undefined, endpoint: string): readonly string[] {
   if (last === undefined) return [];
   const used = [...(last.earlier ?? []), ...(last.runtime === 'machine' ? [last.endpoint] : [])];
   return [...new Set(used)].filter((socket) => socket !== endpoint);
 }
 
-/** Returns undefined when nothing was ever up, or when the state cannot be read. */
+/** Reads the state; undefined if kubeling never ran in the directory or the state is unreadable. */
 export async function readUpState(directory: DataDirectory): Promise<UpState | undefined> {
   return await readJsonFile(directory.stateFile, { check: asUpState }).catch(() => undefined);
 }
@@ -163,7 +174,8 @@ function asUpState(value: unknown): UpState {
       endpoint,
       earlier: Array.isArray(earlier) ? earlier.filter((item) => typeof item === 'string') : [],
       port: typeof port === 'number' ? port : undefined,
-      // An older version wrote a port only, once the self-check had passed.
+      // Earlier releases did not store the self-check, but stored the port only after it had
+      // passed.
       selfCheck: selfCheck === 'passed' || typeof port === 'number' ? 'passed' : undefined,
       ...(hasApi ? { api: { url: api.url, kubeconfig: api.kubeconfig } } : {}),
     };

@@ -9,9 +9,9 @@ import type { DataDirectory } from './data-directory.ts';
 import { dataDirectoryName } from './runtime.ts';
 
 /**
- * Protects services on 127.0.0.0/8 from pods and the network, whatever runtime the pods use. The
- * rule is in place when this returns. Without a packet filter the node runs all the same, and the
- * user is informed.
+ * Adds a firewall rule that protects services on 127.0.0.0/8 from pods and the network, whatever
+ * runtime the pods use. The rule is in place when this returns. If the machine has no packet
+ * filter, the node runs without the rule and the user is informed.
  */
 export async function openFirewall(
   directory: DataDirectory,
@@ -30,7 +30,7 @@ export async function openFirewall(
   return firewall;
 }
 
-/** Removes the rule of this data directory and no other. Returns why it could not be removed. */
+/** Removes only the rule of this data directory. Returns why it could not be removed. */
 export async function removeFirewall(
   directory: DataDirectory,
   context: CommandContext,
@@ -46,20 +46,20 @@ export async function removeFirewall(
     return [];
   } catch (error) {
     signal.throwIfAborted();
-    // Without the program no rule was added either.
+    // If the packet filter is not installed, no rule was added either.
     const isMissing = error instanceof KubelingError && error.code === 'COMMAND_NOT_FOUND';
     return isMissing ? [] : [describeError(error)];
   }
 }
 
 const withinMs = 15_000;
-/** Exit codes of the programs when a rule or chain does not exist, or exists already. */
+/** Exit codes of iptables when a rule or chain does not exist, or exists already. */
 const refusals: readonly number[] = [1, 2];
 
 /**
- * The packet filter of this machine, or of the network namespace that the command prefix enters.
- * The program is also searched in the usual directories, as runtimes do for network plugins: a user
- * may have become root without /usr/sbin in the PATH.
+ * Creates access to the packet filter of this machine, or of the network namespace that the command
+ * prefix enters. Also searches the usual system directories for the program, as runtimes do for
+ * network plugins, because the PATH after su or sudo may lack /usr/sbin.
  */
 export function createPacketFilter(clock: Clock, before: readonly string[] = []): PacketFilter {
   const env = { ...process.env, PATH: programDirs(process.env, undefined).join(':') };
@@ -87,26 +87,29 @@ export interface FirewallRuleCleanerDeps {
 const periodMs = 30_000;
 
 /**
- * Removes firewall rules that sandboxes of previous runs have left: a network plugin that was
- * interrupted with its caller does not find its rules the second time. Rules of newer sandboxes
- * stay, because the runtime does not list a sandbox while it is being created.
+ * Removes firewall rules left by sandboxes of previous runs: a network plugin that was interrupted
+ * does not remove its rules when it is called again. Rules of newer sandboxes stay, because the
+ * runtime does not list a sandbox while it is being created.
  */
 export class FirewallRuleCleaner {
   readonly #deps: FirewallRuleCleanerDeps;
-  /** Sandboxes of previous runs that may still leave rules. */
+  /** IDs of sandboxes of previous runs that may still leave rules. */
   #early: ReadonlySet<string> = new Set();
 
   constructor(deps: FirewallRuleCleanerDeps) {
     this.#deps = deps;
   }
 
-  /** Call it before this run creates its first sandbox. */
+  /** Lists the sandboxes with rules. Must be called before this run creates its first sandbox. */
   async open(signal: AbortSignal): Promise<void> {
     const withRules = await this.#deps.rules.sandboxesWithRules(signal);
     this.#early = new Set([...withRules, ...(await this.#sandboxes(signal))]);
   }
 
-  /** Polls until all sandboxes of previous runs are deleted. Never rejects. */
+  /**
+   * Removes leftover rules periodically until all sandboxes of previous runs are deleted. Never
+   * rejects.
+   */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted && this.#early.size > 0) {
       await this.#sweep(signal).catch((error) => {

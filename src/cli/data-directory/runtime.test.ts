@@ -4,7 +4,7 @@ import { RuntimeWatcher } from './runtime.ts';
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('retries the start of the runtime at each check, and reports the first failure only', async () => {
+test('retries the start of the runtime at each check, and reports only the first failure', async () => {
   const output: string[] = [];
   let tries = 0;
   const watcher = new RuntimeWatcher({

@@ -6,19 +6,22 @@ import type { MessageInit } from '../../protocols/protobuf/index.ts';
 import type { CommandContext } from '../command.ts';
 import type { DataDirectory } from './data-directory.ts';
 
-/** The label with the data directory that a sandbox or a container belongs to. */
+/** The label that names the data directory to which a sandbox or container belongs. */
 const dataDirectoryLabel = 'kubeling.dev/home';
-/** The path of the data directory, for users. */
+/** The annotation with the path of the data directory, for users. */
 const dataDirAnnotation = 'kubeling.dev/data-dir';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** The name is derived from the path, so a recreated directory finds its pods again. */
+/**
+ * Returns a name derived from the path, so that a recreated directory has the same name and finds
+ * its pods again.
+ */
 export function dataDirectoryName({ dataDir }: Pick<DataDirectory, 'dataDir'>): string {
   return networkName(dataDir);
 }
 
-/** The parent cgroup of all pods of the data directory, whatever runtime they use. */
+/** Returns the parent cgroup of all pods of the data directory, whatever runtime they use. */
 export function dataDirectoryCgroup(directory: Pick<DataDirectory, 'dataDir'>): string {
   return `/${dataDirectoryName(directory)}`;
 }
@@ -26,16 +29,16 @@ export function dataDirectoryCgroup(directory: Pick<DataDirectory, 'dataDir'>): 
 export interface OwnPodsOptions {
   readonly directory: Pick<DataDirectory, 'dataDir'>;
   /**
-   * What to do about pods without the label: in our private containerd they are ours, in any other
-   * runtime they belong to another kubelet.
+   * To whom pods without the label belong: in kubeling's private containerd to this data directory,
+   * in any other runtime to another kubelet.
    */
   readonly unnamed: 'ours' | 'of-others';
 }
 
 /**
- * Restricts a runtime to the pods of one data directory. Created pods get the label, and pods
- * without it are left out of lists, so that no cleanup removes pods of another kubelet. Only lists
- * are filtered, because IDs are learnt from lists.
+ * Restricts a runtime client to the pods of one data directory. Created pods get its label, and
+ * pods of other directories are filtered out of lists, so that no cleanup removes them. Calls by ID
+ * need no filter, because IDs are only known from lists.
  */
 export function onlyOwnPods(cri: CriClient, { directory, unnamed }: OwnPodsOptions): CriClient {
   const name = dataDirectoryName(directory);
@@ -68,7 +71,10 @@ export function onlyOwnPods(cri: CriClient, { directory, unnamed }: OwnPodsOptio
   };
 }
 
-/** Other users of the runtime: other data directories, and the number of pods without the label. */
+/**
+ * Other users of the same runtime: other data directories, and the number of pods without the
+ * label.
+ */
 export interface OtherPods {
   readonly homes: readonly string[];
   readonly unnamed: number;
@@ -93,7 +99,7 @@ export async function findOtherPods(
   return { homes: [...homes].sort(), unnamed: unnamed.length };
 }
 
-/** The containerd of this data directory, running or not. */
+/** Returns access to the private containerd of this data directory, whether or not it runs. */
 export async function privateContainerd(
   directory: DataDirectory,
   context: CommandContext,
@@ -123,8 +129,8 @@ export interface RuntimeWatcherDeps {
 }
 
 /**
- * Reports once when the runtime becomes unavailable and once when it recovers. The private
- * containerd is restarted until it responds.
+ * Reports once when the runtime becomes unavailable and once when it recovers. Restarts the private
+ * containerd until it responds.
  */
 export class RuntimeWatcher {
   readonly #deps: RuntimeWatcherDeps;
@@ -135,7 +141,7 @@ export class RuntimeWatcher {
     this.#deps = deps;
   }
 
-  /** Takes the result of a runtime check: the error, or undefined. */
+  /** Handles the result of a runtime check: the error, or undefined for success. */
   observed(error: unknown): void {
     const state = error === undefined ? 'there' : 'away';
     if (state !== this.#state)
@@ -146,8 +152,8 @@ export class RuntimeWatcher {
   }
 
   /**
-   * The cause of a failed start may pass, so it is retried at every check. Only the first failure
-   * is reported.
+   * Restarts the private containerd. A failed start is retried at each check, because its cause may
+   * disappear; only the first failure is reported.
    */
   #restartRuntime(): void {
     const { restart, print } = this.#deps;

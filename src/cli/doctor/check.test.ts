@@ -10,7 +10,7 @@ const fine: Check = { name: 'fine', observe: async () => [ok('well')] };
 const stuck: Check = { name: 'stuck', observe: () => new Promise(() => {}) };
 
 describe('examine', () => {
-  it('warns of a check that never returns and keeps the order of the others', async () => {
+  it('warns about a check that never returns, and keeps the order of the others', async () => {
     const clock = new VirtualClock();
     const pending = examine([stuck, fine], patient, clock, new AbortController().signal);
     await clock.advance(10_000);
@@ -26,7 +26,7 @@ describe('examine', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it('rejects with the reason when it is interrupted', async () => {
+  it('rejects with the abort reason when it is interrupted', async () => {
     const controller = new AbortController();
     const pending = examine([stuck], patient, realClock(), controller.signal);
     controller.abort(cancelledError('SIGINT received'));

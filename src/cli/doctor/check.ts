@@ -4,8 +4,9 @@ import { type Clock, describeError, withDeadline } from '../../lib/index.ts';
 export type Severity = 'ok' | 'note' | 'warn' | 'fail';
 
 /**
- * The result of one check. A note is a fact of this machine with a consequence, a warning is a
- * likely problem, a failure keeps pods from running. Warnings and failures always include advice.
+ * The result of one check. A note is a fact about this machine with a consequence, a warning is a
+ * likely problem, and a failure prevents pods from running. Warnings and failures always include
+ * advice.
  */
 export type Observation =
   | { readonly severity: 'ok'; readonly finding: string }
@@ -24,11 +25,11 @@ export type Observation =
 
 export interface DoctorOptions {
   readonly dataDirectory: string;
-  /** The only endpoint to check, if given. */
+  /** The endpoint to check; all known endpoints by default. */
   readonly runtimeEndpoint?: string;
 }
 
-/** What a check may use. */
+/** The input of a check: the machine and the options of `doctor`. */
 export interface CheckTarget extends DoctorOptions {
   readonly machine: Machine;
 }
@@ -48,20 +49,20 @@ export function ok(finding: string): Observation {
 
 export type FileKind = 'file' | 'directory' | 'socket' | 'device' | 'other';
 
-/** The file system that contains a path. */
+/** Size and type of the file system that contains a path. */
 export interface Space {
   /** The kernel's magic number of the file system type. */
   readonly type: number;
   readonly totalBytes: number;
   readonly availableBytes: number;
-  /** Zero for file systems without a fixed number of inodes. */
+  /** The number of inodes; zero for file systems without a fixed number. */
   readonly totalInodes: number;
   readonly freeInodes: number;
 }
 
 export interface Ran {
   readonly code: number;
-  /** Standard output followed by standard error. */
+  /** The standard output followed by the standard error. */
   readonly output: string;
 }
 
@@ -71,9 +72,8 @@ export interface RuntimeResponse {
 }
 
 /**
- * Everything the checks read of a machine, so that tests can fake any machine. Methods reject with
- * a printable error when a fact cannot be read; a missing file is returned as undefined where the
- * method says so.
+ * All facts about a machine that the checks read; tests replace it. Methods reject with a printable
+ * error when a fact cannot be read; a missing file gives undefined where the method says so.
  */
 export interface Machine {
   readonly platform: string;
@@ -137,8 +137,8 @@ async function runCheck(
 }
 
 /**
- * The first two numbers of a version, such as [6, 1] of "6.1.0-13-amd64"; undefined when there are
- * none.
+ * Returns the first two numbers of a version, such as [6, 1] for "6.1.0-13-amd64"; undefined if the
+ * text has none.
  */
 function versionNumbers(text: string): readonly [number, number] | undefined {
   const found = /(\d{1,9})\.(\d{1,9})/.exec(text);

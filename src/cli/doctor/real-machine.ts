@@ -71,7 +71,8 @@ async function spaceAt(path: string): Promise<Space> {
   };
 }
 
-// The PATH of a service manager or an ordinary user may lack them.
+// Searched in addition to PATH, which often lacks these directories under a service manager or for
+// an ordinary user.
 const administratorDirectories = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 
 async function findCommand(name: string, env: Environment): Promise<string | undefined> {
@@ -82,7 +83,7 @@ async function findCommand(name: string, env: Environment): Promise<string | und
       await access(path, constants.X_OK);
       if ((await stat(path)).isFile()) return path;
     } catch {
-      // The command is not in this directory.
+      // The command is not in this directory: try the next one.
     }
   }
   return undefined;
@@ -94,7 +95,7 @@ interface RuntimeQuery {
   readonly random: Random;
 }
 
-/** Loads the CRI client only when there is a socket to check. */
+/** Queries the runtime; loads the CRI client only if there is a socket to check. */
 async function queryRuntime(question: RuntimeQuery, signal: AbortSignal): Promise<RuntimeResponse> {
   const { createCriClient, wireTransport } = await import('../../cri/index.ts');
   const client = createCriClient({

@@ -10,7 +10,7 @@ const findings: readonly Finding[] = [
 ];
 
 describe('the report of doctor', () => {
-  it('aligns the columns, wraps long text and ends with a summary', () => {
+  it('aligns the columns, wraps long text and ends the report with a summary', () => {
     const lines = formatText(findings).split('\n');
     assert.equal(lines[0], 'ok    node     Node.js 26.10.0');
     assert.equal(lines[1], 'note  cgroups  v1');
@@ -21,7 +21,7 @@ describe('the report of doctor', () => {
     assert.equal(lines.at(-2), '1 ok, 1 note, 0 warnings, 1 failure: this machine cannot run pods yet.');
   });
 
-  it('reports the same in JSON', () => {
+  it('prints the same report as JSON', () => {
     const parsed: unknown = JSON.parse(formatJson(findings));
     assert.deepEqual(parsed, { summary: { ok: 1, note: 1, warn: 0, fail: 1 }, checks: findings });
   });

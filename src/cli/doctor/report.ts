@@ -10,8 +10,8 @@ export function summarize(findings: readonly Finding[]): Summary {
 const lineWidth = 110;
 
 /**
- * Prints one block per finding: severity and name in columns, and below them consequence and
- * advice.
+ * Formats findings as text: a block per finding, with severity and name in columns, and consequence
+ * and advice below.
  */
 export function formatText(findings: readonly Finding[]): string {
   const nameWidth = Math.max(0, ...findings.map((finding) => finding.check.length));
@@ -30,7 +30,7 @@ export function formatText(findings: readonly Finding[]): string {
   return `${blocks.join('\n')}\n\n${conclusion(summarize(findings))}\n`;
 }
 
-/** Breaks between words; continuation lines are indented to the start of the text. */
+/** Wraps text between words and indents continuation lines to the start of the text. */
 function wrap(text: string, indent: number): string {
   const lines: string[] = [];
   let line = '';

@@ -11,12 +11,12 @@ async function settingsOf(...flags: readonly string[]) {
   return exclusiveResourceSettings(loaded, 8 * gib);
 }
 
-describe('the settings of exclusive resources', () => {
-  it('are undefined by default', async () => {
+describe('exclusive resource settings', () => {
+  it('returns undefined for the default configuration', async () => {
     assert.equal(await settingsOf(), undefined);
   });
 
-  it('round reserved CPUs up to whole ones', async () => {
+  it('rounds reserved CPUs up to whole CPUs', async () => {
     const settings = await settingsOf(
       '--cpu-manager-policy=static',
       '--system-reserved=cpu=500m',
@@ -32,7 +32,7 @@ describe('the settings of exclusive resources', () => {
     });
   });
 
-  it('prefer a list of reserved CPUs to an amount', async () => {
+  it('prefers a list of reserved CPUs over an amount', async () => {
     const settings = await settingsOf(
       '--cpu-manager-policy=static',
       '--kube-reserved=cpu=600m',
@@ -41,7 +41,7 @@ describe('the settings of exclusive resources', () => {
     assert.deepEqual([settings?.cpu?.reservedCount, settings?.cpu?.reservedCpus], [3, '0-1,4']);
   });
 
-  it('reserve the memory that pods may not use, including the eviction threshold', async () => {
+  it('reserves the memory that pods may not use, including the eviction threshold', async () => {
     const settings = await settingsOf(
       '--memory-manager-policy=Static',
       '--kube-reserved=memory=1Gi',
@@ -53,7 +53,7 @@ describe('the settings of exclusive resources', () => {
     ]);
   });
 
-  it('include the topology policy with its scope', async () => {
+  it('includes the topology policy with its scope', async () => {
     const settings = await settingsOf('--topology-manager-policy=restricted', '--topology-manager-scope=pod');
     assert.deepEqual(settings?.topology, { policy: 'restricted', scope: 'pod', options: {} });
   });

@@ -5,7 +5,10 @@ import { cpuCount, type ExclusiveResourceSettings } from '../../resources/index.
 
 type Config = LoadedConfig['config'];
 
-/** Undefined where no container gets exclusive resources, which is the default. */
+/**
+ * Returns the settings of the CPU and memory managers; undefined if containers get no exclusive
+ * resources, which is the default.
+ */
 export function exclusiveResourceSettings(
   { config, gates }: Pick<LoadedConfig, 'config' | 'gates'>,
   memoryBytes: number,
@@ -36,7 +39,10 @@ function cpuSettings(
   };
 }
 
-/** Memory that is reserved as an amount must be reserved on the NUMA nodes too, to the byte. */
+/**
+ * Returns the memory manager settings. The memory reserved per NUMA node must add up exactly to the
+ * reserved amount of the node.
+ */
 function memorySettings(
   config: Config,
   memoryBytes: number,

@@ -3,17 +3,17 @@ import { isLoopbackAddress, Listener, type ListenerOptions, localGate } from '..
 
 export interface HealthListenerOptions extends Pick<ListenerOptions, 'host' | 'port' | 'routes' | 'logger'> {
   readonly clock: Clock;
-  /** Names of the node that clients on loopback may use. */
+  /** The node names that clients on loopback may use in requests. */
   readonly names: readonly string[];
-  /** What to do about an address in use: retry, or run without the listener. */
+  /** Whether to retry or to run without the listener while its address is in use. */
   readonly whenPortInUse: 'retry' | 'do-without';
 }
 
 const retryMs = 5_000;
 
 /**
- * Serves only the health endpoints, on the port where supervisors expect them. An address in use
- * does not keep the node from running.
+ * Serves only the health endpoints, on the port where service supervisors expect them. The node
+ * runs even if the address is in use.
  */
 export class HealthListener implements AsyncDisposable {
   readonly #closed = new AbortController();
@@ -39,7 +39,7 @@ export class HealthListener implements AsyncDisposable {
     return health;
   }
 
-  /** Undefined while the address is in use. */
+  /** The port of the listener; undefined while the address is in use. */
   get port(): number | undefined {
     return this.#listener?.port;
   }

@@ -37,14 +37,14 @@ function machine() {
   return { procDir, add, runtime, later, [Symbol.dispose]: () => rmSync(procDir, { recursive: true }) };
 }
 
-test('finds the runtime that serves the socket among several, with its cgroup', async () => {
+test('finds the runtime process that serves the socket among several, with its cgroup', async () => {
   using created = machine();
   created.add(5, 'containerd', 111, '0::/system.slice/other.service\n');
   created.add(7, 'containerd', 222, '0::/system.slice/containerd.service\n');
   assert.deepEqual(await created.runtime.part(), { cgroup: '/system.slice/containerd.service' });
 });
 
-test('reports a runtime in the root cgroup as a process', async () => {
+test('reports a runtime in the root cgroup as a single process', async () => {
   using created = machine();
   created.add(7, 'crio', 222, '0::/\n');
   assert.deepEqual(await created.runtime.part(), {
@@ -58,7 +58,7 @@ test('reports a runtime in the root cgroup as a process', async () => {
   });
 });
 
-test('searches again for an exited runtime, at a limited rate', async () => {
+test('searches again for a runtime process that has exited, at a limited rate', async () => {
   using created = machine();
   assert.equal(await created.runtime.part(), undefined);
   created.add(7, 'containerd', 222, '0::/a\n');

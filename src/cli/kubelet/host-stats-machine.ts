@@ -13,7 +13,7 @@ import {
 } from '../../lib/index.ts';
 import type { ProcessUsage, StatsMachine, SystemPart } from '../../stats/index.ts';
 
-/** Usage statistics of this machine. Nothing is started before the first request. */
+/** Provides usage statistics of this machine. Starts nothing before the first request. */
 export function hostStatsMachine(
   clock: Clock,
   unresponsive: Pick<UnresponsiveMounts, 'check' | 'mountsOf'>,
@@ -64,7 +64,7 @@ export function hostStatsMachine(
   };
 }
 
-/** Batch size of synchronous reads, which the kernel serves from memory. */
+/** How many files are read synchronously at a time; the kernel serves them from memory. */
 const fewFiles = 64;
 
 async function openFiles(pid: number): Promise<{ readonly all: number; readonly sockets: number }> {
@@ -78,7 +78,7 @@ async function openFiles(pid: number): Promise<{ readonly all: number; readonly 
   return { all: names.length, sockets: sockets.length };
 }
 
-/** The process may have exited, or the file may be closed. */
+/** The process has exited, or the file was closed. */
 function namesIn(directory: string): readonly string[] {
   try {
     return readdirSync(directory);
@@ -96,27 +96,27 @@ function targetOf(path: string): string {
 }
 
 export interface RuntimeProcessDeps {
-  /** The socket of the runtime. */
+  /** The path of the runtime's socket. */
   readonly socket: string;
   readonly monotonicMs: () => number;
-  /** In milliseconds since 1970. */
+  /** The boot time in milliseconds since 1970. */
   readonly bootMs: number;
   readonly layout: () => Promise<CgroupLayout>;
   readonly procDir?: string;
 }
 
 const names: ReadonlySet<string> = new Set(['containerd', 'crio', 'cri-dockerd']);
-/** Interval between two searches for a process that was not found. */
+/** The minimum interval between two searches for a process that was not found. */
 const relocateMs = 300_000;
 const ticksPerSecond = 100;
 const pageBytes = 4_096;
 
-/** Finds the process that serves the runtime's socket, among several runtimes of a machine. */
+/** Finds the process that serves the runtime's socket; a machine may run several runtimes. */
 export class RuntimeProcess {
   readonly #deps: RuntimeProcessDeps;
   readonly #proc: string;
   readonly #host = realCgroupHost();
-  /** Determined once, because it does not change before a reboot. */
+  /** The cgroup layout, read once because it does not change before a reboot. */
   #layout: CgroupLayout | undefined;
   #pid: number | undefined;
   #locatedMs = Number.NEGATIVE_INFINITY;
@@ -127,8 +127,8 @@ export class RuntimeProcess {
   }
 
   /**
-   * Returns its cgroup, or the process alone where it is in the root cgroup; undefined when it is
-   * not found.
+   * Returns the cgroup of the runtime, or only its process if that is in the root cgroup; undefined
+   * if the process is not found.
    */
   async part(): Promise<SystemPart | undefined> {
     const known = this.#pid === undefined ? undefined : await this.#partOf(this.#pid);
@@ -165,7 +165,8 @@ export class RuntimeProcess {
   }
 
   #usage(stat: string): ProcessUsage {
-    // The name, which may contain spaces, is in parentheses.
+    // The process name is in parentheses and may contain spaces, so fields are counted from the
+    // last parenthesis.
     const fields = stat
       .slice(stat.lastIndexOf(')') + 2)
       .split(' ')
@@ -181,13 +182,13 @@ export class RuntimeProcess {
     };
   }
 
-  /** The kernel serves it from memory. */
+  /** Reads a file of the process synchronously; the kernel serves it from memory. */
   #locate(path: string): string | undefined {
     return this.#host.readSync(`${this.#proc}/${path}`);
   }
 }
 
-/** Parses the `cgroup` file of a process. */
+/** Returns the memory cgroup from the text of /proc/PID/cgroup. */
 function memoryCgroup(text: string, { version }: CgroupLayout): string | undefined {
   const rows = text.split('\n').map((line) => /^\d+:([^:]*):(.*)$/.exec(line));
   const isMeant = (controllers = '') =>

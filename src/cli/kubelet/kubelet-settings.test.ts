@@ -10,7 +10,7 @@ async function settingsWith(...flags: readonly string[]) {
   return await kubeletSettings(await loadConfig(argv, { files: hostFiles(), cwd: '/' }, signal));
 }
 
-test('rejects a reservation larger than the disk, unless the disk is not shared', async () => {
+test('rejects an ephemeral-storage reservation larger than the disk, unless pods do not share the disk', async () => {
   await settingsWith('--system-reserved=ephemeral-storage=1Mi');
   const tooMuch = '--kube-reserved=ephemeral-storage=8Ei';
   await assert.rejects(settingsWith(tooMuch), {
@@ -20,7 +20,7 @@ test('rejects a reservation larger than the disk, unless the disk is not shared'
   await settingsWith(tooMuch, '--local-storage-capacity-isolation=false');
 });
 
-test('limits the number of pods per core', async () => {
+test('limits the number of pods by the configured pods per core', async () => {
   const { maxPods, capacity } = await settingsWith('--pods-per-core=2');
   assert.equal(maxPods, 2 * Math.ceil(capacity.milliCpu / 1_000));
 });
@@ -31,7 +31,7 @@ test('does not rotate logs with a maximum size of zero', async () => {
     assert.equal((await settingsWith(`--container-log-max-size=${size}`)).containerLogs, undefined);
 });
 
-test('reports cgroups v1 as an event', () => {
+test('reports cgroup v1 with a node event', () => {
   assert.deepEqual(
     cgroupEvents('v1').map(({ type, reason }) => [type, reason]),
     [['Warning', 'CgroupV1']],

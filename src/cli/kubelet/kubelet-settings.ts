@@ -71,12 +71,12 @@ import { hostStatsMachine } from './host-stats-machine.ts';
 import { foreignIdRanges, ownedUserIds, realUserIdMachine } from './user-ids.ts';
 import { hostSwapProbe, readSelinuxFacts, swapWarnings } from './volume-support.ts';
 
-/** The socket path of a runtime endpoint. */
+/** Returns the socket path of a runtime endpoint. */
 export function socketOf(endpoint: string): string {
   return endpoint.replace(/^unix:\/\//, '');
 }
 
-/** Access to this machine. */
+/** Access to the machine on which the kubelet runs. */
 export function realMachine(): NodeMachine {
   const unresponsive = hostUnresponsiveMounts(realClock(), systemRandom());
   return {
@@ -107,7 +107,8 @@ export function realMachine(): NodeMachine {
 }
 
 /**
- * Opens the shutdown source of systemd-logind where it exists; its modules are loaded on demand.
+ * Opens systemd-logind as the source of shutdown notifications, if it exists; loads its modules on
+ * demand.
  */
 function shutdownSource(): NonNullable<NodeMachine['shutdowns']> {
   return {
@@ -130,7 +131,7 @@ function systemBusPath(): string {
 
 const factFiles: MachineFiles = { read: (path) => readFile(path, 'utf8'), list: readdir };
 
-/** The default PID limits of a node that is configured by `up` alone. */
+/** Returns the default PID limits for a kubelet started by `kubeling up`. */
 export async function ownPidLimits(): Promise<PidLimits | undefined> {
   return await readPidLimits(factFiles, await detectCgroupLayout(realCgroupHost()));
 }
@@ -259,7 +260,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
   };
 }
 
-/** Loaded only where graceful node shutdown is configured. */
+/** Loads the graceful shutdown code only if the configuration enables it. */
 async function groupsOfShutdown(config: LoadedConfig['config']) {
   const isEnabled = config.shutdownGracePeriodMs > 0 || config.shutdownGracePeriodByPodPriority.length > 0;
   if (!isEnabled) return undefined;
@@ -276,7 +277,7 @@ function verificationPolicy({
   imagePullCredentialsVerificationPolicy: kind,
   preloadedImagesVerificationAllowlist: allowlist,
 }: LoadedConfig['config']): VerificationPolicy | undefined {
-  // Empty where the feature gate is disabled.
+  // The policy is empty when its feature gate is disabled.
   if (kind === '') return undefined;
   return kind === 'NeverVerifyAllowlistedImages' ? { kind, allowlist } : { kind };
 }
@@ -287,8 +288,8 @@ async function realDiskSpace(path: string): Promise<DiskSpace> {
 }
 
 /**
- * Reserved space of the disk that pods share; undefined if it is unknown, or if the usage is not
- * limited.
+ * Returns the reserved bytes of the disk that pods share; undefined if they are unknown or disk
+ * usage is not limited.
  */
 async function sharedDiskBytes({
   config,
@@ -301,7 +302,10 @@ async function sharedDiskBytes({
   );
 }
 
-/** Undefined where logs are not limited; a maximum size of zero bytes would rotate without end. */
+/**
+ * Returns the log rotation policy; undefined if rotation is disabled, because a maximum size of
+ * zero would rotate without end.
+ */
 function containerLogPolicy(config: LoadedConfig['config']): KubeletSettings['containerLogs'] {
   const maxBytes = Number(quantityValue(parseQuantity(config.containerLogMaxSize)));
   if (maxBytes <= 0) return undefined;
@@ -319,8 +323,8 @@ async function selinuxFacts(gates: LoadedConfig['gates']): Promise<SelinuxFacts 
 }
 
 /**
- * Errors in the configuration of credential providers fail the start, because image pulls would
- * fail without them.
+ * Loads the credential provider plugins. Errors in their configuration fail the start of the
+ * kubelet, because image pulls would fail without them.
  */
 export async function credentialPlugins({ flags, gates }: Pick<LoadedConfig, 'flags' | 'gates'>) {
   const { imageCredentialProviderConfig: configPath, imageCredentialProviderBinDir: binDir } = flags;
@@ -348,7 +352,7 @@ async function isFile(path: string): Promise<boolean> {
 
 const maxDockerConfigBytes = 1 << 20;
 
-/** Access to the image credentials of this machine and its user. */
+/** Provides image credentials from the files of this machine and the user of the process. */
 export function credentialHost(clock: Clock, workingDir: string | undefined): CredentialHost {
   const { HOME: homeDirectory } = process.env;
   return {
@@ -359,7 +363,10 @@ export function credentialHost(clock: Clock, workingDir: string | undefined): Cr
   };
 }
 
-/** Adjusts the settings to the running runtime, and configures our own process. */
+/**
+ * Adjusts the settings to the version of the running runtime, and applies the settings of this
+ * process.
+ */
 export async function applyRuntimeVersion(
   settings: KubeletSettings,
   { config }: LoadedConfig,
@@ -379,7 +386,7 @@ export async function applyRuntimeVersion(
   };
 }
 
-/** An event for nodes with cgroups v1. */
+/** Returns the events about the cgroup version: a warning for v1. */
 export function cgroupEvents(version: 'v1' | 'v2'): readonly NodeEvent[] {
   if (version === 'v2') return [];
   const message =
@@ -387,7 +394,7 @@ export function cgroupEvents(version: 'v1' | 'v2'): readonly NodeEvent[] {
   return [{ type: 'Warning', reason: 'CgroupV1', message }];
 }
 
-/** The addresses of this machine, IPv4 first. */
+/** Returns the IP addresses of this machine, IPv4 first. */
 function ownAddresses(): readonly string[] {
   const all = Object.entries(networkInterfaces())
     .filter(([name]) => !/^(klg|veth|docker|cni)/.test(name))
@@ -402,7 +409,7 @@ function ownAddresses(): readonly string[] {
 
 const cpusDir = '/sys/devices/system/cpu';
 
-/** The existing directories with thermal throttle counters, one per CPU. */
+/** Returns the existing directories with thermal throttle counters, one per CPU. */
 async function thermalThrottlePaths(): Promise<readonly string[]> {
   const cpus = (await readdir(cpusDir).catch(() => [])).filter((name) => /^cpu\d+$/.test(name));
   const paths = cpus.map((name) => `${cpusDir}/${name}/thermal_throttle`);
@@ -417,7 +424,10 @@ async function thermalThrottlePaths(): Promise<readonly string[]> {
   return paths.filter((_, index) => there[index] === true);
 }
 
-/** Reads the kernel's parameter file; it does not exist where the kernel lacks AppArmor. */
+/**
+ * Whether AppArmor is enabled, from the kernel's parameter file, which does not exist if the kernel
+ * lacks AppArmor.
+ */
 async function appArmor(): Promise<'enabled' | 'disabled'> {
   const enabled = await readFile('/sys/module/apparmor/parameters/enabled', 'utf8').catch(() => 'N');
   return enabled.startsWith('Y') ? 'enabled' : 'disabled';

@@ -36,43 +36,47 @@ export interface NodeOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** The metrics under /metrics; the CRI client may count its calls here too. */
+  /** The registry served under /metrics; the CRI client may register its metrics here too. */
   readonly metrics: MetricRegistry;
   readonly cri: CriClient;
   readonly settings: KubeletSettings;
-  /** The cluster of the node; undefined without one. */
+  /** The connection of the node to its cluster; undefined without one. */
   readonly cluster?: Pick<ClusterNode, 'link' | 'hint'> | undefined;
-  /** The name the runtime reports: the scheme of container IDs. */
+  /** The name that the runtime reports, which is the scheme of container IDs. */
   readonly runtimeName: string;
-  /** Called after each runtime check with the error, or undefined. */
+  /** Called after each runtime check with its error, or undefined for success. */
   readonly runtimeObserved?: ((error: unknown) => void) | undefined;
-  /** 0 for any free port: commands find it through the port file. */
+  /** The loopback port; 0 for any free port, which commands find through the port file. */
   readonly port: number;
-  /** Ports of listeners that open later: the last loopback port is not used again if it is one of them. */
+  /** The ports of listeners that open later; they must not be taken by the loopback listener. */
   readonly laterPorts?: readonly number[] | undefined;
-  /** Directory whose docker config is used, as the Go kubelet uses the current one; none unless given. */
+  /**
+   * The directory whose Docker config file is used for image pulls, as the Go kubelet uses its
+   * working directory; none by default.
+   */
   readonly workingDir?: string | undefined;
-  /** 0 for none. */
+  /** The port of the health listener; 0 for none. */
   readonly healthzPort: number;
-  /** Loopback by default. */
+  /** The address of the health listener; loopback by default. */
   readonly healthzAddress?: string | undefined;
   /**
-   * Whether to use another port when the requested one is in use, and to run without the health
-   * listener; otherwise the start fails and the health listener retries.
+   * With `take-another`, a main port in use is replaced by another one, and the node runs without
+   * the health listener if its port is in use. With `fail`, a main port in use fails the start, and
+   * the health listener retries its port.
    */
   readonly whenPortInUse: 'fail' | 'take-another';
-  /** Idle timeout of exec, attach and port-forward; 0 for none. */
+  /** The idle timeout of exec, attach and port-forward; 0 for none. */
   readonly streamingIdleMs: number;
-  /** Further checks of /livez, besides the kubelet's own. */
+  /** Health checks of /livez in addition to those of the kubelet. */
   readonly vitalChecks?: readonly HealthCheck[] | undefined;
-  /** Further checks of /readyz. */
+  /** Health checks of /readyz in addition to those of the kubelet. */
   readonly readyChecks?: readonly HealthCheck[] | undefined;
 }
 
-/** A kubelet with its servers, ready to run. */
+/** A kubelet with its servers that is ready to run. */
 export interface Node {
   readonly kubelet: Kubelet;
-  /** Its loopback port. */
+  /** The loopback port of the kubelet. */
   readonly port: number;
   run(signal: AbortSignal): Promise<void>;
 }
@@ -146,7 +150,9 @@ export async function openNode(options: NodeOptions): Promise<Node> {
   };
 }
 
-/** Created at each start, in a file that only its owner can read. */
+/**
+ * Creates the loopback token, which is new at each start, in a file that only its owner can read.
+ */
 async function createToken(rootDir: string): Promise<string> {
   const token = randomBytes(32).toString('hex');
   await mkdir(rootDir, { recursive: true, mode: 0o750 });
@@ -155,8 +161,8 @@ async function createToken(rootDir: string): Promise<string> {
 }
 
 /**
- * Waits for the work, at most for a while after the abort. Nothing is lost then, because all state
- * is on disk and in the runtime, and a process that does not exit would block the next one.
+ * Waits for the work to end, but only for a limited time after the abort: all state is on disk and
+ * in the runtime, so nothing is lost, and a process that does not exit would block its successor.
  */
 function endsInTime(work: Promise<void>, clock: Clock, logger: Logger, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -181,7 +187,8 @@ async function listen(
   const { port, whenPortInUse, logger, settings } = options;
   if (port !== 0 && whenPortInUse === 'fail')
     return await Listener.open({ host: loopback, port, ...served, logger });
-  // No pod was admitted with the last port as its host port, but a new random port might be one.
+  // Prefers the port of the previous run: no running pod uses it as a host port, but a new random
+  // port could be one.
   const last = await lastPort(settings.rootDir);
   const { laterPorts = [], healthzPort } = options;
   for (const each of [port, [...laterPorts, healthzPort].includes(last) ? 0 : last]) {
@@ -224,8 +231,8 @@ spec:
 `;
 
 /**
- * Loads the manifest reader by reading a dummy manifest, so that the first pod does not wait for
- * it.
+ * Loads the manifest reader by reading a dummy manifest, so that the first pod starts without that
+ * delay.
  */
 export async function warmUp(
   settings: Pick<KubeletSettings, 'staticPodPath' | 'nodeName' | 'isGateEnabled'>,

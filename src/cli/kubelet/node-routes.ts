@@ -15,7 +15,7 @@ import {
 } from '../../server/index.ts';
 import { describeProblem, type SourceProblem } from '../../sources/index.ts';
 
-/** What servers need of a kubelet: its status, and access to its pods. */
+/** What servers need from a kubelet: its status, and access to its pods. */
 export interface ServedKubelet {
   readonly health: { readonly live: readonly HealthCheck[]; readonly ready: readonly HealthCheck[] };
   readonly running: { get(signal: AbortSignal): Promise<readonly RuntimePod[]> };
@@ -33,16 +33,19 @@ export interface ServedKubelet {
 export interface NodeRoutesOptions {
   readonly clock: Clock;
   readonly kubelet: ServedKubelet;
-  /** The metrics under /metrics. */
+  /** The registry served under /metrics. */
   readonly metrics: MetricRegistry;
   readonly cri: CriClient;
   readonly podLogsDir: string;
   readonly splitStreams: 'on' | 'off';
-  /** Idle timeout of exec, attach and port-forward; 0 for none. */
+  /** The idle timeout of exec, attach and port-forward; 0 for none. */
   readonly streamingIdleMs: number;
 }
 
-/** All endpoints of the node except for health. Their listener must have a gate. */
+/**
+ * Returns all endpoints of the node except health. Their listener must have a gate, because they do
+ * not authenticate clients themselves.
+ */
 export function nodeRoutes(options: NodeRoutesOptions): StreamRoutes {
   const { clock, kubelet, metrics, streamingIdleMs: idleMs } = options;
   const streams = streamRoutes(kubelet.streams, { clock, dial: upgradeDialer(clock), idleMs });

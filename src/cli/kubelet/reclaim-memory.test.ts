@@ -24,7 +24,7 @@ function start() {
   };
 }
 
-test('collects garbage once the process is idle after work, and then not again', async () => {
+test('collects garbage once when the process becomes idle after work', async () => {
   await using node = start();
   node.rig.cpuMs = 2_000;
   await node.rig.clock.advance(5_000);
@@ -35,7 +35,7 @@ test('collects garbage once the process is idle after work, and then not again',
   assert.deepEqual(node.seconds(), [10]);
 });
 
-test('does not collect while the process is busy', async () => {
+test('does not collect garbage while the process is busy', async () => {
   await using node = start();
   for (let turn = 0; turn < 100; turn++) {
     node.rig.cpuMs += 200;
@@ -44,7 +44,7 @@ test('does not collect while the process is busy', async () => {
   assert.deepEqual(node.seconds(), []);
 });
 
-test('accumulates small amounts of work', async () => {
+test('adds up small amounts of work until a collection is due', async () => {
   await using node = start();
   for (let turn = 0; turn < 60; turn++) {
     node.rig.cpuMs += 50;
@@ -53,7 +53,7 @@ test('accumulates small amounts of work', async () => {
   assert.deepEqual(node.seconds(), [50, 100, 150, 200, 250, 300]);
 });
 
-test('waits for more work after an expensive collection', async () => {
+test('requires more work before the next collection after an expensive one', async () => {
   await using node = start();
   node.rig.costMs = 40;
   for (let turn = 0; turn < 120; turn++) {
@@ -63,7 +63,7 @@ test('waits for more work after an expensive collection', async () => {
   assert.deepEqual(node.seconds(), [50, 170, 290, 410, 530]);
 });
 
-test('collects after little work when the process is idle for long', async () => {
+test('collects garbage after little work when the process is idle for a long time', async () => {
   await using node = start();
   node.rig.costMs = 100;
   const burst = async (workMs: number) => {
@@ -78,7 +78,7 @@ test('collects after little work when the process is idle for long', async () =>
   assert.deepEqual(node.seconds(), [10, 1_235]);
 });
 
-test('keeps half a minute between two collections after bursts', async () => {
+test('waits at least half a minute between two collections after bursts of work', async () => {
   await using node = start();
   for (let burst = 0; burst < 6; burst++) {
     node.rig.cpuMs += 2_000;

@@ -2,28 +2,34 @@ import { type Clock, libcFunctions } from '../../lib/index.ts';
 
 export interface MemoryReclaimDeps {
   readonly clock: Clock;
-  /** CPU time of the process so far. */
+  /** Returns the CPU time that the process has used so far. */
   readonly cpuMs: () => number;
   /** Collects all garbage and returns free memory to the system. It blocks the event loop. */
   readonly collect: () => void;
 }
 
 const sampleMs = 5_000;
-/** Below this CPU share the process is at rest. */
+/** The process counts as idle below this share of a CPU. */
 const restingShare = 0.02;
-/** Less work than this leaves too little garbage to collect. */
+/** The CPU time after which a collection is worthwhile; less work leaves too little garbage. */
 const leastWorkMs = 500;
-/** Work per cost of a collection: collections take at most a thirtieth of the CPU time, */
+/**
+ * The minimum ratio of work to the cost of a collection, so that collections take at most a
+ * thirtieth of the CPU time.
+ */
 const workPerCost = 30;
-/** or a tenth after a long idle time, because unused memory would stay allocated for hours. */
+/**
+ * The ratio after a long idle time, when collections may take a tenth of the CPU time, because
+ * unused memory would otherwise stay allocated for hours.
+ */
 const workPerCostWhenIdle = 10;
 const idleShare = 0.01;
 const idleSamples = 6;
 const minIntervalMs = 30_000;
 
 /**
- * Returns memory to the system while the process is idle. A busy process is left alone, because
- * rare collections keep it fast. Resolves when aborted.
+ * Collects garbage while the process is idle, so that its memory returns to the system; not while
+ * it is busy, because rare collections keep it fast. Resolves when aborted.
  */
 export async function reclaimMemory(
   { clock, cpuMs, collect }: MemoryReclaimDeps,
@@ -43,7 +49,8 @@ export async function reclaimMemory(
     const usedMs = cpuMs();
     const isResting = (usedMs - beforeMs) / sampleMs < restingShare;
     beforeMs = usedMs;
-    // Averaged, because work every ten seconds must not count as activity each time.
+    // The CPU usage is averaged, so that work every ten seconds does not count as activity each
+    // time.
     const longAgoMs = samples.push(usedMs) > idleSamples ? samples.shift() : undefined;
     const isIdle = longAgoMs !== undefined && (usedMs - longAgoMs) / (idleSamples * sampleMs) < idleShare;
     const nowMs = clock.monotonicMs();
@@ -58,8 +65,8 @@ export async function reclaimMemory(
 }
 
 /**
- * Undefined where Node.js runs without --expose-gc. malloc_trim is needed too, because the C
- * library would keep memory that is freed outside of the heap: some ten megabytes after much work.
+ * Collects garbage if Node.js runs with --expose-gc, and calls malloc_trim, without which the C
+ * library would keep some ten megabytes that were freed outside the heap.
  */
 export function collectGarbage(): void {
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });

@@ -9,12 +9,12 @@ const machine = (users: string | undefined, groups = users, passwd = 'root:x:0:0
   getsubids: async ([flag]: readonly string[]) => (flag === '-g' ? groups : users),
 });
 
-test('returns nothing on a machine without the user or the program', async () => {
+test('returns no range on a machine without the user kubelet or the program getsubids', async () => {
   assert.equal(await ownedUserIds(machine(range, range, 'root:x:0:0\n'), needs), undefined);
   assert.equal(await ownedUserIds(machine(undefined), needs), undefined);
 });
 
-test('rejects more IDs per pod than the range has', async () => {
+test('rejects a number of IDs per pod that exceeds the range', async () => {
   const idsPerPod = 2 ** 26;
   const alone = machine(undefined);
   assert.equal(await ownedUserIds(alone, { idsPerPod, maxPods: 63 }), undefined);
@@ -24,7 +24,7 @@ test('rejects more IDs per pod than the range has', async () => {
   });
 });
 
-test('uses the range of the user', async () => {
+test('uses the subordinate ID range of the user kubelet', async () => {
   assert.deepEqual(await ownedUserIds(machine(range), needs), { first: 65_536, length: 7_208_960 });
 });
 
@@ -42,11 +42,11 @@ for (const [what, users, groups, says] of [
   ['half a block', '0: kubelet 65536 7208961', undefined, /number must be a multiple/],
   ['too few', '0: kubelet 65536 65536', undefined, /for each of 110 pods/],
 ] as const)
-  test(`rejects ${what}`, async () => {
+  test(`rejects invalid subordinate ID ranges: ${what}`, async () => {
     await assert.rejects(ownedUserIds(machine(users, groups), needs), { code: 'USER_IDS', message: says });
   });
 
-test('lists the subordinate IDs of all users but the kubelet', async () => {
+test('lists the subordinate IDs of all users except kubelet', async () => {
   const tables: Readonly<Record<string, string>> = {
     '/etc/subuid': 'alice:100000:65536\nkubelet:65536:7208960\n# bob:1:2\n\nbob:165536:65536',
     '/etc/subgid': '1001:300000:10\nbroken:x:y\n',

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { type Clock, KubelingError, runChecked } from '../../lib/index.ts';
 
-/** A range of both user and group IDs. */
+/** A range that applies to both user and group IDs. */
 export interface IdRange {
   readonly first: number;
   readonly length: number;
@@ -10,8 +10,9 @@ export interface IdRange {
 const idTables = ['/etc/subuid', '/etc/subgid'] as const;
 
 /**
- * The ranges that the machine assigns to users other than the kubelet's. A process of such a user may take these IDs in
- * a user namespace, and then signal the processes of a pod that has them too.
+ * Returns the ID ranges that the machine assigns to users other than kubelet. A process of such a
+ * user could use these IDs in a user namespace, and then signal processes of a pod with the same
+ * IDs.
  */
 export async function foreignIdRanges(read = readIfPossible): Promise<readonly IdRange[]> {
   const tables = await Promise.all(idTables.map(read));
@@ -22,7 +23,7 @@ async function readIfPossible(path: string): Promise<string> {
   return await readFile(path, 'utf8').catch(() => '');
 }
 
-/** Reads a row such as `alice:100000:65536`. */
+/** Parses a row of /etc/subuid such as `alice:100000:65536`; ignores rows of the kubelet. */
 function foreignRange(row: string): readonly IdRange[] {
   const [, user, first, length] = /^([^:#]+):(\d+):(\d+)\s*$/.exec(row) ?? [];
   if (user === undefined || user === owner) return [];
@@ -30,12 +31,12 @@ function foreignRange(row: string): readonly IdRange[] {
 }
 
 /**
- * Access to the subordinate ID ranges of the machine; both methods return undefined for what does
- * not exist.
+ * Access to the subordinate ID ranges of the machine; both methods return undefined if the user or
+ * program does not exist.
  */
 export interface UserIdMachine {
   readonly passwd: () => Promise<string>;
-  /** Output of getsubids with these arguments; undefined when it is not installed. */
+  /** Returns the output of getsubids with these arguments; undefined if it is not installed. */
   readonly getsubids: (args: readonly string[]) => Promise<string | undefined>;
 }
 
@@ -64,9 +65,9 @@ export function realUserIdMachine(clock: Clock, signal: AbortSignal): UserIdMach
 }
 
 /**
- * Returns the IDs for user namespaces of pods: the range of the user `kubelet`, where that user
- * exists, else undefined for all but the host's IDs. Throws USER_IDS when the range is unusable,
- * because ignoring it could overlap with the IDs of other programs.
+ * Returns the IDs for user namespaces of pods: the subordinate range of the user `kubelet` if that
+ * user exists, else undefined for all IDs above the host's block. Throws USER_IDS for an unusable
+ * range, because using other IDs could overlap with those of other programs.
  */
 export async function ownedUserIds(machine: UserIdMachine, needs: UserIdNeeds): Promise<IdRange | undefined> {
   const isUser = (await machine.passwd()).split('\n').some((line) => line.startsWith(`${owner}:`));
@@ -97,7 +98,7 @@ function checkRange({ first, length }: IdRange, { idsPerPod, maxPods }: UserIdNe
     throw unusable(`there must be ${idsPerPod} for each of ${maxPods} pods`, length);
 }
 
-/** The first block belongs to the host. */
+/** Checks that all IDs suffice for the pods; the first block belongs to the host. */
 function checkAll({ idsPerPod, maxPods }: UserIdNeeds): void {
   const most = Math.floor(2 ** 32 / idsPerPod) - 1;
   if (most >= maxPods) return;

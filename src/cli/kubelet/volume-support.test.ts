@@ -19,7 +19,7 @@ function machine(kernel: string, uidMap: string, noswap: 'mounts' | 'fails') {
   return { tried, made: created };
 }
 
-test("trusts a new kernel's noswap support and probes an old one", async () => {
+test('uses noswap on a new kernel without a probe, and probes an old kernel', async () => {
   const cases: readonly (readonly [string, 'mounts' | 'fails', number, RegExp | undefined])[] = [
     ['6.4.0', 'fails', 0, undefined],
     ['6.18.44-x', 'fails', 0, undefined],
@@ -38,14 +38,14 @@ test("trusts a new kernel's noswap support and probes an old one", async () => {
   }
 });
 
-test('probes nothing in a user namespace, and reports it', async () => {
+test('probes nothing in a user namespace, and reports that tmpfs may be swapped', async () => {
   const { tried, made } = machine('6.18.0', '0 100000 65536\n', 'mounts');
   const [event] = await swapWarnings(made, signal);
   assert.match(event?.message ?? '', /: in a user namespace tmpfs cannot be excluded from swap$/);
   assert.deepEqual(tried, []);
 });
 
-test('probes this machine without leaving a mount', async () => {
+test('probes noswap on this machine without leaving a mount', async () => {
   const real = hostSwapProbe(realClock());
   assert.match(await real.uidMap(), /^\s*\d+\s+\d+\s+\d+/);
   const older = { kernel: '4.0', uidMap: async () => first };
@@ -59,11 +59,11 @@ test('probes this machine without leaving a mount', async () => {
 const files = (texts: Readonly<Record<string, string>>) => async (path: string) => texts[path];
 const on = { '/sys/fs/selinux/enforce': '0' };
 
-test('has no SELinux facts on a machine without SELinux', async () => {
+test('returns undefined on a machine without SELinux', async () => {
   assert.equal(await readSelinuxFacts(files({ '/etc/selinux/config': 'SELINUXTYPE=targeted' })), undefined);
 });
 
-test('uses the file context of the policy', async () => {
+test('uses the container file context of the SELinux policy', async () => {
   const config = { '/etc/selinux/config': '# SELINUXTYPE= can be\n#SELINUXTYPE=no\nSELINUXTYPE=mls \n' };
   const contexts =
     'process = "system_u:system_r:container_t:s0"\nfile = "system_u:object_r:svirt_file_t:s0"\n';
@@ -73,7 +73,7 @@ test('uses the file context of the policy', async () => {
   assert.deepEqual(facts, { fileContext: 'system_u:object_r:svirt_file_t:s0' });
 });
 
-test('uses the default context when the policy has none', async () => {
+test('uses the default context when the SELinux policy has none', async () => {
   const usual = { fileContext: 'system_u:object_r:container_file_t:s0' };
   assert.deepEqual(await readSelinuxFacts(files(on)), usual);
   const odd = { '/etc/selinux/config': 'SELINUXTYPE=../../etc\n' };

@@ -9,16 +9,16 @@ import { isAtLeast } from '../doctor/check.ts';
 /** Kernels since this version support tmpfs with noswap; distributions have backported it. */
 const noswapSince = [6, 4] as const;
 const tryWithinMs = 30_000;
-/** The uid_map of a process in the initial user namespace. */
+/** Matches the uid_map of a process in the initial user namespace. */
 const allUsers = /^\s*0\s+0\s+4294967295\s*$/;
 
 export interface SwapProbe {
   readonly kernel: string;
-  /** The text of /proc/self/uid_map. */
+  /** Returns the text of /proc/self/uid_map. */
   uidMap(): Promise<string>;
   /**
    * Mounts a tmpfs with noswap in a private mount namespace. Rejects if the kernel does not support
-   * it.
+   * noswap.
    */
   tryNoswap(signal: AbortSignal): Promise<void>;
 }
@@ -34,7 +34,7 @@ export async function swapWarnings(machine: SwapProbe, signal: AbortSignal): Pro
   return [{ type: 'Warning', reason: 'PossibleMemoryBackedVolumesOnDisk', message }];
 }
 
-/** Undefined where tmpfs is excluded from swap. */
+/** Returns why tmpfs may be swapped; undefined if the kernel excludes it from swap. */
 async function whySwappable(machine: SwapProbe, signal: AbortSignal): Promise<string | undefined> {
   if (!allUsers.test(await machine.uidMap())) return 'in a user namespace tmpfs cannot be excluded from swap';
   if (isAtLeast(machine.kernel, noswapSince)) return undefined;
@@ -47,7 +47,7 @@ async function whySwappable(machine: SwapProbe, signal: AbortSignal): Promise<st
   }
 }
 
-/** Probes mounts in a process with its own mount namespace, which ends with the process. */
+/** Probes mounts in a separate process whose mount namespace ends with it. */
 export function hostSwapProbe(clock: Clock): SwapProbe {
   return {
     kernel: release(),
@@ -60,13 +60,13 @@ export function hostSwapProbe(clock: Clock): SwapProbe {
   };
 }
 
-/** The text of a file, or undefined when it does not exist. */
+/** Reads the text of a file; undefined if it does not exist. */
 type ReadText = (path: string) => Promise<string | undefined>;
 
 const usualFileContext = 'system_u:object_r:container_file_t:s0';
 const usualPolicy = 'targeted';
 
-/** Undefined on a machine without SELinux. */
+/** Returns the SELinux settings; undefined on a machine without SELinux. */
 export async function readSelinuxFacts(read: ReadText): Promise<SelinuxFacts | undefined> {
   // selinuxfs is mounted only where SELinux is enabled, enforcing or not.
   if ((await read('/sys/fs/selinux/enforce')) === undefined) return undefined;

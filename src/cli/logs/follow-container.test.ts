@@ -27,13 +27,13 @@ const begun: Progress = { kind: 'begun' };
 const inside = (id: string): Progress => ({ kind: 'inside', id });
 const behind = (id: string): Progress => ({ kind: 'behind', id });
 
-test('starts with the newest instance', () => {
+test('starts with the newest instance of the container', () => {
   assert.equal(next({ ...runs('1'), lastState: ended('0') }, begun), '1');
   assert.equal(next({ state: { waiting: {} }, lastState: ended('0') }, begun), '0');
   assert.equal(next({ state: { waiting: {} } }, begun), 'wait');
 });
 
-test('continues an interrupted instance as long as it exists', () => {
+test('resumes an interrupted instance as long as its log exists', () => {
   assert.equal(next({ ...runs('1'), lastState: ended('0') }, inside('0')), '0');
   assert.equal(next({ ...runs('1'), lastState: ended('0') }, inside('1')), '1');
   assert.equal(next({ ...runs('3'), lastState: ended('2') }, inside('0')), '2');
@@ -46,11 +46,11 @@ test('continues with the next instance and skips none', () => {
   assert.equal(next({ state: { waiting: {} }, lastState: ended('0') }, behind('0')), 'wait');
 });
 
-test('rechecks a status that still shows the ended instance as running', () => {
+test('checks again if a stale status shows an exited instance as running', () => {
   assert.equal(next(runs('0'), behind('0')), 'doubt');
 });
 
-test('ends when no further instance can start', () => {
+test('stops following when no further instance can start', () => {
   assert.equal(next({ state: ended('0') }, behind('0')), 'wait');
   assert.equal(next({ state: ended('0') }, behind('0'), { restartPolicy: 'Never' }), 'over');
   assert.equal(next({ state: ended('0', 0) }, behind('0'), { restartPolicy: 'OnFailure' }), 'over');
@@ -59,7 +59,7 @@ test('ends when no further instance can start', () => {
   assert.equal(next({ state: { waiting: {} }, lastState: ended('0') }, behind('0'), {}, 'Failed'), 'over');
 });
 
-test('ends for a completed init container', () => {
+test('stops following a completed init container', () => {
   const spec = { containers: [], initContainers: [{ name: 'c' }] };
   assert.equal(next({ state: ended('0', 0) }, behind('0'), spec), 'over');
   assert.equal(next({ state: ended('0', 1) }, behind('0'), spec), 'wait');

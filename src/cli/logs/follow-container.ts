@@ -22,15 +22,12 @@ export interface FollowDeps {
 }
 
 const pollMs = 250;
-/**
- * A log that cannot be read is retried with back-off, and reported after this many consecutive
- * failures.
- */
+/** The maximum delay between retries of a log that cannot be read. */
 const longestPauseMs = 10_000;
 const reportAfter = 5;
 /** How long the kubelet may be unavailable, as during a restart, before the command gives up. */
 const idleReportMs = 60_000;
-/** How long a restarted kubelet may not know all its pods. */
+/** How long after its restart a kubelet may not know all its pods. */
 const unknownForMs = 10_000;
 /** How long a container status may be stale. */
 const staleForMs = 3_000;
@@ -41,8 +38,9 @@ const newline = Uint8Array.of(0x0a);
  * reconnection to the kubelet it continues at the last position: nothing is printed twice and
  * nothing is left out.
  *
- *   start ──> reading ──(the log ended)──> ended ──(the next instance)──> reading ──> …
- *               └──(the connection broke: continues at the last position)──┘
+ *   start ─> reading
+ *   reading ─connection broke─> reading, from the last position
+ *   reading ─log ended─> waiting for the next instance ─> reading
  */
 export class ContainerFollower {
   readonly #deps: FollowDeps;
@@ -78,7 +76,10 @@ export class ContainerFollower {
     }
   }
 
-  /** A kubelet that stops may end the response as if the log had ended. */
+  /**
+   * Checks whether the instance has exited, because a kubelet that is shutting down may also end
+   * the response.
+   */
   async #recheck(signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
     this.#unsureSince ??= clock.monotonicMs();
@@ -88,7 +89,10 @@ export class ContainerFollower {
     else await clock.sleep(pollMs, signal);
   }
 
-  /** Before the first instance the kubelet's message says why there is no log. */
+  /**
+   * Waits for the next instance. Before the first instance, prints the kubelet's message about why
+   * there is no log.
+   */
   async #wait(signal: AbortSignal): Promise<void> {
     if (this.#progress.kind === 'begun') (await openLog(this.#deps.find, this.#target, {}, signal)).destroy();
     await this.#deps.clock.sleep(pollMs, signal);
@@ -122,7 +126,7 @@ export class ContainerFollower {
   }
 
   async #print(id: string, signal: AbortSignal): Promise<void> {
-    const position = (await this.#isPodPresent(id, signal)) ? this.#position : undefined;
+    const position = (await this.#hasPosition(id, signal)) ? this.#position : undefined;
     const reader = new LogLineReader(this.#request.timestamps, position);
     const isBeginning = this.#isFirst && this.#position === undefined;
     const { tailLines, sinceTime } = this.#request;
@@ -143,11 +147,8 @@ export class ContainerFollower {
     }
   }
 
-  /**
-   * Whether the last position is still in the log: a rotation may have removed it with everything
-   * before.
-   */
-  async #isPodPresent(id: string, signal: AbortSignal): Promise<boolean> {
+  /** Whether the log still contains the last position; a rotation may have removed it. */
+  async #hasPosition(id: string, signal: AbortSignal): Promise<boolean> {
     if (this.#position === undefined) return false;
     const reader = new LogLineReader('hidden', this.#position);
     const response = await openLog(
@@ -206,10 +207,10 @@ function isRefusal(error: unknown): boolean {
   return error instanceof KubelingError && error.code === 'LOGS_UNAVAILABLE';
 }
 
-/** The log options of the user. */
+/** The log options that the user has set. */
 export interface LogRequest {
   readonly tailLines?: number | undefined;
-  /** In the kubelet's format. */
+  /** The start time in the format of the kubelet API. */
   readonly sinceTime?: string | undefined;
   readonly timestamps: 'shown' | 'hidden';
   readonly limitBytes?: number | undefined;
@@ -220,10 +221,15 @@ export interface LogTarget {
   readonly container: string;
 }
 
-/** Finds the kubelet for each call, because a restarted kubelet may have another port and token. */
+/**
+ * Finds the kubelet; called for each request, because a restarted kubelet may have another port and
+ * token.
+ */
 export type FindKubelet = () => Promise<KubeletClient>;
 
-/** Opens the log; rejects with LOGS_UNAVAILABLE and the kubelet's message when it is denied. */
+/**
+ * Requests a log; rejects with LOGS_UNAVAILABLE and the kubelet's message if it is not available.
+ */
 export async function openLog(
   find: FindKubelet,
   { pod, container }: LogTarget,
@@ -255,19 +261,20 @@ export function logQueryOf({ tailLines, sinceTime, limitBytes, timestamps }: Log
   return { tailLines, sinceTime, limitBytes, timestamps: String(timestamps === 'shown') };
 }
 
-/** Progress of reading a container's instances, by their IDs. */
+/** Which instance of a container was read last, by its ID, and how far. */
 export type Progress =
   | { readonly kind: 'begun' }
-  /** Reading this instance was interrupted. */
+  /** The log of this instance was read partly. */
   | { readonly kind: 'inside'; readonly id: string }
-  /** This instance was read completely. */
+  /** The log of this instance was read completely. */
   | { readonly kind: 'behind'; readonly id: string };
 
 export type NextInstance =
   | { readonly kind: 'read'; readonly id: string }
   | { readonly kind: 'wait' }
   /**
-   * An instance that was read completely still runs: the status is stale, or the log has not ended.
+   * An instance whose log was read completely still runs: the status is stale, or its log has not
+   * ended.
    */
   | { readonly kind: 'doubt' }
   /** No further instance will start. */
@@ -284,7 +291,8 @@ export function nextInstance(pod: Pod, name: string, progress: Progress): NextIn
   if (progress.id === newest && status?.state?.running !== undefined && !isTerminalPhase(pod.status.phase))
     return { kind: 'doubt' };
   if (progress.id === newest) return mayRestart(pod, name, status) ? { kind: 'wait' } : { kind: 'over' };
-  // An instance that no longer exists is older than both, so the older one is next.
+  // If the last read instance no longer exists, both known instances are newer, so the older of
+  // them is next.
   const next = progress.id === last ? read(newest) : (read(last) ?? read(newest));
   if (next !== undefined) return next;
   return isTerminalPhase(pod.status.phase) ? { kind: 'over' } : { kind: 'wait' };
@@ -295,7 +303,7 @@ function newestId(status: ContainerStatus | undefined): string | undefined {
   return idOf(running === undefined ? terminated?.containerID : status?.containerID);
 }
 
-/** ID of an exited instance. */
+/** Whether another instance may start after the container exited. */
 function mayRestart(pod: Pod, name: string, status: ContainerStatus | undefined): boolean {
   if (isTerminalPhase(pod.status.phase)) return false;
   const ended = status?.state?.terminated;
@@ -309,7 +317,10 @@ function mayRestart(pod: Pod, name: string, status: ContainerStatus | undefined)
     : restartsAfterExit(pod, container, ended.exitCode ?? 0);
 }
 
-/** In their start order: init containers, containers, ephemeral containers. */
+/**
+ * Returns the containers of a pod in start order: init containers, containers, ephemeral
+ * containers.
+ */
 export function containersOf(pod: Pod): readonly Container[] {
   return [...initContainersOf(pod), ...pod.spec.containers, ...ephemeralContainersOf(pod)];
 }

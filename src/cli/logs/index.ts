@@ -91,13 +91,13 @@ interface Printing {
   readonly pod: Pod;
 }
 
-/** Returns the exit code. */
+/** Prints the logs and returns the exit code. */
 async function print(printing: Printing, signal: AbortSignal): Promise<number> {
   const { values, context, pod } = printing;
   if (values['all-containers'] === true) {
     const names = containersOf(pod).map(({ name }) => name);
     const codes: number[] = [];
-    // Followed logs are printed concurrently, others one after the other.
+    // Logs are followed concurrently, and printed one after the other otherwise.
     if (values.follow === true) {
       const all = (inner: AbortSignal) =>
         Promise.all(names.map((name) => tryContainer(printing, name, inner)));
@@ -112,8 +112,8 @@ async function print(printing: Printing, signal: AbortSignal): Promise<number> {
 }
 
 /**
- * A container without a log, because it waits to be started, is reported and does not stop the logs
- * of the others.
+ * Prints the log of one container. If there is none because the container waits to be started,
+ * reports that and returns, so that the other logs are printed.
  */
 async function tryContainer(printing: Printing, container: string, signal: AbortSignal): Promise<number> {
   try {
@@ -159,7 +159,7 @@ async function printOnce(
   for await (const chunk of await openLog(find, target, query, signal)) await output.write(chunk, signal);
 }
 
-/** Reports all conflicting flags in one error. */
+/** Parses the log options; reports all conflicting flags in one error. */
 function logRequestOf(values: Values, clock: Clock): LogRequest {
   const {
     tail = -1,

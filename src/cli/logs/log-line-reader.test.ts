@@ -3,18 +3,18 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { LogLineReader } from './log-line-reader.ts';
 
-test('removes or keeps the times, and passes text on', () => {
+test('removes or keeps timestamps and passes the rest of each line on', () => {
   const log = Buffer.from('t1 one\nt2 \nt2 three words here\nt3 half');
   assert.equal(String(new LogLineReader('hidden').read(log)), 'one\n\nthree words here\nhalf');
   assert.equal(String(new LogLineReader('shown').read(log)), String(log));
 });
 
-test('prints nothing when the last position is no longer in the log', () => {
+test('prints nothing while the position to resume from has not been reached', () => {
   const reader = new LogLineReader('hidden', { stamp: 't0', ordinal: 1, bytes: 3, line: 'ended' });
   assert.deepEqual([String(reader.read(Buffer.from('t1 one\n'))), reader.hasCaughtUp], ['', false]);
 });
 
-test('continues after any interruption at the last position', () => {
+test('resumes at the last position after any interruption', () => {
   const line = fc
     .tuple(fc.nat(3), fc.string({ maxLength: 6 }))
     .map(([at, text]) => [at, text.replaceAll('\n', '')] as const);

@@ -1,6 +1,6 @@
 /**
- * A position in a log: a number of bytes into a line, which is identified by its time and its index
- * among the lines of that time.
+ * A position in a log: the line, identified by its timestamp and its index among the lines with
+ * that timestamp, and a number of bytes into it.
  */
 export interface LogPosition {
   readonly stamp: string;
@@ -13,13 +13,13 @@ const newline = 0x0a;
 const space = 0x20;
 
 /**
- * Reads a log whose lines start with their times, and returns the text to print. It tracks the
- * position, so that another reader can continue after an interruption: text that was printed before
- * is skipped.
+ * Reads a log whose lines start with timestamps, and returns the text to print. Tracks the
+ * position, so that another reader can resume after an interruption and skip text that was printed
+ * before.
  */
 export class LogLineReader {
   readonly #timestamps: 'shown' | 'hidden';
-  /** Text up to this position was printed before. */
+  /** The position up to which the text was printed by an earlier reader. */
   #behind: LogPosition | undefined;
   #stamp = '';
   #ordinal = 0;
@@ -32,7 +32,7 @@ export class LogLineReader {
     this.#behind = behind;
   }
 
-  /** Undefined before the first line. */
+  /** Returns the current position; undefined before the first line. */
   get position(): LogPosition | undefined {
     if (this.#ordinal === 0) return this.#behind;
     if (this.#behind !== undefined) return this.#behind;
@@ -40,7 +40,7 @@ export class LogLineReader {
     return { stamp: this.#stamp, ordinal: this.#ordinal, bytes: this.#bytes, line };
   }
 
-  /** Whether the position to continue from has been reached. */
+  /** Whether the reader has reached the position to resume from. */
   get hasCaughtUp(): boolean {
     return this.#behind === undefined;
   }

@@ -1,11 +1,14 @@
 import { onAbort } from '../../lib/index.ts';
 import { outputClosed, type Stdio } from '../streams/stdio.ts';
 
-/** The output of logs. */
+/** Where logs are printed. */
 export interface LogOutput {
-  /** Resolves when more may be written; rejects when aborted, which the caller does on `closed`. */
+  /**
+   * Writes the bytes; resolves when more may be written. Rejects when aborted; the caller aborts on
+   * `closed`.
+   */
   write(bytes: Uint8Array, signal: AbortSignal): Promise<void>;
-  /** Aborted when the output is closed, as after `| head`. */
+  /** Aborted when the reader of the output closes it, as in `| head`. */
   readonly closed: AbortSignal;
 }
 
@@ -35,8 +38,8 @@ const newline = 0x0a;
 const longestHeldBytes = 1 << 20;
 
 /**
- * Output of one of several logs: complete lines with a prefix. A line of more than a megabyte is
- * split.
+ * The output of one of several logs: prints complete lines with a prefix. A line longer than a
+ * megabyte is split.
  */
 export function lineOutput(
   output: LogOutput,

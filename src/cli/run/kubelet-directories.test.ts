@@ -12,7 +12,7 @@ const place = '/var/lib/kubelet';
 const table = (...lines: readonly string[]) => parseMountinfo([root, ...lines].join('\n'));
 
 describe('planSharing', () => {
-  it('does nothing for a directory on a shared mount', () => {
+  it('changes no mounts for a directory on a shared mount', () => {
     const shared = parseMountinfo('1 0 8:1 / / rw shared:1 - ext4 /dev/vda rw');
     assert.deepEqual(planSharing(place, shared), { kind: 'shared' });
     const own = table(`2 1 8:1 ${place} ${place} rw shared:1 - ext4 /dev/vda rw`);
@@ -29,7 +29,7 @@ describe('planSharing', () => {
     assert.deepEqual(planSharing(place, beside), { kind: 'change', calls });
   });
 
-  it('shares the existing mount, whatever is mounted below it', () => {
+  it('shares the existing mount of the directory, whatever is mounted below it', () => {
     const disk = table(
       `2 1 8:2 / ${place} rw master:4 - ext4 /dev/vdb rw`,
       `3 2 0:9 / ${place}/x rw - tmpfs t rw`,
@@ -37,7 +37,7 @@ describe('planSharing', () => {
     assert.deepEqual(planSharing(place, disk), { kind: 'change', calls: [['--make-rshared', '--', place]] });
   });
 
-  it('does not cover mounts below the directory', () => {
+  it('does not bind-mount a directory with mounts below it, which would be covered', () => {
     const used = table(
       `2 1 0:9 / ${place}/pods/a rw - tmpfs t rw`,
       `3 1 0:10 / ${place}/pods/b rw - tmpfs t rw`,
@@ -60,7 +60,7 @@ describe('isSelfBind', () => {
     assert.equal(isSelfBind(place, table(...below)), true);
   });
 
-  it('rejects a disk, another directory and a missing mount', () => {
+  it('returns false for a disk, a bind mount of another directory and a missing mount', () => {
     assert.equal(isSelfBind(place, table()), false);
     assert.equal(isSelfBind(place, table(`2 1 8:2 / ${place} rw - ext4 /dev/vdb rw`)), false);
     assert.equal(isSelfBind(place, table(`2 1 8:1 /srv/kubelet ${place} rw - ext4 /dev/vda rw`)), false);
@@ -72,7 +72,7 @@ describe('isSelfBind', () => {
   });
 });
 
-describe('directories that other users can change', () => {
+describe('kubelet directories that other users can change', () => {
   const base = realpathSync(mkdtempSync(join(tmpdir(), 'kubeling-directories-')));
   const shared = join(base, 'shared');
   mkdirSync(shared);
@@ -80,7 +80,7 @@ describe('directories that other users can change', () => {
   after(() => rmSync(base, { recursive: true, force: true }));
   const { signal } = new AbortController();
 
-  it('are rejected as the root directory, also through a link', async () => {
+  it('rejects such a directory as the root directory, also through a link', async () => {
     symlinkSync(shared, join(base, 'link'));
     for (const rootDir of [shared, join(shared, 'kubelet'), join(base, 'link', 'kubelet')]) {
       const directories = { rootDir, podLogsDir: join(base, 'logs') };
@@ -91,7 +91,7 @@ describe('directories that other users can change', () => {
     }
   });
 
-  it('are reported if they have manifests', async () => {
+  it('logs a warning if such a directory contains manifests', async () => {
     const logs = collectLogs(new VirtualClock());
     for (const path of ['', join(base, 'missing'), base, shared, join(shared, 'manifests')])
       await reportOpenManifests(path, logs.logger);

@@ -22,11 +22,11 @@ export interface DataDirectories {
 }
 
 /**
- * Directories below the root directory; plugins create sockets in some of them and expect them to
- * exist.
+ * The subdirectories of the root directory; plugins create sockets in some of them and expect them
+ * to exist.
  */
 const below = ['pods', 'plugins', 'plugins_registry', 'pod-resources', 'device-plugins'];
-/** Accessible to root and its group only. */
+/** The mode of the directories: accessible to root and its group only. */
 const mode = 0o750;
 
 /**
@@ -45,7 +45,10 @@ export async function prepareDirectories(
   return await prepareRoot(rootDir, clock, signal);
 }
 
-/** A user who can change the root directory can replace sockets and volumes of pods, and so gain root rights. */
+/**
+ * Rejects a root directory that another user can change, because that user could replace sockets
+ * and volumes of pods, and so gain root privileges.
+ */
 async function checkRootDirectory(rootDir: string): Promise<void> {
   const why = await untrustedDirectory(await realpath(rootDir));
   if (why === undefined) return;
@@ -62,7 +65,7 @@ export async function reportOpenManifests(path: string, logger: Pick<Logger, 'wa
   if (because !== undefined) logger.warn('Other users can change the manifest directory', { path, because });
 }
 
-/** Prepares the root directory alone. */
+/** Creates the root directory and shares its mount. */
 export async function prepareRoot(
   rootDir: string,
   clock: Clock,
@@ -76,14 +79,14 @@ export async function prepareRoot(
 }
 
 const runWithinMs = 30_000;
-/** In case another process has done the same. */
+/** The maximum number of bind mounts to remove: concurrent processes may have created several. */
 const mostBinds = 8;
 
 /**
  * Makes mounts of containers below the root directory visible to the host and to other containers
- * (`mountPropagation`): unless it is on a shared mount already, the directory is bind-mounted onto
- * itself and shared. Idempotent, also after an interruption; the mount stays until the next boot.
- * Returns why it is impossible; then nothing has changed.
+ * (`mountPropagation`). Unless the directory is on a shared mount already, it is bind-mounted onto
+ * itself and shared. Safe to repeat, also after an interruption; the mount stays until the next
+ * boot. Returns why sharing is impossible, in which case nothing has changed.
  */
 async function shareRoot(rootDir: string, clock: Clock, signal: AbortSignal): Promise<string | undefined> {
   try {
@@ -103,11 +106,11 @@ async function shareRoot(rootDir: string, clock: Clock, signal: AbortSignal): Pr
 
 export type SharingPlan =
   | { readonly kind: 'shared' }
-  /** Arguments of mount(8), one call after the other. */
+  /** The arguments of successive calls of mount(8). */
   | { readonly kind: 'change'; readonly calls: readonly (readonly string[])[] }
   | { readonly kind: 'refused'; readonly because: string };
 
-/** Plans the calls for a directory; its path is the canonical one. */
+/** Plans the mount calls that share a directory, given by its canonical path. */
 export function planSharing(path: string, mounts: readonly Mount[]): SharingPlan {
   const holder = mountOf(path, mounts);
   if (holder?.isShared === true) return { kind: 'shared' };
@@ -125,14 +128,17 @@ export function planSharing(path: string, mounts: readonly Mount[]): SharingPlan
   return { kind: 'refused', because };
 }
 
-/** Removes the mount of `shareRoot`; a disk of the user stays. Does nothing without a mount. */
+/**
+ * Removes the bind mount that `shareRoot` created; a disk mounted there by the user stays. Does
+ * nothing without a mount.
+ */
 export async function unshareRoot(rootDir: string, clock: Clock, signal: AbortSignal): Promise<void> {
   const path = await realpath(rootDir).catch(() => undefined);
   if (path === undefined) return;
   for (let left = mostBinds; left > 0 && isSelfBind(path, await mountTable()); left--) {
     await run('umount', umountArguments([], path), clock, signal).catch(async () => {
       signal.throwIfAborted();
-      // Processes in the directory keep it, without the mount.
+      // A lazy unmount works even while processes use the directory.
       await run('umount', umountArguments(['--lazy'], path), clock, signal);
     });
   }

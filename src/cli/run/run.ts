@@ -51,7 +51,8 @@ async function run(context: CommandContext): Promise<number> {
   }
   if (flags.version !== '') return await version.run({ ...context, argv: [] });
   const loaded = await read(context, context.signal);
-  // Before any change, and also when the configuration is only validated.
+  // Checks the credential plugins before any change to the machine, and also when the configuration
+  // is only validated.
   await credentialPlugins(loaded);
   if (flags.printConfig || flags.validateConfig) return show(loaded, context);
   return await serve(loaded, context);
@@ -61,14 +62,20 @@ function read({ argv }: CommandContext, signal: AbortSignal): Promise<LoadedConf
   return loadConfig(argv, { files: hostFiles(), cwd: process.cwd() }, signal);
 }
 
-/** Most operations of a node require root; the rest may be enough for tests. */
+/**
+ * Warns if the kubelet does not run as root: most operations require it, but the rest may be enough
+ * for tests.
+ */
 function printReady(logger: Logger): void {
   const uid = process.getuid?.();
   if (uid !== 0)
     logger.error('Kubelet runs without root privileges, many operations will fail', undefined, { uid });
 }
 
-/** Only for `run`: `up` on a laptop must not change kernel settings of the whole machine. */
+/**
+ * Applies kernel settings. Only `run` does that: `up` on a laptop must not change kernel settings
+ * of the whole machine.
+ */
 async function applySysctls({ config }: LoadedConfig, logger: Logger): Promise<void> {
   await setupKernelTunables({
     files: { read: (path) => readFile(path, 'utf8'), write: writeFile },
@@ -144,8 +151,8 @@ async function runNode(
     const runtime = { name: runtimeName, version: runtimeVersion };
     await using cluster = await join(loaded, alone, { ...deps, runtime, live }, signal);
     const isServed = cluster !== undefined || canServeWithoutApi(config);
-    // The loopback server reports problems that the TLS server cannot, such as a missing
-    // certificate.
+    // The loopback server also reports problems of the TLS server, such as a missing certificate,
+    // which clients of the TLS server could not read.
     const served: { problem?: () => string | undefined } = {};
     const readyChecks = [
       ...(cluster?.readyChecks ?? []),
@@ -156,7 +163,7 @@ async function runNode(
       ...(cluster === undefined
         ? { settings: alone }
         : { settings: { ...alone, apiPods: 'expected' }, cluster: cluster.node }),
-      // The TLS server for remote clients is separate.
+      // With a TLS server for remote clients, the loopback server uses any free port.
       port: isServed ? 0 : config.port,
       laterPorts: isServed ? [config.port, config.readOnlyPort] : [config.readOnlyPort],
       runtimeName,
@@ -209,15 +216,17 @@ async function runFirewall(
 }
 
 /**
- * A reader of the log that has stopped reading would block the process, so it is reported as a
- * health problem.
+ * Returns a health check that fails while the log is blocked: a reader of the log that has stopped
+ * reading blocks the process.
  */
 function logCheck(sink: { readonly lastFlushMs: number }, clock: Clock): HealthCheck {
   const isBlocked = () => clock.monotonicMs() - sink.lastFlushMs > logBlockedMs;
   return { name: 'log', problem: () => (isBlocked() ? 'logging blocked' : undefined) };
 }
 
-/** Undefined without a cluster; the cluster code is not loaded then. */
+/**
+ * Connects to the cluster; returns undefined without one, and does not load the cluster code then.
+ */
 async function join(
   loaded: LoadedConfig,
   settings: KubeletSettings,
@@ -252,7 +261,7 @@ function moduleLevels({ logging }: LoadedConfig['config']) {
   return logging.vmodule.map(({ filePattern, verbosity }) => ({ pattern: filePattern, level: verbosity }));
 }
 
-/** Logs the configuration of this kubelet. */
+/** Logs the configuration with which this kubelet runs. */
 function logConfig(loaded: LoadedConfig, logger: Logger): void {
   for (const warning of loaded.warnings) logger.warn(describeFinding(warning));
   logger.info('Loaded configuration', { files: loaded.configFiles.join(' ') || 'none' });
@@ -285,8 +294,8 @@ type ServeWithoutApiOptions = Omit<
 > & { readonly loaded: LoadedConfig; readonly kubelet: KubeletEndpoints; readonly settings: KubeletSettings };
 
 /**
- * Opens the servers of a node without a cluster, or only the read-only ones where clients cannot be
- * authenticated. Their modules are loaded on demand.
+ * Opens the servers of a node without a cluster, or only the read-only one if clients cannot be
+ * authenticated. Loads their modules on demand.
  */
 async function serveWithoutApi(options: ServeWithoutApiOptions): Promise<ClusterServers> {
   const { loaded, settings, kubelet } = options;
@@ -308,11 +317,11 @@ async function serveWithoutApi(options: ServeWithoutApiOptions): Promise<Cluster
 /** A file that other users must not change, or not even read. */
 interface ProtectedFile {
   readonly path: string;
-  /** The maximum permissions. */
+  /** The maximum permissions of the file. */
   readonly mode: 0o600 | 0o644;
 }
 
-/** The files with the node's credentials and configuration. */
+/** Returns the files with credentials and configuration of the node. */
 export function protectedFiles({
   config,
   configFiles,
@@ -325,7 +334,7 @@ export function protectedFiles({
   ].filter(({ path }) => path !== '');
 }
 
-/** Logs each file with too wide permissions or another owner. Never rejects. */
+/** Logs each file with too permissive a mode or with an owner other than root. Never rejects. */
 export async function reportLooseModes(files: readonly ProtectedFile[], logger: Logger): Promise<void> {
   for (const { path, mode } of files) {
     const found = await stat(path).catch(() => undefined);

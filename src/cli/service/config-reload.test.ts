@@ -33,7 +33,7 @@ function createHarness(first: LoadedConfig) {
   return { verbosity, rates, after };
 }
 
-test('applies fields that can change at run time, and reports the others each time', async () => {
+test('applies fields that can change at run time, and reports the other changed fields each time', async () => {
   const { verbosity, after } = createHarness(await configOf());
   const changed = await configOf('--v=4', '--max-pods=7');
   const reported = await after(async () => changed);
@@ -59,7 +59,7 @@ test('changes nothing when the configuration is invalid', async () => {
   assert.equal(verbosity.level, 0);
 });
 
-test('lists changed values by their paths', () => {
+test('lists changed values by their field paths', () => {
   const before = { a: { b: 1, c: [1, 2] }, d: 'x', gone: 1 };
   const after = { a: { b: 2, c: [1, 2] }, d: 'x', come: { e: 1 } };
   assert.deepEqual(changedFields(before, after), ['a.b', 'come', 'gone']);

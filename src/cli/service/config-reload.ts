@@ -9,20 +9,22 @@ export interface ConfigReloadDeps {
 
 type Config = LoadedConfig['config'];
 
-/** Where components register for configuration changes at run time. */
+/** Where components register for changes of the configuration at run time. */
 export interface LiveConfig {
-  /** Registers a listener for changes of these fields, named as in `logging.verbosity`. */
+  /**
+   * Registers a listener for changes of these fields, given as paths such as `logging.verbosity`.
+   */
   onChange(fields: readonly string[], apply: (config: Config) => void): void;
 }
 
 /**
- * Reloads the configuration, applies the fields that can change at run time, and reports the
+ * Reloads the configuration, applies changed fields that can change at run time, and reports the
  * others.
  */
 export class ConfigReload implements LiveConfig {
   readonly #deps: ConfigReloadDeps;
   readonly #listeners = new Map<string, (config: Config) => void>();
-  /** The configuration with the fields applied so far. */
+  /** The configuration at start, with the field changes applied so far. */
   #current: Plain;
   #turn: Promise<void> = Promise.resolve();
 
@@ -35,7 +37,10 @@ export class ConfigReload implements LiveConfig {
     for (const field of fields) this.#listeners.set(field, apply);
   }
 
-  /** Reloads are serialized. Never rejects: an invalid configuration changes nothing. */
+  /**
+   * Reloads the configuration; concurrent calls are serialized. Never rejects: an invalid
+   * configuration changes nothing.
+   */
   reload(signal: AbortSignal): Promise<void> {
     this.#turn = this.#turn.then(() => this.#reload(signal));
     return this.#turn;
@@ -48,11 +53,12 @@ export class ConfigReload implements LiveConfig {
       const desired: Plain = toWire(config);
       const changed = changedFields(this.#current, desired);
       const applied = changed.filter((field) => this.#listeners.has(field));
-      // A listener of several fields is called once with all of them.
+      // A listener for several fields is called once for all of them.
       for (const apply of new Set(applied.map((field) => this.#listeners.get(field)))) apply?.(config);
       const waiting = changed.filter((field) => !applied.includes(field));
       logger.info('Reloaded configuration', { taken: applied, needRestart: waiting });
-      // Fields that need a restart are reported each time until there is one.
+      // Only applied fields become current, so fields that need a restart are reported at each
+      // reload until the restart.
       for (const field of applied) this.#current = withField(this.#current, desired, field.split('.'));
     } catch (error) {
       if (!signal.aborted) logger.error('Failed to reload configuration, keeping the current one', error);
@@ -62,7 +68,7 @@ export class ConfigReload implements LiveConfig {
 
 type Plain = Readonly<Record<string, unknown>>;
 
-/** Returns the configuration with one field of the other. */
+/** Returns a copy of the configuration with one field of the other one. */
 function withField(before: Plain, other: Plain, [name = '', ...rest]: readonly string[]): Plain {
   const [inner, value] = [before[name], other[name]];
   if (rest.length === 0 || !isPlain(inner) || !isPlain(value)) return { ...before, [name]: value };

@@ -28,15 +28,15 @@ export interface ServiceOptions {
     readonly signal: AbortSignal;
   };
   readonly logger: Logger;
-  /** Checks for the watchdog, besides those of the work itself. */
+  /** Additional checks that must pass for a watchdog notification. */
   readonly vitalChecks: readonly VitalCheck[];
 }
 
-/** How the work reports its state. */
+/** How a service reports its state. */
 export interface Service {
   /**
-   * Reports that the work serves: the service manager is notified now or once it is ready too, and
-   * gets watchdog notifications from then on.
+   * Reports that the service has started. The service manager is notified now, or when the service
+   * is ready too; watchdog notifications start.
    */
   started(health: ServiceHealth): Promise<void>;
 }
@@ -58,7 +58,7 @@ export async function runAsService(
 ): Promise<void> {
   const { loaded, context, logger } = options;
   const { clock, env } = context;
-  // Before the start: an invalid watchdog setting fails the start.
+  // Parsed before the start, because an invalid watchdog setting must fail the start.
   const watched = watchdogMs(env);
   const manager = serviceManager(env, clock);
   using ended = new LinkedController(context.signal);
@@ -75,7 +75,7 @@ export async function runAsService(
   }
 }
 
-/** Undefined without a lock file. */
+/** Acquires the lock of the node; undefined if no lock file is configured. */
 async function acquireLock(
   { loaded: { flags }, context: { clock }, logger }: ServiceOptions,
   ended: LinkedController,
@@ -141,9 +141,9 @@ export interface NodeLockDeps {
 const pollMs = 1_000;
 
 /**
- * A lock file that only one kubelet of the machine can hold, of any implementation. The lock
- * belongs to the open file, so it ends with the process; the program `flock` locks the file
- * descriptor it inherits.
+ * An exclusive lock on a file, so that only one kubelet runs on the machine, of any implementation.
+ * The lock belongs to the open file and ends with the process. The program `flock` acquires it
+ * through an inherited file descriptor.
  */
 export class NodeLock implements AsyncDisposable {
   readonly #file: FileHandle;
@@ -156,7 +156,7 @@ export class NodeLock implements AsyncDisposable {
     this.#clock = clock;
   }
 
-  /** Waits until the lock is released. */
+  /** Acquires the lock; waits until another process releases it. */
   static async acquire(
     path: string,
     { clock, logger }: NodeLockDeps,
@@ -208,7 +208,7 @@ async function flock(path: string, fd: number, signal: AbortSignal): Promise<voi
   if (why !== undefined) throw new KubelingError('NODE_LOCK', `Cannot lock ${path}: ${why}`);
 }
 
-/** The failure, or undefined. */
+/** Waits for the process to exit; returns why it failed, or undefined. */
 function endOf(child: ChildProcess): Promise<string | undefined> {
   let output = '';
   child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
@@ -223,9 +223,9 @@ function endOf(child: ChildProcess): Promise<string | undefined> {
 }
 
 /**
- * Whether a process waits for the lock of the open file. /proc/locks lists waiters with an arrow
- * and identifies the file by device and inode; the inode alone also matches files of other file
- * systems, which any user may lock.
+ * Whether another process waits for the lock of the open file. /proc/locks marks waiters with an
+ * arrow and identifies files by device and inode. The inode alone would also match files of other
+ * file systems, which any user may lock.
  */
 async function isAwaited(fd: number): Promise<boolean> {
   const info = await readFile(`/proc/self/fdinfo/${fd}`, 'utf8').catch(() => '');

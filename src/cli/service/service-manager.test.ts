@@ -9,7 +9,7 @@ test('sends no notification without a service manager', () => {
   assert.equal(serviceManager({ NOTIFY_SOCKET: '' }, new VirtualClock()), undefined);
 });
 
-test('requires a watchdog interval for this process, over a second, and numeric', () => {
+test('accepts only a watchdog interval for this process that is numeric and over a second', () => {
   assert.equal(watchdogMs({}), undefined);
   assert.equal(watchdogMs({ WATCHDOG_USEC: '30000000' }), 30_000);
   assert.equal(watchdogMs({ WATCHDOG_USEC: '30000000', WATCHDOG_PID: String(process.pid) }), 30_000);
@@ -22,7 +22,7 @@ test('requires a watchdog interval for this process, over a second, and numeric'
   });
 });
 
-test('sends two notifications per interval, and only while all checks pass', async () => {
+test('sends two watchdog notifications per interval while all checks pass, and none otherwise', async () => {
   const clock = new VirtualClock();
   const { logger, records } = collectLogs(clock);
   const reported: string[] = [];
@@ -57,7 +57,7 @@ test('sends two notifications per interval, and only while all checks pass', asy
   await fed;
 });
 
-test('parses the limits of open files of /proc', () => {
+test('parses the open file limits of /proc/self/limits', () => {
   const text = (soft: string, hard: string) =>
     `Limit   Soft Limit  Hard Limit  Units\nMax open files            ${soft}   ${hard}   files\n`;
   assert.deepEqual(openFileLimits(text('1024', '1048576')), { soft: 1_024, hard: 1_048_576 });

@@ -5,15 +5,15 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The service manager that started the process: systemd, or one with the same protocol. */
 export interface ServiceManager {
-  /** Sends a state such as `READY=1`. Rejects when it cannot be sent. */
+  /** Sends a state such as `READY=1`; rejects if it cannot be sent. */
   notify(state: string, signal: AbortSignal): Promise<void>;
 }
 
 const notifyTimeoutMs = 10_000;
 
 /**
- * Undefined without a service manager. Notifications are sent by systemd-notify, which may act for
- * this process with root privileges.
+ * Returns access to the service manager; undefined without one. Notifications are sent by
+ * systemd-notify, which may act for this process if it runs as root.
  */
 export function serviceManager(environment: Environment, clock: Clock): ServiceManager | undefined {
   const { NOTIFY_SOCKET: socket, PATH: path } = environment;
@@ -23,10 +23,10 @@ export function serviceManager(environment: Environment, clock: Clock): ServiceM
       const env = { NOTIFY_SOCKET: socket, PATH: path };
       const command = { file: 'systemd-notify', env, clock, deadlineMs: notifyTimeoutMs };
       try {
-        // Not every service manager acknowledges notifications.
+        // Does not wait for an acknowledgement, which not every service manager sends.
         await runChecked({ ...command, args: ['--no-block', state] }, signal);
       } catch (error) {
-        // Before version 246 it did not wait, and rejected the option.
+        // systemd-notify before version 246 rejects the option --no-block and never waits.
         if (!/unrecognized option/.test(describeError(error))) throw error;
         await runChecked({ ...command, args: [state] }, signal);
       }
@@ -34,7 +34,7 @@ export function serviceManager(environment: Environment, clock: Clock): ServiceM
   };
 }
 
-/** A shorter interval is useless: a check takes a moment. */
+/** The minimum watchdog interval: health checks take some time. */
 const minWatchdogMs = 1_000;
 
 /**
@@ -77,7 +77,7 @@ export interface WatchdogFeedOptions {
   readonly logger: Logger;
 }
 
-/** Notifies the watchdog twice per interval while all checks pass. Ends when aborted. */
+/** Notifies the watchdog twice per interval while all checks pass. Returns when aborted. */
 export async function feedWatchdog(options: WatchdogFeedOptions, signal: AbortSignal): Promise<void> {
   const { clock, logger, checks, manager } = options;
   while (!signal.aborted) {
@@ -122,7 +122,7 @@ export async function allowOpenFiles(
   }
 }
 
-/** Parses /proc/self/limits. */
+/** Parses the open file limits in /proc/self/limits. */
 export function openFileLimits(text: string): { readonly soft: number; readonly hard: number } {
   const [, soft, hard] = /^Max open files\s+(\S+)\s+(\S+)/m.exec(text) ?? [];
   return { soft: limitOf(soft), hard: limitOf(hard) };

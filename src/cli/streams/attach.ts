@@ -36,7 +36,10 @@ async function run(context: CommandContext): Promise<number> {
   return await runProcess(kubelet, call, context);
 }
 
-/** stdin and tty of a container are fixed when it is created. */
+/**
+ * Warns if input or a terminal is requested that the container does not have: both are fixed when
+ * it is created.
+ */
 function warnings(
   container: ChosenContainer,
   requested: { readonly stdin?: boolean; readonly tty?: boolean },

@@ -13,7 +13,7 @@ function podOf(name: string, namespace = 'default', containers: readonly object[
 
 const pods = [podOf('web-node'), podOf('db'), podOf('db', 'other'), podOf('web')];
 
-test('finds a pod by name, full name, UID, or the name in its manifest', () => {
+test('finds a pod by name, name_namespace, UID, or the name in its manifest', () => {
   assert.equal(choosePod(pods, 'web', undefined), pods[3]);
   assert.equal(choosePod(pods, 'db_other', undefined), pods[2]);
   assert.equal(choosePod(pods, 'uid-db-default', undefined), pods[1]);
@@ -31,7 +31,7 @@ test('rejects a name that matches several pods, or none', () => {
   assert.throws(() => choosePod(pods, 'web', 'other'), { message: /in the namespace other/ });
 });
 
-test('chooses the named container, else the annotated one, else the first', () => {
+test('chooses the named container, else the one in the default-container annotation, else the first', () => {
   const pair = podOf('pair', 'default', [{ name: 'one' }, { name: 'two', tty: true }]);
   assert.equal(chooseContainer(pair, 'two').tty, true);
   assert.equal(chooseContainer(pair, 'two').notice, undefined);
@@ -42,7 +42,7 @@ test('chooses the named container, else the annotated one, else the first', () =
   assert.throws(() => chooseContainer(pair, 'three'), { message: /it has: one, two/ });
 });
 
-test('accepts port numbers, pairs of them, and names of ports of the pod', () => {
+test("accepts port numbers, pairs of port numbers, and names of the pod's ports", () => {
   const pod = podOf('web', 'default', [{ name: 'main', ports: [{ name: 'http', containerPort: 8080 }] }]);
   assert.deepEqual(readForwardedPort('80', pod), { local: 80, remote: 80 });
   assert.deepEqual(readForwardedPort('8000:80', pod), { local: 8000, remote: 80 });
@@ -60,12 +60,12 @@ function why(status: Partial<ContainerStatus>): string | undefined {
   return whyNotRunning(aPod({ status: { containerStatuses: [whole] } }), 'main');
 }
 
-describe('the reason why a container cannot be entered', () => {
-  it('is undefined for a running container', () => {
+describe('whyNotRunning', () => {
+  it('returns undefined for a running container', () => {
     assert.equal(why({ state: { running: {} } }), undefined);
   });
 
-  it('is the reason for waiting, with the last termination', () => {
+  it('returns the waiting reason with the last termination', () => {
     assert.equal(
       why({
         state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 10s' } },
@@ -76,7 +76,7 @@ describe('the reason why a container cannot be entered', () => {
     assert.equal(why({}), 'the container main is waiting to be started');
   });
 
-  it('is the termination', () => {
+  it('returns how the container terminated', () => {
     const state = { terminated: { exitCode: 0, reason: 'Completed' } };
     assert.equal(why({ state }), 'the container main has terminated with exit code 0 (Completed)');
   });

@@ -27,7 +27,10 @@ export function choosePod(pods: readonly Pod[], key: string, namespace: string |
   );
 }
 
-/** The name of a static pod is the name in its manifest plus the node name. */
+/**
+ * Whether the key is the manifest name of a static pod: its API name is this name plus the node
+ * name.
+ */
 function isStaticName({ metadata: { name, namespace }, spec }: Pod, key: string): boolean {
   const fullName = `${name}_${namespace}`;
   const suffix = `-${spec.nodeName ?? ''}`;
@@ -44,12 +47,12 @@ export interface ChosenContainer {
   readonly name: string;
   readonly stdin: boolean;
   readonly tty: boolean;
-  /** A message for the user when the container was chosen by default. */
+  /** The message that tells the user which container was chosen by default. */
   readonly notice: string | undefined;
 }
 
 /**
- * Chooses the named container; else the one of the default-container annotation, else the first.
+ * Chooses the named container, else the one in the default-container annotation, else the first.
  */
 export function chooseContainer(pod: Pod, requested: string | undefined): ChosenContainer {
   const { containers, initContainers = [], ephemeralContainers = [] } = pod.spec;
@@ -72,11 +75,11 @@ export function chooseContainer(pod: Pod, requested: string | undefined): Chosen
 export interface CommandLine<F extends FlagTable> {
   readonly values: FlagValues<F>;
   readonly positionals: readonly string[];
-  /** The arguments after "--", if given. */
+  /** The arguments after "--"; undefined without "--". */
   readonly afterDashes: readonly string[] | undefined;
 }
 
-/** Reports all problems in one error. */
+/** Parses the arguments of a command; reports all problems in one error. */
 export function parseCommandLine<F extends FlagTable>(flags: F, argv: readonly string[]): CommandLine<F> {
   const end = argv.indexOf('--');
   const { values, positionals, problems } = parseFlags(flags, end < 0 ? argv : argv.slice(0, end));
@@ -95,7 +98,7 @@ export function containerStatusOf({ status }: Pod, name: string): ContainerStatu
   ].find((each) => each.name === name);
 }
 
-/** Returns why the container cannot be entered; undefined for a running one. */
+/** Returns why a container cannot be attached to; undefined for a running container. */
 export function whyNotRunning(pod: Pod, name: string): string | undefined {
   const { state, lastState } = containerStatusOf(pod, name) ?? {};
   if (state?.running !== undefined) return undefined;

@@ -15,19 +15,20 @@ import {
   locateKubelet,
 } from '../kubelet-port.ts';
 
-/** The kubelet API as the commands use it. */
+/** The methods of the kubelet API that commands use. */
 export interface KubeletClient {
   pods(signal: AbortSignal): Promise<readonly Pod[]>;
-  /** Rejects with STREAM_REFUSED and the kubelet's message when the stream is denied. */
+  /** Opens a stream; rejects with STREAM_REFUSED and the kubelet's message when it is denied. */
   open(path: string, protocol: string, signal: AbortSignal): Promise<SpdyConnection>;
-  /** Resolves with the head of the response, whatever its status. */
+  /** Requests a path; resolves with the response headers, whatever the status. */
   read(path: string, signal: AbortSignal): Promise<IncomingMessage>;
 }
 
 const responseTimeoutMs = 10_000;
 
 /**
- * Locates the kubelet for each call, because a restarted kubelet may have another port and token.
+ * Locates the kubelet; called for each request, because a restarted kubelet may have another port
+ * and token.
  */
 export async function findKubelet(
   address: KubeletAddress,
@@ -95,7 +96,7 @@ async function asking<T>(port: number, signal: AbortSignal, request: () => Promi
   }
 }
 
-/** Any program may listen on the port. */
+/** Parses the response; it may be from any program that listens on the port. */
 function podsOf(body: string): readonly Pod[] {
   try {
     return JSON.parse(body).items ?? [];
@@ -104,7 +105,7 @@ function podsOf(body: string): readonly Pod[] {
   }
 }
 
-/** Uses a separate connection, which ends with the signal. */
+/** Sends a GET request over a separate connection, which is closed when the signal aborts. */
 function beginGet(
   url: string,
   headers: Readonly<Record<string, string>>,

@@ -48,7 +48,8 @@ async function run(context: CommandContext): Promise<number> {
   const pod = choosePod(await kubelet.pods(signal), key, values.namespace);
   const ports = written.map((each) => readForwardedPort(each, pod));
   const path = `/portForward/${encodeURIComponent(pod.metadata.namespace)}/${encodeURIComponent(pod.metadata.name)}`;
-  // An unreachable pod is reported now, not with the first connection.
+  // Opens and closes a connection, so that an unreachable pod is reported now and not with the
+  // first forwarded connection.
   (await kubelet.open(path, portForwardProtocol, signal)).close();
   await using forwarder = new PortForwarder({
     clock,
@@ -72,7 +73,7 @@ async function listen(
   const hosts = addresses.flatMap((each) => (each === 'localhost' ? ['127.0.0.1', '::1'] : [each]));
   for (const address of hosts) {
     try {
-      // The second address uses the port that the first one got.
+      // All addresses use the local port that the first one got.
       local = await forwarder.listen(address, { ...port, local });
       stdout.write(
         `Forwarding from ${address.includes(':') ? `[${address}]` : address}:${local} -> ${port.remote}\n`,
@@ -85,7 +86,7 @@ async function listen(
   if (failures.length === hosts.length) throw failures[0];
 }
 
-/** A machine without IPv6 has a localhost too. */
+/** Whether an address may be missing: a machine without IPv6 has no ::1. */
 function isOptional(address: string, addresses: readonly string[]): boolean {
   return address === '::1' && !addresses.includes('::1');
 }
@@ -99,18 +100,18 @@ export const command: Command = {
 
 export interface PortForwarderDeps {
   readonly clock: Clock;
-  /** Opens a connection to the kubelet for one local connection. */
+  /** Opens a connection to the kubelet for one forwarded connection. */
   open(protocol: string, signal: AbortSignal): Promise<SpdyConnection>;
   print(text: string): void;
   warn(text: string): void;
 }
 
-/** How long the error stream may take after a connection has ended. */
+/** How long to wait for an error message after a connection has ended. */
 const lastWordsMs = 1_000;
 
 /**
- * Forwards local ports to ports of a pod. Each connection uses its own connection to the kubelet,
- * so that a connection that is not read does not block others, and a failure affects no other.
+ * Forwards local ports to ports of a pod. Each local connection uses a separate connection to the
+ * kubelet, so that an unread or failed connection does not affect the others.
  */
 class PortForwarder implements AsyncDisposable {
   readonly #deps: PortForwarderDeps;
@@ -122,7 +123,7 @@ class PortForwarder implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  /** Returns the local port. */
+  /** Listens on an address and returns the local port. */
   async listen(address: string, { local, remote }: ForwardedPort): Promise<number> {
     const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (socket) =>
       this.#accept(socket, remote),
@@ -176,7 +177,8 @@ class PortForwarder implements AsyncDisposable {
       socket.resetAndDestroy();
     });
     await relay(socket, data, { clock: this.#deps.clock, idleMs: 0 }, signal);
-    // The error may arrive only now, and would be lost with the connection.
+    // Waits for an error message, which may arrive after the data and would be lost when the
+    // connection is closed.
     await Promise.race([failed, this.#deps.clock.sleep(lastWordsMs, signal)]);
     connection.close();
     await failed;
@@ -184,14 +186,14 @@ class PortForwarder implements AsyncDisposable {
 }
 
 export interface ForwardedPort {
-  /** 0 for any free port. */
+  /** The local port; 0 for any free port. */
   readonly local: number;
   readonly remote: number;
 }
 
 /**
- * Parses `80`, `8080:80`, and `:80` or `0:80` for any local port; the remote port may be the name
- * of a container port.
+ * Parses `80`, `8080:80`, and `:80` or `0:80` for any free local port. The remote port may be the
+ * name of a container port.
  */
 export function readForwardedPort(text: string, pod: Pod): ForwardedPort {
   const [first = '', second, ...more] = text.split(':');
@@ -209,7 +211,7 @@ export function readForwardedPort(text: string, pod: Pod): ForwardedPort {
 function readRemote(text: string, pod: Pod): number | undefined {
   const number = readNumber(text);
   if (number !== undefined) return number === 0 ? undefined : number;
-  // Sidecars are init containers that keep running.
+  // Sidecars are init containers with restartPolicy Always, which keep running.
   const sidecars = initContainersOf(pod).filter(({ restartPolicy }) => restartPolicy === 'Always');
   const ports = [...pod.spec.containers, ...sidecars].flatMap((container) => container.ports ?? []);
   return ports.find(({ name }) => name === text)?.containerPort;

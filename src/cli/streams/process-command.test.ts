@@ -5,7 +5,7 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { SpdyConnection } from '../../protocols/spdy/index.ts';
 import { runSession } from './process-command.ts';
 
-/** Streams whose remote ends are controlled by the test and accept no input. */
+/** Creates fake streams whose remote ends are controlled by the test and accept no input. */
 function session(streams: { readonly stdin: boolean }) {
   const remote = new Map<string, Duplex>();
   const connection = {
@@ -28,7 +28,7 @@ function session(streams: { readonly stdin: boolean }) {
   return { clock, stdin: stdio.stdin, ended, end };
 }
 
-it('does not wait for a runtime that is stuck on input once the output has ended', async () => {
+it('returns once the output has ended, even if the runtime does not accept more input', async () => {
   const { clock, stdin, ended, end } = session({ stdin: true });
   stdin.write('y\n'.repeat(10_000));
   const refused = assert.rejects(ended, {
@@ -43,7 +43,7 @@ it('does not wait for a runtime that is stuck on input once the output has ended
   await refused;
 });
 
-it('waits for a process without input that runs on after closing its output', async () => {
+it('waits for a process that closes its output and keeps running', async () => {
   const { clock, ended, end } = session({ stdin: false });
   end('stdout');
   end('stderr');

@@ -51,8 +51,8 @@ export interface ProcessCall {
 }
 
 /**
- * Opens the streams, connects them to the standard streams, and returns the exit code of the
- * process.
+ * Opens the streams of a process, connects them to the standard streams, and returns the exit code
+ * of the process.
  */
 export async function runProcess(
   kubelet: KubeletClient,
@@ -75,13 +75,13 @@ export async function runProcess(
     context.stderr.write(`kubeling ${call.verb}: ${end.message}\n`);
     return exitCodes.failed;
   } catch (error) {
-    // The reader has closed the output, as after `| head`.
+    // The reader has closed the output, as in `| head`: this is not a failure.
     if (!closed.aborted || context.signal.aborted) throw error;
     return exitCodes.done;
   }
 }
 
-/** The container status explains why the kubelet denied the stream. */
+/** Opens the streams; adds the container status to the error if the kubelet denied them. */
 async function open(kubelet: KubeletClient, call: ProcessCall, signal: AbortSignal): Promise<SpdyConnection> {
   try {
     return await kubelet.open(pathOf(call), remoteCommandProtocol, signal);
@@ -112,15 +112,15 @@ function pathOf({ verb, pod: { metadata }, container, command, streams }: Proces
 export interface SessionOptions {
   readonly clock: Clock;
   readonly streams: RequestedStreams;
-  /** Whether the local terminal is used in raw mode. */
+  /** Whether the local terminal is switched to raw mode. */
   readonly terminal: 'raw' | 'as-is';
 }
 
-/** Larger than any Status. */
+/** The size limit of the exit status, larger than any Status object. */
 const maxEndBytes = 1 << 20;
 /**
- * A runtime that is stuck on unread input never sends the exit status; the process has closed its
- * output by then.
+ * How long to wait for the exit status after the output has ended: a runtime that blocks on unread
+ * input never sends it.
  */
 const endWithinMs = 5_000;
 
@@ -160,7 +160,8 @@ async function listen(
     exitText,
     outputs.then(() => (remote.stdin === undefined ? exitText : soon(exitText, clock, work.signal))),
   ]).catch((cause) => {
-    // A runtime that ends with unread input resets the connection, and its last bytes are lost.
+    // A runtime that exits with unread input resets the connection, so these errors mean a lost
+    // exit status.
     if (!['ECONNRESET', 'EPIPE'].includes(errnoOf(cause) ?? '')) throw cause;
     return [];
   });
@@ -201,7 +202,10 @@ async function readAll(from: Readable): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** The end of standard input closes the process's input. */
+/**
+ * Copies standard input to the process, and closes the input of the process when standard input
+ * ends.
+ */
 function feed(from: Stdio['stdin'], to: Writable): Disposable {
   from.pipe(to);
   return {

@@ -13,9 +13,9 @@ export interface Stdio {
 }
 
 /**
- * Puts the terminal into raw mode until disposed: each key is passed on immediately, including
- * Ctrl-C, and output is written unchanged. The raw mode of Node.js still converts newlines, which
- * would break programs that configure their own terminal.
+ * Switches the terminal to raw mode until disposed: each key is sent immediately, including Ctrl-C,
+ * and output is written unchanged. The raw mode of Node.js still converts newlines, which would
+ * break programs that configure their own terminal.
  */
 export function rawMode({ stdin }: Stdio): Disposable {
   stdin.setRawMode?.(true);
@@ -23,7 +23,7 @@ export function rawMode({ stdin }: Stdio): Disposable {
   return { [Symbol.dispose]: () => stdin.setRawMode?.(false) };
 }
 
-/** Aborted when the output is closed, as after `| head`. */
+/** Returns a signal that aborts when the reader of the output closes it, as in `| head`. */
 export function outputClosed({ stdout }: Stdio): AbortSignal {
   const closed = new AbortController();
   stdout.on('error', () => closed.abort());

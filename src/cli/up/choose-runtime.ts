@@ -24,21 +24,21 @@ import {
   privateContainerd,
 } from '../data-directory/runtime.ts';
 
-/** The connected runtime of `kubeling up`. */
+/** The runtime that `kubeling up` has chosen and connected to. */
 export interface ChosenRuntime {
   readonly state: UpState;
   readonly name: string;
   readonly version: string;
   /**
-   * The private containerd, which is started, restarted and stopped here; undefined for another
+   * The private containerd, which kubeling starts, restarts and stops; undefined for any other
    * runtime.
    */
   readonly own: PrivateContainerd | undefined;
-  /** Access to all pods of the runtime. */
+  /** The client for all pods of the runtime, including those of other data directories. */
   readonly unfiltered: CriClient;
-  /** Access to the pods of this data directory. */
+  /** The client for the pods of this data directory. */
   readonly cri: CriClient;
-  /** A runtime that was found has passed it already. */
+  /** Whether the self-check must still run; a runtime found by a search has already passed it. */
   readonly selfCheck: 'passed' | 'due';
 }
 
@@ -46,9 +46,9 @@ export interface RuntimeChoice {
   readonly directory: DataDirectory;
   /** The value of --runtime-endpoint. */
   readonly requested: string | undefined;
-  /** The state that the last "up" in this data directory saved. */
+  /** The state saved by the previous "up" in this data directory; undefined at the first start. */
   readonly last: UpState | undefined;
-  /** Observes the calls to the chosen runtime. */
+  /** Observes the calls to the runtime. */
   readonly observer: CriObserver;
 }
 
@@ -59,17 +59,17 @@ interface Candidate {
   readonly selfCheck: 'first' | 'later';
 }
 
-/** A static busybox, as installed by Debian's busybox-static. */
+/** The path of a static busybox, as installed by Debian's busybox-static. */
 const busyboxProgram = '/bin/busybox';
 const runtimeDeadlineMs = 10_000;
-/** At boot the runtime may start after kubeling. */
+/** How long to wait for a runtime that was used before: at boot it may start after kubeling. */
 const returnsWithinMs = 120_000;
 const returnPollMs = 500;
 
 /**
- * Chooses the requested runtime, else the runtime with the pods of this data directory: its private
- * containerd if it exists, or the runtime that was used before. Only a first start searches for an
- * installed runtime, and uses it when it can run a pod.
+ * Chooses the requested runtime, or else the one with the pods of this data directory: its private
+ * containerd, or the runtime used before. Only the first start searches for an installed runtime,
+ * and uses one that can run a pod.
  */
 export async function chooseRuntime(choice: RuntimeChoice, context: CommandContext): Promise<ChosenRuntime> {
   const { directory, requested, last } = choice;
@@ -108,7 +108,9 @@ async function usePrivateContainerd(choice: RuntimeChoice, context: CommandConte
   return await connect({ endpoint: `unix://${socket}`, origin, own, selfCheck: 'later' }, choice, context);
 }
 
-/** Another runtime would start every pod twice, so this one is waited for. */
+/**
+ * Waits for the runtime used before, because another runtime would start every pod a second time.
+ */
 async function reuseRuntime(
   endpoint: string,
   choice: RuntimeChoice,
@@ -155,7 +157,7 @@ async function waitForRuntime(endpoint: string, context: CommandContext, signal:
   }
 }
 
-/** The first installed runtime that can run a pod, if any. */
+/** Returns the first installed runtime that can run a pod; undefined if there is none. */
 async function useInstalled(
   choice: RuntimeChoice,
   context: CommandContext,
@@ -200,8 +202,8 @@ async function connect(
     const cri = onlyOwnPods(unfiltered, { directory, unnamed: kind === 'private' ? 'ours' : 'of-others' });
     const { name, version } = await queryVersion(unfiltered, context);
     const state: UpState = { runtime: kind, endpoint, earlier: previousEndpoints(last, endpoint) };
-    // Saved once the runtime responds: "down" connects to each saved runtime and fails where there
-    // is none.
+    // Saved only once the runtime responds, because "down" connects to every saved runtime and
+    // fails if one does not exist.
     await writeUpState(directory, { ...state, api: last?.api, selfCheck: selfCheckBefore(last, endpoint) });
     statusPrinter(context)('runtime', `${name} ${version}, ${origin}`);
     await reportOtherPods(directory, state, unfiltered, context);
@@ -216,7 +218,10 @@ async function connect(
   }
 }
 
-/** A runtime that has passed once may have pods, whatever the next result is. */
+/**
+ * Returns whether the runtime ever passed the self-check: it may then have pods, even if the next
+ * check fails.
+ */
 function selfCheckBefore(last: UpState | undefined, endpoint: string): UpState['selfCheck'] {
   return last?.endpoint === endpoint ? last.selfCheck : undefined;
 }
@@ -245,7 +250,8 @@ async function checkReady(cri: CriClient, { clock }: CommandContext, signal: Abo
 }
 
 /**
- * Reports other data directories that share the runtime, and pods that no kubelet manages any more.
+ * Reports other data directories that share the runtime, and pods that are not managed by any
+ * kubelet.
  */
 async function reportOtherPods(
   directory: DataDirectory,
@@ -266,7 +272,7 @@ async function reportOtherPods(
     );
 }
 
-/** Runs a sandbox, and a container where the runtime has an image for it. */
+/** Runs a sandbox, and a container if the runtime has an image for it, to check the runtime. */
 export async function checkRuntime(
   directory: DataDirectory,
   cri: CriClient,

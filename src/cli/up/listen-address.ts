@@ -7,15 +7,15 @@ export interface ListenAddress {
 }
 
 /**
- * Differs from the ports of other local clusters, because kubectl caches API types by address, and
- * from well-known ports.
+ * The default port of the embedded API. Differs from the ports of other local clusters, because
+ * kubectl caches API types by address, and from well-known ports.
  */
 export const defaultApiPort = 7443;
 const loopback = '127.0.0.1';
 
 /**
- * Parses `port`, `address` or `address:port`, an IPv6 address with a port in brackets; undefined
- * selects the default.
+ * Parses `port`, `address` or `address:port`; an IPv6 address with a port is in brackets. Undefined
+ * means the default.
  */
 export function parseListen(text: string | undefined): ListenAddress {
   if (text === undefined || text === '') return { host: loopback, port: defaultApiPort };

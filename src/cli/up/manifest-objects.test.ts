@@ -53,7 +53,7 @@ function scene() {
 const words = (data: string) =>
   `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: words}\ndata: {a: ${data}}\n`;
 
-test('applies, changes and removes objects beside pods with their file', async () => {
+test('creates, changes and removes API objects with their manifest file', async () => {
   const { files, keeper, objects } = scene();
   files.write('/manifests/words.yaml', `${words('b')}---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n`);
   files.write('/manifests/.hidden.yaml', words('x'));
@@ -67,7 +67,7 @@ test('applies, changes and removes objects beside pods with their file', async (
   assert.deepEqual([...keeper.objects], []);
 });
 
-test('removes nothing while a file cannot be read', async () => {
+test('removes no objects while a file cannot be read', async () => {
   const { files, keeper, objects } = scene();
   files.write('/manifests/words.yaml', words('b'));
   await objects.scanOnce(signal);
@@ -88,7 +88,7 @@ test('reports a rejected object once, and applies the others', async () => {
   assert.equal(reported.length, 1);
 });
 
-/** Reported problems of manifests. */
+/** Returns the problems of manifests that were logged. */
 function problemsIn(records: ReturnType<typeof scene>['records']): readonly unknown[] {
   return records
     .toArray()
@@ -96,7 +96,7 @@ function problemsIn(records: ReturnType<typeof scene>['records']): readonly unkn
     .map(({ fields }) => fields['problem']);
 }
 
-test('reports an object without a name with its file, applies the others, and removes nothing', async () => {
+test('reports an object without a name with its file, applies the other objects, and removes none', async () => {
   const { files, keeper, objects, records } = scene();
   files.write('/manifests/a.yaml', words('b'));
   await objects.scanOnce(signal);
@@ -120,7 +120,7 @@ test('reports an object that cannot be removed, and removes the others', async (
   assert.deepEqual(problemsIn(records), ['/manifests: removing ConfigMap/words: it has finalizers']);
 });
 
-test('applies nothing while the store is full, and the rest in a later scan', async () => {
+test('applies nothing while the store is full, and the remaining objects in a later scan', async () => {
   const { clock, files, keeper, objects, records } = scene();
   for (const name of ['a', 'b', 'c']) files.write(`/manifests/${name}.yaml`, secret(name));
   keeper.room = 2;
@@ -134,12 +134,12 @@ test('applies nothing while the store is full, and the rest in a later scan', as
   assert.deepEqual([...keeper.objects.keys()], ['Secret/a', 'Secret/b', 'Secret/c']);
 });
 
-test('does not read more than fits into memory; applies what came before, and removes nothing', async () => {
+test('stops reading at the size limit, applies the objects read so far, and removes none', async () => {
   const { files, keeper, objects, records } = scene();
   files.write('/manifests/early.yaml', secret('early'));
   await objects.scanOnce(signal);
   files.remove('/manifests/early.yaml');
-  // Split into documents short enough for the parser.
+  // The text consists of documents that are short enough for the parser.
   const filler = `# ${'x'.repeat(2.25 * 2 ** 20)}\n---\n`.repeat(4);
   for (const name of ['1', '2', '3', '4', '5', '6', '7', '8'])
     files.write(`/manifests/${name}.yaml`, filler + secret(`s${name}`));

@@ -11,16 +11,16 @@ import {
 } from '../../lib/index.ts';
 import { companionKinds, isManifestName, type ManifestFiles, manifestLimit } from '../../sources/index.ts';
 
-/** The object store; requests are those of the server, not of a user. */
+/** Access to the object store; requests have the permissions of the server, not those of a user. */
 export interface ObjectStoreAccess {
-  /** Creates or updates the object; throws when it is rejected. */
+  /** Creates or updates the object; throws if it is rejected. */
   apply(object: JsonObject, file: string): void;
   /** The names of all objects that were applied from manifests. */
   applied(): readonly string[];
   remove(name: string): void;
   /** Resolves when the store accepts more objects. */
   whenAcceptingWrites(signal: AbortSignal): Promise<void>;
-  /** The name that identifies an object among the applied ones; throws when it has none. */
+  /** Returns the name that identifies an applied object; throws if the object has none. */
   nameOf(object: JsonObject): string;
 }
 
@@ -49,9 +49,12 @@ interface NamedObject extends WrittenObject {
 
 const scanIntervalMs = 20_000;
 const quietMs = 200;
-/** For all files together, because all of them are in memory, here and in the API. */
+/**
+ * The limit for all manifest files together, because all of them are in memory, here and in the
+ * API.
+ */
 const directoryLimit = 64 * 2 ** 20;
-/** A disk may stay full for long: the next scan tries again. */
+/** How long to wait for the store; a full disk may stay full, and the next scan retries. */
 const namespaceDeadlineMs = 10_000;
 
 /**
@@ -61,7 +64,7 @@ const namespaceDeadlineMs = 10_000;
 export class ManifestObjects {
   readonly #options: ManifestObjectsOptions;
   readonly #hints: HintLatch;
-  /** Reported problems, so that each is reported once. */
+  /** The problems already reported, so that each is reported only once. */
   #reported: ReadonlySet<string> = new Set();
 
   constructor(options: ManifestObjectsOptions) {
@@ -84,7 +87,7 @@ export class ManifestObjects {
   }
 
   /**
-   * Scans once and makes the API match the directory. Problems are reported; it rejects only when
+   * Scans the directory once and makes the API match it. Problems are reported; rejects only when
    * aborted.
    */
   async scanOnce(signal: AbortSignal): Promise<void> {
@@ -106,7 +109,8 @@ export class ManifestObjects {
       await this.#awaitNamespace(signal);
       this.#try(join(directory, file), problems, () => keeper.apply(object, file));
     }
-    // Keeps objects that an unreadable file or an object without a name may define.
+    // Removes nothing if an unreadable file or an object without a name could define the missing
+    // object.
     if (isComplete && named.length === objects.length) await this.#removeUnlisted(named, problems, signal);
   }
 
@@ -116,7 +120,7 @@ export class ManifestObjects {
     await withDeadline(deadline, (inner) => keeper.whenAcceptingWrites(inner), signal);
   }
 
-  /** Undefined for an object without a name. */
+  /** Returns the object with its name; an empty list if it has none. */
   #named(written: WrittenObject, problems: string[]): readonly NamedObject[] {
     const { keeper, directory } = this.#options;
     const name = this.#try(join(directory, written.file), problems, () => keeper.nameOf(written.object));
@@ -136,7 +140,7 @@ export class ManifestObjects {
     }
   }
 
-  /** Undefined after a failure, which is recorded as a problem. */
+  /** Runs the work; returns undefined after a failure, which is recorded as a problem. */
   #try<T>(about: string, problems: string[], work: () => T): T | undefined {
     try {
       return work();
@@ -168,14 +172,14 @@ export class ManifestObjects {
     }
   }
 
-  /** 0 for files that are not read. */
+  /** Returns the size of a file; 0 for files that are not read. */
   async #sizeOf(file: string): Promise<number> {
     const { files, directory } = this.#options;
     const facts = await files.stat(join(directory, file)).catch(() => undefined);
     return facts?.kind === 'file' && facts.size < manifestLimit ? facts.size : 0;
   }
 
-  /** Undefined for an unreadable file, which the static pod source reports. */
+  /** Reads a file; undefined if it is unreadable, which the static pod source reports. */
   async #read(file: string): Promise<readonly WrittenObject[] | undefined> {
     const { files, directory } = this.#options;
     try {

@@ -12,25 +12,25 @@ import { ManifestObjects } from './manifest-objects.ts';
 
 export interface UpApiOptions {
   readonly directory: DataDirectory;
-  /** Where to listen; by default near the usual port. */
+  /** The address to listen on; a free port near the default port if undefined. */
   readonly listen: string | undefined;
   readonly metrics: MetricRegistry;
-  /** What to do with the objects of the previous run. */
+  /** Whether the objects of the previous run are kept or moved aside. */
   readonly before: 'kept' | 'set-aside';
   /** Roles of service accounts, such as `default/builder=edit`. */
   readonly grants: readonly string[];
-  /** How long events are stored; an hour by default. */
+  /** How long events are stored; one hour by default. */
   readonly eventTtlMs?: number | undefined;
   readonly logger: Logger;
 }
 
-/** The API of a data directory. It serves from its opening until it is disposed. */
+/** The embedded API of a data directory. It serves requests until it is disposed. */
 export interface UpApi extends ApiAccess, AsyncDisposable {
-  /** Its addresses, for users. */
+  /** The URL and the kubeconfig of the API, for users. */
   readonly endpoints: { readonly url: string; readonly kubeconfig: string };
-  /** Where the objects of a previous run were moved to. */
+  /** The path to which the objects of the previous run were moved; undefined if they were kept. */
   readonly movedAside: string | undefined;
-  /** Runs its controllers until aborted. */
+  /** Runs the controllers of the API until aborted. */
   run(signal: AbortSignal): Promise<void>;
   /** Resolves once the node has joined and is ready. */
   nodeReady(signal: AbortSignal): Promise<void>;
@@ -45,7 +45,8 @@ export async function openUpApi(options: UpApiOptions, context: CommandContext):
   const kubelet: { port?: number } = {};
   const api = await open(await chooseAddress(options), { ...options, nodeName, kubelet }, context);
   const counted = options.metrics.collect(() => api.metrics());
-  // The kubelet rotates them.
+  // A new CA invalidates the kubelet's certificates: they are deleted, and the kubelet requests new
+  // ones.
   if (api.authority === 'made') await rm(join(directory.rootDir, 'pki'), { recursive: true, force: true });
   const manifests = new ManifestObjects({
     directory: directory.manifests,
@@ -54,7 +55,7 @@ export async function openUpApi(options: UpApiOptions, context: CommandContext):
     clock,
     logger,
   });
-  // Before any pod needs them.
+  // Applied before any pod starts that uses these objects.
   await manifests.scanOnce(context.signal);
   return {
     nodeKubeconfig: api.nodeKubeconfig,
@@ -76,9 +77,9 @@ export async function openUpApi(options: UpApiOptions, context: CommandContext):
 }
 
 /**
- * A requested address is used or fails. Otherwise the last port is used, because kubeconfigs and
- * kubectl's cache refer to it, or any other if it is in use: two kubelings on one machine do not
- * collide.
+ * Chooses the address of the API. A requested address is used or fails. Otherwise the port of the
+ * previous run is preferred, because kubeconfigs and kubectl's cache refer to it, and any free port
+ * is used if it is taken, so that two kubelings can run on one machine.
  */
 async function chooseAddress({ directory, listen }: UpApiOptions): Promise<ListenAddress> {
   const requested = parseListen(listen);
@@ -89,7 +90,7 @@ async function chooseAddress({ directory, listen }: UpApiOptions): Promise<Liste
 
 interface OpenOptions extends UpApiOptions {
   readonly nodeName: string;
-  /** Its address, once it listens. */
+  /** The kubelet's loopback port, once it listens. */
   readonly kubelet: { readonly port?: number };
 }
 
@@ -102,9 +103,9 @@ async function open(
     {
       directory: directory.api,
       adminKubeconfig: directory.kubeconfig,
-      // Identities stay either way: issued kubeconfigs remain valid.
+      // Certificates and tokens are kept in either case, so that issued kubeconfigs remain valid.
       existingStore: before,
-      // Another address is acceptable only if none was requested.
+      // Another port may be used only if no address was requested.
       listen: { ...address, ifPortInUse: listen === undefined ? 'another-port' : 'refuse' },
       nodeName,
       hostnames: () => [...new Set([nodeName, hostname()])],
@@ -148,7 +149,7 @@ function adviceFor(code: KubelingError['code'], address: string): string | undef
   }
 }
 
-/** All names and addresses of this machine, including those that change. */
+/** Returns all current names and addresses of this machine. */
 function ownAddresses(): readonly string[] {
   return Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
@@ -178,10 +179,10 @@ function nodeReady(api: OpenLocalApi, nodeName: string, signal: AbortSignal): Pr
   });
 }
 
-/** What the kubelet needs to join the API of its own process like any other. */
+/** What the kubelet needs to join the API in the same process, as it would join any other. */
 export interface ApiAccess {
   readonly nodeKubeconfig: string;
-  /** The CA of clients that the kubelet's server trusts. */
+  /** The CA bundle with which the kubelet's server verifies clients. */
   readonly clientCaFile: string;
   /** Reports the kubelet's port to the API. */
   setKubeletPort(port: number): void;

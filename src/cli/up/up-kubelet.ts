@@ -15,15 +15,18 @@ import type { ApiAccess } from './up-api.ts';
 
 export interface UpKubeletOptions {
   readonly directory: DataDirectory;
-  /** The parent cgroup of pods. */
+  /** The cgroup that contains all pods. */
   readonly cgroupRoot: string;
   /** The endpoint of the runtime. */
   readonly endpoint: string;
   readonly cri: CriClient;
   readonly runtime: { readonly name: string; readonly version: string };
-  /** Whether other clients may use images that no pod here uses. */
+  /**
+   * Who uses the images: `everybodys` means that other clients may use images that no pod of this
+   * node uses.
+   */
   readonly images: 'ours' | 'everybodys';
-  /** Of the private containerd; unknown for another runtime. */
+  /** The directory of sandboxes in the private containerd; undefined for another runtime. */
   readonly sandboxesDir: string | undefined;
   readonly metrics: MetricRegistry;
   readonly logger: Logger;
@@ -31,9 +34,9 @@ export interface UpKubeletOptions {
   readonly runtimeObserved: (error: unknown) => void;
   /** How long pods may take to stop when the machine shuts down; 0 disables graceful shutdown. */
   readonly shutdown: { readonly totalMs: number; readonly criticalMs: number };
-  /** Maximum number of processes and threads of a pod; by default derived from the machine. */
+  /** The maximum number of processes and threads of a pod; derived from the machine by default. */
   readonly podMaxPids: number | undefined;
-  /** The API to join; undefined without one. */
+  /** The embedded API to join; undefined without one. */
   readonly api: ApiAccess | undefined;
 }
 
@@ -41,11 +44,13 @@ export interface UpKubeletOptions {
 export interface UpKubelet extends AsyncDisposable {
   readonly node: Node;
   run(signal: AbortSignal): Promise<void>;
-  /** Resolves once the API can reach it. */
+  /** Resolves when the API can reach the kubelet. */
   reachable(signal: AbortSignal): Promise<void>;
 }
 
-/** Pods come from the manifest directory, and from the API if there is one. */
+/**
+ * Opens the kubelet. Its pods come from the manifest directory, and from the API if there is one.
+ */
 export async function openUpKubelet(options: UpKubeletOptions, context: CommandContext): Promise<UpKubelet> {
   const { directory, api, logger, cri, runtime, verbosity, metrics } = options;
   const { clock, random, signal } = context;
@@ -63,7 +68,7 @@ export async function openUpKubelet(options: UpKubeletOptions, context: CommandC
     cluster: cluster?.node,
     runtimeName: runtime.name,
     runtimeObserved: options.runtimeObserved,
-    // With an API, commands find the port through the port file.
+    // With an API the main port is any free port, which commands find through the port file.
     port: loaded.config.port,
     healthzPort: loaded.config.healthzPort,
     whenPortInUse: 'take-another',
@@ -98,14 +103,14 @@ async function configOf(
     `--root-dir=${directory.rootDir}`,
     `--pod-manifest-path=${directory.manifests}`,
     `--cgroup-root=${cgroupRoot}`,
-    // Laptops have swap; pods do not use it.
+    // Laptops often have swap, which would fail the start; pods do not use it.
     '--fail-swap-on=false',
     ...(await pidFlags(podMaxPids)),
     ...(api === undefined ? [] : joiningFlags(directory, api)),
   ];
   const loaded = await loadConfig(argv, { files: hostFiles(), cwd: directory.dataDir }, signal);
   const { config } = loaded;
-  // The kubelet reports its port to the API, so any port will do.
+  // With an API, any free port is used, because the kubelet reports its port to the API.
   const port = api === undefined ? config.port : 0;
   const times = {
     shutdownGracePeriodMs: shutdown.totalMs,
@@ -115,7 +120,8 @@ async function configOf(
 }
 
 /**
- * Without a limit a fork bomb in one pod uses up all process IDs, and the node cannot stop the pod.
+ * Returns the flags that limit the processes of pods: without a limit, a fork bomb in one pod uses
+ * up all process IDs, and the node cannot stop the pod.
  */
 async function pidFlags(podMaxPids: number | undefined): Promise<readonly string[]> {
   const limits = await ownPidLimits();
@@ -126,7 +132,10 @@ async function pidFlags(podMaxPids: number | undefined): Promise<readonly string
   ];
 }
 
-/** Only clients on this machine reach the kubelet; the API proxies all others. */
+/**
+ * Returns the flags for joining the API. The kubelet listens on loopback only, because all clients
+ * use it through the API.
+ */
 function joiningFlags(directory: DataDirectory, api: ApiAccess): readonly string[] {
   return [
     `--kubeconfig=${api.nodeKubeconfig}`,
@@ -137,12 +146,15 @@ function joiningFlags(directory: DataDirectory, api: ApiAccess): readonly string
     '--authorization-mode=Webhook',
     '--rotate-server-certificates=true',
     '--address=127.0.0.1',
-    // There is no attach-detach controller.
+    // Volumes are attached by the kubelet, because there is no attach-detach controller.
     '--enable-controller-attach-detach=false',
   ];
 }
 
-/** File names of logs contain the names of pods and containers. Earlier versions created the directory for all users. */
+/**
+ * Restricts the log directory, because log file names contain the names of pods and containers.
+ * Earlier releases created it readable for all users.
+ */
 async function restrictMode(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o750 });
   await chmod(path, 0o750);
@@ -161,9 +173,10 @@ async function settingsOf(
   );
   return {
     ...settings,
-    // There are no other nodes to run them.
+    // Under node pressure new pods wait instead of being rejected, because no other node could run
+    // them.
     underPressure: 'wait',
-    // CSI controllers may run on this node too: volumes wait until they are attached.
+    // CSI controllers may run on this node too, so volumes wait until they are attached.
     attaching: 'cluster',
     startEvents: [...(await prepareRoot(directory.rootDir, clock, signal)), ...(settings.startEvents ?? [])],
     runtimeSocket: socketOf(endpoint),
@@ -176,12 +189,15 @@ async function settingsOf(
   };
 }
 
-/** No registry has the images that kubeling has loaded itself. */
+/**
+ * Excludes images that kubeling itself has loaded from garbage collection, because no registry has
+ * them.
+ */
 function imageGcOf({ imageGc }: KubeletSettings): KubeletSettings['imageGc'] {
   return imageGc && { ...imageGc, preserved: [busyboxImageName] };
 }
 
-/** The cluster code is loaded only with an API. */
+/** Connects the kubelet to the API; loads the cluster code only if there is one. */
 async function joinApi(
   loaded: LoadedConfig,
   settings: KubeletSettings,

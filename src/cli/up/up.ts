@@ -95,7 +95,10 @@ directory until Ctrl-C. Containers and the private containerd keep running; "kub
 
 ${formatFlagHelp(flags).trimEnd()}`;
 
-/** A process that starts at the same moment may hold the lock briefly before it exits. */
+/**
+ * How long to wait for the lock: a process that starts at the same time may hold it briefly before
+ * it exits.
+ */
 const lockWaitMs = 2_000;
 
 async function run(context: CommandContext): Promise<number> {
@@ -116,7 +119,7 @@ async function run(context: CommandContext): Promise<number> {
   return exitCodes.done;
 }
 
-/** Before any change. */
+/** Checks the flags before any change to the machine. */
 async function checkFlags(values: UpFlags): Promise<void> {
   const { listen, grant = [], 'event-ttl': ttlMs } = values;
   parseListen(listen);
@@ -150,12 +153,12 @@ async function live(directory: DataDirectory, values: UpFlags, context: CommandC
   const metrics = new MetricRegistry({ onError: (error) => print('metrics', describeError(error)) });
   await using log = await openUpLog(directory, context);
   const last = await readUpState(directory);
-  // The API needs no runtime, so it opens concurrently.
+  // The API is opened concurrently with the runtime, because it does not need it.
   await using pendingApi = new PendingOpen(
     openApi(directory, values, { logger: log.logger, metrics }, context),
   );
-  // Before the self-check of a found runtime runs the first sandbox, because any host port makes
-  // loopback routable.
+  // The rule must be in place before the self-check runs the first sandbox, because any host port
+  // makes loopback addresses routable.
   const firewall = await openFirewall(directory, log.logger, context);
   const requestedEndpoint = values['runtime-endpoint'];
   const runtime = await chooseRuntime(
@@ -184,7 +187,8 @@ async function live(directory: DataDirectory, values: UpFlags, context: CommandC
       podMaxPids: values['pod-max-pids'],
     };
     const runtimeObserved = runtimeObserverOf(runtime, context);
-    // Opened while the runtime is checked, and run when that has succeeded.
+    // The kubelet is opened while the runtime is checked, and runs only after the check has
+    // succeeded.
     await using pendingKubelet = new PendingOpen(
       pendingApi.opened.then((api) => openUpKubelet({ ...given, api, runtimeObserved }, context)),
     );
@@ -210,7 +214,10 @@ async function live(directory: DataDirectory, values: UpFlags, context: CommandC
   print('ended', 'as asked');
 }
 
-/** Undefined where pods keep running. */
+/**
+ * Returns the signal that delays SIGTERM until the pods have stopped; undefined if pods keep
+ * running.
+ */
 function delayedSigterm({ node }: UpKubelet, context: CommandContext): DelayedSigterm | undefined {
   const { shutdown } = node.kubelet.control;
   if (shutdown === undefined) return undefined;
@@ -235,14 +242,17 @@ async function serve(
   const ready = () =>
     print('ready', 'Ctrl-C ends kubeling and leaves containers running; "kubeling down" removes everything');
   if (api === undefined) ready();
-  // Each is useless without the other.
+  // API and kubelet are useless without each other: if one fails, the other is stopped.
   await allOrAbort(async (signal) => {
     const serving = api === undefined ? undefined : serveApi(api, kubelet, print, ready, signal);
     await Promise.all([serving, kubelet.run(signal)]);
   }, context.signal);
 }
 
-/** Only the private containerd's network may be cleaned. */
+/**
+ * Opens the cleanup of network rules, only for the private containerd: other runtimes manage their
+ * own network.
+ */
 async function openSweep(
   { own }: ChosenRuntime,
   cri: CriClient,
@@ -256,7 +266,7 @@ async function openSweep(
   return sweep;
 }
 
-/** Undefined without an API. */
+/** Opens the embedded API; undefined if it is disabled. */
 async function openApi(
   directory: DataDirectory,
   { listen, reset, grant = [], 'local-api': mode, 'event-ttl': eventTtlMs }: UpFlags,
@@ -274,7 +284,7 @@ interface UpLog extends AsyncDisposable {
   readonly verbosity: Verbosity;
 }
 
-/** Log messages of the components go to a file. */
+/** Opens the log file to which the components write. */
 async function openUpLog(directory: DataDirectory, { clock }: CommandContext): Promise<UpLog> {
   const output = await RotatingLog.open(directory.log, { clock });
   const verbosity = new Verbosity(2);
@@ -306,7 +316,8 @@ export const command: Command = {
 };
 
 /**
- * A resource that is being opened. It is closed after it has opened, even if its waiter is aborted.
+ * A resource that is being opened concurrently. When disposed, it is closed once it has opened,
+ * even if the opening was awaited by a task that was aborted.
  */
 class PendingOpen<T extends AsyncDisposable | undefined> implements AsyncDisposable {
   readonly opened: Promise<T>;

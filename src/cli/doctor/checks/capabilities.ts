@@ -12,7 +12,8 @@ interface Capability {
 const inContainers = 'containers that request it, as most do by default, do not start or lack it';
 
 /**
- * Capability bits of the kernel. Capabilities that are not listed matter to privileged pods only.
+ * The capabilities that are checked, with their bit numbers. Capabilities that are not listed
+ * matter to privileged pods only.
  */
 const capabilities: readonly Capability[] = [
   { bit: 0, name: 'CHOWN', weight: 'fail', without: 'owners of files in volumes and images cannot be set' },

@@ -57,7 +57,7 @@ async function readTree(machine: Machine, mounts: readonly CgroupMount[]): Promi
   return { kind: 'v2', controllers: text.trim().split(/\s+/) };
 }
 
-/** What does not work without a controller; the first ones are required for any pod. */
+/** The consequence of each missing controller; the first ones are required for any pod. */
 const needed: Readonly<Record<string, string>> = {
   cpu: 'CPU requests and limits',
   memory: 'memory limits',

@@ -37,7 +37,7 @@ describe('doctor on a healthy machine', () => {
   });
 });
 
-describe('doctor on a cgroup v1 hybrid without systemd and CAP_SYS_RESOURCE', () => {
+describe('doctor on a machine with hybrid cgroup v1, without systemd and CAP_SYS_RESOURCE', () => {
   const mountinfo = [
     '31 30 0:27 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu',
     '32 30 0:28 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset',
@@ -54,7 +54,7 @@ describe('doctor on a cgroup v1 hybrid without systemd and CAP_SYS_RESOURCE', ()
     kinds: without(healthy.kinds, '/run/systemd/system'),
   };
 
-  it('reports the three facts as notes with consequences and fails nothing', async () => {
+  it('reports these three facts as notes with consequences, and no failure', async () => {
     const findings = await findingsOn(sketch);
     assert.deepEqual(complaints(findings), ['note capabilities', 'note cgroups', 'note systemd']);
     assert.match(JSON.stringify(only(findings, 'capabilities')), /CAP_SYS_RESOURCE.*restrict_oom_score_adj/);
@@ -62,7 +62,7 @@ describe('doctor on a cgroup v1 hybrid without systemd and CAP_SYS_RESOURCE', ()
     assert.match(JSON.stringify(only(findings, 'systemd')), /cgroupfs.*logind/);
   });
 
-  it('reports plain v1 when no v2 tree is mounted', async () => {
+  it('reports cgroup v1 without hybrid when no v2 tree is mounted', async () => {
     const files = { ...sketch.files, '/proc/self/mountinfo': mountinfo.split('\n').slice(0, 4).join('\n') };
     assert.match(
       only(await findingsOn({ ...sketch, files }), 'cgroups')[0]?.finding ?? '',
@@ -99,14 +99,14 @@ describe('doctor on a machine with nothing installed', () => {
     }
   });
 
-  it('accepts that there is no socket when there is a containerd to start', async () => {
+  it('accepts a missing socket when a containerd is installed that can be started', async () => {
     const findings = await findingsOn({ ...bare, commands: healthy.commands });
     assert.deepEqual(complaints(findings).slice(0, 1), ['note runtime socket']);
   });
 });
 
 describe('doctor on the runtime', () => {
-  it('warns of a socket that does not respond', async () => {
+  it('warns about a runtime socket that does not respond', async () => {
     const runtimes = { 'unix:///run/containerd/containerd.sock': new Error('unknown service') };
     const found = only(await findingsOn({ runtimes }), 'runtime socket');
     assert.deepEqual(
@@ -195,7 +195,7 @@ describe('doctor on a machine with one problem', () => {
     ],
   ];
   for (const [what, change, expected] of cases) {
-    it(`reports ${what} as "${expected}" and nothing else`, async () => {
+    it(`reports only "${expected}" for one problem: ${what}`, async () => {
       assert.deepEqual([...new Set(complaints(await findingsOn(change)))], [expected]);
     });
   }
@@ -205,12 +205,12 @@ describe('doctor on a machine with one problem', () => {
     assert.deepEqual(complaints(await findingsOn(sketch)), ['fail capabilities']);
   });
 
-  it('accepts an established connection on a checked port', async () => {
+  it('ignores an established connection on a checked port', async () => {
     const sketch = file('/proc/net/tcp', 'sl\n 0: 00000000:280A 00000000:0000 01\n');
     assert.deepEqual(complaints(await findingsOn(sketch)), []);
   });
 
-  it('accepts a module that can be loaded', async () => {
+  it('accepts a kernel module that is not loaded but available', async () => {
     const files = {
       ...healthy.files,
       '/proc/filesystems': '\text4\n',
@@ -228,8 +228,8 @@ describe('doctor on a machine with one problem', () => {
   });
 });
 
-describe('doctor on an unreadable machine', () => {
-  it('turns each unreadable fact into a warning and checks the rest', async () => {
+describe('doctor on a machine whose facts cannot be read', () => {
+  it('warns about each unreadable fact and runs the other checks', async () => {
     const denied = new Error('EACCES: permission denied');
     const files = Object.fromEntries(Object.keys(healthy.files).map((path) => [path, denied]));
     const findings = await findingsOn({ files });
@@ -238,7 +238,7 @@ describe('doctor on an unreadable machine', () => {
     assert.equal(new Set(findings.map(({ check }) => check)).size, allChecks.length);
   });
 
-  it('turns empty files into findings instead of crashing', async () => {
+  it('reports findings for empty files instead of crashing', async () => {
     const files = Object.fromEntries(Object.keys(healthy.files).map((path) => [path, '']));
     assert.equal(new Set((await findingsOn({ files })).map(({ check }) => check)).size, allChecks.length);
   });

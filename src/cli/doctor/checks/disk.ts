@@ -27,7 +27,8 @@ async function examineDisk(machine: Machine, path: string): Promise<readonly Obs
 }
 
 /**
- * A directory that does not exist yet will be on the file system of its closest existing parent.
+ * Returns the closest existing parent of a path: a directory that does not exist yet will be on its
+ * file system.
  */
 async function nearestExisting(machine: Machine, path: string): Promise<string> {
   let at = path;
@@ -59,7 +60,10 @@ function observeType(path: string, space: Space): readonly Observation[] {
   ];
 }
 
-/** The shares at which the default configuration starts to evict pods. */
+/**
+ * Compares the free space with the thresholds at which the default configuration starts to evict
+ * pods.
+ */
 function observeSpace(path: string, space: Space): readonly Observation[] {
   const fewBytes = space.availableBytes < Math.max(gib, space.totalBytes * 0.1);
   const fewInodes = space.totalInodes > 0 && space.freeInodes < space.totalInodes * 0.05;

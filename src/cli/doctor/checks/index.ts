@@ -18,7 +18,7 @@ import { cniConfiguration, cniPlugins, ipTool, packetFilter, portsCheck } from '
 import { architecture, clock, kubectl, machineId, mountTools, node, openFiles, root } from './program.ts';
 import { runtimePrograms, runtimeSocket } from './runtime.ts';
 
-/** In the order of the report: process, kernel, runtime, network, the rest. */
+/** All checks in the order of the report: process, kernel, runtime, network, others. */
 export const allChecks: readonly Check[] = [
   node,
   architecture,

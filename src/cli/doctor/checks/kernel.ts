@@ -1,7 +1,7 @@
 import type { Machine } from '../check.ts';
 import { type Check, type CheckTarget, isAtLeast, type Observation, ok } from '../check.ts';
 
-/** Features a kernel before this version lacks, newest first. */
+/** Features that kernels before a version lack, newest version first. */
 const kernelSteps: readonly { readonly before: readonly [number, number]; readonly lacks: string }[] = [
   { before: [6, 4], lacks: 'tmpfs without swap' },
   { before: [6, 3], lacks: 'pods with hostUsers: false' },
@@ -49,7 +49,7 @@ export const overlay: Check = {
   },
 };
 
-/** Whether the module is loaded, built in, or installed for this kernel. */
+/** Whether the kernel module is loaded, built in, or available for this kernel. */
 async function hasModule(machine: Machine, name: string): Promise<boolean> {
   if ((await machine.kindOf(`/sys/module/${name}`)) !== undefined) return true;
   const directory = `/lib/modules/${machine.kernelRelease}`;

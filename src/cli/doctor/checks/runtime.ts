@@ -18,7 +18,10 @@ export const runtimeSocket: Check = {
   },
 };
 
-/** The existing sockets. /var/run is usually a link to /run, so one of each pair is checked. */
+/**
+ * Returns the existing runtime sockets. /var/run is usually a link to /run, so only one of each
+ * pair is checked.
+ */
 async function findSockets({ machine, dataDirectory }: CheckTarget): Promise<readonly string[]> {
   const { containerdLayout, usualRuntimeSockets } = await import('../../../containerd/index.ts');
   const candidates = [...usualRuntimeSockets, k3sSocket, containerdLayout(dataDirectory).socket];
@@ -121,7 +124,7 @@ function observeContainerd(version: string | undefined): readonly Observation[] 
   ];
 }
 
-/** The version a program prints, undefined when it is not installed. */
+/** Returns the version that a program prints; undefined if it is not installed. */
 async function versionOf(machine: Machine, name: string, signal: AbortSignal): Promise<string | undefined> {
   const path = await machine.findCommand(name);
   if (path === undefined) return undefined;
