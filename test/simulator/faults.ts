@@ -117,7 +117,7 @@ export interface RandomFaultOptions {
   readonly rates: FaultRates;
   /** The longest delay of a call, an effect or an event; 5 s by default. */
   readonly maxDelayMs?: number;
-  /** Methods that never get a fault; by default only `version`, so that a client can connect. */
+  /** Methods that never get a fault, such as `version`, without which no client can connect. */
   readonly except?: readonly SimulatedMethod[];
 }
 
